@@ -23,7 +23,7 @@ from render_alerts import alerts_reference, rules_reference
 from render_metrics import metrics_reference
 from render_sizing import sizing_table
 
-from plumbline.checks.every import CHECKS
+from plumbline.checks.run import CHECKS
 from plumbline.collectors.registry import NAMES
 from plumbline.config import model as config
 from plumbline.config import probes as probe_configs
@@ -86,7 +86,7 @@ CHECKS_HEAD = """\
 
 Generated from the code by `make render`. Each check is one documented advice. It applies to a host, a device or a
 setting by facts, and says nothing where they are not known. `plumbline check` shows what is not met with the command
-that mends it and the line that keeps it; `plumbline_finding{check, subject, severity}` is 1 then, 0 where the advice
+that mends it and the line that keeps it; `plumbline_finding{check, subject, urgency}` is 1 then, 0 where the advice
 is met, absent where it does not apply; the status page has the same. "Lately" is within the last hour for the daemon,
 between its two looks for the command.
 

@@ -12,35 +12,30 @@ from typing import Any
 import yaml
 
 from plumbline.collectors.registry import COLLECTORS, every_spec
-from plumbline.metrics.spec import Kind, MetricSpec
+from plumbline.metrics.spec import MetricSpec
 
 HERE = Path(__file__).resolve().parent
 GOLDENS = HERE.parent / "tests/golden/hosts"
 THEMSELVES = "node: the collectors themselves"
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _UNITS = {
-    "seconds": "s",
+    "seconds": "seconds",
     "bytes": "bytes",
-    "ratio": "1 (a share or factor)",
-    "celsius": "°C",
-    "bits_per_second": "bit/s",
-    "bytes_per_second": "bytes/s",
-    "transfers_per_second": "transfers/s",
-    "timestamp_seconds": "s since 1970",
-    "info": "always 1",
-    "iops": "operations/s",
-    "sectors": "sectors",
+    "ratio": "ratio",
+    "celsius": "celsius",
+    "bytes_per_second": "bytes/second",
+    "timestamp_seconds": "seconds since 1970",
 }
 _HEAD = """\
 # Metrics
 
-Generated from the code by `make render`. Units are base units. Missing is no series, zero is measured zero. All of them
-are there since 0.1.0, the first release; one that comes later says since when in its meaning.
+Generated from the code by `make render`. Missing is no series, zero is measured zero. All of them are there since
+0.1.0, the first release; one that comes later says since when in its meaning.
 Besides these, `process_*` of the Python client describe the daemon itself.
 
-Each heading is a collector: `--no-collector.NAME`, or `collectors: {NAME: false}`, leaves it out. A counter's unit is
-what it counts. Histograms have the samples `_bucket{le}`, `_sum` and `_count`. How many series that makes on a node:
-[sizing.md](sizing.md).
+Each heading is a collector: `--no-collector.NAME`, or `collectors: {NAME: false}`, leaves it out. The unit is
+a base unit of Prometheus; a metric without one is a number of things, a rate of them, or a state. Histograms have the
+samples `_bucket{le}`, `_sum` and `_count`. How many series that makes on a node: [sizing.md](sizing.md).
 """
 
 _LABELS_HEAD = """\
@@ -79,12 +74,12 @@ def sections() -> list[Section]:
 
 
 def unit(spec: MetricSpec) -> str:
-    """Its unit, from the name's last words (docs: Prometheus's naming advice)."""
+    """Its unit, from the name's last words (Prometheus's naming advice); empty where that is no base unit."""
     name = spec.name.removesuffix("_total")
     for ending in sorted(_UNITS, key=len, reverse=True):
         if name.endswith("_" + ending):
             return _UNITS[ending]
-    return name.rpartition("_")[2] if spec.kind is Kind.COUNTER else "1"
+    return ""
 
 
 def seen(labels: Iterable[str], pages: Iterable[Path]) -> dict[str, list[str]]:

@@ -23,7 +23,7 @@ ROWS: Mapping[str, tuple[str, ...]] = {
     "disk or volume: counters, identity, queue, users": ("device",),
     "disk: health": ("device",),
     "disk, each operation: latency histograms": ("device", "operation"),
-    "PCI Express device": ("address",),
+    "PCI Express device": ("pci_address",),
     "software array, multipath disk": ("device",),
     "canary, each operation": ("probe", "operation"),
     "periodic probe, each operation": ("probe", "operation"),

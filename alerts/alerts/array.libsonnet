@@ -14,7 +14,7 @@ local promql = import '../lib/promql.libsonnet';
 
   // " (raid1), a rebuild stands at 43 %"
   local level = '{{ with query (printf `plumbline_md_info{device=%q,' + promql.instanceFormat(config) + '}` $labels.device '
-                + promql.instanceArguments(config) + ') }} ({{ (first .).Labels.level }}){{ end }}',
+                + promql.instanceArguments(config) + ') }} ({{ (first .).Labels.raid_level }}){{ end }}',
   local rebuild = '{{ with query (printf `plumbline_md_sync_ratio{device=%q,' + promql.instanceFormat(config) + '}` $labels.device '
                   + promql.instanceArguments(config)
                   + ') }} Rebuild progress: {{ . | first | value | humanizePercentage }}{{ else }} No rebuild is in progress{{ end }}.',
@@ -55,7 +55,7 @@ local promql = import '../lib/promql.libsonnet';
           config,
           'PlumblineMultipathPathLost',
           |||
-            max by (%(interface)s) (plumbline_multipath_paths_usable)
+            max by (%(interface)s) (plumbline_multipath_usable_paths)
             < on (%(interface)s)
             max by (%(interface)s) (max_over_time(plumbline_multipath_paths[%(window)s]))
           ||| % (labels + multipath),

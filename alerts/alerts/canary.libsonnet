@@ -138,7 +138,7 @@ local promql = import '../lib/promql.libsonnet';
         alert.new(
           config,
           'PlumblineFleetLatencyHigh',
-          gated(lasting('plumbline:fleet_beyond:share', fleet.share, fleet.span), canary.recoveryWindow),
+          gated(lasting('plumbline:fleet_beyond:ratio', fleet.share, fleet.span), canary.recoveryWindow),
           latency,
           'The canaries of most hosts are slower than their baselines.',
           '{{ $value | humanizePercentage }} of the hosts{{ with $labels.cluster }} of cluster {{ . }}{{ end }} find {{ $labels.operation }} ({{ $labels.workload }}, device class {{ $labels.device_class }}) more than %g times slower than this hour allows, for %s: the whole layer is slow, not one device.' % [canary.beyond, fleet.span],

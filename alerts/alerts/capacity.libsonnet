@@ -51,7 +51,7 @@ local promql = import '../lib/promql.libsonnet';
         alert.new(
           config,
           'PlumblineCapacityHostLossSoon',
-          agreed('plumbline:capacity_days_to_host_loss_unsafe:days', soon { select: '' }) + fuller(soon.minimumUsed),
+          agreed('plumbline:capacity_time_to_host_loss_unsafe:days', soon { select: '' }) + fuller(soon.minimumUsed),
           rados,
           'Losing a host will soon be unsafe.',
           'In {{ printf "%%.0f" $value }} days at the latest, at the growth rate of the last %s, ' % std.join(' and of the last ', slopes) + of + ' will be too full to restore the data of its largest host on the others.',
@@ -68,7 +68,7 @@ local promql = import '../lib/promql.libsonnet';
           config,
           'PlumblineCapacityGrowthFast',
           std.join('or\n', [
-            agreed('plumbline:capacity_days_to_full:days', {
+            agreed('plumbline:capacity_time_to_full:days', {
               days: growth.days[name],
               select: if name == 'default' then
                 if planned == [] then '' else 'device_class!~"%s",' % std.join('|', planned)

@@ -21,12 +21,26 @@ local promql = import '../lib/promql.libsonnet';
     % (labels { suffix: suffix, method: promql.join(clusters + ['method']) }),
   local because(reason, expr) = promql.labelled(expr, 'reason', reason),
 
-  // Of OSDs that our own daemon asks as well, that one's alert tells.
-  local silent(daemons) = |||
-    max by (%(socket)s) (ceph_daemon_socket_up{ceph_daemon%(daemons)s}) == 0
-    unless on (%(daemon)s)
-    plumbline_osd_socket_up
-  ||| % (labels { daemons: daemons }),
+  // The ceph-exporter (20.2.4) writes "ceph-osd.0" here and "osd.0" on its counters, and lists the sockets of clients too:
+  // a client that was killed leaves its socket behind for good, so only those of Ceph's daemons count.
+  local silent(kinds) = |||
+    max by (%(socket)s) (
+      label_replace(ceph_daemon_socket_up{ceph_daemon=~"(ceph-)?(%(kinds)s)[.].+"}, "ceph_daemon", "$1", "ceph_daemon", "(?:ceph-)?(.+)")
+    ) == 0
+  ||| % (labels { kinds: kinds }),
+  // Plumbline's own alert covers the OSDs that its daemon asks.
+  local silentOsds = '%sunless on (%s)\nplumbline_osd_socket_up\n' % [silent('osd'), labels.daemon],
+  // OSDs whose admin sockets count operations while their exported counters stand still.
+  local frozen(by) = |||
+    count by (%(by)s) (
+      sum by (%(node)s) (rate(plumbline_osd_latency_seconds_count[%(window)s])) > %(operations)g
+      and on (%(daemon)s)
+      (sum by (%(daemon)s) (plumbline:osd_operations:rate5m) == 0)
+    )
+  ||| % (labels { by: promql.join(by), node: promql.join(clusters + ['ceph_daemon', 'instance']), operations: stale.operationsPerSecond }),
+
+  local exporters = 'group by (%(cluster)s) (ceph_exporter_scrape_time)' % labels,
+
   local socketDown(layer, expr) = alert.new(
     config,
     'PlumblineCephExporterDown',
@@ -68,21 +82,23 @@ local promql = import '../lib/promql.libsonnet';
               labels.window,
               stale.collectSeconds,
             ]),
-            // the same operations, counted by the OSD itself and by whoever exports it
-            because('frozen', |||
-              count by (%(cluster)s) (
-                sum by (%(daemon)s) (rate(plumbline_osd_latency_seconds_count[%(window)s])) > %(operations)g
-                and on (%(daemon)s)
-                (sum by (%(daemon)s) (plumbline:osd_operations:rate5m) == 0)
-              )
-            ||| % (labels { operations: stale.operationsPerSecond })),
+            // no ceph-exporter: the counters come from the manager
+            because('frozen', '%sunless on (%s)\n%s' % [frozen(clusters), labels.cluster, exporters]),
           ]),
           { layer: 'self', signal: 'health' },
           "Ceph's own metrics are out of date.",
           "{{ if eq $labels.reason \"stuck\" }}The manager%(in)s serves its metrics from a cache that is no longer updated{{ else if eq $labels.reason \"slow\" }}The manager%(in)s takes {{ printf \"%%.0f\" $value }} s to collect its metrics and serves old ones meanwhile{{ else }}Counters of {{ $value }} OSDs%(in)s do not change, although the admin sockets of these OSDs count operations{{ end }}: alerts and dashboards show old data about Ceph." % { 'in': inCluster },
         ),
-        socketDown('osd', osd.onHost(config, silent('=~"osd[.].+"'), ['hostname'])),
-        socketDown('rados', silent('!~"osd[.].+"')),
+        alert.new(
+          config,
+          'PlumblineCephExporterStale',
+          '%sand on (%s)\n%s' % [frozen(clusters + ['instance']), labels.cluster, exporters],
+          { layer: 'self', signal: 'health' },
+          'A ceph-exporter serves old counters.',
+          'The ceph-exporter on {{ $labels.instance }} does not update its page: the counters of {{ $value }} OSDs do not change, although the admin sockets of these OSDs count operations. Usually it waits for a daemon on this host that does not answer.',
+        ),
+        socketDown('osd', osd.onHost(config, silentOsds, ['hostname'])),
+        socketDown('rados', silent('mon|mgr|mds')),
         alert.new(
           config,
           'PlumblineCephMetricsAbsent',
@@ -91,7 +107,7 @@ local promql = import '../lib/promql.libsonnet';
               group by (%(daemon)s) (plumbline_osd_socket_up)
               or
               group by (%(daemon)s) (
-                label_replace(plumbline_disk_use_info{kind="osd",name=~"osd[.].+"}, "ceph_daemon", "$1", "name", "(.+)")
+                label_replace(plumbline_disk_use_info{use="osd",user=~"osd[.].+"}, "ceph_daemon", "$1", "user", "(.+)")
               )
             )
             unless on (%(cluster)s)

@@ -43,7 +43,7 @@ local promql = import '../lib/promql.libsonnet';
 
   // Where the OSD's host is not one of ours, Ceph's name for it; looked up when the alert is sent.
   local onHost =
-    local query = '(printf `plumbline:osd_info{%s}` %s)' % [
+    local query = '(printf `plumbline:osd:info{%s}` %s)' % [
       std.join(',', [label + '=%q' for label in clusters + ['ceph_daemon']]),
       std.join(' ', ['$labels.' + label for label in clusters + ['ceph_daemon']]),
     ];

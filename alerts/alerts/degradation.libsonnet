@@ -22,7 +22,7 @@ local promql = import '../lib/promql.libsonnet';
     name,
     beyond(judged(config, 'plumbline:degradation:ratio'))
     + 'and on (%(judged)s)\n' % labels
-    + beyond(judged(config, 'plumbline:degradation_recent:ratio')),
+    + beyond(judged(config, 'plumbline:degradation_median_of_three:ratio')),
     { signal: 'latency' },
     summary,
     description + ' the {{ $labels.source }} baseline {{ $labels.profile }}, in most of the last runs.',

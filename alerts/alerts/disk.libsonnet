@@ -26,7 +26,7 @@ local promql = import '../lib/promql.libsonnet';
 
   // "sda, sdb"
   local subjects =
-    '{{ range $index, $finding := query (printf `plumbline_finding{check=%q,severity!="info",'
+    '{{ range $index, $finding := query (printf `plumbline_finding{check=%q,urgency!="info",'
     + promql.instanceFormat(config) + '} == 1` $labels.check ' + promql.instanceArguments(config)
     + ') | sortByLabel "subject" }}{{ if $index }}, {{ end }}{{ .Labels.subject }}{{ end }}',
 
@@ -102,7 +102,7 @@ local promql = import '../lib/promql.libsonnet';
           config,
           'PlumblineDiskQueueSettings',
           |||
-            count by (%(instance)s, check) (plumbline_finding{check=~"%(regex)s", severity!="info"} == 1)
+            count by (%(instance)s, check) (plumbline_finding{check=~"%(regex)s", urgency!="info"} == 1)
           ||| % (labels { regex: std.strReplace(std.join('|', queue.checks), '.', '\\\\.') }),
           disk('health'),
           'A disk runs with the wrong scheduler, or with flushes switched off.',

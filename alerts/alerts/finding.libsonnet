@@ -19,14 +19,14 @@ local promql = import '../lib/promql.libsonnet';
 
   // "irq-balance (1), ring-size (2)"
   local names(severity, selector) =
-    '{{ range $index, $finding := query (printf `count by (check) (plumbline_finding{severity="' + severity + '",'
+    '{{ range $index, $finding := query (printf `count by (check) (plumbline_finding{urgency="' + severity + '",'
     + selector + ',' + promql.instanceFormat(config) + '} == 1)` ' + promql.instanceArguments(config) + ') | sortByLabel "check" }}'
     + '{{ if $index }}, {{ end }}{{ .Labels.check }} ({{ .Value }}){{ end }}',
 
   local open(each, of) = alert.fromTunables(
     each,
     'PlumblineFindingOpen',
-    'count by (%(instance)s) (plumbline_finding{severity="%(finding)s",%(selector)s} == 1)' % (labels + each + of),
+    'count by (%(instance)s) (plumbline_finding{urgency="%(finding)s",%(selector)s} == 1)' % (labels + each + of),
     { layer: of.layer, signal: 'health' },
     'A node does not follow documented advice.',
     '{{ $labels.instance }} has {{ $value }} open findings of severity %s: ' % each.finding

@@ -36,13 +36,13 @@ local promql = import '../lib/promql.libsonnet';
           config,
           'PlumblineNicLinkSlow',
           |||
-            max by (%(interface)s) (plumbline_nic_speed_bits_per_second)
+            max by (%(interface)s) (plumbline_nic_speed_bytes_per_second)
             < %(belowShare)g *
-            max by (%(interface)s) (plumbline_nic_max_speed_bits_per_second)
+            max by (%(interface)s) (plumbline_nic_speed_max_bytes_per_second)
           ||| % (labels + slow) + promql.lowestOnly(config) + promql.storageOnly(config),
           network('health'),
           'A network link is slower than its port supports.',
-          '{{ $labels.device }} on {{ $labels.instance }} runs at {{ $value | humanize }}bit/s, although the port supports more. The other end, the cable or the transceiver limits it.',
+          '{{ $labels.device }} on {{ $labels.instance }} runs at ' + promql.bitsPerSecond + ', although the port supports more. The other end, the cable or the transceiver limits it.',
         ),
         alert.new(
           config,
@@ -58,9 +58,9 @@ local promql = import '../lib/promql.libsonnet';
           // A slave whose link is down is no matter of LACP.
           |||
             (
-              max by (%(slave)s) (plumbline_bond_slave_aggregator)
+              max by (%(slave)s) (plumbline_bond_slave_aggregator_id)
               != on (%(interface)s) group_left ()
-              max by (%(interface)s) (plumbline_bond_aggregator)
+              max by (%(interface)s) (plumbline_bond_aggregator_id)
               or
               max by (%(slave)s) (plumbline_bond_slave_partner_mac_valid) == 0
             )

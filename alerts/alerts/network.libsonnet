@@ -26,9 +26,9 @@ local promql = import '../lib/promql.libsonnet';
   local ringSmall = alerts.PlumblineNicRingSmall,
   local smallRing = |||
     (
-      max by (%(interface)s) (plumbline_nic_ring_entries{ring="rx"})
+      max by (%(interface)s) (plumbline_nic_ring_entries{ring="receive"})
       /
-      max by (%(interface)s) (plumbline_nic_ring_max_entries{ring="rx"})
+      max by (%(interface)s) (plumbline_nic_ring_entries_max{ring="receive"})
       < %(belowShare)g
     )
     and on (%(interface)s)
@@ -90,7 +90,7 @@ local promql = import '../lib/promql.libsonnet';
           ||| % (labels + errors) + lowestOnly,
           network('error'),
           'A network link damages frames.',
-          '{{ $labels.device }} on {{ $labels.instance }}: {{ $value | humanizePercentage }} of its {{ $labels.direction }} frames are bad (cause {{ $labels.cause }}). For crc and frame suspect the cable, the transceiver or the port at either end; for length a peer with a bigger MTU.',
+          '{{ $labels.device }} on {{ $labels.instance }}: {{ $value | humanizePercentage }} of its {{ $labels.direction }} frames are bad (cause {{ $labels.cause }}). For crc and frame suspect the cable, the transceiver or the port at either end; for length a peer with a larger MTU.',
         ),
         alert.new(
           config,
@@ -107,20 +107,20 @@ local promql = import '../lib/promql.libsonnet';
           'PlumblineSoftnetTimeSqueeze',
           |||
             count by (%(instance)s, limit) (
-              rate(plumbline_softnet_time_squeeze_attributed_total[%(window)s]) > %(squeezesPerSecond)d
+              rate(plumbline_softnet_time_squeezes_attributed_total[%(window)s]) > %(squeezesPerSecond)d
               and
-              rate(plumbline_softnet_time_squeeze_attributed_total[%(window)s])
+              rate(plumbline_softnet_time_squeezes_attributed_total[%(window)s])
               / on (%(instance)s, cpu) group_left ()
-              rate(plumbline_softnet_processed_total[%(window)s])
+              rate(plumbline_softnet_packets_processed_total[%(window)s])
               > %(perPacket)g
             )
             or on (%(instance)s)
             count by (%(instance)s) (
-              rate(plumbline_softnet_time_squeeze_total[%(window)s]) > %(squeezesPerSecond)d
+              rate(plumbline_softnet_time_squeezes_total[%(window)s]) > %(squeezesPerSecond)d
               and
-              rate(plumbline_softnet_time_squeeze_total[%(window)s])
+              rate(plumbline_softnet_time_squeezes_total[%(window)s])
               /
-              rate(plumbline_softnet_processed_total[%(window)s])
+              rate(plumbline_softnet_packets_processed_total[%(window)s])
               > %(perPacket)g
             )
           ||| % (labels + squeeze),
@@ -132,7 +132,7 @@ local promql = import '../lib/promql.libsonnet';
           config,
           'PlumblineSoftnetBacklogOverflow',
           |||
-            sum by (%(instance)s) (increase(plumbline_softnet_dropped_total[%(window)s])) >= %(minimumDrops)d
+            sum by (%(instance)s) (increase(plumbline_softnet_packets_dropped_total[%(window)s])) >= %(minimumDrops)d
           ||| % (labels + backlog),
           network('loss'),
           'The kernel drops packets because a backlog queue is full.',
@@ -149,7 +149,7 @@ local promql = import '../lib/promql.libsonnet';
             and on (%(interface)s)
             sum by (%(interface)s) (rate(plumbline_nic_packets_total[%(window)s])) > %(packetsPerSecond)d
             and on (%(instance)s)
-            count by (%(instance)s) (plumbline_softnet_processed_total) > 1
+            count by (%(instance)s) (plumbline_softnet_packets_processed_total) > 1
           ||| % (labels + irqs) + lowestOnly + promql.storageOnly(config),
           network('health'),
           'One CPU serves all interrupts of a network interface.',
@@ -160,13 +160,13 @@ local promql = import '../lib/promql.libsonnet';
           'PlumblineTcpRetransmits',
           |||
             (
-              sum by (%(instance)s) (rate(plumbline_tcp_retransmitted_segments_total[%(window)s]))
+              sum by (%(instance)s) (rate(plumbline_tcp_segments_retransmitted_total[%(window)s]))
               /
               sum by (%(instance)s) (rate(plumbline_tcp_segments_total{direction="transmit"}[%(window)s]))
               > %(share)g
             )
             and on (%(instance)s)
-            (sum by (%(instance)s) (increase(plumbline_tcp_retransmitted_segments_total[%(window)s])) >= %(minimumSegments)d)
+            (sum by (%(instance)s) (increase(plumbline_tcp_segments_retransmitted_total[%(window)s])) >= %(minimumSegments)d)
           ||| % (labels + retransmits),
           network('loss'),
           'TCP retransmits many segments.',

@@ -37,7 +37,7 @@ local promql = import '../lib/promql.libsonnet';
           towards('plumbline_probe_loss_ratio') + |||
             > %(share)g
             and on (%(probe)s)
-            plumbline_probe_recent_loss_ratio > %(share)g
+            plumbline_probe_median_of_three_loss_ratio > %(share)g
           ||| % (labels + alerts.PlumblineNetworkLoss),
           { layer: 'network', signal: 'loss' },
           'Packets between two nodes are lost.',

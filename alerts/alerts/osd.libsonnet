@@ -53,7 +53,7 @@ local promql = import '../lib/promql.libsonnet';
   local devices = '{{ with query ' + ofOsd('plumbline:osd_disk:info') + ' }} ('
                   + '{{ range $index, $each := . | sortByLabel "device" }}{{ if $index }}, {{ end }}{{ .Labels.device }}{{ end }}){{ end }}',
   // The interface Ceph uses for this network on the OSD's host.
-  local nic = '{{ with $labels.ceph_daemon }}{{ with query ' + ofOsd('plumbline:osd_info') + ' }}{{ with (first .).Labels }}'
+  local nic = '{{ with $labels.ceph_daemon }}{{ with query ' + ofOsd('plumbline:osd:info') + ' }}{{ with (first .).Labels }}'
               + '{{ if eq $labels.interface "front" }}{{ with .front_iface }} ({{ . }}){{ end }}'
               + '{{ else }}{{ with .back_iface }} ({{ . }}){{ end }}{{ end }}{{ end }}{{ end }}{{ end }}',
 

@@ -5,7 +5,7 @@ local promql = import '../lib/promql.libsonnet';
 {
   local config = $._config,
   local alerts = config.alerts,
-  local labels = promql.labels(config) { link: self.address + ', kind, slot' },
+  local labels = promql.labels(config) { link: self.address + ', device_type, physical_slot' },
 
   local errors = alerts.PlumblinePcieErrors,
 
@@ -16,20 +16,19 @@ local promql = import '../lib/promql.libsonnet';
   ],
 
   local owned(expr, owner) = expr + |||
-    * on (%(address)s) group_left (kind, slot)
-    max by (%(link)s) (plumbline_pcie_info{kind=~"%(kinds)s"})
+    * on (%(address)s) group_left (device_type, physical_slot)
+    max by (%(link)s) (plumbline_pcie_info{device_type=~"%(kinds)s"})
   ||| % (labels + owner),
 
   // "0000:c1:00.0, slot 3 (nvme nvme0n1) on stor01.example:10047": what hangs there is looked up, for there may be many.
   local place =
-    '{{ $labels.address }}{{ with $labels.slot }}, slot {{ . }}{{ end }} ('
-    + '{{ $labels.kind }}{{ range query (printf `plumbline_pcie_device_info{address=%q,' + promql.instanceFormat(config)
-    + '}` $labels.address ' + promql.instanceArguments(config) + ') | sortByLabel "device" }} {{ .Labels.device }}{{ end }}'
+    '{{ $labels.pci_address }}{{ with $labels.physical_slot }}, slot {{ . }}{{ end }} ('
+    + '{{ $labels.device_type }}{{ range query (printf `plumbline_pcie_device_info{pci_address=%q,' + promql.instanceFormat(config)
+    + '}` $labels.pci_address ' + promql.instanceArguments(config) + ') | sortByLabel "device" }} {{ .Labels.device }}{{ end }}'
     + ') on {{ $labels.instance }}',
 
-  // `severity` is the alert's own label.
   local growing(kind) =
-    '(sum by (%(address)s, error) (label_replace(increase(plumbline_pcie_aer_errors_total{severity=~"%(severity)s"}[%(window)s]), "error", "$1", "severity", "(.+)")) >= %(minimum)d)'
+    '(sum by (%(address)s, aer_severity) (increase(plumbline_pcie_aer_errors_total{aer_severity=~"%(severity)s"}[%(window)s])) >= %(minimum)d)'
     % (labels + errors { severity: kind[0], minimum: kind[1] }),
 
   prometheusAlerts+:: {
@@ -53,7 +52,7 @@ local promql = import '../lib/promql.libsonnet';
           // Retries cost a link microseconds: no reason to silence what stands above.
           { layer: owner.layer, signal: 'health' },
           'A PCIe link reports errors.',
-          place + ': {{ printf "%%.0f" $value }} more errors of kind {{ $labels.error }} within %s. Corrected errors cost a retransmission; others lose data or reset the device. Check the seat, the riser, the cable and the device.' % errors.window,
+          place + ': {{ printf "%%.0f" $value }} more errors of kind {{ $labels.aer_severity }} within %s. Corrected errors cost a retransmission; others lose data or reset the device. Check the seat, the riser, the cable and the device.' % errors.window,
         )
         for owner in owners
       ],

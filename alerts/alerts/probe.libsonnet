@@ -31,7 +31,7 @@ local promql = import '../lib/promql.libsonnet';
           'PlumblineCanaryOverdue',
           // Counted, not timed: a node's clock may be off by more than the window.
           |||
-            max by (%(probe)s) (plumbline_probe_info{kind=~".*canary"})
+            max by (%(probe)s) (plumbline_probe_info{probe_type=~".*canary"})
             unless on (%(probe)s)
             (sum by (%(probe)s) (increase(plumbline_canary_latency_seconds_count[%(window)s])) > 0)
           ||| % (labels + alerts.PlumblineCanaryOverdue),
@@ -46,7 +46,7 @@ local promql = import '../lib/promql.libsonnet';
             (
               max by (%(probe)s) (plumbline_probe_in_flight_seconds) > %(canarySeconds)d
               and on (%(probe)s)
-              plumbline_probe_info{kind=~".*canary"}
+              plumbline_probe_info{probe_type=~".*canary"}
               or
               max by (%(probe)s) (plumbline_probe_in_flight_seconds)
               > on (%(probe)s)
@@ -105,9 +105,9 @@ local promql = import '../lib/promql.libsonnet';
           'PlumblineProbeSkipped',
           |||
             sum by (%(probe)s, reason) (
-              increase(plumbline_probe_skipped_total[%(window)s]) > 0
+              increase(plumbline_probe_runs_skipped_total[%(window)s]) > 0
               or
-              (plumbline_probe_skipped_total > 0 unless plumbline_probe_skipped_total offset %(window)s)
+              (plumbline_probe_runs_skipped_total > 0 unless plumbline_probe_runs_skipped_total offset %(window)s)
             )
             and on (%(probe)s)
             plumbline:probe_since_run:intervals > %(missed)g

@@ -1,4 +1,4 @@
-// Latency budget: the one operation that is taken apart, as seed 003's slide does: a 4 KiB write, one in flight.
+// Latency budget: the one operation that is divided into stages, as seed 003's slide does: a 4 KiB write, one in flight.
 {
   _config+:: {
     budget: {

@@ -144,9 +144,14 @@ local lists = {
         'for': '5m',
         // The module collects every 15 s (mgr/prometheus/scrape_interval): longer, and what is served is older than that.
         collectSeconds: 15,
-        // An OSD that we see do this many operations a second for as long as the window can't have done none.
+        // An OSD that we see do this many operations a second for as long as the window can't have done none. The manager asks
+        // its daemons every mgr_stats_period: 5 s, and at most 60 s where it lengthens that itself (20.2.3): below the window.
+        // PlumblineCephExporterStale uses the same figure.
         operationsPerSecond: 1,
       },
+
+      // An exporter that waits for one daemon recovers when that daemon does.
+      PlumblineCephExporterStale: { severity: 'warning', 'for': '10m' },
 
       // A restart takes a minute or two.
       PlumblineCephExporterDown: { severity: 'warning', 'for': '10m' },

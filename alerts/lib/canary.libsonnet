@@ -54,7 +54,7 @@ function(config) {
 
   local enoughAttempted = |||
     and on (%(series)s)
-    plumbline:canary_attempted_fast:ops_per_second >= %(minimum)d / %(seconds)d
+    plumbline:canary_attempts_fast:ops_per_second >= %(minimum)d / %(seconds)d
   ||| % (labels { seconds: promql.seconds(fast), minimum: config.canary.minimumOperations.fast }),
 
   local slow =
@@ -67,7 +67,7 @@ function(config) {
       %(slow)s
     )
     / on (%(series)s)
-    plumbline:canary_attempted_fast:ops_per_second
+    plumbline:canary_attempts_fast:ops_per_second
     %(enough)s
     and on (%(series)s)
     plumbline_canary_slow_operations_total offset %(window)s
@@ -83,7 +83,7 @@ function(config) {
     -
     %(completed)s
     / on (%(series)s)
-    plumbline:canary_attempted_fast:ops_per_second
+    plumbline:canary_attempts_fast:ops_per_second
     %(enough)s
   ||| % (labels {
            completed: completed,

@@ -38,7 +38,7 @@ local unitSeconds = { s: 1, m: 60, h: 3600, d: 86400 };
     disk: join(instance + ['device', 'operation']),
     // one disk under whatever name
     identity: join(instance + ['identity']),
-    address: join(instance + ['address']),
+    address: join(instance + ['pci_address']),
     pool: join(instance + ['pool']),
     slave: join(instance + ['device', 'slave']),
     port: join(instance + ['device', 'port']),
@@ -81,6 +81,9 @@ local unitSeconds = { s: 1, m: 60, h: 3600, d: 86400 };
 
   // What others count in, to a second.
   perSecond:: { milliseconds: 1000, nanoseconds: 1000000000 },
+
+  // A template of an alert's value, in bytes per second, as links are rated: in bits.
+  bitsPerSecond:: '{{ with query (printf "vector(8 * %f)" $value) }}{{ . | first | value | humanize }}{{ end }}bit/s',
 
   // A template that names a disk as a person would: "sdg, MK01920GWSSE, serial 1A2B, osd.71 on stor01.example:10047".
   // Looked up when the alert is sent and not joined: a disk without an identity still alerts, under its name alone.

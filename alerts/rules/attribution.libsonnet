@@ -91,8 +91,8 @@ local promql = import '../lib/promql.libsonnet';
     load: 'sum by (%(osd)s) (plumbline:osd_operations:rate5m)' % labels,
     write: enough('plumbline:osd_latency:mean5m', 'write', ', part="total"'),
     read: enough('plumbline:osd_latency:mean5m', 'read', ', part="total"'),
-    write_p99: enough('plumbline:osd_p99:seconds', 'write'),
-    read_p99: enough('plumbline:osd_p99:seconds', 'read'),
+    write_p99: enough('plumbline:osd_latency:p99_seconds', 'write'),
+    read_p99: enough('plumbline:osd_latency:p99_seconds', 'read'),
     queue: enough('plumbline:osd_latency:mean5m', 'read|write', ', part="queue"'),
     peers: parts('write', 'peers'),
     commit: store('commit'),
@@ -105,7 +105,7 @@ local promql = import '../lib/promql.libsonnet';
     subop: |||
       sum by (%(osd)s) (rate(plumbline_osd_subop_seconds_total[%(window)s]))
       /
-      (sum by (%(osd)s) (rate(plumbline_osd_subop_operations_total[%(window)s])) >= %(minimumOperationsPerSecond)g)
+      (sum by (%(osd)s) (rate(plumbline_osd_subops_total[%(window)s])) >= %(minimumOperationsPerSecond)g)
     ||| % labels,
     // Of one OSD the canary's reads alone are its own: writes wait for replicas.
     canary: ofCanary('plumbline:canary_latency:seconds{layer="rados", operation="read", statistic="mean"}'),
@@ -134,7 +134,7 @@ local promql = import '../lib/promql.libsonnet';
     labels: { verdict: name },
   },
   local suspects(regex) = 'group by (%s) (plumbline:osd_suspect:info{verdict=~"%s"})' % [labels.osd, regex],
-  local located = 'group by (%(osdAt)s) (plumbline:osd_info)' % labels,
+  local located = 'group by (%(osdAt)s) (plumbline:osd:info)' % labels,
   local slowAnyhow = slow('commit|store_read|subop|queue'),
 
   prometheusRules+:: {
@@ -169,7 +169,7 @@ local promql = import '../lib/promql.libsonnet';
               or on (%(osd)s)
               plumbline:osd_host:info
               or on (%(osd)s)
-              group by (%(osd)s) (plumbline:osd_info)
+              group by (%(osd)s) (plumbline:osd:info)
             ||| % labels,
           },
           {
@@ -179,7 +179,7 @@ local promql = import '../lib/promql.libsonnet';
               group by (%(disk)s, ceph_daemon) (
                 label_replace(plumbline_disk_info{osd!=""}, "ceph_daemon", "$1", "osd", "(osd[.].+)")
                 or
-                label_replace(plumbline_disk_use_info{kind=~"osd|osd-db|osd-wal", name!=""}, "ceph_daemon", "$1", "name", "(osd[.].+)")
+                label_replace(plumbline_disk_use_info{use=~"osd|osd-db|osd-wal", user!=""}, "ceph_daemon", "$1", "user", "(osd[.].+)")
               )
             ||| % labels,
           },
@@ -190,7 +190,7 @@ local promql = import '../lib/promql.libsonnet';
                 %(figures)s
               )
               * on (%(osd)s) group_left (device_class)
-              topk by (%(osd)s) (1, group by (%(osd)s, device_class) (plumbline:osd_info))
+              topk by (%(osd)s) (1, group by (%(osd)s, device_class) (plumbline:osd:info))
               and on (%(osd)s)
               sum by (%(osd)s) (plumbline:osd_operations:rate5m) >= %(minimumOperationsPerSecond)g
             ||| % (labels {
@@ -267,13 +267,13 @@ local promql = import '../lib/promql.libsonnet';
         rules: [
           {
             // How many of the OSDs that tell their pings hold this one for the worst of their peers, by network.
-            record: 'plumbline:osd_accused:count',
+            record: 'plumbline:osd_accusations:count',
             expr: |||
               max by (%(osd)s, interface) (
                 label_replace(
                   count_values by (%(network)s) (
                     "peer",
-                    max by (%(ping)s) (plumbline_osd_heartbeat_worst_peer)
+                    max by (%(ping)s) (plumbline_osd_heartbeat_worst_peer_id)
                     and on (%(ping)s)
                     plumbline_osd_heartbeat_seconds{statistic="worst"} >= %(pingFloor)g
                     and on (%(ping)s)
@@ -305,7 +305,7 @@ local promql = import '../lib/promql.libsonnet';
           // Pings have no disk in them. Most of the others accuse it, or it is far from all of its peers.
           verdict('network', |||
             group by (%(osd)s) (
-              plumbline:osd_accused:count
+              plumbline:osd_accusations:count
               > on (%(network)s) group_left ()
               %(pingShare)g * count by (%(network)s) (plumbline_osd_heartbeat_seconds{statistic="worst"})
             )
@@ -378,7 +378,7 @@ local promql = import '../lib/promql.libsonnet';
             expr: |||
               max by (%(ofClass)s) (plumbline_osd_mclock_capacity_iops)
               and on (%(ofClass)s)
-              label_replace(plumbline:osd_info, "device_class", "ssd", "device_class", "nvme")
+              label_replace(plumbline:osd:info, "device_class", "ssd", "device_class", "nvme")
             ||| % labels,
           },
           {

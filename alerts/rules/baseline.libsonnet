@@ -7,7 +7,7 @@ local promql = import '../lib/promql.libsonnet';
   local labels = promql.labels(config),
 
   local judging(source) =
-    'max by (%(entry)s) (plumbline_baseline_judges{source="%(source)s"} == 1)' % (labels { source: source }),
+    'max by (%(entry)s) (plumbline_baseline_applicable{source="%(source)s"} == 1)' % (labels { source: source }),
 
   // `> 0`: a figure of zero can't be compared with anything.
   local figure(metric, extraLabel='') = |||

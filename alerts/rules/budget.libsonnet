@@ -34,7 +34,7 @@ local promql = import '../lib/promql.libsonnet';
   },
 
   local part(name) = 'max by (%s) (plumbline:budget_osd:seconds{part="%s"})' % [labels.class, name],
-  local classed = 'topk by (%s) (1, group by (%s) (plumbline:osd_info))' % [labels.osd, labels.ofClass],
+  local classed = 'topk by (%s) (1, group by (%s) (plumbline:osd:info))' % [labels.osd, labels.ofClass],
 
   local roundTrip(workload) =
     'avg by (%s) (plumbline_probe_latency_seconds{layer="network", workload="%s", statistic="mean"})' % [labels.cluster, workload],
@@ -94,10 +94,10 @@ local promql = import '../lib/promql.libsonnet';
                   sum by (%(disk)s) (
                     rate(plumbline_disk_io_seconds_total{operation=~"write|flush"}[%(window)s])
                     /
-                    (rate(plumbline_disk_io_total{operation=~"write|flush"}[%(window)s]) > 0)
+                    (rate(plumbline_disk_ios_total{operation=~"write|flush"}[%(window)s]) > 0)
                   )
                   and on (%(disk)s)
-                  rate(plumbline_disk_io_total{operation="write"}[%(window)s]) > 0
+                  rate(plumbline_disk_ios_total{operation="write"}[%(window)s]) > 0
                 )
                 * on (%(disk)s) group_right ()
                 plumbline:osd_disk:info

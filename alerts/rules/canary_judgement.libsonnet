@@ -44,7 +44,7 @@ local promql = import '../lib/promql.libsonnet';
           expr: expr.ratio(expr.enough('_fast', canary.fastWindow, canary.minimumOperations.fast)),
         },
         {
-          record: 'plumbline:canary_attempted_fast:ops_per_second',
+          record: 'plumbline:canary_attempts_fast:ops_per_second',
           expr: expr.attempted,
         },
         {
@@ -92,7 +92,7 @@ local promql = import '../lib/promql.libsonnet';
         {
           // Hosts, not canaries: two canaries of one host share its hiccups. The median, so that one odd device of
           // a host neither makes nor hides a verdict about the layer. Too few hosts agree about nothing.
-          record: 'plumbline:fleet_beyond:share',
+          record: 'plumbline:fleet_beyond:ratio',
           expr: |||
             avg by (%(clusters)s) (
               quantile by (%(hosts)s) (0.5, plumbline:canary_excess:ratio) > bool %(beyond)g

@@ -233,15 +233,15 @@ local promql = import '../lib/promql.libsonnet';
               ||| % labels)),
             },
             {
-              record: 'plumbline:capacity_days_to_full:days',
+              record: 'plumbline:capacity_time_to_full:days',
               expr: days('plumbline:capacity_left:bytes', 'plumbline:capacity_growth:bytes_per_second', 'class'),
             },
             {
-              record: 'plumbline:capacity_days_to_full_pool:days',
+              record: 'plumbline:capacity_pool_time_to_full:days',
               expr: days('plumbline:capacity_pool_max_avail:bytes', 'plumbline:capacity_pool_growth:bytes_per_second', 'named'),
             },
             {
-              record: 'plumbline:capacity_days_to_host_loss_unsafe:days',
+              record: 'plumbline:capacity_time_to_host_loss_unsafe:days',
               expr: days('(plumbline:capacity_host_loss_left:bytes > 0)', 'plumbline:capacity_growth:bytes_per_second', 'class'),
             },
           ],

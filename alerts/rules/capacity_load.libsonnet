@@ -139,7 +139,7 @@ local promql = import '../lib/promql.libsonnet';
             sum by (%(class)s) (
               %(recovered)s
               * on (%(daemon)s) group_left (device_class)
-              plumbline:capacity_osd_place:info
+              plumbline:capacity_osd_location:info
             )
           ||| % (labels { recovered: nested(osd.one(config, 'rate(ceph_osd_recovery_bytes[%s])' % headroom.window)) }),
         },

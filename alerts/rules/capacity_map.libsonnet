@@ -22,8 +22,8 @@ local promql = import '../lib/promql.libsonnet';
     limit: by(['limit']),
     pool: by(['pool_id']),
     named: by(['pool_id', 'pool']),
-    info: by(['pool_id', 'pool', 'kind', 'failure_domain', 'root', 'device_class']),
-    infoOfAnyClass: by(['pool_id', 'pool', 'kind', 'failure_domain', 'root']),
+    info: by(['pool_id', 'pool', 'pool_type', 'failure_domain', 'root', 'device_class']),
+    infoOfAnyClass: by(['pool_id', 'pool', 'pool_type', 'failure_domain', 'root']),
     stale: promql.seconds(capacity.staleMap),
     bridge: capacity.bridge,
   },
@@ -55,7 +55,7 @@ local promql = import '../lib/promql.libsonnet';
     or on (%(pool)s)
     max by (%(pool)s) (last_over_time(%(cephs)s[%(bridge)s]))
     * on (%(pool)s) group_left (pool)
-    plumbline:pool_info
+    plumbline:pool:info
   ||| % (labels { ours: freshest('pool', ours), cephs: cephs }),
 
   local labelled = promql.labelled,
@@ -88,7 +88,7 @@ local promql = import '../lib/promql.libsonnet';
         rules: [
           {
             // topk: two nodes may have read the map before and after an OSD moved.
-            record: 'plumbline:capacity_osd_place:info',
+            record: 'plumbline:capacity_osd_location:info',
             expr: |||
               topk by (%(daemon)s) (
                 1,
@@ -96,9 +96,9 @@ local promql = import '../lib/promql.libsonnet';
                   %(map)s
                 )
                 or on (%(cluster)s)
-                group by (%(place)s) (label_replace(plumbline:osd_info, "host", "$1", "hostname", "(.+)"))
+                group by (%(place)s) (label_replace(plumbline:osd:info, "host", "$1", "hostname", "(.+)"))
               )
-            ||| % (labels { map: nested(nested(fresh('plumbline_ceph_osd_place_info'))) }),
+            ||| % (labels { map: nested(nested(fresh('plumbline_ceph_osd_crush_location_info'))) }),
           },
           {
             // Of OSDs that are to hold data: one that is out, or has no weight in CRUSH, is being emptied.
@@ -115,7 +115,7 @@ local promql = import '../lib/promql.libsonnet';
                        (
                          %s
                          * on (%s) group_left (device_class, root, rack, host)
-                         plumbline:capacity_osd_place:info
+                         plumbline:capacity_osd_location:info
                        )
                      ||| % [nested(ofOsd('plumbline_ceph_osd_size_bytes', 'ceph_osd_stat_bytes')), labels.daemon], '\n'),
                      weight: freshest('daemon', 'plumbline_ceph_osd_crush_weight'),

@@ -18,7 +18,7 @@ local promql = import '../lib/promql.libsonnet';
   local withName(expr) = |||
     %(expr)s
     * on (%(pool)s) group_left (pool)
-    plumbline:pool_info
+    plumbline:pool:info
     or on (%(pool)s)
     %(expr)s
   ||| % (labels { expr: std.rstripChars(expr, '\n') }),
@@ -30,7 +30,7 @@ local promql = import '../lib/promql.libsonnet';
       name: 'plumbline-ceph.rules',
       rules: [
         {
-          record: 'plumbline:pool_info',
+          record: 'plumbline:pool:info',
           expr: |||
             topk by (%(pool)s) (1,
               group by (%(named)s) (label_replace(ceph_pool_metadata, "pool", "$1", "name", "(.+)"))

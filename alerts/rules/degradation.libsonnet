@@ -7,7 +7,7 @@ local promql = import '../lib/promql.libsonnet';
   local config = $._config,
   local canary = config.canary,
   local ratio = 'plumbline:degradation:ratio',
-  local recent = 'plumbline:degradation_recent:ratio',
+  local recent = 'plumbline:degradation_median_of_three:ratio',
   local expr = over(config),
   local labels = promql.labels(config) { match: self.key },
 
@@ -63,10 +63,10 @@ local promql = import '../lib/promql.libsonnet';
           // The median of the last three runs of a periodic probe, which the daemon keeps: two of three are beyond a
           // limit exactly when their median is, whatever the interval.
           record: recent,
-          expr: expr.ratio(fresh('plumbline_probe_recent_latency_seconds', ', statistic')),
+          expr: expr.ratio(fresh('plumbline_probe_median_of_three_latency_seconds', ', statistic')),
         },
-        probeRateRatio(recent, 'plumbline_probe_recent_', 'iops', 'iops'),
-        probeRateRatio(recent, 'plumbline_probe_recent_', 'throughput_bytes_per_second', 'throughput'),
+        probeRateRatio(recent, 'plumbline_probe_median_of_three_', 'iops', 'iops'),
+        probeRateRatio(recent, 'plumbline_probe_median_of_three_', 'throughput_bytes_per_second', 'throughput'),
         {
           // Only what judges: a single run's maximum would colour every layer red for ever.
           record: 'plumbline:layer_degradation:ratio',
@@ -98,7 +98,7 @@ local promql = import '../lib/promql.libsonnet';
         },
         {
           // Of all judged figures of a layer; above 0 something is beyond.
-          record: 'plumbline:layer_beyond:share',
+          record: 'plumbline:layer_beyond:ratio',
           expr: 'avg by (%s) (plumbline:degradation_beyond:bool)'
                 % promql.join(promql.clusterLabels(config) + ['layer']),
         },

@@ -72,7 +72,7 @@ local promql = import '../lib/promql.libsonnet';
             expr: |||
               group by (%(interface)s) (min_over_time(plumbline_disk_queue_length[%(hungWindow)s]) > 0)
               and on (%(interface)s)
-              sum by (%(interface)s) (increase(plumbline_disk_io_total[%(hungWindow)s])) == 0
+              sum by (%(interface)s) (increase(plumbline_disk_ios_total[%(hungWindow)s])) == 0
             ||| % labels,
           },
         ],
@@ -101,7 +101,7 @@ local promql = import '../lib/promql.libsonnet';
             expr: |||
               sum by (%(disk)s) (rate(plumbline_disk_io_bytes_total[%(window)s]))
               /
-              (sum by (%(disk)s) (rate(plumbline_disk_io_total[%(window)s])) > 0)
+              (sum by (%(disk)s) (rate(plumbline_disk_ios_total[%(window)s])) > 0)
             ||| % labels,
           },
           {

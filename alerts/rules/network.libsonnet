@@ -27,7 +27,7 @@ local promql = import '../lib/promql.libsonnet';
         {
           // Of the frames of a port, those that were lost or damaged; what nobody wanted (`filter`) is no loss. Both ways
           // together. Recorded, because to draw the worst ports of a fleet all of them have to be looked at.
-          record: 'plumbline:nic_lost:ratio',
+          record: 'plumbline:nic_lost_frames:ratio',
           expr: |||
             sum by (%(interface)s) (
               %(drops)s

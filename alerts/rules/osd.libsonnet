@@ -64,10 +64,10 @@ local promql = import '../lib/promql.libsonnet';
     submit: ['ceph_bluestore_txc_submit_lat', 'ceph_bluestore_submit_lat'],
   },
 
-  local uses = 'plumbline_disk_use_info{kind="osd",name=~"osd[.].+"}',
+  local uses = 'plumbline_disk_use_info{use="osd",user=~"osd[.].+"}',
 
   local percentile(name, rank) = {
-    record: 'plumbline:osd_%s:seconds' % name,
+    record: 'plumbline:osd_latency:%s_seconds' % name,
     expr: |||
       max by (%(daemon)s, operation) (
         histogram_quantile(%(rank)g, rate(plumbline_osd_latency_seconds_bucket[%(window)s]))
@@ -108,7 +108,7 @@ local promql = import '../lib/promql.libsonnet';
           {
             // Which device class, host and networks. Two managers may disagree for a moment, and what joins this needs
             // one for each OSD.
-            record: 'plumbline:osd_info',
+            record: 'plumbline:osd:info',
             expr: |||
               topk by (%(daemon)s) (1,
                 group by (%(daemon)s, device_class, hostname, front_iface, back_iface) (ceph_osd_metadata)
@@ -124,11 +124,11 @@ local promql = import '../lib/promql.libsonnet';
               (
                 %(own)s
                 * on (%(daemon)s) group_left (hostname)
-                plumbline:osd_info
+                plumbline:osd:info
                 or
                 %(own)s
                 unless on (%(daemon)s)
-                plumbline:osd_info
+                plumbline:osd:info
               )
               or on (%(daemon)s)
               group by (%(daemon)s, hostname, device) (
@@ -144,7 +144,7 @@ local promql = import '../lib/promql.libsonnet';
                 )
               )
             ||| % (labels {
-                     own: 'group by (%s, device) (label_replace(%s, "ceph_daemon", "$1", "name", "(.+)"))'
+                     own: 'group by (%s, device) (label_replace(%s, "ceph_daemon", "$1", "user", "(.+)"))'
                           % [promql.join(config.instanceLabels + ['ceph_daemon']), uses],
                    }),
           },

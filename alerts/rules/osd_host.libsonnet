@@ -17,10 +17,10 @@ local promql = import '../lib/promql.libsonnet';
 
   // What a host's own daemon says: the disks it sees, and whose data is on them.
   local seen(uses) = |||
-    group by (%(osdOn)s) (label_replace(%(uses)s, "ceph_daemon", "$1", "name", "(.+)"))
+    group by (%(osdOn)s) (label_replace(%(uses)s, "ceph_daemon", "$1", "user", "(.+)"))
   ||| % (labels { uses: uses }),
 
-  local uses = 'plumbline_disk_use_info{kind="osd",name=~"osd[.].+"}',
+  local uses = 'plumbline_disk_use_info{use="osd",user=~"osd[.].+"}',
 
   local nested = promql.nested,
 

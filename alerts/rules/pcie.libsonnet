@@ -5,12 +5,12 @@ local promql = import '../lib/promql.libsonnet';
   local config = $._config,
   local labels = promql.labels(config),
 
-  local share(figure) = |||
+  local share(figure, most) = |||
     max by (%(address)s) (plumbline_pcie_link_%(figure)s)
-    / max by (%(address)s) (plumbline_pcie_link_max_%(figure)s)
-  ||| % (labels { figure: figure }),
+    / max by (%(address)s) (plumbline_pcie_link_%(most)s)
+  ||| % (labels { figure: figure, most: most }),
 
-  local bandwidth = '(\n' + share('transfers_per_second') + '* (\n' + share('lanes') + ')\n)\n',
+  local bandwidth = '(\n' + share('speed_transfers_per_second', 'speed_max_transfers_per_second') + '* (\n' + share('lanes', 'lanes_max') + ')\n)\n',
 
   prometheusRules+:: {
     groups+: [{
@@ -24,7 +24,7 @@ local promql = import '../lib/promql.libsonnet';
           max by (%(address)s, device) (
             topk by (%(address)s) (1, plumbline_pcie_device_info)
             and on (%(address)s)
-            plumbline_pcie_info{kind="nvme"}
+            plumbline_pcie_info{device_type="nvme"}
           )
           or on (%(address)s)
         ||| % labels + bandwidth,

@@ -104,7 +104,7 @@ local v = g.dashboard.variable;
   ceph_daemon:
     v.query.new('ceph_daemon')
     + v.query.withDatasourceFromVariable(self.datasource)
-    + v.query.queryTypes.withLabelValues('ceph_daemon', 'plumbline:osd_info{cluster=~"$cluster"}')
+    + v.query.queryTypes.withLabelValues('ceph_daemon', 'plumbline:osd:info{cluster=~"$cluster"}')
     + v.query.generalOptions.withLabel('OSD')
     + v.query.selectionOptions.withIncludeAll(false)
     + v.query.refresh.onTime()
@@ -120,7 +120,7 @@ local v = g.dashboard.variable;
     + v.query.refresh.onTime()
     + v.query.withSort(1),
 
-  device_class: all('device_class', 'device_class', 'Device class', 'plumbline:osd_info{cluster=~"$cluster"}'),
-  pool: all('pool', 'pool', 'Pool', 'plumbline:pool_info{cluster=~"$cluster"}'),
+  device_class: all('device_class', 'device_class', 'Device class', 'plumbline:osd:info{cluster=~"$cluster"}'),
+  pool: all('pool', 'pool', 'Pool', 'plumbline:pool:info{cluster=~"$cluster"}'),
   vantage: all('vantage', 'vantage', 'Vantage', 'plumbline_probe_info{cluster=~"$cluster"}'),
 }

@@ -96,7 +96,7 @@ function(config)
     ) + toOsds, 12, 8],
     [p.timeSeries(
       'Time to full, by slope',
-      'When the first OSD of the class is full, were growth what it was over the last %s: room until then ÷ slope. The lines between them are the range; where they part, growth changes. Bad looks like: all of them falling faster than time passes, or below the dashed plan.' % slopes,
+      'When the first OSD of the class is full, were growth what it was over the last %s: room until then ÷ slope. The lines between them are the range; where they diverge, growth changes. Bad looks like: all of them falling faster than time passes, or below the dashed plan.' % slopes,
       's', [
         p.target(q.class.days, ofClass + ' {{slope}}'),
         p.target('vector(%d)' % days(alerts.PlumblineCapacityGrowthFast.days.default), 'baseline: plan'),
@@ -120,8 +120,8 @@ function(config)
   local pools = [
     [p.figures(
       'Pools',
-      'What is stored before replication, what still fits (max avail: Ceph\'s own figure, until the pool\'s fullest OSD is full), and for how long at the pool\'s own growth, as if the other pools of its class stood still: the class\'s forecast above is the binding one. Self-healing 1: after losing a failure domain enough others are left for all copies. Bad looks like: self-healing 0 that nobody decided on, or full within the plan.',
-      [['cluster', 'cluster', null], ['pool', 'pool', [links.fromRow('pools', ['cluster', 'pool'])]], ['pool_id', 'id', null], ['kind', 'kind', null], ['failure_domain', 'failure domain', null]],
+      'What is stored before replication, what still fits (max avail: Ceph\'s own figure, until the pool\'s fullest OSD is full), and for how long at the pool\'s own growth, as if the other pools of its class did not grow: the class\'s forecast above is the binding one. Self-healing 1: after losing a failure domain enough others are left for all copies. Bad looks like: self-healing 0 that nobody decided on, or full within the plan.',
+      [['cluster', 'cluster', null], ['pool', 'pool', [links.fromRow('pools', ['cluster', 'pool'])]], ['pool_id', 'id', null], ['pool_type', 'kind', null], ['failure_domain', 'failure domain', null]],
       [
         column(q.pool.info, null, 'none'),
         column(q.pool.stored, 'stored', 'bytes'),
@@ -163,7 +163,7 @@ function(config)
     ) + named + toOsds, 8, 6],
     [p.timeSeries(
       'Recovery seen',
-      'Bytes a second that recovery and backfill wrote, by device class; dashed the rate that the rebuild time is reckoned with. Bad looks like: a rate far below what the disks and the network can do: limits of mClock or osd_max_backfills.',
+      'Bytes a second that recovery and backfill wrote, by device class; dashed: the rate used for the rebuild time. Bad looks like: a rate far below what the disks and the network can do: limits of mClock or osd_max_backfills.',
       'Bps', [
         p.target(q.load.recovery, ofClass),
         p.target(q.load.recoveryRate, 'baseline: typical ' + ofClass),
@@ -187,7 +187,7 @@ function(config)
     ), 12, 9],
     [p.figures(
       'Wear-out calendar',
-      'Disks by the time left until their rated writes are used up, by their life so far or the last %s where those wore them faster. Hard disks, and disks that do not tell, are missing. Bad looks like: red within %d days; several twins of one age together.' % [config.disk.wearWindow, alerts.PlumblineDiskWearOut.days],
+      'Disks by the time left until their rated writes are used up, by their life so far or the last %s where those wore them faster. Hard disks, and disks that do not report it, are missing. Bad looks like: red within %d days; several disks of one age together.' % [config.disk.wearWindow, alerts.PlumblineDiskWearOut.days],
       [['instance', 'node', [links.fromRow('node', ['cluster', 'instance'])]], ['device', 'device', [links.fromRow('disk', ['cluster', 'instance', 'device'])]], ['osd', 'OSD', null], ['device_class', 'class', null], ['model', 'model', null], ['serial', 'serial', null], ['cluster', 'cluster', null]],
       [column(q.wear, 'endurance left', 's', wearDays)]
     ) + soonestFirst('endurance left'), 12, 9],

@@ -1,4 +1,4 @@
-// One disk: what it does, who uses it, and whether it is slower than its twins or its past.
+// One disk: what it does, who uses it, and whether it is slower than its peers or its past.
 function(config)
   local dashboard = import '../lib/dashboard.libsonnet';
   local links = import '../lib/links.libsonnet';
@@ -28,11 +28,11 @@ function(config)
   local stats = [
     stat('To its peers', 'The worst p99 of an operation divided by the median of the disks of its class and transport on this node. Nothing: it is idle, has fewer than %d peers, or has other work than they. Bad looks like: %g and more.' % [config.disk.minimumPeers, outlier.ratio], 'none', q.stats.toPeers, beyond(outlier.ratio), decimals=1, noValue='no peers'),
     stat('To its past', 'The last hour\'s p99 divided by what was usual at this hour of the last days. Nothing: fewer than %d days are known. Bad looks like: %g and more.' % [config.disk.minimumPastDays, regressed.ratio], 'none', q.stats.toPast, beyond(regressed.ratio), decimals=1, noValue='no past'),
-    stat('p99', 'The slowest hundredth of its operations over %s, the worst operation. Nothing: fewer than %g operations a second. Bad looks like: far above its twins.' % [window, config.disk.minimumOperationsPerSecond], 's', q.stats.p99, t.neutral, decimals=null, noValue='idle'),
+    stat('p99', 'The slowest hundredth of its operations over %s, the worst operation. Nothing: fewer than %g operations a second. Bad looks like: far above its peers.' % [window, config.disk.minimumOperationsPerSecond], 's', q.stats.p99, t.neutral, decimals=null, noValue='idle'),
     stat('Degradation', 'The probes of this disk against the baseline in force, the worst: 1 is as accepted. Bad looks like: above %g.' % config.minimumTolerance, 'none', q.stats.degradation, t.degradation, decimals=2, noValue='not judged'),
     stat('Alerts', 'Alerts that fire for this disk, its OSDs or its probes. Bad looks like: more than 0.', 'none', q.stats.alerts, t.none),
-    stat('Findings', 'Documented advice that this disk does not follow, besides mere information. Bad looks like: more than 0; a table below names it.', 'none', q.stats.findings, t.few),
-    stat('Endurance left', 'Forecast until its rated writes are used up, at its pace so far or in the last two weeks. Bad looks like: less than %d days.' % wearOut.days, 's', q.stats.enduranceLeft, endurance, noValue='not told'),
+    stat('Findings', 'Documented advice that this disk does not follow, except at level info. Bad looks like: more than 0; a table below names it.', 'none', q.stats.findings, t.few),
+    stat('Endurance left', 'Forecast until its rated writes are used up, at its pace so far or in the last two weeks. Bad looks like: less than %d days.' % wearOut.days, 's', q.stats.enduranceLeft, endurance, noValue='not reported'),
     stat('Hung', '1 where operations are in flight and none has completed for %s. Bad looks like: 1: everything that waits for this disk hangs.' % config.disk.hungWindow, 'none', q.stats.hung, t.none),
   ];
 
@@ -40,7 +40,7 @@ function(config)
     [
       p.figures(
         'This disk',
-        'What stands behind the name: model, serial, firmware, and the class that decides which baselines and which peers it is compared with. Bad looks like: another serial than yesterday under the same name.',
+        'What is behind the name: model, serial, firmware, and the class that decides which baselines and which peers it is compared with. Bad looks like: another serial than yesterday under the same name.',
         [
           ['device', 'disk', null],
           ['instance', 'node', [links.fromRow('node', ['cluster', 'instance'])]],
@@ -60,8 +60,8 @@ function(config)
     [
       p.figures(
         'Its users',
-        'Who uses the disk, its partitions or what stands on them: an OSD\'s data, DB or log, volumes, arrays, file systems, swap. Bad looks like: an OSD\'s disk that something else uses, too.',
-        [['kind', 'kind', null], ['name', 'name', [osdOf('name')]], ['device', 'disk', null], ['instance', 'node', null], ['cluster', 'cluster', null]],
+        'Who uses the disk, its partitions or what is built on them: an OSD\'s data, DB or log, volumes, arrays, file systems, swap. Bad looks like: an OSD\'s disk that something else uses, too.',
+        [['use', 'use', null], ['user', 'user', [osdOf('user')]], ['device', 'disk', null], ['instance', 'node', null], ['cluster', 'cluster', null]],
         [{ expr: q.users, name: null }]
       ),
       8,
@@ -116,7 +116,7 @@ function(config)
     [
       p.timeSeries(
         'Tail to peers and past',
-        'p99 divided by the peers\' median and by what is usual at this hour: 1 is as the others, or as ever. Nothing is drawn where it has other work than its peers. Bad looks like: %g and more.' % outlier.ratio,
+        'p99 divided by the peers\' median and by what is usual at this hour: 1 is the same as the others, or as usual. Nothing is drawn where it has other work than its peers. Bad looks like: %g and more.' % outlier.ratio,
         'none', [p.target(q.ratios.peers, '{{operation}} to peers'), p.target(q.ratios.past, '{{operation}} to past')], logarithmic=true
       ),
       8,
@@ -158,7 +158,7 @@ function(config)
       7,
     ],
     [
-      p.timeSeries('Size of operations', 'Mean bytes of an operation; big ones take longer by nature. Bad looks like: a change at the moment the latency changed: it is the work that is another.', 'bytes', [p.target(q.load.size, '{{operation}}')], overrides=p.operationColours),
+      p.timeSeries('Size of operations', 'Mean bytes of an operation; large ones always take longer. Bad looks like: a change at the moment the latency changed: the work is different.', 'bytes', [p.target(q.load.size, '{{operation}}')], overrides=p.operationColours),
       6,
       7,
     ],
@@ -177,7 +177,7 @@ function(config)
     [
       p.timeSeries(
         'Latency of its OSD',
-        'What clients of the OSDs on this disk get: mean of their operations, their p99 where the OSD tells it, and how long a commit to the store takes. Nothing is drawn where no OSD uses the disk. Bad looks like: commit follows the disk\'s own latency above: then it is the disk.',
+        'What clients of the OSDs on this disk get: mean of their operations, their p99 where the OSD reports it, and how long a commit to the store takes. Nothing is drawn where no OSD uses the disk. Bad looks like: commit follows the disk\'s own latency above: then it is the disk.',
         's', [
           p.target(q.osd.total, '{{ceph_daemon}} {{operation}} mean'),
           p.target(q.osd.p99, '{{ceph_daemon}} {{operation}} p99'),
@@ -190,7 +190,7 @@ function(config)
     [
       p.timeSeries(
         'Its OSD to its class',
-        'Figures of the OSDs on this disk divided by the median of their device class in the cluster: 1 is as the others. Bad looks like: commit, read or block at %g and more.' % config.osd.ratio,
+        'Figures of the OSDs on this disk divided by the median of their device class in the cluster: 1 is the same as the others. Bad looks like: commit, read or block at %g and more.' % config.osd.ratio,
         'none', [p.target(q.osd.toClass, '{{ceph_daemon}} {{figure}}')], logarithmic=true
       ) + p.linked([osdLine]),
       12,
@@ -213,8 +213,8 @@ function(config)
     [
       p.figures(
         'Its findings',
-        'Documented advice on its queue, link and health that is not followed. "plumbline check" on the node says what is, what it should be, and the command that mends it. Bad looks like: a critical or warning row.',
-        [['severity', 'severity', null], ['check', 'check', [links.to('tuning')]], ['subject', 'of', null]],
+        'Documented advice on its queue, link and health that is not followed. "plumbline check" on the node says what is, what it should be, and the command that fixes it. Bad looks like: a critical or warning row.',
+        [['urgency', 'severity', null], ['check', 'check', [links.to('tuning')]], ['subject', 'of', null]],
         [{ expr: q.findings, name: null }]
       ),
       12,
@@ -223,7 +223,7 @@ function(config)
     [
       p.figures(
         'Queue settings',
-        'How the kernel runs its queue: scheduler, cache, requests that may wait, and how far it reads ahead. The findings beside it judge them. Bad looks like: another scheduler or cache than its twins.',
+        'How the kernel runs its queue: scheduler, cache, requests that may wait, and how far it reads ahead. The findings in the next panel judge them. Bad looks like: another scheduler or cache than its peers have.',
         [['scheduler', 'scheduler', null], ['write_cache', 'write cache', null], ['zoned', 'zoned', null], ['device', 'disk', null]],
         [
           { expr: q.settings.info, name: null },
@@ -243,7 +243,7 @@ function(config)
       p.figures(
         'Its PCIe link',
         'Of a disk with a link of its own (NVMe): bandwidth of what both ends can do, and errors since boot. Bad looks like: less than 100 %, or errors that grow.',
-        [['address', 'address', null]],
+        [['pci_address', 'address', null]],
         [
           { expr: q.pcie.ratio, name: 'of its best', unit: 'percentunit' },
           { expr: q.pcie.speed, name: 'transfers per second', unit: 'none' },
@@ -275,7 +275,7 @@ function(config)
       7,
     ],
     [
-      p.timeSeries('Temperature', 'The disk\'s own sensor. Dotted: the limits it documents itself; above the warning it throttles itself. Bad looks like: near the limit.', 'celsius', [p.target(q.health.temperature, 'temperature'), p.target(q.health.limit, 'documented limit ({{level}})')]),
+      p.timeSeries('Temperature', 'The disk\'s own sensor. Dotted: the limits it documents itself; above the warning it throttles itself. Bad looks like: near the limit.', 'celsius', [p.target(q.health.temperature, 'temperature'), p.target(q.health.limit, 'documented limit ({{limit}})')]),
       8,
       7,
     ],

@@ -1,4 +1,4 @@
-// Disks: which one is slower than its twins or than it was, and which will not last?
+// Disks: which one is slower than its peers or than it was, and which will not last?
 function(config)
   local dashboard = import '../lib/dashboard.libsonnet';
   local links = import '../lib/links.libsonnet';
@@ -30,13 +30,13 @@ function(config)
 
   local stats = [
     stat('Disks', 'Disks of the chosen clusters and class. Bad looks like: fewer than you have.', 'none', q.stats.disks, t.neutral),
-    stat('Busy disks', 'Disks with at least %g operations a second now, which is where a tail can be told. Bad looks like: 0 while clients work.' % config.disk.minimumOperationsPerSecond, 'none', q.stats.busy, t.neutral),
+    stat('Busy disks', 'Disks with at least %g operations a second now, enough to judge a tail. Bad looks like: 0 while clients work.' % config.disk.minimumOperationsPerSecond, 'none', q.stats.busy, t.neutral),
     stat('Slow disks', 'Disks for which an alert fires: the tail is %g times that of their peers, or %g times what was usual at this hour. Bad looks like: more than 0; the first table names them.' % [outlier.ratio, regressed.ratio], 'none', q.stats.outliers, t.none),
     stat('Hung disks', 'Disks with operations in flight that completed none for %s. Bad looks like: more than 0: everything that waits for them hangs.' % config.disk.hungWindow, 'none', q.stats.hung, t.none),
-    stat('Missing disks', 'Disks that were there in the last days and are gone. Bad looks like: more than were pulled on purpose.', 'none', q.stats.missing, t.few),
-    stat('First worn out', 'Forecast until the first disk has used up its rated writes, at its own pace so far or in the last two weeks, whichever is faster. Bad looks like: less than %d days.' % wearOut.days, 's', q.stats.endurance, endurance, noValue='not told'),
+    stat('Missing disks', 'Disks that were present in the last days and are gone. Bad looks like: more than were removed on purpose.', 'none', q.stats.missing, t.few),
+    stat('First worn out', 'Forecast until the first disk has used up its rated writes, at its own pace so far or in the last two weeks, whichever is faster. Bad looks like: less than %d days.' % wearOut.days, 's', q.stats.endurance, endurance, noValue='not reported'),
     stat('Slow PCIe links', 'Links of disks, adapters and network cards below what both of their ends can do. Bad looks like: more than 0.', 'none', q.stats.pcie, t.few),
-    stat('Open findings', 'Documented advice on disks, links, health and arrays that is not followed, besides mere information. Bad looks like: more than 0; the table at the end says which.', 'none', q.stats.findings, t.few),
+    stat('Open findings', 'Documented advice on disks, links, health and arrays that is not followed, except at level info. Bad looks like: more than 0; the table at the end says which.', 'none', q.stats.findings, t.few),
   ];
 
   local slow = [
@@ -64,7 +64,7 @@ function(config)
     [
       p.heatmap(
         'Latency of all disks',
-        'How many operations a second took how long, over all disks of the chosen clusters, class and operation: the kernel\'s histograms, added up. Choose a class: hard disks and NVMe in one picture are two bands by nature. Bad looks like: a second band above the first, or the band moving up.',
+        'How many operations a second took how long, over all disks of the chosen clusters, class and operation: the kernel\'s histograms, added up. Choose a class: hard disks and NVMe in one picture always give two bands. Bad looks like: a second band above the first, or the band moving up.',
         's', p.target(q.heatmap, '{{le}}')
       ),
       12,
@@ -73,7 +73,7 @@ function(config)
     [
       p.timeSeries(
         'p99 of the worst disks',
-        'The disks that are worst at the end of the range, drawn over all of it. Dashed: the highest median of their peers, and the p99 of the disk baselines in force (canary and fio, one operation at a time on an idle disk: a bound for orientation, no twin of a loaded disk). Bad looks like: a line a decade above the peers\'.',
+        'The disks that are worst at the end of the range, drawn over all of it. Dashed: the highest median of their peers, and the p99 of the disk baselines in force (canary and fio, one operation at a time on an idle disk: a bound for orientation, not comparable with a loaded disk). Bad looks like: a line a decade above the peers\'.',
         's', [
           p.target(q.latency.p99, '{{instance}} {{device}} {{operation}}'),
           p.target(q.latency.peers, 'baseline: peers {{operation}}'),
@@ -86,7 +86,7 @@ function(config)
     [
       p.timeSeries(
         'Worst disks to their peers',
-        'The p99 of the same disks divided by the median of their peers: 1 is as the others, whatever the load of all. Nothing is drawn where a disk has other work than its peers. Bad looks like: %g and more, where an alert is told after %s.' % [outlier.ratio, outlier['for']],
+        'The p99 of the same disks divided by the median of their peers: 1 is the same as the others, whatever the load of all. Nothing is drawn where a disk has other work than its peers. Bad looks like: %g and more, where an alert fires after %s.' % [outlier.ratio, outlier['for']],
         'none', [p.target(q.latency.toPeers, '{{instance}} {{device}} {{operation}}')], logarithmic=true
       ) + p.linked([line]),
       8,
@@ -108,7 +108,7 @@ function(config)
     [
       p.timeSeries(
         'Operations by class',
-        'Completed operations a second of all disks of a class: the load that explains the latencies beside it. Bad looks like: latencies up while this is not.',
+        'Completed operations a second of all disks of a class: the load that explains the latencies in the next panel. Bad looks like: latencies up while this is not.',
         'iops', [p.target(q.class.operations, '{{device_class}} {{operation}}')]
       ),
       8,
@@ -120,7 +120,7 @@ function(config)
     [
       p.figures(
         'Wear and health',
-        'In each column the 20 worst disks, as NVMe or SMART tell; empty: not among them, or the disk does not tell it. Endurance is the forecast until the rated writes are used up; passed, answers and warnings name every disk that says it fails, stopped answering, or warns. Bad looks like: passed or answers 0, less than %d days left, errors or sectors that grow.' % wearOut.days,
+        'In each column the 20 worst disks, as reported by NVMe or SMART; empty: not among them, or the disk does not report it. Endurance is the forecast until the rated writes are used up; passed, answers and warnings name every disk that says it fails, stopped answering, or warns. Bad looks like: passed or answers 0, less than %d days left, errors or sectors that grow.' % wearOut.days,
         diskLabels + what + [['serial', 'serial', null]],
         [
           { expr: q.health.wear, name: 'wear', unit: 'percentunit' },
@@ -156,7 +156,7 @@ function(config)
     [
       p.figures(
         'Models and firmware',
-        'How many disks there are of each model and firmware, and how far the most worn of them is. Twins with different firmware are no twins. Bad looks like: one model with two firmwares, or all of a model worn alike.',
+        'How many disks there are of each model and firmware, and how far the most worn of them is. Disks of one model with different firmware are not peers. Bad looks like: one model with two firmwares, or all of a model worn alike.',
         [['device_class', 'class', null], ['model', 'model', null], ['firmware', 'firmware', null], ['cluster', 'cluster', null]],
         [
           { expr: q.models.disks, name: 'disks', unit: 'none' },
@@ -188,7 +188,7 @@ function(config)
       p.figures(
         'PCIe links below their best',
         'Links that have trained to less bandwidth than both of their ends can do: a bad contact, a wrong slot, power management. An adapter slows all of its disks alike. Bad looks like: any row that stays under load.',
-        [['instance', 'node', [node]], ['device', 'disk', [disk]], ['address', 'address', null], ['kind', 'kind', null], ['name', 'name', null], ['cluster', 'cluster', null]],
+        [['instance', 'node', [node]], ['device', 'disk', [disk]], ['pci_address', 'address', null], ['device_type', 'type', null], ['product', 'product', null], ['cluster', 'cluster', null]],
         [
           { expr: q.pcie.ratio, name: 'of its best', unit: 'percentunit' },
           { expr: q.pcie.info, name: null },
@@ -200,8 +200,8 @@ function(config)
     [
       p.figures(
         'Settings and findings',
-        'How often each documented advice on queues, links, health and arrays is not followed, and on how many nodes. "plumbline check" on a node says what is, what it should be, and the command that mends it. Bad looks like: a critical row, or one finding on few nodes of many twins.',
-        [['check', 'check', [links.to('tuning', { cluster: '${__data.fields.cluster:percentencode}' })]], ['severity', 'severity', null], ['cluster', 'cluster', null]],
+        'How often each documented advice on queues, links, health and arrays is not followed, and on how many nodes. "plumbline check" on a node says what is, what it should be, and the command that fixes it. Bad looks like: a critical row, or one finding on a few of many identical nodes.',
+        [['check', 'check', [links.to('tuning', { cluster: '${__data.fields.cluster:percentencode}' })]], ['urgency', 'severity', null], ['cluster', 'cluster', null]],
         [
           { expr: q.findings.count, name: 'open', unit: 'none' },
           { expr: q.findings.nodes, name: 'nodes', unit: 'none' },

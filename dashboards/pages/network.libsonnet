@@ -27,12 +27,12 @@ function(config)
   local verdict = [
     [p.stat(
       'Worst degradation of network probes',
-      'Throughput and round trips against the baseline in force (recorded here, else the site file, else a chosen profile): 1 is as accepted, 2 is twice as bad. No baseline: nothing may be judged. Bad looks like: above %g and staying there.' % config.minimumTolerance,
+      'Throughput and round trips against the baseline in force (recorded here, else the site file, else a chosen profile): 1 is as accepted, 2 is twice as bad. No baseline: no judgement. Bad looks like: above %g and staying there.' % config.minimumTolerance,
       'none', p.target(q.verdict.degradation, 'degradation', instant=true), thresholds.degradation, decimals=2, noValue='no baseline'
     ), 4, 4],
     [p.stat(
       'Worst loss at a port',
-      'Frames lost to a full ring or a full buffer of the card, as a share of all frames of the worst port. Bad looks like: %g or more, where loss itself limits a fast link and an alert is told.' % alerts.PlumblineNicRingDrops.share,
+      'Frames lost to a full ring or a full buffer of the card, as a share of all frames of the worst port. Bad looks like: %g or more, where loss itself limits a fast link and an alert fires.' % alerts.PlumblineNicRingDrops.share,
       'percentunit', p.target(q.verdict.loss, 'lost', instant=true), beyond(alerts.PlumblineNicRingDrops.share)
     ), 4, 4],
     [p.stat(
@@ -42,8 +42,8 @@ function(config)
     ), 4, 4],
     [p.stat(
       'Worst share of TCP sent again',
-      'Segments that the worst node sends again, of all it sends: loss on the way or at the other end. Bad looks like: %g or more, at which one connection is held to about 1 Gb/s.' % alerts.PlumblineTcpRetransmits.share,
-      'percentunit', p.target(q.verdict.retransmitted, 'sent again', instant=true), beyond(alerts.PlumblineTcpRetransmits.share)
+      'Segments that the worst node retransmits, as a share of all it sends: loss on the path or at the other end. Bad looks like: %g or more, at which one connection is held to about 1 Gb/s.' % alerts.PlumblineTcpRetransmits.share,
+      'percentunit', p.target(q.verdict.retransmitted, 'retransmitted', instant=true), beyond(alerts.PlumblineTcpRetransmits.share)
     ), 3, 4],
     [p.stat(
       'Links below their speed',
@@ -52,7 +52,7 @@ function(config)
     ), 3, 4],
     [p.stat(
       'Networks with several MTUs',
-      'Ceph networks (by role) whose interfaces do not agree on an MTU. Big packets vanish there while small ones pass. Bad looks like: more than 0.',
+      'Ceph networks (by role) whose interfaces do not agree on an MTU. Large packets get lost there while small ones pass. Bad looks like: more than 0.',
       'none', p.target(q.verdict.mtus, 'networks', instant=true), thresholds.none, decimals=0
     ), 3, 4],
     [p.stat(
@@ -62,7 +62,7 @@ function(config)
     ), 3, 4],
     [p.figures(
       'Worst ports',
-      'The %d ports that lose or damage most frames now, by cause. "ring": the host was too slow; "fifo": the buffer of the card or its bus; "other": the driver does not say. Beside it what explains it: pause frames, the speed of the link and the receive ring as shares of the possible, the busiest CPU\'s share of the interrupts, the use of the link. Bad looks like: any loss on a port that carries storage, or a CPU with %g and more of the interrupts.' % [q.worst.count, alerts.PlumblineNicIrqsOnOneCpu.share],
+      'The %d ports that lose or damage the most frames now, by cause. "ring": the host was too slow; "fifo": the buffer of the card or its bus; "other": the driver does not say. The other columns explain it: pause frames, the speed of the link and the receive ring as shares of their maximum, the busiest CPU\'s share of the interrupts, the use of the link. Bad looks like: any loss on a port that carries storage, or a CPU with %g and more of the interrupts.' % [q.worst.count, alerts.PlumblineNicIrqsOnOneCpu.share],
       portLabels,
       [
         { expr: q.worst.share, name: 'lost', unit: 'percentunit', steps: beyond(alerts.PlumblineNicRingDrops.share) },
@@ -83,12 +83,12 @@ function(config)
   local loss = [
     [p.timeSeries(
       'Frames lost, by cause',
-      'All ports of all nodes. "ring" is a host too slow to give descriptors, "fifo" the buffer of a card or its bus, "filter" is benign (unhandled protocol, inactive slave, wrong VLAN), "other" what drivers do not explain. Bad looks like: ring or fifo above 0.',
+      'All ports of all nodes. "ring" is a host too slow to provide descriptors, "fifo" the buffer of a card or its bus, "filter" is benign (unhandled protocol, inactive slave, wrong VLAN), "other" what drivers do not explain. Bad looks like: ring or fifo above 0.',
       'pps', [p.target(q.loss.byCause, '{{cause}}')], overrides=causeColours
     ), 8, 8],
     [p.timeSeries(
       'Frames damaged, by cause',
-      'Frames that came in wrong or could not be sent, all ports. "crc" and "frame" are cables and transceivers, "length" a peer with a bigger MTU. Bad looks like: above 0 for longer than a replug.',
+      'Frames received damaged or not sent, all ports. "crc" and "frame" are cables and transceivers, "length" a peer with a larger MTU. Bad looks like: above 0 for longer than it takes to replug a cable.',
       'pps', [p.target(q.loss.errors, '{{cause}}')]
     ), 8, 8],
     [p.timeSeries(
@@ -98,12 +98,12 @@ function(config)
     ) + portOfSeries, 8, 8],
     [p.timeSeries(
       'Pause frames by port',
-      'The ten ports with most 802.3x pause frames; empty while there are none. Transmit: this host was too slow; receive: its peer or the switch is. Bad looks like: %d a second and more, which stops a 10 Gb/s link for up to a third of the time.' % alerts.PlumblineNicPauseStorm.framesPerSecond,
+      'The ten ports with the most 802.3x pause frames; empty while there are none. Transmit: this host was too slow; receive: its peer or the switch is. Bad looks like: %d a second and more, which stops a 10 Gb/s link for up to a third of the time.' % alerts.PlumblineNicPauseStorm.framesPerSecond,
       'pps', [p.target(q.loss.pause, '{{instance}} {{device}} {{direction}}')]
     ) + portOfSeries, 8, 8],
     [p.timeSeries(
       'Backlog overflow by node',
-      'Packets that the kernel dropped because a CPU\'s backlog was full (net.core.netdev_max_backlog), the ten worst nodes; empty while there are none. Bad looks like: anything at all.',
+      'Packets that the kernel dropped because a CPU\'s backlog was full (net.core.netdev_max_backlog), the ten worst nodes; empty while there are none. Bad looks like: more than 0.',
       'pps', [p.target(q.loss.backlog, '{{instance}}')]
     ) + nodeOfSeries, 8, 8],
     [p.timeSeries(
@@ -113,17 +113,17 @@ function(config)
     ) + nodeOfSeries, 8, 8],
     [p.timeSeries(
       'TCP segments sent again, by node',
-      'Share of the segments that had to be sent again, the ten worst nodes. It shows loss that no port here counted: at a switch, or at the receiver. Bad looks like: %g and more.' % alerts.PlumblineTcpRetransmits.share,
+      'Share of the segments that were retransmitted, the ten worst nodes. It shows loss that no local port counted: at a switch, or at the receiver. Bad looks like: %g and more.' % alerts.PlumblineTcpRetransmits.share,
       'percentunit', [p.target(q.loss.retransmitted, '{{instance}}')]
     ) + nodeOfSeries, 8, 8],
     [p.timeSeries(
       'Refused connections by node',
-      'New TCP connections that met a full accept queue (net.core.somaxconn, ms_tcp_listen_backlog), the ten worst nodes; empty while there are none. Bad looks like: anything beyond the restart of a daemon.',
+      'New TCP connections that met a full accept queue (net.core.somaxconn, ms_tcp_listen_backlog), the ten worst nodes; empty while there are none. Bad looks like: more than the restart of a daemon explains.',
       'ops', [p.target(q.loss.listen, '{{instance}}')]
     ) + nodeOfSeries, 8, 8],
     [p.timeSeries(
       'Use of the links',
-      'The busier direction of a port as a share of the speed of its link, the ten busiest. The load that explains the losses beside it. Bad looks like: a plateau near 100 %.',
+      'The busier direction of a port as a share of the speed of its link, the ten busiest. The load that explains the losses in the next panel. Bad looks like: a plateau near 100 %.',
       'percentunit', [p.target(q.load.use, '{{instance}} {{device}}')]
     ) + portOfSeries, 8, 8],
   ];
@@ -151,13 +151,13 @@ function(config)
     ) + probesOfSeries, 12, 9],
     [p.figures(
       'Path MTU and losses, probe by probe',
-      'The biggest packet that reached the target whole, beside the MTU of the port that leads there; packets without an answer; segments sent again in the latest run of iperf3. Bad looks like: a path smaller than its port (a switch or the peer has a smaller MTU), or more than %g of the packets lost.' % alerts.PlumblineNetworkLoss.share,
+      'The largest packet that reached the target unfragmented, and the MTU of the port that leads there; packets without an answer; segments retransmitted in the latest run of iperf3. Bad looks like: a path smaller than its port (a switch or the peer has a smaller MTU), or more than %g of the packets lost.' % alerts.PlumblineNetworkLoss.share,
       [['cluster', 'cluster', null], ['instance', 'node', [toNode]], ['probe', 'probe', [links.fromRow('probes', ['cluster', 'probe'])]], ['target', 'target', null], ['device', 'port', [toPort]]],
       [
         { expr: q.probe.pathMtu, name: 'path MTU', unit: 'bytes' },
         { expr: q.probe.interfaceMtu, name: 'MTU of the port', unit: 'bytes' },
         { expr: q.probe.loss, name: 'lost', unit: 'percentunit', steps: [[null, p.colour.good], [std.max(1e-9, alerts.PlumblineNetworkLoss.share), p.colour.warning]] },
-        { expr: q.probe.retransmits, name: 'sent again', unit: 'none' },
+        { expr: q.probe.retransmits, name: 'retransmitted', unit: 'none' },
       ],
       sort='lost'
     ), 24, 8],
@@ -166,7 +166,7 @@ function(config)
   local settings = [
     [p.figures(
       'Ports below what they can do',
-      'Only ports with something to mend: a link slower than the port, a receive ring below %g of its maximum that overflows, interrupts on one CPU, half duplex. "plumbline check" on the node names the command. Empty is well. Bad looks like: any row.' % alerts.PlumblineNicRingSmall.belowShare,
+      'Only ports with something to fix: a link slower than the port, a receive ring below %g of its maximum that overflows, interrupts on one CPU, half duplex. "plumbline check" on the node names the command. Empty is good. Bad looks like: any row.' % alerts.PlumblineNicRingSmall.belowShare,
       portLabels,
       [
         { expr: q.settings.speed, name: 'speed', unit: 'percentunit' },
@@ -177,13 +177,13 @@ function(config)
     ), 12, 8],
     [p.figures(
       'MTU of each network',
-      'How many interfaces of each of Ceph\'s networks have which MTU; nodes whose roles are not known are left out. Which nodes differ stands on the page on tuning. Bad looks like: two rows for one network.',
+      'How many interfaces of each of Ceph\'s networks have which MTU; nodes whose roles are not known are left out. The page on tuning shows which nodes differ. Bad looks like: two rows for one network.',
       [['cluster', 'cluster', null], ['role', 'network', null], ['mtu', 'MTU', null]],
       [{ expr: q.settings.mtus, name: 'interfaces', unit: 'none', links: [links.fromRow('tuning', ['cluster'])] }]
     ), 12, 8],
     [p.figures(
       'Bond members that carry nothing',
-      'Members of bonds without a link, outside the active LACP aggregate, or without an LACP partner. Empty is well. Bad looks like: any row: the bond has less bandwidth than was paid for, and the next failure may be the last.',
+      'Members of bonds without a link, outside the active LACP aggregate, or without an LACP partner. Empty is good. Bad looks like: any row: the bond has less bandwidth than was paid for, and the next failure may be the last.',
       [['cluster', 'cluster', null], ['instance', 'node', [toNode]], ['device', 'bond', [toPort]], ['slave', 'member', [links.to('nic', { cluster: '${__data.fields.cluster:percentencode}', instance: '${__data.fields.instance:percentencode}', device: '${__data.fields.slave:percentencode}' })]]],
       [
         { expr: q.bond.down, name: 'link', unit: 'none' },
@@ -193,7 +193,7 @@ function(config)
     ), 12, 8],
     [p.figures(
       'InfiniBand and RoCE ports',
-      'State (%(state)d is active), speed, use, errors a second, and how often a second the port had data and no credit to send it; empty where there are none. Bad looks like: a state below %(state)d on a port with a cable, errors that go on, or waits on one port alone.' % { state: alerts.PlumblineInfinibandPortDown.activeState },
+      'State (%(state)d is active), speed, use, errors a second, and how often a second the port had data and no credit to send it; empty where there are none. Bad looks like: a state below %(state)d on a port with a cable, errors that continue, or waits on one port alone.' % { state: alerts.PlumblineInfinibandPortDown.activeState },
       [['cluster', 'cluster', null], ['instance', 'node', [toNode]], ['device', 'adapter', null], ['port', 'port', null]],
       [
         { expr: q.infiniband.state, name: 'state', unit: 'none', steps: below(alerts.PlumblineInfinibandPortDown.activeState) },

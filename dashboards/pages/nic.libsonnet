@@ -33,22 +33,22 @@ function(config)
     ), 3, 4],
     [p.stat(
       'MTU',
-      'The largest packet that the port carries. What a whole network agrees on stands on the network page. Bad looks like: another figure than its twins have.',
+      'The largest packet that the port carries. What a whole network agrees on is on the network page. Bad looks like: another value than its peers have.',
       'bytes', p.target(q.verdict.mtu, 'MTU', instant=true), thresholds.neutral, noValue='not there'
     ), 3, 4],
     [p.stat(
       'Loss',
-      'Frames lost to a full ring or a full buffer of the card, as a share of all. Bad looks like: %g or more, where an alert is told.' % alerts.PlumblineNicRingDrops.share,
-      'percentunit', p.target(q.verdict.loss, 'lost', instant=true), beyond(alerts.PlumblineNicRingDrops.share), noValue='not told'
+      'Frames lost to a full ring or a full buffer of the card, as a share of all. Bad looks like: %g or more, where an alert fires.' % alerts.PlumblineNicRingDrops.share,
+      'percentunit', p.target(q.verdict.loss, 'lost', instant=true), beyond(alerts.PlumblineNicRingDrops.share), noValue='not reported'
     ), 3, 4],
     [p.stat(
       'Damaged',
-      'Frames that came in wrong or could not be sent, as a share of all. Bad looks like: %g or more: a cable, a transceiver, a port at either end.' % alerts.PlumblineNicErrors.share,
-      'percentunit', p.target(q.verdict.errors, 'damaged', instant=true), beyond(alerts.PlumblineNicErrors.share), noValue='not told'
+      'Frames received damaged or not sent, as a share of all. Bad looks like: %g or more: a cable, a transceiver, a port at either end.' % alerts.PlumblineNicErrors.share,
+      'percentunit', p.target(q.verdict.errors, 'damaged', instant=true), beyond(alerts.PlumblineNicErrors.share), noValue='not reported'
     ), 3, 4],
     [p.stat(
       'Open findings',
-      'Documented advice that this port does not follow, besides mere information; the table below names it. Bad looks like: more than 0.',
+      'Documented advice that this port does not follow, except at level info; the table below names it. Bad looks like: more than 0.',
       'none', p.target(q.verdict.findings, 'open', instant=true), thresholds.few, decimals=0
     ) + toNode, 3, 4],
     [p.stat(
@@ -58,7 +58,7 @@ function(config)
     ) + toNode, 3, 4],
     [p.timeSeries(
       'Frames lost, by cause',
-      '"ring": the host gave descriptors too slowly; "fifo": the buffer of the card or its bus; "filter" is benign (unhandled protocol, inactive slave, wrong VLAN); "other": the driver does not say. Bad looks like: ring or fifo above 0.',
+      '"ring": the host provided descriptors too slowly; "fifo": the buffer of the card or its bus; "filter" is benign (unhandled protocol, inactive slave, wrong VLAN); "other": the driver does not say. Bad looks like: ring or fifo above 0.',
       'pps', [p.target(q.loss.drops, '{{direction}} {{cause}}')], overrides=[
         p.fixedColour('/ ring$/', p.colour.bad),
         p.fixedColour('/ fifo$/', p.colour.write),
@@ -79,18 +79,18 @@ function(config)
   local told = [
     [p.figures(
       'Open findings of this port',
-      'Documented advice that it does not follow. "plumbline check" on the node says what is, what it should be, and the command that mends it. Empty is well. Bad looks like: anything critical, or a warning on a port that carries storage.',
-      [['check', 'check', null], ['severity', 'severity', null]],
+      'Documented advice that it does not follow. "plumbline check" on the node says what is, what it should be, and the command that fixes it. Empty is good. Bad looks like: anything critical, or a warning on a port that carries storage.',
+      [['check', 'check', null], ['urgency', 'severity', null]],
       [{ expr: q.findings, name: 'open', unit: 'none' }]
     ), 8, 7],
     [p.alerts(
       'Alerts of this port',
-      'What fires now for this port, and for the network of its whole node, with how long. Empty is well. Bad looks like: any page.',
+      'What fires now for this port, and for the network of its whole node, with how long. Empty is good. Bad looks like: any page.',
       q.alerts, links=[links.fromRow('node', ['cluster', 'instance'])]
     ), 8, 7],
     [p.table(
       'Identity and roles',
-      'Driver, firmware, bus address; the bond that the port belongs to (master); whether drops are told apart by the driver\'s own counters (drop_source). Ceph\'s networks that it carries. Bad looks like: another firmware than its twins have.',
+      'Driver, firmware, bus address; the bond that the port belongs to (master); whether drops are separated by the driver\'s own counters (drop_source). Ceph\'s networks that it carries. Bad looks like: another firmware than its peers have.',
       'none', [p.tableTarget(q.identity.info, 'A'), p.tableTarget(q.identity.roles, 'B')], [
         { id: 'merge', options: {} },
         { id: 'organize', options: { excludeByName: { Time: true, 'Value #A': true, 'Value #B': true }, indexByName: { device: 0, role: 1, driver: 2, firmware: 3, bus: 4, master: 5, drop_source: 6 } } },
@@ -101,7 +101,7 @@ function(config)
   local more = [
     [p.timeSeries(
       'Frames damaged, by cause',
-      '"crc" and "frame" are cables and transceivers, "length" a peer with a bigger MTU, "carrier" a link that went away while sending. Bad looks like: above 0 for longer than a replug.',
+      '"crc" and "frame" are cables and transceivers, "length" a peer with a larger MTU, "carrier" a link that went away while sending. Bad looks like: above 0 for longer than it takes to replug a cable.',
       'pps', [p.target(q.loss.errors, '{{direction}} {{cause}}')]
     ), 8, 8],
     [p.timeSeries(
@@ -111,7 +111,7 @@ function(config)
     ), 8, 8],
     [p.timeSeries(
       'Link changes',
-      'How often the carrier came or went, and how often its bond, if it has one, found it without a link. A port that flaps loses what was under way, and a bond moves its flows each time. Bad looks like: anything beside maintenance.',
+      'How often the carrier came or went, and how often its bond, if it has one, found it without a link. A port that flaps loses what was under way, and a bond moves its flows each time. Bad looks like: anything outside maintenance.',
       'none', [p.target(q.loss.carrier, 'changes'), p.target(q.loss.bond, 'failures seen by {{device}}')]
     ), 8, 8],
     [p.timeSeries(
@@ -134,7 +134,7 @@ function(config)
     ), 8, 8],
     [p.timeSeries(
       'Vectors and CPUs at work',
-      'Interrupt vectors that struck in the last interval, and on how many CPUs they fell (inverse Simpson index). Bad looks like: many vectors and about one CPU.',
+      'Interrupt vectors that fired in the last interval, and the number of CPUs they ran on (inverse Simpson index). Bad looks like: many vectors and about one CPU.',
       'none', [
         p.target(q.interrupts.vectors, 'vectors'),
         p.target(q.interrupts.cpus, 'effective CPUs'),
@@ -176,7 +176,7 @@ function(config)
     ), 6, 7],
     [p.figures(
       'Coalescing and flow control',
-      'How long, and for how many frames, the port waits before it interrupts; whether the driver adapts that; whether it heeds (receive) and sends (transmit) pause frames. Bad looks like: neither a wait nor adaptive, or pause off where the switch has it on.',
+      'How long, and for how many frames, the port waits before it interrupts; whether the driver adapts that; whether it honours (receive) and sends (transmit) pause frames. Bad looks like: neither a wait nor adaptive, or pause off where the switch has it on.',
       [['direction', 'direction', null]],
       [
         { expr: q.settings.coalesceSeconds, name: 'waits', unit: 's' },
@@ -187,7 +187,7 @@ function(config)
     ) + p.words('adaptive', onOff) + p.words('pause', onOff), 12, 7],
     [p.figures(
       'Offloads',
-      'What the port does instead of the CPU, as ethtool -k names it. Bad looks like: checksums, segmentation or receive merging off, or other than on its twins.',
+      'What the port does instead of the CPU, as ethtool -k names it. Bad looks like: checksums, segmentation or receive merging off, or different from its peers.',
       [['feature', 'feature', null]],
       [{ expr: q.settings.offloads, name: 'state', unit: 'none', steps: [[null, p.colour.neutral], [1, p.colour.good]] }]
     ) + p.words('state', onOff), 8, 10],
@@ -203,8 +203,8 @@ function(config)
     ) + p.words('link', { '0': 'down', '1': 'up' }) + p.words('active', { '0': 'no', '1': 'yes' }) + p.words('LACP partner', { '0': 'none', '1': 'yes' }), 8, 10],
     [p.figures(
       'Stands on',
-      'What this port stands on, and what stands on it: VLAN, bond, bridge. A frame lost below may be counted above once more. Bad looks like: nothing by itself.',
-      [['device', 'above', [toPort('device')]], ['lower', 'below', [toPort('lower')]], ['kind', 'kind', null]],
+      'What is below this port, and what is built on it: VLAN, bond, bridge. A frame lost below may be counted above once more. Bad looks like: nothing in itself.',
+      [['device', 'above', [toPort('device')]], ['lower', 'below', [toPort('lower')]], ['relation', 'kind', null]],
       [{ expr: q.identity.relations, name: null, unit: 'none' }]
     ), 8, 10],
   ];

@@ -12,7 +12,7 @@ function(config)
   local probes = (import '../panels/node-probes.libsonnet')(config);
   local q = import '../queries/node.libsonnet';
 
-  // The row's cluster and node go along, and what it is about under the name that the page calls it by.
+  // The row's cluster and node go along, and its subject under the variable name of the target page.
   local to(page, column) = links.to(page, { cluster: '${__data.fields.cluster:percentencode}', instance: '${__data.fields.instance:percentencode}', device: '${__data.fields.%s:percentencode}' % column });
   local hidden = p.hidden(['cluster', 'instance']);
   local here = [['cluster', 'cluster', null], ['instance', 'instance', null]];
@@ -20,7 +20,7 @@ function(config)
   local verdict = [
     [p.stat(
       'Worst degradation',
-      'Measured against the baseline in force, worst of all layers and statistics: 1 is as accepted, 2 is twice as bad. Source: this node\'s recorded baseline, else the site file, else a documented profile the site chose. No data: nothing may be judged here, because no baseline is in force. Bad looks like: above %g and staying there.' % config.minimumTolerance,
+      'Measured against the baseline in force, worst of all layers and statistics: 1 is as accepted, 2 is twice as bad. Source: this node\'s recorded baseline, else the site file, else a documented profile the site chose. No data: no baseline is in force here. Bad looks like: above %g and staying there.' % config.minimumTolerance,
       'none', p.target(q.verdict.degradation, 'degradation', instant=true), thresholds.degradation, decimals=2, noValue='no baseline'
     ), 4, 4],
     [p.stat(
@@ -35,12 +35,12 @@ function(config)
     ), 3, 4],
     [p.stat(
       'Open findings',
-      'Documented advice on network, disks, PCIe links, health and arrays that this node does not follow, besides mere information. "plumbline check" on the node, and its status page, say what is, what it should be and the command that mends it. Bad looks like: more than 0.',
+      'Documented advice on network, disks, PCIe links, health and arrays that this node does not follow, except at level info. "plumbline check" on the node, and its status page, say what is, what it should be and the command that fixes it. Bad looks like: more than 0.',
       'none', p.target(q.verdict.findings, 'open', instant=true), thresholds.few, decimals=0
     ), 3, 4],
     [p.stat(
       'Figures without a baseline',
-      'How many of this node\'s measurements no baseline may judge. They are drawn but never alert: record one with "plumbline baseline record". Bad looks like: more than 0 on a node in service.',
+      'How many of this node\'s measurements have no baseline to judge them. They are drawn but never alert: record one with "plumbline baseline record". Bad looks like: more than 0 on a node in service.',
       'none', p.target(q.verdict.baselineMissing, 'without a baseline', instant=true), thresholds.few, decimals=0
     ), 3, 4],
     [p.stat(
@@ -55,13 +55,13 @@ function(config)
     ), 3, 4],
     [p.figures(
       'What is not as advised',
-      'Documented advice that this node does not follow, mere information included. The subject is a setting, a disk or a port; a click opens the page of the latter two. "plumbline check" has the command that mends each. Empty is well. Bad looks like: anything critical.',
-      here + [['severity', 'severity', null], ['check', 'check', null], ['subject', 'subject', [to('disk', 'subject'), to('nic', 'subject')]]],
+      'Documented advice that this node does not follow, level info included. The subject is a setting, a disk or a port; a click opens the page of the latter two. "plumbline check" has the command that fixes each. Empty is good. Bad looks like: anything critical.',
+      here + [['urgency', 'severity', null], ['check', 'check', null], ['subject', 'subject', [to('disk', 'subject'), to('nic', 'subject')]]],
       [{ expr: q.findings, name: null, unit: 'none' }]
     ) + hidden + { options+: { sortBy: [{ displayName: 'severity', desc: false }] } }, 10, 10],
     [p.figures(
       'What fires',
-      'Alerts of this node with what they are about; a click opens its page. Those of the lowest layer are the cause, those above it mostly the consequence. Empty is well. Bad looks like: any page (critical).',
+      'Alerts of this node with what they are about; a click opens its page. The lowest layer is usually the cause; the layers above it follow. Empty is good. Bad looks like: any page (critical).',
       here + [
         ['severity', 'severity', null],
         ['alertname', 'alert', null],

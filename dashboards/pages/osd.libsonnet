@@ -23,16 +23,16 @@ function(config)
     p.stat(title, description, unit, target, steps, decimals=decimals, noValue=noValue);
 
   local state = [
-    [stat('Up', 'Whether the monitors hold this OSD for up (1) or down (0). Bad looks like: 0.', 'none', p.target(q.state.up, 'up', instant=true), thresholds.yes, decimals=0), 3, 4],
-    [stat('In', 'Whether it holds data (1) or was taken out (0). Bad looks like: 0 that nobody meant.', 'none', p.target(q.state['in'], 'in', instant=true), [[null, p.colour.warning], [1, p.colour.good]], decimals=0), 3, 4],
-    [stat('Suspected of', 'The verdict of the rules: disk (its own), host, network, queue, or peer (it only waits for another). Bad looks like: anything but none; docs/osd-verdicts.md says what two signals each stands on.', 'none', p.target(q.state.verdict, '{{verdict}}', instant=true), thresholds.neutral, noValue='OSD not known') + g.panel.stat.options.withTextMode('name'), 4, 4],
-    [stat('Furthest from its class', 'Its worst figure divided by the median of its device class: 1 is as the others. It needs %d busy OSDs of a class. Bad looks like: %g and above (yellow), %g and above (red).' % [osd.minimumOsds, osd.agreeRatio, osd.ratio], 'none', p.target(q.state.ratio, 'to class', instant=true), [[null, p.colour.good], [osd.agreeRatio, p.colour.warning], [osd.ratio, p.colour.bad]], decimals=2, noValue='class too small'), 4, 4],
+    [stat('Up', 'Whether the monitors consider this OSD up (1) or down (0). Bad looks like: 0.', 'none', p.target(q.state.up, 'up', instant=true), thresholds.yes, decimals=0), 3, 4],
+    [stat('In', 'Whether it holds data (1) or was taken out (0). Bad looks like: 0 that nobody intended.', 'none', p.target(q.state['in'], 'in', instant=true), [[null, p.colour.warning], [1, p.colour.good]], decimals=0), 3, 4],
+    [stat('Suspected of', 'The verdict of the rules: disk (its own), host, network, queue, or peer (it only waits for another). Bad looks like: anything but none; docs/osd-verdicts.md names the two signals behind each.', 'none', p.target(q.state.verdict, '{{verdict}}', instant=true), thresholds.neutral, noValue='OSD not known') + g.panel.stat.options.withTextMode('name'), 4, 4],
+    [stat('Furthest from its class', 'Its worst figure divided by the median of its device class: 1 is the same as the others. It needs %d busy OSDs of a class. Bad looks like: %g and above (yellow), %g and above (red).' % [osd.minimumOsds, osd.agreeRatio, osd.ratio], 'none', p.target(q.state.ratio, 'to class', instant=true), [[null, p.colour.good], [osd.agreeRatio, p.colour.warning], [osd.ratio, p.colour.bad]], decimals=2, noValue='class too small'), 4, 4],
     [stat('p99 now', 'The slowest hundredth of its client operations over the last minutes, by kind. Bad looks like: a multiple of what the graphs below show for its past.', 's', p.target(q.state.p99, '{{operation}}', instant=true), thresholds.neutral, noValue='idle, or not asked'), 4, 4],
     [stat('Blocked operations', 'Operations that have waited for 30 s and more. Bad looks like: more than 0.', 'none', p.target(q.state.blocked, 'blocked', instant=true), thresholds.none, decimals=0, noValue='not asked'), 3, 4],
-    [stat('Accused by', 'OSDs that hold it for the worst of their peers. Bad looks like: most of the others.', 'none', p.target(q.state.accused, 'accusers', instant=true), thresholds.few, decimals=0), 3, 4],
+    [stat('Accused by', 'OSDs that report it as the worst of their peers. Bad looks like: most of the others.', 'none', p.target(q.state.accused, 'accusers', instant=true), thresholds.few, decimals=0), 3, 4],
     [p.figures(
       'What and where it is',
-      'The OSD\'s class, host and version as Ceph says, the node whose daemon asks it, and the disks with its data, DB and log as that daemon sees them. No disk: the daemon on its host does not see whose data a disk carries. Bad looks like: a version other than its peers\'.',
+      'The OSD\'s class, host and version as Ceph reports them, the node whose daemon asks it, and the disks with its data, DB and log as that daemon sees them. No disk: the daemon on its host does not see whose data a disk carries. Bad looks like: a version other than its peers\'.',
       [
         ['ceph_daemon', 'OSD', null],
         ['device_class', 'class', null],
@@ -55,7 +55,7 @@ function(config)
 
   local latency = [
     [p.timeSeries(
-      'Percentiles beside its class',
+      'Percentiles and the median of its class',
       'p99 and median of its client operations, from its own histograms; dashed the median p99 of its device class, where that has %d busy OSDs. Bad looks like: p99 leaving the dashed line and staying away.' % osd.minimumOsds,
       's', [
         p.target(q.latency.p99, '{{operation}} p99'),
@@ -65,18 +65,18 @@ function(config)
     ), 12, 9],
     [p.heatmap(
       'Distribution of its operations',
-      'How many client operations took how long, the kind chosen above. Buckets double. Bad looks like: a second band above the first: some operations meet something that others don\'t.',
+      'How many client operations took how long, the kind chosen above. Buckets double. Bad looks like: a second band above the first: some operations meet a delay that others do not.',
       's', p.target(q.latency.heatmap, '{{le}}')
     ), 12, 9],
     [p.stacked(
       'Where the time of its writes goes',
-      'The mean write in the parts it passes one after the other: queue, prepare, this OSD\'s own store, and what is waited for replicas beyond that. The line is the whole as the OSD counts it. Bad looks like: store growing (its disk), peers growing (another OSD, or the network), queue growing (too much to do).',
+      'The mean write in its stages, one after the other: queue, prepare, this OSD\'s own store, and the wait for replicas beyond that. The line is the total as the OSD counts it. Bad looks like: store growing (its disk), peers growing (another OSD, or the network), queue growing (too much to do).',
       's', [p.target(q.parts.write, '{{part}}'), p.target(q.parts.wholeWrite, 'whole write')],
       overrides=colours(['queue', 'prepare', 'store', 'peers']) + [whole('whole write', p.colour.write)]
     ), 8, 9],
     [p.stacked(
       'Where the time of its reads goes',
-      'The mean read in its parts: queue, prepare, store, and the rest until the reply. The line is the whole as the OSD counts it. Bad looks like: store growing: a slow disk or cold metadata.',
+      'The mean read in its parts: queue, prepare, store, and the rest until the reply. The line is the total as the OSD counts it. Bad looks like: store growing: a slow disk or cold metadata.',
       's', [p.target(q.parts.read, '{{part}}'), p.target(q.parts.wholeRead, 'whole read')],
       overrides=colours(['queue', 'prepare', 'store', 'other']) + [whole('whole read', p.colour.read)]
     ), 8, 9],
@@ -86,18 +86,18 @@ function(config)
       's', [p.target(q.parts.store, '{{part}}'), p.target(q.parts.classStore, 'baseline: class {{figure}}')], logarithmic=true, overrides=colours(['commit', 'device', 'kv'])
     ), 8, 9],
     [p.timeSeries(
-      'Mean latency beside its class',
-      'Mean of its client operations over five minutes; dashed the median of its class. A slow disk moves the mean of its peers, too: compare the store above. Bad looks like: away from the dashed line.',
+      'Mean latency and the median of its class',
+      'Mean of its client operations over five minutes; dashed the median of its class. A slow disk also raises the mean of its peers: compare the store above. Bad looks like: away from the dashed line.',
       's', [p.target(q.latency.mean, '{{operation}}'), p.target(q.latency.classMean, 'baseline: class {{figure}}')], logarithmic=true, overrides=p.operationColours
     ), 8, 8],
     [p.timeSeries(
       'Figures divided by its class',
-      'Each figure that is compared, divided by the median of the class: 1 is as the others. Nothing is drawn where the class is too small or this OSD has much more work than it. Bad looks like: %g and above.' % osd.ratio,
+      'Each figure that is compared, divided by the median of the class: 1 is the same as the others. Nothing is drawn where the class is too small or this OSD has much more work than it. Bad looks like: %g and above.' % osd.ratio,
       'none', [p.target(q.parts.ratio, '{{figure}}')], logarithmic=true
     ), 8, 8],
     [p.timeSeries(
       'Its operations',
-      'What clients ask of it, and what it writes as a replica of others. The load that explains the latency. Bad looks like: latency up while this is not.',
+      'What clients request, and what it writes as a replica of others. The load that explains the latency. Bad looks like: latency up while this is not.',
       'ops', [p.target(q.work.operations, '{{operation}}'), p.target(q.work.subop, 'for others')], overrides=p.operationColours
     ), 8, 8],
   ];
@@ -109,9 +109,9 @@ function(config)
       's', [p.target(q.disk.mean, '{{device}} {{operation}}')], logarithmic=true, overrides=p.operationColours
     ) + p.linked([toDisk]), 8, 8],
     [p.timeSeries(
-      'Its disks, p99 beside their twins',
+      'Its disks: p99 and the median of their peers',
       'The slowest hundredth on each of its disks; dashed the median of disks of the same class and transport on the host. Bad looks like: a decade above the dashed line.',
-      's', [p.target(q.disk.p99, '{{device}} {{operation}}'), p.target(q.disk.peerP99, 'baseline: twins of {{device}} {{operation}}')], logarithmic=true, overrides=p.operationColours
+      's', [p.target(q.disk.p99, '{{device}} {{operation}}'), p.target(q.disk.peerP99, 'baseline: peers of {{device}} {{operation}}')], logarithmic=true, overrides=p.operationColours
     ) + p.linked([toDisk]), 8, 8],
     [p.timeSeries(
       'Its disks, busy share',
@@ -125,7 +125,7 @@ function(config)
     ), 8, 8],
     [p.timeSeries(
       'What it takes for others',
-      'Mean time for a write it gets as a replica, until its own commit: what its peers wait for it, without the network. Dashed: the median of its class. Bad looks like: above the dashed line: it slows others down.',
+      'Mean time of a write that it receives as a replica, until its own commit: how long its peers wait for it, without the network. Dashed: the median of its class. Bad looks like: above the dashed line: it slows others down.',
       's', [p.target(q.work.subopLatency, 'for others'), p.target(q.work.classSubop, 'baseline: class {{figure}}')], logarithmic=true
     ), 8, 8],
     [p.timeSeries(
@@ -135,7 +135,7 @@ function(config)
     ), 8, 8],
     [p.timeSeries(
       'The canary on this OSD',
-      'Single 4 KiB operations in RADOS on objects whose primary it is: what an unloaded client would feel. Dashed: the baseline in force for its class; dotted: documented. Reads are its own, writes wait for its replicas, too. Bad looks like: reads leaving the dashed line.',
+      'Single 4 KiB operations in RADOS on objects whose primary it is: the latency of an unloaded client. Dashed: the baseline in force for its class; dotted: documented. Reads are its own; writes also wait for its replicas. Bad looks like: reads leaving the dashed line.',
       's', [
         p.target(q.canary.latency, '{{operation}}'),
         p.target(q.canary.baseline, 'baseline {{operation}} ({{source}})'),
@@ -150,8 +150,8 @@ function(config)
     [p.alerts('Alerts of this OSD that fire', 'What fires for this OSD, the longest on top. Bad looks like: any row.', q.firing, [links.to('node', { cluster: '${__data.fields.cluster}', instance: '${__data.fields.node}' })]), 12, 6],
     [p.figures(
       'Findings on its disks',
-      'Documented advice that is not followed on the disks below it. "plumbline check" on the node has the commands that mend it. Bad looks like: a row that is no mere information.',
-      [['severity', 'severity', null], ['check', 'check', null], ['subject', 'disk', null], ['instance', 'node', [links.to('node', { cluster: '${__data.fields.cluster}', instance: '${__data.fields.node}' })]], ['cluster', 'cluster', null]],
+      'Documented advice that is not followed on the disks below it. "plumbline check" on the node has the commands that fix it. Bad looks like: a row above level info.',
+      [['urgency', 'severity', null], ['check', 'check', null], ['subject', 'disk', null], ['instance', 'node', [links.to('node', { cluster: '${__data.fields.cluster}', instance: '${__data.fields.node}' })]], ['cluster', 'cluster', null]],
       [{ expr: q.disk.findings, name: 'open', unit: 'none' }]
     ), 12, 6],
   ];

@@ -13,20 +13,20 @@ function(config)
   local ratioSteps = [[null, p.colour.good], [osd.agreeRatio, p.colour.warning], [osd.ratio, p.colour.bad]];
   local floorSteps = [[null, p.colour.good], [osd.floorSeconds, p.colour.neutral]];
   local number(title, description, expr, steps) =
-    p.stat(title, description, 'none', p.target(expr, title, instant=true), steps, decimals=0, noValue='no OSDs told');
+    p.stat(title, description, 'none', p.target(expr, title, instant=true), steps, decimals=0, noValue='no OSDs reported');
 
   local state = [
-    [number('OSDs up', 'OSDs that the monitors hold for up, of the class chosen above. Bad looks like: fewer than yesterday.', q.state.up, thresholds.neutral), 3, 4],
-    [number('Down', 'OSDs that the monitors hold for down. Their data is read and written with fewer copies until they are back or replaced. Bad looks like: more than 0.', q.state.down, thresholds.none), 3, 4],
-    [number('Out or gone', 'OSDs that hold no data any more because somebody took them out, or the monitors did after they were down for a while; and those that Ceph told of within the last %s and does not any more. Bad looks like: more than 0 that nobody meant.' % config.osdHosts.remember, q.state.out, thresholds.few), 3, 4],
-    [number('Suspect: own disk', 'OSDs whose store is slow against their class, and whose disk says so as well. Replace or move the disk: the table below links it. Bad looks like: more than 0.', q.state.disk, thresholds.none), 3, 4],
+    [number('OSDs up', 'OSDs that the monitors consider up, of the class chosen above. Bad looks like: fewer than yesterday.', q.state.up, thresholds.neutral), 3, 4],
+    [number('Down', 'OSDs that the monitors consider down. Their data is read and written with fewer copies until they are back or replaced. Bad looks like: more than 0.', q.state.down, thresholds.none), 3, 4],
+    [number('Out or gone', 'OSDs that hold no data any more because somebody took them out, or the monitors did after they were down for a while; and those that Ceph reported within the last %s and no longer reports. Bad looks like: more than 0 that nobody intended.' % config.osdHosts.remember, q.state.out, thresholds.few), 3, 4],
+    [number('Suspect: own disk', 'OSDs whose store is slow against their class, and whose disk is slow too. Replace or move the disk: the table below links it. Bad looks like: more than 0.', q.state.disk, thresholds.none), 3, 4],
     [number('Suspect: host or network', 'OSDs of a host most of whose OSDs are slow, and OSDs whose peers measure long pings to them. Bad looks like: more than 0.', q.state.elsewhere, thresholds.none), 3, 4],
-    [number('Suspect: queue', 'OSDs where operations wait to be taken up, though neither disk, host nor network is slow: too much to do, or too few threads. Bad looks like: more than 0.', q.state.queue, thresholds.none), 3, 4],
-    [number('Wait for a peer', 'OSDs that are slow only because a replica is: the guilty one is one of the suspects on the left. Bad looks like: many of these beside one suspect, which is what one slow disk looks like.', q.state.peer, thresholds.few), 3, 4],
-    [number('Out of line, no reason', 'OSDs far from their class that no verdict explains. Their page shows where the time goes. Bad looks like: more than 0.', q.state.outlier, thresholds.few), 3, 4],
+    [number('Suspect: queue', 'OSDs where operations wait in the queue, though neither disk, host nor network is slow: too much to do, or too few threads. Bad looks like: more than 0.', q.state.queue, thresholds.none), 3, 4],
+    [number('Wait for a peer', 'OSDs that are slow only because a replica is: the slow OSD is one of the suspects on the left. Bad looks like: many of these with one suspect: one slow disk looks like that.', q.state.peer, thresholds.few), 3, 4],
+    [number('Out of line, no reason', 'OSDs far from their class without a verdict that explains it. Their page shows where the time goes. Bad looks like: more than 0.', q.state.outlier, thresholds.few), 3, 4],
     [p.figures(
       'Suspects, and the slowest writers',
-      'Every OSD that is suspected or out of line, with the reason, and the five slowest writers for comparison. To class is its worst figure divided by the median of its device class: 1 is as the others; it needs %d busy OSDs of a class. Means over five minutes. Bad looks like: to class at %g and above with a verdict beside it.' % [osd.minimumOsds, osd.ratio],
+      'Every OSD that is suspected or out of line, with the reason, and the five slowest writers for comparison. To class is its worst figure divided by the median of its device class: 1 is the same as the others; it needs %d busy OSDs of a class. Means over five minutes. Bad looks like: to class at %g and above together with a verdict.' % [osd.minimumOsds, osd.ratio],
       [
         ['ceph_daemon', 'OSD', [links.to('osd', { cluster: '${__data.fields.cluster}', ceph_daemon: '${__data.fields.OSD}' })]],
         ['verdict', 'verdict', null],
@@ -59,12 +59,12 @@ function(config)
     ) + p.linked([toOsd]), 12, 9],
     [p.timeSeries(
       'Median of the ten slowest',
-      'Half of an OSD\'s client operations take less. Bad looks like: one OSD apart from the rest: it is slow all the time, not now and then.',
+      'Half of an OSD\'s client operations take less. Bad looks like: one OSD away from the others: it is slow all the time, not only sometimes.',
       's', [p.target(q.percentiles.p50, '{{ceph_daemon}} {{operation}}')], logarithmic=true
     ) + p.linked([toOsd]), 12, 9],
     [p.stacked(
       'Where the time of a write goes',
-      'The mean write of an OSD of the chosen class, in the parts it passes one after the other: waiting to be taken up, until it is handed to store and replicas, this OSD\'s own commit, and what is waited for replicas beyond that. Each OSD counts once. Bad looks like: one part growing while the others stay.',
+      'The mean write of an OSD of the chosen class, in its stages, one after the other: the queue, the preparation until it is handed to store and replicas, this OSD\'s own commit, and the wait for replicas beyond that. Each OSD counts once. Bad looks like: one part growing while the others stay.',
       's', [p.target(q.parts.write, '{{part}}'), p.target(q.parts.total('write'), 'whole write')],
       overrides=colours(['queue', 'prepare', 'store', 'peers']) + [{
         matcher: { id: 'byName', options: 'whole write' },
@@ -77,7 +77,7 @@ function(config)
     ) + p.linked([links.to('budget')]), 12, 9],
     [p.stacked(
       'Where the time of a read goes',
-      'The mean read of an OSD of the chosen class: waiting to be taken up, preparing, the store, and the rest until the reply. Bad looks like: store growing (disks or cold metadata), or queue growing (too much to do).',
+      'The mean read of an OSD of the chosen class: the queue, the preparation, the store, and the rest until the reply. Bad looks like: store growing (disks or cold metadata), or queue growing (too much to do).',
       's', [p.target(q.parts.read, '{{part}}'), p.target(q.parts.total('read'), 'whole read')],
       overrides=colours(['queue', 'prepare', 'store', 'other']) + [{
         matcher: { id: 'byName', options: 'whole read' },
@@ -109,7 +109,7 @@ function(config)
   local peers = [
     [p.timeSeries(
       'Pings to the worst peer',
-      'Of each OSD the pings to its slowest peer, averages of a minute, the ten worst; dashed the median of all pings of a network. No disk is in a ping. From %g s on an OSD may accuse its peer. Bad looks like: several OSDs rising together: their common peer is far away or starved of CPU time.' % osd.heartbeat.floorSeconds,
+      'Pings of each OSD to its slowest peer, averages of a minute, the ten worst; dashed the median of all pings of a network. No disk is in a ping. From %g s on an OSD may accuse its peer. Bad looks like: several OSDs rising together: their common peer is far away or lacks CPU time.' % osd.heartbeat.floorSeconds,
       's', [
         p.target(q.heartbeat.worst, '{{ceph_daemon}} {{interface}}'),
         p.target(q.heartbeat.median, 'baseline: median {{interface}}'),
@@ -117,7 +117,7 @@ function(config)
     ) + p.linked([toOsd]), 12, 8],
     [p.figures(
       'Who accuses whom',
-      'OSDs with the longest pings, and the peer (by its number) that each holds for the worst. More than %d %% of those that tell naming the same peer make it a suspect. Bad looks like: one number in most rows, or pings of %g s (yellow) and %g s (red).' % [osd.heartbeat.share * 100, osd.heartbeat.floorSeconds, config.alerts.PlumblineOsdHeartbeatSlow.seconds],
+      'OSDs with the longest pings, and the peer (by its number) that each reports as the worst. If more than %d %% of those that report one name the same peer, it is a suspect. Bad looks like: one number in most rows, or pings of %g s (yellow) and %g s (red).' % [osd.heartbeat.share * 100, osd.heartbeat.floorSeconds, config.alerts.PlumblineOsdHeartbeatSlow.seconds],
       [
         ['ceph_daemon', 'OSD', [links.to('osd', { cluster: '${__data.fields.cluster}', ceph_daemon: '${__data.fields.OSD}' })]],
         ['interface', 'network', null],
@@ -132,7 +132,7 @@ function(config)
     ), 12, 8],
     [p.timeSeries(
       'Accused by how many',
-      'How many OSDs hold this one for the worst of their peers, where its ping stands out from their others. Nothing is drawn where nobody accuses anybody.',
+      'How many OSDs report this one as the worst of their peers, where its ping stands out from their others. Nothing is drawn where no OSD accuses another.',
       'none', [p.target(q.heartbeat.accused, '{{ceph_daemon}} {{interface}}')]
     ) + p.linked([toOsd]), 8, 7],
     [p.timeSeries(
@@ -141,7 +141,7 @@ function(config)
       'none', [p.target(q.blocked.stage, 'blocked: {{stage}}'), p.target(q.blocked.slow, 'slow: {{stage}}')]
     ), 8, 7],
     [p.stat(
-      'Oldest blocked operation', 'Age of the oldest operation that is blocked, of all OSDs that our daemons may ask. Bad looks like: more than 0; from %g s on an alert is told.' % config.alerts.PlumblineOsdOperationsBlocked.seconds,
+      'Oldest blocked operation', 'Age of the oldest operation that is blocked, of all OSDs that the daemons may ask. Bad looks like: more than 0; from %g s on an alert fires.' % config.alerts.PlumblineOsdOperationsBlocked.seconds,
       's', p.target(q.blocked.age, 'age', instant=true), [[null, p.colour.good], [1, p.colour.warning], [config.alerts.PlumblineOsdOperationsBlocked.seconds, p.colour.bad]], noValue='no OSD asked'
     ), 4, 7],
     [p.stat(
@@ -171,7 +171,7 @@ function(config)
     ), 8, 8],
     [p.figures(
       'What mClock assumes',
-      'The operations of 4 KiB a second that mClock takes each OSD for, divided by what an osd-bench of it measured, else by the median of its class; the 20 highest. Every share that mClock gives is off by this factor. Bad looks like: %g and more, or half; set osd_mclock_max_capacity_iops anew.' % config.alerts.PlumblineOsdCapacityMisjudged.ratio,
+      'The 4 KiB operations a second that mClock assumes for each OSD, divided by what an osd-bench of it measured, else by the median of its class; the 20 highest. Every share that mClock assigns is wrong by this factor. Bad looks like: %g and more, or half; set osd_mclock_max_capacity_iops again.' % config.alerts.PlumblineOsdCapacityMisjudged.ratio,
       [
         ['ceph_daemon', 'OSD', [links.to('osd', { cluster: '${__data.fields.cluster}', ceph_daemon: '${__data.fields.OSD}' })]],
         ['device_class', 'class', null],
@@ -189,7 +189,7 @@ function(config)
       ],
       sort='to measured'
     ), 8, 8],
-    [p.alerts('Alerts of OSDs that fire', 'What fires in the layer osd, the longest on top. A page about a disk holds the OSD above it back, so an empty list may mean that the disk is told. Bad looks like: any row.', q.firing, [links.to('node', { cluster: '${__data.fields.cluster}', instance: '${__data.fields.node}' })]), 24, 6],
+    [p.alerts('Alerts of OSDs that fire', 'What fires in the layer osd, the longest on top. A page about a disk inhibits the alerts of its OSD, so the list can be empty while the disk pages. Bad looks like: any row.', q.firing, [links.to('node', { cluster: '${__data.fields.cluster}', instance: '${__data.fields.node}' })]), 24, 6],
   ];
 
   dashboard.new(

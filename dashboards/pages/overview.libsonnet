@@ -41,12 +41,12 @@ function(config)
 
   local stats = [
     stat('Clusters', 'Clusters with at least one daemon that is scraped; a site whose scrapes name no cluster has one. Bad looks like: fewer than you have.', q.stats.clusters, t.neutral),
-    stat('Nodes', 'Nodes whose daemon answers. Bad looks like: fewer than you have; those that answer no more are counted beside this.', q.stats.nodes, t.neutral),
-    stat('Silent nodes', 'Nodes that Prometheus is told to scrape and whose daemon does not answer: nothing below says anything about them. Bad looks like: more than 0.', q.stats.silent, t.none),
-    stat('Pages', 'Critical alerts that fire now: somebody is or should be awake. The table below names them. Bad looks like: more than 0.', q.stats.pages, t.none),
+    stat('Nodes', 'Nodes whose daemon answers. Bad looks like: fewer than you have; those that stopped answering are counted in the next panel.', q.stats.nodes, t.neutral),
+    stat('Silent nodes', 'Nodes that Prometheus is configured to scrape and whose daemon does not answer: nothing below says anything about them. Bad looks like: more than 0.', q.stats.silent, t.none),
+    stat('Pages', 'Critical alerts that fire now: they page somebody. The table below names them. Bad looks like: more than 0.', q.stats.pages, t.none),
     stat('Tickets', 'Warnings that fire now: to be looked at in working hours. Bad looks like: more than last week.', q.stats.tickets, t.few),
     stat('Worst degradation', 'The worst ratio of all layers, hosts and clusters: 1 is as accepted, 2 is twice as bad. Judged by the baseline in force of each host. Bad looks like: above %g (yellow) and staying there; red from %g.' % [tolerance, tolerance * config.canary.beyond], q.stats.worst, t.degradation, decimals=2, noValue='no baseline'),
-    stat('Without baseline', 'Figures that are measured and that no baseline may judge. Bad looks like: more than 0 on nodes in service: record one with "plumbline baseline record".', q.stats.withoutBaseline, t.few, page='probes', noValue='no probes'),
+    stat('Without baseline', 'Measured figures without a baseline to judge them. Bad looks like: more than 0 on nodes in service: record one with "plumbline baseline record".', q.stats.withoutBaseline, t.few, page='probes', noValue='no probes'),
     stat('In recovery', 'Clusters that move data now, which slows all of their layers; tickets about latency are held back meanwhile. Bad looks like: more than 0 for hours.', q.stats.recovering, t.few, page='pools', noValue='no Ceph'),
   ];
 
@@ -65,7 +65,7 @@ function(config)
     [
       p.figures(
         'Out of line, and since when',
-        'The alerts that fire now, without mere information. "since" is when the condition began, before its alert waited to be sure; a restart of Prometheus begins it anew for alerts that do not wait. Bad looks like: a critical row; of several the lowest layer first, since it explains those above it.',
+        'The alerts that fire now, except those of level info. "since" is when the condition began, before its alert waited to be sure; a restart of Prometheus resets it for alerts that do not wait. Bad looks like: a critical row; start with the lowest layer: it explains those above it.',
         [
           ['severity', 'severity', null],
           ['layer', 'layer', null],
@@ -90,7 +90,7 @@ function(config)
     [
       p.matrix(
         'Firing alerts by layer and cluster',
-        'How many alerts fire for each layer, without mere information: also what no baseline judges, as a disk that is slower than its twins or a port that loses frames. "self" is the hosts: their daemons, and what watches the probes. Bad looks like: any number; a click leads to the layer.',
+        'How many alerts fire for each layer, except those of level info: including what no baseline judges, such as a disk that is slower than its peers or a port that loses frames. "self" is the hosts: their daemons, and what watches the probes. Bad looks like: any number; a click leads to the layer.',
         'none', q.blame.firing, 'cluster', 'layer', ['self'] + layers, [[null, p.colour.neutral], [1, p.colour.warning]],
         links=matrixLinks { 'self': [rowOf('probes')] }, decimals=0
       ),
@@ -100,7 +100,7 @@ function(config)
     [
       p.figures(
         'Suspected layer of each cluster',
-        'The lowest layer that is out of line in a way that makes other hosts wait: the layers above it wait for this one. Taken from the alerts themselves; beside it its worst ratio to the baseline in force, and on how many hosts it is out of line. Bad looks like: any row; none means that no layer is suspected.',
+        'The lowest layer that is out of line in a way that makes other hosts wait: the layers above it wait for this one. Taken from the alerts themselves, with its worst ratio to the baseline in force and the number of hosts on which it is out of line. Bad looks like: any row; an empty table means that no layer is suspected.',
         [['cluster', 'cluster', null], ['layer', 'suspected layer', null]],
         [
           { expr: q.blame.cluster, name: null },
@@ -184,7 +184,7 @@ function(config)
     [
       p.timeSeries(
         'Degradation over time',
-        'The worst ratio of each layer among the chosen clusters. Dashed: 1, which is as accepted, and %g, the least tolerance; a baseline that strayed more while it was measured allows more. Nothing is drawn where no baseline is in force. Bad looks like: a layer that leaves the dashed lines and stays away; the lowest that does so is the one to look at.' % tolerance,
+        'The worst ratio of each layer among the chosen clusters. Dashed: 1, which is as accepted, and %g, the least tolerance; a baseline with more spread while it was measured allows more. Nothing is drawn where no baseline is in force. Bad looks like: a layer that leaves the dashed lines and stays away; the lowest that does so is the one to look at.' % tolerance,
         'none', [
           p.target(q.history.degradation, '{{layer}}'),
           p.target(q.history.accepted, 'baseline: as accepted'),

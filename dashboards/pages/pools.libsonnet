@@ -13,17 +13,17 @@ function(config)
     p.stat(title, description, unit, p.target(expr, title, instant=true), steps, decimals=decimals, noValue=noValue);
 
   local state = [
-    [stat('Ceph\'s health', 'Ceph\'s own word: 0 is HEALTH_OK, 1 HEALTH_WARN, 2 HEALTH_ERR. The checks behind it are listed below. Bad looks like: 2, or 1 for longer than you know why.', 'none', q.state.health, [[null, p.colour.good], [1, p.colour.warning], [2, p.colour.bad]]), 3, 4],
-    [stat('PGs unavailable', 'Placement groups that take no operation: whoever reads or writes there waits. Bad looks like: more than 0.', 'none', q.state.unavailable, thresholds.none), 3, 4],
-    [stat('PGs degraded', 'Placement groups with fewer copies than wanted. Bad looks like: more than 0 that does not fall.', 'none', q.state.degraded, thresholds.few), 3, 4],
-    [stat('PGs damaged', 'Placement groups with a copy that is wrong or missing and does not mend by itself. Bad looks like: more than 0.', 'none', q.state.damaged, thresholds.none), 3, 4],
+    [stat('Ceph\'s health', 'Ceph\'s own health: 0 is HEALTH_OK, 1 HEALTH_WARN, 2 HEALTH_ERR. The checks behind it are listed below. Bad looks like: 2, or 1 for longer than you know why.', 'none', q.state.health, [[null, p.colour.good], [1, p.colour.warning], [2, p.colour.bad]]), 3, 4],
+    [stat('PGs unavailable', 'Placement groups that accept no operation: clients that read or write there wait. Bad looks like: more than 0.', 'none', q.state.unavailable, thresholds.none), 3, 4],
+    [stat('PGs degraded', 'Placement groups with fewer copies than configured. Bad looks like: more than 0 that does not fall.', 'none', q.state.degraded, thresholds.few), 3, 4],
+    [stat('PGs damaged', 'Placement groups with a wrong or missing copy that Ceph does not repair by itself. Bad looks like: more than 0.', 'none', q.state.damaged, thresholds.none), 3, 4],
     [stat('Data moves', 'Whether recovery or backfill is under way (1). Alerts about latency wait meanwhile. Bad looks like: 1 for a day.', 'none', q.state.recovery, thresholds.few), 3, 4],
-    [stat('Slow operations', 'Operations that the OSDs told the monitors of as slow, 30 s and more. Bad looks like: more than 0.', 'none', q.state.slow, thresholds.none), 3, 4],
-    [stat('Fullest pool', 'Used share of the pool that is fullest, of what it may still fill. Bad looks like: near 100 %; the capacity page says when it ends.', 'percentunit', q.state.fullest, thresholds.neutral, decimals=1), 3, 4],
+    [stat('Slow operations', 'Operations that the OSDs reported to the monitors as slow, 30 s and more. Bad looks like: more than 0.', 'none', q.state.slow, thresholds.none), 3, 4],
+    [stat('Fullest pool', 'Used share of the fullest pool: used ÷ (used + max avail). Bad looks like: near 100 %; the capacity page forecasts when it is full.', 'percentunit', q.state.fullest, thresholds.neutral, decimals=1), 3, 4],
     [stat('RADOS against baseline', 'The worst degradation ratio of the RADOS probes: 1 is as accepted, 2 twice as bad, by the baseline in force. Bad looks like: above %g and staying.' % config.minimumTolerance, 'none', q.state.degradation, thresholds.degradation, decimals=2, noValue='no baseline'), 3, 4],
     [p.figures(
       'Pools',
-      'Each pool: how full it is, what is stored and what still fits (as Ceph reckons, by its fullest OSD), its placement groups, and what clients do there. Bad looks like: unavailable or damaged above 0, or used near 100 %.',
+      'Each pool: how full it is, what is stored and what still fits (as Ceph calculates it, by its fullest OSD), its placement groups, and what clients do there. Bad looks like: unavailable or damaged above 0, or used near 100 %.',
       [['pool', 'pool', [links.fromRow('capacity', ['cluster'])]], ['pool_id', 'id', null], ['cluster', 'cluster', null]],
       [
         { expr: q.table.used, name: 'used', unit: 'percentunit' },
@@ -43,7 +43,7 @@ function(config)
   local service = [
     [p.timeSeries(
       'RADOS canary against its baseline',
-      'Single 4 KiB operations in our pool, one at a time, mean over the OSDs of a class: what an unloaded client feels in RADOS, replicas included in writes. Dashed: the baseline in force. Bad looks like: leaving the dashed line and staying away.',
+      'Single 4 KiB operations in our pool, one at a time, mean over the OSDs of a class: the latency of an unloaded client in RADOS, replicas included in writes. Dashed: the baseline in force. Bad looks like: leaving the dashed line and staying away.',
       's', [
         p.target(q.rados.canary, '{{operation}} {{device_class}}'),
         p.target(q.rados.canaryBaseline, 'baseline {{operation}} {{device_class}} ({{source}})'),
@@ -65,7 +65,7 @@ function(config)
     ) + p.linked([toProbe]), 8, 8],
     [p.timeSeries(
       'rados bench, mean latency',
-      'Mean time of one object in the latest run; many are in flight, so it is no single client\'s. Dashed: the baseline in force; dotted: documented. Bad looks like: several runs above the dashed line.',
+      'Mean time of one object in the latest run; many are in flight, so no single client sees this. Dashed: the baseline in force; dotted: documented. Bad looks like: several runs above the dashed line.',
       's', [
         p.target(q.rados.latency, '{{workload}} {{operation}} {{device_class}} ({{probe}})'),
         p.target(q.rados.latencyBaseline, 'baseline {{workload}} {{operation}} {{device_class}} ({{source}})'),
@@ -81,14 +81,14 @@ function(config)
 
   local clients = [
     [p.timeSeries('Client operations by pool', 'Reads and writes a second that clients do in each pool, by the manager\'s counters. The load that explains the latency. Bad looks like: latency up while this is not.', 'iops', [p.target(q.work.reads, 'read {{pool}}'), p.target(q.work.writes, 'write {{pool}}')], overrides=p.operationColours), 8, 8],
-    [p.timeSeries('Client throughput by pool', 'Bytes a second that clients read and write in each pool, before replication. Bad looks like: a plateau that is not the clients\' own: a network or disks at their limit.', 'Bps', [p.target(q.work.readBytes, 'read {{pool}}'), p.target(q.work.writtenBytes, 'write {{pool}}')], overrides=p.operationColours), 8, 8],
-    [p.timeSeries('Used share by pool', 'How full each pool is: what it holds divided by that and what still fits. It jumps when OSDs leave, because less fits then. Bad looks like: rising without an end; the capacity page draws it on.', 'percentunit', [p.target(q.work.used, '{{pool}}')]) + p.linked([toCapacity]), 8, 8],
+    [p.timeSeries('Client throughput by pool', 'Bytes a second that clients read and write in each pool, before replication. Bad looks like: a plateau that the clients do not cause: a network or disks at their limit.', 'Bps', [p.target(q.work.readBytes, 'read {{pool}}'), p.target(q.work.writtenBytes, 'write {{pool}}')], overrides=p.operationColours), 8, 8],
+    [p.timeSeries('Used share by pool', 'How full each pool is: what it holds divided by that and what still fits. It jumps when OSDs leave, because less fits then. Bad looks like: a steady rise; the capacity page extrapolates it.', 'percentunit', [p.target(q.work.used, '{{pool}}')]) + p.linked([toCapacity]), 8, 8],
   ];
 
   local repair = [
     [p.timeSeries(
       'Placement groups in trouble',
-      'By pool: placement groups that take no operation, that lack copies, and whose copies are wrong or missing. Bad looks like: unavailable or damaged above 0; degraded that does not fall.',
+      'By pool: placement groups that accept no operation, that lack copies, and whose copies are wrong or missing. Bad looks like: unavailable or damaged above 0; degraded that does not fall.',
       'none', [
         p.target(q.groups.unavailable, '{{pool}} unavailable'),
         p.target(q.groups.degraded, '{{pool}} degraded'),
@@ -97,7 +97,7 @@ function(config)
     ) + p.linked([links.to('osds')]), 8, 8],
     [p.timeSeries(
       'Objects in trouble',
-      'Copies of objects that are missing or in the wrong place, and objects of which no copy is known. Bad looks like: unfound above 0; degraded that does not fall.',
+      'Copies of objects that are missing or misplaced, and objects without a known copy. Bad looks like: unfound above 0; degraded that does not fall.',
       'none', [
         p.target(q.groups.objectsDegraded, 'degraded'),
         p.target(q.groups.objectsMisplaced, 'misplaced'),
@@ -105,19 +105,19 @@ function(config)
         p.target(q.groups.moving, 'PGs {{state}}'),
       ]
     ), 8, 8],
-    [p.timeSeries('Recovery by pool', 'Bytes a second that recovery and backfill move in each pool. Bad looks like: nothing, while objects are degraded; or so much that clients\' latency follows it.', 'Bps', [p.target(q.groups.bytes, '{{pool}}')]), 8, 8],
+    [p.timeSeries('Recovery by pool', 'Bytes a second that recovery and backfill move in each pool. Bad looks like: 0 while objects are degraded; or so much that clients\' latency follows it.', 'Bps', [p.target(q.groups.bytes, '{{pool}}')]), 8, 8],
     [p.figures(
       'Health checks',
-      'What Ceph says is wrong right now, by the names of its checks ("ceph health detail" explains them). Muted checks are not here. Bad looks like: HEALTH_ERR, or a row nobody knows.',
+      'What Ceph says is wrong right now, by the names of its checks ("ceph health detail" explains them). Muted checks are not here. Bad looks like: HEALTH_ERR, or a row that nobody can explain.',
       [['severity', 'severity', null], ['name', 'check', null], ['cluster', 'cluster', null]],
       [{ expr: q.checks, name: 'raised', unit: 'none' }]
     ), 8, 7],
     [p.timeSeries(
       'Slow operations over time',
-      'Operations that the monitors hold for slow, those our daemons see blocked for 30 s and more, and those of the last ten minutes over 10 s. Bad looks like: anything above 0; the OSDs\' page says what they wait for.',
+      'Operations that the monitors report as slow, those our daemons see blocked for 30 s and more, and those of the last ten minutes over 10 s. Bad looks like: anything above 0; the OSDs\' page says what they wait for.',
       'none', [p.target(q.slow.ceph, 'slow by the monitors'), p.target(q.slow.blocked, 'blocked'), p.target(q.slow.recent, 'slow lately')]
     ) + p.linked([links.to('osds')]), 8, 7],
-    [p.alerts('Alerts of RADOS that fire', 'What fires in the layer rados, the longest on top. A page in a lower layer holds these back in the pager, not here. Bad looks like: any row.', q.firing, [links.to('node', { cluster: '${__data.fields.cluster}', instance: '${__data.fields.node}' })]), 8, 7],
+    [p.alerts('Alerts of RADOS that fire', 'What fires in the layer rados, the longest on top. A page in a lower layer inhibits these notifications; here they are shown. Bad looks like: any row.', q.firing, [links.to('node', { cluster: '${__data.fields.cluster}', instance: '${__data.fields.node}' })]), 8, 7],
   ];
 
   dashboard.new(

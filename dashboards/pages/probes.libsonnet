@@ -22,22 +22,22 @@ function(config)
   local verdict = [
     stat('Probes', 'Probes and canaries that the chosen nodes have. Bad looks like: fewer than nodes: some measure nothing on purpose.', q.verdict.probes, thresholds.neutral),
     stat('Last run failed', 'Probes whose latest run or operation failed; the status page of the node says why. Bad looks like: more than 0 for longer than one run.', q.verdict.failed, thresholds.few),
-    stat('Overdue', 'Periodic probes without a success for more than %g of their intervals: their last figure is compared no more. Bad looks like: more than 0.' % stale, q.verdict.overdue, thresholds.few),
-    stat('Stuck', 'Canaries whose operation, and runs whose processes, hang beyond every limit of theirs: what they touch hangs, too. Bad looks like: more than 0.', q.verdict.stuck, thresholds.none),
+    stat('Overdue', 'Periodic probes without a success for more than %g of their intervals: their last figure is not compared any more. Bad looks like: more than 0.' % stale, q.verdict.overdue, thresholds.few),
+    stat('Stuck', 'Canaries whose operation, and runs whose processes, hang beyond all their time limits: what they use hangs too. Bad looks like: more than 0.', q.verdict.stuck, thresholds.none),
     stat('Worst degradation', 'Measured against the baseline in force, worst of what is chosen: 1 is as accepted, 2 is twice as bad. Bad looks like: above %g and staying there.' % config.minimumTolerance, q.verdict.degradation, thresholds.degradation, decimals=2, noValue='no baseline'),
-    stat('Without a baseline', 'Figures that no baseline may judge; they are drawn and never alert. "plumbline baseline record" makes one. Bad looks like: more than 0 on nodes in service.', q.verdict.missing, thresholds.few),
-    stat('Other parameters', 'Figures whose baseline was measured with other parameters (another configuration hash), so that they are not compared. Bad looks like: more than 0: record anew, or set the probe back.', q.verdict.mismatched, thresholds.few),
-    stat('Outdated baselines', 'Baselines measured on what their node is no longer: another kernel, Ceph, fio, disks, ports or tuning. Bad looks like: more than 0: a verdict may be the change and no fault.', q.verdict.outdated, thresholds.few),
+    stat('Without a baseline', 'Figures without a baseline to judge them; they are drawn and never alert. "plumbline baseline record" makes one. Bad looks like: more than 0 on nodes in service.', q.verdict.missing, thresholds.few),
+    stat('Other parameters', 'Figures whose baseline was measured with other parameters (another configuration hash), so that they are not compared. Bad looks like: more than 0: record again, or restore the parameters of the probe.', q.verdict.mismatched, thresholds.few),
+    stat('Outdated baselines', 'Baselines recorded before the node changed: its kernel, Ceph, fio, disks, ports or tuning. Bad looks like: more than 0: a verdict may reflect the change and not a fault.', q.verdict.outdated, thresholds.few),
     [p.figures(
       'Schedule and age',
-      'Every probe chosen above: when it last ran and last succeeded, the latter in its own intervals; whether the last run succeeded, how long it took and how long one now under way has lasted; its worst figure against the baseline. Canaries run all the time and have no interval. Bad looks like: %g intervals without a success (yellow: two starts in a row came to nothing), %g and more (red), or a run that never ends.' % [config.probe.missedIntervals, stale],
+      'Every probe chosen above: when it last ran and last succeeded, the latter in its own intervals; whether the last run succeeded, how long it took and how long one now under way has lasted; its worst figure against the baseline. Canaries run all the time and have no interval. Bad looks like: %g intervals without a success (yellow: two runs in a row did not start), %g and more (red), or a run that never ends.' % [config.probe.missedIntervals, stale],
       [
         ['cluster', 'cluster', null],
         ['instance', 'node', [toNode]],
         ['probe', 'probe', [toProbe]],
         ['layer', 'layer', toLayer],
         ['device_class', 'class', null],
-        ['kind', 'kind', null],
+        ['probe_type', 'kind', null],
       ],
       [
         { expr: q.schedule.info, name: null, unit: 'none' },
@@ -90,7 +90,7 @@ function(config)
     ) + ofWorkload, 24, 8],
     [p.figures(
       'Latest run and median of the last three',
-      'Periodic probes alone: the latest figure beside the median of the last three runs, which is what alerts look at, and that median against the baseline. Latencies are medians (p50) of a run. Fewer than three runs with the same parameters have no median. Bad looks like: both beyond the baseline.',
+      'Periodic probes alone: the latest figure and the median of the last three runs, which is what alerts use, and that median against the baseline. Latencies are medians (p50) of a run. Fewer than three runs with the same parameters have no median. Bad looks like: both beyond the baseline.',
       [['cluster', 'cluster', null], ['instance', 'node', [toNode]], ['probe', 'probe', [toProbe]], ['workload', 'workload', null], ['operation', 'operation', null]],
       [
         { expr: q.recent.degradation, name: 'of three against baseline', unit: 'none', steps: thresholds.degradation },
@@ -108,12 +108,12 @@ function(config)
   local schedule = [
     [p.timeSeries(
       'Runs skipped, by reason',
-      'Starts that came to nothing, and why: production comes first (load, busy device, recovery, another probe), or something is missing. Empty while there are none. Bad looks like: one reason all the time: the probe measures nothing.',
+      'Runs that did not start, and why: production comes first (load, busy device, recovery, another probe), or something is missing. Empty if there are none. Bad looks like: one reason all the time: the probe measures nothing.',
       'none', [p.target(q.runs.skipped, '{{reason}}')]
     ), 8, 8],
     [p.timeSeries(
       'Runs, by result',
-      'Runs of periodic probes that ended, by result. A timeout is a run that was ended for taking too long. Bad looks like: failures or timeouts that go on.',
+      'Runs of periodic probes that ended, by result. A timeout is a run that was ended for taking too long. Bad looks like: failures or timeouts that continue.',
       'none', [p.target(q.runs.results, '{{result}}')], overrides=[
         p.fixedColour('/^success$/', p.colour.good),
         p.fixedColour('/^failure$/', p.colour.bad),
@@ -122,7 +122,7 @@ function(config)
     ), 8, 8],
     [p.timeSeries(
       'Intervals since the last success',
-      'In the probe\'s own intervals, the ten that wait longest: 1 is on time whatever the interval. Bad looks like: beyond %g, where its figures are no longer compared and an alert is told.' % stale,
+      'In the probe\'s own intervals, the ten that wait longest: 1 is on time whatever the interval. Bad looks like: beyond %g, where its figures are no longer compared and an alert fires.' % stale,
       'none', [p.target(q.runs.since, '{{instance}} {{probe}}')]
     ) + nodeOfSeries, 8, 8],
     [p.timeSeries(
@@ -138,16 +138,16 @@ function(config)
     [p.timeSeries(
       'Duration of runs',
       'How long the latest run took, the longest of each kind of probe. Bad looks like: a kind that takes longer and longer, or comes near its time limit.',
-      's', [p.target(q.cost.duration, '{{kind}}')]
+      's', [p.target(q.cost.duration, '{{probe_type}}')]
     ), 8, 8],
     [p.timeSeries(
       'Canary operations per second',
-      'What the canaries ask of the disks or the cluster, by kind of device: constant by design, single small operations. Bad looks like: a fall, which is a canary that stands still.',
+      'What the canaries ask of the disks or the cluster, by kind of device: constant by design, single small operations. Bad looks like: a fall: a canary has stopped.',
       'iops', [p.target(q.cost.canary, '{{layer}} {{device_class}} {{operation}}')]
     ), 12, 8],
     [p.timeSeries(
       'CPU of the daemons',
-      'CPUs used by the daemon of a node, the ten with most; programs that a run starts are not in it. Bad looks like: above %g for a quarter of an hour, where an alert is told.' % q.cost.allowed,
+      'CPUs used by the daemon of a node, the ten with most; programs that a run starts are not in it. Bad looks like: above %g for a quarter of an hour, where an alert fires.' % q.cost.allowed,
       'none', [p.target(q.cost.cpu, '{{instance}}')]
     ) + nodeOfSeries, 12, 8],
   ];
@@ -159,7 +159,7 @@ function(config)
   local baselines = [
     [p.figures(
       'Figures that nothing judges',
-      'No baseline in force: none was recorded, written or chosen, or the one that would judge was measured with other parameters. "plumbline baseline record" on the node makes one. Empty is well. Bad looks like: any row on a node in service.',
+      'No baseline in force: none was recorded, written or chosen, or the one that would judge was measured with other parameters. "plumbline baseline record" on the node makes one. Empty is good. Bad looks like: any row on a node in service.',
       what,
       [
         { expr: q.baselines.missing, name: 'no baseline', unit: 'none' },
@@ -169,7 +169,7 @@ function(config)
     ), 12, 9],
     [std.foldl(function(panel, part) panel + p.words(part, { '0': 'same', '1': 'changed' }), parts, p.figures(
       'Baselines and what has changed since',
-      'The baselines of each node: age of the oldest figure in force, and which parts of the node differ from what it was measured on. Documented profiles and site files don\'t say what they were measured on. Bad looks like: older than %s, or any change: record anew.' % config.alerts.PlumblineBaselineOutdated.age,
+      'The baselines of each node: age of the oldest figure in force, and which parts of the node differ from what it was measured on. Documented profiles and site files don\'t say what they were measured on. Bad looks like: older than %s, or any change: record again.' % config.alerts.PlumblineBaselineOutdated.age,
       entry + [['source', 'source', null], ['profile', 'profile', null]],
       [{ expr: q.baselines.age, name: 'age', unit: 's' }] + [
         { expr: q.baselines.changed(part), name: part, unit: 'none', steps: thresholds.few }

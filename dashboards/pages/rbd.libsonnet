@@ -1,4 +1,4 @@
-// RBD and clients: what do clients get, from each vantage, beside what was accepted?
+// RBD and clients: what do clients get, from each vantage point, compared with what was accepted?
 function(config)
   local dashboard = import '../lib/dashboard.libsonnet';
   local links = import '../lib/links.libsonnet';
@@ -24,7 +24,7 @@ function(config)
     [p.stat('Attainment', 'Share of the chosen time range in which what clients got was within the tolerance of its baseline, mean over all probes above RADOS. Moments without a figure or a baseline do not count. Bad looks like: below what was promised.', 'percentunit', p.target(q.state.attainment, 'within tolerance', instant=true), thresholds.neutral, decimals=2, noValue='no baseline'), 4, 4],
     [p.stat('Worst degradation now', 'The worst ratio to the baseline in force of all probes above RADOS: 1 is as accepted, 2 is twice as bad. Bad looks like: above %g and staying there.' % tolerance, 'none', p.target(q.state.degradation, 'degradation', instant=true), thresholds.degradation, decimals=2, noValue='no baseline'), 4, 4],
     [p.stat('Beyond their tolerance', 'How many figures are beyond their baseline\'s tolerance in the latest run. One run proves little. Bad looks like: more than 0 in several runs.', 'none', p.target(q.state.beyond, 'beyond', instant=true), thresholds.few, decimals=0, noValue='no baseline'), 4, 4],
-    [p.stat('Without a baseline', 'Figures of probes above RADOS that nothing may judge. Record them with "plumbline baseline record". Bad looks like: more than 0 on a cluster in service.', 'none', p.target(q.state.missing, 'without', instant=true), thresholds.few, decimals=0, noValue='no such probe'), 4, 4],
+    [p.stat('Without a baseline', 'Figures of probes above RADOS without a baseline. Record one with "plumbline baseline record". Bad looks like: more than 0 on a cluster in service.', 'none', p.target(q.state.missing, 'without', instant=true), thresholds.few, decimals=0, noValue='no such probe'), 4, 4],
     [p.stat('Failing probes', 'Probes above RADOS whose latest run failed: what a client would have met as well. Bad looks like: more than 0.', 'none', p.target(q.state.failing, 'failing', instant=true), thresholds.none, decimals=0, noValue='no such probe'), 4, 4],
     [p.stat('Images\' writes in the OSDs', 'Mean write of the slowest image of each pool, measured in the OSDs: no network to the client and no client software is in it. Bad looks like: low, while the probes above are slow: then it is the client or its network.', 's', p.target(q.state.writeNow, '{{pool}}', instant=true), thresholds.neutral, noValue='no image statistics'), 4, 4],
     [p.figures(
@@ -57,7 +57,7 @@ function(config)
     [drawn('RBD throughput by vantage', 'Bytes a second of the latest run of each RBD probe. ' + lines + 'Bad looks like: several runs below the dashed line.', 'Bps', rbd, 'throughput'), 8, 8],
     [p.timeSeries(
       'Slowest images, measured in the OSDs',
-      'Mean latency of the slowest images as the OSDs see it, without client and network; only of pools for which the manager keeps statistics (rbd_stats_pools). Bad looks like: one image apart: it does something else; all of them: RADOS.',
+      'Mean latency of the slowest images as the OSDs see it, without client and network; only of pools for which the manager keeps statistics (rbd_stats_pools). Bad looks like: one image away from the others: its work differs; all of them: RADOS.',
       's', [p.target(q.images.write, 'write {{pool}}/{{image}}'), p.target(q.images.read, 'read {{pool}}/{{image}}')], logarithmic=true, overrides=p.operationColours
     ) + p.linked([links.fromSeries('pools', ['cluster', 'pool'])]), 8, 8],
   ];
@@ -70,8 +70,8 @@ function(config)
 
   local judged = [
     [p.timeSeries('Degradation of the ten worst', 'Measured divided by the baseline in force for latency, the inverse for what comes per second: 1 is as accepted. Nothing is drawn where no baseline is in force. Bad looks like: above %g and staying.' % tolerance, 'none', [p.target(q.ratio, '{{instance}} {{probe}} {{operation}} {{statistic}}')], logarithmic=true) + p.linked(toProbe), 8, 8],
-    [p.timeSeries('Worst degradation by vantage', 'The worst ratio of each layer, told apart by where the probes look from: host, VM, container. Nothing is drawn where no baseline is in force. Bad looks like: one vantage leaving the others: it is what lies between it and the cluster.', 'none', [p.target(q.vantage, '{{vantage}} {{layer}}')], logarithmic=true), 8, 8],
-    [p.alerts('Alerts of clients that fire', 'What fires in the layers above RADOS, the longest on top. The pager holds back what a lower layer explains; here it is shown. Bad looks like: any row.', q.firing, [links.to('node', { cluster: '${__data.fields.cluster}', instance: '${__data.fields.node}' })]), 8, 8],
+    [p.timeSeries('Worst degradation by vantage', 'The worst ratio of each layer, by where the probes run: host, VM, container. Nothing is drawn where no baseline is in force. Bad looks like: one vantage leaving the others: it is what lies between it and the cluster.', 'none', [p.target(q.vantage, '{{vantage}} {{layer}}')], logarithmic=true), 8, 8],
+    [p.alerts('Alerts of clients that fire', 'What fires in the layers above RADOS, the longest on top. Alertmanager inhibits what a lower layer explains; here it is shown. Bad looks like: any row.', q.firing, [links.to('node', { cluster: '${__data.fields.cluster}', instance: '${__data.fields.node}' })]), 8, 8],
   ];
 
   dashboard.new(

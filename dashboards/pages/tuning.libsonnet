@@ -1,4 +1,4 @@
-// Tuning compliance: which documented advice is not followed, where, and which twins differ?
+// Tuning compliance: which documented advice is not followed, where, and which peers differ?
 function(config)
   local dashboard = import '../lib/dashboard.libsonnet';
   local g = import '../g.libsonnet';
@@ -22,7 +22,7 @@ function(config)
 
   local verdict = [
     followed('critical', 'what makes a host serve badly now', 'anything below 100 %'),
-    followed('warning', 'what costs data, redundancy or speed that was paid for', 'below 100 % for longer than it takes to mend it'),
+    followed('warning', 'what costs data, redundancy or speed that was paid for', 'below 100 % for longer than a fix takes'),
     followed('info', 'what is worth doing when convenient', 'a share that falls, as after an upgrade that reset something'),
     [p.stat(
       'Open, critical and warning',
@@ -30,19 +30,19 @@ function(config)
       'none', p.target('%s or vector(0)' % std.join(' + ', ['(%s or vector(0))' % q.verdict.open(each) for each in ['critical', 'warning']]), 'open', instant=true), thresholds.few, decimals=0
     ), 4, 4],
     [p.stat(
-      'Nodes with something to mend',
+      'Nodes with something to fix',
       'Nodes with open advice that is more than information. Bad looks like: more than 0.',
       'none', p.target(q.verdict.nodes, 'nodes', instant=true), thresholds.few, decimals=0
     ), 4, 4],
     [p.stat(
-      'Nodes apart from their twins',
+      'Nodes that differ from their peers',
       'Nodes with a kernel setting or a version other than most of their cluster; ports and disks are compared below. Bad looks like: more than 0 outside an upgrade: what one node was tuned for, the others lack, or the other way round.',
       'none', p.target(q.verdict.nodesApart, 'nodes', instant=true), thresholds.few, decimals=0
     ), 4, 4],
     [p.figures(
       'Open findings',
-      'Advice that is not followed, of the severities chosen above. "plumbline check" on the node says what is, what it should be, and the command that mends it. The subject is a setting, a disk or a port; a click opens the page of the latter two. Empty is well. Bad looks like: critical ones, or one check on every node (a role or an image that lacks it).',
-      [['severity', 'severity', null], ['check', 'check', null], ['subject', 'subject', [toDevice('disk', 'subject'), toDevice('nic', 'subject')]], ['cluster', 'cluster', null], ['instance', 'node', [toNode]]],
+      'Advice that is not followed, of the severities chosen above. "plumbline check" on the node says what is, what it should be, and the command that fixes it. The subject is a setting, a disk or a port; a click opens the page of the latter two. Empty is good. Bad looks like: critical ones, or one check on every node (a role or an image that lacks it).',
+      [['urgency', 'severity', null], ['check', 'check', null], ['subject', 'subject', [toDevice('disk', 'subject'), toDevice('nic', 'subject')]], ['cluster', 'cluster', null], ['instance', 'node', [toNode]]],
       [{ expr: q.open, name: null, unit: 'none' }]
     ) + sortedBy('severity'), 24, 11],
   ];
@@ -50,7 +50,7 @@ function(config)
   local compliance = [
     [p.figures(
       'Compliance, check by check',
-      'How often each documented advice applies (every subject on every node), how often it is not followed, on how many nodes. Bad looks like: a low share on many nodes, which one change mends everywhere.',
+      'How often each documented advice applies (every subject on every node), how often it is not followed, on how many nodes. Bad looks like: a low share on many nodes, which one change fixes everywhere.',
       [['check', 'check', null]],
       [
         { expr: q.checks.followed, name: 'followed', unit: 'percentunit', steps: whole },
@@ -62,13 +62,13 @@ function(config)
     ), 14, 10],
     [p.bars(
       'Nodes with most open findings',
-      'Open advice of the severities chosen above, the fifteen nodes with most of it. Bad looks like: one node far ahead of its twins, which was set up another way.',
+      'Open advice of the severities chosen above, the fifteen nodes with most of it. Bad looks like: one node with far more than its peers: it was set up differently.',
       'none', p.target(q.nodes, '{{instance}}', instant=true), thresholds.few
     ) + p.linked([links.fromSeries('node', ['cluster', 'instance'])]), 10, 10],
     [p.stacked(
       'Open findings over time',
-      'All open advice of the severities chosen above. It falls when something is mended and when a node is away. Bad looks like: a step up, as after an upgrade or a new kind of host.',
-      'none', [p.target(q.time.open, '{{severity}}')], overrides=[
+      'All open advice of the severities chosen above. It falls when something is fixed and when a node is absent. Bad looks like: a step up, as after an upgrade or a new kind of host.',
+      'none', [p.target(q.time.open, '{{urgency}}')], overrides=[
         p.fixedColour('/^critical$/', p.colour.bad),
         p.fixedColour('/^warning$/', p.colour.warning),
         p.fixedColour('/^info$/', p.colour.neutral),
@@ -76,7 +76,7 @@ function(config)
     ), 8, 8],
     [p.timeSeries(
       'Opened and closed',
-      'Advice that stopped being followed, and that was mended, in each step of the graph. Hosts and devices that came or went are left out. Bad looks like: many opened at once (an upgrade, a reboot that lost settings), or one that opens and closes again and again.',
+      'Findings opened and findings fixed, in each step of the graph. Hosts and devices that came or went are left out. Bad looks like: many opened at once (an upgrade, a reboot that lost settings), or one that opens and closes again and again.',
       'none', [p.target(q.time.opened, 'opened'), p.target(q.time.closed, 'closed')], overrides=[
         p.fixedColour('/^opened$/', p.colour.bad),
         p.fixedColour('/^closed$/', p.colour.good),
@@ -89,23 +89,23 @@ function(config)
     ), 8, 8],
   ];
 
-  local how = 'Words are compared with what more than half of the twins have. Numbers are compared with the median of the twins: the majority\'s value where there is a majority, between the two in a tie, where all are listed.';
+  local how = 'Text values are compared with the value that more than half of the peers have. Numbers are compared with the median of the peers: the majority\'s value where there is one; in a tie it lies between the two values and all are listed.';
   local drift = [
     [p.figures(
-      'Kernel settings apart from the cluster\'s',
-      'Settings of a node (sysctl) that differ from the other nodes of its cluster; those that the kernel works out from memory are left out. %s Empty is well. Bad looks like: a node with several rows, which missed a tuning or got one by hand.' % how,
-      [['cluster', 'cluster', null], ['instance', 'node', [toNode]], ['name', 'setting', null], ['field', 'field', null], ['value', 'value', null], ['most', 'most or median', null]],
+      'Kernel settings that differ from the cluster\'s',
+      'Settings of a node (sysctl) that differ from the other nodes of its cluster; those that the kernel works out from memory are left out. %s Empty is good. Bad looks like: a node with several rows, which missed a tuning or got one by hand.' % how,
+      [['cluster', 'cluster', null], ['instance', 'node', [toNode]], ['sysctl', 'setting', null], ['field', 'field', null], ['value', 'value', null], ['most', 'most or median', null]],
       [{ expr: q.drift.kernel, name: null, unit: 'none' }]
     ), 12, 9],
     [p.figures(
-      'Ports apart from their twins',
-      'MTU, speed, driver, firmware, rings, channels and offloads of a port that differ from the ports of the same name on the other nodes of the cluster. %s Empty is well. Bad looks like: one node with another MTU, or an old firmware.' % how,
+      'Ports that differ from their peers',
+      'MTU, speed, driver, firmware, rings, channels and offloads of a port that differ from the ports of the same name on the other nodes of the cluster. %s Empty is good. Bad looks like: one node with another MTU, or an old firmware.' % how,
       [['cluster', 'cluster', null], ['instance', 'node', [toNode]], ['device', 'port', [toDevice('nic', 'device')]], ['setting', 'setting', null], ['value', 'value', null], ['most', 'most or median', null]],
       [{ expr: q.drift.ports, name: null, unit: 'none' }]
     ), 12, 9],
     [p.figures(
-      'Disks apart from their model',
-      'Firmware and queue settings of a disk that differ from the other disks of its model in the cluster. %s Empty is well. Bad looks like: twins with different firmware, which differ in latency without anything being broken.' % how,
+      'Disks that differ from their model',
+      'Firmware and queue settings of a disk that differ from the other disks of its model in the cluster. %s Empty is good. Bad looks like: peers with different firmware, which differ in latency without anything being broken.' % how,
       [['cluster', 'cluster', null], ['instance', 'node', [toNode]], ['device', 'disk', [toDevice('disk', 'device')]], ['model', 'model', null], ['setting', 'setting', null], ['value', 'value', null], ['most', 'most or median', null]],
       [{ expr: q.drift.disks, name: null, unit: 'none' }]
     ), 24, 9],
@@ -118,7 +118,7 @@ function(config)
     ), 12, 8],
     [p.figures(
       'Nodes with another version than most',
-      'The nodes behind the smaller numbers beside. %s Empty is well. Bad looks like: any row outside an upgrade.' % how,
+      'The nodes behind the smaller numbers in the table before this one. %s Empty is good. Bad looks like: any row outside an upgrade.' % how,
       [['cluster', 'cluster', null], ['instance', 'node', [toNode]], ['setting', 'what', null], ['value', 'version', null], ['most', 'most have', null]],
       [{ expr: q.drift.versionsApart, name: null, unit: 'none' }]
     ), 12, 8],
@@ -130,7 +130,7 @@ function(config)
     [
       { title: null, panels: verdict },
       { title: 'Compliance', panels: compliance },
-      { title: 'Drift between twins', panels: drift },
+      { title: 'Differences between peers', panels: drift },
     ],
     from='now-7d',
     refresh='5m'

@@ -15,7 +15,7 @@ function(config)
   [
     [p.figures(
       'Disks',
-      'What stands behind each device name, the class that decides which baselines and peers it is compared with, and what it does now: operations, share of time busy, the slowest hundredth of its operations, and that against its peers. Bad looks like: twins with different firmware, or a disk at %g times its peers.' % alerts.PlumblineDiskLatencyOutlier.ratio,
+      'What is behind each device name, the class that decides which baselines and peers it is compared with, and what it does now: operations, share of time busy, the slowest hundredth of its operations, and that against its peers. Bad looks like: peers with different firmware, or a disk at %g times its peers.' % alerts.PlumblineDiskLatencyOutlier.ratio,
       disk + [['device_class', 'class', null], ['model', 'model', null], ['serial', 'serial', null], ['firmware', 'firmware', null], ['transport', 'transport', null], ['osd', 'OSD', [toOsd]]],
       [
         { expr: q.disk.info, name: null, unit: 'none' },
@@ -36,7 +36,7 @@ function(config)
     ) + diskOfSeries, 12, 9],
     [p.timeSeries(
       'Disk tail against peers and past',
-      'p99 divided by the peers\' median and by what is usual at this hour: 1 is as the others, or as ever. Disks with other work than their peers are left out. Bad looks like: %g and more, where an alert is told.' % alerts.PlumblineDiskLatencyOutlier.ratio,
+      'p99 divided by the peers\' median and by what is usual at this hour: 1 is the same as the others, or as usual. Disks with other work than their peers are left out. Bad looks like: %g and more, where an alert fires.' % alerts.PlumblineDiskLatencyOutlier.ratio,
       'none', [
         p.target(q.disk.peerRatio, '{{device}} {{operation}} to peers'),
         p.target(q.disk.pastRatio, '{{device}} {{operation}} to past'),
@@ -44,12 +44,12 @@ function(config)
     ) + diskOfSeries, 12, 9],
     [p.timeSeries(
       'Mean disk latency',
-      'Kernel time per completed operation, queueing in the block layer included, over all clients of the disk (diskstats). A mean hides the slow tail: the canary and the p99 show it. Bad looks like: one disk apart from its twins.',
+      'Kernel time per completed operation, queueing in the block layer included, over all clients of the disk (diskstats). A mean hides the slow tail: the canary and the p99 show it. Bad looks like: one disk away from its peers.',
       's', [p.target(q.disk.latency, '{{device}} {{operation}}')], logarithmic=true
     ) + diskOfSeries, 8, 8],
     [p.timeSeries(
       'Disk operations',
-      'Completed operations per second by kind. The load that explains the latency beside it. Bad looks like: latency up while this is not.',
+      'Completed operations per second by kind. The load that explains the latency in the next panel. Bad looks like: latency up while this is not.',
       'iops', [p.target(q.disk.operations, '{{device}} {{operation}}')]
     ) + diskOfSeries, 8, 8],
     [p.timeSeries(
@@ -62,7 +62,7 @@ function(config)
     ) + p.linked([links.fromSeries('disk', ['cluster', 'instance', 'device'])]), 8, 8],
     [p.figures(
       'Disk health',
-      'What each disk says of itself, by NVMe or SMART; empty where it does not say. Endurance is the time until its rated writes are used up. Bad looks like: answers 0, spare near the disk\'s own threshold, errors or sectors that grow, less than %d days left.' % alerts.PlumblineDiskWearOut.days,
+      'What each disk reports by NVMe or SMART; empty where it reports nothing. Endurance is the time until its rated writes are used up. Bad looks like: answers 0, spare near the disk\'s own threshold, errors or sectors that grow, less than %d days left.' % alerts.PlumblineDiskWearOut.days,
       disk,
       [
         { expr: q.health.available, name: 'answers', unit: 'none' },
@@ -80,18 +80,17 @@ function(config)
     [p.joinedTable(
       'PCIe links',
       'The links of disks, host adapters and network cards: bandwidth against what both ends can do, errors since boot (AER). Bad looks like: a share below 100 %, or errors that grow.',
-      'address', [
+      'pci_address', [
         [q.pcie.info, '', 'none'],
         [q.pcie.ratio, 'of maximum', 'percentunit'],
         [q.pcie.speed, 'transfers per second', 'none'],
         [q.pcie.lanes, 'lanes', 'none'],
         [q.pcie.errors, 'errors', 'none'],
-        [q.pcie.numaNode, 'NUMA node', 'none'],
       ]
     ), 14, 7],
     [p.timeSeries(
       'Arrays, pools and paths',
-      'Disks that md arrays lack, vdevs of ZFS pools that are not healthy, multipath paths that are not usable. Bad looks like: anything above 0.',
+      'Disks missing from md arrays, vdevs of ZFS pools that are not healthy, multipath paths that are not usable. Bad looks like: anything above 0.',
       'none', [
         p.target(q.array.degraded, '{{device}} disks lacking'),
         p.target(q.array.vdevs, '{{pool}} vdevs'),

@@ -10,7 +10,7 @@ function(config)
   [
     [p.figures(
       'Ports',
-      'Each port with its link, speed and MTU, and what it loses now: lost frames as a share of all (benign ones left out), damaged frames, pause frames, its receive ring as a share of the maximum. Bad looks like: loss of %g and more, or a port without a link that should have one.' % alerts.PlumblineNicRingDrops.share,
+      'Each port with its link, speed and MTU, and what it loses now: lost frames as a share of all (benign ones left out), damaged frames, pause frames, its receive ring as a share of the maximum. Bad looks like: loss of %g and more, or a port that should have a link and has none.' % alerts.PlumblineNicRingDrops.share,
       [['cluster', 'cluster', null], ['instance', 'instance', null], ['device', 'port', [toPort('device')]], ['driver', 'driver', null], ['master', 'bond', [toPort('master')]]],
       [
         { expr: q.network.info, name: null, unit: 'none' },
@@ -26,7 +26,7 @@ function(config)
     ) + p.hidden(['cluster', 'instance']) + p.words('link', { '0': 'down', '1': 'up' }), 24, 7],
     [p.timeSeries(
       'Frames lost, by cause',
-      'Receive and transmit drops of all ports: "ring" is the host too slow to give descriptors, "fifo" the NIC\'s own buffer or bus, "filter" is benign (unhandled protocol, inactive slave, wrong VLAN), "other" is what the driver does not explain. Bad looks like: ring or fifo above 0.',
+      'Receive and transmit drops of all ports: "ring" is the host too slow to provide descriptors, "fifo" the NIC\'s own buffer or bus, "filter" is benign (unhandled protocol, inactive slave, wrong VLAN), "other" is what the driver does not explain. Bad looks like: ring or fifo above 0.',
       'pps', [p.target(q.network.drops, '{{cause}}')], overrides=[
         p.fixedColour('/^ring$/', p.colour.bad),
         p.fixedColour('/^fifo$/', p.colour.write),
@@ -36,7 +36,7 @@ function(config)
     ), 6, 8],
     [p.timeSeries(
       'Time squeeze and backlog overflow, per CPU',
-      'How often the receive softirq left with work undone because its budget or time ran out (no loss by itself), and packets dropped for a backlog beyond net.core.netdev_max_backlog. Bad looks like: any overflow, or a squeeze that grows with load on one CPU while others rest.',
+      'How often the receive softirq left with work undone because its budget or time ran out (no loss by itself), and packets dropped for a backlog beyond net.core.netdev_max_backlog. Bad looks like: any overflow, or a squeeze that grows with load on one CPU while others are idle.',
       'ops', [
         p.target(q.network.squeeze, 'squeeze, cpu {{cpu}}'),
         p.target(q.network.backlogDrops, 'overflow, cpu {{cpu}}'),
@@ -44,12 +44,12 @@ function(config)
     ), 6, 8],
     [p.timeSeries(
       'TCP segments sent again',
-      'Share of the segments that this node had to send again: loss on the way or at the other end, whether or not a port here counts it. Bad looks like: %g and more.' % alerts.PlumblineTcpRetransmits.share,
-      'percentunit', [p.target(q.network.retransmitted, 'sent again')]
+      'Share of the segments that this node retransmitted: loss on the path or at the other end, whether or not a local port counts it. Bad looks like: %g and more.' % alerts.PlumblineTcpRetransmits.share,
+      'percentunit', [p.target(q.network.retransmitted, 'retransmitted')]
     ), 6, 8],
     [p.timeSeries(
       'Network throughput',
-      'Bits per second through each interface; the context for the losses beside it. Bad looks like: a plateau at the link\'s speed.',
+      'Bits per second through each interface; the context for the losses in the next panel. Bad looks like: a plateau at the link\'s speed.',
       'bps', [p.target(q.network.throughput, '{{device}} {{direction}}')]
     ) + p.linked([links.fromSeries('nic', ['cluster', 'instance', 'device'])]), 6, 8],
   ]

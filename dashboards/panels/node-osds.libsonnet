@@ -11,7 +11,7 @@ function(config)
   [
     [p.figures(
       'OSDs of this node',
-      'Whether each is up, what it does, how long client operations take (mean by Ceph\'s counters, p99 by its own histograms), its worst figure against the OSDs of its class, operations that took longer than Ceph complains at, its slowest peer by heartbeats, and what Plumbline suspects. Empty where no OSD runs. Bad looks like: one OSD apart from the others here (its disk), or all of them apart from the cluster (this host).',
+      'Whether each is up, what it does, how long client operations take (mean by Ceph\'s counters, p99 by its own histograms), its worst figure against the OSDs of its class, operations over Ceph\'s complaint time, its slowest peer by heartbeats, and what Plumbline suspects. Empty where no OSD runs. Bad looks like: one OSD away from the others here (its disk), or all of them away from the cluster (this host).',
       [['cluster', 'cluster', null], ['ceph_daemon', 'OSD', [toOsd]], ['device_class', 'class', null], ['verdict', 'suspected', null]],
       [
         { expr: q.osds.info, name: null, unit: 'none' },
@@ -30,12 +30,12 @@ function(config)
     ) + p.hidden(['cluster']), 24, 8],
     [p.timeSeries(
       'OSD latency',
-      'Mean latency of client operations at each OSD here, from the message\'s arrival to the reply, replicas and queue included. Bad looks like: one OSD apart from the others of its class.',
+      'Mean latency of client operations at each OSD here, from the message\'s arrival to the reply, replicas and queue included. Bad looks like: one OSD away from the others of its class.',
       's', [p.target(q.osds.latency, '{{ceph_daemon}} {{operation}}')], logarithmic=true
     ) + osdOfSeries, 12, 8],
     [p.timeSeries(
       'OSD operations',
-      'Client operations per second at each OSD here. The load that explains the latency beside it. Bad looks like: latency up while this is not.',
+      'Client operations per second at each OSD here. The load that explains the latency in the next panel. Bad looks like: latency up while this is not.',
       'iops', [p.target(q.osds.rate, '{{ceph_daemon}} {{operation}}')]
     ) + osdOfSeries, 12, 8],
   ]

@@ -17,7 +17,7 @@ function(config)
       ) + probeOfSeries, 12, 9],
       [p.timeSeries(
         'Canary latency against its baseline',
-        'Single 4 KiB operations at random moments, one at a time: what an unloaded client would feel. Dashed: the baseline in force. Dotted: documented profiles, another site\'s hardware, for orientation. Bad looks like: the line leaving the dashed one and staying away.',
+        'Single 4 KiB operations at random moments, one at a time: the latency of an unloaded client. Dashed: the baseline in force. Dotted: documented profiles, another site\'s hardware, for orientation. Bad looks like: the line leaving the dashed one and staying away.',
         's', [
           p.target(q.canary.latency, '{{operation}} {{workload}}'),
           p.target(q.canary.baseline, 'baseline {{operation}} ({{source}})'),
@@ -40,7 +40,7 @@ function(config)
       [p.figures(
         'Probes of this node',
         'When each probe last succeeded, also in its own intervals, whether its last run did, how long it took, and its worst figure against the baseline. Bad looks like: %g intervals and more, where its figures are no longer compared.' % config.probe.staleIntervals,
-        [['cluster', 'cluster', null], ['instance', 'instance', null], ['probe', 'probe', [toProbe]], ['layer', 'layer', null], ['kind', 'kind', null]],
+        [['cluster', 'cluster', null], ['instance', 'instance', null], ['probe', 'probe', [toProbe]], ['layer', 'layer', null], ['probe_type', 'kind', null]],
         [
           { expr: q.probe.info, name: null, unit: 'none' },
           { expr: q.probe.success, name: 'result', unit: 'none', steps: thresholds.yes },
@@ -61,7 +61,7 @@ function(config)
       ), 8, 7],
       [p.timeSeries(
         'Probes skipped, by reason',
-        'Runs that did not happen and why: the disk was busy, the load too high, fio not installed. Production comes first, so a few are normal. Bad looks like: one probe always skipped.',
+        'Runs that did not happen and why: the disk was busy, the load too high, fio not installed. Production comes first, so a few skips are normal. Bad looks like: one probe always skipped.',
         'none', [p.target(q.probe.skipped, '{{probe}}: {{reason}}')]
       ) + probeOfSeries, 8, 7],
       [p.timeSeries(

@@ -19,9 +19,9 @@ local latest(labels, days, growth) =
 
 local growth = recorded('growth:bytes_per_second');
 local poolGrowth = recorded('pool_growth:bytes_per_second');
-local full = recorded('days_to_full:days');
-local poolFull = recorded('days_to_full_pool:days');
-local unsafe = recorded('days_to_host_loss_unsafe:days');
+local full = recorded('time_to_full:days');
+local poolFull = recorded('pool_time_to_full:days');
+local unsafe = recorded('time_to_host_loss_unsafe:days');
 local perDay(operation, labels, expr) = '%s * %d' % [over(operation, labels, expr), day];
 // Of CRUSH's buckets the hosts, under the label that OSDs have.
 local ofHost(name) = over('max', host, 'label_replace(%s, "host", "$1", "name", "(.+)")' % recorded(name, 'domain="host"'));
@@ -56,7 +56,7 @@ local ofHost(name) = over('max', host, 'label_replace(%s, "host", "$1", "name", 
     unsafeDays: '%s * %d' % [unsafe, day],
   },
   pool: {
-    info: 'max by (%s, kind, failure_domain) (%s)' % [pool, recorded('pool:info')],
+    info: 'max by (%s, pool_type, failure_domain) (%s)' % [pool, recorded('pool:info')],
     stored: over('max', pool, recorded('pool_stored:bytes')),
     maxAvail: over('max', pool, recorded('pool_max_avail:bytes')),
     used: 'max by (%(pool)s) (%(stored)s / (%(stored)s + %(left)s))'

@@ -52,7 +52,7 @@ local since = 'min by (severity, layer, alertname, operation, ceph_daemon, probe
               % [about('ALERTS_FOR_STATE', ''), about('ALERTS', ', alertstate="firing"')];
 
 local address = 'plumbline_pcie_device_info' + sel();
-local ofLink(metric) = 'max by (address) (%s%s and on (cluster, instance, address) %s)' % [metric, node(), address];
+local ofLink(metric) = 'max by (pci_address) (%s%s and on (cluster, instance, pci_address) %s)' % [metric, node(), address];
 
 {
   stats: {
@@ -61,7 +61,7 @@ local ofLink(metric) = 'max by (address) (%s%s and on (cluster, instance, addres
     p99: 'max(plumbline:disk_latency:p99_seconds%s)' % sel(),
     degradation: 'max(plumbline:degradation:ratio%s and on (cluster, instance, probe) %s)' % [node('statistic=~"p50|mean|iops|throughput"'), probes],
     alerts: 'count(%s) or vector(0)' % about('ALERTS', ', alertstate="firing"'),
-    findings: 'count(plumbline_finding%s == 1) or vector(0)' % node('subject="$device", severity!="info"'),
+    findings: 'count(plumbline_finding%s == 1) or vector(0)' % node('subject="$device", urgency!="info"'),
     enduranceLeft: 'min(plumbline:disk_endurance_left:seconds%s)' % sel(),
     hung: 'count(plumbline:disk_hung:info%s) or vector(0)' % sel(),
   },
@@ -69,19 +69,19 @@ local ofLink(metric) = 'max by (address) (%s%s and on (cluster, instance, addres
     info: one('plumbline_disk_info', 'cluster, instance, device, model, serial, firmware, transport, device_class, osd'),
     size: one('plumbline_disk_size_bytes', 'cluster, instance, device'),
   },
-  users: 'max by (cluster, instance, device, kind, name) (plumbline_disk_use_info%s)' % sel(),
+  users: 'max by (cluster, instance, device, use, user) (plumbline_disk_use_info%s)' % sel(),
   // What shares its name with no figure: the words of the queue, then its numbers.
   settings: {
     info: one('plumbline_disk_queue_info', 'device, scheduler, write_cache, zoned'),
     requests: one('plumbline_disk_queue_requests'),
     depth: one('plumbline_disk_queue_depth'),
     readAhead: one('plumbline_disk_read_ahead_bytes'),
-    maxIo: one('plumbline_disk_max_io_bytes'),
+    maxIo: one('plumbline_disk_io_max_bytes'),
     affinity: one('plumbline_disk_rq_affinity'),
     merges: one('plumbline_disk_nomerges'),
     throttle: one('plumbline_disk_writeback_throttle_seconds'),
   },
-  findings: 'max by (check, severity, subject) (plumbline_finding%s == 1)' % node('subject="$device"'),
+  findings: 'max by (check, urgency, subject) (plumbline_finding%s == 1)' % node('subject="$device"'),
   alerts: { age: 'time() - %s' % since, since: '1000 * %s' % since },
   heatmap(operation): 'sum by (le) (increase(plumbline_disk_latency_seconds_bucket%s[$__rate_interval]))' % sel('operation="%s"' % operation),
   p99: {
@@ -109,16 +109,16 @@ local ofLink(metric) = 'max by (address) (%s%s and on (cluster, instance, addres
     device: mean('plumbline_disk_latency_seconds'),
   },
   load: {
-    operations: 'sum by (operation) (%s)' % rate('plumbline_disk_io_total'),
+    operations: 'sum by (operation) (%s)' % rate('plumbline_disk_ios_total'),
     bytes: 'sum by (operation) (%s)' % rate('plumbline_disk_io_bytes_total'),
     size: 'max by (operation) (plumbline:disk_io_size:bytes%s)' % sel(),
-    inFlight: rate('plumbline_disk_weighted_io_seconds_total'),
+    inFlight: rate('plumbline_disk_io_weighted_seconds_total'),
     inFlightNow: 'max by (device) (plumbline_disk_queue_length%s)' % sel(),
     busy: rate('plumbline_disk_busy_seconds_total'),
   },
   osd: {
     total: 'max by (ceph_daemon, operation) (plumbline:osd_latency:mean5m{cluster=~"$cluster", part="total"} and on (cluster, ceph_daemon) %s)' % osds,
-    p99: ofOsds('plumbline:osd_p99:seconds', 'ceph_daemon, operation'),
+    p99: ofOsds('plumbline:osd_latency:p99_seconds', 'ceph_daemon, operation'),
     commit: 'max by (ceph_daemon) (plumbline:osd_store_latency:mean5m{cluster=~"$cluster", part="commit"} and on (cluster, ceph_daemon) %s)' % osds,
     toClass: 'max by (ceph_daemon, figure) (plumbline:osd_class:ratio{cluster=~"$cluster"} and on (cluster, ceph_daemon) %s)' % osds,
   },
@@ -126,7 +126,7 @@ local ofLink(metric) = 'max by (address) (%s%s and on (cluster, instance, addres
     wear: one('plumbline_disk_wear_ratio'),
     spare: one('plumbline_disk_spare_ratio'),
     temperature: one('plumbline_disk_temperature_celsius'),
-    limit: 'min by (device, level) (plumbline_disk_temperature_limit_celsius%s)' % sel(),
+    limit: 'min by (device, limit) (plumbline_disk_temperature_limit_celsius%s)' % sel(),
     mediaErrors: one('plumbline_disk_media_errors_total'),
     reallocated: one('plumbline_disk_reallocated_sectors'),
     pending: one('plumbline_disk_pending_sectors'),
@@ -134,9 +134,9 @@ local ofLink(metric) = 'max by (address) (%s%s and on (cluster, instance, addres
   },
   pcie: {
     ratio: ofLink('plumbline:pcie_link:ratio'),
-    speed: ofLink('plumbline_pcie_link_transfers_per_second'),
+    speed: ofLink('plumbline_pcie_link_speed_transfers_per_second'),
     lanes: ofLink('plumbline_pcie_link_lanes'),
-    maxLanes: ofLink('plumbline_pcie_link_max_lanes'),
-    errors: 'sum by (address) (plumbline_pcie_aer_errors_total%s and on (cluster, instance, address) %s)' % [node(), address],
+    maxLanes: ofLink('plumbline_pcie_link_lanes_max'),
+    errors: 'sum by (pci_address) (plumbline_pcie_aer_errors_total%s and on (cluster, instance, pci_address) %s)' % [node(), address],
   },
 }

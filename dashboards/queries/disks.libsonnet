@@ -40,8 +40,8 @@ local bucket = 'plumbline:disk_class_latency_bucket:ops_per_second'
                + sel('device_class=~"$device_class", operation=~"$operation"');
 local classQuantile(rank) = 'histogram_quantile(%g, sum by (device_class, operation, le) (%s))' % [rank, bucket];
 
-local degraded = 'max by (cluster, instance, address, device) (plumbline:pcie_link:ratio%s) < 1' % sel();
-local findings = 'plumbline_finding%s == 1' % sel('check=~"(disk|pcie|health|array)[.].+", severity!="info"');
+local degraded = 'max by (cluster, instance, pci_address, device) (plumbline:pcie_link:ratio%s) < 1' % sel();
+local findings = 'plumbline_finding%s == 1' % sel('check=~"(disk|pcie|health|array)[.].+", urgency!="info"');
 local increase(metric) = 'sum(increase(%s%s[$__rate_interval]))' % [metric, sel()];
 
 {
@@ -103,11 +103,11 @@ local increase(metric) = 'sum(increase(%s%s[$__rate_interval]))' % [metric, sel(
   },
   pcie: {
     ratio: degraded,
-    info: 'max by (cluster, instance, address, kind, name) (plumbline_pcie_info%s) and on (cluster, instance, address) (%s)' % [sel(), degraded],
+    info: 'max by (cluster, instance, pci_address, device_type, product) (plumbline_pcie_info%s) and on (cluster, instance, pci_address) (%s)' % [sel(), degraded],
   },
   findings: {
-    count: 'count by (cluster, check, severity) (%s)' % findings,
-    nodes: 'count by (cluster, check, severity) (count by (cluster, instance, check, severity) (%s))' % findings,
+    count: 'count by (cluster, check, urgency) (%s)' % findings,
+    nodes: 'count by (cluster, check, urgency) (count by (cluster, instance, check, urgency) (%s))' % findings,
   },
   errors: {
     media: increase('plumbline_disk_media_errors_total'),

@@ -33,12 +33,12 @@ function(config)
   local worst = 20;
   local ofTheWorst(expr) = '%s and on (%s) topk(%d, %s)' % [expr, port, worst, lowest(lost)];
 
-  local speedShare = lowest('max by (%(port)s) (plumbline_nic_speed_bits_per_second%(sel)s) / max by (%(port)s) (plumbline_nic_max_speed_bits_per_second%(sel)s)' % { port: port, sel: sel() });
-  local ringShare = 'max by (%(port)s) (plumbline_nic_ring_entries%(sel)s) / max by (%(port)s) (plumbline_nic_ring_max_entries%(sel)s)' % { port: port, sel: sel('ring="rx"') };
+  local speedShare = lowest('max by (%(port)s) (plumbline_nic_speed_bytes_per_second%(sel)s) / max by (%(port)s) (plumbline_nic_speed_max_bytes_per_second%(sel)s)' % { port: port, sel: sel() });
+  local ringShare = 'max by (%(port)s) (plumbline_nic_ring_entries%(sel)s) / max by (%(port)s) (plumbline_nic_ring_entries_max%(sel)s)' % { port: port, sel: sel('ring="receive"') };
   local irqShare = '(max by (%s) (plumbline_nic_irq_share_max_ratio%s) and on (%s) plumbline_nic_irq_active_vectors%s > 1)' % [port, sel(), port, sel()];
-  local use = lowest('max by (%(port)s) (%(bytes)s) * 8 / on (%(port)s) max by (%(port)s) (plumbline_nic_speed_bits_per_second%(sel)s)' % { port: port, bytes: rate('plumbline_nic_bytes_total', notLoopback), sel: sel() });
+  local use = lowest('max by (%(port)s) (%(bytes)s) / on (%(port)s) max by (%(port)s) (plumbline_nic_speed_bytes_per_second%(sel)s)' % { port: port, bytes: rate('plumbline_nic_bytes_total', notLoopback), sel: sel() });
   local retransmitted = 'sum by (cluster, instance) (%s) / (sum by (cluster, instance) (%s) > 0)' % [
-    rate('plumbline_tcp_retransmitted_segments_total'),
+    rate('plumbline_tcp_segments_retransmitted_total'),
     rate('plumbline_tcp_segments_total', 'direction="transmit"'),
   ];
   local mtus = 'count_values by (cluster, role) ("mtu", plumbline:nic_role_mtu:bytes%s)' % sel();
@@ -80,10 +80,10 @@ function(config)
     loss: {
       byCause: 'sum by (cause) (%s)' % lowest(rate('plumbline_nic_drops_total', notLoopback)),
       errors: 'sum by (cause) (%s)' % lowest(rate('plumbline_nic_errors_total', notLoopback)),
-      byPort: 'topk(10, plumbline:nic_lost:ratio%s) > 0' % sel(),
+      byPort: 'topk(10, plumbline:nic_lost_frames:ratio%s) > 0' % sel(),
       pause: 'topk(10, sum by (%s, direction) (%s)) > 0' % [port, lowest(rate('plumbline_nic_pause_frames_total'))],
-      backlog: 'topk(10, sum by (cluster, instance) (%s)) > 0' % rate('plumbline_softnet_dropped_total'),
-      squeeze: 'topk(10, max by (cluster, instance) (%s)) > 0' % rate('plumbline_softnet_time_squeeze_total'),
+      backlog: 'topk(10, sum by (cluster, instance) (%s)) > 0' % rate('plumbline_softnet_packets_dropped_total'),
+      squeeze: 'topk(10, max by (cluster, instance) (%s)) > 0' % rate('plumbline_softnet_time_squeezes_total'),
       retransmitted: 'topk(10, %s)' % retransmitted,
       listen: 'topk(10, sum by (cluster, instance) (%s)) > 0' % rate('plumbline_tcp_listen_overflows_total'),
     },
@@ -98,16 +98,16 @@ function(config)
     bond: {
       local slave = 'cluster, instance, device, slave',
       down: 'max by (%s) (plumbline_bond_slave_up%s) == 0' % [slave, sel()],
-      elsewhere: '(max by (%(slave)s) (plumbline_bond_slave_aggregator%(sel)s) != on (cluster, instance, device) group_left () max by (cluster, instance, device) (plumbline_bond_aggregator%(sel)s)) * 0 + 1' % { slave: slave, sel: sel() },
+      elsewhere: '(max by (%(slave)s) (plumbline_bond_slave_aggregator_id%(sel)s) != on (cluster, instance, device) group_left () max by (cluster, instance, device) (plumbline_bond_aggregator_id%(sel)s)) * 0 + 1' % { slave: slave, sel: sel() },
       noPartner: '1 - max by (%s) (plumbline_bond_slave_partner_mac_valid%s) == 1' % [slave, sel()],
     },
     infiniband: {
       local ibPort = 'cluster, instance, device, port',
       state: 'max by (%s) (plumbline_infiniband_port_state%s)' % [ibPort, sel()],
-      rate: 'max by (%s) (plumbline_infiniband_rate_bits_per_second%s)' % [ibPort, sel()],
-      use: 'max by (%s) (%s) * 8 / max by (%s) (plumbline_infiniband_rate_bits_per_second%s > 0)' % [ibPort, rate('plumbline_infiniband_bytes_total'), ibPort, sel()],
+      rate: 'max by (%s) (plumbline_infiniband_rate_bytes_per_second%s) * 8' % [ibPort, sel()],
+      use: 'max by (%s) (%s) / max by (%s) (plumbline_infiniband_rate_bytes_per_second%s > 0)' % [ibPort, rate('plumbline_infiniband_bytes_total'), ibPort, sel()],
       errors: 'sum by (%s) (%s)' % [ibPort, rate('plumbline_infiniband_errors_total', 'error!~"%s"' % config.alerts.PlumblineInfinibandErrors.benign)],
-      waits: 'sum by (%s) (%s)' % [ibPort, rate('plumbline_infiniband_transmit_wait_ticks_total')],
+      waits: 'sum by (%s) (%s)' % [ibPort, rate('plumbline_infiniband_transmit_waits_total')],
     },
     probe: {
       throughput: figures('plumbline_probe_throughput_bytes_per_second', 'plumbline:baseline_in_force:throughput_bytes_per_second', 'plumbline_baseline_throughput_bytes_per_second'),

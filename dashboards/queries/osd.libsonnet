@@ -9,25 +9,25 @@ local one(expr) = 'max by (%s) (%s)' % [osd, expr];
 
 // The median of its class, where the class has one.
 local ofClass(figure) =
-  'plumbline:osd_class:figure{cluster=~"$cluster", figure=~"%s"} and on (cluster, device_class) plumbline:osd_info%s' % [figure, sel()];
+  'plumbline:osd_class:figure{cluster=~"$cluster", figure=~"%s"} and on (cluster, device_class) plumbline:osd:info%s' % [figure, sel()];
 local latency(part, operation='$operation') = 'plumbline:osd_latency:mean5m' + sel('operation=~"%s", part="%s"' % [operation, part]);
 // Its disks: data, and where there are such, DB and log.
 local disks(metric) = 'max by (cluster, instance, device, operation) (%s) and on (cluster, instance, device) plumbline:osd_disk:info%s' % [metric, sel()];
 local canary = 'cluster=~"$cluster", layer="rados", statistic="$statistic"';
-local class = 'plumbline:osd_info' + sel();
+local class = 'plumbline:osd:info' + sel();
 
 {
   state: {
     up: one('plumbline:osd_up:bool' + sel()),
     'in': one('ceph_osd_in' + sel()),
-    verdict: 'max by (verdict) (plumbline:osd_suspect:info%s) or on () label_replace(group by () (plumbline:osd_info%s), "verdict", "none", "", "")' % [sel(), sel()],
+    verdict: 'max by (verdict) (plumbline:osd_suspect:info%s) or on () label_replace(group by () (plumbline:osd:info%s), "verdict", "none", "", "")' % [sel(), sel()],
     ratio: 'max(plumbline:osd_class:ratio%s)' % sel(),
-    p99: 'max by (operation) (plumbline:osd_p99:seconds%s)' % sel(),
+    p99: 'max by (operation) (plumbline:osd_latency:p99_seconds%s)' % sel(),
     blocked: 'sum(plumbline_osd_blocked_operations%s)' % sel(),
-    accused: 'sum(plumbline:osd_accused:count%s) or 0 * sum(plumbline:osd_info%s)' % [sel(), sel()],
+    accused: 'sum(plumbline:osd_accusations:count%s) or 0 * sum(plumbline:osd:info%s)' % [sel(), sel()],
   },
   identity: {
-    place: 'group by (%s, device_class, hostname) (plumbline:osd_info%s)' % [osd, sel()],
+    place: 'group by (%s, device_class, hostname) (plumbline:osd:info%s)' % [osd, sel()],
     disk: 'group by (%s, instance, device) (plumbline:osd_disk:info%s)' % [osd, sel()],
     told: 'group by (%s, instance) (plumbline:osd_node:info%s)' % [osd, sel()],
     version: 'topk by (%s) (1, group by (%s, ceph_version) (ceph_osd_metadata%s))' % [osd, osd, sel()],
@@ -35,8 +35,8 @@ local class = 'plumbline:osd_info' + sel();
     fragmentation: one('plumbline_osd_fragmentation_ratio' + sel()),
   },
   latency: {
-    p99: 'max by (operation) (plumbline:osd_p99:seconds%s)' % sel('operation=~"$operation"'),
-    p50: 'max by (operation) (plumbline:osd_p50:seconds%s)' % sel('operation=~"$operation"'),
+    p99: 'max by (operation) (plumbline:osd_latency:p99_seconds%s)' % sel('operation=~"$operation"'),
+    p50: 'max by (operation) (plumbline:osd_latency:p50_seconds%s)' % sel('operation=~"$operation"'),
     classP99: ofClass('(read|write)_p99'),
     mean: 'max by (operation) (%s)' % latency('total'),
     classMean: ofClass('read|write'),
@@ -53,8 +53,8 @@ local class = 'plumbline:osd_info' + sel();
   },
   work: {
     operations: 'max by (operation) (plumbline:osd_operations:rate5m%s)' % sel(),
-    subop: 'sum(rate(plumbline_osd_subop_operations_total%s[$__rate_interval]))' % sel(),
-    subopLatency: 'sum(rate(plumbline_osd_subop_seconds_total%(sel)s[$__rate_interval])) / (sum(rate(plumbline_osd_subop_operations_total%(sel)s[$__rate_interval])) > 0)' % { sel: sel() },
+    subop: 'sum(rate(plumbline_osd_subops_total%s[$__rate_interval]))' % sel(),
+    subopLatency: 'sum(rate(plumbline_osd_subop_seconds_total%(sel)s[$__rate_interval])) / (sum(rate(plumbline_osd_subops_total%(sel)s[$__rate_interval])) > 0)' % { sel: sel() },
     classSubop: ofClass('subop'),
     blocked: 'sum by (stage) (plumbline_osd_blocked_operations%s)' % sel(),
     slow: 'sum by (stage) (plumbline_osd_slow_operations%s)' % sel(),
@@ -64,7 +64,7 @@ local class = 'plumbline:osd_info' + sel();
     worst: 'max by (interface) (plumbline_osd_heartbeat_seconds%s)' % sel('statistic="worst"'),
     median: 'max by (interface) (plumbline_osd_heartbeat_seconds%s)' % sel('statistic="median"'),
     everybody: 'quantile by (interface) (0.5, plumbline_osd_heartbeat_seconds{cluster=~"$cluster", statistic="median"})',
-    accused: 'max by (interface) (plumbline:osd_accused:count%s)' % sel(),
+    accused: 'max by (interface) (plumbline:osd_accusations:count%s)' % sel(),
   },
   disk: {
     mean: disks('plumbline:disk_latency:mean_seconds{cluster=~"$cluster"}'),
@@ -72,7 +72,7 @@ local class = 'plumbline:osd_info' + sel();
     peerP99: disks('plumbline:disk_latency:peer_p99_seconds{cluster=~"$cluster"}'),
     busy: 'max by (cluster, instance, device) (rate(plumbline_disk_busy_seconds_total{cluster=~"$cluster"}[$__rate_interval])) and on (cluster, instance, device) plumbline:osd_disk:info%s' % sel(),
     findings: |||
-      max by (cluster, instance, subject, check, severity) (
+      max by (cluster, instance, subject, check, urgency) (
         plumbline_finding{cluster=~"$cluster"} == 1
         and on (cluster, instance, subject)
         label_replace(plumbline:osd_disk:info%s, "subject", "$1", "device", "(.+)")

@@ -9,7 +9,7 @@ function(config)
 
   // OSDs of the chosen class. Of one that is gone Ceph tells no class: it is shown with any, because leaving out those of
   // other classes keeps it.
-  local others = 'plumbline:osd_info{%s, device_class!~"$device_class"}' % cluster;
+  local others = 'plumbline:osd:info{%s, device_class!~"$device_class"}' % cluster;
   local of(expr) = |||
     %s
     unless on (cluster, ceph_daemon)
@@ -69,7 +69,7 @@ function(config)
     },
     suspects: {
       verdict: 'max by (%s, verdict) (%s)' % [osd, std.rstripChars(rows, '\n')],
-      place: ofRows('group by (%s, device_class, hostname) (plumbline:osd_info%s)' % [osd, sel()]),
+      place: ofRows('group by (%s, device_class, hostname) (plumbline:osd:info%s)' % [osd, sel()]),
       disk: ofRows('topk by (%(osd)s) (1, group by (%(osd)s, instance, device) (plumbline:osd_disk:info%(sel)s))' % { osd: osd, sel: sel() }),
       ratio: ofRows(worst),
       write: ofRows(write),
@@ -79,8 +79,8 @@ function(config)
       operations: ofRows('sum by (%s) (plumbline:osd_operations:rate5m%s)' % [osd, sel()]),
     },
     percentiles: {
-      p99: 'topk(10, %s)' % std.rstripChars(of('plumbline:osd_p99:seconds' + sel('operation=~"$operation"')), '\n'),
-      p50: 'topk(10, %s)' % std.rstripChars(of('plumbline:osd_p50:seconds' + sel('operation=~"$operation"')), '\n'),
+      p99: 'topk(10, %s)' % std.rstripChars(of('plumbline:osd_latency:p99_seconds' + sel('operation=~"$operation"')), '\n'),
+      p50: 'topk(10, %s)' % std.rstripChars(of('plumbline:osd_latency:p50_seconds' + sel('operation=~"$operation"')), '\n'),
     },
     parts: {
       write: 'avg by (part) (%s)' % std.rstripChars(of('plumbline:osd_write_part:seconds' + sel()), '\n'),
@@ -94,13 +94,13 @@ function(config)
       // Of all of them at every moment, so not aggregated before.
       worst: 'topk(10, plumbline_osd_heartbeat_seconds%s)' % sel('statistic="worst"'),
       median: 'quantile by (cluster, interface) (0.5, plumbline_osd_heartbeat_seconds%s)' % sel('statistic="median"'),
-      accused: 'topk(10, plumbline:osd_accused:count%s)' % sel(),
+      accused: 'topk(10, plumbline:osd_accusations:count%s)' % sel(),
     },
     accusations: {
       local told = 'topk(10, max by (%s, interface) (plumbline_osd_heartbeat_seconds%s))' % [osd, sel('statistic="worst"')],
       local beside(expr) = 'max by (%(osd)s, interface) (%(expr)s) and on (%(osd)s, interface) %(told)s' % { osd: osd, expr: expr, told: told },
       worst: told,
-      peer: beside('plumbline_osd_heartbeat_worst_peer' + sel()),
+      peer: beside('plumbline_osd_heartbeat_worst_peer_id' + sel()),
       median: beside('plumbline_osd_heartbeat_seconds' + sel('statistic="median"')),
     },
     blocked: {

@@ -8,7 +8,7 @@ local sel = matchers.selector(cluster);
 local named = sel('pool=~"$pool"');
 
 // Of the chosen pools, by name. `expr` is one series a pool_id.
-local pools(expr) = '(max by (cluster, pool_id) (%s)) * on (cluster, pool_id) group_left (pool) plumbline:pool_info%s' % [expr, named];
+local pools(expr) = '(max by (cluster, pool_id) (%s)) * on (cluster, pool_id) group_left (pool) plumbline:pool:info%s' % [expr, named];
 local rate(metric) = 'rate(%s%s[$__rate_interval])' % [metric, sel()];
 local state(name) = pools('ceph_pg_%s%s' % [name, sel()]);
 local total(expr) = 'sum(%s)' % expr;

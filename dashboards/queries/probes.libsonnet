@@ -13,7 +13,7 @@ function(config)
   local accepted = matchers.selector(nodes + ', layer=~"$layer", device_class=~"$device_class", workload=~"$workload"');
 
   local probe = 'cluster, instance, probe';
-  local info = 'max by (%s, layer, device_class, kind) (plumbline_probe_info%s)' % [probe, layered()];
+  local info = 'max by (%s, layer, device_class, probe_type) (plumbline_probe_info%s)' % [probe, layered()];
   // Only of the layers chosen; metrics of the schedule don't say theirs.
   local chosen(expr) = '(%s and on (%s) plumbline_probe_info%s)' % [expr, probe, layered()];
   local by(metric) = chosen('max by (%s) (%s%s)' % [probe, metric, named()]);
@@ -54,7 +54,7 @@ function(config)
         > on (%(probe)s)
         (max by (%(probe)s) (plumbline_probe_timeout_seconds%(named)s) + %(graceSeconds)d)
         and on (%(probe)s) plumbline_probe_info%(any)s
-      ||| % (stuck { probe: probe, named: named(), canary: layered('kind=~".*canary"'), any: layered() })),
+      ||| % (stuck { probe: probe, named: named(), canary: layered('probe_type=~".*canary"'), any: layered() })),
       degradation: 'max(plumbline:degradation:ratio%s)' % measured(),
       missing: 'sum(plumbline_baseline_missing%s) or vector(0)' % measured(),
       mismatched: 'sum(plumbline_baseline_mismatch%s) or vector(0)' % measured(),
@@ -62,7 +62,7 @@ function(config)
     },
     schedule: {
       info: info,
-      local row(expr) = '(%s) * on (%s) group_left (layer, device_class, kind) (%s)' % [expr, probe, info],
+      local row(expr) = '(%s) * on (%s) group_left (layer, device_class, probe_type) (%s)' % [expr, probe, info],
       lastRun: row(age('plumbline_probe_last_run_timestamp_seconds')),
       lastSuccess: row(age('plumbline_probe_last_success_timestamp_seconds')),
       intervals: row(by('plumbline:probe_since_success:intervals')),
@@ -74,7 +74,7 @@ function(config)
     },
     runs: {
       local increase(metric) = 'increase(%s%s[$__rate_interval])' % [metric, named()],
-      skipped: 'sum by (reason) (%s) > 0' % chosen(increase('plumbline_probe_skipped_total')),
+      skipped: 'sum by (reason) (%s) > 0' % chosen(increase('plumbline_probe_runs_skipped_total')),
       results: 'sum by (result) (%s)' % chosen(increase('plumbline_probe_runs_total')),
       since: 'topk(10, %s)' % by('plumbline:probe_since_success:intervals'),
       inFlight: 'topk(10, %s) > 0' % by('plumbline_probe_in_flight_seconds'),
@@ -82,7 +82,7 @@ function(config)
     },
     cost: {
       share: 'topk(10, sum by (cluster, instance) (%s / %s))' % ['(%s)' % by('plumbline_probe_duration_seconds'), '(%s)' % by('plumbline_probe_interval_seconds')],
-      duration: 'max by (kind) ((%s) * on (%s) group_left (kind) (%s))' % [by('plumbline_probe_duration_seconds'), probe, info],
+      duration: 'max by (probe_type) ((%s) * on (%s) group_left (probe_type) (%s))' % [by('plumbline_probe_duration_seconds'), probe, info],
       cpu: 'topk(10, rate(process_cpu_seconds_total%s[$__rate_interval]) and on (cluster, instance) plumbline_build_info%s)' % [sel, sel],
       canary: 'sum by (layer, device_class, operation) (rate(plumbline_canary_latency_seconds_count%s[$__rate_interval]))' % measured(),
       allowed: config.alerts.PlumblineDaemonHeavy.cpus,
@@ -98,12 +98,12 @@ function(config)
       local row = 'cluster, instance, probe, workload, operation',
       local one(metric, more='') = 'max by (%s) (%s%s)' % [row, metric, measured(more)],
       latency: one('plumbline_probe_latency_seconds', 'statistic="p50"'),
-      recentLatency: one('plumbline_probe_recent_latency_seconds', 'statistic="p50"'),
+      recentLatency: one('plumbline_probe_median_of_three_latency_seconds', 'statistic="p50"'),
       iops: one('plumbline_probe_iops'),
-      recentIops: one('plumbline_probe_recent_iops'),
+      recentIops: one('plumbline_probe_median_of_three_iops'),
       throughput: one('plumbline_probe_throughput_bytes_per_second'),
-      recentThroughput: one('plumbline_probe_recent_throughput_bytes_per_second'),
-      degradation: one('plumbline:degradation_recent:ratio'),
+      recentThroughput: one('plumbline_probe_median_of_three_throughput_bytes_per_second'),
+      degradation: one('plumbline:degradation_median_of_three:ratio'),
     },
     baselines: {
       local entry = 'cluster, instance, source, profile',

@@ -1,13 +1,13 @@
-// The queries of tuning compliance: documented advice that is not followed, and twins that are not alike.
+// The queries of tuning compliance: documented advice that is not followed, and peers that differ.
 local matchers = import '../lib/matchers.libsonnet';
 
 local all = 'cluster=~"$cluster"';
 local sel = matchers.selector(all);
-local chosen(more='') = sel(matchers.join(['severity=~"$severity"', more]));
+local chosen(more='') = sel(matchers.join(['urgency=~"$severity"', more]));
 local finding(more='') = 'plumbline_finding' + chosen(more);
 
-// Words: a fact is a series of 1 with the label `value`; facts that agree in `by` are those of twins. Apart is whoever has
-// a value that at most half of its twins have; `most` names what more than half have. Where no value has that many (two
+// Words: a fact is a series of 1 with the label `value`; facts that agree in `by` are those of peers. A series differs if it has
+// a value that at most half of its peers have; `most` names what more than half have. Where no value has that many (two
 // nodes that differ, or four against four) all of them are shown and none is called right.
 local apart(facts, by) =
   |||
@@ -39,17 +39,17 @@ local apart(facts, by) =
     )
   ||| % { facts: facts, by: by };
 
-// Numbers: apart is whoever is off the median of its twins. A value that more than half of them have is the median, and
+// Numbers: a series differs if it is not the median of its peers. A value that more than half of them have is the median, and
 // of a tie the median lies between the two, where nobody is: all of them are shown. Comparing comes before numbers become
 // text, because text is what costs: 25,000 offloads, rings and MTUs of 200 nodes.
-local off(metric, twins, by) =
+local off(metric, peers, by) =
   |||
     count_values by (cluster, instance, %(by)s) (
-      "value", %(metric)s != on (%(twins)s) group_left () quantile by (%(twins)s) (0.5, %(metric)s)
+      "value", %(metric)s != on (%(peers)s) group_left () quantile by (%(peers)s) (0.5, %(metric)s)
     )
-    * on (%(twins)s) group_left (most)
-    count_values by (%(twins)s) ("most", quantile by (%(twins)s) (0.5, %(metric)s))
-  ||| % { metric: metric, twins: twins, by: by };
+    * on (%(peers)s) group_left (most)
+    count_values by (%(peers)s) ("most", quantile by (%(peers)s) (0.5, %(metric)s))
+  ||| % { metric: metric, peers: peers, by: by };
 
 local word(metric, label, by, more='') =
   'group by (cluster, instance, %s, value) (label_replace(%s%s, "value", "$1", "%s", "(.+)"))' % [by, metric, sel(matchers.join(['%s!=""' % label, more])), label];
@@ -62,20 +62,20 @@ local either(expressions) = std.join('\nor\n', ['(%s)' % each for each in expres
 // The kernel works these out from the memory it finds at boot: equal hosts differ by a few pages.
 local byMemory = 'net[.]ipv4[.]tcp_mem|kernel[.]threads-max|fs[.]file-max|vm[.]min_free_kbytes';
 local kernel = either([
-  off('plumbline_sysctl_value' + sel('name!~"%s"' % byMemory), 'cluster, name, field', 'name, field'),
-  apart(word('plumbline_sysctl_info', 'value', 'name', 'name!="kernel.osrelease"'), 'cluster, name'),
+  off('plumbline_sysctl_value' + sel('sysctl!~"%s"' % byMemory), 'cluster, sysctl, field', 'sysctl, field'),
+  apart(word('plumbline_sysctl_info', 'value', 'sysctl', 'sysctl!="kernel.osrelease"'), 'cluster, sysctl'),
 ]);
 
 // Twins of a port: those of the same name on the other nodes of the cluster.
 local ports =
   local of(metric) = metric + sel('device!="lo"');
-  local twins(label) = 'cluster, device, ' + label;
+  local peers(label) = 'cluster, device, ' + label;
   either([
     named(off(of('plumbline_nic_mtu_bytes'), 'cluster, device', 'device'), 'MTU'),
-    named(off(of('plumbline_nic_speed_bits_per_second'), 'cluster, device', 'device'), 'speed'),
-    namedBy(off(of('plumbline_nic_ring_entries'), twins('ring'), 'device, ring'), 'ring', 'ring'),
-    namedBy(off(of('plumbline_nic_channels'), twins('channel'), 'device, channel'), 'channels', 'channel'),
-    namedBy(off(of('plumbline_nic_offload_enabled'), twins('feature'), 'device, feature'), 'offload', 'feature'),
+    named(off(of('plumbline_nic_speed_bytes_per_second'), 'cluster, device', 'device'), 'speed'),
+    namedBy(off(of('plumbline_nic_ring_entries'), peers('ring'), 'device, ring'), 'ring', 'ring'),
+    namedBy(off(of('plumbline_nic_channels'), peers('channel'), 'device, channel'), 'channels', 'channel'),
+    namedBy(off(of('plumbline_nic_offload_enabled'), peers('feature'), 'device, feature'), 'offload', 'feature'),
     apart(
       either([named(word('plumbline_nic_info', label, 'device', 'device!="lo"'), label) for label in ['driver', 'firmware']]),
       'cluster, device, setting'
@@ -109,7 +109,7 @@ local disks =
 local version = {
   by: 'cluster, setting',
   facts: either([
-    'group by (cluster, instance, setting, value) (%s)' % named('plumbline_sysctl_info' + sel('name="kernel.osrelease"'), 'kernel'),
+    'group by (cluster, instance, setting, value) (%s)' % named('plumbline_sysctl_info' + sel('sysctl="kernel.osrelease"'), 'kernel'),
     'group by (cluster, instance, setting, value) (%s)' % named(word('plumbline_build_info', 'version', 'version'), 'Plumbline'),
     // Ceph names the host; which node that is, a rule knows.
     'group by (cluster, instance, setting, value) (%s)' % named(|||
@@ -121,12 +121,12 @@ local version = {
 
 {
   verdict: {
-    followed(severity):: '1 - avg(plumbline_finding%s)' % sel('severity="%s"' % severity),
-    open(severity):: 'sum(plumbline_finding%s)' % sel('severity="%s"' % severity),
-    nodes: 'count(sum by (cluster, instance) (plumbline_finding%s) > 0) or vector(0)' % sel('severity!="info"'),
+    followed(severity):: '1 - avg(plumbline_finding%s)' % sel('urgency="%s"' % severity),
+    open(severity):: 'sum(plumbline_finding%s)' % sel('urgency="%s"' % severity),
+    nodes: 'count(sum by (cluster, instance) (plumbline_finding%s) > 0) or vector(0)' % sel('urgency!="info"'),
     nodesApart: 'count(count by (cluster, instance) (%s)) or vector(0)' % either([kernel, apart(version.facts, version.by)]),
   },
-  open: 'max by (severity, check, subject, cluster, instance) (%s == 1)' % finding(),
+  open: 'max by (urgency, check, subject, cluster, instance) (%s == 1)' % finding(),
   checks: {
     open: 'sum by (check) (%s)' % finding(),
     nodes: 'count by (check) (sum by (check, cluster, instance) (%s) > 0)' % finding(),
@@ -135,7 +135,7 @@ local version = {
   },
   nodes: 'topk(15, sum by (cluster, instance) (%s) > 0)' % finding(),
   time: {
-    open: 'sum by (severity) (%s)' % finding(),
+    open: 'sum by (urgency) (%s)' % finding(),
     // Only where it was known before and is known now: a node that was away neither opens nor closes anything.
     opened: 'count((%s == 1) and (%s offset $__interval == 0)) or vector(0)' % [finding(), finding()],
     closed: 'count((%s == 0) and (%s offset $__interval == 1)) or vector(0)' % [finding(), finding()],

@@ -25,7 +25,7 @@ WORTH_A_LOOK = {
     "canary latency": "plumbline:canary_latency:seconds",
     "against the baseline": "plumbline:degradation:ratio",
     "NIC drops by cause": "rate(plumbline_nic_drops_total[1m])",
-    "disk latency": "rate(plumbline_disk_io_seconds_total[1m]) / rate(plumbline_disk_io_total[1m])",
+    "disk latency": "rate(plumbline_disk_io_seconds_total[1m]) / rate(plumbline_disk_ios_total[1m])",
 }
 
 

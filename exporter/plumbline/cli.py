@@ -1,8 +1,9 @@
-"""The command line: argv in, exit code out. Only parsing and dispatch.
+"""The command line: argv in, exit code out. Only parsing and dispatch; each command is a function in a module of
+:mod:`plumbline.commands`.
 
 Exit codes: 0 success, 1 failure (one line on standard error says what failed and what to do), 2 wrong usage. ``check``
 has its own, as monitoring plugins have: 0, 1 and 2 for what it found, 3 when it could not judge. ``probe run`` has its
-own too, see :mod:`~plumbline.commands.probe`.
+own too, see :mod:`~plumbline.commands.probe_run`.
 """
 
 from __future__ import annotations
@@ -12,25 +13,33 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 
 from plumbline import __version__
-from plumbline.commands import baseline, ceph, probe, report, uninstall
-from plumbline.commands.shared import Parser, add_world, complain, duration, roots, show
+from plumbline.commands.shared import (
+    CEPH_KEY_DIR,
+    Commands,
+    Parser,
+    add_command,
+    add_group,
+    add_page,
+    add_prometheus,
+    complain,
+)
 from plumbline.config.model import DEFAULT_LISTEN_ADDRESS
+from plumbline.config.workloads import LAYERS
 from plumbline.core.escape import VisibleFormatter
-from plumbline.errors import ConfigError, PlumblineError
-
-COULD_NOT_JUDGE = 3
+from plumbline.errors import PlumblineError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; never raises for anything a user can cause."""
-    parser = _parser()
-    options = parser.parse_args(argv)
+    options = _parser().parse_args(argv)
     _set_up_logging(getattr(options, "log_level", "info"))
+    module, _, function = options.run.partition(".")
     try:
-        return int(options.run(options))
+        return int(getattr(import_module(f"plumbline.commands.{module}"), function)(options))
     except PlumblineError as error:
         complain(f"plumbline: {error}")
         return 1
@@ -42,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> Parser:
     parser = Parser(
         prog="plumbline",
         description="Does this storage node perform as on the day it was accepted? If not, which layer is to blame?",
@@ -51,25 +60,26 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_serve(commands)
     _add_check(commands)
-    baseline.add(commands)
-    probe.add(commands)
+    _add_baseline(commands)
+    _add_probe(commands)
     _add_nic(commands)
     _add_disk(commands)
-    ceph.add(commands)
-    report.add(commands)
+    _add_ceph(commands)
+    _add_report(commands)
     _add_config(commands)
-    uninstall.add(commands)
+    _add_uninstall(commands)
     return parser
 
 
-def _add_serve(commands: argparse._SubParsersAction[Parser]) -> None:
-    serve = commands.add_parser(
+def _add_serve(commands: Commands) -> None:
+    serve = add_command(
+        commands,
         "serve",
+        "serve.serve",
         help="run the node daemon",
         description="Run the node daemon: metrics, status page, probes. Without a configuration file the embedded "
         "defaults hold: no root, no Ceph and no other program needed. SIGHUP, and a change of the file, reload it.",
     )
-    add_world(serve)
     serve.add_argument(
         "--web.listen-address",
         dest="listen_address",
@@ -78,7 +88,6 @@ def _add_serve(commands: argparse._SubParsersAction[Parser]) -> None:
     )
     _add_web_file(serve)
     serve.before_parsing = _add_collectors
-    serve.set_defaults(run=_serve)
 
 
 def _add_collectors(serve: argparse.ArgumentParser) -> None:
@@ -93,159 +102,263 @@ def _add_collectors(serve: argparse.ArgumentParser) -> None:
         )
 
 
-def _add_nic(commands: argparse._SubParsersAction[Parser]) -> None:
-    nic = commands.add_parser(
+def _add_check(commands: Commands) -> None:
+    check = add_command(
+        commands,
+        "check",
+        "check.check",
+        json="machine-readable, everything",
+        help="show which documented advice this host does not meet, and how to fix it",
+        description="Look at this host twice and show which documented advice it does not meet, with the command that "
+        "fixes it. Only reads; a daemon need not run.",
+        epilog="Exit code: 0 no warning, 1 a warning, 2 something critical, 3 the host could not be judged.",
+    )
+    check.add_argument("--all", action="store_true", help="also show what is met")
+    check.add_argument("--wait", default="2s", metavar="TIME", help="between the two looks, to see what grows (2s)")
+
+
+def _add_baseline(commands: Commands) -> None:
+    actions = add_group(commands, "baseline", "record, list, show, compare and report baselines")
+    _add_record(actions)
+    add_command(
+        actions, "list", "baselines.run_list", json="machine-readable", help="all baselines known here, and their uses"
+    )
+    show = add_command(
+        actions,
+        "show",
+        "baselines.run_show",
+        json="machine-readable",
+        help="one baseline, every figure as printed and in base units",
+    )
+    show.add_argument("name", help="as `plumbline baseline list` names it")
+    show.add_argument("--layer", help="only this layer")
+    show.add_argument("--device-class", help="only this device class")
+    show.add_argument("--workload", help="only this workload; a pattern may be quoted: 'randwrite-*'")
+    compare = add_command(
+        actions,
+        "compare",
+        "compare.run",
+        json="machine-readable",
+        help="two baselines beside each other, or a baseline and now",
+        description="Compare a baseline with another, or with the daemon's latest results: only what was "
+        "measured with the same parameters, as a degradation ratio (1 is as accepted, 2 is twice as bad).",
+        epilog="Exit code: 0 nothing is worse beyond its tolerance, 1 something is, 3 it could not be compared.",
+    )
+    add = compare.add_argument
+    add("a", metavar="A", help="what was accepted: as `plumbline baseline list` names it, or a file")
+    add("b", metavar="B", nargs="?", default="now", help="another baseline, or `now` (now)")
+    text = "compare a device class of A with another of B on purpose, such as ssd=nvme (repeatable)"
+    add("--as", dest="classes", action="append", default=[], metavar="CLASS=CLASS", help=text)
+    report = add_command(
+        actions,
+        "report",
+        "reporting.report_baselines",
+        help="baselines with tables and plots: one HTML page, or Markdown for a wiki",
+        description="Write what was accepted as one document: what it was measured on, every figure as printed and in "
+        "base units, and plots over queue depth, over block size and by pool. Several baselines are shown side by "
+        "side.",
+    )
+    text = "as `plumbline baseline list` names it, or a file (default: those measured here, and those that may judge)"
+    report.add_argument("names", nargs="*", metavar="NAME", help=text)
+    report.add_argument("--title", metavar="TEXT", help="the site's or cluster's name (this host's)")
+    add_page(report)
+
+
+def _add_record(actions: Commands) -> None:
+    record = add_command(
+        actions,
+        "record",
+        "recording.run",
+        help="measure this node while it is known to be good",
+        description="Run this node's probes a few times, the lowest layer first, and write median, spread and"
+        " percentiles to a file that judges this node from then on. A running daemon continues and reads the new file"
+        " by itself. After an interruption, the next record continues with the runs that were finished.",
+        epilog="Exit code: 0 written, 1 refused or failed (finished runs are kept), 130 stopped by Ctrl-C or SIGTERM.",
+    )
+    add = record.add_argument
+    add("--output", type=Path, metavar="FILE", help="write to this file instead of into the storage path")
+    add("--layer", action="append", default=[], choices=LAYERS, help="only this layer (repeatable)")
+    text = "only this probe, or NAME/TARGET (repeatable)"
+    add("--probe", action="append", default=[], metavar="NAME", help=text)
+    text = "leave this probe out, and note it in the file (repeatable)"
+    add("--without", action="append", default=[], metavar="NAME", help=text)
+    add("--runs", type=int, default=5, metavar="N", help="runs of each probe (5); fewer are noted in the file")
+    text = "length of one run, such as 6s, where time bounds it (default: the probe's own); noted in the file"
+    add("--run-duration", metavar="TIME", help=text)
+    text = "search for the most IOPS within this latency, such as 2ms: random fio on disks and images, without a cap"
+    add("--latency-target", metavar="TIME", help=text)
+    text = "percentage of operations that must be within it (99)"
+    add("--latency-percentile", type=float, default=99.0, metavar="P", help=text)
+    add("--restart", action="store_true", help="discard the runs that an earlier record kept")
+    add("--replace", action="store_true", help="replace an existing file (kept as .bak)")
+    text = "as --replace; and accept a busy or noisy host and implausible figures, with a note in the file"
+    add("--force", action="store_true", help=text)
+
+
+def _add_ceph(commands: Commands) -> None:
+    actions = add_group(commands, "ceph", "prepare a Ceph cluster for probes, undo that, watch its OSDs")
+    setup = add_command(
+        actions,
+        "setup",
+        "ceph_admin.run_setup",
+        host=False,
+        help="show the commands that create pools and a user; with --apply, run them",
+        description="Look at the cluster as its administrator and show the commands that create what probes need: a "
+        "pool for objects, one for images, and a user that can reach nothing else. What exists already stays as it is; "
+        "what has our names but not our mark is never changed.",
+    )
+    removal = add_command(
+        actions,
+        "remove",
+        "ceph_admin.run_remove",
+        host=False,
+        help="show the commands that remove them; with --apply, run them",
+        description="The reverse: pools, rules and users that carry our mark, and nothing else.",
+    )
+    for parser in (setup, removal):
+        add = parser.add_argument
+        add("--config.file", dest="config_file", type=Path, metavar="FILE", help="Plumbline's configuration (YAML)")
+        add("--conf", metavar="FILE", help="Ceph's configuration file (Ceph's default)")
+        add("--name", metavar="CLIENT", help="the administrator (client.admin)")
+        add("--keyring", metavar="FILE", help="the administrator's key (Ceph's default)")
+        add("--key-dir", default=CEPH_KEY_DIR, metavar="DIR", help=f"for the users' keys ({CEPH_KEY_DIR})")
+        add("--apply", action="store_true", help="run the commands")
+    add = setup.add_argument
+    text = "also a pool on this device class only (repeatable)"
+    add("--device-class", action="append", default=[], metavar="CLASS", help=text)
+    add("--osd-bench", action="store_true", help="a user for osd-bench probes, with all rights on OSDs")
+    add("--crush-root", default="default", metavar="NAME", help="for device classes (default)")
+    add("--failure-domain", default="host", metavar="TYPE", help="for device classes (host)")
+    add("--pg-num", type=int, metavar="N", help="placement groups of a pool for objects (4 for each OSD)")
+    add("--blind", action="store_true", help="show all commands without looking at a cluster, to run them elsewhere")
+    top = add_command(
+        actions,
+        "top",
+        "ceph_top.run",
+        json="machine-readable, once",
+        help="the slowest OSDs, where their operations spend the time, and the suspected cause",
+        description="The OSDs of this host by their admin sockets, over the last interval; with --prometheus also all "
+        "other OSDs of the cluster, by the recording rules there, over five minutes. The slowest first. "
+        "An operation's mean is queue, store (this OSD's own), peers (replicas and network) and the daemon's own work. "
+        "Ctrl-C ends it; into a pipe or a file it prints once.",
+        epilog="Admin sockets need the rights of the user ceph, or root: see docs/ceph.md.",
+    )
+    add_prometheus(top)
+    add = top.add_argument
+    add("--cluster", metavar="NAME", help="the value of the label cluster, if that server has several clusters")
+    add("--interval", default="5s", metavar="TIME", help="between two looks (5s)")
+    add("--once", action="store_true", help="one interval, all OSDs, then end")
+
+
+def _add_probe(commands: Commands) -> None:
+    actions = add_group(commands, "probe", "list this node's probes, or run some now")
+    add_command(
+        actions,
+        "list",
+        "probe_list.run",
+        json="machine-readable",
+        help="every probe with schedule, last result and next start",
+        description="Every probe of the configuration, with its results from the daemon on the same storage path.",
+    )
+    run = add_command(
+        actions,
+        "run",
+        "probe_run.run",
+        json="machine-readable; progress goes to standard error",
+        help="run probes now, beside the daemon or without one",
+        description="Run probes one after the other, with the locks, gates and limits that also hold for the daemon,"
+        " and show the figures beside the baseline. A canary is observed for a minute.",
+        epilog="Exit code: 0 every run succeeded, 1 one failed, 2 one was refused (a gate, a lock, the guard),"
+        " 3 the configuration, the name or the storage path does not allow it, 130 stopped by Ctrl-C.",
+    )
+    run.add_argument("names", nargs="+", metavar="NAME", help="as configured (with all its targets), or NAME/TARGET")
+    text = "although the node or the disk is busy; guard, locks, quiet hours and the cluster's health still hold"
+    run.add_argument("--force", action="store_true", help=text)
+
+
+def _add_nic(commands: Commands) -> None:
+    nic = add_command(
+        commands,
         "nic",
+        "nic.run",
+        json="machine-readable",
         help="explain where the numbers of a network device come from",
         description="For each network device: its driver, every drop and error figure with the counters it is made of, "
         "the counters left out and why, who counts pause frames, and the rings.",
     )
     nic.add_argument("device", nargs="?", help="only this device")
-    add_world(nic)
-    nic.add_argument("--json", action="store_true", help="machine-readable")
-    nic.set_defaults(run=_nic)
 
 
-def _add_disk(commands: argparse._SubParsersAction[Parser]) -> None:
-    disk = commands.add_parser(
+def _add_disk(commands: Commands) -> None:
+    disk = add_command(
+        commands,
         "disk",
-        help="say what each disk is and who uses it",
+        "disk.run",
+        json="machine-readable",
+        help="show each disk and who uses it",
         description="Each disk with model, class, transport, size, scheduler and who uses it: OSDs, volumes, arrays, "
-        "filesystems, swap. With a name, everything about that one, and what stands on it as a tree. On many "
-        "hosts only root may read which OSD it is.",
+        "filesystems, swap. With a name, all details of that disk, and what is built on it as a tree. On many "
+        "hosts only root may read which OSD uses a disk.",
     )
     disk.add_argument("device", nargs="?", help="only this disk, such as sda or /dev/nvme0n1")
-    add_world(disk)
-    disk.add_argument("--json", action="store_true", help="machine-readable")
-    disk.set_defaults(run=_disk)
 
 
-def _add_check(commands: argparse._SubParsersAction[Parser]) -> None:
-    check = commands.add_parser(
-        "check",
-        help="is this host set up as documented, and what mends it",
-        description="Look at this host twice and say which documented advice is not met, with the command that mends "
-        "it. Only reads; a daemon need not run.",
-        epilog="Exit code: 0 no warning, 1 a warning, 2 something critical, 3 the host could not be judged.",
+def _add_report(commands: Commands) -> None:
+    report = add_command(
+        commands,
+        "report",
+        "reporting.report_period",
+        host=False,
+        help="review a quarter: one HTML page, or Markdown, from Prometheus",
+        description="Review a period from a Prometheus server, for the quarterly review: how much of the time"
+        " each layer was within its baseline, which targets were not, what changed and when, capacity, headroom,"
+        " findings, alerts, wear-out, upgrades. Days are whole days of UTC. No daemon need run here.",
+        epilog="docs/report.md explains how each section is computed. For baselines only: plumbline baseline report.",
     )
-    add_world(check)
-    check.add_argument("--all", action="store_true", help="show what is met, too")
-    check.add_argument("--json", action="store_true", help="machine-readable, all of it")
-    check.add_argument(
-        "--wait", default="2s", metavar="TIME", help="between the two looks: only what grows counts as growing (2s)"
-    )
-    check.set_defaults(run=_check)
+    add_prometheus(report, required=True)
+    add = report.add_argument
+    add("--from", dest="first", metavar="DAY", help="the first day, such as 2026-08-01")
+    add("--to", dest="last", metavar="DAY", help="the last day (yesterday)")
+    add("--days", type=int, metavar="N", help="number of days, where --from or --to is left out (90)")
+    add("--cluster", metavar="NAME", help="the value of the label cluster (all clusters)")
+    add_page(report)
+    add("--timeout", default="60s", metavar="TIME", help="of one query (60s)")
 
 
-def _add_config(commands: argparse._SubParsersAction[Parser]) -> None:
-    config = commands.add_parser("config", help="check a configuration file")
-    actions = config.add_subparsers(required=True, metavar="ACTION")
-    check = actions.add_parser(
+def _add_config(commands: Commands) -> None:
+    check = add_command(
+        add_group(commands, "config", "check a configuration file"),
         "check",
-        help="say what is wrong with a configuration file, if anything is",
+        "serve.check_config",
+        host=False,
+        help="report what is wrong with a configuration file, if anything is",
         description="Check a configuration file, and the web configuration file that it or the flag names, with its "
         "certificates. Nothing is started.",
     )
     check.add_argument("file", type=Path, nargs="?")
     _add_web_file(check)
-    check.set_defaults(run=_config_check)
 
 
 def _add_web_file(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--web.config.file",
-        dest="web_config_file",
-        type=Path,
-        metavar="FILE",
-        help="TLS, client certificates, users (the format that exporters share); overrides web.config_file",
+    text = "TLS, client certificates, users (the format that exporters share); overrides web.config_file"
+    parser.add_argument("--web.config.file", dest="web_config_file", type=Path, metavar="FILE", help=text)
+
+
+def _add_uninstall(commands: Commands) -> None:
+    uninstall = add_command(
+        commands,
+        "uninstall",
+        "uninstall.run",
+        help="show what Plumbline has left on this node; with --apply, remove it",
+        description="State, results, the recorded baseline, the canary's and fio's files: on this node, in the storage "
+        "path and in the directories that the configuration gives to probes. What Plumbline did not make stays: "
+        "marks and content decide, not names. Programs, units and configuration belong to the package: the last lines "
+        "of the output say how to remove them.",
+        epilog="Exit code: 0 shown or removed, 1 something is in the way or was left alone.",
     )
-
-
-def _serve(options: argparse.Namespace) -> int:
-    from plumbline.collectors.registry import NAMES  # noqa: PLC0415
-    from plumbline.config.options import Overrides  # noqa: PLC0415
-    from plumbline.daemon import daemon  # noqa: PLC0415
-
-    return daemon.serve(
-        config_file=options.config_file,
-        storage_path_flag=options.storage_path,
-        roots=roots(options),
-        overrides=Overrides(
-            listen_address=options.listen_address,
-            web_config_file=options.web_config_file,
-            collectors={name: on for name in NAMES if (on := getattr(options, f"collector_{name}")) is not None},
-        ),
-    )
-
-
-def _check(options: argparse.Namespace) -> int:
-    from plumbline.checks import report as findings  # noqa: PLC0415
-    from plumbline.commands import terminal  # noqa: PLC0415
-    from plumbline.daemon import daemon  # noqa: PLC0415
-
-    try:
-        examined = daemon.examine(
-            config_file=options.config_file,
-            storage_path_flag=options.storage_path,
-            roots=roots(options),
-            wait_s=duration(options.wait, "--wait") or 0.0,
-        )
-    except PlumblineError as error:
-        complain(f"plumbline: {error}")
-        return COULD_NOT_JUDGE
-    data = findings.as_data(examined.findings, host=examined.host, window_s=examined.window_s)
-    show(options, data, lambda console: terminal.print_findings(console, examined.findings, every=options.all))
-    for what, reason in examined.blind.items():
-        complain(f"not judged: {what}: {reason}")
-    return findings.exit_code(examined.findings)
-
-
-def _nic(options: argparse.Namespace) -> int:
-    from plumbline.commands import explain, terminal  # noqa: PLC0415
-    from plumbline.commands.node import read_ports  # noqa: PLC0415
-
-    readings, skipped = read_ports(config_file=options.config_file)
-    ports = [explain.explain(reading) for reading in explain.pick(readings, options.device, skipped)]
-    show(options, ports, lambda console: terminal.print_ports(console, ports))
-    for device, reason in skipped:
-        complain(f"left out: {device}: its driver can't be asked ({reason})")
-    return 0
-
-
-def _disk(options: argparse.Namespace) -> int:
-    from plumbline.commands import describe_disks, terminal  # noqa: PLC0415
-    from plumbline.commands.node import read_disks  # noqa: PLC0415
-
-    wanted = options.device and options.device.removeprefix("/dev/")
-    devices, users, skipped = read_disks(config_file=options.config_file, roots=roots(options), only=wanted)
-    disks = describe_disks.pick(describe_disks.describe(devices, users), options.device)
-    if options.device:
-        show(options, disks, lambda console: terminal.print_disk(console, disks[0]))
-    else:
-        show(options, disks, lambda console: terminal.print_disks(console, disks))
-    for device, reason in skipped:
-        complain(f"left out: {device}: {reason}")
-    for path in users.unreadable:
-        complain(f"left out: {path} may not be read, OSDs may be missing; ask as root")
-    return 0
-
-
-def _config_check(options: argparse.Namespace) -> int:
-    from plumbline.collectors.registry import NAMES  # noqa: PLC0415
-    from plumbline.config import workloads  # noqa: PLC0415
-    from plumbline.config.options import Overrides, read_config  # noqa: PLC0415
-    from plumbline.web.guard import make_guard  # noqa: PLC0415
-
-    if options.file is None and options.web_config_file is None:
-        raise ConfigError("config check", "name a configuration file, or --web.config.file, or both")
-    overrides = Overrides(web_config_file=options.web_config_file)
-    config = read_config(options.file, overrides, workloads.load_catalogue(), collectors=NAMES)
-    if options.file:
-        print(f"{options.file}: good")
-    if config.web.config_file:
-        make_guard(Path(config.web.config_file))
-        print(f"{config.web.config_file}: good")
-    return 0
+    text = "also the pools and users in the Ceph cluster: they serve all its nodes, so do this on the last node"
+    uninstall.add_argument("--ceph", action="store_true", help=text)
+    uninstall.add_argument("--apply", action="store_true", help="remove it")
 
 
 def _set_up_logging(level: str) -> None:

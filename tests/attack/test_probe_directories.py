@@ -8,6 +8,7 @@ import shutil
 import socket
 import stat
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
@@ -22,9 +23,10 @@ from plumbline.core.process import ProcessRunner
 from plumbline.errors import ProbeRefused
 from plumbline.probes import guard
 from plumbline.probes.canary.canary_worker import FILE_NAME as CANARY
-from plumbline.probes.disk.fio import FioPlan, remove_surplus, run_fio
+from plumbline.probes.disk.fio import remove_surplus, run_fio
+from plumbline.probes.disk.fio_job import FioPlan
 from plumbline.probes.filesystem import metadata_worker
-from plumbline.probes.tool import FIO
+from plumbline.probes.model import Run
 from support.disks import disk_folder
 from support.filesystems import skip_without_root
 from support.manifest import changes, manifest
@@ -164,11 +166,11 @@ def canary(place: Place) -> None:
 
 
 def fio(place: Place) -> None:
-    run_fio(place.plan(), runner=ProcessRunner(os.environ), tool=FIO, clock=time.time)
+    run_fio(place.plan(), Run(ProcessRunner(os.environ), time.time, threading.Event()))
 
 
 def fio_of_four(place: Place) -> None:
-    run_fio(place.plan("randrw75-4k-qd16-j4"), runner=ProcessRunner(os.environ), tool=FIO, clock=time.time)
+    run_fio(place.plan("randrw75-4k-qd16-j4"), Run(ProcessRunner(os.environ), time.time, threading.Event()))
 
 
 def tidying(place: Place) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -19,9 +20,10 @@ from plumbline.config.workloads import load_catalogue
 from plumbline.core.process import ProcessRunner
 from plumbline.errors import ProbeRefused
 from plumbline.probes import guard
-from plumbline.probes.disk.fio import FioPlan, remove_surplus, run_fio
+from plumbline.probes.disk.fio import remove_surplus, run_fio
+from plumbline.probes.disk.fio_job import FioPlan
 from plumbline.probes.filesystem import metadata_worker
-from plumbline.probes.tool import FIO
+from plumbline.probes.model import Run
 from support.disks import disk_folder
 from support.exchanging import exchanging
 from support.filesystems import skip_without_root
@@ -86,7 +88,7 @@ def canary(directory: Path) -> None:
 
 
 def fio(directory: Path) -> None:
-    run_fio(plan(directory), runner=ProcessRunner(os.environ), tool=FIO, clock=time.time)
+    run_fio(plan(directory), Run(ProcessRunner(os.environ), time.time, threading.Event()))
 
 
 def tidying(directory: Path) -> None:

@@ -220,7 +220,7 @@ def _constants(place: Mapping[str, str], times_ms: np.ndarray[tuple[int], np.dty
     likeness = {key: value for key, value in place.items() if key != "probe"}
     entry = {**likeness, "config_hash": "f8ebba40cbad", "source": "measured", "profile": "baseline.yaml"}
     for name, labels, value in (
-        ("plumbline_baseline_judges", entry, 1.0),
+        ("plumbline_baseline_applicable", entry, 1.0),
         ("plumbline_baseline_latency_seconds", {**entry, "statistic": "p50"}, BASELINE_P50_S),
         ("plumbline_baseline_tolerance_ratio", entry, TOLERANCE),
         ("plumbline_canary_workload_info", {**place, "config_hash": "f8ebba40cbad"}, 1.0),

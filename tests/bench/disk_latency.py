@@ -21,7 +21,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from plumbline.core.roots import Roots
-from plumbline.sources.disk.blocklatency import BlockLatency
+from plumbline.sources.disk import latencymaps
+from plumbline.sources.disk.blocklatency import SETTINGS_WITHIN_S, BlockLatency
 from plumbline.sources.disk.latencymaps import SLOT_BYTES, Sizes, parse_slot, sum_lanes
 
 MIB = 2**20
@@ -48,7 +49,7 @@ def main() -> int:
         latency = BlockLatency(Roots.under(Path("/")), keep=lambda _name: True, notes=lambda *_: not own, own_notes=own)
         latency.open()
         undo.callback(latency.close)
-        if not latency.is_open:
+        if latency._attached is None:
             print("(left out: the program can't be loaded; `plumbline serve` says why)")
             return 0
         _compare(device, latency, options.pairs, options.stretch, options.rate)
@@ -88,6 +89,20 @@ def fio(device: Path, rate: int = 0) -> Iterator[None]:
         process.wait(30)
 
 
+def _pause(latency: BlockLatency) -> None:
+    """Time no requests."""
+    assert latency._attached is not None
+    latencymaps.begin(latency._attached.state, 0)
+    latency._attached.object.detach()
+
+
+def _resume(latency: BlockLatency) -> None:
+    """Continue after a pause."""
+    assert latency._attached is not None
+    latency._refresh(SETTINGS_WITHIN_S)
+    latency._attached.object.attach(["complete"])
+
+
 def _compare(device: Path, latency: BlockLatency, pairs: int, stretch_s: float, rate: int) -> None:
     """At the highest rate: requests a second. At a rate that is held: CPU time a request, of the whole machine."""
     ratios, rates = [], []
@@ -95,14 +110,14 @@ def _compare(device: Path, latency: BlockLatency, pairs: int, stretch_s: float, 
         for pair in range(pairs):
             measured = {}
             for on in (True, False) if pair % 2 else (False, True):
-                (latency.resume if on else latency.pause)()
+                (_resume if on else _pause)(latency)
                 requests_s, busy_s = _stretch(device, stretch_s)
                 measured[on] = busy_s / max(1.0, requests_s) if rate else requests_s
                 if not on:
                     rates.append(requests_s)
             if all(measured.values()):  # else fio did not get a CPU, or there was not a tick
                 ratios.append(measured[True] / measured[False])
-        latency.resume()
+        _resume(latency)
     ratios.sort()
     error = statistics.stdev(ratios) / len(ratios) ** 0.5
     print(f"IOPS without: {statistics.median(rates):,.0f} (median); fio randread 4 KiB, 2 jobs × 32, {device.name}")
@@ -140,8 +155,10 @@ def _nanoseconds(device: Path, latency: BlockLatency) -> None:
             time.sleep(2)
     finally:
         STATS.write_text(before)
-    for name, fd in latency.program_fds.items():
-        text = Path(f"/proc/self/fdinfo/{fd}").read_text()
+    attached = latency._attached
+    assert attached is not None
+    for name in attached.programs:
+        text = Path(f"/proc/self/fdinfo/{attached.object.program_fd(name)}").read_text()
         numbers = {key: int(value) for key, value in re.findall(r"^(\w+):\s*(\d+)$", text, re.MULTILINE)}
         print(f"{name}: {numbers['run_time_ns'] / max(1, numbers['run_cnt']):.0f} ns an event", flush=True)
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from bench.large_host import cpu_s as of_scrapes
 from bench.large_host import samples
-from plumbline.background.osd import OSD_STORES_EVERY_S, OSDS_EVERY_S, OsdWatch
+from plumbline.background.ceph import OSD_STORES_EVERY_S, OSDS_EVERY_S, OsdWatch
 from plumbline.baseline.book import load_book
 from plumbline.collectors.registry import NAMES, collectors, configured
 from plumbline.config.model import BaselineConfig, Config

@@ -53,7 +53,7 @@ class Producer:
     nics: str
 
 
-DAEMON = Producer("plumbline_disk_io_total", "plumbline_nic_bytes_total", "plumbline_disk", "plumbline_nic")
+DAEMON = Producer("plumbline_disk_ios_total", "plumbline_nic_bytes_total", "plumbline_disk", "plumbline_nic")
 NODE_EXPORTER = Producer(
     "node_disk_io_time_seconds_total", "node_network_receive_bytes_total", "node_disk", "node_network"
 )
@@ -116,7 +116,7 @@ def _of_node(page: Page, number: int) -> Iterator[tuple[str, dict[str, str], flo
             yield name, said, value
     if osds:
         for disk in range(DISKS):
-            use = {"device": _disk(disk), "kind": "osd", "name": f"osd.{number * OSDS + disk}"}
+            use = {"device": _disk(disk), "use": "osd", "user": f"osd.{number * OSDS + disk}"}
             yield "plumbline_disk_use_info", use, 1.0
 
 

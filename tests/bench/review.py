@@ -11,10 +11,10 @@ import time
 from functools import partial
 
 from bench.history_store import Series, Store
-from plumbline.report.asking import Server
+from plumbline.report.document import as_document
+from plumbline.report.fetch import Server
 from plumbline.report.gather import gather
 from plumbline.report.period import parse_period
-from plumbline.report.telling import tell
 from support.history import History, at
 
 BATCH = 400
@@ -43,7 +43,7 @@ def main() -> None:
             server = Server(store.url, 600, partial(count, asked))
             before, own, began = store.cpu_s(), resource.getrusage(resource.RUSAGE_SELF), time.monotonic()
             review = gather(server, period, cluster=None, made_s=time.time(), version="bench")
-            page = written(tell(review), "html")
+            page = written(as_document(review), "html")
             after = resource.getrusage(resource.RUSAGE_SELF)
             print(
                 f"{run}: {time.monotonic() - began:.1f} s wall, Prometheus {store.cpu_s() - before:.1f} s CPU,"

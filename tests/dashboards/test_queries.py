@@ -88,8 +88,8 @@ def test_legends_columns_and_links_speak_of_what_is_there(dashboard: dict[str, A
 
 
 GROUPED_ALIKE = {
-    "plumbline:capacity_osd_place:info: group by root: not there",
-    "plumbline:capacity_osd_place:info: group by rack: not there",
+    "plumbline:capacity_osd_location:info: group by root: not there",
+    "plumbline:capacity_osd_location:info: group by rack: not there",
     "plumbline:capacity_lost_with:info: count by root: not there",
     "plumbline:capacity_lost_with:info: group by root: not there",
     "plumbline:capacity_pool:info: group by device_class: not there",

@@ -16,7 +16,7 @@ import yaml
 from deploy.kubernetes import render
 
 from plumbline import cli
-from plumbline.commands.ceph_setup import IMAGES, MON_CAPS, OBJECTS, Pool, Wanted
+from plumbline.commands.ceph_setup import IMAGES, MON_CAPS, OBJECTS, Pool, Requirements
 from support.metrics import ROOT
 from support.rulefiles import load
 
@@ -123,7 +123,7 @@ def test_what_is_too_large_for_kubernetes_is_refused(tmp_path: Path) -> None:
 
 def test_rook_gives_the_user_what_setup_would() -> None:
     pools = (Pool("plumbline-probe", OBJECTS, 32), Pool("plumbline-rbd", IMAGES, 32))
-    wanted = Wanted(pools=pools, user="client.plumbline", keyring="")
+    wanted = Requirements(pools=pools, user="client.plumbline", keyring="")
     client = yaml.safe_load((FOLDER / "overlays/rook/cephclient.yaml").read_text("utf-8"))
     assert client["spec"]["caps"] == {"mon": MON_CAPS, "osd": wanted.osd_caps}
     assert f"client.{client['metadata']['name']}" == wanted.user

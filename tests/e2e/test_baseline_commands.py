@@ -65,8 +65,8 @@ def test_two_files_are_compared_and_the_exit_code_says_whether_it_got_worse(fold
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (("nothing",), "plumbline: nothing: no such baseline, nor a file here; there are: "),
-        (("now",), "plumbline: now: only the second one can be; name what was accepted first"),
+        (("nothing",), "plumbline: nothing: no such baseline or file; there are: "),
+        (("now",), "plumbline: now: only the second side can be `now`; name what was accepted first"),
         (("accepted.yaml", "--as", "ssd"), "plumbline: --as = 'ssd': expected two device classes, such as ssd=nvme"),
         (("accepted.yaml", "--as", "tape=ssd"), "plumbline: --as = 'tape': accepted has no such device class; "),
     ],
@@ -113,7 +113,8 @@ def test_a_baseline_beside_what_the_daemon_measured_last(folder: Path, measuring
     assert 0 <= row["age_s"] < 400
     assert [figure["name"] for figure in row["figures"]] == ["latency.p50", "iops"]
     assert said["b"]["missing"] == [
-        "canary: a canary's figures are the daemon's (/metrics, status page); measure now: plumbline probe run canary"
+        "canary: only the daemon has a canary's figures (/metrics, status page);"
+        " measure now: plumbline probe run canary"
     ]
 
 
@@ -143,8 +144,8 @@ def test_a_report_is_a_page_or_markdown(folder: Path, accepted: Path) -> None:
 def test_a_report_of_nothing_says_what_to_do(folder: Path, accepted: Path) -> None:
     neither = plumbline(folder, "report", "accepted.yaml")
     assert (neither.returncode, neither.stderr) == (
-        1, "plumbline: report: say where to: --output FILE.html, or --format markdown for the terminal\n",
+        1, "plumbline: report: name an output: --output FILE.html, or --format markdown for the terminal\n",
     )  # fmt: skip
     nothing = plumbline(folder, "report", "--format", "markdown")
     assert nothing.returncode == 1
-    assert nothing.stderr.startswith("plumbline: report: nothing was measured here yet; name what to report, there are")
+    assert nothing.stderr.startswith("plumbline: report: nothing was measured here yet; name a baseline, there are")

@@ -32,7 +32,7 @@ def missing(daemon: Daemon) -> dict[str, float]:
 
 def judges(daemon: Daemon) -> dict[tuple[str, str], float]:
     """(source, workload) → whether it judges."""
-    series = daemon.metrics().series("plumbline_baseline_judges")
+    series = daemon.metrics().series("plumbline_baseline_applicable")
     return {(each.labels["source"], each.labels["workload"]): each.value for each in series}
 
 
@@ -48,7 +48,7 @@ def test_a_site_file_judges_and_sets_the_canarys_bound(daemon: Daemon, folder: P
     metrics = daemon.metrics()
     labels = {"layer": "disk", "device_class": "ssd", "workload": READ, "operation": "read", "source": "site"}
     assert metrics.get("plumbline_baseline_latency_seconds", **labels, statistic="p50") == 84e-6
-    (entry,) = metrics.series("plumbline_baseline_judges", **labels)
+    (entry,) = metrics.series("plumbline_baseline_applicable", **labels)
     (ran,) = metrics.series("plumbline_canary_workload_info", workload=READ)
     assert entry.labels["config_hash"] == ran.labels["config_hash"]
     (bound,) = metrics.series("plumbline_canary_slow_operations_total")
@@ -72,7 +72,7 @@ def test_a_documented_profile_judges_only_where_it_is_chosen(daemon: Daemon) -> 
     shown = judges(daemon)
     assert {source for source, _ in shown} == {"documented"}
     assert set(shown.values()) == {0}
-    assert "shown only, judges nothing" in daemon.page()
+    assert "shown only, not used to judge" in daemon.page()
 
     daemon.reload({"probes": [CANARY], "baseline": {"judge": {"ssd": "unnoba-2020"}}})
 

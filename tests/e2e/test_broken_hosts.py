@@ -147,12 +147,12 @@ def small_disk(folder: Path) -> Iterator[Path]:
 
 def refuses(daemon: Daemon, reason: str) -> str:
     """The canary's refusal as the status page tells it; everything else works."""
-    eventually(lambda: daemon.metrics().get("plumbline_probe_skipped_total", probe="canary", reason=reason))
+    eventually(lambda: daemon.metrics().get("plumbline_probe_runs_skipped_total", probe="canary", reason=reason))
     metrics = daemon.metrics()
     assert metrics.get("plumbline_probe_success", probe="canary") == 0
     assert metrics.total("plumbline_canary_latency_seconds_count") == 0
     assert {success for success, _ in health(metrics).values()} == {1}
-    assert metrics.series("plumbline_softnet_processed_total")
+    assert metrics.series("plumbline_softnet_packets_processed_total")
     return daemon.page()
 
 
@@ -168,7 +168,7 @@ def test_a_probe_directory_in_memory(folder: Path) -> None:
         with running(folder, config=canary_in(memory / "probe")) as daemon:
             page = refuses(daemon, "memory-filesystem")
 
-        assert f"{memory / 'probe'}: stands on tmpfs, where memory would be measured; name a directory on" in page
+        assert f"{memory / 'probe'}: is on tmpfs, so memory would be measured; name a directory on" in page
         assert list(memory.iterdir()) == []
 
 

@@ -64,12 +64,12 @@ def test_slow_idle_and_greedy_clients_do_not_keep_a_scrape_out(folder: Path) -> 
         before = threads_of(daemon.pid)
         attacks = (attackers.idle, attackers.slow_heads, attackers.slow_readers, attackers.huge_heads)
         with attackers.attacked(address, *attacks):
-            eventually(lambda: daemon.metrics().get("plumbline_web_refused_total", reason="crowded"))
+            eventually(lambda: daemon.metrics().get("plumbline_web_requests_refused_total", reason="crowded"))
             for path in ("/metrics", "/", "/-/healthy") * 3:
                 assert daemon.get(path).status == 200
             assert threads_of(daemon.pid) < before + 150
         metrics = daemon.metrics()
-        assert (metrics.get("plumbline_web_refused_total", reason="malformed") or 0) > 0
+        assert (metrics.get("plumbline_web_requests_refused_total", reason="malformed") or 0) > 0
         eventually(lambda: threads_of(daemon.pid) < before + 10)  # nobody is kept for longer than the deadlines
         assert "Traceback" not in daemon.said()
 

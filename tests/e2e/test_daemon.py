@@ -53,7 +53,7 @@ def test_every_collector_succeeds_here(daemon: Daemon) -> None:
     )
     for family in ("available", "duration_seconds"):
         assert metrics.labels(f"plumbline_collector_{family}", "collector") == set(NAMES)
-    assert metrics.total("plumbline_collector_skipped_items_total") == 0
+    assert metrics.total("plumbline_collector_items_skipped_total") == 0
 
 
 def test_the_numbers_are_this_hosts(daemon: Daemon) -> None:
@@ -63,7 +63,7 @@ def test_the_numbers_are_this_hosts(daemon: Daemon) -> None:
     before = softnet()
     metrics = daemon.metrics()
 
-    assert before <= metrics.total("plumbline_softnet_processed_total") <= softnet()
+    assert before <= metrics.total("plumbline_softnet_packets_processed_total") <= softnet()
     links = {line.split(":")[0].strip() for line in Path("/proc/net/dev").read_text().splitlines()[2:]}
     assert "lo" in links & metrics.labels("plumbline_nic_up", "device")
     assert metrics.get("plumbline_nic_mtu_bytes", device="lo") == int(Path("/sys/class/net/lo/mtu").read_text())
@@ -94,7 +94,7 @@ def test_without_a_baseline_it_says_so_and_judges_nothing(daemon: Daemon) -> Non
     missing = metrics.series("plumbline_baseline_missing")
     assert {each.labels["probe"] for each in missing} == {"canary", "fio-randwrite-4k"}
     assert {each.value for each in missing} == {1}
-    assert metrics.total("plumbline_baseline_judges") == 0
+    assert metrics.total("plumbline_baseline_applicable") == 0
     assert "baseline" in daemon.page()
 
 
@@ -162,7 +162,7 @@ def test_the_status_page_shows_this_host(daemon: Daemon) -> None:
     metrics = daemon.metrics()
 
     assert f"Plumbline on {os.uname().nodename}" in page
-    for disk in metrics.labels("plumbline_disk_io_total", "device"):
+    for disk in metrics.labels("plumbline_disk_ios_total", "device"):
         assert disk in page
     assert "randread-4k-qd1-j1" in page
     assert "randwrite-4k-qd1-j1-dsync" in page
@@ -182,7 +182,7 @@ def test_a_user_without_rights_gets_it_all(module_folder: Path) -> None:
 
             assert {each.value for each in metrics.series("plumbline_collector_success")} == {1}
             assert metrics.series("plumbline_nic_drops_total", device="lo")
-            assert metrics.series("plumbline_disk_io_total")
+            assert metrics.series("plumbline_disk_ios_total")
             assert daemon.stop()[0] == 0
 
 

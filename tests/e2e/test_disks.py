@@ -69,7 +69,7 @@ def test_a_new_disk_is_seen_by_its_event_and_its_filesystem_with_the_next(
             Path(f"/sys/block/{device}/uevent").write_text("change")
             eventually(lambda: daemon.metrics().series("plumbline_disk_use_info", device=device))
             (use,) = daemon.metrics().series("plumbline_disk_use_info", device=device)
-            assert (use.labels["kind"], use.labels["name"]) == ("filesystem", str(mounted))
+            assert (use.labels["use"], use.labels["user"]) == ("filesystem", str(mounted))
         finally:
             run("umount", str(mounted))
         assert "Traceback" not in daemon.said()
@@ -122,6 +122,6 @@ def test_a_disk_that_does_not_answer_is_still_there_and_one_that_went_is_not(fol
         now = daemon.metrics()
         assert present(now) == {**dict.fromkeys(disks, 1), "sdc": 0}
         assert now.series("plumbline_disk_info") == []  # the facts hang
-        assert now.labels("plumbline_disk_use_info", "name", device="sdb", kind="osd") == {"osd.0"}
+        assert now.labels("plumbline_disk_use_info", "user", device="sdb", use="osd") == {"osd.0"}
         code, _ = daemon.stop()
         assert code == 0

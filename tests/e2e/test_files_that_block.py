@@ -127,7 +127,7 @@ def test_pipes_are_refused_at_the_start_and_by_the_check(tmp_path: Path, certifi
     for kind, files in made.items():
         files.path(kind).unlink()
         os.mkfifo(files.path(kind))
-    assert_each_is_refused(made, "it is no regular file")
+    assert_each_is_refused(made, "not a regular file")
 
 
 @pytest.mark.needs_root
@@ -182,7 +182,7 @@ def test_pipes_are_refused_at_a_reload(tmp_path: Path, certificates: Certificate
             os.mkfifo(path)
             daemon.send(signal.SIGHUP)
             eventually(lambda number=number: len(refusals(daemon)) >= number)
-            assert "it is no regular file" in refusals(daemon)[-1]
+            assert "not a regular file" in refusals(daemon)[-1]
             assert path.name in refusals(daemon)[-1]
             assert scrape(daemon, certificates)["plumbline_config_last_reload_successful"] == "0"
             kept.replace(path)
@@ -241,7 +241,7 @@ def test_a_recorded_baseline_that_is_a_pipe_is_said_and_the_daemon_starts(tmp_pa
     began = time.monotonic()
     with running(tmp_path, config=config) as daemon:
         assert time.monotonic() - began < SOON_S
-        assert "it is no regular file" in daemon.page()
+        assert "not a regular file" in daemon.page()
         assert daemon.stop()[0] == 0
 
 
@@ -250,7 +250,7 @@ def test_devices_and_directories_as_configuration(wrong: str) -> None:
     said = run("config", "check", wrong)
     assert said.returncode == 1
     assert said.stderr.count("\n") == 1
-    assert "it is no regular file" in said.stderr or "Is a directory" in said.stderr
+    assert "not a regular file" in said.stderr or "Is a directory" in said.stderr
 
 
 def test_a_nul_in_any_name_is_refused_with_its_key(tmp_path: Path) -> None:

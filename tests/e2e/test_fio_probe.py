@@ -59,7 +59,7 @@ def test_a_run_and_what_is_left_of_it_after_a_restart(folder: Path) -> None:
         assert set(latency) == {"mean", "p50", "p95", "p99", "p999", "max"}
         assert 0 < latency["p50"] <= latency["p99"] <= latency["max"] < 10
         (info,) = metrics.series("plumbline_probe_info", probe=name)
-        assert (info.labels["kind"], info.labels["tool"], info.labels["workload"]) == ("fio", "fio", WORKLOAD)
+        assert (info.labels["probe_type"], info.labels["tool"], info.labels["workload"]) == ("fio", "fio", WORKLOAD)
         assert info.labels["tool_version"].startswith("3.")
         assert info.labels["config_hash"]
         assert "has not run yet" not in daemon.page()
@@ -133,7 +133,9 @@ def test_without_fio_the_probe_is_skipped_and_says_so(folder: Path) -> None:
     name = str(each["name"])
     environment = {**os.environ, "PATH": str(folder)}
     with running(folder, config={"probes": [each]}, environment=environment) as daemon:
-        eventually(lambda: daemon.metrics().get("plumbline_probe_skipped_total", probe=name, reason="tool-missing"))
+        eventually(
+            lambda: daemon.metrics().get("plumbline_probe_runs_skipped_total", probe=name, reason="tool-missing")
+        )
         metrics, page = daemon.metrics(), daemon.page()
 
     assert metrics.total("plumbline_probe_runs_total", probe=name) == 0

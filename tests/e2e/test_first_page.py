@@ -80,7 +80,7 @@ def test_what_hangs_is_named_and_the_first_page_comes_without_it(
     assert daemon._not_ready_because() is None
     named, there = (record.getMessage() for record in caplog.records if "first page" in record.getMessage())
     assert named == "the first page comes without: stuck disk; no answer for 0.3 s, see dmesg"
-    assert there.startswith("the first page of metrics is there after ")
+    assert there.startswith("the first page of metrics is available after ")
     caplog.clear()
     daemon._look(threading.Event())
     assert "first page" not in caplog.text, "said once"

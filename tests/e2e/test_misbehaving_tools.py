@@ -37,9 +37,9 @@ SAID = {
         "fio: not finished in time", "iperf3 did not end within 8 s",
         "The network server for other nodes' probes is down: 127.0.0.1:", "iperf3 does not listen within 10 s",
     ),
-    "floods stdout": ("fio: ended for writing too much", "iperf3 was ended for writing too much"),
-    "exits 137": ("(exit status 137)", "iperf3 ended without a word"),
-    "prints garbage": ("iperf3 --json: not JSON", "iperf3 ended without a word"),
+    "floods stdout": ("fio: wrote too much output and was stopped", "iperf3 wrote too much output and was stopped"),
+    "exits 137": ("(exit status 137)", "iperf3 ended without a message"),
+    "prints garbage": ("iperf3 --json: not JSON", "iperf3 ended without a message"),
 }  # fmt: skip
 """On the status page."""
 VERSIONS = {"fio": "fio-3.33", "iperf3": "iperf 3.12", "smartctl": "", "zpool": ""}

@@ -77,7 +77,7 @@ def test_disks_that_become_an_osds_and_cease_to_be(loops: Loops, folder: Path) -
         assert workers(daemon) == [old]
         assert operations(daemon, first) >= counted
         assert "Traceback" not in daemon.said()
-        assert re.search(r"disks changed: probes planned anew", daemon.said())
+        assert re.search(r"disks changed: probes planned again", daemon.said())
         assert daemon.reload(config).rstrip().endswith("configuration reloaded")
         assert workers(daemon) == [old]
         code, _ = daemon.stop()
@@ -90,7 +90,7 @@ def test_a_disk_that_is_named_and_not_there(folder: Path) -> None:
     config = {"probes": [{"type": "raw-canary", "name": "raw", "devices": ["sdzzz"]}]}
     with running(folder, config=config) as daemon:
         eventually(
-            lambda: daemon.metrics().get("plumbline_probe_skipped_total", probe="raw/sdzzz", reason="device-gone")
+            lambda: daemon.metrics().get("plumbline_probe_runs_skipped_total", probe="raw/sdzzz", reason="device-gone")
         )
         scrape = daemon.metrics()
         assert scrape.get("plumbline_probe_success", probe="raw/sdzzz") == 0

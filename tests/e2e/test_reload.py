@@ -44,7 +44,7 @@ def test_a_collector_is_switched_off_and_on(daemon: Daemon) -> None:
     assert metrics.get("plumbline_collector_success", collector="link") == 1
 
     daemon.reload(QUIET)
-    assert daemon.metrics().series("plumbline_softnet_processed_total")
+    assert daemon.metrics().series("plumbline_softnet_packets_processed_total")
 
 
 def test_the_time_of_the_reload_is_told(daemon: Daemon) -> None:
@@ -76,7 +76,7 @@ def test_the_time_of_the_reload_is_told(daemon: Daemon) -> None:
         ({"baseline": {"judge": {"ssd": "nobody-1999"}}}, "nobody-1999"),
         ({"baseline": {"files": ["/nowhere/site.yaml"]}}, "/nowhere/site.yaml: can't be read: No such file or "),
         ("probes: [}\n", "plumbline.yaml:1: not valid YAML: "),
-        ("probes: []\nprobes: []\n", "plumbline.yaml:2: not valid YAML: the key 'probes' stands twice"),
+        ("probes: []\nprobes: []\n", "plumbline.yaml:2: not valid YAML: duplicate key 'probes'"),
         ("- probes\n", "expected `object`, got `array`"),
     ],
     ids=lambda value: re.sub(r"\W+", "-", json.dumps(value))[:40].strip("-") if not isinstance(value, str) else None,
@@ -102,12 +102,12 @@ def test_a_bad_configuration_is_refused_and_the_old_one_stays(daemon: Daemon, co
 
 def test_a_changed_file_is_noticed_and_so_is_its_loss(daemon: Daemon) -> None:
     file = write_config(daemon.storage.parent, {**QUIET, "collectors": {"softnet": False}})
-    eventually(lambda: not daemon.metrics().series("plumbline_softnet_processed_total"), within_s=8)
+    eventually(lambda: not daemon.metrics().series("plumbline_softnet_packets_processed_total"), within_s=8)
 
     file.unlink()
     eventually(lambda: daemon.metrics().get("plumbline_config_last_reload_successful") == 0, within_s=8)
     assert f"{file}: can't be read: No such file or directory" in daemon.said()
-    assert not daemon.metrics().series("plumbline_softnet_processed_total")
+    assert not daemon.metrics().series("plumbline_softnet_packets_processed_total")
 
     daemon.reload(QUIET)
 

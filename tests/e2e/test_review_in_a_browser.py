@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from plumbline.commands.reviewing import written
-from plumbline.report.telling import tell
+from plumbline.commands.reporting import written
+from plumbline.report.document import as_document
 from support import browser as browsers
 from support.review_facts import empty_review, full_review
 
@@ -20,7 +20,7 @@ PHONE, DESK = 360, 1280
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("reviews")
     for name, review in (("quarter", full_review()), ("nothing", empty_review())):
-        (folder / f"{name}.html").write_text(written(tell(review), "html"))
+        (folder / f"{name}.html").write_text(written(as_document(review), "html"))
     return {file.stem: file for file in folder.iterdir()}
 
 

@@ -106,7 +106,7 @@ def test_the_door_is_shut_and_says_so(door: Guarded) -> None:
         assert door.get(path, user="prometheus:wrong")[0] == 401
     metrics = door.metrics()
     assert metrics.get("plumbline_web_info", reach="loopback", encryption="tls", authentication="password") == 1
-    assert (metrics.get("plumbline_web_refused_total", reason="authentication") or 0) >= 8
+    assert (metrics.get("plumbline_web_requests_refused_total", reason="authentication") or 0) >= 8
 
 
 def test_a_kept_connection_pays_for_the_password_once(door: Guarded) -> None:
@@ -184,11 +184,11 @@ def test_a_guard_that_goes_is_a_warning_a_metric_and_a_line(door: Guarded) -> No
     loaded = door.daemon.said().count("configuration reloaded")
     door.file.write_text(TLS + USERS + "rate_limit: {interval: 1ms, burst: 1000}\n")
     eventually(lambda: door.daemon.said().count("configuration reloaded") > loaded)
-    already = door.daemon.said().count("no more since a reload: rate_limit")
+    already = door.daemon.said().count("a reload removed rate_limit")
     door.file.write_text(TLS + USERS)
-    eventually(lambda: door.daemon.said().count("no more since a reload: rate_limit") > already)
+    eventually(lambda: door.daemon.said().count("a reload removed rate_limit") > already)
     assert door.metrics().get("plumbline_web_guards_lost") == 1
-    assert "no more since a reload: rate_limit; a restart takes that as meant" in door.get("/")[1]
+    assert "a reload removed rate_limit; restart the daemon if this is intended" in door.get("/")[1]
 
 
 def test_an_empty_web_file_does_not_start(folder: Path) -> None:
@@ -196,7 +196,7 @@ def test_an_empty_web_file_does_not_start(folder: Path) -> None:
     file.write_text("")
     done = run("serve", "--web.config.file", file, "--storage.path", folder / "state")
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1] == f"plumbline: {file}: is empty; write {{}} where nothing is to guard the port"
+    assert done.stderr.splitlines()[-1] == f"plumbline: {file}: is empty; write {{}} to set nothing"
 
 
 def test_no_secret_is_in_argv_log_metrics_or_page(door: Guarded) -> None:
@@ -228,7 +228,7 @@ def test_a_flood_of_everything_at_once_does_not_keep_a_scrape_out(door: Guarded)
             assert door.get("/metrics")[0] == 200
             time.sleep(0.2)
     kept.close()
-    assert (door.metrics().get("plumbline_web_refused_total", reason="crowded") or 0) > 0
+    assert (door.metrics().get("plumbline_web_requests_refused_total", reason="crowded") or 0) > 0
     assert "Traceback" not in door.daemon.said()
 
 
@@ -236,7 +236,7 @@ def test_a_flood_of_everything_at_once_does_not_keep_a_scrape_out(door: Guarded)
 def attacked_daemon(door: Guarded, *attacks: attackers.Attack) -> Iterator[None]:
     """Under attack once it is felt: connections have had to go."""
     with attackers.attacked(door.address, *attacks):
-        eventually(lambda: door.metrics().get("plumbline_web_refused_total", reason="crowded"))
+        eventually(lambda: door.metrics().get("plumbline_web_requests_refused_total", reason="crowded"))
         yield
 
 
@@ -249,7 +249,7 @@ def test_client_certificates_alone_are_enough(folder: Path) -> None:
                 started.get("/metrics", user="", client=name)
         metrics = Scrape.of_text(started.get("/metrics", client="client")[1])
         assert metrics.get("plumbline_web_info", authentication="certificate") == 1
-        assert metrics.get("plumbline_web_refused_total", reason="tls") == 2
+        assert metrics.get("plumbline_web_requests_refused_total", reason="tls") == 2
 
 
 def documented(what: str) -> str:
@@ -302,7 +302,7 @@ def query(port: int, expression: str) -> str:
 def test_an_open_port_is_served_and_said(folder: Path) -> None:
     with running(folder, "--web.listen-address", "0.0.0.0:0", config=QUIET) as daemon:
         daemon.url = daemon.url.replace("0.0.0.0", "127.0.0.1")
-        said = "everybody who reaches this port may read everything here"
+        said = "anyone who can reach this port can read everything here"
         assert said in daemon.said()
         assert said in daemon.page()
         assert daemon.metrics().get("plumbline_web_info", reach="network", authentication="none") == 1
@@ -365,7 +365,7 @@ def can_dump() -> bool:
 def test_what_holds_secrets_leaves_no_core(folder: Path) -> None:
     if not dumps_core(folder / "without", ""):
         pytest.skip("this system writes no core files at all")
-    private = "from plumbline.core.privacy import keep_memory_private; keep_memory_private()"
+    private = "from plumbline.core.memory import keep_memory_private; keep_memory_private()"
     assert not dumps_core(folder / "with", private)
 
 

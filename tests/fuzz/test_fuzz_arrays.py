@@ -12,14 +12,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from plumbline.checks.array import judge
-from plumbline.checks.array.facts import ArrayFacts, Pool
+from plumbline.checks.array import CHECKS, ArrayFacts, Pool
+from plumbline.checks.model import judge
 from plumbline.collectors import array as metrics
 from plumbline.errors import ParseError
 from plumbline.sources.disk import md
 from plumbline.sources.disk.multipath import DiskPath, MultipathDisk
-from plumbline.sources.disk.zfs import ZfsReading, parse_kstat
-from plumbline.sources.disk.zpool_status import PoolStatus, Vdev, parse_count, parse_json, parse_text
+from plumbline.sources.disk.zfs import PoolStatus, Vdev, ZfsReading, parse_count, parse_json, parse_kstat, parse_text
 
 TEXT = (Path(__file__).parents[1] / "fixtures" / "arrays-storage-node" / "zpool_status.txt").read_text()
 
@@ -166,7 +165,7 @@ FACTS = st.builds(
 @settings(deadline=None)
 @given(FACTS)
 def test_any_array_can_be_judged(facts: ArrayFacts) -> None:
-    found = judge(facts)
+    found = judge(CHECKS, facts)
     series = [(each.check, each.subject) for each in found]
     assert len(set(series)) == len(series)
     for each in found:

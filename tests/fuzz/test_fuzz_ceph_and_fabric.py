@@ -16,12 +16,10 @@ from plumbline.errors import ParseError
 from plumbline.sources.ceph.ceph_conf import parse_ceph_conf
 from plumbline.sources.ceph.ceph_sockets import parse_sockets
 from plumbline.sources.net import infiniband
-from plumbline.sources.net.addresses import Address, parse_address
-from plumbline.sources.net.bonding import Bond, Slave, parse_bond, parse_slave
-from plumbline.sources.net.bonding_proc import parse_bonding
-from plumbline.sources.net.links import Link, parse_link
+from plumbline.sources.net.bonding import Bond, Slave, parse_bond, parse_bonding, parse_slave
+from plumbline.sources.net.links import Link, parse_link, relations
 from plumbline.sources.net.netlink import Message, attribute
-from plumbline.sources.net.relations import relations
+from plumbline.sources.net.routes import Address, parse_address
 from support.bond_messages import NO_MAC, aggregator, bond_info, churn, lacp, slave_info
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"

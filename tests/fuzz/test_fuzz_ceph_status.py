@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.commands.ceph_setup import IMAGES, OBJECTS, first_foreign
+from plumbline.config.model import GatesConfig
 from plumbline.errors import ParseError
 from plumbline.probes.ceph.ceph_access import CephAccess
-from plumbline.probes.ceph.ceph_status import GATES, Rules, closed, parse_status, wants_detail
+from plumbline.probes.ceph.ceph_status import GATES, closed, parse_status, wants_detail
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
@@ -40,7 +41,7 @@ STATUS = st.fixed_dictionaries(
 def test_any_status(status: Any, detail: Any) -> None:
     wants_detail(status)
     with contextlib.suppress(ParseError):
-        shut = closed(parse_status(status, detail), Rules(pools=("p",)))
+        shut = closed(parse_status(status, detail), GatesConfig(), pools=("p",))
         assert all(why for why in shut.values())
         assert list(shut) == [gate for gate in GATES if gate in shut]
 
@@ -53,7 +54,7 @@ def test_a_real_status_with_a_part_replaced(name: str, data: st.DataObject) -> N
     key = data.draw(st.sampled_from(sorted(status[part])))
     status[part][key] = data.draw(JSON)
     with contextlib.suppress(ParseError):
-        closed(parse_status(status), Rules())
+        closed(parse_status(status), GatesConfig())
 
 
 @given(st.sampled_from([OBJECTS, IMAGES]), st.lists(st.text()))

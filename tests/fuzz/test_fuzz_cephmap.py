@@ -13,9 +13,15 @@ from hypothesis import strategies as st
 from plumbline.collectors import cephmap
 from plumbline.errors import ParseError
 from plumbline.metrics.guard import GuardedCollector
-from plumbline.sources.ceph.cephmap import parse_cephmap
-from plumbline.sources.ceph.cephmap_osds import parse_osd_df, parse_osd_tree
-from plumbline.sources.ceph.cephmap_pools import parse_df, parse_full_ratios, parse_pools, parse_rules
+from plumbline.sources.ceph.cephmap import (
+    parse_cephmap,
+    parse_df,
+    parse_full_ratios,
+    parse_osd_df,
+    parse_osd_tree,
+    parse_pools,
+    parse_rules,
+)
 from support.ceph_map import answers
 from support.fake_collectors import fake
 
@@ -141,7 +147,7 @@ def test_a_real_map_with_a_part_replaced(path: tuple[Any, ...], value: Any) -> N
     found = value_or_parse_error(lambda: parse_cephmap(told, read_ts=0.0))
     if found is None:
         return
-    collector = fake("cephmap", cephmap.SPECS, lambda _skip: cephmap.samples(found))
+    collector = fake("cephmap", cephmap.COLLECTOR.specs, lambda _skip: cephmap.samples(found))
     health, families, _ = GuardedCollector(collector, None, clock=lambda: 0.0, logger=logging.getLogger("test")).run({})
     assert health.success, health.reason
     assert families

@@ -8,15 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plumbline.checks.growth import Count
-from plumbline.checks.network import judge
+from plumbline.checks.model import judge
+from plumbline.checks.network import CHECKS
 from plumbline.checks.network.facts import NetworkFacts, Nic, SoftnetCpu
-from plumbline.sources.kernel.irqbalance import IrqBalance
 from plumbline.sources.kernel.sysctl import SysctlReading
 from plumbline.sources.net.bonding import Aggregator, Bond, Churn, LacpState, MiiStatus, Slave
-from plumbline.sources.net.coalesce import Coalescing, Moderation
-from plumbline.sources.net.ethtool import PauseConfig, RingSizes
 from plumbline.sources.net.infiniband import InfinibandPort, InfinibandReading
 from plumbline.sources.net.linkmodes import LinkModes
+from plumbline.sources.net.nic_interrupts import IrqBalance
+from plumbline.sources.net.port_settings import Coalescing, Moderation, PauseConfig, RingSizes
 
 NAMES = st.text(
     st.characters(exclude_characters="/:\0 \t\n\v\f\r", exclude_categories=("Cs", "Zs", "Zl", "Zp")), min_size=1
@@ -132,7 +132,7 @@ def _lines(content: str) -> list[str]:
 @settings(deadline=None)
 @given(FACTS)
 def test_any_host_can_be_judged(facts: NetworkFacts) -> None:
-    found = judge(facts)
+    found = judge(CHECKS, facts)
     series = [(each.check, each.subject) for each in found]
     assert len(set(series)) == len(series)  # one sample each
     for each in found:
@@ -151,5 +151,5 @@ def test_what_is_not_a_real_port_gets_no_advice_on_hardware(nic: Nic) -> None:
     if nic.physical:
         return
     of_hardware = ("ring", "pause", "coalescing", "link", "half", "offloads")
-    for each in judge(NetworkFacts(2.0, (nic,))):
+    for each in judge(CHECKS, NetworkFacts(2.0, (nic,))):
         assert not each.check.partition(".")[2].startswith(of_hardware)

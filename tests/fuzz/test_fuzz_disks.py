@@ -16,8 +16,7 @@ from plumbline.sources.disk.diskstats import DiskStats, parse_diskstats
 from plumbline.sources.disk.identity import device_class_of, parse_vpd_serial, transport_of
 from plumbline.sources.disk.lvm import parse_metadata, tags_by_uuid, volume_of
 from plumbline.sources.disk.udevdb import decode_enc, parse_udev_database
-from plumbline.sources.kernel.mounts import parse_mount_id, parse_mountinfo
-from plumbline.sources.kernel.swaps import parse_swaps
+from plumbline.sources.kernel.mounts import parse_mount_id, parse_mountinfo, parse_swaps
 from plumbline.sources.kernel.sysfs import clean, parse_number
 
 any_text = st.text(st.characters(codec=None), max_size=200)  # lone surrogates too

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from plumbline.collectors import health as metrics
 from plumbline.errors import ParseError
-from plumbline.sources.disk.diskhealth import REASONS, Answer, DiskHealth, DiskState, NoHealth
+from plumbline.sources.disk.diskhealth import Answer, DiskHealth, DiskState, NoHealth, Reason
 from plumbline.sources.disk.nvme_smart import Limits, health_of, parse_limits, parse_smart_log
-from plumbline.sources.disk.smartctl_answer import parse_answer
+from plumbline.sources.disk.smartctl import parse_answer
 
 ANSWERS = [
     json.loads(path.read_bytes())
@@ -64,7 +64,7 @@ def test_smartctl_of_anything(text: bytes) -> None:
         if isinstance(answer, DiskHealth):
             show(answer)
         elif isinstance(answer, NoHealth):
-            assert answer.reason in REASONS
+            assert answer.reason in Reason
 
 
 def _answer(text: bytes) -> Answer | NoHealth:

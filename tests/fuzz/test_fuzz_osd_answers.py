@@ -13,11 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.errors import ParseError
-from plumbline.sources.ceph.osd_latency import parse_latencies
 from plumbline.sources.ceph.osd_network import parse_heartbeats
 from plumbline.sources.ceph.osd_operations import parse_blocked, parse_slow
-from plumbline.sources.ceph.osd_stages import parse_stages
-from plumbline.sources.ceph.osd_store import parse_capacity, parse_fragmentation, parse_onode_cache
+from plumbline.sources.ceph.osd_perf import (
+    parse_capacity,
+    parse_fragmentation,
+    parse_latencies,
+    parse_onode_cache,
+    parse_stages,
+)
 from plumbline.sources.prometheus.api import parse_matrix, parse_vector
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"

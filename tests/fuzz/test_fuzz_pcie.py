@@ -11,8 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from plumbline.checks.growth import Count
-from plumbline.checks.pcie import judge
-from plumbline.checks.pcie.facts import PcieErrors, PcieFacts
+from plumbline.checks.model import judge
+from plumbline.checks.pcie import CHECKS, PcieErrors, PcieFacts
 from plumbline.errors import ParseError
 from plumbline.sources.pci import pci
 from plumbline.sources.pci.pciconfig import PciConfig, parse_config, parse_extended_header
@@ -146,7 +146,7 @@ FACTS = st.builds(
 @settings(deadline=None)
 @given(FACTS)
 def test_any_host_can_be_judged(facts: PcieFacts) -> None:
-    found = judge(facts)
+    found = judge(CHECKS, facts)
     series = [(each.check, each.subject) for each in found]
     assert len(set(series)) == len(series)  # one sample each
     for each in found:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from plumbline.checks.disk import judge
-from plumbline.checks.disk.facts import REAL_TRANSPORTS, Disk
+from plumbline.checks.disk import CHECKS, REAL_TRANSPORTS, Disk
+from plumbline.checks.model import judge
 from plumbline.errors import ParseError
 from plumbline.sources.disk.block import BlockDevice
 from plumbline.sources.disk.queuesettings import (
@@ -79,7 +79,7 @@ DISKS = st.builds(Disk, BLOCKS, QUEUES, st.frozensets(st.sampled_from(("osd.1", 
 @settings(deadline=None)
 @given(st.lists(DISKS, max_size=3, unique_by=lambda disk: disk.device))
 def test_any_disk_can_be_judged(disks: list[Disk]) -> None:
-    found = judge(tuple(disks))
+    found = judge(CHECKS, tuple(disks))
     series = [(each.check, each.subject) for each in found]
     assert len(set(series)) == len(series)
     physical = {disk.device for disk in disks if disk.physical}

@@ -18,9 +18,9 @@ from plumbline.baseline.site import read_site
 from plumbline.config import model
 from plumbline.config.workloads import load_catalogue
 from plumbline.errors import PlumblineError
+from plumbline.probes.histogram import EDGES, OperationTotals
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.probes.state import ProbeRecord, StateStore, open_storage
-from plumbline.probes.totals import EDGES, OperationTotals
 from support.mutilated import BOMBS, mutilated
 
 TOP = Path(__file__).parents[2]
@@ -225,8 +225,8 @@ def test_what_is_refused_is_named() -> None:
     said: Mapping[str, str] = {
         "aliases as probes": "f:7: not valid here: more than 100000 values, aliases counted each time",
         "brackets": "f:1: not valid here: nested deeper than 50 levels",
-        "an alias of itself": "f:1: not valid here: *a stands inside of what it repeats",
-        "a line of 8 MiB": "f: is longer than 4 MiB; that is no configuration",
+        "an alias of itself": "f:1: not valid here: *a is inside the value that it repeats",
+        "a line of 8 MiB": "f: is longer than 4 MiB; is this a configuration file?",
     }
     for bomb, line in said.items():
         with pytest.raises(PlumblineError) as refused:

@@ -13,22 +13,9 @@ from hypothesis import strategies as st
 
 from plumbline.errors import ConfigError, ParseError, PlumblineError
 from plumbline.sources.kernel import interrupts, softnet, squeeze, sysctl, tcp
-from plumbline.sources.net import (
-    bitset,
-    channels,
-    coalesce,
-    driverrules,
-    drivers,
-    ethtool,
-    features,
-    fec,
-    linkmodes,
-    module,
-    pause,
-    rings,
-)
+from plumbline.sources.net import drivers, ethnl, ethtool, features, linkmodes, port_settings
 from plumbline.sources.net.links import RTM_GETLINK, Link, LinkStats, parse_link, read_links
-from plumbline.sources.net.netlink import Message, Netlink, attribute, attributes, parse_messages
+from plumbline.sources.net.netlink import Message, Netlink, attribute, attributes, parse_attributes, parse_messages
 from support.replay_network import ReplayNetlink
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -80,15 +67,15 @@ def test_links(payload: bytes) -> None:
 @pytest.mark.parametrize(
     "parse",
     [
-        rings.parse_rings,
-        pause.parse_pause,
-        pause.parse_pause_config,
+        port_settings.parse_rings,
+        port_settings.parse_pause,
+        port_settings.parse_pause_config,
         linkmodes.parse_linkmodes,
-        channels.parse_channels,
-        coalesce.parse_coalesce,
+        port_settings.parse_channels,
+        port_settings.parse_coalesce,
         features.parse_features,
-        fec.parse_fec,
-        module.parse_port,
+        port_settings.parse_fec,
+        port_settings.parse_port,
     ],
 )
 @given(
@@ -107,14 +94,14 @@ def test_ethtool_replies(parse: Callable[[Message], tuple[int, object]], payload
         ethtool.parse_driver_info,
         ethtool.parse_strings,
         ethtool.parse_stats,
-        ethtool.parse_rings,
-        ethtool.parse_pause,
+        port_settings.parse_rings_structure,
+        port_settings.parse_pause_structure,
         linkmodes.parse_link_settings,
         linkmodes.link_modes_words,
-        channels.parse_channels_structure,
-        coalesce.parse_coalesce_structure,
+        port_settings.parse_channels_structure,
+        port_settings.parse_coalesce_structure,
         features.parse_features_structure,
-        fec.parse_fec_structure,
+        port_settings.parse_fec_structure,
     ],
 )
 @given(data=st.binary(max_size=300))
@@ -222,7 +209,7 @@ def test_sysctl(text: str, count: int) -> None:
 )
 def test_bitsets(data: bytes) -> None:
     with contextlib.suppress(ParseError):
-        assert bitset.parse_bitset(data, 0, len(data), source="fuzz").value >= 0
+        assert ethnl.parse_bitset(parse_attributes(data, 0, len(data), source="fuzz")).value >= 0
 
 
 strings = st.builds(
@@ -265,7 +252,7 @@ def test_driver_tables(form: object, names: list[str]) -> None:
         {"fallback": {"source": "s"}, "software": {"source": "s"}, "kinds": {}, "drivers": {"x": entry}}
     )
     with contextlib.suppress(ConfigError):
-        rules = driverrules.parse_table({"fuzz": text}).drivers["x"]
+        rules = drivers.parse_table({"fuzz": text}).drivers["x"]
         values, rtnl = [3] * len(names), LinkStats(*[5] * 25)
         for evidence in (None, drivers.Evidence(names, values, rtnl)):
             plan = drivers.bind(rules, names, evidence)
@@ -276,4 +263,4 @@ def test_driver_tables(form: object, names: list[str]) -> None:
 @given(st.text(max_size=80))
 def test_driver_table_text(text: str) -> None:
     with contextlib.suppress(ConfigError):
-        driverrules.parse_table({"fuzz": text})
+        drivers.parse_table({"fuzz": text})

@@ -9,8 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.errors import ParseError
-from plumbline.probes.rbd.rbd_answers import parse_extents, parse_info, parse_metadata, parse_watchers
-from plumbline.probes.rbd.rbd_bench_output import parse_rbd_bench
+from plumbline.probes.rbd.rbd_output import (
+    parse_extents,
+    parse_info,
+    parse_metadata,
+    parse_rbd_bench,
+    parse_watchers,
+)
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 BENCHES = [path.read_text() for folder in ("ceph-16.2", "rbd-bench") for path in (FIXTURES / folder).glob("*.txt")]

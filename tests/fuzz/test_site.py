@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import msgspec
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.baseline.files import Latencies
 from plumbline.baseline.profiles import parse_profile
-from plumbline.baseline.site import Device, LoadedSite, SiteEntry, SiteFile, format_site, parse_site
+from plumbline.baseline.record.text import format_record
+from plumbline.baseline.site import Device, LoadedSite, SiteEntry, SiteFile, parse_site
 from plumbline.baseline.units import Iops, Latency, Throughput, Volume
-from plumbline.config.workloads import load_catalogue
+from plumbline.config.workloads import LAYERS, load_catalogue
 from plumbline.errors import BaselineError
 
 CATALOGUE = load_catalogue()
@@ -107,9 +109,10 @@ recorded = st.builds(
 
 @given(recorded)
 def test_what_is_written_is_read_back(file):
-    result = parse_site(format_site(file), where="f.yaml", host="h", catalogue=CATALOGUE)
+    result = parse_site(format_record(file, CATALOGUE), where="f.yaml", host="h", catalogue=CATALOGUE)
     assert isinstance(result, LoadedSite)
-    assert result.file == file
+    bottom_up = sorted(file.entries, key=lambda entry: LAYERS.index(CATALOGUE.by_id[entry.workload].layer))
+    assert result.file == msgspec.structs.replace(file, entries=tuple(bottom_up))
 
 
 @given(st.one_of(scalars, st.text()), st.sampled_from([Latency, Throughput, Iops, Volume]))

@@ -13,6 +13,7 @@ import pytest
 
 from plumbline import __version__
 from plumbline.background.health import HealthWatch
+from plumbline.background.periodic import PeriodicSlot
 from plumbline.background.presence import DiskPresence
 from plumbline.background.storage import StorageWatch
 from plumbline.baseline.book import Book, load_book
@@ -22,7 +23,6 @@ from plumbline.config.model import BaselineConfig, Config, DevicesConfig
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.histogram import HistogramValue
 from plumbline.core.roots import Roots
-from plumbline.core.slot import Slot
 from plumbline.metrics.exposition import Exposition
 from plumbline.metrics.rendering import Format, Renderer
 from plumbline.probes.canary.reading import CanaryReading, CanaryState, WorkloadReading
@@ -34,12 +34,12 @@ from plumbline.probes.state import DiskRecord, StateStore
 from plumbline.sources.ceph.cephmap import parse_cephmap
 from plumbline.sources.disk.block import BlockDevice
 from plumbline.sources.disk.blocklatency import EARLIER, ENDLESS, INTERRUPTED, UNSEEN, DiskLatency, LatencyReading
-from plumbline.sources.disk.diskhealth import NO_ANSWER, Answer, NoHealth
+from plumbline.sources.disk.diskhealth import Answer, NoHealth, Reason
 from plumbline.sources.disk.latencymaps import Histogram, Times
 from plumbline.sources.disk.nvme_smart import Limits, health_of, parse_smart_log
-from plumbline.sources.disk.smartctl_answer import parse_answer
-from plumbline.sources.disk.zpool_status import parse_text
-from plumbline.sources.net.bonding_proc import read_churns
+from plumbline.sources.disk.smartctl import parse_answer
+from plumbline.sources.disk.zfs import parse_text
+from plumbline.sources.net.bonding import read_churns
 from plumbline.sources.net.infiniband import read_infiniband
 from plumbline.sources.net.links import RTM_GETLINK
 from plumbline.sources.net.portfacts import Transports
@@ -185,7 +185,7 @@ def healthy_and_not(given: Parts) -> HealthWatch:
         if device.transport == "nvme" and device.name in answers:
             return health_of(parse_smart_log(smart_page(USED), source=device.name), Limits(343, 353))
         if device.name not in answers:
-            raise NoHealth(NO_ANSWER, f"{device.name}: no answer")
+            raise NoHealth(Reason.NO_ANSWER, f"{device.name}: no answer")
         return parse_answer((HEALTH / f"{answers[device.name]}.json").read_bytes(), source=device.name)
 
     health = HealthWatch(
@@ -298,8 +298,8 @@ def array_node(tmp_path: Path) -> str:
     """Arrays and paths of every kind, many of them in trouble; ZFS's tool says what stands in the fixture."""
     roots = tree(tmp_path / "host", "arrays-storage-node")
     storage = StorageWatch(roots)
-    storage.zpools = Slot(
-        lambda: parse_text((tmp_path / "host" / "zpool_status.txt").read_text()), what="zpool", stale_after_s=60.0
+    storage.zpools = PeriodicSlot(
+        "zpool status", 60.0, "zpool", lambda: parse_text((tmp_path / "host" / "zpool_status.txt").read_text())
     )
     for job in storage.jobs():
         job.run(threading.Event())

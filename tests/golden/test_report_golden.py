@@ -7,8 +7,7 @@ from pathlib import Path
 from plumbline.baseline.site import read_site
 from plumbline.commands import reporting
 from plumbline.config.workloads import load_catalogue
-from plumbline.report.baseline.model import build
-from plumbline.report.baseline.render import render_markdown
+from plumbline.report.baseline.report import build, render_markdown
 from support.golden import check_golden
 
 HERE = Path(__file__).parent / "reports"

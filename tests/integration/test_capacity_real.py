@@ -41,8 +41,7 @@ SITE = """{ _config+:: { paces: { compared: '5s', drawn: '5s' }, capacity+: {
 QUICK = (
     sys.executable,
     "-c",
-    "from plumbline.background import ceph_map; ceph_map.CEPH_MAP_EVERY_S = 10.0; "
-    "from plumbline.cli import main; main()",
+    "from plumbline.background import ceph; ceph.CEPH_MAP_EVERY_S = 10.0; from plumbline.cli import main; main()",
 )
 """The daemon asks for the map every ten seconds, not every minute."""
 NOTHING_HERE = {

@@ -345,7 +345,7 @@ def test_a_lock_lost_under_way_ends_the_run(
     losing.join()
     ceph.heal()
     assert refused.reason == "lock-lost"
-    assert str(refused).startswith("stopped under way: the cluster's lock for heavy probes is lost")
+    assert str(refused).startswith("stopped during the run: the cluster's lock for heavy probes is lost")
     assert lasted < LEASE_S + PROMPT_S
     with HeavyLock(tmp_path / "lock").hold("next"):
         pass
@@ -398,13 +398,13 @@ def test_two_daemons_run_their_heavy_probes_one_at_a_time_and_outlive_each_other
             found = (
                 pid
                 for pid, each in daemons.items()
-                if each.metrics().get("plumbline_probe_skipped_total", probe="slow", reason="locked")
+                if each.metrics().get("plumbline_probe_runs_skipped_total", probe="slow", reason="locked")
             )
             return next(found, 0)
 
         loser = eventually(refused_pid, within_s=180)
         (winner,) = daemons.keys() - {loser}
-        assert "a heavy probe is at work: slow@" in daemons[loser].said()
+        assert "another heavy probe is running: slow@" in daemons[loser].said()
         (cookie,) = eventually(holders, within_s=60)
         assert f" pid {winner} " in cookie
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from plumbline.background.ceph_map import CephMapWatch
+from plumbline.background.ceph import CephMapWatch
 from plumbline.collectors import cephmap
 from plumbline.commands.ceph_setup import MON_CAPS
 from plumbline.config.model import CephConfig, Config
@@ -120,8 +120,8 @@ def test_everything_is_on_the_page(moved: CephCluster, daemon: Daemon) -> None:
     page = looked_again(daemon, moved)
     assert page.get("plumbline_collector_available", collector="cephmap") == 1
     assert page.get("plumbline_collector_success", collector="cephmap") == 1
-    assert {spec.name for spec in cephmap.SPECS} <= page.names()
-    assert infos(page, "osd_place_info", "ceph_daemon") == {
+    assert {spec.name for spec in cephmap.COLLECTOR.specs} <= page.names()
+    assert infos(page, "osd_crush_location_info", "ceph_daemon") == {
         osd: {**place, "root": "default"} for osd, place in PLACES.items()
     }
     for osd in OSDS:
@@ -142,19 +142,19 @@ def test_pools(moved: CephCluster, daemon: Daemon) -> None:
     numbers = {each["poolname"]: str(each["poolnum"]) for each in moved.ceph_json("osd", "lspools")}
     page = looked_again(daemon, moved)
     told = infos(page, "pool_info", "pool")
-    plain = {"kind": "replicated", "root": "default", "device_class": "", "failure_domain": "host"}
+    plain = {"pool_type": "replicated", "root": "default", "device_class": "", "failure_domain": "host"}
     expected = {
         "map-any": plain,
         "map-cold": {**plain, "device_class": "hdd"},
         "map-racks": {**plain, "failure_domain": "rack"},
-        "map-coded": {**plain, "kind": "erasure"},
+        "map-coded": {**plain, "pool_type": "erasure"},
     }
     assert {pool: told[pool] for pool in POOLS} == {
         pool: {**labels, "pool_id": numbers[pool]} for pool, labels in expected.items()
     }
     figures = {
         pool: tuple(
-            page.get(f"{PREFIX}pool_{name}", pool_id=numbers[pool]) for name in ("copies", "min_copies", "raw_ratio")
+            page.get(f"{PREFIX}pool_{name}", pool_id=numbers[pool]) for name in ("copies", "copies_min", "raw_ratio")
         )
         for pool in POOLS
     }
@@ -184,7 +184,7 @@ def test_one_that_is_out_keeps_its_place(moved: CephCluster, daemon: Daemon) -> 
         assert page.get(f"{PREFIX}osd_in", ceph_daemon="osd.1") == 0
         assert page.get(f"{PREFIX}osd_reweight_ratio", ceph_daemon="osd.1") == 0
         assert page.get(f"{PREFIX}osd_reweight_ratio", ceph_daemon="osd.0") == pytest.approx(0.5, abs=1e-4)
-        assert infos(page, "osd_place_info", "ceph_daemon")["osd.1"]["host"] == "store-2"
+        assert infos(page, "osd_crush_location_info", "ceph_daemon")["osd.1"]["host"] == "store-2"
         # the manager forgets its size at its next look
         eventually(lambda: size_of(looked_again(daemon, moved)) is None, within_s=WITHIN_S, every_s=1)
         assert size_of(daemon.metrics()) is None
@@ -213,9 +213,9 @@ def test_without_a_manager(moved: CephCluster, daemon: Daemon, tmp_path: Path) -
             eventually(lambda: started.metrics().get(stamp), within_s=WITHIN_S, every_s=0.5)
             page = started.metrics()
             assert not used & page.names(), "what the manager said last is not said as if it were now"
-            assert infos(page, "osd_place_info", "ceph_daemon").keys() == set(OSDS)
+            assert infos(page, "osd_crush_location_info", "ceph_daemon").keys() == set(OSDS)
             assert page.get("plumbline_collector_success", collector="cephmap") == 1
-            skipped = page.get("plumbline_collector_skipped_items_total", collector="cephmap", reason="unreadable")
+            skipped = page.get("plumbline_collector_items_skipped_total", collector="cephmap", reason="unreadable")
             assert skipped is not None
             assert skipped > 0
     finally:
@@ -230,7 +230,7 @@ def test_only_where_it_makes_sense(moved: CephCluster, tmp_path: Path) -> None:
         assert page.get("plumbline_collector_available", collector="cephmap") == 0
         assert page.get("plumbline_collector_success", collector="cephmap") == 1
         assert not any(name.startswith(PREFIX) for name in page.names())
-        assert "ceph.map: always asks nevertheless" in started.page()
+        assert "ceph.map: always queries the map anyway" in started.page()
 
 
 def test_its_cost(moved: CephCluster) -> None:

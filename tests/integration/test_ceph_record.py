@@ -125,7 +125,7 @@ def test_every_layer_bottom_up_killed_in_the_middle_and_gone_on_with(ceph: CephC
 
     done = here.record("--force")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert f"goes on with {len(kept)} finished runs" in done.stderr
+    assert f"continuing with {len(kept)} finished runs" in done.stderr
     made = kept + starts(done.stdout)
     plain = [step for step in made if ": IOPS at" not in step]
     assert sorted(plain) == sorted(STEPS * 2), "each of them twice, and none in vain"
@@ -145,7 +145,7 @@ def test_every_layer_bottom_up_killed_in_the_middle_and_gone_on_with(ceph: CephC
     for key in (("rbd-randwrite-4k-qd1-j1", "write"), ("rbd-randread-4k-qd1-j1", "read")):
         found = by[key].iops_at_latency
         assert found is None or found.iops.value > 0
-        assert found is not None or "not even one operation at a time" in by[key].note
+        assert found is not None or "even one operation at a time" in by[key].note
     assert all(entry.runs == 2 for entry in loaded.file.entries)
     assert {"rados", "rbd", "ceph", "fio", "plumbline"} <= set(loaded.file.tools)
     assert here.objects() - before <= {"heavy-probe"}, "the cluster's lock is an object; nothing else may stay"
@@ -157,7 +157,7 @@ def test_the_file_judges_what_the_daemon_measures(ceph: CephCluster, here: Here)
     with running(here.folder, config=here.config) as daemon:
 
         def judged() -> set[tuple[str, str]]:
-            series = daemon.metrics().series("plumbline_baseline_judges", source="measured")
+            series = daemon.metrics().series("plumbline_baseline_applicable", source="measured")
             return {(each.labels["workload"], each.labels["operation"]) for each in series if each.value == 1}
 
         eventually(lambda: judged() == {(entry.workload, entry.operation) for entry in loaded.entries}, within_s=120)
@@ -172,7 +172,7 @@ def test_a_cache_of_this_cluster_is_refused_by_the_figures_it_gave(ceph: CephClu
     measured = consistency.with_workloads(loaded.entries, load_catalogue())
     findings = consistency.check(measured, consistency.Place(holds_osds=False))
     accepted = [note for note in loaded.file.notes if note.startswith("accepted by --force: ") and " p50 " in note]
-    quick = [each for each in findings if "a rotating disk takes 2 ms" in each.why]
+    quick = [each for each in findings if "rotating disk takes 2 ms" in each.why]
     reads = [each for each in measured if each.entry.operation == "read" and each.entry.device_class == "hdd"]
     slowest_that_no_disk_has = [
         each for each in reads if each.workload.id.endswith("randread-4k-qd1-j1") and (each.p50 or 1) < 0.001
@@ -194,6 +194,6 @@ def test_an_unfit_cluster_keeps_its_layers_out_and_nothing_is_written(ceph: Ceph
     finally:
         ceph.ceph("osd", "unset", "noout")
     assert done.returncode == 1
-    assert "of 3 gave nothing: rbd-write: " in done.stderr
+    assert "of 3 measured nothing: rbd-write: " in done.stderr
     assert "noout" in done.stderr
     assert not (here.folder / "unfit.yaml").exists()

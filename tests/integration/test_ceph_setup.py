@@ -223,8 +223,8 @@ def test_a_pool_of_ours_that_somebody_uses_is_not_removed(here: Here) -> None:
     here.cluster.run("rbd", "create", "--size", "16M", f"{IMAGES}/vm-disk")
     refused = here.plumbline("remove", "--apply")
     assert refused.returncode == 1
-    assert f"pool {OBJECTS} holds what is not ours (precious)" in refused.stderr
-    assert f"pool {IMAGES} holds what is not ours (rbd_id.vm-disk)" in refused.stderr
+    assert f"pool {OBJECTS} holds an object that is not ours (precious)" in refused.stderr
+    assert f"pool {IMAGES} holds an object that is not ours (rbd_id.vm-disk)" in refused.stderr
     assert here.cluster.run("rados", "-p", OBJECTS, "get", "precious", "-") == here.config.read_text()
     assert here.cluster.run("rbd", "ls", IMAGES).split() == ["vm-disk"]
 
@@ -262,7 +262,7 @@ def test_a_pool_that_may_not_be_deleted_says_how(here: Here) -> None:
 def test_a_class_that_no_osd_has(here: Here) -> None:
     refused = here.plumbline("setup", "--device-class", "nvme")
     assert refused.returncode == 1
-    assert "no OSD is of this class; there are: hdd" in refused.stderr
+    assert "no OSD has this class; there are: hdd" in refused.stderr
 
 
 def test_without_a_cluster_it_says_so_in_one_line(tmp_path: Path) -> None:

@@ -22,13 +22,13 @@ from support.prometheus import CLUSTER, Prometheus, prometheus
 pytestmark = pytest.mark.integration
 WRITE = {"operation": "write"}
 FIGURES: list[tuple[str, float, dict[str, str]]] = [
-    ("plumbline:osd_info", 1, {"device_class": "hdd", "hostname": "storage9"}),
+    ("plumbline:osd:info", 1, {"device_class": "hdd", "hostname": "storage9"}),
     ("plumbline:osd_operations:rate5m", 40, WRITE),
     ("plumbline:osd_latency:mean5m", 0.050, WRITE | {"part": "total"}),
     ("plumbline:osd_latency:mean5m", 0.001, WRITE | {"part": "queue"}),
     ("plumbline:osd_latency:mean5m", 0.045, WRITE | {"part": "commit_wait"}),
     ("plumbline:osd_store_latency:mean5m", 0.040, {"part": "commit"}),
-    ("plumbline:osd_p99:seconds", 0.300, WRITE),
+    ("plumbline:osd_latency:p99_seconds", 0.300, WRITE),
     ("plumbline:osd_suspect:info", 1, {"verdict": "disk"}),
 ]
 
@@ -89,7 +89,7 @@ def test_one_clear_line_on_errors(server: Prometheus, tmp_path: Path) -> None:
         (("--prometheus", server.url, "--cluster", "other"), f"no OSD of a cluster 'other'; there are: {CLUSTER}"),
         (("--prometheus", f"{server.url}/nowhere"), "HTTP 404 Not Found; is this a Prometheus server?"),
         (("--prometheus", "http://127.0.0.1:9"), "http://127.0.0.1:9: [Errno 111] Connection refused"),
-        (("--cluster", "x"), "chooses among what --prometheus tells; give that, too"),
+        (("--cluster", "x"), "selects a cluster of --prometheus, which is missing"),
         (("--interval", "soon", "--prometheus", server.url), "--interval = 'soon': "),
     ):
         done = top(tmp_path, *flags)

@@ -18,12 +18,12 @@ from plumbline.config.types import Duration, Size
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.process import Completed, ProcessRunner
 from plumbline.errors import ProbeRefused
-from plumbline.probes.disk.fio import FioPlan, run_fio
+from plumbline.probes.disk.fio import run_fio
+from plumbline.probes.disk.fio_job import FioPlan
 from plumbline.probes.guard import prepare_directory
-from plumbline.probes.histogram import quantile
+from plumbline.probes.histogram import OperationTotals, quantile
+from plumbline.probes.model import Run
 from plumbline.probes.result import Outcome, ProbeResult
-from plumbline.probes.tool import FIO
-from plumbline.probes.totals import OperationTotals
 from support.filesystems import Mounts, shut_down, skip_without_root
 from support.filesystems import run as run_command
 
@@ -55,12 +55,7 @@ def plan(directory: Path, workload: str, **changes: object) -> FioPlan:
 
 
 def run(of: FioPlan, runner: object = None) -> ProbeResult:
-    return run_fio(
-        of,
-        runner=runner or ProcessRunner(os.environ),
-        tool=FIO,
-        clock=time.time,
-    )
+    return run_fio(of, Run(runner or ProcessRunner(os.environ), time.time, threading.Event()))
 
 
 def left(of: FioPlan) -> list[str]:

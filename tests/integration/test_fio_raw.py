@@ -18,8 +18,8 @@ from plumbline.core.process import Completed, ProcessRunner
 from plumbline.errors import ProbeRefused
 from plumbline.probes.disk.fio_raw import RawFioPlan, argv, run_raw_fio
 from plumbline.probes.disk.raw_device import open_device
+from plumbline.probes.model import Run
 from plumbline.probes.result import Outcome, ProbeResult
-from plumbline.probes.tool import FIO
 from support.filesystems import skip_without_root
 from support.loops import Loops, checksum
 
@@ -53,7 +53,7 @@ def plan(device: str, workload: str = "randread-4k-qd1-j1", **changes: object) -
 
 
 def run(of: RawFioPlan, runner: ProcessRunner | None = None) -> ProbeResult:
-    return run_raw_fio(of, runner=runner or ProcessRunner(os.environ), tool=FIO, clock=time.time)
+    return run_raw_fio(of, Run(runner or ProcessRunner(os.environ), time.time, threading.Event()))
 
 
 @pytest.mark.parametrize(

@@ -70,12 +70,12 @@ def test_the_report_gets_in_with_the_file_and_not_without(url: str, certificates
         (line,) = done.stderr.strip().splitlines()[-1:]
         return line
 
-    assert "nothing of Plumbline" in report(**whole)  # it was let in, and knows nothing
+    assert "no Plumbline data" in report(**whole)  # it was let in, and knows nothing
     assert "401" in report(tls_config=tls)
     assert "it rejected these credentials" in report(
         **{**whole, "basic_auth": {"username": "reviews", "password": "wrong"}}
     )
-    assert "our certificate? see --http.config.file" in report(tls_config={"ca_file": tls["ca_file"]})
+    assert "the client certificate in --http.config.file" in report(tls_config={"ca_file": tls["ca_file"]})
     assert "certificate verify failed" in report()
 
     (tmp_path / "http.yaml").write_text(yaml.safe_dump(whole))

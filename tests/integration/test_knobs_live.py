@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.collectors import knobs as metrics
+from plumbline.collectors import nic
 from plumbline.errors import Unavailable
 from plumbline.sources.net import ethnl
-from plumbline.sources.net.driverrules import load_table
+from plumbline.sources.net.drivers import load_table
 from plumbline.sources.net.ethtool import Ethtool
 from plumbline.sources.net.genetlink import resolve_family, settings_group
 from plumbline.sources.net.knobs import Knobs, KnobsReader
@@ -87,9 +87,9 @@ def test_an_offload_turned_off_is_seen_after_the_next_look(pair: Namespace, read
             ethtool(pair, "-K", "va", short, setting)
             pair.run(read.refresh)
             assert pair.run(lambda: offloads_of(read, "va"))[name] == (setting == "on")
-    samples = list(metrics.offload_samples(pair.run(read.read_offloads)))
-    assert (metrics.OFFLOAD_ENABLED, ("va", "generic-receive-offload"), 0) in samples
-    assert (metrics.OFFLOAD_ENABLED, ("vb", "tcp-segmentation-offload"), 1) in samples
+    samples = list(nic.offload_samples(pair.run(read.read_offloads)))
+    assert (nic.OFFLOAD_ENABLED, ("va", "generic-receive-offload"), 0) in samples
+    assert (nic.OFFLOAD_ENABLED, ("vb", "tcp-segmentation-offload"), 1) in samples
 
 
 @needs_ethtool
@@ -113,7 +113,7 @@ def test_channels_follow(pair: Namespace, read: NetworkReader) -> None:
 @needs_ethtool
 @needs_tun
 def test_coalescing_follows(pair: Namespace, read: NetworkReader) -> None:
-    with pytest.raises(Unavailable, match="no network port says how it coalesces"):
+    with pytest.raises(Unavailable, match="no network port reports its interrupt coalescing"):
         pair.run(read.read_coalescing)
     pair.ip("tuntap", "add", "tap0", "mode", "tap")
     for frames in (0, 32):

@@ -73,7 +73,10 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     ):
         # two scrapes: what an expression needs to tell growth from none
         eventually(
-            lambda: (server.query("max(count_over_time(plumbline_softnet_dropped_total[5m]))") or [({}, 0)])[0][1] > 1
+            lambda: (
+                (server.query("max(count_over_time(plumbline_softnet_packets_dropped_total[5m]))") or [({}, 0)])[0][1]
+                > 1
+            )
         )
         yield Watched(daemon, server)
 
@@ -104,8 +107,8 @@ def kernel_says(what: str) -> int:
 
 
 def test_a_backlog_that_overflows(ns: Namespace, watched: Watched) -> None:
-    metric, alert = "plumbline_softnet_dropped_total", "PlumblineSoftnetBacklogOverflow"
-    assert "dropped lately" not in check()["network.netdev-max-backlog"].is_
+    metric, alert = "plumbline_softnet_packets_dropped_total", "PlumblineSoftnetBacklogOverflow"
+    assert "dropped recently" not in check()["network.netdev-max-backlog"].is_
     assert not watched.alerting(alert)
     shown, had = watched.daemon.metrics().total(metric), kernel_says("dropped")
     ns.run(segment_in_the_stack)
@@ -117,19 +120,19 @@ def test_a_backlog_that_overflows(ns: Namespace, watched: Watched) -> None:
 
     assert (said.met, said.severity) == (False, "warning")
     assert said.is_.startswith("32, ")
-    assert "packets dropped lately on CPU " in said.is_
+    assert "packets dropped recently on CPU " in said.is_
     assert said.fix == "sysctl -w net.core.netdev_max_backlog=1000"
     eventually(lambda: watched.alerting(alert))
 
     over = check()["network.netdev-max-backlog"]
     assert "since boot" in over.is_
-    assert "dropped lately" not in over.is_
+    assert "dropped recently" not in over.is_
     if int((HOST.proc / "sys/net/core/netdev_max_backlog").read_text()) <= 1000:
         assert (over.met, over.severity) == (False, "info"), "it is at its default again, and has been too small"
 
 
 def test_a_budget_that_is_too_small(ns: Namespace, watched: Watched) -> None:
-    metric, alert = "plumbline_softnet_time_squeeze_total", "PlumblineSoftnetTimeSqueeze"
+    metric, alert = "plumbline_softnet_time_squeezes_total", "PlumblineSoftnetTimeSqueeze"
     assert check()["network.netdev-budget"].met
     assert not watched.alerting(alert)
     before = watched.daemon.metrics()
@@ -141,10 +144,10 @@ def test_a_budget_that_is_too_small(ns: Namespace, watched: Watched) -> None:
     budget = said["network.netdev-budget"]
     assert not budget.met
     assert budget.is_.startswith("1, ")
-    assert "turns cut off lately by it on CPU " in budget.is_
+    assert "turns recently cut short by it on CPU " in budget.is_
     assert budget.fix == "sysctl -w net.core.netdev_budget=300"
     assert said["network.netdev-budget-usecs"].met, "a longer time would change nothing"
-    assert "dropped lately" not in said["network.netdev-max-backlog"].is_, "nothing was lost"
+    assert "dropped recently" not in said["network.netdev-max-backlog"].is_, "nothing was lost"
     eventually(lambda: watched.alerting(alert))
     assert check()["network.netdev-budget"].met
 
@@ -169,7 +172,7 @@ def test_a_socket_that_overflows_asks_for_memory_and_the_command_gives_it(ns: Na
     with going_on(ns, overfill_a_socket):
         said = check(*inside)["network.tcp-rmem"]
     assert not said.met
-    assert "segments thrown away lately" in said.is_
+    assert "segments dropped recently" in said.is_
     assert said.fix == 'sysctl -w net.ipv4.tcp_rmem="4096 131072 8388608"'
     subprocess.run([*inside, "sh", "-c", said.fix], check=True, capture_output=True)
     now = check(*inside)["network.tcp-rmem"]

@@ -17,16 +17,14 @@ from plumbline.collectors import nic
 from plumbline.core.roots import Roots
 from plumbline.errors import Unavailable
 from plumbline.sources.kernel.softnet import SoftnetUnwrapper, read_softnet
-from plumbline.sources.net.driverrules import load_table
-from plumbline.sources.net.drivers import Count
+from plumbline.sources.net.drivers import Count, load_table
 from plumbline.sources.net.ethtool import Ethtool, EthtoolSocket
 from plumbline.sources.net.genetlink import resolve_family
 from plumbline.sources.net.linkevents import LinkEvents
-from plumbline.sources.net.links import Link, read_links
+from plumbline.sources.net.links import Link, Relation, read_links
 from plumbline.sources.net.netlink import Netlink, NetlinkSocket
 from plumbline.sources.net.network import NetworkReader
 from plumbline.sources.net.portfacts import Transports
-from plumbline.sources.net.relations import Relation
 from plumbline.sources.net.roles import Role, read_roles
 from support.losses import send_frames
 from support.netns import Namespace, namespace

@@ -163,7 +163,7 @@ def test_the_one_switch_port_without_jumbo_frames_is_found(
     result = run(path_mtu(peer), one, tmp_path)
     assert only(result).mtu_bytes == small
     assert result.message == (
-        f"eth0 has an MTU of 9000, the path carries {small}: nobody on the way says so: a switch drops what is bigger"
+        f"eth0 has an MTU of 9000, the path carries {small}: no router reports it: a switch drops larger packets"
     )
     switch.ip("link", "set", "p2", "mtu", "9000")
     assert only(run(path_mtu(peer), one, tmp_path)).mtu_bytes == 9000, "nothing is remembered"
@@ -198,7 +198,7 @@ def test_a_router_says_what_it_can_carry(tmp_path: Path, groups: str) -> None:
         router.run(lambda: Path("/proc/sys/net/ipv4/ip_forward").write_text("1"))
         result = run(path_mtu("10.78.2.1"), one, tmp_path)
         assert only(result).mtu_bytes == 1400
-        assert "10.78.1.254 says so" in result.message
+        assert "reported by 10.78.1.254" in result.message
         router.ip("link", "set", "r2", "mtu", "9000")
         other.ip("link", "set", "eth0", "mtu", "9000")
         assert only(run(path_mtu("10.78.2.1"), one, tmp_path)).mtu_bytes == 9000, "past what the kernel remembers"
@@ -379,7 +379,7 @@ def test_only_those_who_may_are_served(joined: tuple[Namespace, Namespace], tmp_
         began = _sent_bytes(other)
         result = run(iperf(bind=LocalAddress("10.77.0.3")), one, tmp_path)
         assert result.outcome is Outcome.FAILURE
-        _await(lambda: server.trouble == "10.77.0.3 is not in allow: its test was ended", 10)
+        _await(lambda: server.trouble == "10.77.0.3 is not in allow: its test was stopped", 10)
         assert _sent_bytes(other) - began < 2**20, "no test data"
         time.sleep(2)
         assert run(iperf(), one, tmp_path).outcome is Outcome.SUCCESS
@@ -394,7 +394,7 @@ def test_a_client_that_says_nothing_does_not_block_the_server_for_ever(
     with _server(other, silent_client_s=1.0) as server:
         silent = one.run(lambda: socket.create_connection((PEER, PORT), timeout=10))
         try:
-            _await(lambda: "said nothing" in server.trouble, 20)
+            _await(lambda: "sent nothing" in server.trouble, 20)
         finally:
             silent.close()
         _await(lambda: run(iperf(), one, tmp_path).outcome is Outcome.SUCCESS, 30)

@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
-from plumbline.background.osd import OSDS_EVERY_S, TIMEOUT_S
+from plumbline.background.ceph import OSDS_EVERY_S, TIMEOUT_S
 from plumbline.collectors import osd
 from plumbline.core.histogram import HistogramValue
 from plumbline.probes.histogram import quantile
-from plumbline.sources.ceph.osd_latency import EDGES
+from plumbline.sources.ceph.osd_perf import EDGES
 from plumbline.sources.ceph.osds import find_osds, read_osds
 from support.ceph_cluster import WITHIN_S, CephCluster, missing
 from support.daemon import COMMAND, Daemon, eventually, running, write_config
@@ -102,7 +102,7 @@ def test_everything_an_osd_says_is_on_the_page(ceph: CephCluster, daemon: Daemon
     page = daemon.metrics()
     assert page.get("plumbline_collector_available", collector="osd") == 1
     assert page.labels("plumbline_osd_socket_up", "ceph_daemon") == set(OSDS)
-    for spec in osd.SPECS:
+    for spec in osd.COLLECTOR.specs:
         found = page.labels(f"{spec.name}{'_count' if spec is osd.LATENCY else ''}", "ceph_daemon")
         assert found == (set() if spec.name in NOT_HERE else set(OSDS)), spec.name
     assert page.labels("plumbline_osd_heartbeat_seconds", "interface") == {"front", "back"}
@@ -207,7 +207,7 @@ def test_one_that_hangs_is_named_and_hurts_nobody(ceph: CephCluster, daemon: Dae
         said = json.loads(top(tmp_path, ceph, "--json", "--interval", "1s").stdout)
         hung, *others = said["osds"]
         assert (hung["daemon"], hung["answers"], hung["suspicion"]["word"]) == ("osd.0", False, "hung")
-        assert re.search(r"no answer within 5 s|accepts no connection: it hangs", hung["suspicion"]["reason"])
+        assert re.search(r"no answer within 5 s|hangs: it accepts no connection", hung["suspicion"]["reason"])
         assert [each["answers"] for each in others] == [True, True]
         # the others are read on: what is written to them is counted, once the cluster does without the one
         eventually(lambda: "OSD_DOWN" in ceph.ceph_json("health")["checks"], within_s=WITHIN_S, every_s=1)

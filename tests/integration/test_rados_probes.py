@@ -416,7 +416,7 @@ class TestOsdBench:
         with pytest.raises(ProbeRefused) as refused:
             probe.run(run())
         assert refused.value.reason == "permission"
-        assert "osd.0: the user may not bench it" in str(refused.value)
+        assert "osd.0: the user lacks the permission for a bench" in str(refused.value)
 
     def test_by_the_admin_socket(self, ceph: CephCluster, host: Host) -> None:
         (host.storage / "run" / "ceph").symlink_to(ceph.folder / "run")

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.commands.ceph_admin import wanted
+from plumbline.commands.ceph_admin import requirements
 from plumbline.config.model import CephConfig, GatesConfig
 from plumbline.config.probes.ceph import RbdBenchConfig, RbdFioConfig
 from plumbline.config.types import Duration, Size
@@ -28,7 +28,7 @@ from plumbline.core.roots import Roots
 from plumbline.core.scheduler import splay
 from plumbline.errors import ProbeRefused
 from plumbline.probes.ceph.cluster import CephGuard
-from plumbline.probes.ceph.pool_class import ask_pool_class
+from plumbline.probes.ceph.osd_lookup import ask_pool_class
 from plumbline.probes.engine import Gates, run_probe
 from plumbline.probes.gates import HeavyLock
 from plumbline.probes.kinds import plan_probe
@@ -58,7 +58,7 @@ def config(shared_ceph: CephCluster) -> Iterator[CephConfig]:
         shared_ceph.add_pool(pool, application="rbd")
         shared_ceph.run("rbd", "pool", "init", pool)
     shared_ceph.run("rbd", "create", "--size", "4M", f"{FOREIGN}/plumbline-host-a")
-    shared_ceph.add_user(USER, wanted(made, groups=8).users[USER][1])
+    shared_ceph.add_user(USER, requirements(made, groups=8).users[USER][1])
     yield made
     left = shared_ceph.run("rados", "-p", POOL, "ls").split()
     assert set(left) <= {"rbd_directory", "rbd_info", "rbd_trash"}, "objects were left behind"
@@ -105,11 +105,6 @@ def fio_probe(here: Host, **changes: object) -> RbdFioProbe:
     (probe,) = plan_probe(RbdFioConfig(name="a", **settings), here).periodic
     assert isinstance(probe, RbdFioProbe)
     return probe
-
-
-def patient(probe: RbdFioProbe, seconds: float) -> RbdFioProbe:
-    """The same, waiting so long for the end of an earlier run."""
-    return replace(probe, plan=replace(probe.plan, image=replace(probe.plan.image, watch_ends_s=seconds)))
 
 
 def a_run(stages: list[str] | None = None, stopping: threading.Event | None = None) -> Run:
@@ -249,7 +244,7 @@ def test_an_image_with_data_and_no_mark_is_not_touched(ceph: CephCluster, here: 
     refused = refusal(probe)
     assert refused.reason == "not-ours"
     assert spec in str(refused)
-    assert "no mark of ours" in str(refused)
+    assert "lacks our mark" in str(refused)
     assert checksum(ceph, spec) == before == hashlib.sha256((tmp_path / "data").read_bytes()).hexdigest()
     assert marks(ceph, spec) == {}
 
@@ -291,8 +286,9 @@ def test_another_size_says_what_to_do(ceph: CephCluster, here: Host) -> None:
     assert json.loads(ceph.run("rbd", "info", spec, "--format", "json"))["size"] == SIZE
 
 
-def test_an_image_that_somebody_has_open(ceph: CephCluster, here: Host) -> None:
-    probe = patient(fio_probe(here), 3.0)
+def test_an_image_that_somebody_has_open(ceph: CephCluster, here: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("plumbline.probes.rbd.rbd_image._WATCH_ENDS_S", 3.0)
+    probe = fio_probe(here)
     assert probe.run(a_run()).outcome is Outcome.SUCCESS
     name = probe.plan.image.name
     other = subprocess.Popen(
@@ -410,7 +406,7 @@ def test_osds_that_hang_under_way_end_with_the_timeout(ceph: CephCluster, here: 
     began = time.monotonic()
     result = probe.run(a_run(stages))
     assert result.outcome is Outcome.TIMEOUT
-    assert "not finished in 20 s" in result.message
+    assert "not finished within 20 s" in result.message
     assert time.monotonic() - began < 60
     assert processes(probe.plan.image.name) == []
 
@@ -478,7 +474,7 @@ def test_an_osd_stopped_under_way_ends_the_run(ceph: CephCluster, here: Host, tm
     finally:
         guard.close()
     assert refused.reason == "recovery"
-    assert "stopped under way" in str(refused)
+    assert "stopped during the run" in str(refused)
     assert processes(probe.plan.image.name) == []
 
 

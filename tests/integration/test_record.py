@@ -115,7 +115,7 @@ def test_network_and_disk_in_one_walk_beside_the_daemon_that_watches_them(site: 
             "disk: random: IOPS at 50 ms, run 1 of 1",
             "disk: capped: IOPS at 50 ms, run 1 of 1",
         ]
-        assert "left out: mtu/127.0.0.1: the biggest packet is no figure that strays" in done.stderr
+        assert "left out: mtu/127.0.0.1: a path MTU needs no baseline" in done.stderr
         assert not site.work.exists()
 
         loaded = site.written()
@@ -148,7 +148,7 @@ def test_network_and_disk_in_one_walk_beside_the_daemon_that_watches_them(site: 
 
         # the daemon takes it by itself, and it judges the probes that measured it
         def judged() -> set[str]:
-            series = daemon.metrics().series("plumbline_baseline_judges", source="measured")
+            series = daemon.metrics().series("plumbline_baseline_applicable", source="measured")
             return {each.labels["workload"] for each in series if each.value == 1}
 
         eventually(lambda: judged() == {each.workload for each in loaded.file.entries}, within_s=60)
@@ -170,7 +170,7 @@ def test_a_recording_that_is_killed_goes_on_where_it_ended(site: Site) -> None:
 
     done = site.record(*only)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert f"goes on with {len(kept)} finished runs of an earlier recording" in done.stderr
+    assert f"continuing with {len(kept)} finished runs of an earlier recording" in done.stderr
     assert len(starts(done.stdout)) == 6 - len(kept)
     assert all(each.runs == 2 for each in site.written().file.entries)
 
@@ -185,7 +185,7 @@ def test_a_recording_that_is_told_to_stop_says_so_and_leaves_nothing_running(sit
     process.send_signal(signal.SIGTERM)
     _, err = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert err == f"plumbline: stopped; finished runs are kept in {site.work}: the next record goes on with them\n"
+    assert err == f"plumbline: stopped; finished runs are kept in {site.work}: the next record continues with them\n"
     assert not any(Path(f"/proc/{pid}").exists() for pid in fio)
 
 
@@ -217,7 +217,7 @@ def test_one_probe_that_gives_nothing_keeps_the_file_from_being_written_and_cost
     # nobody listens at the iperf3 peer
     done = site.record("--probe", "rtt", "--probe", "net", *QUICK)
     assert done.returncode == 1
-    assert done.stderr.startswith(f"plumbline: record: 1 of 2 gave nothing: net/127.0.0.1:{site.port}: ")
+    assert done.stderr.startswith(f"plumbline: record: 1 of 2 measured nothing: net/127.0.0.1:{site.port}: ")
     assert "--without NAME" in done.stderr
     assert done.stderr.count("\n") == 1
     assert site.kept() == ["rtt/127.0.0.1"] * 2

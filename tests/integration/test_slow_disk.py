@@ -33,7 +33,7 @@ FIGURES = {
     "p99": 'plumbline:disk_latency:p99_seconds{operation="read"}',
     "operations a second": 'plumbline:disk_latency:ops_per_second{operation="read"}',
     "diskstats' mean": 'rate(plumbline_disk_io_seconds_total{operation="read"}[1m])'
-    ' / rate(plumbline_disk_io_total{operation="read"}[1m])',
+    ' / rate(plumbline_disk_ios_total{operation="read"}[1m])',
 }
 
 pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.needs_root, pytest.mark.timeout(600)]

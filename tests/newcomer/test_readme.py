@@ -53,7 +53,7 @@ def test_make_run(machine: Newcomer, log: Path) -> None:
         process.wait(60)
 
     assert process.returncode in {0, -signal.SIGINT, 130}, _end(log)
-    assert scrape.series("plumbline_disk_io_total")
+    assert scrape.series("plumbline_disk_ios_total")
     assert {each.value for each in scrape.series("plumbline_collector_success")} == {1.0}
 
 
@@ -76,7 +76,7 @@ def _scrape(url: str, process: subprocess.Popen[bytes], log: Path) -> Scrape:
     while time.monotonic() < deadline and process.poll() is None:
         with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=30) as answer:
             scrape = Scrape.of_text(answer.read().decode())
-            if scrape.series("plumbline_disk_io_total"):
+            if scrape.series("plumbline_disk_ios_total"):
                 return scrape
         time.sleep(0.5)
     pytest.fail(f"no page of {url}: {_end(log)}")

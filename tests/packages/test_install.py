@@ -84,7 +84,7 @@ def test_from_a_bare_debian_to_metrics_and_back(minimal: DebianHost, deb: Path) 
     assert json.loads(checked.stdout)["findings"]
     script = r"""
         plumbline serve --web.listen-address 127.0.0.1:0 --storage.path /root/state >/root/said 2>/root/log & pid=$!
-        for _ in $(seq 300); do grep -q 'first page of metrics is there' /root/log && break; sleep 0.2; done
+        for _ in $(seq 300); do grep -q 'first page of metrics is available' /root/log && break; sleep 0.2; done
         python3 -c 'import re, urllib.request as r
 print(r.urlopen(re.search(r"http://\S+/metrics", open("/root/said").read())[0]).read().decode())'
         kill "$pid"; wait "$pid"

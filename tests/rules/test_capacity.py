@@ -281,7 +281,7 @@ def test_each_class_may_have_a_plan_of_its_own(tmp_path: Path) -> None:
     for device_class in ("hdd", "ssd"):
         labels = {"cluster": "north", "device_class": device_class}
         given.append(one("plumbline:capacity_used:ratio", "0.5x30", **labels))
-        given += [one("plumbline:capacity_days_to_full:days", "300x30", **labels, slope=each) for each in ("3d", "14d")]
+        given += [one("plumbline:capacity_time_to_full:days", "300x30", **labels, slope=each) for each in ("3d", "14d")]
     (tmp_path / "rules.yaml").write_text(
         yaml.safe_dump({"groups": [{"name": "plan", "rules": [{"record": "planned", "expr": rule["expr"]}]}]})
     )

@@ -170,9 +170,9 @@ def test_every_setting_gives_the_same_figures(tmp_path):
             asked('count(plumbline:osd_latency:mean5m{operation="write"})', 15, RUN_S),
             asked("count(plumbline:osd_operations:rate5m)", 9, RUN_S),
             asked('count(plumbline:osd_store_latency:mean5m{part="commit"})', 3, RUN_S),
-            asked("count(plumbline:osd_info)", 3, RUN_S),
+            asked("count(plumbline:osd:info)", 3, RUN_S),
             asked("sum(plumbline:osd_up:bool)", 3, RUN_S),
-            asked(f'count(plumbline:osd_info{{cluster="{setting.cluster}"}})', 3, RUN_S),
+            asked(f'count(plumbline:osd:info{{cluster="{setting.cluster}"}})', 3, RUN_S),
         ]
         # nothing was read: no series, not zero
         cases.append(nothing('plumbline:osd_latency:mean5m{operation="read"}', RUN_S))
@@ -249,7 +249,7 @@ def test_a_failover_changes_no_mean_and_doubles_nothing(tmp_path, interval_s, sa
         cases += [near(expr, value, at_s) for expr, value in figures("osd.0").items() if "osd_operations" not in expr]
         cases += [
             asked('count(plumbline:osd_latency:mean5m{operation="write",part="total"})', 3, at_s),
-            asked("count(plumbline:osd_info)", 3, at_s),
+            asked("count(plumbline:osd:info)", 3, at_s),
             asked("sum(plumbline:osd_up:bool)", 3, at_s),
         ]
         # never more than there is; around the failover less, where each manager holds a part of the window
@@ -367,7 +367,7 @@ def test_an_osd_is_joined_to_its_disk_whoever_says_so(tmp_path):
         return {**{k: v for k, v in labels.items() if k != "instance"}, "exported_instance": labels["instance"],
                 "instance": "mgr-x:9283"}  # fmt: skip
 
-    own = {("plumbline_disk_use_info", (("device", "sdq"), ("kind", "osd"), ("name", "osd.1"),
+    own = {("plumbline_disk_use_info", (("device", "sdq"), ("use", "osd"), ("user", "osd.1"),
                                         ("instance", "stor01.example:10047"))): 1.0}  # fmt: skip
     several = _with_two_disks(honoured)
     tests = []

@@ -18,16 +18,15 @@ from plumbline.baseline.selection import select
 from plumbline.collectors import baseline, daemon, probe
 from plumbline.config.workloads import load_catalogue
 from plumbline.metrics.spec import MetricSpec
-from plumbline.probes.ceph.osd_bench_output import parse_osd_bench
+from plumbline.probes.ceph.osd_bench import parse_osd_bench
 from plumbline.probes.disk.fio import operations_of
 from plumbline.probes.disk.fio_output import parse_report as parse_fio
-from plumbline.probes.latencies import summarise
 from plumbline.probes.network.iperf3_output import parse_report as parse_iperf3
 from plumbline.probes.network.rtt import statistics
 from plumbline.probes.probe_status import ProbeStatus
-from plumbline.probes.rados.rados_bench_output import parse_rados_bench
-from plumbline.probes.rbd.rbd_bench_output import parse_rbd_bench
-from plumbline.probes.result import OperationResult, Outcome, ProbeResult
+from plumbline.probes.rados.rados_bench import parse_rados_bench
+from plumbline.probes.rbd.rbd_output import parse_rbd_bench
+from plumbline.probes.result import OperationResult, Outcome, ProbeResult, summarise
 from support.programs import need
 from support.rules import ROOT, RULES
 
@@ -177,7 +176,7 @@ def test_each_kind_of_probe_is_judged(name: str, tmp_path: Path) -> None:
         {"eval_time": "5m", "expr": f"round({record}, 1e-6)", "exp_samples": expected(judged_only)}
         for record, judged_only in (
             ("plumbline:degradation:ratio", False),
-            ("plumbline:degradation_recent:ratio", True),
+            ("plumbline:degradation_median_of_three:ratio", True),
         )
     ]
     asked.append(

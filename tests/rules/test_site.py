@@ -93,7 +93,7 @@ def test_a_selector_means_what_it_means_in_promql(tmp_path: Path, selector: str,
     for instance in ("stor01.example:10047", "stor02.example:10047"):
         labels = f'cluster="north",instance="{instance}",job="plumbline"'
         series += [
-            {"series": f"plumbline_tcp_retransmitted_segments_total{{{labels}}}", "values": "0+12x99"},
+            {"series": f"plumbline_tcp_segments_retransmitted_total{{{labels}}}", "values": "0+12x99"},
             {"series": f'plumbline_tcp_segments_total{{{labels},direction="transmit"}}', "values": "0+600x99"},
         ]
         if instance in heard:

@@ -78,7 +78,7 @@ class Host:
         out += [
             {"series": series, "values": f"{value}x{steps}"}
             for series, value in (
-                (f"plumbline_baseline_judges{{{entry}}}", "1"),
+                (f"plumbline_baseline_applicable{{{entry}}}", "1"),
                 (f'plumbline_baseline_latency_seconds{{{entry},statistic="p50"}}', "0.0002"),
                 (f"plumbline_baseline_tolerance_ratio{{{entry}}}", "1.25"),
                 (f'plumbline_canary_workload_info{{{canary},config_hash="f8ebba40cbad"}}', "1"),
@@ -404,7 +404,7 @@ JUDGED = (
             ("25m", excess("stor01"), 0.8),
             ("25m", excess("stor02"), 1.6),
             ("25m", "round(sum(plumbline:canary_failed_operations:ratio), 0.001)", 0.1),
-            ("25m", "round(sum(plumbline:fleet_beyond:share), 0.001)", 0.667),
+            ("25m", "round(sum(plumbline:fleet_beyond:ratio), 0.001)", 0.667),
         ],
     ),
     Case(

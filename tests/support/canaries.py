@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from plumbline.probes.canary.canary import Canary, CanaryReading
+from plumbline.probes.canary.canary import Canary
+from plumbline.probes.canary.reading import CanaryReading
 
 
 def until(one: Canary, reached: Callable[[CanaryReading], bool], seconds: float = 60.0) -> CanaryReading:

@@ -67,7 +67,7 @@ def mapped(
     for osd in osds:
         labels = {"ceph_daemon": f"osd.{osd.number}", **target}
         place = {"device_class": osd.device_class, "root": osd.root, "rack": osd.rack, "host": osd.host}
-        yield one("plumbline_ceph_osd_place_info", f"1x{samples}", **labels, **place)
+        yield one("plumbline_ceph_osd_crush_location_info", f"1x{samples}", **labels, **place)
         yield one("plumbline_ceph_osd_crush_weight", f"{osd.weight}x{samples}", **labels)
         yield one("plumbline_ceph_osd_in", f"{int(osd.is_in)}x{samples}", **labels)
         yield one("plumbline_ceph_osd_size_bytes", _bytes(osd.size_gb, samples), **labels)
@@ -75,7 +75,7 @@ def mapped(
     for pool in pools:
         labels = {"pool_id": str(pool.number), **target}
         rule = {"failure_domain": pool.failure_domain, "device_class": pool.device_class, "root": pool.root}
-        yield one("plumbline_ceph_pool_info", f"1x{samples}", **labels, **rule, pool=pool.name, kind=pool.kind)
+        yield one("plumbline_ceph_pool_info", f"1x{samples}", **labels, **rule, pool=pool.name, pool_type=pool.kind)
         yield one("plumbline_ceph_pool_copies", f"{pool.copies}x{samples}", **labels)
         yield one("plumbline_ceph_pool_raw_ratio", f"{pool.raw_ratio or pool.copies}x{samples}", **labels)
         yield one("plumbline_ceph_pool_stored_bytes", _bytes(pool.stored_gb, samples), **labels)

@@ -28,7 +28,7 @@ def set_up(cluster: CephCluster, *, timeout_s: float = 10.0, osd_bench: bool = F
         timeout=Duration(timeout_s),
     )
     admin = cephadmin.Cluster(cephadmin.Admin(str(cluster.conf)), cluster.environment)
-    want = cephadmin.wanted(config, osd_bench=osd_bench, groups=GROUPS)
+    want = cephadmin.requirements(config, osd_bench=osd_bench, groups=GROUPS)
     plan = ceph_setup.setup(want, admin.look(want))
     assert not plan.foreign, plan.foreign
     admin.apply(plan, before=lambda _step: None)

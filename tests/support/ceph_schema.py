@@ -16,6 +16,7 @@ LABELS: dict[str, frozenset[str]] = {
     "ceph_mon_quorum_status": frozenset({"ceph_daemon"}),
     "ceph_daemon_health_metrics": frozenset({"ceph_daemon", "type"}),
     "ceph_daemon_socket_up": frozenset({"ceph_daemon", "hostname"}),
+    "ceph_exporter_scrape_time": frozenset({"function", "host"}),
     "ceph_osd_up": _OSD,
     "ceph_osd_in": _OSD,
     "ceph_osd_stat_bytes": _OSD,

@@ -28,7 +28,7 @@ COMMAND: tuple[str, ...] = (sys.executable, "-m", "plumbline")
 WITHIN_S = float(os.environ.get("PLUMBLINE_TESTS_WAIT_S", "30"))
 """For everything that must happen soon, on a busy machine too; on one that twenty others use, say more."""
 
-FIRST_PAGE = "the first page of metrics is there"
+FIRST_PAGE = "the first page of metrics is available"
 """What the log says then."""
 
 STOP_WITHIN_S = 2.0

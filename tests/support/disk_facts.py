@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from plumbline.checks.disk.facts import Disk, Disks
+from plumbline.checks.disk import Disk, Disks
 from plumbline.checks.model import Check, Finding
 from plumbline.sources.disk.block import BlockDevice
 from plumbline.sources.disk.queuesettings import QueueSettings

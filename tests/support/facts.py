@@ -7,12 +7,11 @@ from collections.abc import Iterable, Mapping
 from plumbline.checks.growth import Count
 from plumbline.checks.model import Check, Finding
 from plumbline.checks.network.facts import NetworkFacts, Nic, SoftnetCpu
-from plumbline.sources.kernel.irqbalance import IrqBalance
 from plumbline.sources.kernel.sysctl import SysctlReading
-from plumbline.sources.net.coalesce import Coalescing, Moderation
-from plumbline.sources.net.ethtool import PauseConfig, RingSizes
 from plumbline.sources.net.infiniband import InfinibandPort, InfinibandReading
 from plumbline.sources.net.linkmodes import LinkModes
+from plumbline.sources.net.nic_interrupts import IrqBalance
+from plumbline.sources.net.port_settings import Coalescing, Moderation, PauseConfig, RingSizes
 
 
 def interrupts(share_max: float, vectors: int) -> IrqBalance:

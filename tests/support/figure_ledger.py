@@ -20,8 +20,7 @@ from itertools import chain
 from pathlib import Path
 
 from plumbline.baseline.documented import LeftOut, Method, Picture, Setting
-from plumbline.baseline.profiles import NotUsed, Point, Profile, Restated
-from plumbline.baseline.spread import Also
+from plumbline.baseline.profiles import Also, NotUsed, Point, Profile, Restated
 
 CLASSES = {
     "axis": "a label of a picture's axis",

@@ -149,7 +149,7 @@ class History:
             self._figure(instance, "network", "rtt", "10g", ratio)
         for layer in ("disk", "network"):
             share = np.mean([flags for (_, of, _), flags in self.beyond.items() if of == layer], axis=0)
-            self.add("plumbline:layer_beyond:share", {"layer": layer}, share)
+            self.add("plumbline:layer_beyond:ratio", {"layer": layer}, share)
 
     def _figure(self, instance: str, layer: str, probe: str, device_class: str, ratio: Floats) -> None:
         labels = {
@@ -225,7 +225,7 @@ class History:
                 subject = {
                     "check": f"sysctl-{number}" if number > 2 else CHECKS[number],
                     "subject": "",
-                    "severity": "warning",
+                    "urgency": "warning",
                 }
                 self.add("plumbline_finding", {"instance": instance, **subject}, opened, slow=True)
             wear = 0.55 + host * 0.1 + np.linspace(0, 0.02, len(self.times))
@@ -267,9 +267,9 @@ class History:
         loss = 1.0 + 0.2 * (self.times - UNSAFE_FROM + MINUTE) / (90 * DAY) if self.eventful else 0.8
         self.add("plumbline:capacity_host_loss:ratio", hdd, loss, slow=True)
         for slope, days in (("3d", 61.0), ("14d", 94.0), ("30d", 82.0)):
-            self.add("plumbline:capacity_days_to_full:days", {**hdd, "slope": slope}, days, slow=True)
+            self.add("plumbline:capacity_time_to_full:days", {**hdd, "slope": slope}, days, slow=True)
             pool = {"pool_id": "3", "pool": "vms", "slope": slope}
-            self.add("plumbline:capacity_days_to_full_pool:days", pool, days - 20, slow=True)
+            self.add("plumbline:capacity_pool_time_to_full:days", pool, days - 20, slow=True)
             self.add("plumbline:capacity_growth:bytes_per_second", {**hdd, "slope": slope}, 5e6 - days * 1e4, slow=True)
         self.add("plumbline:capacity_self_healing:bool", {"pool_id": "3", "pool": "vms"}, 0.0, slow=True)
         self.add("plumbline:capacity_rebuild:seconds", hdd, 9.5 * HOUR, slow=True)

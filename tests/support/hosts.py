@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NoReturn
 
-from plumbline.background.kernel import KernelWatch
-from plumbline.background.osd import OsdWatch
+from plumbline.background.ceph import OsdWatch
+from plumbline.background.host import KernelWatch
 from plumbline.background.storage import StorageWatch
 from plumbline.baseline.fingerprint import Fingerprint
 from plumbline.checks.model import Finding
@@ -21,11 +21,11 @@ from plumbline.probes.probe_status import ProbeStatus
 from plumbline.sources.disk.block import read_block_devices
 from plumbline.sources.kernel.softnet import SoftnetUnwrapper
 from plumbline.sources.net import ethnl
-from plumbline.sources.net.driverrules import load_table
+from plumbline.sources.net.drivers import load_table
 from plumbline.sources.net.links import RTM_GETLINK, RTM_NEWLINK
-from plumbline.sources.net.module import PORT_FIBRE
 from plumbline.sources.net.netlink import attribute
 from plumbline.sources.net.network import NetworkReader
+from plumbline.sources.net.port_settings import PORT_FIBRE
 from plumbline.sources.net.portfacts import Transports
 
 from .ethnl_replies import bits, reply, strings, u8, u32

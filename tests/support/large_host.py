@@ -10,7 +10,7 @@ from pathlib import Path
 
 from plumbline.sources.net import ethnl, ethtool
 from plumbline.sources.net.links import RTM_GETLINK
-from plumbline.sources.net.module import PORT_FIBRE
+from plumbline.sources.net.port_settings import PORT_FIBRE
 from plumbline.sources.net.portfacts import Transports
 
 from .ethnl_replies import bits, reply, strings, u8, u32

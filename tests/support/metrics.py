@@ -62,8 +62,8 @@ LAYER: dict[str, frozenset[str]] = {
     "plumbline:osd_operations:rate5m": frozenset({"ceph_daemon", "operation"}),
     "plumbline:osd_latency:mean5m": frozenset({"ceph_daemon", "operation", "part"}),
     "plumbline:osd_store_latency:mean5m": frozenset({"ceph_daemon", "part"}),
-    "plumbline:osd_info": frozenset({"back_iface", "ceph_daemon", "device_class", "front_iface", "hostname"}),
-    "plumbline:osd_p99:seconds": frozenset({"ceph_daemon", "operation"}),
+    "plumbline:osd:info": frozenset({"back_iface", "ceph_daemon", "device_class", "front_iface", "hostname"}),
+    "plumbline:osd_latency:p99_seconds": frozenset({"ceph_daemon", "operation"}),
 }
 """What is recorded from Ceph's own metrics → its labels. Tests of what stands on it begin there."""
 FOREIGN |= LAYER

@@ -9,7 +9,7 @@ from plumbline.report.model import (
     Coverage,
     Days,
     FigureOffender,
-    FindingFate,
+    FindingHistory,
     Firing,
     Headroom,
     PartOffender,
@@ -19,6 +19,7 @@ from plumbline.report.model import (
     Span,
     Upgrade,
     Wear,
+    Worst,
 )
 from plumbline.report.period import DAY_S, Period
 
@@ -57,21 +58,21 @@ def full_review() -> Review:
         figures=(
             FigureOffender(
                 "north", HOSTS[1], "disk", "median latency of random writes, 4 KiB (probe canary-sdc, hdd)",
-                38 * DAY_S, observed, 2.11, at("2026-09-10"),
+                38 * DAY_S, observed, Worst(2.11, at("2026-09-10")),
             ),
         ),
         disks=(
             PartOffender(
-                "north", HOSTS[1], "sdc", ("PlumblineDiskLatencyOutlier",), 3, 36 * DAY_S, 26 * DAY_S, 2.11,
-                at("2026-09-10"),
+                "north", HOSTS[1], "sdc", ("PlumblineDiskLatencyOutlier",), 3, 36 * DAY_S, 26 * DAY_S,
+                Worst(2.11, at("2026-09-10")),
             ),
         ),
         osds=(
-            PartOffender("north", HOSTS[1], "osd.3", ("PlumblineOsdSlowDisk",), 1, 2 * DAY_S, 2 * DAY_S, None, None),
+            PartOffender("north", HOSTS[1], "osd.3", ("PlumblineOsdSlowDisk",), 1, 2 * DAY_S, 2 * DAY_S, None),
         ),
         changes=(
             Change(
-                "north", HOSTS[1], "disk sdc: median write latency", "latency", STEP, STEP, END, 0.0008, 0.00168,
+                "north", HOSTS[1], "disk sdc: median write latency", "s", STEP, STEP, END, 0.0008, 0.00168,
                 False, False, days(0.0008, 0.0008, step=2.1),
             ),
             Change(
@@ -83,7 +84,7 @@ def full_review() -> Review:
                 at("2026-07-20 09:00"), END, 0.9, 1.17, False, True, days(0.9, 1.17),
             ),
             Change(
-                "north", HOSTS[0], "disk sdb: median read latency", "latency", GAP.end_s, GAP.start_s, END, 0.004,
+                "north", HOSTS[0], "disk sdb: median read latency", "s", GAP.end_s, GAP.start_s, END, 0.004,
                 0.003, False, False, days(0.004, 0.003),
             ),
         ),
@@ -101,9 +102,11 @@ def full_review() -> Review:
         ),
         headroom=(Headroom("north", "disk", "hdd", "iops", days(0.4, 0.6)),),
         findings=(
-            FindingFate("north", HOSTS[0], "nic-ring-small", "ens1f0", "warning", "opened", at("2026-09-05"), END),
-            FindingFate("north", HOSTS[1], "cpu-governor", "", "warning", "closed", START, at("2026-08-01 06:00")),
-            FindingFate("north", HOSTS[2], "disk-write-cache", "sdd", "critical", "unknown", START, at("2026-07-09")),
+            FindingHistory("north", HOSTS[0], "nic-ring-small", "ens1f0", "warning", "opened", at("2026-09-05"), END),
+            FindingHistory("north", HOSTS[1], "cpu-governor", "", "warning", "closed", START, at("2026-08-01 06:00")),
+            FindingHistory(
+                "north", HOSTS[2], "disk-write-cache", "sdd", "critical", "unknown", START, at("2026-07-09")
+            ),
         ),
         firings=(
             Firing(

@@ -57,7 +57,7 @@ def full_model(word: str = "x") -> StatusModel:
                 word, word, word, 4_000_787_030_016, 10, 0, 0.004, None, 1, word, (Times("read", 5, 0.003, 0.009),)
             ),
         ),
-        nics=(NicRow(word, word, True, 25e9, 9000, (256, 4096), (Loss(word, word, word, 5, 2),)),),
+        nics=(NicRow(word, word, True, 3.125e9, 9000, (256, 4096), (Loss(word, word, word, 5, 2),)),),
         softnet=SoftnetRow(4, 1000, 2, 3, 1, 1),
         findings=(
             replace(RING, subject=word, severity=Severity.CRITICAL, is_=word, should=word, why=word, fix=_fix(word)),
@@ -106,7 +106,7 @@ def large_model() -> StatusModel:
         disks=disks,
         nics=tuple(
             NicRow(
-                f"enp{n}s0f0np0", "mlx5_core", n < 6, 25e9, 9000, (1024, 8192),
+                f"enp{n}s0f0np0", "mlx5_core", n < 6, 3.125e9, 9000, (1024, 8192),
                 () if n else
                 (Loss("drops", "receive", "ring", 1_204_551, 2_310), Loss("drops", "receive", "filter", 9, 1)),
             )

@@ -17,8 +17,8 @@ from collections import Counter
 from itertools import accumulate
 from pathlib import Path
 
+from plumbline.background.ceph import OsdWatch
 from plumbline.background.health import HealthWatch
-from plumbline.background.osd import OsdWatch
 from plumbline.background.storage import StorageWatch
 from plumbline.baseline.book import load_book
 from plumbline.baseline.model import Target
@@ -40,7 +40,7 @@ from plumbline.sources.disk.blocklatency import EARLIER, ENDLESS, INTERRUPTED, U
 from plumbline.sources.disk.diskhealth import Answer
 from plumbline.sources.disk.latencymaps import Histogram, Times
 from plumbline.sources.disk.nvme_smart import Limits, health_of, parse_smart_log
-from plumbline.sources.disk.smartctl_answer import parse_answer
+from plumbline.sources.disk.smartctl import parse_answer
 from plumbline.sources.net.roles import Role
 
 from .ceph_pages import parse

@@ -14,32 +14,33 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing, suppress
 from functools import partial
 from typing import Any, TypeVar
 
 from plumbline.baseline.fingerprint import Fingerprint, Part
 from plumbline.config.model import CephConfig
-from plumbline.core.parallel import ask_side_by_side
+from plumbline.core.answers import ask_side_by_side
 from plumbline.core.process import Completed, ProcessRunner
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError, PlumblineError, Unavailable
 from plumbline.probes.ceph import ceph_task
 from plumbline.probes.ceph.ceph_access import CephAccess
 from plumbline.probes.tool import FIO
+from plumbline.sources.ceph.cephmap import parsing
 from plumbline.sources.disk.block import BlockDevice, list_real_disks, read_block_devices
 from plumbline.sources.disk.queuesettings import QueueSettings, read_queue_settings
 from plumbline.sources.kernel import sysfs
 from plumbline.sources.kernel.sysctl import SysctlReading, read_sysctl
-from plumbline.sources.net.ethtool import DriverInfo, Ethtool, EthtoolTransport
+from plumbline.sources.net.ethtool import DriverInfo, Ethtool
 from plumbline.sources.net.links import read_links
-from plumbline.sources.net.netlink import Netlink, Transport
+from plumbline.sources.net.netlink import Netlink
 from plumbline.sources.net.portfacts import Transports
 
 T = TypeVar("T")
 
-WITHIN_S = 10.0
-"""For all parts together; a healthy cluster answers in one second, a program prints its version in a tenth."""
-_ASK_WITHIN_S = 8.0
+WITHIN_S = 10.0  # for all parts; a healthy cluster answers in a second, a program prints its version in a tenth
+_QUERY_WITHIN_S = 8.0
 _MAX_ANSWER = 1 << 20
 
 SETTINGS = (
@@ -65,12 +66,12 @@ _CEPH_VERSION = re.compile(r"ceph version (\S+)")
 def read_fingerprint(roots: Roots, *, environment: Mapping[str, str], ceph: CephConfig | None = None) -> Fingerprint:
     """Everything that can be read within :data:`WITHIN_S`; the rest stays empty.
 
-    ``ceph``: if this node has a cluster and a key, only the cluster is asked, for the version of its OSDs: the version
-    of the node's packages may differ (containers), and would look like a change.
+    ``ceph``: if this node has a cluster and a key, only the cluster is queried for the version of its OSDs: the node's
+    packages may have another (containers), which would look like a change.
     """
     runner = ProcessRunner(environment)
     kernel = sysfs.read_text(roots.proc / "sys/kernel/osrelease") or ""
-    parts: dict[Part, Callable[[], Any]] = {
+    readers: dict[Part, Callable[[], Any]] = {
         Part.CEPH: lambda: _ceph(ceph, runner),
         Part.FIO: lambda: FIO.version(runner),
         Part.DISKS: lambda: disks(_real_disks(roots)),
@@ -79,14 +80,22 @@ def read_fingerprint(roots: Roots, *, environment: Mapping[str, str], ceph: Ceph
             read_sysctl(roots, numbers=SETTINGS, words=()), read_queue_settings(roots).queues, _real_disks(roots)
         ),
     }
-    found = _side_by_side(parts, WITHIN_S)
-    return Fingerprint(kernel=kernel, **{part.value: value for part, value in found.items()})
+    found, _ = ask_side_by_side({part: partial(_read, reader) for part, reader in readers.items()}, WITHIN_S)
+    return Fingerprint(kernel=kernel, **{part.value: value for part, values in found.items() for value in values})
+
+
+def _read(reader: Callable[[], T]) -> list[T]:
+    """The value, or nothing: a part that can't be read is not compared."""
+    try:
+        return [reader()]
+    except (PlumblineError, OSError, ValueError):
+        return []
 
 
 def disks(devices: Iterable[BlockDevice]) -> dict[str, str]:
     """Serial number or name → model and firmware."""
     return {
-        each.serial or each.name: " ".join(filter(None, (each.model, each.firmware))) or "unknown" for each in devices
+        disk.serial or disk.name: " ".join(filter(None, (disk.model, disk.firmware))) or "unknown" for disk in devices
     }
 
 
@@ -96,14 +105,14 @@ def tuning(settings: SysctlReading, queues: Iterable[QueueSettings], devices: It
     Queues count by the class of their disk, not by its name, and equal ones count once: names change at a reboot, and
     another disk with the same settings is no change.
     """
-    classes = {each.name: each.device_class or "unknown" for each in devices}
+    classes = {disk.name: disk.device_class or "unknown" for disk in devices}
     lines = {f"{name}={' '.join(map(str, values))}" for name, values in settings.numbers.items()}
-    for each in queues:
-        if each.device in classes:
+    for queue in queues:
+        if queue.device in classes:
             lines.add(
-                f"{classes[each.device]}: scheduler={each.scheduler} write_cache={each.write_cache}"
-                f" requests={each.requests} read_ahead_kib={each.read_ahead_kib} rq_affinity={each.rq_affinity}"
-                f" add_random={each.add_random}"
+                f"{classes[queue.device]}: scheduler={queue.scheduler} write_cache={queue.write_cache}"
+                f" requests={queue.requests} read_ahead_kib={queue.read_ahead_kib} rq_affinity={queue.rq_affinity}"
+                f" add_random={queue.add_random}"
             )
     return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()[:12]
 
@@ -117,15 +126,13 @@ def nics(ports: Iterable[tuple[str, DriverInfo]], *, kernel: str) -> dict[str, s
     }
 
 
-def parse_versions(said: Any) -> str:
+def parse_versions(answer: Any) -> str:
     """From decoded ``ceph versions``: the OSDs' version, or all daemons' if there are no OSDs; several are sorted.
 
     ``{"osd": {"ceph version 19.2.3 (<commit>) squid (stable)": 3}, "overall": {…}}`` → ``19.2.3``
     """
-    try:
-        texts = [str(each) for each in said.get("osd") or said["overall"]]
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ParseError("ceph versions", f"not as Ceph 16 to 20 say it: {type(error).__name__}: {error}") from error
+    with parsing("versions"):
+        texts = [str(text) for text in answer.get("osd") or answer["overall"]]
     return ", ".join(sorted({_version(text) for text in texts}))
 
 
@@ -140,16 +147,16 @@ def _ceph(config: CephConfig | None, runner: ProcessRunner) -> str:
     access = None if config is None else CephAccess.of(config)
     if access is not None and access.usable:
         done = runner.run(
-            ceph_task.argv(access.librados(), "versions"), timeout_s=_ASK_WITHIN_S, max_output_bytes=_MAX_ANSWER
+            ceph_task.argv(access.librados(), "versions"), timeout_s=_QUERY_WITHIN_S, max_output_bytes=_MAX_ANSWER
         )
-        return parse_versions(json.loads(_said(done)))
+        return parse_versions(json.loads(_output(done)))
     program = next((found for name in _CEPH_PROGRAMS if (found := shutil.which(name))), None)
     if program is None:
         return ""
-    return _version(_said(runner.run((program, "--version"), timeout_s=_ASK_WITHIN_S)).strip())
+    return _version(_output(runner.run((program, "--version"), timeout_s=_QUERY_WITHIN_S)).strip())
 
 
-def _said(done: Completed) -> str:
+def _output(done: Completed) -> str:
     if done.returncode != 0:
         raise Unavailable(f"{done.argv[0]}: no answer")
     return done.stdout.decode("utf-8", "replace")
@@ -161,33 +168,11 @@ def _real_disks(roots: Roots) -> tuple[BlockDevice, ...]:
 
 
 def _nics(kernel: str) -> dict[str, str]:
-    transports = Transports.to_kernel()
-    try:
-        return nics(_ports(transports.route, transports.ioctl), kernel=kernel)
-    finally:
-        transports.close()
-
-
-def _ports(route: Transport, ioctl: EthtoolTransport) -> list[tuple[str, DriverInfo]]:
-    ethtool = Ethtool(ioctl)
     found = []
-    for link in read_links(Netlink(route, source="netlink route")).values():
-        if link.hardware:
-            try:
-                found.append((link.name, ethtool.driver_info(link.raw_name)))
-            except PlumblineError:
-                continue  # a driver without ethtool support has no information
-    return found
-
-
-def _side_by_side(asks: Mapping[Part, Callable[[], T]], within_s: float) -> dict[Part, T]:
-    """The answers that came in time."""
-
-    def one(part: Part) -> list[T]:
-        try:
-            return [asks[part]()]
-        except (PlumblineError, OSError, ValueError):
-            return []  # a part that can't be read is not compared
-
-    found, _ = ask_side_by_side({part: partial(one, part) for part in asks}, within_s)
-    return {part: answer for part, answers in found.items() for answer in answers}
+    with closing(Transports.to_kernel()) as transports:
+        ethtool = Ethtool(transports.ioctl)
+        for link in read_links(Netlink(transports.route, source="netlink route")).values():
+            if link.hardware:
+                with suppress(PlumblineError):  # a driver without ethtool support has no information
+                    found.append((link.name, ethtool.driver_info(link.raw_name)))
+    return nics(found, kernel=kernel)

@@ -18,43 +18,29 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from plumbline.core import threads
+from plumbline.core.capabilities import Capability, parse_effective
 from plumbline.core.process import ProcessRunner
 from plumbline.core.roots import Roots
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.sources.disk.block import BlockDevice
-from plumbline.sources.disk.diskhealth import (
-    DROP_IN,
-    GONE,
-    MALFORMED,
-    NO_ANSWER,
-    NO_PERMISSION,
-    Answer,
-    Asleep,
-    DiskHealth,
-    DiskState,
-    NoHealth,
-)
+from plumbline.sources.disk.diskhealth import DROP_IN, Answer, Asleep, DiskHealth, DiskState, NoHealth, Reason
 from plumbline.sources.disk.nvme_smart import Limits, controller_of, read_nvme_health
 from plumbline.sources.disk.smartctl import read_smartctl
 from plumbline.sources.kernel.sysfs import read_bytes
 
 log = logging.getLogger(__name__)
 
-LOOK_EVERY_S = 15.0
-"""How often to check which disks are due."""
-WITHIN_S = 15.0
-"""How long a round waits for one disk: smartctl's ten seconds plus the time to end it."""
+LOOK_EVERY_S = 15.0  # how often to check which disks are due
+WITHIN_S = 15.0  # how long a round waits for one disk: smartctl's ten seconds plus the time to end it
 FACTS_WITHIN_S = 5.0
-REMEMBER_S = 7 * 86400.0
-"""How long a removed disk is still reported as one that does not answer."""
+REMEMBER_S = 7 * 86400.0  # how long a removed disk is still reported as one that does not answer
 
-_CAP_SYS_RAWIO = 17
 _DISK = re.compile(r"sd[a-z]+|nvme[0-9]+n[0-9]+")
 _TRANSPORTS = frozenset({"nvme", "sata", "sas", "scsi"})
 
 
-def asked(device: BlockDevice) -> bool:
-    """Whether to query this disk: real disks only: no virtual, software or network disks, SAN LUNs or USB sticks.
+def is_queried(device: BlockDevice) -> bool:
+    """Whether to query this disk: real disks only, no virtual, software or network disks, SAN LUNs or USB sticks.
 
     USB bridges are left out because some can't report the power mode, so that a query would wake the disk.
     """
@@ -68,11 +54,11 @@ class _Disk:
         self.device = device
         self.seen_s = 0.0
         self.present = True
-        self.asked_s: float | None = None  # monotonic; start of the last query
+        self.queried_s: float | None = None  # monotonic; start of the last query
         self.thread: threading.Thread | None = None
         self.answer: Answer | NoHealth | None = None
         self.success_at: float | None = None
-        self.said = ""
+        self.logged = ""  # the reason of the last logged state
 
     @property
     def in_flight(self) -> bool:
@@ -96,7 +82,7 @@ class HealthWatch:
         self._devices, self._ask, self._interval_s = devices, ask, interval_s
         self._within_s, self._clock, self._wall = within_s, clock, wall
         self._disks: dict[str, _Disk] = {}
-        self._looked = False
+        self._disks_listed = False
 
     def refresh(self, cancel: threading.Event) -> None:
         """Query every disk that is due, one after the other."""
@@ -112,26 +98,22 @@ class HealthWatch:
         for name, disk in self._disks.items():
             if name not in disks and now - disk.seen_s < REMEMBER_S:
                 disks[name], disk.present = disk, False
-        self._disks, self._looked = disks, True
+        self._disks, self._disks_listed = disks, True
         for disk in tuple(disks.values()):
             if cancel.is_set():
                 return
-            if disk.present and not disk.in_flight and self._due(disk):
-                self._put(disk, cancel)
-            self._note(disk)
-
-    def _due(self, disk: _Disk) -> bool:
-        return disk.asked_s is None or self._clock() - disk.asked_s >= self._interval_s()
+            due = disk.queried_s is None or self._clock() - disk.queried_s >= self._interval_s()
+            if disk.present and not disk.in_flight and due:
+                self._query(disk, cancel)
+            self._log_change(disk)
 
     @property
     def states(self) -> tuple[DiskState, ...]:
         """Every disk that was ever queried and is not gone for a week; :class:`Unavailable` if there is none."""
-        if not self._looked:
-            raise Unavailable("disks have not been asked for their health yet")
+        if not self._disks_listed:
+            raise Unavailable("disk health has not been queried yet")
         if not self._disks:
-            raise Unavailable(
-                "no SATA, SAS or NVMe disk to ask; virtual and software devices have no health of their own"
-            )
+            raise Unavailable("no SATA, SAS or NVMe disk here; virtual and software devices report no health")
         states = [self._state(disk) for _, disk in sorted(self._disks.items())]
         return tuple(state for state in states if state is not None)
 
@@ -140,21 +122,21 @@ class HealthWatch:
         deadline = self._clock() + FACTS_WITHIN_S
         while True:
             try:
-                return [device for device in self._devices() if asked(device)]
+                return [device for device in self._devices() if is_queried(device)]
             except Unavailable:
                 if self._clock() >= deadline or cancel.wait(0.1):
                     raise
 
     def _disk(self, device: BlockDevice) -> _Disk:
-        known = self._disks.get(device.name)
-        if known is None or (known.device.serial or device.serial) != device.serial:
+        disk = self._disks.get(device.name)
+        if disk is None or (disk.device.serial or device.serial) != device.serial:
             return _Disk(device)  # another disk has taken the name
-        return known
+        return disk
 
-    def _put(self, disk: _Disk, cancel: threading.Event) -> None:
-        disk.asked_s = self._clock()
+    def _query(self, disk: _Disk, cancel: threading.Event) -> None:
+        disk.queried_s = self._clock()
         disk.thread = threads.start("health", partial(self._answer, disk), of=disk.device.name)
-        deadline = disk.asked_s + self._within_s
+        deadline = disk.queried_s + self._within_s
         while disk.thread.is_alive() and self._clock() < deadline and not cancel.is_set():
             disk.thread.join(0.2)
 
@@ -164,9 +146,9 @@ class HealthWatch:
         except NoHealth as error:
             answer = error
         except PlumblineError as error:
-            answer = NoHealth(MALFORMED, str(error))
+            answer = NoHealth(Reason.MALFORMED, str(error))
         except Exception as error:  # noqa: BLE001  (one disk's unexpected answer must not end the round)
-            answer = NoHealth(MALFORMED, f"{disk.device.name}: {type(error).__name__}: {error}")
+            answer = NoHealth(Reason.MALFORMED, f"{disk.device.name}: {type(error).__name__}: {error}")
         if isinstance(answer, DiskHealth):
             disk.success_at = self._wall()
         disk.answer = answer
@@ -174,33 +156,33 @@ class HealthWatch:
     def _state(self, disk: _Disk) -> DiskState | None:
         """``None`` until the first query is answered or has taken too long."""
         now, name, answer = self._clock(), disk.device.name, disk.answer
-        since_s = 0.0 if disk.asked_s is None else now - disk.asked_s
+        since_s = 0.0 if disk.queried_s is None else now - disk.queried_s
         in_flight_s = since_s if disk.in_flight else 0.0
         reason = message = ""
         if in_flight_s >= self._within_s:
-            reason, message = NO_ANSWER, f"{name}: asked {in_flight_s:.0f} s ago, no answer yet; see dmesg"
+            reason, message = Reason.NO_ANSWER, f"{name}: queried {in_flight_s:.0f} s ago, no answer yet; see dmesg"
         elif not disk.present:
-            reason, message = GONE, f"{name}: the disk has left"
+            reason, message = Reason.GONE, f"{name}: the disk is gone"
         elif isinstance(answer, NoHealth):
             reason, message = answer.reason, str(answer)
         elif answer is None:
             return None
         elif since_s > 3 * self._interval_s() + self._within_s:
-            reason, message = NO_ANSWER, f"{name}: last asked {since_s:.0f} s ago; other disks hold the round up"
+            reason, message = Reason.NO_ANSWER, f"{name}: last queried {since_s:.0f} s ago; other disks delay the round"
         health = answer if isinstance(answer, DiskHealth) and not reason else None
         asleep = isinstance(answer, Asleep) and not reason
         return DiskState(name, health, asleep, reason, message, disk.success_at, in_flight_s)
 
-    def _note(self, disk: _Disk) -> None:
+    def _log_change(self, disk: _Disk) -> None:
         """Log each change of state once."""
         state = self._state(disk)
-        if state is None or state.reason == disk.said:
+        if state is None or state.reason == disk.logged:
             return
         if state.reason:
-            log.warning("health of %s can't be had: %s", disk.device.name, state.message)
+            log.warning("health of %s is not available: %s", disk.device.name, state.message)
         else:
-            log.info("health of %s is known again", disk.device.name)
-        disk.said = state.reason
+            log.info("health of %s is available again", disk.device.name)
+        disk.logged = state.reason
 
 
 class DiskAsker:
@@ -217,16 +199,12 @@ class DiskAsker:
         """One disk's answer; see ``sources/nvme_smart.py`` and ``sources/smartctl.py`` for the exceptions."""
         if device.transport != "nvme":
             if not _may_send_ata(self._roots):
-                raise NoHealth(NO_PERMISSION, f"{device.name}: asking it takes CAP_SYS_RAWIO, see {DROP_IN}")
-            return read_smartctl(
-                self._roots.dev / device.name,
-                device.transport,
-                runner=self.runner,
-                find=lambda: shutil.which("smartctl", path=self._path),
-            )
+                raise NoHealth(Reason.NO_PERMISSION, f"{device.name}: querying it needs CAP_SYS_RAWIO, see {DROP_IN}")
+            program = shutil.which("smartctl", path=self._path)
+            return read_smartctl(self._roots.dev / device.name, device.transport, program, self.runner)
         controller = controller_of(device.name, self._roots)
         if controller is None:
-            raise NoHealth(GONE, f"{device.name}: no controller in /sys any more")
+            raise NoHealth(Reason.GONE, f"{device.name}: its controller is gone from /sys")
         key = (controller, device.serial)
         health, self._limits[key] = read_nvme_health(self._roots.dev / controller, self._limits.get(key))
         return health
@@ -234,5 +212,5 @@ class DiskAsker:
 
 def _may_send_ata(roots: Roots) -> bool:
     """Whether this process has CAP_SYS_RAWIO; without it smartctl mistakes the refusal for a disk in SLEEP."""
-    match = re.search(rb"^CapEff:\s*([0-9a-f]{1,16})$", read_bytes(roots.proc / "self" / "status") or b"", re.MULTILINE)
-    return match is None or bool(int(match[1], 16) >> _CAP_SYS_RAWIO & 1)
+    status = read_bytes(roots.proc / "self" / "status")
+    return status is None or Capability.SYS_RAWIO in parse_effective(status.decode("ascii", "replace"))

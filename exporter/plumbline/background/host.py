@@ -6,15 +6,16 @@ reported; it is consulted each time, because a reload may change it.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
+import threading
 import time
 from collections.abc import Callable, Mapping, Set
 
+from plumbline.background.ceph import OsdWatch
 from plumbline.background.health import DiskAsker, HealthWatch
-from plumbline.background.host_facts import DISK_FACTS, FACTS_EVERY_S, NETWORK_FACTS, HostFacts
-from plumbline.background.kernel import KernelWatch
-from plumbline.background.osd import OsdWatch
+from plumbline.background.periodic import PeriodicSlot
 from plumbline.background.presence import DISK_PRESENCE, DiskPresence
 from plumbline.background.storage import DISK_USERS, QUEUES, StorageWatch
 from plumbline.config.model import Config
@@ -25,29 +26,92 @@ from plumbline.core.scheduler import Job
 from plumbline.core.slot import Slot
 from plumbline.errors import PlumblineError
 from plumbline.probes.state import StateStore
-from plumbline.sources.disk.block import BlockDevice
+from plumbline.sources.disk.block import BlockDevice, read_block_devices
 from plumbline.sources.disk.blocklatency import BlockLatency
-from plumbline.sources.net.driverrules import load_table
+from plumbline.sources.kernel.squeeze import SqueezeReader
+from plumbline.sources.kernel.sysctl import read_sysctl
+from plumbline.sources.net.drivers import load_table
 from plumbline.sources.net.genetlink import resolve_family
-from plumbline.sources.net.infiniband import InfinibandReading, read_infiniband
-from plumbline.sources.net.linkfacts import LinkFacts
+from plumbline.sources.net.infiniband import read_infiniband
 from plumbline.sources.net.netlink import NETLINK_ROUTE, NetlinkSocket
 from plumbline.sources.net.network import NetworkReader
-from plumbline.sources.net.portfacts import Transports
+from plumbline.sources.net.nic_interrupts import IrqBalanceReader
+from plumbline.sources.net.portfacts import LinkFacts, Transports
 from plumbline.sources.net.roles import CLUSTER, PUBLIC, Configured
 
-KERNEL_WATCH_EVERY_S = 15.0
-"""For interrupt counters, squeezes and kernel settings: a usual scrape interval; at least 10 s."""
-LINK_FACTS = "link facts"
-INFINIBAND, INFINIBAND_EVERY_S = "infiniband", 15.0
-"""InfiniBand counters are read in the background, because each read queries the adapter's firmware."""
+log = logging.getLogger(__name__)
+
+FACTS_EVERY_S = 300.0  # for facts that rarely change (rings, drivers, disk models), apart from kernel events
+NETWORK_FACTS, DISK_FACTS, LINK_FACTS = "network facts", "disk facts", "link facts"
+COUNTERS_EVERY_S = 15.0
+"""For interrupt counters, squeezes and kernel settings: a usual scrape interval; at least 10 s. Also how often to look
+for new disks to time; requests that are not recorded until then are lost."""
 LATENCY, LATENCY_DISKS = "latency", "disk latencies"
-LATENCY_DISKS_EVERY_S = 15.0
-"""How often to look for new disks; requests that are not recorded until then are lost."""
 
 LINKS_CHANGED = (NETWORK_FACTS, LINK_FACTS)
 DISKS_CHANGED = (DISK_FACTS, DISK_USERS, DISK_PRESENCE, QUEUES, LATENCY_DISKS)
 """Jobs to run when the kernel reports that a device appeared or disappeared."""
+
+
+class KernelWatch:
+    """Kernel readings that take too long for a scrape or need two samples; each fails on its own and keeps its error.
+
+    A job calls :meth:`refresh`; values are replaced as a whole, so any thread may read them.
+    """
+
+    def __init__(
+        self, *, roots: Roots, clock: Callable[[], float], ticks_per_s: int, keep_nic: Callable[[str], bool]
+    ) -> None:
+        """``clock`` returns monotonic seconds, ``ticks_per_s`` is ``os.sysconf("SC_CLK_TCK")``."""
+        self.interrupts = IrqBalanceReader(roots=roots, clock=clock, keep=keep_nic)
+        self.squeezes = SqueezeReader(roots=roots, ticks_per_s=ticks_per_s)
+        self.sysctl = Slot(
+            lambda: read_sysctl(roots, on_skip=lambda name, reason: log.debug("%s: %s", name, reason)),
+            what="kernel settings",
+        )
+
+    def refresh(self, _cancel: threading.Event) -> None:
+        """Read all parts again."""
+        self.interrupts.refresh()
+        self.squeezes.refresh()
+        self.sysctl.refresh()
+
+
+class HostFacts:
+    """Facts that rarely change, shown however old. The disks have their own job: one that hangs delays nothing else."""
+
+    def __init__(self, network: NetworkReader, roots: Roots) -> None:
+        self._network, self._roots = network, roots
+        self._ports = Slot(self._read_network, what="network ports")
+        self._disks = Slot(self._read_disks, what="the disks")
+
+    def jobs(self) -> list[Job]:
+        """Jobs that run at once and every few minutes; kernel events kick them by name."""
+        return [
+            Job(NETWORK_FACTS, FACTS_EVERY_S, 0.0, self._ports.refresh),
+            Job(DISK_FACTS, FACTS_EVERY_S, 0.0, self._disks.refresh),
+        ]
+
+    @property
+    def read_once(self) -> bool:
+        """Whether everything has been read, or has failed."""
+        return self._ports.tried and self._disks.tried
+
+    @property
+    def devices(self) -> tuple[BlockDevice, ...]:
+        """All disks as last read; before the first reading, raises why there is none."""
+        return self._disks.value if self._disks.last is None else self._disks.last
+
+    def _read_network(self) -> None:
+        try:
+            self._network.refresh()
+        except PlumblineError as error:
+            log.warning("%s: %s", NETWORK_FACTS, error)
+
+    def _read_disks(self) -> tuple[BlockDevice, ...]:
+        return read_block_devices(
+            self._roots, on_skip=lambda item, reason: log.debug("%s: %s left out: %s", DISK_FACTS, item, reason)
+        )
 
 
 class HostWatch:
@@ -74,7 +138,7 @@ class HostWatch:
         )
         self._asker = DiskAsker(roots, environment)
         health = HealthWatch(
-            devices=lambda: [each for each in facts.devices if self.keeps_disk(each.name)],
+            devices=lambda: [device for device in facts.devices if self.keeps_disk(device.name)],
             ask=self._asker,
             interval_s=lambda: config().devices.health_interval,
         )
@@ -82,8 +146,9 @@ class HostWatch:
         self.latency = BlockLatency(roots, keep=self.keeps_disk)
         self.osds = OsdWatch(lambda: config().ceph.admin_sockets if config().collectors.get("osd", True) else ())
         self.links = LinkFacts(roots=roots, transport=NetlinkSocket(NETLINK_ROUTE), configured=self._ceph_devices)
-        self.infiniband = Slot[InfinibandReading](
-            lambda: read_infiniband(roots), what="InfiniBand counters", stale_after_s=4 * INFINIBAND_EVERY_S
+        # in the background, because each read queries the adapter's firmware
+        self.infiniband = PeriodicSlot(
+            "infiniband", COUNTERS_EVERY_S, "InfiniBand counters", lambda: read_infiniband(roots)
         )
 
     def jobs(self) -> list[Job]:
@@ -91,9 +156,9 @@ class HostWatch:
         return [
             *self.facts.jobs(),
             Job(LINK_FACTS, FACTS_EVERY_S, 0.0, self.links.refresh),
-            Job("kernel watch", KERNEL_WATCH_EVERY_S, 0.0, self.kernel.refresh),
-            Job(LATENCY_DISKS, LATENCY_DISKS_EVERY_S, LATENCY_DISKS_EVERY_S, self.latency.refresh),
-            Job(INFINIBAND, INFINIBAND_EVERY_S, 0.0, self.infiniband.refresh),
+            Job("kernel watch", COUNTERS_EVERY_S, 0.0, self.kernel.refresh),
+            Job(LATENCY_DISKS, COUNTERS_EVERY_S, COUNTERS_EVERY_S, self.latency.refresh),
+            self.infiniband.job,
             *self.storage.jobs(),
             *self.osds.jobs(),
             *self.presence.jobs(),
@@ -119,14 +184,14 @@ class HostWatch:
         """
         if self._config().collectors.get(LATENCY, True):
             self.latency.open()
-        not_wanted = set(Capability) - needed
-        given_up = give_up(not_wanted | NEVER_USED)
+        unneeded = set(Capability) - needed
+        given_up = give_up(unneeded | NEVER_USED)
         if not given_up:
             return ""
         others = len(given_up & NEVER_USED)
-        names = [each.label for each in sorted(not_wanted & given_up)]
+        names = [capability.label for capability in sorted(unneeded & given_up)]
         names += [f"{others} that nothing here uses"] if others else []
-        kept = ", ".join(each.label for each in sorted(effective(self._roots))) or "none of the others"
+        kept = ", ".join(capability.label for capability in sorted(effective(self._roots))) or "none of the others"
         return f"given up: {', '.join(names)}; kept: {kept}"
 
     def configured(self) -> None:

@@ -22,17 +22,14 @@ from plumbline.core.slot import Slot
 from plumbline.probes.filesystem.mount_look import DEAD
 from plumbline.sources.kernel.mounts import Mount, MountState, is_remote, own_mounts
 
-MOUNTS, MOUNTS_EVERY_S = "mounts", 30.0
-"""Each check is two small processes and a query to a server; an alert needs two checks."""
-ANSWER_WITHIN_S = 5.0
-"""A healthy mount answers within milliseconds, over the worst network within a second."""
-MOUNTS_MAX = 64
-"""Further mounts are not checked: a container host may have hundreds from the same servers."""
+MOUNTS, MOUNTS_EVERY_S = "mounts", 30.0  # each check is two processes and a query to a server; an alert needs two
+ANSWER_WITHIN_S = 5.0  # a healthy mount answers within milliseconds, over the worst network within a second
+MOUNTS_MAX = 64  # further mounts are not checked: a container host may have hundreds from the same servers
 _POLL_S = 0.02
 _ANSWER_MAX_BYTES = 4096
 
 
-class _Question:
+class _Check:
     """The state of one mount, and the process that checks it, if one runs."""
 
     def __init__(self, mount: Mount) -> None:
@@ -42,7 +39,7 @@ class _Question:
         self.process: Child | None = None
         self.killed = False
 
-    def ask(self, now_s: float) -> None:
+    def start(self, now_s: float) -> None:
         """Start the process."""
         self.killed, self.began_s = False, now_s
         self.process = Child(
@@ -57,8 +54,8 @@ class _Question:
         process.reap()
         assert process.stdout is not None
         with process.stdout as pipe:
-            said = os.read(pipe.fileno(), _ANSWER_MAX_BYTES)
-        self.up = False if self.killed else verdict(said)
+            output = os.read(pipe.fileno(), _ANSWER_MAX_BYTES)
+        self.up = False if self.killed else verdict(output)
         self.process = None
 
     def kill(self) -> None:
@@ -73,65 +70,66 @@ class MountWatch:
 
     def __init__(self, roots: Roots, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._roots, self._clock = roots, clock
-        self._questions = Slot[dict[str, _Question]](self._look, what="mounts")
-        self._leaving: list[_Question] = []
+        self._checks = Slot[dict[str, _Check]](self._look, what="mounts")
+        self._leaving: list[_Check] = []
 
     def refresh(self, cancel: threading.Event) -> None:
         """Check every mount and wait a few seconds for the answers; a check that hangs is polled again next time."""
-        self._questions.refresh()
-        questions = self._questions.last or {}
-        for each in (*self._leaving, *questions.values()):
-            each.take_answer()
-        self._leaving = [each for each in self._leaving if each.process is not None]
-        for each in questions.values():
-            if each.process is None:
-                each.ask(self._clock())
-        self._await(questions, cancel)
+        self._checks.refresh()
+        checks = self._checks.last or {}
+        for check in (*self._leaving, *checks.values()):
+            check.take_answer()
+        self._leaving = [check for check in self._leaving if check.process is not None]
+        for check in checks.values():
+            if check.process is None:
+                check.start(self._clock())
+        self._await(checks, cancel)
 
-    def _look(self) -> dict[str, _Question]:
+    def _look(self) -> dict[str, _Check]:
         """Checks by mount point; a mount that stayed keeps its previous one."""
-        known, now = self._questions.last or {}, dict[str, _Question]()
+        before, now = self._checks.last or {}, dict[str, _Check]()
         for mount in own_mounts(self._roots):
             if not is_remote(mount.filesystem):
                 now.pop(mount.mount_point, None)  # mounted over
             elif mount.mount_point in now or len(now) < MOUNTS_MAX:
-                before = known.get(mount.mount_point)
-                same = before is not None and before.mount.mount_id == mount.mount_id
-                now[mount.mount_point] = before if before is not None and same else _Question(mount)
-        self._leaving += [each for each in known.values() if each not in now.values()]
+                check = before.get(mount.mount_point)
+                if check is None or check.mount.mount_id != mount.mount_id:
+                    check = _Check(mount)
+                now[mount.mount_point] = check
+        self._leaving += [check for check in before.values() if check not in now.values()]
         return now
 
     @property
     def states(self) -> tuple[MountState, ...]:
         """Every mount now; :class:`Unavailable` before the first check or if the kernel does not list mounts."""
-        return tuple(self._state(each) for each in self._questions.value.values())
+        return tuple(self._state(check) for check in self._checks.value.values())
 
-    def _state(self, question: _Question) -> MountState:
-        in_flight_s = max(0.0, self._clock() - question.began_s) if question.process is not None else 0.0
+    def _state(self, check: _Check) -> MountState:
+        in_flight_s = max(0.0, self._clock() - check.began_s) if check.process is not None else 0.0
         return MountState(
-            question.mount.mount_point,
-            question.mount.filesystem,
-            False if in_flight_s > ANSWER_WITHIN_S else question.up,
+            check.mount.mount_point,
+            check.mount.filesystem,
+            False if in_flight_s > ANSWER_WITHIN_S else check.up,
             in_flight_s,
         )
 
-    def _await(self, questions: dict[str, _Question], cancel: threading.Event) -> None:
+    def _await(self, checks: dict[str, _Check], cancel: threading.Event) -> None:
         deadline = self._clock() + ANSWER_WITHIN_S
-        while any(each.process for each in questions.values()):
+        while any(check.process for check in checks.values()):
             late = self._clock() >= deadline
-            for each in questions.values():
-                each.take_answer()
+            for check in checks.values():
+                check.take_answer()
                 if late or cancel.is_set():
-                    each.kill()
+                    check.kill()
             if late or cancel.wait(_POLL_S):
                 return
 
 
-def verdict(said: bytes) -> bool | None:
+def verdict(output: bytes) -> bool | None:
     """Whether the mount is up, from the output of :mod:`~plumbline.probes.filesystem.mount_look`; ``None`` if it could
     not be checked."""
     try:
-        answer = json.loads(said)
+        answer = json.loads(output)
         number = answer.get("errno", 0)
         mount_id = answer.get("mount_id")
     except (ValueError, AttributeError, RecursionError):

@@ -19,10 +19,8 @@ from plumbline.probes.state import DiskRecord, DiskSeen, StateStore
 from plumbline.sources.disk.block import BlockDevice, list_real_disks
 
 DISK_PRESENCE, LOOK_EVERY_S = "disk presence", 15.0
-FORGET_AFTER_S = 7 * 86400.0
-"""Covers a weekend and a holiday, but a disk removed on purpose is not reported for ever."""
-SAVE_EVERY_S = 3600.0
-"""The state is also saved at every change. Limits how outdated `last seen` may be after a crash."""
+FORGET_AFTER_S = 7 * 86400.0  # covers a weekend and a holiday, but a disk removed on purpose is not reported for ever
+SAVE_EVERY_S = 3600.0  # The state is also saved at every change. Limits how outdated `last seen` may be after a crash.
 
 Key = tuple[str, str]
 
@@ -52,28 +50,20 @@ class DiskPresence:
         """List the disks and record them."""
         now = self._wall()
         listed = [name for name in list_real_disks(self._roots) if self._keep(name)]
-        before = {
-            (each.device, each.serial): each
-            for each in self._store.disks
-            if self._keep(each.device)  # a disk that is excluded by now is not missing
-        }
+        stored = [disk for disk in self._store.disks if self._keep(disk.device)]  # an excluded disk is not missing
+        before = {(disk.device, disk.serial): disk for disk in stored}
         serials = self._serials()
-        present = set()
-        for name in listed:
-            serial = serials.get(name)
-            if serial is None:
-                serial = _last_serial(name, before.values())
-            if serial is not None:
-                present.add((name, serial))
-        known = remember(before, present, now)
+        keys = ((name, serials.get(name, _last_serial(name, stored))) for name in listed)
+        present = {(name, serial) for name, serial in keys if serial is not None}
+        disks = remember(before, present, now)
         self.seen = tuple(
-            DiskSeen(each.device, each.serial, key in present, each.last_seen) for key, each in sorted(known.items())
+            DiskSeen(disk.device, disk.serial, key in present, disk.last_seen) for key, disk in sorted(disks.items())
         )
-        if known.keys() != before.keys() or not 0 <= now - self._saved_ts < SAVE_EVERY_S:
-            self._store.put_disks(known.values())
+        if disks.keys() != before.keys() or not 0 <= now - self._saved_ts < SAVE_EVERY_S:
+            self._store.put_disks(disks.values())
             self._saved_ts = now
         else:
-            self._store.keep_disks(known.values())
+            self._store.keep_disks(disks.values())
 
     def _serials(self) -> Mapping[str, str]:
         try:
@@ -88,7 +78,7 @@ def remember(before: Mapping[Key, DiskRecord], present: set[Key], now: float) ->
     Forgets a disk that has been away for a week; one without serial number if a disk of that name is present (udev
     supplied the number later); and one that is present under a name it got later (names depend on detection order).
     """
-    known = {
+    disks = {
         key: msgspec.structs.replace(before[key], last_seen=now)
         if key in before
         else DiskRecord(*key, first_seen=now, last_seen=now)
@@ -99,12 +89,13 @@ def remember(before: Mapping[Key, DiskRecord], present: set[Key], now: float) ->
         if key in present or now - record.last_seen > FORGET_AFTER_S:
             continue
         name, serial = key
-        renamed = any(
-            serial and other.serial == serial and other.first_seen > record.last_seen for other in known.values()
-        )
-        if not renamed and not (not serial and name in names):
-            known[key] = record
-    return known
+        if serial:
+            replaced = any(disk.serial == serial and disk.first_seen > record.last_seen for disk in disks.values())
+        else:
+            replaced = name in names
+        if not replaced:
+            disks[key] = record
+    return disks
 
 
 def _last_serial(name: str, records: Iterable[DiskRecord]) -> str | None:

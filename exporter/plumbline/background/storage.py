@@ -10,34 +10,28 @@ from collections.abc import Mapping
 
 from plumbline.background.health import LOOK_EVERY_S, HealthWatch
 from plumbline.background.mounts import MOUNTS, MOUNTS_EVERY_S, MountWatch
-from plumbline.background.zpool import ToolRunner, ZpoolStatus
+from plumbline.background.periodic import PeriodicSlot
+from plumbline.core.process import Completed, ProcessRunner
 from plumbline.core.roots import Roots
 from plumbline.core.scheduler import Job
-from plumbline.core.slot import Slot
-from plumbline.errors import Unavailable
+from plumbline.errors import PlumblineError, Unavailable
 from plumbline.sources.disk.diskhealth import DiskState
-from plumbline.sources.disk.diskusers import DiskUsers, read_disk_users
-from plumbline.sources.disk.md import MdReading, read_md
-from plumbline.sources.disk.multipath import MultipathDisk, read_multipath
-from plumbline.sources.disk.queuesettings import QueueReading, read_queue_settings
-from plumbline.sources.disk.zfs import ZfsReading, read_zfs
-from plumbline.sources.disk.zpool_status import PoolStatus
+from plumbline.sources.disk.diskusers import read_disk_users
+from plumbline.sources.disk.md import read_md
+from plumbline.sources.disk.multipath import read_multipath
+from plumbline.sources.disk.queuesettings import read_queue_settings
+from plumbline.sources.disk.zfs import SUSPENDED, PoolStatus, parse_json, parse_text, read_zfs
 from plumbline.sources.pci.pcidevices import PciReading, read_pci
 
 log = logging.getLogger(__name__)
 
-HEALTH = "disk health"
-DISK_USERS, DISK_USERS_EVERY_S = "disk users", 60.0
-"""The kernel reports disks that appear or disappear, but not mounts or swap."""
-QUEUES, QUEUES_EVERY_S = "disk queues", 60.0
-"""Settings only change when an admin does it, so a minute's delay does not matter."""
-PCIE, PCIE_EVERY_S = "pcie", 60.0
-"""Error counters should be fresh, but each pass costs the devices some hundred register reads; rules look back five
-minutes or more, so their window covers several passes."""
-ARRAYS_EVERY_S = 15.0
-"""For a rebuild's progress or a lost path: a usual scrape interval."""
-ZPOOL_EVERY_S = 60.0
-"""Each reading starts a process; errors may be a minute old."""
+HEALTH, DISK_USERS, QUEUES, PCIE = "disk health", "disk users", "disk queues", "pcie"
+ARRAYS_EVERY_S = 15.0  # for a rebuild's progress or a lost path: a usual scrape interval
+ZPOOL_WITHIN_S = 10.0
+
+# OpenZFS 2.3 prints JSON, 0.8 prints exact counts, older versions round them.
+_ZPOOL_OPTIONS: tuple[tuple[str, ...], ...] = (("-j", "--json-int"), ("-p",), ())
+_USAGE, _NOT_FOUND = 2, 127  # exit statuses
 
 
 class StorageWatch:
@@ -46,42 +40,37 @@ class StorageWatch:
     ``zpool`` runs the tool of that name; with ``None`` it is not run. Without ``health`` no disk's health is queried.
     """
 
-    def __init__(self, roots: Roots, *, zpool: ToolRunner | None = None, health: HealthWatch | None = None) -> None:
+    def __init__(self, roots: Roots, *, zpool: ProcessRunner | None = None, health: HealthWatch | None = None) -> None:
         self._roots, self._health = roots, health
-        self.users = Slot[DiskUsers](
-            lambda: read_disk_users(roots), what="the users of the disks", stale_after_s=4 * DISK_USERS_EVERY_S
+        self._unreadable_pci: frozenset[str] = frozenset()
+        # the kernel reports disks that appear or disappear, but not mounts or swap
+        self.users = PeriodicSlot(DISK_USERS, 60.0, "the users of the disks", lambda: read_disk_users(roots))
+        # only an admin changes settings, so a minute's delay does not matter
+        self.queues = PeriodicSlot(QUEUES, 60.0, "disk queue settings", lambda: read_queue_settings(roots))
+        # Error counters should be fresh, but each pass costs the devices some hundred register reads; rules look back
+        # five minutes or more, so their window covers several passes.
+        self.pcie = PeriodicSlot(PCIE, 60.0, "PCI devices", self._read_pci)
+        self.md = PeriodicSlot("md arrays", ARRAYS_EVERY_S, "md arrays", lambda: read_md(roots))
+        self.zfs = PeriodicSlot("ZFS pools", ARRAYS_EVERY_S, "ZFS pools", lambda: read_zfs(roots))
+        self.multipath = PeriodicSlot(
+            "multipath disks", ARRAYS_EVERY_S, "multipath disks", lambda: read_multipath(roots)
         )
-        self.queues = Slot[QueueReading](
-            lambda: read_queue_settings(roots), what="disk queue settings", stale_after_s=4 * QUEUES_EVERY_S
-        )
-        self._unread_pci: frozenset[str] = frozenset()
-        self.pcie = Slot[PciReading](self._read_pci, what="PCI devices", stale_after_s=4 * PCIE_EVERY_S)
-        self.md = Slot[MdReading](lambda: read_md(roots), what="md arrays", stale_after_s=4 * ARRAYS_EVERY_S)
-        self.zfs = Slot[ZfsReading](lambda: read_zfs(roots), what="ZFS pools", stale_after_s=4 * ARRAYS_EVERY_S)
-        self.multipath = Slot[tuple[MultipathDisk, ...]](
-            lambda: read_multipath(roots), what="multipath disks", stale_after_s=4 * ARRAYS_EVERY_S
+        # each reading starts a process; errors may be a minute old
+        read_zpools = ZpoolStatus(roots, zpool).read if zpool else tuple[PoolStatus, ...]
+        self.zpools = PeriodicSlot(
+            "zpool status",
+            60.0,
+            "zpool status",
+            read_zpools,
+            cancel=zpool.stop if zpool else lambda: None,
         )
         self.mounts = MountWatch(roots)
-        self._zpool_runner = zpool
-        self.zpools = Slot[tuple[PoolStatus, ...]](
-            ZpoolStatus(roots, zpool).read if zpool else tuple, what="zpool status", stale_after_s=4 * ZPOOL_EVERY_S
-        )
 
     def jobs(self) -> list[Job]:
         """The jobs that fill the slots; each limits its own run time."""
-        stop_zpool = self._zpool_runner.stop if self._zpool_runner else lambda: None
+        slots = (self.users, self.queues, self.pcie, self.md, self.zfs, self.zpools, self.multipath)
         health = [Job(HEALTH, LOOK_EVERY_S, 0.0, self._health.refresh)] if self._health is not None else []
-        return [
-            *health,
-            Job(DISK_USERS, DISK_USERS_EVERY_S, 0.0, self.users.refresh),
-            Job(MOUNTS, MOUNTS_EVERY_S, 0.0, self.mounts.refresh),
-            Job(QUEUES, QUEUES_EVERY_S, 0.0, self.queues.refresh),
-            Job(PCIE, PCIE_EVERY_S, 0.0, self.pcie.refresh),
-            Job("md arrays", ARRAYS_EVERY_S, 0.0, self.md.refresh),
-            Job("ZFS pools", ARRAYS_EVERY_S, 0.0, self.zfs.refresh),
-            Job("zpool status", ZPOOL_EVERY_S, 0.0, self.zpools.refresh, cancel=stop_zpool),
-            Job("multipath disks", ARRAYS_EVERY_S, 0.0, self.multipath.refresh),
-        ]
+        return [*health, Job(MOUNTS, MOUNTS_EVERY_S, 0.0, self.mounts.refresh), *(slot.job for slot in slots)]
 
     @property
     def osds(self) -> Mapping[str, str]:
@@ -92,13 +81,54 @@ class StorageWatch:
     def health(self) -> tuple[DiskState, ...]:
         """Every disk's health; :class:`Unavailable` if there is no disk to query or health is not queried."""
         if self._health is None:
-            raise Unavailable("nobody asks disks for their health")
+            raise Unavailable("disks are not queried for their health")
         return self._health.states
 
     def _read_pci(self) -> PciReading:
         reading = read_pci(self._roots)
-        unread = frozenset(each.missing for each in reading.functions if each.missing)
-        if unread != self._unread_pci:
-            self._unread_pci = unread
-            log.debug("%s: %s", PCIE, "; ".join(sorted(unread)) or "everything can be read")
+        unreadable = frozenset(function.missing for function in reading.functions if function.missing)
+        if unreadable != self._unreadable_pci:
+            self._unreadable_pci = unreadable
+            log.debug("%s: %s", PCIE, "; ".join(sorted(unreadable)) or "everything can be read")
         return reading
+
+
+class ZpoolStatus:
+    """Runs ``zpool status`` for the pools that can answer. For one thread at a time; ``runner`` must run nothing else.
+
+    For a pool whose devices are gone the tool waits in the kernel, where no signal reaches it. So a suspended pool is
+    not queried, and no command is started while an earlier one hangs: one stuck process, not one a minute.
+    """
+
+    def __init__(self, roots: Roots, runner: ProcessRunner) -> None:
+        self._roots, self._runner = roots, runner
+        self._options = _ZPOOL_OPTIONS
+
+    def read(self) -> tuple[PoolStatus, ...]:
+        """All pools except suspended ones; empty without ZFS. :class:`Unavailable`: no tool or no permission."""
+        pools = [name for name, state in read_zfs(self._roots).pools.items() if state != SUSPENDED]
+        if not pools:
+            return ()
+        if self._runner.stuck():
+            raise PlumblineError("zpool status: the last command still hangs in the kernel; see dmesg and zpool events")
+        done = self._run(pools)
+        if done.cancelled:
+            raise Unavailable("zpool status: the daemon is stopping")
+        if done.timed_out or done.truncated or done.returncode is None:
+            reason = "too much output" if done.truncated else f"no answer within {ZPOOL_WITHIN_S:.0f} s, a pool hangs"
+            raise PlumblineError(f"zpool status: {reason}; see dmesg and zpool events")
+        if done.returncode != 0:
+            message = done.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
+            raise Unavailable(f"zpool status: exit {done.returncode}: {message}")
+        text = done.stdout.decode("utf-8", "replace")
+        return parse_json(text) if "-j" in self._options[0] else parse_text(text)
+
+    def _run(self, pools: list[str]) -> Completed:
+        """Use the newest options that this version accepts, and remember them."""
+        while True:
+            done = self._runner.run(("zpool", "status", *self._options[0], *pools), timeout_s=ZPOOL_WITHIN_S)
+            if done.returncode == _NOT_FOUND:
+                raise Unavailable("zpool is not installed, so the errors of the pools' devices are unknown")
+            if done.returncode != _USAGE or len(self._options) == 1:
+                return done
+            self._options = self._options[1:]

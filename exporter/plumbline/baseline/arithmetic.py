@@ -17,20 +17,17 @@ from decimal import Decimal
 from enum import StrEnum
 
 from plumbline.baseline.units import Iops, Latency, Throughput, Volume
-from plumbline.config.workloads import BlockWorkload, OsdBench, RadosBench, RbdBench, Workload
+from plumbline.config.workloads import BlockWorkload, OsdBench, RadosBench, RadosOps, RbdBench, S3Ops, Workload
 
+# rows that agree do so within 2 %; rows that disagree are off by 6 % or more
 CONCURRENCY_SLACK = 0.05
-"""Rows that agree do so within 2 %; rows that disagree are off by 6 % or more. 5 % lies in between."""
-
+# beyond this factor, one figure of the row belongs to another experiment
 DOUBT_FACTOR = 2.0
-"""Beyond this factor, one figure of the row belongs to another experiment."""
 
 Interval = tuple[Decimal, Decimal]
 
 
 class Rule(StrEnum):
-    """The three identities of the module docstring."""
-
     THROUGHPUT = "throughput"
     DURATION = "duration"
     CONCURRENCY = "concurrency"
@@ -46,7 +43,6 @@ class Breach:
 
     @property
     def doubtful(self) -> bool:
-        """Whether ``ratio`` is off by more than :data:`DOUBT_FACTOR` in either direction."""
         return not 1 / DOUBT_FACTOR <= self.ratio <= DOUBT_FACTOR
 
 
@@ -60,15 +56,16 @@ def breaches(
     transferred: Volume | None = None,
 ) -> Iterator[Breach]:
     """The identities that a row breaks; an identity whose figures are missing is not checked."""
-    block_size, asked = _shape(workload)
+    block_size, asked = size_of(workload), depth_of(workload)
+    if asked and isinstance(workload, BlockWorkload):
+        asked *= workload.jobs
     if iops and throughput and block_size:
         low, high = (edge * block_size for edge in _iops_interval(iops))
         if not _overlap((low, high), _interval(throughput)):
             yield _off(Rule.THROUGHPUT, iops.exact * block_size / throughput.exact, "IOPS × block size")
     if duration and transferred and throughput:
         shortest, longest = _interval(duration)
-        rates = (transferred.exact / longest, transferred.exact / shortest)
-        if not _overlap(rates, _interval(throughput)):
+        if not _overlap((transferred.exact / longest, transferred.exact / shortest), _interval(throughput)):
             yield _off(Rule.DURATION, transferred.exact / duration.exact / throughput.exact, "data ÷ duration")
     if iops and mean and asked:
         in_flight = float(iops.exact * mean.exact)
@@ -82,19 +79,30 @@ def agree(one: Iops | Latency | Throughput, other: Iops | Latency | Throughput) 
     return abs(one.exact - other.exact) <= max(one.step, other.step)
 
 
-def _shape(workload: Workload) -> tuple[int, int]:
-    """Bytes per operation and operations in flight; 0 where the workload does not define the number."""
+def size_of(workload: Workload) -> int | None:
+    """Bytes per operation, if the workload defines it."""
+    match workload:
+        case BlockWorkload() | OsdBench():
+            return workload.block_size
+        case RadosBench() | RadosOps() | S3Ops():
+            return workload.object_size
+        case RbdBench():
+            return workload.io_size
+        case _:
+            return None
+
+
+def depth_of(workload: Workload) -> int | None:
+    """Operations in flight; for block workloads per process."""
     match workload:
         case BlockWorkload():
-            return workload.block_size, workload.iodepth * workload.jobs
+            return workload.iodepth
         case RadosBench():
-            return workload.object_size, workload.concurrent
+            return workload.concurrent
         case RbdBench():
-            return workload.io_size, workload.threads
-        case OsdBench():
-            return workload.block_size, 0  # osd bench reports neither operations in flight nor latency
+            return workload.threads
         case _:
-            return 0, 0
+            return None
 
 
 def _off(rule: Rule, ratio: Decimal, what: str) -> Breach:

@@ -7,12 +7,12 @@ the other baselines stay in use, so that the monitor keeps running.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from plumbline.baseline.budget import Budget
-from plumbline.baseline.fingerprint import Fingerprint
+from plumbline.baseline.fingerprint import Fingerprint, Part, changes
 from plumbline.baseline.model import BaselineEntry, Source, Target
 from plumbline.baseline.profiles import check_judge, load_profiles
 from plumbline.baseline.selection import Selection, select
@@ -22,38 +22,40 @@ from plumbline.config.workloads import WorkloadCatalogue
 from plumbline.core.storage_names import RECORDED
 from plumbline.errors import BaselineError
 
+# layers whose operations documented budgets break down; only a node that measures one of them shows the budgets
 BUDGETED = frozenset({"rados", "rbd"})
-"""Layers whose operations documented budgets break down; only a node that measures one of them shows the budgets."""
+_WORDS = {
+    Part.CEPH: "another Ceph version",
+    Part.KERNEL: "another kernel",
+    Part.FIO: "another fio version",
+    Part.DISKS: "other disks or firmware",
+    Part.NICS: "other network ports, drivers or firmware",
+    Part.TUNING: "other kernel or queue settings",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Book:
-    """The baselines, and the selection made among them for this node's targets."""
+    """The baselines, and the selection made among them for this node's targets.
+
+    ``recorded_error``: why the recorded file is not used, if it is unusable. ``measured_on``: profile of each measured
+    baseline → the environment recorded in its file. ``budgets``: profile and documented latency budget.
+    """
 
     selection: Selection
     recorded_error: BaselineError | None = None
-    """Why the recorded file is not used, if it is unusable."""
     measured_on: Mapping[str, Fingerprint] = field(default_factory=dict)
-    """Profile of each measured baseline → the environment recorded in its file."""
     budgets: tuple[tuple[str, Budget], ...] = ()
-    """(profile, documented latency budget), if this node measures a layer of :data:`BUDGETED`."""
 
     def in_force(self, target: Target) -> BaselineEntry | None:
         """The baseline that judges ``target``, or ``None``."""
-        for verdict in self.selection.verdicts:
-            if verdict.target.key == target.key and verdict.target.config_hash == target.config_hash:
-                return verdict.in_force
-        return None
+        same = (verdict for verdict in self.selection.verdicts if _same(verdict.target, target))
+        return next((verdict.in_force for verdict in same), None)
 
     def shown(self, target: Target) -> BaselineEntry | None:
         """The baseline to show beside ``target``: the one in force, else one that may only be shown."""
-        judging = self.in_force(target)
-        if judging is not None:
-            return judging
-        for one in self.selection.comparable:
-            if one.entry.key == target.key and one.entry.config_hash == target.config_hash:
-                return one.entry
-        return None
+        entries = (one.entry for one in self.selection.comparable if _same(one.entry, target))
+        return self.in_force(target) or next(entries, None)
 
     def bounds(self) -> Mapping[tuple[str, str, str], tuple[float, ...]]:
         """(probe, workload, operation) → the latency bound in seconds, for the canary's bucket edges."""
@@ -62,6 +64,10 @@ class Book:
             for verdict in self.selection.verdicts
             if verdict.bound is not None
         }
+
+
+def _same(one: BaselineEntry | Target, target: Target) -> bool:
+    return one.key == target.key and one.config_hash == target.config_hash
 
 
 def load_book(
@@ -100,3 +106,20 @@ def measured_on(sites: Sequence[LoadedSite]) -> dict[str, Fingerprint]:
         for site in sites
         if site.file.source == Source.MEASURED.value and site.file.fingerprint is not None
     }
+
+
+def mismatched(selection: Selection) -> Iterator[str]:
+    """One sentence for each measured operation whose only baselines have other parameters."""
+    for one in selection.mismatched:
+        target, entry = one.target, one.entry
+        yield (
+            f"{target.probe}: {target.operation} {target.workload} is not compared: the {entry.source} baseline"
+            f" {entry.profile} was measured with other parameters ({entry.config_hash}, here {target.config_hash})"
+        )
+
+
+def outdated(measured_on: Mapping[str, Fingerprint], now: Fingerprint) -> Iterator[str]:
+    """One sentence for each part of this node that changed since a measured baseline was recorded."""
+    for profile, then in measured_on.items():
+        for each in changes(then, now):
+            yield f"baseline {profile} was measured with {_WORDS[each.part]}: {each.then}; now {each.now}"

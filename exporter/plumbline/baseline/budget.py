@@ -15,21 +15,21 @@ from typing import Annotated
 
 import msgspec
 
-from plumbline.baseline.files import Strict, known_workload
+from plumbline.baseline.files import Place, Strict
 from plumbline.baseline.units import Latency
 from plumbline.config.workloads import LAYERS, WorkloadCatalogue
-from plumbline.errors import BaselineError
 
 
 class Stage(Strict, frozen=True):
-    """One stage. ``workload`` is the workload with which Plumbline measures it live; empty if there is none."""
+    """One stage, which an operation passes ``times`` times; ``printed`` is the heading of its column.
+
+    ``workload`` is the workload with which Plumbline measures it live; empty if there is none.
+    """
 
     name: str
     layer: str
     printed: str
-    """The heading of its column."""
     times: Annotated[int, msgspec.Meta(ge=1)] = 1
-    """How many times one operation passes it, one after the other."""
     workload: str = ""
     note: str = ""
 
@@ -73,7 +73,6 @@ class Part:
 
 
 def parts(budget: Budget, link: Link) -> Iterator[Part]:
-    """The stages of a link, in the budget's order."""
     for stage in budget.stages:
         printed = link.stages[stage.name]
         exact = printed.exact * stage.times
@@ -85,45 +84,40 @@ def over(budget: Budget, link: Link) -> float:
     return float(_sum(budget, link) - link.total.exact)
 
 
-def check_budget(
-    budget: Budget, hardware: Container[str], catalogue: WorkloadCatalogue, *, where: str, key: str
-) -> None:
+def check_budget(budget: Budget, hardware: Container[str], catalogue: WorkloadCatalogue, place: Place) -> None:
     """Raise :class:`BaselineError` for an unknown name, a missing figure, or a wrong sum without an explanation."""
     if budget.hardware not in hardware:
-        raise BaselineError(where, "the profile has no such hardware", key=f"{key}.hardware", value=budget.hardware)
+        raise place.error("hardware", "the profile has no such hardware", budget.hardware)
     names = [stage.name for stage in budget.stages]
     if len(set(names)) < len(names):
-        raise BaselineError(where, "two stages have one name", key=f"{key}.stages", value=", ".join(names))
+        raise place.error("stages", "two stages have the same name", ", ".join(names))
     for number, stage in enumerate(budget.stages):
-        place = f"{key}.stages[{number}]"
+        at = place.at(f"stages[{number}]")
         if stage.layer not in LAYERS:
-            raise BaselineError(where, f"one of {', '.join(LAYERS)}", key=f"{place}.layer", value=stage.layer)
+            raise at.error("layer", f"one of {', '.join(LAYERS)}", stage.layer)
         if stage.workload:
-            known_workload(stage.workload, catalogue, where=where, key=f"{place}.workload")
-    known_workload(budget.workload, catalogue, where=where, key=f"{key}.workload")
+            at.workload(stage.workload, catalogue)
+    place.workload(budget.workload, catalogue)
     classes = [link.device_class for link in budget.links]
     if len(set(classes)) < len(classes):
-        raise BaselineError(where, "two links have one device_class", key=f"{key}.links", value=", ".join(classes))
+        raise place.error("links", "two links have the same device_class", ", ".join(classes))
     for number, link in enumerate(budget.links):
-        place = f"{key}.links[{number}]"
+        at = place.at(f"links[{number}]")
         if set(link.stages) != set(names):
-            have = ", ".join(link.stages)
-            raise BaselineError(where, f"expected each of: {', '.join(names)}", key=f"{place}.stages", value=have)
-        _check_sum(budget, link, where, place)
+            raise at.error("stages", f"expected each of: {', '.join(names)}", ", ".join(link.stages))
+        _check_sum(budget, link, at)
 
 
-def _check_sum(budget: Budget, link: Link, where: str, place: str) -> None:
+def _check_sum(budget: Budget, link: Link, place: Place) -> None:
     """Each figure may be off by half of its last digit, as many times as it is counted."""
-    slack = link.total.step / 2
-    for stage in budget.stages:
-        slack += link.stages[stage.name].step / 2 * stage.times
+    slack = link.total.step / 2 + sum(link.stages[stage.name].step / 2 * stage.times for stage in budget.stages)
     off = _sum(budget, link) - link.total.exact
     if abs(off) > slack and not link.breaks:
         side = "above" if off > 0 else "below"
         reason = f"the stages are {Latency.of(float(abs(off))).text} {side} the total {link.total.text}; say why"
-        raise BaselineError(where, reason, key=f"{place}.breaks")
+        raise place.error("breaks", reason)
     if abs(off) <= slack and link.breaks:
-        raise BaselineError(where, "the stages make the total", key=f"{place}.breaks", value=link.breaks)
+        raise place.error("breaks", "the stages add up to the total", link.breaks)
 
 
 def _sum(budget: Budget, link: Link) -> Decimal:

@@ -1,21 +1,61 @@
-"""The contents of ``plumbline baseline list`` and ``show``, as the types of ``shown``."""
+"""Which baseline is meant, and the contents of ``plumbline baseline list`` and ``show``, as the types of ``shown``."""
 
 from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from plumbline.baseline import budget as budgets
-from plumbline.baseline.budget import Budget, Stage
+from plumbline.baseline.budget import Budget, Link, Stage
 from plumbline.baseline.model import BaselineEntry, Source
-from plumbline.baseline.narrow import Wanted, narrowed
-from plumbline.baseline.profiles import LoadedProfile, Row
+from plumbline.baseline.profiles import LoadedProfile, Point, Row
 from plumbline.baseline.shown import Figure, Shown, ShownBudget, ShownLink, ShownRow, ShownStage, Summary
 from plumbline.baseline.site import LoadedSite, SiteEntry
-from plumbline.baseline.units import Quantity
 from plumbline.errors import BaselineError
+
+Loaded = LoadedProfile | LoadedSite
+
+
+def named(name: str, profiles: Mapping[str, LoadedProfile], sites: Sequence[LoadedSite]) -> list[Loaded]:
+    """All known baselines with this name (a file's path is one, too), files first."""
+    found: list[Loaded] = [site for site in sites if name in (site.where, site.name)]
+    return [*found, profiles[name]] if name in profiles else found
+
+
+def near_names(name: str, profiles: Mapping[str, LoadedProfile], sites: Sequence[LoadedSite]) -> str:
+    """The names similar to ``name``, or all names if none is."""
+    names = [*profiles, *(site.name for site in sites)]
+    return ", ".join(difflib.get_close_matches(name, names, n=3, cutoff=0.3) or names)
+
+
+def find(
+    name: str,
+    profiles: Mapping[str, LoadedProfile],
+    sites: Sequence[LoadedSite],
+    *,
+    read: Callable[[Path], LoadedSite],
+) -> Loaded:
+    """The profile or file that ``name`` means; ``read`` reads a file that the configuration does not name.
+
+    The file may come from another host: it is only shown here and does not judge. Raises :class:`BaselineError` if
+    nothing or more than one baseline has the name, and for an invalid file.
+    """
+    found = named(name, profiles, sites)
+    if len(found) > 1:
+        where = ", ".join(site.where for site in sites if site.name == name)
+        raise BaselineError(name, f"{len(found)} baselines have this name; say which by its path: {where}")
+    if found:
+        return found[0]
+    if "/" in name or Path(name).is_file():
+        return read(Path(name))
+    raise BaselineError(name, f"no such baseline or file; there are: {near_names(name, profiles, sites)}")
 
 
 def summaries(
@@ -24,11 +64,10 @@ def summaries(
     """All known baselines, strongest source first; ``judge``: the configuration's device class → profile."""
     found = [_site_summary(site) for site in sites]
     for name, loaded in profiles.items():
-        classes = _by_class(loaded.entries)
+        classes, entries = _by_class(loaded.entries), len(loaded.entries)
         judges = tuple(sorted(cls for cls, chosen in judge.items() if chosen == name and cls in classes))
-        title, entries = loaded.profile.title, len(loaded.entries)
-        holds = _holds(loaded)
-        found.append(Summary(name, Source.DOCUMENTED, title, "", entries, classes, judges, holds=holds))
+        title = loaded.profile.title
+        found.append(Summary(name, Source.DOCUMENTED, title, "", entries, classes, judges, holds=_holds(loaded)))
     return tuple(sorted(found, key=lambda one: list(Source).index(one.source)))
 
 
@@ -46,21 +85,15 @@ def show(
     ``workload`` may be a shell pattern, such as ``randwrite-*``. Raises :class:`BaselineError` for an unknown ``name``,
     with similar names.
     """
-    wanted = Wanted(layer, device_class, workload)
-    for site in sites:
-        if name in (site.where, _site_name(site)):
-            return narrowed(_shown_site(site), wanted, {})
-    if name in profiles:
-        loaded = profiles[name]
-        classes = {key: hardware.device_class for key, hardware in loaded.profile.hardware.items()}
-        return narrowed(_shown_profile(loaded), wanted, loaded.layers, classes)
-    known = [*profiles, *map(_site_name, sites)]
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.3) or known
-    raise BaselineError(name, f"no such baseline; there are: {', '.join(near)}")
-
-
-def _site_name(site: LoadedSite) -> str:
-    return site.entries[0].profile
+    asked = Filter(layer, device_class, workload)
+    found = named(name, profiles, sites)
+    if not found:
+        raise BaselineError(name, f"no such baseline; there are: {near_names(name, profiles, sites)}")
+    if isinstance(found[0], LoadedSite):
+        return narrowed(_shown_site(found[0]), asked, {})
+    loaded = found[0]
+    classes = {key: hardware.device_class for key, hardware in loaded.profile.hardware.items()}
+    return narrowed(_shown_profile(loaded), asked, loaded.layers, classes)
 
 
 def _by_class(entries: Iterable[BaselineEntry]) -> dict[str, int]:
@@ -85,7 +118,7 @@ def _holds(loaded: LoadedProfile) -> dict[str, int]:
 def _site_summary(site: LoadedSite) -> Summary:
     classes = _by_class(site.entries)
     return Summary(
-        name=_site_name(site),
+        name=site.name,
         source=Source(site.file.source),
         title=_site_title(site),
         where=site.where,
@@ -115,81 +148,60 @@ def _shown_site(site: LoadedSite) -> Shown:
     }
     rows = tuple(_site_row(entry, wrote) for entry, wrote in zip(site.entries, file.entries, strict=True))
     facts = {key: value for key, value in facts.items() if value}
-    return Shown(_site_name(site), Source(file.source), _site_title(site), facts, rows)
+    return Shown(site.name, Source(file.source), _site_title(site), facts, rows)
 
 
 def _site_row(entry: BaselineEntry, wrote: SiteEntry) -> ShownRow:
-    printed: list[tuple[str, Quantity | None]] = [
-        *((f"latency.{statistic}", figure) for statistic, figure in wrote.latency.items()),
-        ("iops", wrote.iops),
-        ("throughput", wrote.throughput),
-    ]
     notes = [wrote.note] if wrote.note else []
     if wrote.rate_iops:
         notes.append(f"capped at {wrote.rate_iops:g} operations a second per job")
     if wrote.runs and wrote.spread_ratio and wrote.mad_ratio is not None:
-        notes.append(
-            f"{wrote.runs} runs; highest median over lowest {wrote.spread_ratio:.2f}, MAD {wrote.mad_ratio:.1%}"
-        )
-    return _row(entry, printed, series=" ".join(filter(None, (entry.device_class, wrote.device))), notes=tuple(notes))
+        spread = f"highest median over lowest {wrote.spread_ratio:.2f}, MAD {wrote.mad_ratio:.1%}"
+        notes.append(f"{wrote.runs} runs; {spread}")
+    return _row(entry, wrote, series=f"{entry.device_class} {wrote.device}".strip(), notes=tuple(notes))
 
 
 def _shown_profile(loaded: LoadedProfile) -> Shown:
     profile = loaded.profile
-    facts = {
-        "document": f"{profile.document.title}, {profile.document.year or 'not dated'} ({profile.document.language})",
-    }
+    document = f"{profile.document.title}, {profile.document.year or 'not dated'} ({profile.document.language})"
     return Shown(
         profile.name,
         Source.DOCUMENTED,
         profile.title,
-        facts,
+        {"document": document},
         tuple(_profile_row(row) for row in loaded.rows),
         profile.pictures,
         profile.left_out,
         profile.contradictions,
-        tuple(_shown_budget(one, loaded) for one in profile.budgets),
+        tuple(_shown_budget(budget, loaded) for budget in profile.budgets),
         profile.settings,
         profile.methods,
     )
 
 
-def _shown_budget(one: Budget, loaded: LoadedProfile) -> ShownBudget:
-    hardware = loaded.profile.hardware[one.hardware]
-    links = [
-        ShownLink(
-            link.link,
-            link.device_class,
-            link.line,
-            Figure("total", link.total.text, link.total.value, "s"),
-            tuple(
-                ShownStage(
-                    part.stage.name,
-                    part.stage.layer,
-                    part.printed.text,
-                    part.stage.times,
-                    part.seconds,
-                    part.share_ratio,
-                )
-                for part in budgets.parts(one, link)
-            ),
-            budgets.over(one, link),
-            link.breaks,
-        )
-        for link in one.links
-    ]
+def _shown_budget(budget: Budget, loaded: LoadedProfile) -> ShownBudget:
     return ShownBudget(
-        one.about,
-        f"{one.where}, line {one.line}",
-        one.workload,
-        loaded.layers[one.workload],
-        hardware.description,
-        one.tool,
-        one.command,
-        tuple(links),
-        tuple(filter(None, (one.conditions, one.note))),
-        {stage.name: _stage_note(stage) for stage in one.stages},
+        budget.about,
+        f"{budget.where}, line {budget.line}",
+        budget.workload,
+        loaded.layers[budget.workload],
+        loaded.profile.hardware[budget.hardware].description,
+        budget.tool,
+        budget.command,
+        tuple(_shown_link(budget, link) for link in budget.links),
+        tuple(filter(None, (budget.conditions, budget.note))),
+        {stage.name: _stage_note(stage) for stage in budget.stages},
     )
+
+
+def _shown_link(budget: Budget, link: Link) -> ShownLink:
+    stages = []
+    for part in budgets.parts(budget, link):
+        stage, printed = part.stage, part.printed.text
+        stages.append(ShownStage(stage.name, stage.layer, printed, stage.times, part.seconds, part.share_ratio))
+    total = Figure("total", link.total.text, link.total.value, "s")
+    over = budgets.over(budget, link)
+    return ShownLink(link.link, link.device_class, link.line, total, tuple(stages), over, link.breaks)
 
 
 def _stage_note(stage: Stage) -> str:
@@ -200,20 +212,14 @@ def _stage_note(stage: Stage) -> str:
 
 
 def _profile_row(row: Row) -> ShownRow:
-    point = row.point
-    printed: list[tuple[str, Quantity | None]] = [
-        *((f"latency.{statistic}", figure) for statistic, figure in point.latency.items()),
-        ("iops", point.iops),
-        ("throughput", point.throughput),
-    ]
     hardware = row.hardware.model or row.hardware.description
     return _row(
         row.entry,
-        printed,
+        row.point,
         series=f"{row.series.where}: {row.entry.device_class}, {hardware}",
         tool=row.series.tool,
         command=row.series.command,
-        line=point.line,
+        line=row.point.line,
         judges=not row.entry.doubt,
         breaches=tuple(breach.found for breach in row.breaches),
         notes=tuple(_profile_notes(row)),
@@ -227,24 +233,101 @@ def _profile_notes(row: Row) -> Iterator[str]:
         yield f"not used: {other.figure} {other.printed} ({other.where}, line {other.line}): {other.why}"
     if row.point.retransmits is not None:
         during = f" in {row.point.duration.text}" if row.point.duration else ""
-        yield f"{row.point.retransmits} segments sent again{during}"
+        yield f"{row.point.retransmits} segments retransmitted{during}"
     if row.point.also:
         spread = ", ".join(f"{also.figure} {also.statistic} {also.printed}" for also in row.point.also)
         yield f"also printed: {spread}"
     yield from filter(None, (row.point.note, row.series.note, row.series.conditions))
 
 
-def _row(entry: BaselineEntry, printed: Iterable[tuple[str, Quantity | None]], **said: Any) -> ShownRow:
-    units = {"iops": "1/s", "throughput": "B/s"}
+def _row(entry: BaselineEntry, wrote: Point | SiteEntry, **more: Any) -> ShownRow:
+    figures = [Figure(f"latency.{name}", figure.text, figure.value, "s") for name, figure in wrote.latency.items()]
+    for name, rate, unit in (("iops", wrote.iops, "1/s"), ("throughput", wrote.throughput, "B/s")):
+        if rate:
+            figures.append(Figure(name, rate.text, rate.value, unit))
     return ShownRow(
         layer=entry.layer,
         device_class=entry.device_class,
         workload=entry.workload,
         operation=entry.operation,
         config_hash=entry.config_hash,
-        figures=tuple(
-            Figure(name, figure.text, figure.value, units.get(name, "s")) for name, figure in printed if figure
-        ),
+        figures=tuple(figures),
         tolerance_ratio=entry.tolerance_ratio,
-        **said,
+        **more,
     )
+
+
+# --- show, filtered by layer, device class or workload
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """The filter; ``None`` matches everything. ``workload`` is an id or a shell pattern."""
+
+    layer: str | None = None
+    device_class: str | None = None
+    workload: str | None = None
+
+    @property
+    def everything(self) -> bool:
+        return self.layer is None and self.device_class is None and self.workload is None
+
+    def has(self, layer: str, device_class: str, workload: str) -> bool:
+        return (
+            self.layer in (None, layer)
+            and self.device_class in (None, device_class)
+            and (self.workload is None or fnmatchcase(workload, self.workload))
+        )
+
+
+def narrowed(shown: Shown, asked: Filter, layers: Mapping[str, str], classes: Mapping[str, str] | None = None) -> Shown:
+    """``shown``, filtered. ``layers``: workload → layer for workloads named outside the rows; ``classes``: hardware →
+    device class.
+
+    Statements about the whole document (contradictions, figures left out) are shown only without a filter. Raises
+    :class:`BaselineError` if nothing is left, listing what there is.
+    """
+    if asked.everything:
+        return shown
+    classes = classes or {}
+
+    def matches(workloads: Sequence[str], device_class: str) -> bool:
+        return any(asked.has(layers[workload], device_class, workload) for workload in workloads)
+
+    rows = tuple(row for row in shown.rows if asked.has(row.layer, row.device_class, row.workload))
+    budgets = tuple(budget for one in shown.budgets for budget in _budget(one, asked))
+    methods = tuple(one for one in shown.methods if matches(one.workloads, classes.get(one.hardware, "")))
+    pictures = tuple(one for one in shown.pictures if matches(one.workloads, ""))
+    by_layer = asked.layer is not None and Filter(asked.layer) == asked
+    settings = tuple(one for one in shown.settings if by_layer and one.check.partition(".")[0] == asked.layer)
+    if not (rows or budgets or methods or pictures or settings):
+        have = ", ".join(_have(shown, layers, classes)) or "no row"
+        reason = f"nothing matches this layer, device class and workload; it has: {have}"
+        raise BaselineError(shown.name, reason)
+    return msgspec.structs.replace(
+        shown,
+        rows=rows,
+        budgets=budgets,
+        methods=methods,
+        pictures=pictures,
+        settings=settings,
+        left_out=(),
+        contradictions=(),
+    )
+
+
+def _budget(budget: ShownBudget, asked: Filter) -> Iterator[ShownBudget]:
+    links = tuple(link for link in budget.links if asked.has(budget.layer, link.device_class, budget.workload))
+    if links:
+        yield msgspec.structs.replace(budget, links=links)
+
+
+def _have(shown: Shown, layers: Mapping[str, str], classes: Mapping[str, str]) -> list[str]:
+    have = {f"{row.layer} {row.device_class}" for row in shown.rows}
+    have |= {f"{budget.layer} {link.device_class}" for budget in shown.budgets for link in budget.links}
+    have |= {
+        f"{layers[workload]} {classes.get(method.hardware, '')}".rstrip()
+        for method in shown.methods
+        for workload in method.workloads
+    }
+    return sorted(have)

@@ -1,45 +1,37 @@
 """What a document says besides its figures: methods, settings, pictures, figures left out, contradictions.
 
-Each keeps its place in the document, so that nothing printed is lost and only experiments become rows.
+Each keeps its place in the document, so that nothing printed is lost and only experiments become rows. ``last_line`` is
+set where something spans several lines.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
 
-from plumbline.baseline.files import Strict, known_workload
+from plumbline.baseline.files import Place, Printed, Strict
 from plumbline.config.workloads import WorkloadCatalogue
-from plumbline.errors import BaselineError
 
 
-class Picture(Strict, frozen=True):
-    """Something the document shows without printing figures; ``last_line`` is set if its labels span several lines."""
+class Picture(Printed, frozen=True):
+    """Something the document shows without printing figures; ``workloads`` are the catalogue's ids for it."""
 
-    where: str
-    line: int
     shows: str
     last_line: int = 0
     workloads: tuple[str, ...] = ()
-    """The catalogue's ids for what the picture shows, where it has them."""
     note: str = ""
 
 
-class LeftOut(Strict, frozen=True):
+class LeftOut(Printed, frozen=True):
     """Printed figures that become no row because no workload matches their experiment."""
 
-    where: str
-    line: int
     says: str
     why: str
     last_line: int = 0
-    """Set if the figures span several lines."""
 
 
-class Method(Strict, frozen=True):
+class Method(Printed, frozen=True):
     """How something was measured that has no series, because its results are pictures or are not given."""
 
-    where: str
-    line: int
     tool: str
     command: str
     hardware: str = ""
@@ -49,7 +41,7 @@ class Method(Strict, frozen=True):
     note: str = ""
 
 
-class Setting(Strict, frozen=True):
+class Setting(Printed, frozen=True):
     """A setting to which the document gives a value, and what Plumbline says about it.
 
     ``check`` is the id of the check that judges it (``plumbline check``); if empty, ``says`` explains why none does.
@@ -58,19 +50,13 @@ class Setting(Strict, frozen=True):
     setting: str
     printed: str
     of: str
-    where: str
-    line: int
     says: str
     check: str = ""
     last_line: int = 0
 
 
-class Statement(Strict, frozen=True):
-    """What the document says at one place."""
-
+class Statement(Printed, frozen=True):
     text: str
-    where: str
-    line: int
 
 
 class Contradiction(Strict, frozen=True):
@@ -87,18 +73,16 @@ def check_named(
     pictures: Sequence[Picture],
     hardware: Container[str],
     catalogue: WorkloadCatalogue,
-    *,
-    where: str,
+    place: Place,
 ) -> dict[str, str]:
     """The layer of each named workload. Raises :class:`BaselineError` for unknown workloads and hardware."""
     layers = {}
-    named = [(f"methods[{index}]", method.workloads) for index, method in enumerate(methods)]
-    named += [(f"pictures[{index}]", picture.workloads) for index, picture in enumerate(pictures)]
-    for part, workloads in named:
-        for workload in workloads:
-            layers[workload] = known_workload(workload, catalogue, where=where, key=f"{part}.workloads").layer
+    parts: tuple[tuple[str, Sequence[Method | Picture]], ...] = (("methods", methods), ("pictures", pictures))
+    for part, shown in parts:
+        for index, one in enumerate(shown):
+            for name in one.workloads:
+                layers[name] = place.at(f"{part}[{index}]").workload(name, catalogue, "workloads").layer
     for index, method in enumerate(methods):
         if method.hardware and method.hardware not in hardware:
-            key = f"methods[{index}].hardware"
-            raise BaselineError(where, "the profile has no such hardware", key=key, value=method.hardware)
+            raise place.at(f"methods[{index}]").error("hardware", "the profile has no such hardware", method.hardware)
     return layers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
@@ -20,6 +21,13 @@ class Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """Base of frozen structs that reject unknown keys."""
 
 
+class Printed(Strict, frozen=True):
+    """Something that a document shows or says: the name of the place, and the line of its text."""
+
+    where: str
+    line: int
+
+
 class Latencies(Strict, frozen=True, omit_defaults=True):
     """Latency by statistic. A struct instead of a mapping, so that errors name the key."""
 
@@ -31,7 +39,6 @@ class Latencies(Strict, frozen=True, omit_defaults=True):
     max: Latency | None = None
 
     def items(self) -> Iterator[tuple[str, Latency]]:
-        """The statistics that are present."""
         for statistic in STATISTICS:
             figure = getattr(self, statistic)
             if figure is not None:
@@ -57,12 +64,35 @@ def convert_text(kind: type[T], text: str, *, where: str) -> T:
         raise BaselineError(error.where, reason, key=key, value=error.value) from error
 
 
-def known_workload(workload: str, catalogue: WorkloadCatalogue, *, where: str, key: str) -> Workload:
-    """The workload that a baseline names. Raises :class:`BaselineError` with the nearest known ids."""
-    try:
-        return catalogue.get(workload, where=where, key=key)
-    except ConfigError as error:
-        raise BaselineError(error.where, error.reason, key=error.key, value=error.value) from error
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A file and a key in it, such as ``entries[0]``; makes the errors for the keys below it."""
+
+    where: str
+    key: str = ""
+
+    def at(self, key: str) -> Place:
+        """A place below this one."""
+        return Place(self.where, f"{self.key}.{key}".strip("."))
+
+    def error(self, key: str, reason: str, value: object = None) -> BaselineError:
+        """The error to raise for ``key``; for the place itself if that is empty."""
+        return BaselineError(self.where, reason, key=self.at(key).key, value=value)
+
+    def workload(self, name: str, catalogue: WorkloadCatalogue, key: str = "workload") -> Workload:
+        """The named workload. Raises :class:`BaselineError` with the nearest known ids."""
+        try:
+            return catalogue.get(name, where=self.where, key=self.at(key).key)
+        except ConfigError as error:
+            raise BaselineError(error.where, error.reason, key=error.key, value=error.value) from error
+
+    def operation(self, name: str, workload: Workload) -> str:
+        """The named operation, which may be left out if the workload has only one. Raises :class:`BaselineError`."""
+        if not name and len(workload.operations) == 1:
+            return workload.operations[0]
+        if name not in workload.operations:
+            raise self.error("operation", f"the workload has: {', '.join(workload.operations)}", name)
+        return name
 
 
 def _check_version(data: Any, where: str) -> None:

@@ -16,7 +16,7 @@ failed reading is not a change of the host.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
@@ -37,23 +37,21 @@ class Part(StrEnum):
 
 
 class Fingerprint(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
-    """A host's environment; empty fields are unknown."""
+    """A host's environment; empty fields are unknown.
+
+    ``ceph``: version of the cluster's OSDs, or of Ceph's packages without a cluster. ``kernel``: ``uname -r``.
+    ``disks``: serial number, or the kernel's device name if there is none → model and firmware. ``nics``: hardware port
+    → driver, its version and the firmware's. ``tuning``: hash of the kernel settings and disk queues that checks read.
+    """
 
     ceph: str = ""
-    """Version of the cluster's OSDs, or of Ceph's packages if no cluster is configured."""
     kernel: str = ""
-    """``uname -r``."""
     fio: str = ""
-    """Output of ``fio --version`` without the name."""
     disks: dict[str, str] = msgspec.field(default_factory=dict)
-    """Serial number, or the kernel's device name if there is none → model and firmware."""
     nics: dict[str, str] = msgspec.field(default_factory=dict)
-    """Hardware port → driver, driver version, firmware version."""
     tuning: Annotated[str, Meta(pattern=r"^([0-9a-f]{12})?$")] = ""
-    """Hash of the kernel settings and disk queues that Plumbline's checks read."""
 
     def known(self) -> tuple[Part, ...]:
-        """The parts that are not empty."""
         return tuple(part for part in Part if getattr(self, part.value))
 
 
@@ -69,21 +67,19 @@ class Change:
 def changes(then: Fingerprint, now: Fingerprint) -> tuple[Change, ...]:
     """What differs, in the order of :class:`Part`. A disk or port that was removed, or whose firmware changed, is a
     change; one that was added is not, because no measurement depended on it."""
-    return tuple(_changes(then, now))
-
-
-def compared(then: Fingerprint, now: Fingerprint) -> tuple[Part, ...]:
-    """The parts known on both sides, which :func:`changes` compares."""
-    return tuple(part for part in then.known() if part in now.known())
-
-
-def _changes(then: Fingerprint, now: Fingerprint) -> Iterator[Change]:
+    found = []
     for part in compared(then, now):
         before, after = getattr(then, part.value), getattr(now, part.value)
         if isinstance(before, dict):
             before, after = _differing(before, after)
         if before != after:
-            yield Change(part, before, after)
+            found.append(Change(part, before, after))
+    return tuple(found)
+
+
+def compared(then: Fingerprint, now: Fingerprint) -> tuple[Part, ...]:
+    """The parts known on both sides, which :func:`changes` compares."""
+    return tuple(part for part in then.known() if part in now.known())
 
 
 def _differing(then: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, str]:

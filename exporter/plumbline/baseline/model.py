@@ -24,6 +24,7 @@ class Source(StrEnum):
 class BaselineEntry(msgspec.Struct, frozen=True, kw_only=True):
     """Figures of one operation of one workload, in base units; what was not measured is ``None`` or absent.
 
+    ``latency`` is in seconds by statistic (mean, p50, p95, p99, p999, max), ``throughput`` in bytes per second.
     ``tolerance_ratio`` is the baseline's own measured spread as a factor ≥ 1: the worst run against the median (highest
     latency, lowest rate). ``measured`` is Unix seconds. ``profile`` names the documented profile or the file.
     """
@@ -36,10 +37,8 @@ class BaselineEntry(msgspec.Struct, frozen=True, kw_only=True):
     profile: str
     config_hash: str
     latency: dict[str, float] = {}
-    """Seconds by statistic: mean, p50, p95, p99, p999, max."""
     iops: float | None = None
     throughput: float | None = None
-    """Bytes per second."""
     tolerance_ratio: float | None = None
     measured: float | None = None
     note: str = ""
@@ -70,5 +69,4 @@ class Target:
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """Like :attr:`BaselineEntry.key`."""
         return (self.layer, self.device_class, self.workload, self.operation)

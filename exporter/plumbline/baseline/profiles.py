@@ -9,19 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
 from plumbline.baseline.arithmetic import Breach, Rule, agree, breaches
 from plumbline.baseline.budget import Budget, check_budget
 from plumbline.baseline.documented import Contradiction, LeftOut, Method, Picture, Setting, check_named
-from plumbline.baseline.files import Latencies, Strict, convert_text, known_workload
+from plumbline.baseline.files import Latencies, Place, Printed, Strict, convert_text
 from plumbline.baseline.model import BaselineEntry, Source
-from plumbline.baseline.spread import Also, check_spread
 from plumbline.baseline.units import Iops, Latency, Throughput, Volume
 from plumbline.config.workloads import TcpThroughput, Workload, WorkloadCatalogue
-from plumbline.errors import BaselineError, ConfigError
+from plumbline.errors import ConfigError
 
 Figure = Iops | Latency | Throughput
 
@@ -48,46 +47,52 @@ class Hardware(Strict, frozen=True):
     note: str = ""
 
 
-class Restated(Strict, frozen=True):
-    """A figure of the row that is printed again elsewhere.
-
-    ``figure``: iops, throughput, duration or latency.<statistic>.
-    """
+class Restated(Printed, frozen=True):
+    """A figure of the row that is printed again: iops, throughput, duration or latency.<statistic>."""
 
     figure: str
     printed: str
-    where: str
-    line: int
     note: str = ""
 
 
-class NotUsed(Strict, frozen=True):
+class NotUsed(Printed, frozen=True):
     """A figure printed for the row that contradicts the one that is used."""
 
     figure: str
     printed: str
-    where: str
-    line: int
     why: str
 
 
+class Also(Strict, frozen=True):
+    """One statistic of a row's figure as the tool prints it beside the average; shown but not compared.
+
+    rados bench prints the standard deviation, minimum and maximum over its seconds; ping prints ``min/avg/max/mdev``.
+    """
+
+    figure: Literal["iops", "throughput", "latency"]
+    statistic: Literal["min", "max", "stddev", "mdev"]
+    printed: str
+    line: int
+
+
 class Point(Strict, frozen=True):
-    """One row: figures of one operation of one workload, as printed."""
+    """One row: figures of one operation of one workload, as printed. ``operation`` may be left out if there is one.
+
+    ``retransmits``: TCP segments sent again during a TCP transfer, shown but not compared. ``doubt``: why the row never
+    judges, if the arithmetic does not show it.
+    """
 
     line: int
     workload: str
     operation: str = ""
-    """May be left out if the workload has only one operation."""
     iops: Iops | None = None
     throughput: Throughput | None = None
     latency: Latencies = Latencies()
     duration: Latency | None = None
     transferred: Volume | None = None
     retransmits: Annotated[int, msgspec.Meta(ge=0)] | None = None
-    """TCP segments sent again during the run; only for TCP transfers. Shown but not compared."""
     breaks: dict[Rule, str] = msgspec.field(default_factory=dict)
     doubt: str = ""
-    """Why the row never judges, if the arithmetic does not show it."""
     also: tuple[Also, ...] = ()
     restated: tuple[Restated, ...] = ()
     not_used: tuple[NotUsed, ...] = ()
@@ -146,8 +151,11 @@ class LoadedProfile:
     """The layer of each workload that budgets, methods and pictures name."""
 
     @property
+    def name(self) -> str:
+        return self.profile.name
+
+    @property
     def entries(self) -> tuple[BaselineEntry, ...]:
-        """All figures in base units."""
         return tuple(row.entry for row in self.rows)
 
 
@@ -165,29 +173,31 @@ def parse_profile(text: str, where: str, catalogue: WorkloadCatalogue) -> Loaded
     ``breaks``, an explanation without a contradiction, and a ``restated`` figure that differs.
     """
     profile = convert_text(Profile, text, where=where)
+    whole = Place(where)
     if where != f"{profile.name}.yaml":
-        raise BaselineError(where, "is not the file's name", key="name", value=profile.name)
+        raise whole.error("name", "must be the file's name", profile.name)
     rows: dict[tuple[str, str, str, str], Row] = {}
     for s, series in enumerate(profile.series):
-        place = _Place(where, f"series[{s}]")
         hardware = profile.hardware.get(series.hardware)
         if hardware is None:
-            raise place.error("hardware", f"the profile has: {', '.join(profile.hardware)}", series.hardware)
+            reason = f"the profile has: {', '.join(profile.hardware)}"
+            raise whole.at(f"series[{s}]").error("hardware", reason, series.hardware)
         for p, point in enumerate(series.points):
-            place = _Place(where, f"series[{s}].points[{p}]")
-            row = _row(profile, series, hardware, point, _workload(point, catalogue, place), place=place)
+            place = whole.at(f"series[{s}].points[{p}]")
+            row = _row(profile, series, hardware, point, place.workload(point.workload, catalogue), place=place)
             if row.entry.key in rows:
                 first = rows[row.entry.key]
-                reason = f"stands twice; first in {first.series.where}, line {first.point.line}"
+                reason = f"is a duplicate; first in {first.series.where}, line {first.point.line}"
                 raise place.error("workload", reason, point.workload)
             rows[row.entry.key] = row
-    taken_apart: set[str] = set()
+    with_budget: set[str] = set()
     for index, budget in enumerate(profile.budgets):
-        if budget.workload in taken_apart:
-            raise _Place(where, f"budgets[{index}]").error("workload", "has a budget already", budget.workload)
-        taken_apart.add(budget.workload)
-        check_budget(budget, profile.hardware, catalogue, where=where, key=f"budgets[{index}]")
-    layers = check_named(profile.methods, profile.pictures, profile.hardware, catalogue, where=where)
+        place = whole.at(f"budgets[{index}]")
+        if budget.workload in with_budget:
+            raise place.error("workload", "has a budget already", budget.workload)
+        with_budget.add(budget.workload)
+        check_budget(budget, profile.hardware, catalogue, place)
+    layers = check_named(profile.methods, profile.pictures, profile.hardware, catalogue, whole)
     layers |= {budget.workload: catalogue.by_id[budget.workload].layer for budget in profile.budgets}
     return LoadedProfile(profile, tuple(rows.values()), layers)
 
@@ -196,39 +206,27 @@ def check_judge(judge: Mapping[str, str], profiles: Mapping[str, LoadedProfile],
     """Raise :class:`ConfigError` unless the configuration's ``baseline.judge`` names only known profiles."""
     for device_class, name in judge.items():
         if name not in profiles:
-            reason = f"no such documented profile; there are: {', '.join(profiles)}"
+            reason = f"no such documented profile; available: {', '.join(profiles)}"
             raise ConfigError(where, reason, key=f"baseline.judge.{device_class}", value=name)
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """A key in a file; makes the errors for the keys below it."""
-
-    where: str
-    key: str
-
-    def error(self, key: str, reason: str, value: object = None) -> BaselineError:
-        return BaselineError(self.where, reason, key=f"{self.key}.{key}".rstrip("."), value=value)
-
-
 def _row(
-    profile: Profile, series: Series, hardware: Hardware, point: Point, workload: Workload, *, place: _Place
+    profile: Profile, series: Series, hardware: Hardware, point: Point, workload: Workload, *, place: Place
 ) -> Row:
     if not (point.iops or point.throughput or any(point.latency.items())):
-        raise place.error("", "has no figure; name pictures under pictures")
+        raise place.error("", "has no figure; list pictures under pictures")
     if point.retransmits is not None and not isinstance(workload, TcpThroughput):
-        raise place.error("retransmits", "only a TCP transfer has them", point.retransmits)
+        raise place.error("retransmits", "only valid for a TCP transfer", point.retransmits)
     found = _breaches(workload, point, place)
     _check_repeats(point, "restated", point.restated, place)
     _check_repeats(point, "not_used", point.not_used, place)
-    averages = {"iops": point.iops, "throughput": point.throughput, "latency": point.latency.mean}
-    check_spread(point.also, averages, where=place.where, key=f"{place.key}.also")
+    _check_spread(point, place)
     doubts = (f"{breach.found}: {point.breaks[breach.rule]}" for breach in found if breach.doubtful)
     entry = BaselineEntry(
         layer=workload.layer,
         device_class=hardware.device_class,
         workload=workload.id,
-        operation=_operation(workload, point, place),
+        operation=place.operation(point.operation, workload),
         source=Source.DOCUMENTED,
         profile=profile.name,
         config_hash=workload.config_hash(),
@@ -241,19 +239,7 @@ def _row(
     return Row(entry, point, series, hardware, found)
 
 
-def _workload(point: Point, catalogue: WorkloadCatalogue, place: _Place) -> Workload:
-    return known_workload(point.workload, catalogue, where=place.where, key=f"{place.key}.workload")
-
-
-def _operation(workload: Workload, point: Point, place: _Place) -> str:
-    if not point.operation and len(workload.operations) == 1:
-        return workload.operations[0]
-    if point.operation not in workload.operations:
-        raise place.error("operation", f"the workload has: {', '.join(workload.operations)}", point.operation)
-    return point.operation
-
-
-def _breaches(workload: Workload, point: Point, place: _Place) -> tuple[Breach, ...]:
+def _breaches(workload: Workload, point: Point, place: Place) -> tuple[Breach, ...]:
     found = tuple(
         breaches(
             workload,
@@ -269,28 +255,47 @@ def _breaches(workload: Workload, point: Point, place: _Place) -> tuple[Breach, 
             raise place.error(f"breaks.{breach.rule}", f"{breach.found}; say why")
     for rule in point.breaks:
         if rule not in {breach.rule for breach in found}:
-            raise place.error(f"breaks.{rule}", "the row does not break this")
+            raise place.error(f"breaks.{rule}", "the row does not break this identity")
     return found
 
 
-def _check_repeats(point: Point, name: str, repeats: Sequence[Restated | NotUsed], place: _Place) -> None:
+def _check_repeats(point: Point, name: str, repeats: Sequence[Restated | NotUsed], place: Place) -> None:
     """``restated`` figures agree with the row's; ``not_used`` figures differ, or the row has none."""
+    figures: dict[str, Figure | None] = {
+        "iops": point.iops,
+        "throughput": point.throughput,
+        "duration": point.duration,
+        **{f"latency.{statistic}": figure for statistic, figure in point.latency.items()},
+    }
     for index, repeat in enumerate(repeats):
         key = f"{name}[{index}].printed"
-        used = _figure(point, repeat.figure)
-        try:
-            printed = _KINDS.get(repeat.figure, Latency).parse(repeat.printed)
-        except ValueError as error:
-            raise place.error(key, str(error), repeat.printed) from None
+        used, printed = figures.get(repeat.figure), _parsed(repeat.figure, repeat.printed, key, place)
         agreed = used is not None and agree(used, printed)
         if agreed != (name == "restated"):
             raise place.error(key, "agrees with the row" if agreed else "is not the row's figure", repeat.printed)
 
 
-_KINDS: dict[str, type[Figure]] = {"iops": Iops, "throughput": Throughput}
+def _check_spread(point: Point, place: Place) -> None:
+    """Each statistic stands once, in its figure's unit, with no minimum above the average or maximum below."""
+    averages = {"iops": point.iops, "throughput": point.throughput, "latency": point.latency.mean}
+    seen: set[tuple[str, str]] = set()
+    for index, also in enumerate(point.also):
+        key = f"also[{index}].printed"
+        if (also.figure, also.statistic) in seen:
+            raise place.error(f"also[{index}]", "is a duplicate", f"{also.figure} {also.statistic}")
+        seen.add((also.figure, also.statistic))
+        printed, average = _parsed(also.figure, also.printed, key, place), averages[also.figure]
+        if average is None:
+            continue
+        if also.statistic == "min" and printed.exact > average.exact:
+            raise place.error(key, f"is above the average {average.text}", also.printed)
+        if also.statistic == "max" and printed.exact < average.exact:
+            raise place.error(key, f"is below the average {average.text}", also.printed)
 
 
-def _figure(point: Point, name: str) -> Figure | None:
-    if name.startswith("latency."):
-        return dict(point.latency.items()).get(name.removeprefix("latency."))
-    return {"iops": point.iops, "throughput": point.throughput, "duration": point.duration}.get(name)
+def _parsed(figure: str, printed: str, key: str, place: Place) -> Figure:
+    kinds: dict[str, type[Figure]] = {"iops": Iops, "throughput": Throughput}
+    try:
+        return kinds.get(figure, Latency).parse(printed)
+    except ValueError as error:
+        raise place.error(key, str(error), printed) from None

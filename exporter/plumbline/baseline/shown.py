@@ -9,21 +9,21 @@ from plumbline.baseline.model import Source
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """One profile or file: a line of ``list``."""
+    """One profile or file: a line of ``list``. ``where`` is the file, empty for a shipped profile.
+
+    ``device_classes`` counts entries. ``judges``: device classes that it judges on this node, or may judge: measured
+    and site baselines judge all of theirs. ``holds`` counts what a profile has besides its rows, such as budgets.
+    """
 
     name: str
     source: Source
     title: str
     where: str
-    """The file; empty for a shipped profile."""
     entries: int
     device_classes: dict[str, int]
-    """Entries by device class."""
     judges: tuple[str, ...]
-    """Device classes that it judges on this node, or may judge: measured and site baselines judge all of theirs."""
     recorded: str = ""
     holds: dict[str, int] = {}
-    """Counts of what a profile holds besides its rows: budgets, settings, pictures, contradictions, doubts and more."""
 
 
 class Figure(msgspec.Struct, frozen=True):
@@ -36,7 +36,9 @@ class Figure(msgspec.Struct, frozen=True):
 
 
 class ShownRow(msgspec.Struct, frozen=True):
-    """One operation of one workload."""
+    """One operation of one workload. ``series``: the row's figure or table, and the hardware. Without ``judges`` it is
+    only shown (the document contradicts itself by more than a factor of two). ``breaches``: the arithmetic
+    contradictions within the row, which the notes explain."""
 
     layer: str
     device_class: str
@@ -46,14 +48,11 @@ class ShownRow(msgspec.Struct, frozen=True):
     figures: tuple[Figure, ...]
     tolerance_ratio: float | None = None
     series: str = ""
-    """The row's figure or table, and the hardware."""
     tool: str = ""
     command: str = ""
     line: int | None = None
     judges: bool = True
-    """False: shown but never judges (the document contradicts itself by more than a factor of two)."""
     breaches: tuple[str, ...] = ()
-    """The arithmetic contradictions within the row; the notes explain them."""
     notes: tuple[str, ...] = ()
 
 

@@ -22,25 +22,19 @@ from pathlib import Path, PurePath
 from typing import Annotated, Literal
 
 import msgspec
-import yaml
 from msgspec import Meta
 
-from plumbline.baseline.files import Latencies, Strict, convert_text, known_workload
+from plumbline.baseline.files import Latencies, Place, Strict, convert_text
 from plumbline.baseline.fingerprint import Fingerprint
 from plumbline.baseline.model import BaselineEntry, Source
 from plumbline.baseline.units import Iops, Latency, Quantity, Throughput
-from plumbline.config.workloads import Workload, WorkloadCatalogue
+from plumbline.config.workloads import WorkloadCatalogue
 from plumbline.config.yaml import read_text
 from plumbline.errors import BaselineError, ConfigError
 
+# a node has a few dozen entries; a larger file is not a baseline file
 MAX_BYTES = 2**20
-"""A node has a few dozen entries; a larger file is not a baseline file."""
-
 _Ratio = Annotated[float, Meta(ge=1, le=1000)]
-_HEAD = """\
-# Plumbline baseline: what this host's devices gave when it was known to be good.
-# Live figures are compared with these; tolerance_ratio says how far they may stray.
-"""
 
 
 class Device(Strict, frozen=True, omit_defaults=True):
@@ -63,15 +57,20 @@ class IopsAtLatency(Strict, frozen=True, kw_only=True):
 
 
 class SiteEntry(Strict, frozen=True, kw_only=True, omit_defaults=True):
-    """One operation of one workload. Only ``workload``, ``device_class`` and one figure are needed."""
+    """One operation of one workload. Only ``workload``, ``device_class`` and one figure are needed, and ``operation``
+    if the workload has several.
+
+    ``targets``: the measured disks, OSDs or peers if the entry covers several. ``mean_of_runs`` and ``iops_of_runs``
+    are recorded if the tool reports no median or no throughput; ``median_of_runs`` is that of ``p50_of_runs``, else of
+    ``mean_of_runs``. ``mad_ratio`` (median absolute deviation ÷ median) and ``spread_ratio`` (highest ÷ lowest) are of
+    the runs' latencies, else of their rates.
+    """
 
     workload: str
     operation: str = ""
-    """May be left out if the workload has only one operation."""
     device_class: Annotated[str, Meta(min_length=1)]
     device: str = ""
     targets: tuple[str, ...] = ()
-    """The measured disks, OSDs or peers if there were several; the entry covers all of them."""
     rate_iops: Annotated[float, Meta(gt=0, le=1e9)] | None = None
     latency: Latencies = Latencies()
     iops: Iops | None = None
@@ -81,38 +80,34 @@ class SiteEntry(Strict, frozen=True, kw_only=True, omit_defaults=True):
     runs: Annotated[int, Meta(ge=1)] | None = None
     p50_of_runs: tuple[Latency, ...] = ()
     mean_of_runs: tuple[Latency, ...] = ()
-    """If the tool reports no median."""
     throughput_of_runs: tuple[Throughput, ...] = ()
     iops_of_runs: tuple[Iops, ...] = ()
-    """If the tool reports no throughput."""
     median_of_runs: Latency | None = None
-    """Median of ``p50_of_runs``, or of ``mean_of_runs``."""
     mad_ratio: Annotated[float, Meta(ge=0, le=1000)] | None = None
-    """Median absolute deviation ÷ median, of the runs' latencies or else of their rates."""
     spread_ratio: Annotated[float, Meta(ge=1, le=1e9)] | None = None
-    """Highest ÷ lowest of the same values."""
     config_hash: Annotated[str, Meta(pattern=r"^([0-9a-f]{12})?$")] = ""
     note: str = ""
 
 
 class SiteFile(Strict, frozen=True, kw_only=True, omit_defaults=True):
-    """A whole file. A ``measured`` file needs ``host`` and ``recorded``."""
+    """A whole file. A ``measured`` file needs ``host`` and ``recorded``.
+
+    ``name`` is the ``profile`` label; it defaults to the file's name without its suffix. ``recorded_by`` is a user.
+    The ``fingerprint`` is compared with the current one by the daemon and ``plumbline baseline compare``. ``notes``:
+    what the signer must know: few runs, a host that was not idle, what was accepted by force, what was left out.
+    """
 
     schema_version: int
     source: Literal["site", "measured"] = "site"
     name: str = ""
-    """The ``profile`` label; defaults to the file's name without its suffix."""
     host: str = ""
     recorded: datetime | None = None
     recorded_by: str = ""
-    """Name of the user who recorded it."""
     kernel: str = ""
     tools: dict[str, str] = msgspec.field(default_factory=dict)
     fingerprint: Fingerprint | None = None
-    """The environment; the daemon and ``plumbline baseline compare`` compare it with the current one."""
     devices: tuple[Device, ...] = ()
     notes: tuple[str, ...] = ()
-    """What the signer must know: few runs, a host that was not idle, what was accepted by force, what was left out."""
     entries: tuple[SiteEntry, ...]
 
 
@@ -123,6 +118,11 @@ class LoadedSite:
     where: str
     file: SiteFile
     entries: tuple[BaselineEntry, ...]
+
+    @property
+    def name(self) -> str:
+        """The ``profile`` label of its entries."""
+        return self.entries[0].profile
 
 
 def read_site(path: Path, *, host: str | None, catalogue: WorkloadCatalogue) -> LoadedSite:
@@ -139,48 +139,40 @@ def parse_site(text: str, *, where: str, host: str | None, catalogue: WorkloadCa
     judge hardware on which it was not measured. With ``None`` the file is only shown, so any host's is accepted. Raises
     :class:`BaselineError`."""
     file = convert_text(SiteFile, text, where=where)
+    place = Place(where)
     if file.recorded is not None and file.recorded.tzinfo is None:
-        raise BaselineError(where, "needs a time zone; end it with Z for UTC", key="recorded", value=str(file.recorded))
+        raise place.error("recorded", "needs a time zone; end it with Z for UTC", str(file.recorded))
     if file.source == "measured":
-        _check_measured(file, where, host)
-    entries = tuple(_entries(file, where, catalogue))
-    return LoadedSite(where, file, entries)
+        _check_measured(file, place, host)
+    return LoadedSite(where, file, tuple(_entries(file, place, catalogue)))
 
 
-def format_site(file: SiteFile) -> str:
-    """The text of a file, from which :func:`parse_site` restores the same figures to the last bit."""
-    data = msgspec.to_builtins(file, enc_hook=encode)
-    body = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=118, default_flow_style=None)
-    return _HEAD + str(body)
-
-
-def _check_measured(file: SiteFile, where: str, host: str | None) -> None:
+def _check_measured(file: SiteFile, place: Place, host: str | None) -> None:
     for key in ("host", "recorded"):
         if not getattr(file, key):
-            raise BaselineError(where, "a measured baseline says where and when it was measured", key=key)
+            raise place.error(key, "is required in a measured baseline")
     if host is not None and file.host != host:
         reason = (
             f"measured on another host than this one ({host}); record one here with `plumbline baseline record`, "
             "or write source: site to judge this host by it"
         )
-        raise BaselineError(where, reason, key="host", value=file.host)
+        raise place.error("host", reason, file.host)
 
 
-def _entries(file: SiteFile, where: str, catalogue: WorkloadCatalogue) -> Iterator[BaselineEntry]:
+def _entries(file: SiteFile, whole: Place, catalogue: WorkloadCatalogue) -> Iterator[BaselineEntry]:
     if not file.entries:
-        raise BaselineError(where, "has no entries; write at least one", key="entries")
+        raise whole.error("entries", "has no entries; write at least one")
     measured = file.recorded.timestamp() if file.recorded else None
     seen: dict[tuple[str, ...], int] = {}
     for index, entry in enumerate(file.entries):
-        key = f"entries[{index}]"
-        workload = known_workload(entry.workload, catalogue, where=where, key=f"{key}.workload")
-        operation = _operation(entry, workload, where, key)
-        _check_figures(entry, where, key)
+        place = whole.at(f"entries[{index}]")
+        workload = place.workload(entry.workload, catalogue)
+        operation = place.operation(entry.operation, workload)
+        _check_figures(entry, place)
         config_hash = entry.config_hash or workload.config_hash(rate_iops=entry.rate_iops)
         identity = (entry.device_class, workload.id, operation, config_hash)
         if identity in seen:
-            reason = f"the same figure stands in entries[{seen[identity]}]; keep one"
-            raise BaselineError(where, reason, key=f"{key}.workload", value=entry.workload)
+            raise place.error("workload", f"duplicates entries[{seen[identity]}]; keep one", entry.workload)
         seen[identity] = index
         yield BaselineEntry(
             layer=workload.layer,
@@ -188,7 +180,7 @@ def _entries(file: SiteFile, where: str, catalogue: WorkloadCatalogue) -> Iterat
             workload=workload.id,
             operation=operation,
             source=Source(file.source),
-            profile=file.name or PurePath(where).stem,
+            profile=file.name or PurePath(whole.where).stem,
             config_hash=config_hash,
             latency=entry.latency.seconds(),
             iops=entry.iops.value if entry.iops else None,
@@ -199,23 +191,14 @@ def _entries(file: SiteFile, where: str, catalogue: WorkloadCatalogue) -> Iterat
         )
 
 
-def _operation(entry: SiteEntry, workload: Workload, where: str, key: str) -> str:
-    if not entry.operation and len(workload.operations) == 1:
-        return workload.operations[0]
-    if entry.operation not in workload.operations:
-        reason = f"the workload has: {', '.join(workload.operations)}"
-        raise BaselineError(where, reason, key=f"{key}.operation", value=entry.operation)
-    return entry.operation
-
-
-def _check_figures(entry: SiteEntry, where: str, key: str) -> None:
+def _check_figures(entry: SiteEntry, place: Place) -> None:
     figures = dict(entry.latency.items())
     if not (figures or entry.iops or entry.throughput):
-        raise BaselineError(where, "has no figure; write latency, iops or throughput", key=key)
+        raise place.error("", "has no figure; write latency, iops or throughput")
     figures.pop("mean", None)  # with a long tail the mean may exceed any percentile
     for (low, below), (high, above) in pairwise(figures.items()):
         if above.exact < below.exact:
-            raise BaselineError(where, f"is below {low} = {below.text}", key=f"{key}.latency.{high}", value=above.text)
+            raise place.error(f"latency.{high}", f"is below {low} = {below.text}", above.text)
 
 
 def encode(value: object) -> object:

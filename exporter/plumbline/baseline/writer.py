@@ -49,7 +49,7 @@ def _open(path: Path, *, force: bool) -> OwnDirectory:
             raise BaselineError(str(path), "is a directory; name a file")
         directory = OwnDirectory.named(path.parent)
     except FileNotFoundError:
-        raise BaselineError(str(path), f"there is no directory {path.parent}; create it first") from None
+        raise BaselineError(str(path), f"directory {path.parent} does not exist; create it first") from None
     except OSError as error:
         raise BaselineError(str(path), f"can't be written: {path.parent}: {error.strerror}") from error
     try:

@@ -16,16 +16,20 @@ from plumbline.ceph_top.model import Osd, Suspicion, parts
 from plumbline.ceph_top.verdict import seen
 from plumbline.core.units import si
 from plumbline.errors import PlumblineError
-from plumbline.sources.ceph.osd_stages import READ, READ_MODIFY_WRITE, WRITE
+from plumbline.sources.ceph.osd_perf import READ, READ_MODIFY_WRITE, WRITE
 from plumbline.sources.prometheus.api import Series
 
 WINDOW_S = 300.0
 _LATENCY, _STORE = "plumbline:osd_latency:mean5m", "plumbline:osd_store_latency:mean5m"
-_RATE, _P50, _P99 = "plumbline:osd_operations:rate5m", "plumbline:osd_p50:seconds", "plumbline:osd_p99:seconds"
-_INFO, _SUSPECT = "plumbline:osd_info", "plumbline:osd_suspect:info"
+_RATE, _P50, _P99 = (
+    "plumbline:osd_operations:rate5m",
+    "plumbline:osd_latency:p50_seconds",
+    "plumbline:osd_latency:p99_seconds",
+)
+_INFO, _SUSPECT = "plumbline:osd:info", "plumbline:osd_suspect:info"
 _UP, _BLOCKED = "plumbline_osd_socket_up", "plumbline_osd_blocked_operations"
 _AGE = "plumbline_osd_blocked_operation_age_seconds"
-_BEAT, _PEER = "plumbline_osd_heartbeat_seconds", "plumbline_osd_heartbeat_worst_peer"
+_BEAT, _PEER = "plumbline_osd_heartbeat_seconds", "plumbline_osd_heartbeat_worst_peer_id"
 NAMES = (_LATENCY, _STORE, _RATE, _P50, _P99, _INFO, _SUSPECT, _UP, _BLOCKED, _AGE, _BEAT, _PEER)
 QUERY = f'{{__name__=~"{"|".join(NAMES)}"}}'
 """All series at one moment."""
@@ -64,7 +68,7 @@ def merged(local: Sequence[Osd], remote: Sequence[Osd]) -> tuple[tuple[Osd, ...]
         if known is None:
             there[osd.daemon] = osd
         elif known.host and osd.host and known.host.partition(".")[0] != osd.host.partition(".")[0]:
-            notes.append(f"{osd.daemon} of this host is left out: the one of Prometheus stands on {known.host}")
+            notes.append(f"{osd.daemon} of this host is left out: in Prometheus, it is on host {known.host}")
         else:
             there[osd.daemon] = msgspec.structs.replace(
                 osd,

@@ -20,19 +20,14 @@ import msgspec
 
 from plumbline.core.histogram import added, difference
 from plumbline.probes.histogram import quantile
-from plumbline.sources.ceph.osd_latency import LongRunAverage
-from plumbline.sources.ceph.osd_stages import READ, OperationStages
+from plumbline.sources.ceph.osd_perf import READ, LongRunAverage, OperationStages
 from plumbline.sources.ceph.osds import OsdReading
 
 HUNG, BLOCKED = "hung", "blocked"
 """States that are observed, not judged. The other words are the alerts' verdicts: disk, host, peer, network, queue."""
 
 
-class _Said(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of the structs that are printed and encoded but never decoded."""
-
-
-class Suspicion(_Said, frozen=True):
+class Suspicion(msgspec.Struct, frozen=True, kw_only=True):
     """A verdict, the figures that led to it, and its source: ``sockets`` or ``prometheus``."""
 
     word: str
@@ -40,7 +35,7 @@ class Suspicion(_Said, frozen=True):
     source: str
 
 
-class Osd(_Said, frozen=True):
+class Osd(msgspec.Struct, frozen=True, kw_only=True):
     """One OSD over the interval; times in seconds. ``null``: not reported, or nothing happened that has a time."""
 
     daemon: str
@@ -77,7 +72,7 @@ class Osd(_Said, frozen=True):
     suspicion: Suspicion | None = None
 
 
-class Top(_Said, frozen=True):
+class Top(msgspec.Struct, frozen=True, kw_only=True):
     """One screen, slowest OSD first."""
 
     interval_s: float
@@ -163,11 +158,7 @@ def _with_times(row: Osd, before: OsdReading, after: OsdReading, interval_s: flo
     )
     split = max(kinds, key=lambda name: kinds[name].total.avgcount, default="")
     queue, store, peers = (
-        _split(
-            split,
-            kinds[split],
-            _mean(_since(first.store_read, last.store_read)) if split == READ else commit,
-        )
+        _split(split, kinds[split], _mean(_since(first.store_read, last.store_read)) if split == READ else commit)
         if operations
         else (None, None, None)
     )

@@ -103,17 +103,17 @@ def _against(what: str, osd: Osd, own_s: float | None, middle_s: float, share: f
 
 def _accused(osds: Sequence[Osd], limits: Thresholds) -> dict[str, str]:
     """OSD → reason, for OSDs that most others find the slowest to answer their pings."""
-    tell = [osd for osd in osds if osd.heartbeat_worst_s is not None and osd.heartbeat_median_s is not None]
+    reporting = [osd for osd in osds if osd.heartbeat_worst_s is not None and osd.heartbeat_median_s is not None]
     votes: Counter[str] = Counter(
         osd.heartbeat_peer
-        for osd in tell
+        for osd in reporting
         if osd.heartbeat_peer != osd.daemon
         and (osd.heartbeat_worst_s or 0.0) >= limits.heartbeat_floor_s
         and (osd.heartbeat_worst_s or 0.0) >= limits.heartbeat_spread * (osd.heartbeat_median_s or 0.0)
     )
     found = {}
     for name, count in votes.items():
-        others = [osd for osd in tell if osd.daemon != name]
+        others = [osd for osd in reporting if osd.daemon != name]
         if len(others) + 1 >= limits.minimum_osds and count > limits.heartbeat_share * len(others):
             slowest = max(osd.heartbeat_worst_s or 0.0 for osd in others if osd.heartbeat_peer == name)
             found[name] = f"{count} of {len(others)} OSDs find it the slowest to answer pings, up to {_time(slowest)}"

@@ -6,10 +6,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from plumbline.ceph_top import from_prometheus as cephseries
-from plumbline.ceph_top import model as cephtop
-from plumbline.ceph_top import verdict as cephsuspects
-from plumbline.ceph_top.model import Osd, Top
+from plumbline.ceph_top.from_prometheus import QUERY, WINDOW_S, merged, osds_of
+from plumbline.ceph_top.model import Osd, Top, between, slowest_first
+from plumbline.ceph_top.verdict import suspect
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.sources.ceph.osds import TIMEOUT_S, OsdReading, osds_here, read_osds
 from plumbline.sources.prometheus.access import OPEN, Access
@@ -49,32 +48,30 @@ def tops(
         now = clock()
         after = _sockets(where)
         took_s = now - asked_at
-        denied = tuple(each.why for each in after if each.denied)
-        after = tuple(each for each in after if not each.denied)
-        local = cephtop.between(before, after, interval_s=took_s, host=where.host, classes=where.classes)
+        denied = tuple(osd.why for osd in after if osd.denied)
+        after = tuple(osd for osd in after if not osd.denied)
+        local = between(before, after, interval_s=took_s, host=where.host, classes=where.classes)
         yield _top(where, local, took_s, denied, first=first)
         before, asked_at, first = after, now, False
 
 
 def _top(where: Where, local: Sequence[Osd], interval_s: float, denied: tuple[str, ...], *, first: bool) -> Top:
-    judged, notes = cephsuspects.suspect(local)
+    judged, notes = suspect(local)
     notes = denied + notes
+    osds = judged
     sources = [f"admin sockets of {where.host or 'this host'}, last {interval_s:.1f} s"] if local else []
-    osds: tuple[Osd, ...] = judged
     if where.prometheus:
         try:
-            series = read_vector(
-                where.prometheus, cephseries.QUERY, timeout_s=PROMETHEUS_TIMEOUT_S, access=where.access
-            )
-            remote = cephseries.osds_of(series, cluster=where.cluster, url=where.prometheus)
-            osds, more = cephseries.merged(judged, remote)
+            series = read_vector(where.prometheus, QUERY, timeout_s=PROMETHEUS_TIMEOUT_S, access=where.access)
+            remote = osds_of(series, cluster=where.cluster, url=where.prometheus)
+            osds, more = merged(judged, remote)
             notes += more
-            sources.append(f"Prometheus, last {cephseries.WINDOW_S / 60:.0f} min")
+            sources.append(f"Prometheus, last {WINDOW_S / 60:.0f} min")
         except PlumblineError as error:
             if first:
                 raise
             notes += (str(error),)
-    return Top(interval_s=interval_s, sources=tuple(sources), osds=cephtop.slowest_first(osds), notes=notes)
+    return Top(interval_s=interval_s, sources=tuple(sources), osds=slowest_first(osds), notes=notes)
 
 
 def _sockets(where: Where) -> tuple[OsdReading, ...]:

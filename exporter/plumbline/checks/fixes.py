@@ -21,8 +21,10 @@ SYSCTL_FILE = "/etc/sysctl.d/90-storage-network.conf"
 UDEV_FILE = "/etc/udev/rules.d/90-storage-network.rules"
 INTERFACES_FILE = "/etc/network/interfaces"
 
+IRQBALANCE = "apt-get install -y irqbalance && systemctl enable --now irqbalance"
 RESETS_LINK = (
-    "Many drivers take the link down for some seconds: on a storage network one host at a time, while nothing recovers."
+    "Many drivers take the link down for some seconds: on a storage network, do one host at a time, and not during"
+    " recovery."
 )
 
 _BUS_ADDRESS = re.compile(r"[0-9A-Za-z:.\-]+")

@@ -1,4 +1,4 @@
-"""How much counters grew lately."""
+"""How much counters grew recently."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 WINDOW_S = 3600.0
-"""Growth within the last hour counts as "lately": a burst a day ago is no reason to change a setting now, and one a
+"""Growth within the last hour counts as "recently": a burst a day ago is no reason to change a setting now, and one a
 minute ago must still be there when somebody looks."""
 
 CounterName: TypeAlias = Literal[
@@ -35,7 +35,6 @@ class Count:
 
     @property
     def grows(self) -> bool:
-        """Whether it increased within the window."""
         return bool(self.grew)
 
 

@@ -6,7 +6,7 @@ and none where the advice does not apply or the facts are unknown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, TypeVar
@@ -120,6 +120,18 @@ class Check(Generic[F]):
             )
 
 
-def worst_first(findings: Iterator[Finding]) -> tuple[Finding, ...]:
+def check(  # noqa: PLR0917  (in the order of Check's fields)
+    id: str, advice: str, applies: str, why: str, source: str, severity: Severity, fix: str
+) -> Callable[[Callable[[F], Iterator[Verdict]]], Check[F]]:
+    """Make a :class:`Check` of the decorated function, which judges the facts."""
+    return lambda judge: Check(id, advice, applies, why, source, severity, judge, fix)
+
+
+def judge(checks: Iterable[Check[F]], facts: F) -> tuple[Finding, ...]:
+    """All findings of these checks, the worst first."""
+    return worst_first(finding for each in checks for finding in each.findings(facts))
+
+
+def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Unmet findings first, the most severe at the top; then by check and subject, for a stable order."""
     return tuple(sorted(findings, key=lambda each: (each.met, each.severity.rank, each.check, each.subject)))

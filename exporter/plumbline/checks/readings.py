@@ -10,18 +10,17 @@ from plumbline.sources.disk.block import BlockDevice
 from plumbline.sources.disk.blocklatency import LatencyReading
 from plumbline.sources.disk.diskhealth import DiskState
 from plumbline.sources.disk.queuesettings import QueueSettings
-from plumbline.sources.kernel.irqbalance import IrqBalance
 from plumbline.sources.kernel.softnet import SoftnetCpu
 from plumbline.sources.kernel.squeeze import Squeezes
 from plumbline.sources.kernel.sysctl import SysctlReading
 from plumbline.sources.kernel.tcp import TcpReading
-from plumbline.sources.net.bonding import Bond
-from plumbline.sources.net.bonding_proc import Churns
-from plumbline.sources.net.coalesce import Coalescing
+from plumbline.sources.net.bonding import Bond, Churns
 from plumbline.sources.net.features import Offload
 from plumbline.sources.net.infiniband import InfinibandReading
-from plumbline.sources.net.network import LinksReading, PortLosses, PortModes, PortPause, PortRings
-from plumbline.sources.net.relations import Relation
+from plumbline.sources.net.links import Relation
+from plumbline.sources.net.network import LinksReading, PortLosses, PortModes
+from plumbline.sources.net.nic_interrupts import IrqBalance
+from plumbline.sources.net.port_settings import Coalescing, PauseState, RingSizes
 from plumbline.sources.net.roles import Role
 from plumbline.sources.pci.pcidevices import PciReading
 
@@ -31,15 +30,14 @@ class Readings:
     """The readings of one page. Empty for a collector that is switched off, failed or unavailable."""
 
     softnet: tuple[SoftnetCpu, ...] = ()
-    squeezes: Mapping[int, Squeezes] = field(default_factory=dict)
-    """By CPU."""
+    squeezes: Mapping[int, Squeezes] = field(default_factory=dict)  # by CPU
     interrupts: tuple[IrqBalance, ...] = ()
     tcp: TcpReading | None = None
     sysctl: SysctlReading = field(default_factory=lambda: SysctlReading({}, {}))
     links: LinksReading = field(default_factory=lambda: LinksReading((), {}))
     losses: tuple[PortLosses, ...] = ()
-    rings: tuple[PortRings, ...] = ()
-    pause: tuple[PortPause, ...] = ()
+    rings: tuple[tuple[str, RingSizes], ...] = ()
+    pause: tuple[tuple[str, PauseState], ...] = ()
     coalescing: tuple[tuple[str, Coalescing], ...] = ()
     offloads: tuple[tuple[str, tuple[Offload, ...]], ...] = ()
     link_modes: tuple[PortModes, ...] = ()
@@ -50,12 +48,9 @@ class Readings:
     infiniband: InfinibandReading = field(default_factory=lambda: InfinibandReading((), {}))
     arrays: Arrays = field(default_factory=lambda: Arrays(None, None, None, None))
     devices: tuple[BlockDevice, ...] = ()
-    osds: Mapping[str, str] = field(default_factory=dict)
-    """Device → the OSDs whose data it holds, ``osd.3,osd.4``."""
-    disk_uses: tuple[tuple[str, str, str], ...] = ()
-    """(disk, kind of use, user)."""
+    osds: Mapping[str, str] = field(default_factory=dict)  # device → the OSDs whose data it holds, osd.3,osd.4
+    disk_uses: tuple[tuple[str, str, str], ...] = ()  # (disk, kind of use, user)
     queues: tuple[QueueSettings, ...] = ()
     pcie: PciReading = field(default_factory=lambda: PciReading((), {}))
     health: tuple[DiskState, ...] = ()
-    latency: LatencyReading | str | None = None
-    """A text says why there are none; ``None``: switched off, or failed."""
+    latency: LatencyReading | str | None = None  # A text says why there are none; None: switched off, or failed

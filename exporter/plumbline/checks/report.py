@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 
 from plumbline.checks.model import Finding, Severity
 
@@ -70,8 +71,6 @@ def _finding_data(finding: Finding) -> dict[str, object]:
         data["fix"] = {
             "now": fix.now,
             "caution": fix.caution,
-            "keep": None
-            if fix.keep is None
-            else {"file": fix.keep.file, "content": fix.keep.content, "place": fix.keep.place},
+            "keep": None if fix.keep is None else asdict(fix.keep),
         }
     return data

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from plumbline.checks import array, disk, health, network, pcie
-from plumbline.checks.array.facts import array_facts
-from plumbline.checks.disk import latency
-from plumbline.checks.disk.facts import disk_facts
+from typing import Any
+
+from plumbline.checks import array, disk, disk_latency, health, network, pcie
+from plumbline.checks.array import array_facts
+from plumbline.checks.disk import disk_facts
 from plumbline.checks.growth import Growth
-from plumbline.checks.health.facts import health_facts
-from plumbline.checks.model import Finding, worst_first
+from plumbline.checks.health import health_facts
+from plumbline.checks.model import Check, Finding, judge, worst_first
 from plumbline.checks.network.facts import network_facts
-from plumbline.checks.pcie.facts import pcie_facts
+from plumbline.checks.pcie import pcie_facts
 from plumbline.checks.readings import Readings
+
+CHECKS: tuple[Check[Any], ...] = (
+    *pcie.CHECKS,
+    *disk.CHECKS,
+    *disk_latency.CHECKS,
+    *health.CHECKS,
+    *array.CHECKS,
+    *network.CHECKS,
+)
+"""Every check, from the bus upwards. ``Any``: each layer's checks take their own type of facts."""
 
 
 class Judge:
@@ -26,13 +37,14 @@ class Judge:
         """Judge these readings. ``now_s`` is a monotonic time."""
         growth = self._growth
         growth.look(now_s)
-        found = (
-            *network.judge(network_facts(readings, growth)),
-            *disk.judge(disk_facts(readings)),
-            *array.judge(array_facts(readings)),
-            *pcie.judge(pcie_facts(readings, growth)),
-            *health.judge(health_facts(readings, growth)),
-            *latency.judge(readings.latency),
+        self.findings = worst_first(
+            (
+                *judge(network.CHECKS, network_facts(readings, growth)),
+                *judge(disk.CHECKS, disk_facts(readings)),
+                *judge(array.CHECKS, array_facts(readings)),
+                *judge(pcie.CHECKS, pcie_facts(readings, growth)),
+                *judge(health.CHECKS, health_facts(readings, growth)),
+                *judge(disk_latency.CHECKS, readings.latency),
+            )
         )
-        self.findings = worst_first(iter(found))
         return self.findings

@@ -10,11 +10,11 @@ _LISTED = 4
 
 
 def counted(count: Count, unit: str) -> str:
-    """``750,466 frames since boot, 12 of them lately``."""
+    """``750,466 frames since boot, 12 of them recently``."""
     text = f"{plural(count.total, unit)} since boot"
     if count.grew is None:
         return text
-    return f"{text}, {count.grew:,} of them lately" if count.grew else f"{text}, none lately"
+    return f"{text}, {count.grew:,} of them recently" if count.grew else f"{text}, none recently"
 
 
 def plural(count: int, unit: str) -> str:

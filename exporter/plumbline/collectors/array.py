@@ -8,119 +8,95 @@ from plumbline.collectors.host import Host, slot_value
 from plumbline.metrics.guard import ITEM_REASONS, Collector, SkipHook
 from plumbline.metrics.spec import Sample, counter, declared, gauge, known
 from plumbline.sources.arrays import Arrays
-from plumbline.sources.disk.md import MdArray, MdReading
+from plumbline.sources.disk.md import MdReading
 from plumbline.sources.disk.multipath import MultipathDisk
-from plumbline.sources.disk.zfs import NO_ZFS, ZfsReading
-from plumbline.sources.disk.zpool_status import PoolStatus
+from plumbline.sources.disk.zfs import NO_ZFS, PoolStatus, ZfsReading
 
 _DEVICE = ("device",)
 
 MD_INFO = gauge(
     "plumbline_md_info",
-    "A software RAID; level container holds the disks of arrays with external metadata, state is the kernel's"
-    " array_state.",
-    ("device", "level", "state"),
+    "A software RAID. raid_level container holds disks of arrays with external metadata; state is array_state.",
+    ("device", "raid_level", "state"),
 )
-MD_DISKS = gauge("plumbline_md_disks", "Disks that the array is made of when it is whole.", _DEVICE)
+MD_DISKS = gauge("plumbline_md_disks", "Number of disks in the complete array.", _DEVICE)
 MD_DEGRADED = gauge(
-    "plumbline_md_degraded_disks",
-    "Disks that the array misses, also while a new one is being filled. Absent for raid0 and linear.",
-    _DEVICE,
+    "plumbline_md_degraded_disks", "Missing disks, including one being rebuilt. Absent for raid0 and linear.", _DEVICE
 )
-MD_REDUNDANT = gauge(
-    "plumbline_md_redundant_disks",
-    "Disks that the array may miss without loss of data, whichever they are: raid5 1, raid6 2, raid0 0.",
-    _DEVICE,
-)
+MD_REDUNDANT = gauge("plumbline_md_redundant_disks", "Disks that may fail without loss: raid5 1, raid6 2.", _DEVICE)
 MD_SYNC_INFO = gauge(
-    "plumbline_md_sync_info",
-    "What the array is doing to itself: idle, resync, recover, check, repair, reshape, frozen.",
-    ("device", "action"),
+    "plumbline_md_sync_info", "Action: idle, resync, recover, check, repair, reshape, frozen.", ("device", "action")
 )
-MD_SYNC_RATIO = gauge(
-    "plumbline_md_sync_ratio", "How much of that is done, 0 to 1; only while it is under way.", _DEVICE
-)
-MD_SYNC_RATE = gauge("plumbline_md_sync_bytes_per_second", "How fast that goes; only while it is under way.", _DEVICE)
+MD_SYNC_RATIO = gauge("plumbline_md_sync_ratio", "Progress of the current action, 0 to 1; only while it runs.", _DEVICE)
+MD_SYNC_RATE = gauge("plumbline_md_sync_bytes_per_second", "Speed of the current action; only while it runs.", _DEVICE)
 MD_MISMATCHES = gauge(
     "plumbline_md_mismatch_sectors",
-    "512-byte sectors, by whole units of I/O, that did not agree in the last check or repair. On raid1 and raid10 swap"
-    " and mapped files make harmless ones.",
+    "512-byte sectors that disagreed in the last check or repair. Swap and mapped files cause harmless ones on"
+    " mirrors.",
     _DEVICE,
 )
 MD_MEMBER_INFO = gauge(
     "plumbline_md_member_info",
-    "A member: the kernel's words for its state (in_sync, faulty, spare …) and the slot it fills (none: a spare).",
-    ("device", "member", "state", "slot"),
+    "A member with the kernel's state (in_sync, faulty, spare …) and its raid_slot (none: a spare).",
+    ("device", "member", "state", "raid_slot"),
 )
 MD_MEMBER_ERRORS = gauge(
-    "plumbline_md_member_errors",
-    "Read errors on this member that were corrected from the others; about, as the array remembers them.",
-    ("device", "member"),
+    "plumbline_md_member_errors", "Approximate number of read errors corrected from other disks.", ("device", "member")
 )
 POOL_INFO = gauge("plumbline_zfs_pool_info", "A ZFS pool and its state.", ("pool", "state"))
 POOL_HEALTHY = gauge("plumbline_zfs_pool_healthy", "1: the pool's state is ONLINE.", ("pool",))
-POOL_DATA_ERRORS = gauge(
-    "plumbline_zfs_pool_data_errors", "Damaged files and metadata that zpool status counts.", ("pool",)
-)
+POOL_DATA_ERRORS = gauge("plumbline_zfs_pool_data_errors", "Damaged files and metadata (zpool status).", ("pool",))
 STATUS_AVAILABLE = gauge(
     "plumbline_zfs_status_available",
-    "1: zpool status answers. 0: it is not there, not allowed or hangs; devices' states and errors are not known.",
+    "1: zpool status answers. 0: it is missing, not permitted or hangs; device states and errors are unknown.",
 )
 VDEV_ERRORS = counter(
     "plumbline_zfs_vdev_errors_total",
-    "Errors since the pool was imported or cleared. vdev is the path below the pool (raidz1-0/sdb), kind read, write"
-    " or checksum.",
-    ("pool", "vdev", "kind"),
+    "Errors since import or clear. vdev is the path in the pool (raidz1-0/sdb); error is read, write or checksum.",
+    ("pool", "vdev", "error"),
 )
 VDEV_HEALTHY = gauge("plumbline_zfs_vdev_healthy", "1: ONLINE, or a spare that is AVAIL or INUSE.", ("pool", "vdev"))
-ARC_HITS = counter("plumbline_zfs_arc_hits_total", "Reads that ZFS's cache answered: no disk saw them.")
-ARC_MISSES = counter("plumbline_zfs_arc_misses_total", "Reads that had to go to the disks.")
-ARC_BYTES = gauge("plumbline_zfs_arc_bytes", "Memory that ZFS's cache holds.")
-ARC_MAX = gauge("plumbline_zfs_arc_max_bytes", "What the cache may grow to.")
+ARC_HITS = counter("plumbline_zfs_arc_hits_total", "Reads served from ZFS's cache, without a disk access.")
+ARC_MISSES = counter("plumbline_zfs_arc_misses_total", "Reads that needed a disk access.")
+ARC_BYTES = gauge("plumbline_zfs_arc_bytes", "Memory used by ZFS's cache.")
+ARC_MAX = gauge("plumbline_zfs_arc_max_bytes", "Maximum size of the cache.")
 MULTIPATH_INFO = gauge(
     "plumbline_multipath_info",
-    "A disk with several paths; name is device-mapper's (mpatha) or the NVMe subsystem's.",
-    ("device", "name"),
+    "A multipath disk; multipath_name from device-mapper or the NVMe subsystem.",
+    ("device", "multipath_name"),
 )
-PATHS = gauge("plumbline_multipath_paths", "Paths that the kernel has to the disk.", _DEVICE)
-PATHS_USABLE = gauge("plumbline_multipath_paths_usable", "Those of them that I/O can take now.", _DEVICE)
+PATHS = gauge("plumbline_multipath_paths", "Paths from the kernel to the disk.", _DEVICE)
+PATHS_USABLE = gauge("plumbline_multipath_usable_paths", "Paths that can take I/O now.", _DEVICE)
 PATH_INFO = gauge(
     "plumbline_multipath_path_info",
-    "A path and its state: running, offline, transport-offline … of SCSI; live, connecting … and ANA's optimized,"
-    " inaccessible … of NVMe.",
-    ("device", "path", "state", "transport", "address"),
+    "A path and its SCSI state (running, offline …), NVMe state (live, connecting …) or ANA state (optimized …).",
+    ("device", "path", "state", "transport", "path_address"),
 )
-SPECS = declared(globals())
 
 _KIB = 1024
 _ONLINE = "ONLINE"
 
 
 def md_samples(reading: MdReading) -> Iterator[Sample]:
-    """About six samples per array and two per member."""
     for array in reading.arrays:
-        yield from _array_samples(array)
-
-
-def _array_samples(array: MdArray) -> Iterator[Sample]:
-    labels = (array.device,)
-    yield MD_INFO, (array.device, array.level, array.state), 1
-    yield from known(
-        labels,
-        (MD_DISKS, array.disks),
-        (MD_DEGRADED, array.degraded_disks),
-        (MD_REDUNDANT, array.redundant_disks),
-        (MD_MISMATCHES, array.mismatch_sectors),
-    )
-    if array.sync_action:
-        yield MD_SYNC_INFO, (array.device, array.sync_action), 1
-    if array.sync_ratio is not None:
-        yield MD_SYNC_RATIO, labels, array.sync_ratio
-        if array.sync_speed_kib_per_second is not None:
-            yield MD_SYNC_RATE, labels, array.sync_speed_kib_per_second * _KIB
-    for member in array.members:
-        yield MD_MEMBER_INFO, (array.device, member.device, member.state, member.slot), 1
-        yield from known((array.device, member.device), (MD_MEMBER_ERRORS, member.errors))
+        labels = (array.device,)
+        yield MD_INFO, (array.device, array.level, array.state), 1
+        yield from known(
+            labels,
+            (MD_DISKS, array.disks),
+            (MD_DEGRADED, array.degraded_disks),
+            (MD_REDUNDANT, array.redundant_disks),
+            (MD_MISMATCHES, array.mismatch_sectors),
+        )
+        if array.sync_action:
+            yield MD_SYNC_INFO, (array.device, array.sync_action), 1
+        if array.sync_ratio is not None:
+            yield MD_SYNC_RATIO, labels, array.sync_ratio
+            if array.sync_speed_kib_per_second is not None:
+                yield MD_SYNC_RATE, labels, array.sync_speed_kib_per_second * _KIB
+        for member in array.members:
+            yield MD_MEMBER_INFO, (array.device, member.device, member.state, member.slot), 1
+            yield from known((array.device, member.device), (MD_MEMBER_ERRORS, member.errors))
 
 
 def zfs_samples(reading: ZfsReading, statuses: Iterable[PoolStatus] | None) -> Iterator[Sample]:
@@ -152,7 +128,6 @@ def zfs_samples(reading: ZfsReading, statuses: Iterable[PoolStatus] | None) -> I
 
 
 def multipath_samples(disks: Iterable[MultipathDisk]) -> Iterator[Sample]:
-    """Three samples per disk and one per path."""
     for disk in disks:
         labels = (disk.device,)
         yield MULTIPATH_INFO, (disk.device, disk.name), 1
@@ -184,7 +159,7 @@ def _read(host: Host, skip: SkipHook) -> Arrays:
 
 COLLECTOR = Collector(
     "array",
-    SPECS,
+    declared(globals()),
     _read,
     _samples,
     skip_reasons=ITEM_REASONS,

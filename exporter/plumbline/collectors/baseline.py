@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from plumbline.baseline.budget import Budget, parts
 from plumbline.baseline.fingerprint import Fingerprint, changes, compared
-from plumbline.baseline.model import Source
+from plumbline.baseline.model import Source, Target
 from plumbline.baseline.selection import Comparable, Selection
 from plumbline.collectors.host import Host
 from plumbline.metrics.guard import Collector, SkipHook
@@ -14,52 +14,36 @@ from plumbline.metrics.spec import Sample, declared, gauge, known
 
 _LABELS = ("layer", "device_class", "workload", "operation", "source", "profile", "config_hash")
 
-LATENCY = gauge(
-    "plumbline_baseline_latency_seconds",
-    "Latency that a baseline names for this workload, by statistic.",
-    (*_LABELS, "statistic"),
-)
-IOPS = gauge("plumbline_baseline_iops", "Operations per second that a baseline names for this workload.", _LABELS)
-THROUGHPUT = gauge(
-    "plumbline_baseline_throughput_bytes_per_second", "Throughput that a baseline names for this workload.", _LABELS
-)
+LATENCY = gauge("plumbline_baseline_latency_seconds", "Baseline latency, by statistic.", (*_LABELS, "statistic"))
+IOPS = gauge("plumbline_baseline_iops", "Baseline operations per second for this workload.", _LABELS)
+THROUGHPUT = gauge("plumbline_baseline_throughput_bytes_per_second", "Baseline throughput for this workload.", _LABELS)
 TOLERANCE = gauge(
-    "plumbline_baseline_tolerance_ratio",
-    "How far the baseline's own runs strayed, as a factor of at least 1; absent where nothing is known of it.",
-    _LABELS,
+    "plumbline_baseline_tolerance_ratio", "Spread of the baseline's own runs, a factor ≥ 1; absent if unknown.", _LABELS
 )
 MEASURED = gauge("plumbline_baseline_measured_timestamp_seconds", "When the baseline was measured, Unix time.", _LABELS)
-JUDGES = gauge(
-    "plumbline_baseline_judges",
-    "Whether the baseline may judge this node (1) or is shown only (0), as another site's hardware is by default.",
-    _LABELS,
-)
+JUDGES = gauge("plumbline_baseline_applicable", "1: the baseline may judge this node; 0: shown only.", _LABELS)
 MISSING = gauge(
     "plumbline_baseline_missing",
-    "Whether what a probe measures has no baseline that may judge it (1); nothing is compared then.",
+    "1: the probe's results have no baseline that may judge them, so nothing is compared.",
     ("probe", "layer", "device_class", "workload", "operation"),
 )
 
 MISMATCH = gauge(
     "plumbline_baseline_mismatch",
-    "1: what a probe measures has no baseline in force, and this one would judge it, but it was measured with other"
-    " parameters (config_hash), so it is never compared.",
+    "1: this baseline would judge the probe but used other parameters (config_hash); no other is in force.",
     ("probe", "layer", "device_class", "workload", "operation", "source", "profile"),
 )
 CHANGED = gauge(
     "plumbline_baseline_environment_changed",
-    "Whether a part of this node (ceph, kernel, fio, disks, nics, tuning) is no longer what the baseline was measured"
-    " on; absent where one of the two is not known.",
+    "Whether this part (ceph, kernel, fio, disks, nics, tuning) changed since the baseline; absent if unknown.",
     ("source", "profile", "part"),
 )
 BUDGET = gauge(
     "plumbline_baseline_budget_seconds",
-    "Documented time that one operation of the workload spends in a stage, all passes of the stage together; the stages"
-    " of a device class (the kind of link) are the whole operation.",
+    "Documented time of a stage within one operation, all passes; all stages of a device class form the whole"
+    " operation.",
     ("profile", "device_class", "workload", "stage", "layer"),
 )
-
-SPECS = declared(globals())
 
 
 def samples(selection: Selection) -> Iterator[Sample]:
@@ -67,22 +51,14 @@ def samples(selection: Selection) -> Iterator[Sample]:
     for one in selection.comparable:
         yield from _entry_samples(one)
     for verdict in selection.verdicts:
-        target = verdict.target
-        labels = (target.probe, target.layer, target.device_class, target.workload, target.operation)
-        yield MISSING, labels, 1.0 if verdict.in_force is None else 0.0
-    for wrong in dict.fromkeys(  # one file may hold the figure with several other parameters
-        (
-            one.target.probe,
-            one.target.layer,
-            one.target.device_class,
-            one.target.workload,
-            one.target.operation,
-            one.entry.source.value,
-            one.entry.profile,
-        )
-        for one in selection.mismatched
-    ):
-        yield MISMATCH, wrong, 1.0
+        yield MISSING, _labels(verdict.target), 1.0 if verdict.in_force is None else 0.0
+    mismatched = ((*_labels(one.target), one.entry.source.value, one.entry.profile) for one in selection.mismatched)
+    for labels in dict.fromkeys(mismatched):  # one file may hold the figure with several other parameters
+        yield MISMATCH, labels, 1.0
+
+
+def _labels(target: Target) -> tuple[str, ...]:
+    return target.probe, target.layer, target.device_class, target.workload, target.operation
 
 
 def environment_samples(measured_on: Mapping[str, Fingerprint], now: Fingerprint) -> Iterator[Sample]:
@@ -104,15 +80,8 @@ def budget_samples(budgets: Iterable[tuple[str, Budget]]) -> Iterator[Sample]:
 
 def _entry_samples(one: Comparable) -> Iterator[Sample]:
     entry = one.entry
-    labels = (
-        entry.layer,
-        entry.device_class,
-        entry.workload,
-        entry.operation,
-        entry.source.value,
-        entry.profile,
-        entry.config_hash,
-    )
+    place = (entry.layer, entry.device_class, entry.workload, entry.operation)
+    labels = (*place, entry.source.value, entry.profile, entry.config_hash)
     for statistic, seconds in entry.latency.items():
         yield LATENCY, (*labels, statistic), seconds
     yield from known(
@@ -140,7 +109,7 @@ def _samples(reading: tuple[Host, Fingerprint]) -> Iterator[Sample]:
 
 COLLECTOR = Collector(
     "baseline",
-    SPECS,
+    declared(globals()),
     _read,
     _samples,
     origin="the baseline files and the documented profiles",

@@ -1,7 +1,7 @@
 """Bonds as metrics.
 
-How to read them: a slave whose ``plumbline_bond_slave_aggregator`` differs from its bond's
-``plumbline_bond_aggregator`` carries nothing (the switch has its ports in two groups, or in none);
+How to read them: a slave whose ``plumbline_bond_slave_aggregator_id`` differs from its bond's
+``plumbline_bond_aggregator_id`` carries nothing (the switch has its ports in two groups, or in none);
 ``…_partner_mac_valid`` 0 means that the switch does not speak LACP on that port.
 """
 
@@ -12,61 +12,43 @@ from collections.abc import Iterable, Iterator, Mapping
 from plumbline.collectors.host import Host
 from plumbline.metrics.guard import ITEM_REASONS, Collector
 from plumbline.metrics.spec import Sample, counter, declared, gauge, known
-from plumbline.sources.net.bonding import Bond, Churn, LacpState, Slave, no_mac
-from plumbline.sources.net.bonding_proc import Churns, SlaveChurn
+from plumbline.sources.net.bonding import Bond, Churn, Churns, LacpState, Slave, SlaveChurn, no_mac
 
 _SLAVE = ("device", "slave")
 
 INFO = gauge(
     "plumbline_bond_info",
-    "How the bond is set, in the kernel's words; empty: means nothing in this mode.",
-    ("device", "mode", "xmit_hash_policy", "lacp_rate", "ad_select"),
+    "The bond's settings in the kernel's words; empty: not used in this mode.",
+    ("device", "bond_mode", "xmit_hash_policy", "lacp_rate", "ad_select"),
 )
-SLAVES = gauge("plumbline_bond_slaves", "Ports that belong to the bond.", ("device",))
+SLAVES = gauge("plumbline_bond_slaves", "Number of ports in the bond.", ("device",))
 MONITORED = gauge(
-    "plumbline_bond_monitored",
-    "1: links are watched (miimon or arp_interval); 0: a dead link goes on being used.",
+    "plumbline_bond_link_monitoring_enabled",
+    "1: links are monitored (miimon or arp_interval); 0: a dead link stays in use.",
     ("device",),
 )
 MIN_LINKS = gauge("plumbline_bond_min_links", "Slaves that must be up for the bond to be up (802.3ad).", ("device",))
 AGGREGATOR = gauge(
-    "plumbline_bond_aggregator", "Id of the active LACP aggregator, the one that carries traffic.", ("device",)
+    "plumbline_bond_aggregator_id", "Id of the active LACP aggregator, which carries traffic.", ("device",)
 )
 AGGREGATOR_PORTS = gauge("plumbline_bond_aggregator_ports", "Slaves in the active LACP aggregator.", ("device",))
-PARTNER_MAC_VALID = gauge(
-    "plumbline_bond_partner_mac_valid",
-    "0: the active aggregator's partner MAC is zeros, the switch does not answer LACP.",
-    ("device",),
-)
+PARTNER_MAC_VALID = gauge("plumbline_bond_partner_mac_valid", "0: no LACP answer (partner MAC all zeros).", ("device",))
 SLAVE_UP = gauge("plumbline_bond_slave_up", "1: link monitoring finds the slave's link up (MII status).", _SLAVE)
-SLAVE_ACTIVE = gauge(
-    "plumbline_bond_slave_active", "1: the slave may carry traffic; 0: it is a backup or has failed.", _SLAVE
-)
-SLAVE_LINK_FAILURES = counter(
-    "plumbline_bond_slave_link_failures_total", "Times the slave's link was found down.", _SLAVE
-)
-SLAVE_AGGREGATOR = gauge(
-    "plumbline_bond_slave_aggregator",
-    "Id of the slave's LACP aggregator; another than the bond's: the slave carries nothing.",
-    _SLAVE,
-)
-SLAVE_PARTNER_MAC_VALID = gauge(
-    "plumbline_bond_slave_partner_mac_valid",
-    "0: no LACP partner on this slave, its MAC is zeros (no LACPDU has come in time).",
-    _SLAVE,
-)
+SLAVE_ACTIVE = gauge("plumbline_bond_slave_active", "1: the slave may carry traffic; 0: backup or failed.", _SLAVE)
+SLAVE_LINK_FAILURES = counter("plumbline_bond_slave_link_failures_total", "How often the slave's link failed.", _SLAVE)
+SLAVE_AGGREGATOR = gauge("plumbline_bond_slave_aggregator_id", "LACP aggregator id; must equal the bond's.", _SLAVE)
+SLAVE_PARTNER_MAC_VALID = gauge("plumbline_bond_slave_partner_mac_valid", "0: no LACP partner (MAC all zeros).", _SLAVE)
 SLAVE_LACP_FLAG = gauge(
     "plumbline_bond_slave_lacp_flag",
-    "LACP port state bit by bit, of this end (actor) and of the switch (partner).",
+    "LACP port state bits of this end (actor) and of the switch (partner).",
     ("device", "slave", "side", "flag"),
 )
 SLAVE_CHURNED = gauge(
     "plumbline_bond_slave_churned",
-    "1: this side (actor: this end, partner: the switch) did not come into LACP sync within a minute.",
+    "1: this side (actor: this end, partner: switch) did not reach LACP sync within a minute.",
     ("device", "slave", "side"),
 )
-SLAVE_CHURNS = counter("plumbline_bond_slave_churns_total", "Times this side has churned.", ("device", "slave", "side"))
-SPECS = declared(globals())
+SLAVE_CHURNS = counter("plumbline_bond_slave_churns_total", "How often this side churned.", ("device", "slave", "side"))
 
 FLAGS: Mapping[str, LacpState] = {(flag.name or "").lower(): flag for flag in LacpState}
 _NO_CHURN = SlaveChurn()
@@ -118,10 +100,10 @@ def _slave_samples(bond: Bond, slave: Slave, churn: SlaveChurn) -> Iterator[Samp
 
 COLLECTOR: Collector[Host, tuple[tuple[Bond, ...], Churns]] = Collector(
     "bond",
-    SPECS,
+    declared(globals()),
     lambda host, skip: (host.parts.network.read_bonds(skip), host.parts.churns()),
     lambda reading: samples(*reading),
     skip_reasons=ITEM_REASONS,
-    origin="rtnetlink `IFLA_BOND_*`; churn from `/proc/net/bonding` where netlink does not tell it",
+    origin="rtnetlink `IFLA_BOND_*`; churn from `/proc/net/bonding` where netlink does not report it",
     sized_by=("bond",),
 )

@@ -16,29 +16,24 @@ _PLACE = ("probe", "layer", "device_class", "workload", "operation")
 
 LATENCY = histogram(
     "plumbline_canary_latency_seconds",
-    "Latency of single operations at Poisson-distributed moments, charged arrivals included, failed ones not.",
+    "Latency of successful operations at Poisson-distributed times, including charged arrivals.",
     _PLACE,
 )
 ERRORS = counter(
-    "plumbline_canary_errors_total",
-    "Failed operations by errno; short: fewer bytes than asked for.",
-    ("probe", "operation", "error"),
+    "plumbline_canary_errors_total", "Failed operations by errno; short: short reads.", ("probe", "operation", "error")
 )
 CHARGED = counter(
-    "plumbline_canary_charged_total",
-    "Arrivals that met a running operation: not executed, but charged the time it still took.",
+    "plumbline_canary_operations_charged_total",
+    "Arrivals during a running operation: not executed, but charged its remaining time.",
     ("probe", "operation"),
 )
 SLOW = counter(
     "plumbline_canary_slow_operations_total",
-    "Of the operations in the histogram, those above the baseline's bound, which is a bucket's le: so rules need not"
-    " read every bucket to find one. Absent without a baseline in force.",
+    "Operations above the baseline's bound, which is a bucket's le. Absent without a baseline in force.",
     (*_PLACE, "bound"),
 )
 WORKLOAD = gauge(
-    "plumbline_canary_workload_info",
-    "1; what the canary runs. Only figures with the same config_hash are comparable.",
-    (*_PLACE, "config_hash"),
+    "plumbline_canary_workload_info", "Always 1. Figures compare only by config_hash.", (*_PLACE, "config_hash")
 )
 
 _OF_PROBES = (
@@ -50,35 +45,27 @@ _OF_PROBES = (
     probe.INFO,
     probe.TARGET,
 )
-SPECS = (*_OF_PROBES, *declared(globals()))
 
 
 def samples(readings: Iterable[CanaryReading], *, vantage: str = "") -> Iterator[Sample]:
     """Everything known of every canary. Every counter exists from the first scrape on, from 0."""
     for reading in readings:
-        yield from _state(reading, vantage)
+        # a canary runs several workloads: WORKLOAD has them and their hashes
+        layer = reading.workloads[0].layer if reading.workloads else ""
+        yield from probe.state_samples(
+            reading.probe,
+            success=reading.success,
+            last_run_ts=reading.last_completion_ts,
+            last_success_ts=reading.last_success_ts,
+            in_flight_s=reading.in_flight_s,
+            skipped=reading.skips,
+            info=(reading.kind, "plumbline", plumbline.__version__, layer, reading.device_class, ""),
+            config_hash="",
+            vantage=vantage,
+            target=(reading.target, reading.device),
+        )
         for each in reading.workloads:
             yield from _workload(reading, each)
-
-
-def _state(reading: CanaryReading, vantage: str) -> Iterator[Sample]:
-    name = (reading.probe,)
-    if reading.success is not None:
-        yield probe.SUCCESS, name, float(reading.success)
-    if reading.last_completion_ts is not None:
-        yield probe.LAST_RUN, name, reading.last_completion_ts
-    if reading.last_success_ts is not None:
-        yield probe.LAST_SUCCESS, name, reading.last_success_ts
-    yield probe.IN_FLIGHT, name, reading.in_flight_s
-    for reason, count in sorted(reading.skips.items()):
-        yield probe.SKIPPED, (reading.probe, reason), count
-    # a canary runs several workloads: WORKLOAD has them and their hashes
-    layer = reading.workloads[0].layer if reading.workloads else ""
-    version = plumbline.__version__
-    info = (reading.probe, reading.kind, "plumbline", version, layer, reading.device_class, "", "", vantage)
-    yield probe.INFO, info, 1
-    if reading.target:
-        yield probe.TARGET, (reading.probe, reading.target, reading.device), 1
 
 
 def _workload(reading: CanaryReading, each: WorkloadReading) -> Iterator[Sample]:
@@ -95,7 +82,7 @@ def _workload(reading: CanaryReading, each: WorkloadReading) -> Iterator[Sample]
 
 COLLECTOR: Collector[Host, tuple[tuple[CanaryReading, ...], str]] = Collector(
     "canary",
-    SPECS,
+    (*_OF_PROBES, *declared(globals())),
     lambda host, _skip: (tuple(host.parts.canaries()), host.parts.vantage),
     lambda reading: samples(reading[0], vantage=reading[1]),
     origin="our own single operations in a file, on a raw disk (read only) or on objects",

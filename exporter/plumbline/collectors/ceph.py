@@ -10,19 +10,19 @@ from plumbline.metrics.spec import Sample, declared, gauge
 from plumbline.probes.ceph.ceph_status import GATES
 from plumbline.probes.ceph.cluster import ClusterView
 
-REACHABLE = gauge("plumbline_ceph_reachable", "1: the monitors answer the probes' user in time. Absent: nobody asks.")
+REACHABLE = gauge("plumbline_ceph_reachable", "1: the monitors answer the probes' user in time. Absent if none asks.")
 GATE_OPEN = gauge(
     "plumbline_ceph_gate_open",
-    "0: the cluster's state keeps probes from running, for this reason: health, recovery, full, maintenance. Absent"
-    " while the cluster does not answer, which keeps them from running, too.",
+    "0: the cluster's state keeps probes from running: health, recovery, full or maintenance. Absent while"
+    " the cluster does not answer, which stops them too.",
     ("gate",),
 )
-LOCK_HELD = gauge("plumbline_ceph_lock_held", "1: this node holds the lock for heavy probes; one in the cluster does.")
-SPECS = declared(globals())
+LOCK_HELD = gauge(
+    "plumbline_ceph_lock_held", "1: this node holds the lock for heavy probes; one node in the cluster does."
+)
 
 
 def samples(view: ClusterView) -> Iterator[Sample]:
-    """The cluster as last seen."""
     yield REACHABLE, (), int(view.reachable)
     if view.reachable:
         for gate in GATES:
@@ -32,7 +32,7 @@ def samples(view: ClusterView) -> Iterator[Sample]:
 
 COLLECTOR: Collector[Host, ClusterView] = Collector(
     "ceph",
-    SPECS,
+    declared(globals()),
     lambda host, _skip: host.parts.ceph(),
     samples,
     origin="the monitors, as the probes see them",

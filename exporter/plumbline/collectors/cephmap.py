@@ -13,62 +13,40 @@ _OSD, _POOL = ("ceph_daemon",), ("pool_id",)
 _BYTES_PER_KIB = 1024
 
 OSD_PLACE = gauge(
-    "plumbline_ceph_osd_place_info",
-    "Where an OSD stands in CRUSH, always 1; host is CRUSH's bucket, whose name need not be the host's. An OSD that is"
-    " out keeps its place, one that CRUSH does not know has none.",
+    "plumbline_ceph_osd_crush_location_info",
+    "Place of an OSD in CRUSH, always 1; host is the CRUSH bucket, whose name need not be the host's. OSDs"
+    " that are out keep theirs; OSDs unknown to CRUSH have none.",
     (*_OSD, "device_class", "root", "rack", "host"),
 )
-OSD_WEIGHT = gauge(
-    "plumbline_ceph_osd_crush_weight",
-    "Share of the data that CRUSH gives an OSD, usually its size in TiB; 0: none, it is being emptied.",
-    _OSD,
-)
-OSD_SIZE = gauge(
-    "plumbline_ceph_osd_size_bytes", "Size of an OSD's store. Absent while it is out: Ceph forgets it then.", _OSD
-)
-OSD_USED = gauge("plumbline_ceph_osd_used_bytes", "What is used of an OSD's store, metadata included.", _OSD)
-OSD_REWEIGHT = gauge(
-    "plumbline_ceph_osd_reweight_ratio",
-    "Part of what its CRUSH weight would give an OSD that it is to take; 0: out.",
-    _OSD,
-)
-OSD_IN = gauge("plumbline_ceph_osd_in", "1: the OSD is in, data is placed on it; 0: it is out.", _OSD)
+OSD_WEIGHT = gauge("plumbline_ceph_osd_crush_weight", "CRUSH weight, usually the size in TiB; 0: no data.", _OSD)
+OSD_SIZE = gauge("plumbline_ceph_osd_size_bytes", "Size of an OSD's store. Absent while it is out.", _OSD)
+OSD_USED = gauge("plumbline_ceph_osd_used_bytes", "Used part of an OSD's store, including metadata.", _OSD)
+OSD_REWEIGHT = gauge("plumbline_ceph_osd_reweight_ratio", "Share of its CRUSH weight that an OSD gets; 0: out.", _OSD)
+OSD_IN = gauge("plumbline_ceph_osd_in", "1: the OSD is in (holds data); 0: it is out.", _OSD)
 POOL = gauge(
     "plumbline_ceph_pool_info",
-    "A pool and what its CRUSH rule says, always 1: the bucket it takes (root), the device class (empty: any; mixed:"
-    " several), and the type of bucket that never holds two copies (failure_domain; empty: none that can be told).",
-    (*_POOL, "pool", "kind", "failure_domain", "root", "device_class"),
+    "A pool and its CRUSH rule, always 1: root bucket, device class (empty: any; mixed: several) and"
+    " failure_domain, the bucket type that never holds two copies (empty: unknown).",
+    (*_POOL, "pool", "pool_type", "failure_domain", "root", "device_class"),
 )
 POOL_COPIES = gauge("plumbline_ceph_pool_copies", "The pool's size: replicas, or all chunks of erasure coding.", _POOL)
-POOL_MIN_COPIES = gauge(
-    "plumbline_ceph_pool_min_copies",
-    "The pool's min_size: with fewer copies of it a placement group serves nothing.",
-    _POOL,
-)
-POOL_RAW = gauge(
-    "plumbline_ceph_pool_raw_ratio",
-    "Raw bytes for each byte stored: 3 with three replicas, 1.5 with 4 data and 2 coding chunks.",
-    _POOL,
-)
-POOL_STORED = gauge("plumbline_ceph_pool_stored_bytes", "What is stored in the pool, before replication.", _POOL)
+POOL_MIN_COPIES = gauge("plumbline_ceph_pool_copies_min", "The pool's min_size: below it, PGs stop serving.", _POOL)
+POOL_RAW = gauge("plumbline_ceph_pool_raw_ratio", "Raw bytes per stored byte: 3 for 3 replicas, 1.5 for EC 4+2.", _POOL)
+POOL_STORED = gauge("plumbline_ceph_pool_stored_bytes", "Data stored in the pool, before replication.", _POOL)
 POOL_MAX_AVAIL = gauge(
     "plumbline_ceph_pool_max_avail_bytes",
-    "What can still be stored in the pool until its fullest OSD is full, before replication, as Ceph reckons.",
+    "Ceph's estimate of what fits until the fullest OSD is full, before replication.",
     _POOL,
 )
 FULL_RATIO = gauge(
     "plumbline_ceph_full_ratio",
-    "Part of an OSD from which on Ceph warns (nearfull), moves no data there (backfillfull), writes nothing (full).",
+    "Share of an OSD at which Ceph warns (nearfull), stops backfill (backfillfull) or stops writes (full).",
     ("limit",),
 )
-TIMESTAMP = gauge(
-    "plumbline_ceph_map_timestamp_seconds", "When the monitors told all this, Unix time; it is asked for every minute."
-)
-SPECS = declared(globals())
+TIMESTAMP = gauge("plumbline_ceph_map_timestamp_seconds", "When the monitors sent the map, Unix time (every minute).")
 
 
 def samples(found: CephMap) -> Iterator[Sample]:
-    """The map as last read."""
     yield TIMESTAMP, (), found.read_ts
     for limit, ratio in found.full_ratios.items():
         yield FULL_RATIO, (limit,), ratio
@@ -111,14 +89,11 @@ def _read(host: Host, skip: SkipHook) -> CephMap:
 
 COLLECTOR = Collector(
     "cephmap",
-    SPECS,
+    declared(globals()),
     _read,
     samples,
     skip_reasons=("unreadable",),
     origin="`osd tree`, `osd dump`, `osd crush rule dump`: the monitors; `osd df`, `df`: the manager",
-    sized_by=(
-        "OSD of the cluster, where the map is asked",
-        "pool of the cluster, where the map is asked",
-    ),
+    sized_by=("OSD of the cluster, where the map is asked", "pool of the cluster, where the map is asked"),
     needs_daemon=True,
 )

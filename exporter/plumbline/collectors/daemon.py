@@ -9,42 +9,37 @@ from plumbline.collectors.host import Host
 from plumbline.metrics.guard import Collector
 from plumbline.metrics.spec import Sample, counter, declared, gauge
 
-RELOAD_OK = gauge(
-    "plumbline_config_last_reload_successful", "1: the running configuration is the file's; 0: it is older."
-)
+RELOAD_OK = gauge("plumbline_config_last_reload_successful", "1: the running configuration is the file's; 0: older.")
 RELOAD_AT = gauge(
     "plumbline_config_last_reload_success_timestamp_seconds", "When the running configuration was loaded, Unix time."
 )
-STATE_SAVED = gauge("plumbline_state_last_save_successful", "0: results could not be written and live in memory only.")
+STATE_SAVED = gauge("plumbline_state_last_save_successful", "0: results could not be written and are in memory only.")
 SERVER_UP = gauge(
-    "plumbline_network_server_up",
-    "Whether the server for other nodes' throughput probes listens or serves; absent where none is configured.",
-    ("listen",),
+    "plumbline_network_server_up", "Whether the server for other nodes' probes is up; absent if none.", ("listen",)
 )
 WEB_INFO = gauge(
     "plumbline_web_info",
-    "Who may come in, always 1. reach: loopback or network; encryption: tls or none; "
-    "authentication: none, password, certificate or both.",
+    "Who has access, always 1. reach: loopback or network; encryption: tls or none; authentication: none,"
+    " password, certificate or both.",
     ("reach", "encryption", "authentication"),
 )
 WEB_REFUSED = counter(
-    "plumbline_web_refused_total",
-    "Requests and connections turned away: wrong or no password (authentication), no handshake or certificate (tls), "
-    "too many requests or passwords to check (rate), web.max_requests under way (busy), no HTTP or too long "
-    "(malformed), not sent in time (slow), gone for others when there were too many (crowded).",
+    "plumbline_web_requests_refused_total",
+    "Refused requests and connections: wrong or no password (authentication), no TLS handshake or certificate"
+    " (tls), too many requests or passwords to check (rate), web.max_requests in progress (busy), not HTTP or too"
+    " long (malformed), not sent in time (slow), too many connections (crowded).",
     ("reason",),
 )
 THREAD_FAILURES = counter(
     "plumbline_thread_failures_total",
-    "How often a thread of the daemon ended by a mistake, by what it is for; one that is to live is started again.",
+    "How often a thread of the daemon failed, by purpose; permanent ones are restarted.",
     ("thread",),
 )
 WEB_GUARDS_LOST = gauge(
     "plumbline_web_guards_lost",
-    "How many guards of the port (TLS, client certificates, their names, passwords, rate limit) went by a reload since "
-    "the start.",
+    "Protections of the port (TLS, client certificates, their names, passwords, rate limit) that a reload"
+    " removed since the start.",
 )
-SPECS = declared(globals())
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +49,16 @@ class DaemonState:
     reload_ok: bool
     since_ts: float
     state_saved: bool
-    server_up: bool | None = None
-    """``None``: no server is configured."""
+    server_up: bool | None = None  # None: no server is configured
     server_listen: str = ""
     web: tuple[str, str, str] | None = None
     """Reach, encryption and authentication, as in :data:`WEB_INFO`; ``None``: nothing listens."""
-    web_guards_lost: int = 0
-    """Lost by a reload."""
-    web_refused: Mapping[str, int] = field(default_factory=dict)
-    """By reason, since the start."""
-    thread_failures: Mapping[str, int] = field(default_factory=dict)
-    """By the thread's purpose, since the start."""
+    web_guards_lost: int = 0  # lost by a reload
+    web_refused: Mapping[str, int] = field(default_factory=dict)  # by reason, since the start
+    thread_failures: Mapping[str, int] = field(default_factory=dict)  # by the thread's purpose, since the start
 
 
 def samples(state: DaemonState) -> Iterator[Sample]:
-    """Samples of everything that is known."""
     if state.server_up is not None:
         yield SERVER_UP, (state.server_listen,), int(state.server_up)
     yield RELOAD_OK, (), int(state.reload_ok)
@@ -84,10 +74,5 @@ def samples(state: DaemonState) -> Iterator[Sample]:
 
 
 COLLECTOR: Collector[Host, DaemonState] = Collector(
-    "daemon",
-    SPECS,
-    lambda host, _skip: host.parts.daemon(),
-    samples,
-    listed=False,
-    needs_daemon=True,
+    "daemon", declared(globals()), lambda host, _skip: host.parts.daemon(), samples, listed=False, needs_daemon=True
 )

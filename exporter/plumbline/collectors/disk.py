@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from plumbline.collectors.host import Host
 from plumbline.metrics.guard import Collector, SkipHook
-from plumbline.metrics.spec import MetricSpec, Sample, counter, gauge, known
+from plumbline.metrics.spec import Sample, counter, gauge, known
 from plumbline.probes.state import DiskSeen
 from plumbline.sources.disk.block import BlockDevice
 from plumbline.sources.disk.diskstats import DiskStats, WholeDisks, read_whole_disks
@@ -15,103 +15,80 @@ from plumbline.sources.disk.diskusers import DiskUsers
 _SECTOR_BYTES = 512  # the unit of /proc/diskstats, whatever the disk's own sector size
 _OPERATION = ("device", "operation")
 
-IO = counter("plumbline_disk_io_total", "Requests completed, by operation.", _OPERATION)
+IO = counter("plumbline_disk_ios_total", "Requests completed, by operation.", _OPERATION)
 IO_BYTES = counter("plumbline_disk_io_bytes_total", "Bytes read, written or discarded.", _OPERATION)
 IO_SECONDS = counter(
     "plumbline_disk_io_seconds_total",
-    "Time from submission to completion, summed over requests; divided by requests it is their mean latency.",
+    "Time from submission to completion, summed over requests; divided by requests: their mean latency.",
     _OPERATION,
 )
 BUSY_SECONDS = counter(
     "plumbline_disk_busy_seconds_total",
-    "Time with at least one request in flight; says nothing of saturation where a disk works in parallel.",
+    "Time with at least one request in flight; no sign of saturation on parallel disks.",
     ("device",),
 )
 QUEUE_LENGTH = gauge("plumbline_disk_queue_length", "Requests in flight now.", ("device",))
 WEIGHTED_SECONDS = counter(
-    "plumbline_disk_weighted_io_seconds_total",
-    "Time weighted by the requests in flight; its rate is the mean queue length.",
-    ("device",),
+    "plumbline_disk_io_weighted_seconds_total", "Time weighted by requests in flight; rate: mean queue.", ("device",)
 )
-IO_MERGED = counter(
-    "plumbline_disk_io_merged_total",
-    "Requests that were joined to one already waiting, and are not counted by themselves.",
-    _OPERATION,
-)
-SPECS: tuple[MetricSpec, ...] = (IO, IO_MERGED, IO_BYTES, IO_SECONDS, BUSY_SECONDS, QUEUE_LENGTH, WEIGHTED_SECONDS)
+IO_MERGED = counter("plumbline_disk_ios_merged_total", "Requests merged into one already waiting.", _OPERATION)
 
 INFO = gauge(
     "plumbline_disk_info",
-    "What the disk is; always 1, an empty label is not known.",
+    "Identity of the disk, always 1; empty labels are unknown.",
     ("device", "model", "serial", "firmware", "rotational", "transport", "device_class", "osd"),
 )
 SIZE = gauge("plumbline_disk_size_bytes", "Capacity of the disk.", ("device",))
 LOGICAL_BLOCK = gauge("plumbline_disk_logical_block_bytes", "Smallest unit the disk can be addressed in.", ("device",))
-PHYSICAL_BLOCK = gauge(
-    "plumbline_disk_physical_block_bytes",
-    "Smallest unit the disk writes at once; less, or unaligned, and it reads first.",
-    ("device",),
-)
+PHYSICAL_BLOCK = gauge("plumbline_disk_physical_block_bytes", "Smallest write without reading first.", ("device",))
 QUEUE_DEPTH = gauge("plumbline_disk_queue_depth", "Commands a SCSI, SAS or SATA disk takes at once.", ("device",))
 ZONED = gauge(
     "plumbline_disk_zoned_info",
-    "A disk (SMR, ZNS) with zones: host-managed (must be written in order), host-aware (should be).",
-    ("device", "model"),
+    "A zoned disk (SMR, ZNS): host-managed (must be written in order) or host-aware (should be).",
+    ("device", "zone_model"),
 )
-DEVICE_SPECS: tuple[MetricSpec, ...] = (INFO, SIZE, LOGICAL_BLOCK, PHYSICAL_BLOCK, QUEUE_DEPTH, ZONED)
 
 USE = gauge(
     "plumbline_disk_use_info",
-    "Who uses the disk, its partitions or what stands on them: kind osd (its data), osd-db, osd-wal, lvm, dm, md, zfs,"
-    " bcache, filesystem, swap; an empty name: it is not told whose.",
-    ("device", "kind", "name"),
+    "Who uses the disk or its partitions. use: osd (data), osd-db, osd-wal, lvm, dm, md, zfs, bcache,"
+    " filesystem, swap; an empty user: unknown.",
+    ("device", "use", "user"),
 )
-RELATION = gauge(
-    "plumbline_disk_relation_info",
-    "device (dm, md, bcache) stands on lower: what goes to device counts on lower once more.",
-    ("device", "lower"),
-)
-USE_SPECS: tuple[MetricSpec, ...] = (USE, RELATION)
+RELATION = gauge("plumbline_disk_relation_info", "device uses lower; I/O counts on both.", ("device", "lower"))
 
 _SEEN = ("device", "serial")
-PRESENT = gauge(
-    "plumbline_disk_present",
-    "0: the disk was here within the last 7 days and is not any more. Built-in disks only (no software or removable"
-    " devices), and none that are excluded.",
-    _SEEN,
-)
-LAST_SEEN = gauge("plumbline_disk_last_seen_timestamp_seconds", "When the disk was last here, Unix time.", _SEEN)
-PRESENCE_SPECS: tuple[MetricSpec, ...] = (PRESENT, LAST_SEEN)
+PRESENT = gauge("plumbline_disk_present", "0: gone within the last 7 days. Built-in, non-excluded disks only.", _SEEN)
+LAST_SEEN = gauge("plumbline_disk_last_seen_timestamp_seconds", "When the disk was last present, Unix time.", _SEEN)
 
 
 def samples(disks: Iterable[DiskStats]) -> Iterator[Sample]:
     """Discards and flushes have no series on kernels that don't count them."""
     for disk in disks:
-        device, read, write = (disk.name,), (disk.name, "read"), (disk.name, "write")
-        yield IO, read, disk.reads
-        yield IO, write, disk.writes
-        yield IO_MERGED, read, disk.reads_merged
-        yield IO_MERGED, write, disk.writes_merged
-        yield IO_BYTES, read, disk.sectors_read * _SECTOR_BYTES
-        yield IO_BYTES, write, disk.sectors_written * _SECTOR_BYTES
-        yield IO_SECONDS, read, disk.reading_ms / 1000
-        yield IO_SECONDS, write, disk.writing_ms / 1000
+        device = (disk.name,)
         yield BUSY_SECONDS, device, disk.busy_ms / 1000
-        # Before Linux 5.0 requests that straddled a change of iostats made this negative, printed unsigned;
-        # since then the kernel itself shows such a value as 0.
-        yield QUEUE_LENGTH, device, disk.in_flight if disk.in_flight < 2**31 else 0
+        yield QUEUE_LENGTH, device, in_flight(disk)
         yield WEIGHTED_SECONDS, device, disk.weighted_ms / 1000
-        if disk.discards is not None and disk.sectors_discarded is not None and disk.discarding_ms is not None:
-            discard = (disk.name, "discard")
-            yield IO, discard, disk.discards
-            if disk.discards_merged is not None:
-                yield IO_MERGED, discard, disk.discards_merged
-            yield IO_BYTES, discard, disk.sectors_discarded * _SECTOR_BYTES
-            yield IO_SECONDS, discard, disk.discarding_ms / 1000
-        if disk.flushes is not None and disk.flushing_ms is not None:
-            flush = (disk.name, "flush")
-            yield IO, flush, disk.flushes
-            yield IO_SECONDS, flush, disk.flushing_ms / 1000
+        for operation, requests, merged, sectors, ms in (
+            ("read", disk.reads, disk.reads_merged, disk.sectors_read, disk.reading_ms),
+            ("write", disk.writes, disk.writes_merged, disk.sectors_written, disk.writing_ms),
+            ("discard", disk.discards, disk.discards_merged, disk.sectors_discarded, disk.discarding_ms),
+            ("flush", disk.flushes, None, None, disk.flushing_ms),
+        ):
+            if requests is None or ms is None:
+                continue
+            labels = (disk.name, operation)
+            yield IO, labels, requests
+            yield IO_SECONDS, labels, ms / 1000
+            if merged is not None:
+                yield IO_MERGED, labels, merged
+            if sectors is not None:
+                yield IO_BYTES, labels, sectors * _SECTOR_BYTES
+
+
+def in_flight(disk: DiskStats) -> int:
+    """Before Linux 5.0 requests that straddled a change of iostats made this negative, printed unsigned; since then the
+    kernel itself shows such a value as 0."""
+    return disk.in_flight if disk.in_flight < 2**31 else 0
 
 
 def device_samples(devices: Iterable[BlockDevice], osds: Mapping[str, str]) -> Iterator[Sample]:
@@ -141,7 +118,6 @@ def device_samples(devices: Iterable[BlockDevice], osds: Mapping[str, str]) -> I
 
 
 def use_samples(users: DiskUsers, keep: Callable[[str], bool]) -> Iterator[Sample]:
-    """Uses and relations of the disks for which ``keep`` holds."""
     for device, kind, name in users.uses:
         if keep(device):
             yield USE, (device, kind, name), 1
@@ -151,7 +127,6 @@ def use_samples(users: DiskUsers, keep: Callable[[str], bool]) -> Iterator[Sampl
 
 
 def presence_samples(disks: Iterable[DiskSeen]) -> Iterator[Sample]:
-    """Two samples for each disk that is or was here."""
     for disk in disks:
         labels = (disk.device, disk.serial)
         yield PRESENT, labels, int(disk.present)
@@ -165,7 +140,7 @@ def _read_devices(host: Host, _skip: SkipHook) -> tuple[tuple[BlockDevice, ...],
 
 DISK: Collector[Host, tuple[DiskStats, ...]] = Collector(
     "disk",
-    SPECS,
+    (IO, IO_MERGED, IO_BYTES, IO_SECONDS, BUSY_SECONDS, QUEUE_LENGTH, WEIGHTED_SECONDS),
     lambda host, _skip: read_whole_disks(host.parts.roots, host.counted),
     samples,
     origin="`/proc/diskstats`",
@@ -173,7 +148,7 @@ DISK: Collector[Host, tuple[DiskStats, ...]] = Collector(
 )
 DEVICE = Collector(
     "device",
-    DEVICE_SPECS,
+    (INFO, SIZE, LOGICAL_BLOCK, PHYSICAL_BLOCK, QUEUE_DEPTH, ZONED),
     _read_devices,
     lambda reading: device_samples(*reading),
     origin="`/sys/block`, udev's database",
@@ -181,7 +156,7 @@ DEVICE = Collector(
 )
 DISKUSE: Collector[Host, tuple[DiskUsers, WholeDisks]] = Collector(
     "diskuse",
-    USE_SPECS,
+    (USE, RELATION),
     lambda host, _skip: (host.parts.storage.users.value, host.disks),
     lambda reading: use_samples(*reading),
     origin="`/sys/block/*/holders`, device-mapper names, LVM's tags, `/var/lib/ceph/osd`, mounts, `/proc/swaps`",
@@ -189,7 +164,7 @@ DISKUSE: Collector[Host, tuple[DiskUsers, WholeDisks]] = Collector(
 )
 DISKPRESENCE: Collector[Host, tuple[DiskSeen, ...]] = Collector(
     "diskpresence",
-    PRESENCE_SPECS,
+    (PRESENT, LAST_SEEN),
     lambda host, _skip: tuple(host.parts.disks_seen()),
     presence_samples,
     origin="`/sys/block` against the daemon's own memory of a week",

@@ -11,21 +11,19 @@ from plumbline.metrics.spec import Sample, declared, gauge
 
 FINDING = gauge(
     "plumbline_finding",
-    "1: the documented advice is not met; 0: it is; absent: it does not apply. `plumbline check` says what mends it.",
-    ("check", "subject", "severity"),
+    "1: the advice is not met; 0: met; absent: it does not apply. See `plumbline check`.",
+    ("check", "subject", "urgency"),
 )
-SPECS = declared(globals())
 
 
 def samples(findings: Iterable[Finding]) -> Iterator[Sample]:
-    """One sample per finding."""
     for each in findings:
         yield FINDING, (each.check, each.subject, each.severity.value), 0 if each.met else 1
 
 
 COLLECTOR: Collector[Host, tuple[Finding, ...]] = Collector(
     "finding",
-    SPECS,
+    declared(globals()),
     lambda host, _skip: tuple(host.parts.findings()),
     samples,
     origin="the checks ([checks.md](checks.md)) over what the other collectors read",

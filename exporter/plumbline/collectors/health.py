@@ -21,64 +21,51 @@ def _counter(name: str, text: str) -> MetricSpec:
     return counter(f"plumbline_disk_{name}_total", text, _DISK)
 
 
-AVAILABLE = _gauge(
-    "health_available",
-    "1: the disk answers when asked for its health (a sleeping one, too); 0: it stopped answering or never could.",
-)
+AVAILABLE = _gauge("health_available", "1: the disk answers health queries (also asleep); 0: not, or never did.")
 UNAVAILABLE = _gauge(
     "health_unavailable_info",
-    "Why the disk's health can't be had, always 1: no-permission, no-smartctl, not-supported (a RAID volume, no SMART),"
-    " no-answer, malformed, gone.",
+    "Why the disk's health is unknown, always 1: no-permission, no-smartctl, not-supported, no-answer, malformed,"
+    " gone.",
     "reason",
 )
-LAST_SUCCESS = _gauge(
-    "health_last_success_timestamp_seconds",
-    "When the disk last gave figures, Unix time; they are not shown after that.",
-)
-IN_FLIGHT = _gauge("health_in_flight_seconds", "How long the question under way has been waiting; 0: none is.")
+LAST_SUCCESS = _gauge("health_last_success_timestamp_seconds", "When the disk last returned figures, Unix time.")
+IN_FLIGHT = _gauge("health_in_flight_seconds", "How long the current query has been waiting; 0: none.")
 ASLEEP = _gauge("asleep", "1: the disk is in standby and was not woken, so it has no figures now.")
-PASSED = _gauge("smart_passed", "SMART's overall verdict of a SATA or SAS disk: 0 the disk expects to fail.")
+PASSED = _gauge("smart_passed", "SMART's overall verdict of a SATA or SAS disk; 0: it expects to fail.")
 WARNING = _gauge(
     "critical_warning",
-    "NVMe's critical warnings: spare (below its threshold), temperature (beyond a threshold), reliability (degraded),"
-    " read-only, backup (of volatile memory failed), memory-region (unreliable).",
+    "NVMe critical warnings: spare, temperature, reliability, read-only, backup (of volatile memory), memory-region.",
     "warning",
 )
 WEAR = _gauge("wear_ratio", "Share of the rated endurance used, by the disk's own estimate; may exceed 1.")
-SPARE = _gauge("spare_ratio", "Spare blocks left.")
-SPARE_THRESHOLD = _gauge("spare_threshold_ratio", "Below this share of spare blocks the disk gives a warning.")
+SPARE = _gauge("spare_ratio", "Remaining spare blocks.")
+SPARE_THRESHOLD = _gauge("spare_threshold_ratio", "Share of spare blocks below which the disk warns.")
 MEDIA_ERRORS = _counter("media_errors", "Reads and writes whose data the disk could not correct.")
-UNSAFE_SHUTDOWNS = _counter("unsafe_shutdowns", "Losses of power without notice.")
+UNSAFE_SHUTDOWNS = _counter("unsafe_shutdowns", "Power losses without notice.")
 POWER_CYCLES = _counter("power_cycles", "Times the disk was powered on.")
 POWER_ON = _counter("power_on_seconds", "Time powered on; disks count hours.")
-WRITTEN = _counter(
-    "host_written_bytes", "Written by hosts over the disk's life. SAS: gigabytes processed, by its error counter log."
-)
-READ = _counter("host_read_bytes", "Read by hosts over the disk's life. SAS: gigabytes processed.")
-TEMPERATURE = _gauge("temperature_celsius", "The disk's own; NVMe: composite.")
+WRITTEN = _counter("host_written_bytes", "Bytes written by hosts in the disk's life. SAS: gigabytes processed.")
+READ = _counter("host_read_bytes", "Bytes read by hosts in the disk's life. SAS: gigabytes processed.")
+TEMPERATURE = _gauge("temperature_celsius", "Temperature reported by the disk; NVMe: composite.")
 LIMIT = _gauge(
     "temperature_limit_celsius",
-    "The disk's own limits: warning (NVMe WCTEMP; SATA: specified maximum operating), critical (NVMe CCTEMP; SAS: trip"
-    " temperature).",
-    "level",
+    "The disk's own limits: warning (NVMe WCTEMP, SATA specified maximum), critical (NVMe CCTEMP, SAS trip).",
+    "limit",
 )
-REALLOCATED = _gauge("reallocated_sectors", "Replaced by spare ones; SAS: grown defects.")
-PENDING = _gauge("pending_sectors", "Could not be read and wait for being written or replaced.")
-UNCORRECTABLE = _gauge("offline_uncorrectable_sectors", "Found unreadable by the disk's own scans.")
+REALLOCATED = _gauge("reallocated_sectors", "Sectors replaced by spare ones; SAS: grown defects.")
+PENDING = _gauge("pending_sectors", "Unreadable sectors that wait to be rewritten or replaced.")
+UNCORRECTABLE = _gauge("offline_uncorrectable_sectors", "Sectors found unreadable by the disk's own scans.")
 INTERFACE_ERRORS = _counter("interface_errors", "CRC errors between disk and host: cable, backplane, expander.")
 ENDURANCE_LEFT = _gauge(
     "endurance_left_seconds",
-    "Forecast of powered-on time until the rated endurance is used up, at the disk's own pace so far: power-on time"
-    " × (1 - wear) / wear. Absent below 1 % wear.",
+    "Forecast of powered-on time until the rated endurance is used up, at the pace so far. Absent below 1 % wear.",
 )
-SPECS = declared(globals())
 
 _SECONDS_PER_HOUR = 3600
 _PERCENT = 100
 
 
 def samples(states: Iterable[DiskState]) -> Iterator[Sample]:
-    """About 20 samples for a disk that answers, four for one that does not."""
     for state in states:
         labels = (state.device,)
         yield AVAILABLE, labels, 1 if state.available else 0
@@ -125,7 +112,7 @@ def _ratio(percent: int | None) -> float | None:
 
 COLLECTOR: Collector[Host, tuple[DiskState, ...]] = Collector(
     "health",
-    SPECS,
+    declared(globals()),
     lambda host, _skip: host.parts.storage.health,
     samples,
     origin="NVMe: log page 2 by ioctl; SATA and SAS: `smartctl --json`",

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from plumbline.background.kernel import KernelWatch
-from plumbline.background.osd import OsdWatch
+from plumbline.background.ceph import OsdWatch
+from plumbline.background.host import KernelWatch
 from plumbline.background.storage import StorageWatch
 from plumbline.baseline.book import Book
 from plumbline.baseline.fingerprint import Fingerprint
@@ -26,7 +26,7 @@ from plumbline.sources.disk.block import BlockDevice
 from plumbline.sources.disk.blocklatency import LatencyReading
 from plumbline.sources.disk.diskstats import WholeDisks
 from plumbline.sources.kernel.softnet import SoftnetUnwrapper
-from plumbline.sources.net.bonding_proc import Churns
+from plumbline.sources.net.bonding import Churns
 from plumbline.sources.net.infiniband import InfinibandReading
 from plumbline.sources.net.network import NetworkReader
 from plumbline.sources.net.roles import Role
@@ -45,18 +45,15 @@ class Parts:
     network: NetworkReader
     devices: Callable[[], Iterable[BlockDevice]]
     """May raise :class:`Unavailable`."""
-    softnet: SoftnetUnwrapper
-    """Lives as long as the daemon: its counters must not jump at a reload."""
+    softnet: SoftnetUnwrapper  # lives as long as the daemon: its counters must not jump at a reload
     kernel: KernelWatch
     storage: StorageWatch
     canaries: Callable[[], Iterable[CanaryReading]]
     probes: Callable[[], Iterable[ProbeStatus]]
     findings: Callable[[], Iterable[Finding]]
     """May raise :class:`Unavailable`."""
-    wall: Callable[[], float]
-    """Unix seconds."""
-    vantage: str
-    """The value of the label ``vantage``."""
+    wall: Callable[[], float]  # Unix seconds
+    vantage: str  # the value of the label vantage
     churns: Callable[[], Churns]
     roles: Callable[[], tuple[Role, ...]]
     infiniband: Callable[[], InfinibandReading]
@@ -68,8 +65,7 @@ class Parts:
     ceph_map: Callable[[], CephMap]
     """May raise :class:`Unavailable`, or another error when the cluster does not answer."""
     osds: OsdWatch
-    fingerprint: Callable[[], Fingerprint]
-    """Empty where it is unknown."""
+    fingerprint: Callable[[], Fingerprint]  # empty where it is unknown
     daemon: Callable[[], DaemonState]
 
 
@@ -79,12 +75,9 @@ class Host:
 
     parts: Parts
     book: Book
-    disks: WholeDisks
-    """Which disks are reported."""
-    counted: WholeDisks
-    """Disks whose counters are reported: partitions too, where the configuration wants them."""
-    baselines: tuple[Sample, ...]
-    """The book's own figures; constant until the book changes."""
+    disks: WholeDisks  # which disks are reported
+    counted: WholeDisks  # disks whose counters are reported: partitions too, where the configuration wants them
+    baselines: tuple[Sample, ...]  # the book's own figures; constant until the book changes
 
 
 def slot_value(slot: Slot[T], item: str, skip: SkipHook) -> T | None:

@@ -11,32 +11,23 @@ from plumbline.core.histogram import HistogramValue
 from plumbline.metrics.guard import Collector, SkipHook
 from plumbline.metrics.spec import Sample, counter, declared, gauge, histogram
 from plumbline.sources.disk.blocklatency import LatencyReading
-from plumbline.sources.disk.latencymaps import BUCKETS, Histogram
+from plumbline.sources.disk.latencymaps import BUCKETS, Histogram, Times
 
 _LABELS = ("device", "operation")
 
-LATENCY = histogram(
-    "plumbline_disk_latency_seconds",
-    "Time a request spent in the disk and its driver: from its (last) issue to its completion.",
-    _LABELS,
-)
-QUEUE = histogram(
-    "plumbline_disk_queue_seconds",
-    "Time a request waited in the kernel before it was (last) issued to the driver.",
-    _LABELS,
-)
+LATENCY = histogram("plumbline_disk_latency_seconds", "Time in disk and driver, (last) issue to completion.", _LABELS)
+QUEUE = histogram("plumbline_disk_queue_seconds", "Time a request waited in the kernel before (last) issue.", _LABELS)
 UNTIMED = counter(
-    "plumbline_disk_latency_untimed_total",
-    "Requests that completed and are in no histogram, by reason: issued_earlier (before the daemon looked at it),"
-    " issue_not_seen, issue_not_noted (by the kernel, nor yet by the daemon), completion_not_seen, interrupted.",
+    "plumbline_disk_latency_ios_untimed_total",
+    "Completed requests that are in no histogram, by reason: issued_earlier (before the disk was observed),"
+    " issue_not_seen, issue_not_noted (by kernel or daemon), completion_not_seen, interrupted.",
     ("reason",),
 )
 RESTART = gauge(
     "plumbline_disk_latency_restart_required",
-    "1: some disks' requests can't be timed before the daemon is restarted, because the kernel stopped noting when they"
-    " are issued and the rights to do so instead are given up.",
+    "1: restart the daemon to time some disks' requests: the kernel stopped noting when they are issued, and"
+    " the daemon gave up the rights to do so instead.",
 )
-SPECS = declared(globals())
 
 EDGES_S = tuple(2**k / 1e6 for k in range(BUCKETS - 1))
 """1 µs … 67.1 s."""
@@ -44,20 +35,25 @@ _NS = 1e9
 _ALWAYS = frozenset({"read", "write"})
 
 
-def samples(reading: LatencyReading) -> Iterator[Sample]:
-    """Flushes and discards only for disks that have had some: most never do."""
+def operations(reading: LatencyReading) -> Iterator[tuple[str, str, Times]]:
+    """(disk, operation, times); flushes and discards only for disks that have had some: most never do."""
     for disk in reading.disks:
         for operation, times in disk.times.items():
             if operation in _ALWAYS or any(times.device.counts):
-                labels = (disk.device, operation)
-                yield LATENCY, labels, _value(times.device)
-                yield QUEUE, labels, _value(times.queue)
+                yield disk.device, operation, times
+
+
+def samples(reading: LatencyReading) -> Iterator[Sample]:
+    for device, operation, times in operations(reading):
+        yield LATENCY, (device, operation), histogram_value(times.device)
+        yield QUEUE, (device, operation), histogram_value(times.queue)
     for reason, count in reading.untimed.items():
         yield UNTIMED, (reason,), count
     yield RESTART, (), int(reading.restart_required)
 
 
-def _value(histogram: Histogram) -> HistogramValue:
+def histogram_value(histogram: Histogram) -> HistogramValue:
+    """With cumulative counts, in seconds."""
     cumulative = tuple(accumulate(histogram.counts))
     return HistogramValue(EDGES_S, cumulative[:-1], cumulative[-1], histogram.sum_ns / _NS)
 
@@ -69,7 +65,7 @@ def _read(host: Host, _skip: SkipHook) -> LatencyReading:
 
 COLLECTOR = Collector(
     "latency",
-    SPECS,
+    declared(globals()),
     _read,
     samples,
     origin="a BPF program on `block_rq_issue` and `block_rq_complete`",

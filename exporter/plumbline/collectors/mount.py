@@ -13,20 +13,13 @@ _LABELS = ("mountpoint", "filesystem")
 
 UP = gauge(
     "plumbline_mount_up",
-    "1: a file system behind a server (ceph, nfs, lustre, fuse.*) answers; 0: it is dead or hangs. Absent where it"
-    " may not be asked.",
+    "1: a file system with a server (ceph, nfs, lustre, fuse.*) answers; 0: dead or hanging. Absent if not permitted.",
     _LABELS,
 )
-IN_FLIGHT = gauge(
-    "plumbline_mount_check_in_flight_seconds",
-    "For how long the question whether it answers has been under way; 0 between two of them.",
-    _LABELS,
-)
-SPECS = declared(globals())
+IN_FLIGHT = gauge("plumbline_mount_check_in_flight_seconds", "Age of the running check; 0: none.", _LABELS)
 
 
 def samples(states: Iterable[MountState]) -> Iterator[Sample]:
-    """Two samples per mount point, one where it may not be asked."""
     for state in states:
         labels = (state.mount_point, state.filesystem)
         if state.up is not None:
@@ -36,7 +29,7 @@ def samples(states: Iterable[MountState]) -> Iterator[Sample]:
 
 COLLECTOR: Collector[Host, tuple[MountState, ...]] = Collector(
     "mount",
-    SPECS,
+    declared(globals()),
     lambda host, _skip: host.parts.storage.mounts.states,
     samples,
     origin="`/proc/self/mountinfo`, `statvfs` and `statx` in a process of its own",

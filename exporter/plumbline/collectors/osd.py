@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from plumbline.collectors.host import Host, slot_value
+from plumbline.core.histogram import HistogramValue
 from plumbline.metrics.guard import ITEM_REASONS, Collector, SkipHook
 from plumbline.metrics.spec import Sample, counter, declared, gauge, histogram
 from plumbline.sources.ceph.osd_operations import STAGES
@@ -13,69 +14,50 @@ from plumbline.sources.ceph.osds import OsdReading, OsdStore
 
 _OSD = ("ceph_daemon",)
 
-UP = gauge(
-    "plumbline_osd_socket_up",
-    "1: the OSD answers on its admin socket; 0: it hangs, or ended without removing it.",
-    _OSD,
-)
+UP = gauge("plumbline_osd_socket_up", "1: the OSD answers on its admin socket; 0: it hangs or crashed.", _OSD)
 LATENCY = histogram(
     "plumbline_osd_latency_seconds",
-    "Latency of client operations from the message's arrival at the OSD to its reply, queue and replicas included;"
-    " counted by the OSD. read-modify-write is there once the OSD had one.",
+    "Latency of client operations from arrival to reply, including queue and replicas, counted by the OSD."
+    " read-modify-write appears with the OSD's first such operation.",
     (*_OSD, "operation"),
 )
 SUBOP_SECONDS = counter(
-    "plumbline_osd_subop_seconds_total",
-    "Time this OSD took for the writes it got as a replica, from the message's arrival to its own commit, summed over"
-    " them.",
-    _OSD,
+    "plumbline_osd_subop_seconds_total", "Time from arrival to commit of writes received as a replica.", _OSD
 )
 SUBOP_OPERATIONS = counter(
-    "plumbline_osd_subop_operations_total",
-    "Writes this OSD got as a replica; seconds divided by them: what its peers wait for it, without the network.",
+    "plumbline_osd_subops_total",
+    "Writes received as a replica; seconds divided by them: how long peers wait for this OSD, without the network.",
     _OSD,
 )
 HEARTBEAT = gauge(
     "plumbline_osd_heartbeat_seconds",
-    "Round trip of the OSD's pings to its peers, averages of the last minute: the worst peer's, and the median of all."
-    " No disk is in it.",
+    "Round trip of pings to peers in the last minute: the worst peer's and the median. No disk is involved.",
     (*_OSD, "interface", "statistic"),
 )
 HEARTBEAT_WORST = gauge(
-    "plumbline_osd_heartbeat_worst_peer",
-    "Number of the OSD whose pings take longest, as this OSD sees it.",
+    "plumbline_osd_heartbeat_worst_peer_id",
+    "Number of the OSD whose pings take longest, as this OSD sees it. A value, because as a label it would make a"
+    " new series whenever it changes.",
     (*_OSD, "interface"),
 )
 BLOCKED = gauge(
-    "plumbline_osd_blocked_operations",
-    "Operations older than osd_op_complaint_time (30 s), by what they wait for.",
-    (*_OSD, "stage"),
+    "plumbline_osd_blocked_operations", "Operations above osd_op_complaint_time (30 s), by stage.", (*_OSD, "stage")
 )
-BLOCKED_AGE = gauge(
-    "plumbline_osd_blocked_operation_age_seconds", "Age of the oldest blocked operation; 0: there is none.", _OSD
-)
+BLOCKED_AGE = gauge("plumbline_osd_blocked_operation_age_seconds", "Age of the oldest blocked operation, or 0.", _OSD)
 SLOW = gauge(
     "plumbline_osd_slow_operations",
-    "Operations of the last ten minutes that took longer than osd_op_history_slow_op_threshold (10 s), by where they"
-    " waited longest; the OSD keeps 20 at most.",
+    "Operations above osd_op_history_slow_op_threshold (10 s) in ten minutes, by longest stage; at most 20.",
     (*_OSD, "stage"),
 )
 FRAGMENTATION = gauge(
-    "plumbline_osd_fragmentation_ratio",
-    "BlueStore's own rating of its free space: 0 one piece, 1 nothing but single allocation units.",
-    _OSD,
+    "plumbline_osd_fragmentation_ratio", "BlueStore's rating of its free space: 0 contiguous, 1 fully fragmented.", _OSD
 )
-ONODES = counter(
-    "plumbline_osd_onode_lookups_total",
-    "Look-ups of objects' metadata in BlueStore's cache; a miss reads the key-value store.",
-    (*_OSD, "result"),
-)
+ONODES = counter("plumbline_osd_onode_lookups_total", "Onode look-ups in BlueStore's cache.", (*_OSD, "result"))
 CAPACITY = gauge(
     "plumbline_osd_mclock_capacity_iops",
-    "Operations of 4 KiB a second that mClock takes the OSD for, by device class; it uses the one of its own device.",
+    "4 KiB operations per second that mClock assumes for the OSD, by device class; it uses that of its own device.",
     (*_OSD, "device_class"),
 )
-SPECS = declared(globals())
 _ALWAYS = frozenset({"read", "write"})
 
 
@@ -93,11 +75,17 @@ def samples(osds: Iterable[OsdReading], stores: Iterable[OsdStore]) -> Iterator[
             yield CAPACITY, (store.daemon, device_class), iops
 
 
-def _samples_of(osd: OsdReading) -> Iterator[Sample]:
-    daemon = osd.daemon
+def operations(osd: OsdReading) -> Iterator[tuple[str, HistogramValue]]:
+    """Latencies by operation; read-modify-write only once the OSD had one."""
     for operation, latency in osd.latencies.items():
         if latency.count or operation in _ALWAYS:
-            yield LATENCY, (daemon, operation), latency
+            yield operation, latency
+
+
+def _samples_of(osd: OsdReading) -> Iterator[Sample]:
+    daemon = osd.daemon
+    for operation, latency in operations(osd):
+        yield LATENCY, (daemon, operation), latency
     if osd.stages is not None and osd.stages.replica_writes is not None:
         yield SUBOP_SECONDS, (daemon,), osd.stages.replica_writes.sum
         yield SUBOP_OPERATIONS, (daemon,), osd.stages.replica_writes.avgcount
@@ -131,7 +119,7 @@ def _read(host: Host, skip: SkipHook) -> tuple[tuple[OsdReading, ...], tuple[Osd
 
 COLLECTOR = Collector(
     "osd",
-    SPECS,
+    declared(globals()),
     _read,
     lambda reading: samples(*reading),
     skip_reasons=ITEM_REASONS,

@@ -13,40 +13,37 @@ _DEVICE = ("device",)
 
 INFO = gauge(
     "plumbline_disk_queue_info",
-    "How the kernel runs the device's queue; always 1. write_cache is what the kernel goes by: write back, it sends"
-    " flushes; write through, it sends none. An empty label is not known or not there.",
+    "Queue settings, always 1. write_cache: write back, the kernel sends flushes; write through, it sends none."
+    " Empty: unknown.",
     ("device", "scheduler", "write_cache", "zoned"),
 )
 VOLATILE_CACHE = gauge(
-    "plumbline_disk_volatile_cache",
-    "What the SCSI or ATA disk itself said: 1, a write is done when it is in a cache that a power cut empties.",
+    "plumbline_disk_volatile_cache_enabled",
+    "1: the SCSI or ATA disk reports a write cache that a power cut empties.",
     _DEVICE,
 )
-REQUESTS = gauge("plumbline_disk_queue_requests", "Requests that may wait and be in flight (nr_requests).", _DEVICE)
-READ_AHEAD = gauge("plumbline_disk_read_ahead_bytes", "How far buffered reads in sequence read ahead at most.", _DEVICE)
+REQUESTS = gauge("plumbline_disk_queue_requests", "Requests that may be queued or in flight (nr_requests).", _DEVICE)
+READ_AHEAD = gauge("plumbline_disk_read_ahead_bytes", "Maximum read-ahead of sequential buffered reads.", _DEVICE)
 RQ_AFFINITY = gauge(
     "plumbline_disk_rq_affinity",
-    "Where a request completes: 0 on the interrupted CPU, 1 on one that shares a cache with the CPU that asked,"
-    " 2 on that CPU itself.",
+    "CPU that completes a request: 0 the interrupted one, 1 one sharing the submitter's cache, 2 the submitter.",
     _DEVICE,
 )
-NOMERGES = gauge("plumbline_disk_nomerges", "Merging of neighbouring requests: 0 all, 1 the cheap, 2 none.", _DEVICE)
-ADD_RANDOM = gauge("plumbline_disk_add_random", "1: each completion feeds the kernel's random numbers.", _DEVICE)
-MAX_IO = gauge("plumbline_disk_max_io_bytes", "The largest request the kernel makes (max_sectors_kb).", _DEVICE)
+NOMERGES = gauge("plumbline_disk_nomerges", "Merging of adjacent requests: 0 all, 1 simple ones, 2 none.", _DEVICE)
+ADD_RANDOM = gauge("plumbline_disk_add_random_enabled", "1: completions feed the kernel's random numbers.", _DEVICE)
+MAX_IO = gauge("plumbline_disk_io_max_bytes", "The largest request the kernel makes (max_sectors_kb).", _DEVICE)
 WRITEBACK_THROTTLE = gauge(
     "plumbline_disk_writeback_throttle_seconds",
-    "Background writes are held back to keep reads below this; 0: they are not (wbt_lat_usec).",
+    "Read latency that background writes must not exceed (wbt_lat_usec); 0: off.",
     _DEVICE,
 )
-IO_POLL = gauge("plumbline_disk_io_poll", "1: completions may be polled for.", _DEVICE)
-SPECS = declared(globals())
+IO_POLL = gauge("plumbline_disk_io_poll_enabled", "1: completions may be polled.", _DEVICE)
 
 _KIB = 1024
 _US_PER_S = 1_000_000
 
 
 def samples(queues: Iterable[QueueSettings]) -> Iterator[Sample]:
-    """At most ten samples per device; none for what the kernel or the device lacks."""
     for queue in queues:
         device = (queue.device,)
         labels = (*device, queue.scheduler or "", queue.write_cache or "", queue.zoned or "")
@@ -64,8 +61,7 @@ def samples(queues: Iterable[QueueSettings]) -> Iterator[Sample]:
         )
         if queue.writeback_throttle_us is not None:
             yield WRITEBACK_THROTTLE, device, queue.writeback_throttle_us / _US_PER_S
-        if queue.io_poll is not None:
-            yield IO_POLL, device, int(queue.io_poll)
+        yield from known(device, (IO_POLL, queue.io_poll))
 
 
 def _scaled(number: int | None, factor: int) -> int | None:
@@ -82,7 +78,7 @@ def _read(host: Host, skip: SkipHook) -> tuple[QueueSettings, ...]:
 
 COLLECTOR = Collector(
     "queue",
-    SPECS,
+    declared(globals()),
     _read,
     samples,
     skip_reasons=ITEM_REASONS,

@@ -19,7 +19,6 @@ from plumbline.collectors import (
     health,
     infiniband,
     interrupts,
-    knobs,
     latency,
     mount,
     nic,
@@ -53,10 +52,10 @@ COLLECTORS: tuple[Collector[Host, Any], ...] = (
     nic.ETHTOOL,
     nic.RING,
     nic.PAUSE,
-    knobs.CHANNEL,
-    knobs.COALESCE,
-    knobs.OFFLOAD,
-    knobs.LINKMODE,
+    nic.CHANNEL,
+    nic.COALESCE,
+    nic.OFFLOAD,
+    nic.LINKMODE,
     bond.COLLECTOR,
     topology.COLLECTOR,
     infiniband.COLLECTOR,
@@ -96,12 +95,10 @@ def every_spec() -> tuple[MetricSpec, ...]:
 
 
 def capabilities(config: Config) -> frozenset[Capability]:
-    """Capabilities that these collectors keep needing."""
     return frozenset[Capability]().union(*(each.capabilities for each in collectors(config)))
 
 
 def configured(parts: Parts, config: Config, book: Book) -> Host:
-    """The host under this configuration."""
     disks = WholeDisks(parts.roots, exclude=re.compile(config.devices.disk_exclude))
     return Host(
         parts,

@@ -6,59 +6,43 @@ from collections.abc import Iterator, Mapping
 
 from plumbline.collectors.host import Host
 from plumbline.metrics.guard import Collector, SkipHook
-from plumbline.metrics.spec import Sample, counter, declared, gauge
+from plumbline.metrics.spec import Sample, counter, declared, gauge, known
 from plumbline.sources.kernel.softnet import SoftnetReading, read_softnet
 from plumbline.sources.kernel.squeeze import Squeezes
 
 PROCESSED = counter(
-    "plumbline_softnet_processed_total",
-    "Frames this CPU handed to the protocols; one packet counts again at each VLAN, bond or bridge it passes.",
+    "plumbline_softnet_packets_processed_total",
+    "Frames passed to the protocols; again at each VLAN, bond or bridge.",
     ("cpu",),
 )
 DROPPED = counter(
-    "plumbline_softnet_dropped_total",
-    "Packets dropped because this CPU's backlog was longer than net.core.netdev_max_backlog.",
-    ("cpu",),
+    "plumbline_softnet_packets_dropped_total", "Packets dropped at net.core.netdev_max_backlog.", ("cpu",)
 )
 TIME_SQUEEZE = counter(
-    "plumbline_softnet_time_squeeze_total",
-    "Times this CPU stopped polling because net.core.netdev_budget or netdev_budget_usecs was used up.",
-    ("cpu",),
+    "plumbline_softnet_time_squeezes_total", "Times polling stopped at netdev_budget or netdev_budget_usecs.", ("cpu",)
 )
-BACKLOG_LENGTH = gauge(
-    "plumbline_softnet_backlog_length", "Packets waiting in this CPU's backlog now (Linux 5.10 and later).", ("cpu",)
-)
-INPUT_QUEUE = gauge(
-    "plumbline_softnet_input_queue_length",
-    "Packets of the backlog that this CPU has not taken over for processing yet (Linux 6.4 and later).",
-    ("cpu",),
-)
-PROCESS_QUEUE = gauge(
-    "plumbline_softnet_process_queue_length",
-    "Packets of the backlog that this CPU has taken over for processing (Linux 6.4 and later).",
-    ("cpu",),
-)
+BACKLOG_LENGTH = gauge("plumbline_softnet_backlog_length", "Packets in this CPU's backlog (Linux 5.10+).", ("cpu",))
+INPUT_QUEUE = gauge("plumbline_softnet_input_queue_length", "Backlog packets not taken over (Linux 6.4+).", ("cpu",))
+PROCESS_QUEUE = gauge("plumbline_softnet_process_queue_length", "Backlog packets in processing (Linux 6.4+).", ("cpu",))
 ATTRIBUTED = counter(
-    "plumbline_softnet_time_squeeze_attributed_total",
-    "Time squeezes since the exporter's start, by the limit inferred from packets and softirq time to have struck.",
+    "plumbline_softnet_time_squeezes_attributed_total",
+    "Time squeezes since the exporter's start, by the limit that ended them, as inferred from packets and"
+    " softirq time.",
     ("cpu", "limit"),
 )
-SPECS = declared(globals())
 
 
 def samples(reading: SoftnetReading, squeezes: Mapping[int, Squeezes]) -> Iterator[Sample]:
-    """Six samples per CPU, four before Linux 6.4, three before 5.10; two more where its squeezes are attributed."""
     for cpu in reading.cpus:
-        labels = (str(cpu.cpu),)
-        yield PROCESSED, labels, cpu.processed
-        yield DROPPED, labels, cpu.dropped
-        yield TIME_SQUEEZE, labels, cpu.time_squeeze
-        if cpu.backlog_length is not None:
-            yield BACKLOG_LENGTH, labels, cpu.backlog_length
-        if cpu.input_queue_length is not None:
-            yield INPUT_QUEUE, labels, cpu.input_queue_length
-        if cpu.process_queue_length is not None:
-            yield PROCESS_QUEUE, labels, cpu.process_queue_length
+        yield from known(
+            (str(cpu.cpu),),
+            (PROCESSED, cpu.processed),
+            (DROPPED, cpu.dropped),
+            (TIME_SQUEEZE, cpu.time_squeeze),
+            (BACKLOG_LENGTH, cpu.backlog_length),
+            (INPUT_QUEUE, cpu.input_queue_length),
+            (PROCESS_QUEUE, cpu.process_queue_length),
+        )
     for number, count in squeezes.items():
         yield ATTRIBUTED, (str(number), "budget"), count.budget
         yield ATTRIBUTED, (str(number), "time"), count.time
@@ -71,7 +55,7 @@ def _read(host: Host, _skip: SkipHook) -> tuple[SoftnetReading, Mapping[int, Squ
 
 COLLECTOR = Collector(
     "softnet",
-    SPECS,
+    declared(globals()),
     _read,
     lambda reading: samples(*reading),
     origin="`/proc/net/softnet_stat`, `/proc/stat`",

@@ -10,16 +10,12 @@ from plumbline.metrics.spec import Sample, declared, gauge
 from plumbline.sources.kernel.sysctl import NUMBERS, SysctlReading
 
 VALUE = gauge(
-    "plumbline_sysctl_value",
-    "A kernel setting in the kernel's own unit; field: which one of a setting that has several (min, default, max).",
-    ("name", "field"),
+    "plumbline_sysctl_value", "A setting in the kernel's unit; field: min, default, max.", ("sysctl", "field")
 )
-INFO = gauge("plumbline_sysctl_info", "A kernel setting that is a word, always 1.", ("name", "value"))
-SPECS = declared(globals())
+INFO = gauge("plumbline_sysctl_info", "A kernel setting that is a word, always 1.", ("sysctl", "value"))
 
 
 def samples(reading: SysctlReading) -> Iterator[Sample]:
-    """One sample per field."""
     for name, values in reading.numbers.items():
         for field, value in zip(NUMBERS[name], values, strict=True):
             yield VALUE, (name, field), value
@@ -29,8 +25,8 @@ def samples(reading: SysctlReading) -> Iterator[Sample]:
 
 COLLECTOR: Collector[Host, SysctlReading] = Collector(
     "sysctl",
-    SPECS,
-    lambda host, _skip: host.parts.kernel.sysctl,
+    declared(globals()),
+    lambda host, _skip: host.parts.kernel.sysctl.value,
     samples,
     origin="`/proc/sys`",
     sized_by=("node: kernel settings",),

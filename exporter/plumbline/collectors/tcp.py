@@ -15,35 +15,31 @@ def _counter(name: str, text: str, *labels: str) -> MetricSpec:
 
 
 SEGMENTS = _counter(
-    "segments", "TCP segments; sent without retransmissions, received after GRO has merged what it could.", "direction"
+    "segments", "TCP segments; sent ones without retransmissions, received ones after GRO merging.", "direction"
 )
-RETRANSMITTED = _counter("retransmitted_segments", "TCP segments sent again.")
-TIMEOUTS = _counter(
-    "retransmission_timeouts", "Times a connection waited for its retransmission timer: 200 ms or more."
-)
-SYN_RETRANSMISSIONS = _counter("syn_retransmissions", "SYN and SYN-ACK segments sent again.")
+RETRANSMITTED = _counter("segments_retransmitted", "Retransmitted TCP segments.")
+TIMEOUTS = _counter("retransmission_timeouts", "Expired retransmission timers: 200 ms or more.")
+SYN_RETRANSMISSIONS = _counter("syn_retransmissions", "Retransmitted SYN and SYN-ACK segments.")
 SACK_RECOVERIES = _counter("sack_recoveries", "Times a loss was repaired by selective acknowledgement.")
-OUT_OF_ORDER = _counter("out_of_order_queued", "Segments that arrived before one that was due.")
+OUT_OF_ORDER = _counter("segments_out_of_order", "Segments that arrived before an earlier one.")
 CHECKSUM_ERRORS = _counter("checksum_errors", "TCP segments received with a wrong checksum.")
-LISTEN_OVERFLOWS = _counter("listen_overflows", "Connection requests that met a full accept queue.")
+LISTEN_OVERFLOWS = _counter("listen_overflows", "Connection requests that found the accept queue full.")
 LISTEN_DROPS = _counter("listen_drops", "Connection requests dropped, for a full accept queue or any other reason.")
 COLLAPSED = _counter(
-    "receive_queue_collapsed", "Segments copied together because a socket's receive buffer was full; costs CPU."
+    "receive_queue_segments_collapsed", "Segments merged because a receive buffer was full; costs CPU."
 )
-PRUNED = _counter("receive_queue_pruned", "Times a socket's receive buffer was over its limit and had to be cut down.")
+PRUNED = _counter("receive_queue_prunes", "Times a socket's receive buffer exceeded its limit and was pruned.")
 DROPS = _counter(
     "receive_drops",
-    "Losses behind the network card: receive_queue, backlog: segments; out_of_order: times that queue was discarded.",
+    "Losses behind the NIC: segments (receive_queue, backlog), or times that the queue was discarded (out_of_order).",
     "queue",
 )
 MEMORY_PRESSURES = _counter("memory_pressures", "Times TCP's memory went above the middle value of net.ipv4.tcp_mem.")
-ESTABLISHED = gauge("plumbline_tcp_established_connections", "Open TCP connections now.")
-SPECS = declared(globals())
+ESTABLISHED = gauge("plumbline_tcp_established_connections", "Currently open TCP connections.")
 
 
 def samples(reading: TcpReading) -> Iterator[Sample]:
-    """One sample for each counter that this kernel has."""
-    values: tuple[tuple[MetricSpec, tuple[str, ...], int | None], ...] = (
+    for spec, labels, value in (
         (SEGMENTS, ("receive",), reading.segments_received),
         (SEGMENTS, ("transmit",), reading.segments_sent),
         (RETRANSMITTED, (), reading.segments_retransmitted),
@@ -61,15 +57,14 @@ def samples(reading: TcpReading) -> Iterator[Sample]:
         (DROPS, ("backlog",), reading.backlog_drops),
         (MEMORY_PRESSURES, (), reading.memory_pressures),
         (ESTABLISHED, (), reading.established),
-    )
-    for spec, labels, value in values:
+    ):
         if value is not None:
             yield spec, labels, value
 
 
 COLLECTOR: Collector[Host, TcpReading] = Collector(
     "tcp",
-    SPECS,
+    declared(globals()),
     lambda host, _skip: read_tcp(host.parts.roots),
     samples,
     origin="`/proc/net/snmp`, `/proc/net/netstat`",

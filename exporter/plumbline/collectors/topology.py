@@ -7,24 +7,22 @@ from collections.abc import Iterable, Iterator
 from plumbline.collectors.host import Host
 from plumbline.metrics.guard import Collector
 from plumbline.metrics.spec import Sample, declared, gauge
-from plumbline.sources.net.relations import Relation
+from plumbline.sources.net.links import Relation
 from plumbline.sources.net.roles import Role
 
 RELATION = gauge(
     "plumbline_nic_relation_info",
-    "device stands on lower (vlan, bond, bridge …): a frame lost on lower may be counted on device once more.",
-    ("device", "lower", "kind"),
+    "device is stacked on lower (vlan, bond, bridge …), so a frame may be counted on both.",
+    ("device", "lower", "relation"),
 )
 ROLE = gauge(
     "plumbline_nic_role_info",
-    "device carries Ceph's traffic: ceph_public (clients, monitors), ceph_cluster (replication, recovery).",
+    "Ceph traffic on device: ceph_public (clients, monitors) or ceph_cluster (replication, recovery).",
     ("device", "role"),
 )
-SPECS = declared(globals())
 
 
 def samples(relations: Iterable[Relation], roles: Iterable[Role]) -> Iterator[Sample]:
-    """One sample per relation and per role."""
     for relation in relations:
         yield RELATION, (relation.device, relation.lower, relation.kind), 1
     for role in roles:
@@ -33,7 +31,7 @@ def samples(relations: Iterable[Relation], roles: Iterable[Role]) -> Iterator[Sa
 
 COLLECTOR: Collector[Host, tuple[tuple[Relation, ...], tuple[Role, ...]]] = Collector(
     "topology",
-    SPECS,
+    declared(globals()),
     lambda host, _skip: (host.parts.network.read_relations(), host.parts.roles()),
     lambda reading: samples(*reading),
     origin="rtnetlink (`IFLA_LINK`, `IFLA_MASTER`), `ceph.conf`, open sockets of Ceph's daemons",

@@ -1,9 +1,13 @@
-"""What `plumbline ceph` does in a cluster as its administrator: look, and run the steps of :mod:`.ceph_setup`."""
+"""``plumbline ceph setup`` and ``remove``: look at the cluster as its administrator, show or run the steps of
+:mod:`.ceph_setup`."""
 
 from __future__ import annotations
 
+import argparse
 import json
+import os
 import re
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,24 +23,29 @@ from plumbline.commands.ceph_setup import (
     Plan,
     Pool,
     PoolFacts,
+    Requirements,
     Step,
-    Wanted,
     first_foreign,
     groups_for,
+    remove,
+    setup,
 )
-from plumbline.config.credentials import is_handed
+from plumbline.commands.shared import CEPH_KEY_DIR, complain
 from plumbline.config.model import CephConfig
+from plumbline.config.options import Overrides, is_handed, read_config
+from plumbline.config.workloads import load_catalogue
 from plumbline.core.answers import read_named
 from plumbline.core.files import OwnDirectory, read_whole
 from plumbline.core.process import Completed, ProcessRunner
 from plumbline.errors import ParseError, PlumblineError, Unavailable
 from plumbline.sources.ceph.ceph_conf import MAX_BYTES
 
-COMMAND_S = 120.0
-"""Creating or deleting a pool takes seconds, listing its objects longer."""
-CONNECT_S = 15
+# Creating or deleting a pool takes seconds, listing its objects longer.
+_COMMAND_S, _CONNECT_S = 120.0, 15
 _MAX_LISTING = 64 << 20
 _MAX_KEYRING = 1 << 20
+# Placement groups of a pool for objects if the cluster isn't asked.
+_BLIND_GROUPS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +66,7 @@ class Admin:
         return command if command[0] == "rm" else (command[0], *self.flags(), *command[1:])
 
 
-def wanted(
+def requirements(
     ceph: CephConfig,
     *,
     device_classes: Iterable[str] = (),
@@ -66,7 +75,7 @@ def wanted(
     folder: str = "/etc/ceph",
     root: str = "default",
     failure_domain: str = "host",
-) -> Wanted:
+) -> Requirements:
     """What the configuration ``ceph`` asks for, and an object pool for each device class."""
     user = f"client.{ceph.user}"
     bench = f"client.{ceph.osd_bench_user or ceph.user + BENCH_SUFFIX}"
@@ -74,7 +83,7 @@ def wanted(
         Pool(f"{ceph.pool}-{each}", OBJECTS, groups, rule=f"plumbline-{each}", device_class=each)
         for each in device_classes
     ]
-    return Wanted(
+    return Requirements(
         pools=(Pool(ceph.pool, OBJECTS, groups), *classes, Pool(ceph.rbd_pool, IMAGES, IMAGE_GROUPS)),
         user=user,
         keyring=_kept_in(ceph.keyring, f"{folder}/ceph.{user}.keyring"),
@@ -94,7 +103,7 @@ class Cluster:
     """A cluster and its administrator."""
 
     def __init__(self, admin: Admin, environment: Mapping[str, str]) -> None:
-        self._admin, self._runner = admin, ProcessRunner(environment)
+        self.admin, self._runner = admin, ProcessRunner(environment)
         self._pools: list[Any] | None = None
 
     def groups(self) -> int:
@@ -111,9 +120,9 @@ class Cluster:
         """Device classes that the cluster knows."""
         return [str(each) for each in self._json("osd", "crush", "class", "ls")]
 
-    def look(self, want: Wanted) -> Facts:
+    def look(self, required: Requirements) -> Facts:
         """Everything that has one of our names. Only reads."""
-        kinds = {pool.name: pool.kind for pool in want.pools}
+        kinds = {pool.name: pool.kind for pool in required.pools}
         rules = {rule["rule_id"]: rule for rule in self._json("osd", "crush", "rule", "dump")}
         pools = {}
         for found in self._all_pools():
@@ -125,8 +134,8 @@ class Cluster:
         return Facts(
             pools=pools,
             rules={str(rule["rule_name"]): _root(rule) for rule in rules.values()},
-            users={user: caps for user in want.users if (caps := self._caps(user)) is not None},
-            keyrings={path: only for path, _ in want.users.values() if (only := _only_user(path)) is not None},
+            users={user: caps for user in required.users if (caps := self._caps(user)) is not None},
+            keyrings={path: only for path, _ in required.users.values() if (only := _only_user(path)) is not None},
         )
 
     def apply(self, plan: Plan, *, before: Callable[[Step], None]) -> None:
@@ -173,24 +182,23 @@ class Cluster:
         return done
 
     def _try(self, command: tuple[str, ...]) -> Completed:
-        argv = self._admin.argv(command)
+        argv = self.admin.argv(command)
         if command[0] == "ceph":
-            argv = (argv[0], "--connect-timeout", str(CONNECT_S), *argv[1:])
-        return self._runner.run(argv, timeout_s=COMMAND_S, max_output_bytes=_MAX_LISTING)
+            argv = (argv[0], "--connect-timeout", str(_CONNECT_S), *argv[1:])
+        return self._runner.run(argv, timeout_s=_COMMAND_S, max_output_bytes=_MAX_LISTING)
 
 
 def _check(done: Completed) -> None:
     if done.returncode == 0 and not done.truncated:
         return
-    said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    last = said[-1] if said else ""
+    last = (done.stderr.decode("utf-8", "replace").strip().splitlines() or [""])[-1]
     command = " ".join(done.argv)
     if done.returncode == 127:
         raise Unavailable(f"{done.argv[0]} is not installed: apt-get install ceph-common, or run this where it is")
     if done.truncated:
         raise PlumblineError(f"{command}: too much output; is the pool really ours?")
     if done.timed_out or done.returncode is None:
-        raise PlumblineError(f"{command}: no answer within {COMMAND_S:.0f} s; is the cluster up?")
+        raise PlumblineError(f"{command}: no answer within {_COMMAND_S:.0f} s; is the cluster up?")
     if "mon_allow_pool_delete" in last:
         last += (
             "; run `ceph config set mon mon_allow_pool_delete true`, this again,"
@@ -249,3 +257,79 @@ def _directory_of(path: str) -> OwnDirectory:
     except FileNotFoundError:
         owner = None
     return OwnDirectory.named(Path(path).parent, owner=owner)
+
+
+def run_setup(options: argparse.Namespace) -> int:
+    """``plumbline ceph setup``."""
+    ceph, cluster = _cluster(options.config_file, options.conf, options.name, options.keyring)
+    blind = options.blind and not options.apply
+    required = requirements(
+        ceph,
+        device_classes=dict.fromkeys((*options.device_class, *(() if blind else cluster.classes_of_ours(ceph.pool)))),
+        osd_bench=options.osd_bench,
+        groups=options.pg_num or (_BLIND_GROUPS if blind else cluster.groups()),
+        folder=options.key_dir,
+        root=options.crush_root,
+        failure_domain=options.failure_domain,
+    )
+    known = cluster.classes() if options.device_class and not blind else options.device_class
+    for name in options.device_class:
+        if name not in known:
+            raise PlumblineError(f"--device-class {name}: no OSD has this class; there are: {', '.join(known)}")
+    plan = setup(required, Facts() if blind else cluster.look(required))
+    return _carry_out(plan, cluster, apply=options.apply, setting_up=True)
+
+
+def run_remove(options: argparse.Namespace) -> int:
+    """``plumbline ceph remove``."""
+    admin = (options.conf, options.name, options.keyring)
+    return remove_ours(options.config_file, *admin, key_dir=options.key_dir, apply=options.apply)
+
+
+def remove_ours(
+    config_file: Path | None,
+    conf: str | None = None,
+    name: str | None = None,
+    keyring: str | None = None,
+    *,
+    key_dir: str = CEPH_KEY_DIR,
+    apply: bool,
+) -> int:
+    """Show or remove what has our mark in the cluster; returns the exit code."""
+    ceph, cluster = _cluster(config_file, conf, name, keyring)
+    classes = cluster.classes_of_ours(ceph.pool)
+    required = requirements(ceph, device_classes=classes, osd_bench=True, groups=0, folder=key_dir)
+    return _carry_out(remove(required, cluster.look(required)), cluster, apply=apply, setting_up=False)
+
+
+def _cluster(
+    config_file: Path | None, conf: str | None, name: str | None, keyring: str | None
+) -> tuple[CephConfig, Cluster]:
+    ceph = read_config(config_file, Overrides(), load_catalogue()).ceph
+    return ceph, Cluster(Admin(conf or (ceph.conf if config_file else None), name, keyring), os.environ)
+
+
+def _carry_out(plan: Plan, cluster: Cluster, *, apply: bool, setting_up: bool) -> int:
+    for line in plan.foreign:
+        complain(f"plumbline: left alone: {line}")
+    if plan.foreign and setting_up:
+        return 1
+    for line in plan.there:
+        print(f"# exists already: {line}")
+    if not plan.steps:
+        print("# nothing to do")
+        return 1 if plan.foreign else 0
+
+    def show(step: Step) -> None:
+        print(f"# {step.why}")
+        command = shlex.join(cluster.admin.argv(step.argv))
+        print(f"(umask 077; {command} > {shlex.quote(step.keyring)})" if step.keyring else command, flush=True)
+
+    if apply:
+        cluster.apply(plan, before=show)
+        print("# done")
+    else:
+        for step in plan.steps:
+            show(step)
+        print("# nothing was changed; --apply runs these commands", flush=True)
+    return 1 if plan.foreign else 0

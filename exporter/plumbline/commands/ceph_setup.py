@@ -12,7 +12,7 @@ https://docs.ceph.com/en/latest/rados/operations/pools/ (pools, applications)
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from plumbline.probes.ceph.ceph_access import IMAGE_PREFIX, NAMESPACE
@@ -49,7 +49,7 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Requirements:
     """Everything that should exist."""
 
     pools: tuple[Pool, ...]
@@ -97,13 +97,11 @@ class PoolFacts:
 class Facts:
     """What the cluster already has."""
 
-    osds: int = 0
     pools: Mapping[str, PoolFacts] = field(default_factory=dict)
     rules: Mapping[str, str] = field(default_factory=dict)
     """CRUSH rule → the root it takes (``default~ssd``)."""
-    classes: frozenset[str] = frozenset()
     users: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """User → capabilities; of the wanted users."""
+    """User → capabilities; of the required users."""
     keyrings: Mapping[str, str] = field(default_factory=dict)
     """Keyring path → the only user whose key it holds, or ``""`` when it holds other keys too; existing files only."""
 
@@ -148,33 +146,33 @@ def first_foreign(kind: str, listing: Iterable[str]) -> str:
     return ""
 
 
-def setup(wanted: Wanted, facts: Facts) -> Plan:
+def setup(requirements: Requirements, facts: Facts) -> Plan:
     """Create what is missing. No steps at all when anything foreign has one of our names."""
     steps: list[Step] = []
     there: list[str] = []
-    foreign = [*_foreign_pools(wanted, facts), *_foreign_rest(wanted, facts)]
-    for pool in wanted.pools:
+    foreign = tuple(_foreign(requirements, facts))
+    for pool in requirements.pools:
         if pool.rule and pool.rule not in facts.rules:
-            words = (pool.rule, wanted.root, wanted.failure_domain, pool.device_class)
+            words = (pool.rule, requirements.root, requirements.failure_domain, pool.device_class)
             why = f"a rule that places on {pool.device_class} alone"
             steps.append(Step(("ceph", "osd", "crush", "rule", "create-replicated", *words), why))
         if pool.name in facts.pools:
             there.append(f"pool {pool.name}")
         else:
             steps += _make_pool(pool)
-    for user, (keyring, caps) in wanted.users.items():
+    for user, (keyring, caps) in requirements.users.items():
         steps += _make_user(user, keyring, caps, facts)
         if facts.users.get(user) == caps:
             there.append(f"user {user}")
-    return Plan((), tuple(foreign), ()) if foreign else Plan(tuple(steps), (), tuple(there))
+    return Plan((), foreign) if foreign else Plan(tuple(steps), (), tuple(there))
 
 
-def remove(wanted: Wanted, facts: Facts) -> Plan:
+def remove(requirements: Requirements, facts: Facts) -> Plan:
     """Remove what is ours, including pools for device classes; what is not ours stays, and is named."""
     steps: list[Step] = []
-    foreign = [*_foreign_pools(wanted, facts), *_foreign_rest(wanted, facts)]
-    names = {pool.name: pool for pool in wanted.pools}
-    rules = set()
+    foreign = tuple(_foreign(requirements, facts))
+    names = {pool.name: pool for pool in requirements.pools}
+    rules: set[str] = set()
     for name, pool in names.items():
         found = facts.pools.get(name)
         if found is None or not found.is_ours(pool.kind) or found.foreign:
@@ -184,39 +182,30 @@ def remove(wanted: Wanted, facts: Facts) -> Plan:
         rules.add(found.rule)
     in_use = {found.rule for name, found in facts.pools.items() if name not in names or found.foreign}
     steps += [
-        Step(("ceph", "osd", "crush", "rule", "rm", rule), "its rule, which no other pool uses")
-        for rule in sorted(rules & {pool.rule for pool in wanted.pools if pool.rule} - in_use)
+        Step(("ceph", "osd", "crush", "rule", "rm", rule), "its rule; no other pool uses it")
+        for rule in sorted(rules & {pool.rule for pool in requirements.pools if pool.rule} - in_use)
     ]
-    for user, (keyring, caps) in wanted.users.items():
-        if user in facts.users and _is_our_user(facts.users[user], caps, wanted):
+    for user, (keyring, caps) in requirements.users.items():
+        if user in facts.users and _is_our_user(facts.users[user], caps, requirements):
             steps.append(Step(("ceph", "auth", "rm", user), "the user"))
         if facts.keyrings.get(keyring) == user:
             steps.append(Step(("rm", keyring), "its key on this node; remove it on the others, too", user=user))
-    return Plan(tuple(steps), tuple(foreign))
+    return Plan(tuple(steps), foreign)
 
 
 def _make_pool(pool: Pool) -> list[Step]:
     groups = str(pool.groups)
-    create = [
-        "ceph",
-        "osd",
-        "pool",
-        "create",
-        pool.name,
-        groups,
-        groups,
-        "replicated",
-        *([pool.rule] if pool.rule else []),
-    ]
+    options = (*([pool.rule] if pool.rule else []), *(["--autoscale-mode=off"] if pool.kind == OBJECTS else []))
+    create = ("ceph", "osd", "pool", "create", pool.name, groups, groups, "replicated", *options)
+    application = ("ceph", "osd", "pool", "application")
+    steps = [Step(create, f"for {pool.kind}, with the cluster's default number of replicas")]
     if pool.kind == OBJECTS:
-        create.append("--autoscale-mode=off")
-        mark = ("ceph", "osd", "pool", "application", "enable", pool.name, APPLICATION)
-        return [Step(tuple(create), "for objects, replicated as is the cluster's default"), Step(mark, "marks it ours")]
+        return [*steps, Step((*application, "enable", pool.name, APPLICATION), "marks it as ours")]
     return [
-        Step(tuple(create), "for images, replicated as is the cluster's default"),
-        Step(("ceph", "osd", "pool", "application", "enable", pool.name, "rbd"), "says what it is for"),
-        Step(("ceph", "osd", "pool", "application", "set", pool.name, "rbd", *MARK), "marks it ours"),
-        Step(("rbd", "pool", "init", pool.name), "so that a user without more rights can make images"),
+        *steps,
+        Step((*application, "enable", pool.name, "rbd"), "states its purpose"),
+        Step((*application, "set", pool.name, "rbd", *MARK), "marks it as ours"),
+        Step(("rbd", "pool", "init", pool.name), "so that a user without more rights can create images"),
     ]
 
 
@@ -224,59 +213,51 @@ def _make_user(user: str, keyring: str, caps: Mapping[str, str], facts: Facts) -
     words = tuple(word for pair in caps.items() for word in pair)
     steps = []
     if user in facts.users and facts.users[user] != caps:
-        steps.append(Step(("ceph", "auth", "caps", user, *words), "the rights it needs, and none more"))
+        steps.append(Step(("ceph", "auth", "caps", user, *words), "the rights it needs, and no more"))
     if user not in facts.users or keyring not in facts.keyrings:
-        why = "the user, with the rights it needs and none more; its key goes to a file"
+        why = "the user, with only the rights it needs; its key goes to a file"
         steps.append(Step(("ceph", "auth", "get-or-create", user, *words), why, keyring))
     return steps
 
 
-def _foreign_pools(wanted: Wanted, facts: Facts) -> Iterable[str]:
-    for pool in wanted.pools:
+def _foreign(requirements: Requirements, facts: Facts) -> Iterator[str]:
+    """What has one of our names but is not ours, and what to do about it."""
+    for pool in requirements.pools:
         found = facts.pools.get(pool.name)
-        if found is None:
-            continue
-        if not found.is_ours(pool.kind):
+        if found is not None and not found.is_ours(pool.kind):
             what = f"used by {', '.join(sorted(found.applications))}" if found.applications else "without our mark"
-            mine = f"mark it: {_mark_command(pool)}" if not found.applications else "keep it"
-            yield f"pool {pool.name} is {what}: name another one in `ceph`, or, if it is yours and empty, {mine}"
-        elif found.foreign:
-            yield f"pool {pool.name} holds what is not ours ({found.foreign}): move it away, or name another pool"
+            advice = "keep it" if found.applications else f"mark it: {_mark_command(pool)}"
+            yield f"pool {pool.name} is {what}: name another pool in `ceph`, or, if it is yours and empty, {advice}"
+        elif found is not None and found.foreign:
+            yield f"pool {pool.name} holds an object that is not ours ({found.foreign}): move it, or name another pool"
+    for user, (keyring, caps) in requirements.users.items():
+        if user in facts.users and not _is_our_user(facts.users[user], caps, requirements):
+            rights = "; ".join(f"{part} '{cap}'" for part, cap in sorted(facts.users[user].items())) or "none"
+            yield f"user {user} has rights beyond ours ({rights}): name another user as ceph.user"
+        if facts.keyrings.get(keyring, user) != user:
+            yield f"{keyring} holds other keys: name another file"
+    for pool in requirements.pools:
+        root = facts.rules.get(pool.rule)
+        if pool.rule and root is not None and root != f"{requirements.root}~{pool.device_class}":
+            yield f"CRUSH rule {pool.rule} takes {root}, so it is not ours: rename it"
 
 
 def _mark_command(pool: Pool) -> str:
+    enable = f"ceph osd pool application enable {pool.name}"
     if pool.kind == OBJECTS:
-        return f"ceph osd pool application enable {pool.name} {APPLICATION}"
-    return f"ceph osd pool application enable {pool.name} rbd; " + " ".join(
-        ("ceph osd pool application set", pool.name, "rbd", *MARK)
-    )
+        return f"{enable} {APPLICATION}"
+    return f"{enable} rbd; ceph osd pool application set {pool.name} rbd {' '.join(MARK)}"
 
 
-def _foreign_rest(wanted: Wanted, facts: Facts) -> Iterable[str]:
-    for user, (keyring, caps) in wanted.users.items():
-        if user in facts.users and not _is_our_user(facts.users[user], caps, wanted):
-            yield f"user {user} has rights beyond ours ({_shown(facts.users[user])}): name another one as ceph.user"
-        if facts.keyrings.get(keyring, user) != user:
-            yield f"{keyring} holds other keys: name another file"
-    for pool in wanted.pools:
-        root = facts.rules.get(pool.rule)
-        if pool.rule and root is not None and root != f"{wanted.root}~{pool.device_class}":
-            yield f"CRUSH rule {pool.rule} takes {root}: rename it, it is not ours"
-
-
-def _is_our_user(found: Mapping[str, str], caps: Mapping[str, str], wanted: Wanted) -> bool:
+def _is_our_user(found: Mapping[str, str], caps: Mapping[str, str], requirements: Requirements) -> bool:
     """Whether its rights are ours, or part of ours under another set of device classes: only our pools."""
     if found == caps:
         return True
     if not found.keys() <= {"mon", "osd"} or found.get("mon", MON_CAPS) != MON_CAPS:
         return False
-    prefixes = {pool.name for pool in wanted.pools if not pool.device_class}
+    prefixes = {pool.name for pool in requirements.pools if not pool.device_class}
     clauses = [clause.strip() for clause in found.get("osd", "").split(",")]
     pools = [re.fullmatch(r"(?:allow rwx|profile rbd) pool=([^ ]+)(?: namespace=[^ ]+)?", clause) for clause in clauses]
     return all(
         match and any(match[1] == each or match[1].startswith(f"{each}-") for each in prefixes) for match in pools
     )
-
-
-def _shown(caps: Mapping[str, str]) -> str:
-    return "; ".join(f"{part} '{cap}'" for part, cap in sorted(caps.items())) or "none"

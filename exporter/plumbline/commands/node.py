@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import socket
@@ -13,6 +14,7 @@ from pathlib import Path
 from plumbline.baseline.book import Book, load_book
 from plumbline.baseline.profiles import LoadedProfile, load_profiles
 from plumbline.baseline.site import LoadedSite, read_site
+from plumbline.commands import shared
 from plumbline.config.model import Config
 from plumbline.config.options import Overrides, read_config, storage_path
 from plumbline.config.workloads import load_catalogue
@@ -22,7 +24,7 @@ from plumbline.errors import ParseError, Unavailable
 from plumbline.probes.plan import ProbingPlan, make_plan
 from plumbline.sources.disk.block import BlockDevice, read_block_devices
 from plumbline.sources.disk.diskusers import DiskUsers, read_disk_users
-from plumbline.sources.net.driverrules import load_table
+from plumbline.sources.net.drivers import load_table
 from plumbline.sources.net.genetlink import resolve_family
 from plumbline.sources.net.network import NetworkReader, PortReading
 from plumbline.sources.net.portfacts import Transports
@@ -32,18 +34,20 @@ from plumbline.sources.net.portfacts import Transports
 class Node:
     """Configuration, plan and baselines of this host."""
 
+    config_file: Path | None
     config: Config
+    roots: Roots
     storage: Path
     host: str
     plan: ProbingPlan
     profiles: Mapping[str, LoadedProfile]
     sites: tuple[LoadedSite, ...]
 
-    def book(self, where: str = "configuration") -> Book:
+    def book(self) -> Book:
         """The baselines for this host's targets, chosen as the daemon does."""
         return load_book(
             self.config.baseline,
-            where=where,
+            where=str(self.config_file or "configuration"),
             storage=self.storage,
             host=self.host,
             catalogue=load_catalogue(),
@@ -51,24 +55,20 @@ class Node:
         )
 
 
-def look(
-    *,
-    config_file: Path | None,
-    storage_path_flag: Path | None,
-    roots: Roots,
-    adjust: Callable[[Config], Config] = lambda config: config,
-) -> Node:
-    """Read configuration and baselines without starting, locking or writing anything. ``adjust`` changes the
-    configuration before it is planned."""
+def this_node(options: argparse.Namespace, adjust: Callable[[Config], Config] = lambda config: config) -> Node:
+    """Read configuration and baselines of this host, by the flags that every command has, without starting, locking or
+    writing anything. ``adjust`` changes the configuration before it is planned."""
     catalogue = load_catalogue()
-    config = adjust(read_config(config_file, Overrides(), catalogue))
-    storage = storage_path(storage_path_flag, config, os.environ)
-    host = socket.gethostname()
+    config = adjust(read_config(options.config_file, Overrides(), catalogue))
+    roots, host = shared.roots(options), socket.gethostname()
+    storage = storage_path(options.storage_path, config, os.environ)
     # access, not exists(): this user may not see into the daemon's directory, which is no error here
     recorded = [storage / RECORDED] if os.access(storage / RECORDED, os.R_OK) else []
     files = [*map(Path, config.baseline.files), *recorded]
     return Node(
+        config_file=options.config_file,
         config=config,
+        roots=roots,
         storage=storage,
         host=host,
         plan=make_plan(config, storage=storage, roots=roots, catalogue=catalogue, environment=os.environ),
@@ -118,7 +118,7 @@ def osd_classes(*, config_file: Path | None, roots: Roots) -> dict[str, str]:
         devices, users, _ = read_disks(config_file=config_file, roots=roots)
     except (Unavailable, ParseError):
         return {}
-    classes = {each.name: each.device_class for each in devices}
+    classes = {device.name: device.device_class for device in devices}
     # the disk itself last, so that it wins: a volume on an NVMe disk does not have its class
     below = sorted(users.osds().items(), key=lambda item: not item[0].startswith(("dm-", "md", "bcache")))
     return {osd: found for device, osds in below for osd in osds.split(",") if (found := classes.get(device))}

@@ -5,21 +5,32 @@ The state file is read beside the daemon, without its lock: it is replaced atomi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import argparse
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from rich.console import Console
+from rich.text import Text
+
+from plumbline.baseline.book import mismatched
+from plumbline.commands.node import this_node
+from plumbline.commands.shared import roots, show
 from plumbline.config.probes.base import Periodic
+from plumbline.core.console import line, table
 from plumbline.core.kernel import TABLE, read_kernel
 from plumbline.core.roots import Roots
 from plumbline.core.scheduler import next_tick, splay
 from plumbline.core.storage_names import LOCK_FILE
-from plumbline.probes.model import PeriodicProbe
+from plumbline.core.units import seconds_text
+from plumbline.probes.model import Identity, PeriodicProbe
 from plumbline.probes.plan import ProbingPlan
 from plumbline.probes.schedule import CALENDAR_SPLAY_S, interval_s
-from plumbline.probes.state import ProbeRecord
+from plumbline.probes.state import ProbeRecord, read_state
 
 CONTINUOUS = "continuous"
+_GOOD, _BAD, _NOTE = "green", "bold red", "yellow"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,27 +57,43 @@ class Listed:
     skipped: Mapping[str, int] = field(default_factory=dict)
 
 
+def run(options: argparse.Namespace) -> int:
+    """``plumbline probe list``."""
+    node, now = this_node(options), time.time()
+    daemon = daemon_runs(node.storage, roots(options))
+    rows = list_probes(node.plan, read_state(node.storage), host=node.host, now=now, daemon=daemon)
+
+    def draw(console: Console) -> None:
+        wrong = tuple(mismatched(node.book().selection))
+        print_probes(console, rows, now=now, daemon=daemon, mismatched=wrong)
+
+    show(options, {"host": node.host, "daemon": daemon, "probes": rows}, draw)
+    return 0
+
+
 def list_probes(
     plan: ProbingPlan, records: Mapping[str, ProbeRecord], *, host: str, now: float, daemon: bool
 ) -> list[Listed]:
     """Canaries first, then scheduled probes, both in configuration order."""
     rows = [
-        Listed(
-            probe=job.name,
-            type=identity.kind,
-            layer=identity.layer,
-            device_class=identity.device_class,
-            target=identity.target,
-            workload=identity.workload,
-            schedule=CONTINUOUS,
-            heavy=False,
-        )
-        for job in plan.continuous
-        for identity in job.identities()
+        _listed(job.name, identity, CONTINUOUS, heavy=False) for job in plan.continuous for identity in job.identities()
     ]
     return rows + [
         _periodic(probe, records.get(probe.identity.probe, ProbeRecord()), host, now, daemon) for probe in plan.periodic
     ]
+
+
+def _listed(name: str, identity: Identity, schedule: str, *, heavy: bool) -> Listed:
+    return Listed(
+        probe=name,
+        type=identity.kind,
+        layer=identity.layer,
+        device_class=identity.device_class,
+        target=identity.target,
+        workload=identity.workload,
+        schedule=schedule,
+        heavy=heavy,
+    )
 
 
 def schedule_text(config: Periodic) -> str:
@@ -106,8 +133,8 @@ def daemon_runs(storage: Path, roots: Roots) -> bool:
 def parse_flocks(text: str) -> frozenset[int]:
     """Inodes locked by flock(2), from ``1: FLOCK  ADVISORY  WRITE 3324 08:01:123456 0 EOF`` (proc_locks(5))."""
     found = set()
-    for line in text.splitlines():
-        words = line.split()
+    for entry in text.splitlines():
+        words = entry.split()
         if len(words) >= 6 and words[1] == "FLOCK":
             inode = words[5].rpartition(":")[2]
             if inode.isascii() and inode.isdigit():
@@ -115,24 +142,12 @@ def parse_flocks(text: str) -> frozenset[int]:
     return frozenset(found)
 
 
-def as_data(rows: list[Listed], *, host: str, daemon: bool) -> dict[str, object]:
-    """Data for ``--json``."""
-    return {"host": host, "daemon": daemon, "probes": rows}
-
-
 def _periodic(probe: PeriodicProbe, record: ProbeRecord, host: str, now: float, daemon: bool) -> Listed:
     identity, result = probe.identity, record.result
     if result is not None and result.config_hash != identity.config_hash:
         result = None  # another experiment of the same name
-    return Listed(
-        probe=identity.probe,
-        type=identity.kind,
-        layer=identity.layer,
-        device_class=identity.device_class,
-        target=identity.target,
-        workload=identity.workload,
-        schedule=schedule_text(probe.config),
-        heavy=probe.heavy,
+    return replace(
+        _listed(identity.probe, identity, schedule_text(probe.config), heavy=probe.heavy),
         result=result.outcome.value if result else None,
         message=record.last_skip or (result.message if result else ""),
         finished=result.started + result.duration if result else None,
@@ -140,3 +155,52 @@ def _periodic(probe: PeriodicProbe, record: ProbeRecord, host: str, now: float, 
         runs={outcome.value: count for outcome, count in record.runs.items()},
         skipped=dict(sorted(record.skipped.items())),
     )
+
+
+def print_probes(
+    console: Console, rows: Sequence[Listed], *, now: float, daemon: bool, mismatched: Sequence[str] = ()
+) -> None:
+    """Print the list. ``mismatched``: baselines with other parameters, one sentence each."""
+    heads = ("Probe", "Type", "Layer", "Target", "Workload", "Schedule", "Last result", "Age", "Next start", "Skipped")
+    table(
+        console,
+        heads,
+        [
+            (
+                row.probe,
+                row.type,
+                " ".join(filter(None, (row.layer, row.device_class))),
+                row.target,
+                row.workload,
+                row.schedule,
+                _result(row),
+                seconds_text(max(0.0, now - row.finished)) if row.finished is not None else "",
+                _next(row, now, daemon),
+                ", ".join(f"{reason} {count}" for reason, count in row.skipped.items()),
+            )
+            for row in rows
+        ],
+    )
+    for row in rows:
+        if row.message:
+            line(console, f"{row.probe}: {row.message}")
+    for sentence in mismatched:
+        line(console, sentence, _NOTE)
+    if not daemon:
+        line(console, "no daemon runs on this storage path, so no probe starts by itself", _NOTE)
+
+
+def _result(row: Listed) -> Text:
+    if row.schedule == CONTINUOUS:
+        return Text("")
+    if row.result is None:
+        return Text("never ran", style=_NOTE)
+    return Text(row.result, style=_GOOD if row.result == "success" else _BAD)
+
+
+def _next(row: Listed, now: float, daemon: bool) -> str:
+    if row.schedule == CONTINUOUS or not daemon:
+        return ""
+    if row.next_start is None:
+        return "within 5 min"
+    return f"in {seconds_text(max(0.0, row.next_start - now))}"

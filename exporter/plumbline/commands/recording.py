@@ -6,15 +6,19 @@ file itself is written at the end, atomically, and only when it holds everything
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
 import pwd
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+
+from rich.console import Console
 
 from plumbline import __version__
 from plumbline.background.fingerprint import read_fingerprint
@@ -25,24 +29,29 @@ from plumbline.baseline.record.statistics import EntryRecord
 from plumbline.baseline.record.text import format_record
 from plumbline.baseline.record.walk import RUNS, STOPPED, Environment, Progress, Step, Walked, entries_of, file_of, walk
 from plumbline.baseline.record.work_file import WorkFile
-from plumbline.baseline.site import Device, SiteFile, parse_site
+from plumbline.baseline.site import Device, SiteEntry, SiteFile, parse_site
+from plumbline.baseline.units import Quantity
 from plumbline.baseline.writer import check_target, write_text
-from plumbline.commands.recording_steps import Steps, Wanted, choose, identities_of
-from plumbline.config.model import Config
+from plumbline.commands.node import Node, this_node
+from plumbline.commands.recording_steps import Request, Steps, choose, identities_of, with_run_duration
+from plumbline.commands.shared import INTERRUPTED, complain, duration, set_by_signals
 from plumbline.config.workloads import WorkloadCatalogue, load_catalogue
+from plumbline.core.console import Step as BarStep
+from plumbline.core.console import line, make_console, progress, table
 from plumbline.core.roots import Roots
 from plumbline.core.storage_names import RECORD_LOCK, RECORDED
-from plumbline.core.units import si
+from plumbline.core.units import duration_text, si
 from plumbline.errors import BaselineError, PlumblineError, ProbeRefused, Unavailable
 from plumbline.probes import gates
+from plumbline.probes.ceph.cluster import CephGuard
 from plumbline.probes.histogram import quantile
 from plumbline.probes.model import ClusterGuard
-from plumbline.probes.plan import ProbingPlan, targets_of
+from plumbline.probes.plan import targets_of
 from plumbline.probes.run_now import check_storage
 from plumbline.probes.single_run import RunOnce
 from plumbline.sources.disk.block import read_block_devices
 from plumbline.sources.disk.diskusers import read_disk_users
-from plumbline.sources.net.lower_ports import read_lower_ports
+from plumbline.sources.net.routes import read_lower_ports
 
 
 class Stopped(PlumblineError):
@@ -61,23 +70,48 @@ class Recording:
     """Probes that could not be recorded here, and why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Here:
-    """This host, and what a recording on it needs."""
-
-    config: Config
-    plan: ProbingPlan
-    storage: Path
-    host: str
-    roots: Roots
-    environment: Mapping[str, str]
-    cluster: ClusterGuard | None = None
+def run(options: argparse.Namespace) -> int:
+    """``plumbline baseline record``."""
+    request = Request(
+        layers=options.layer,
+        probes=options.probe,
+        without=options.without,
+        runs=options.runs,
+        run_duration_s=duration(options.run_duration, "--run-duration"),
+        latency_target_s=duration(options.latency_target, "--latency-target"),
+        latency_percentile=options.latency_percentile,
+        force=options.force,
+    )
+    node = this_node(options, lambda config: with_run_duration(config, request.run_duration_s))
+    stopping, console = threading.Event(), make_console()
+    with set_by_signals(stopping), closing(CephGuard(node.config.ceph, node.config.gates, host=node.host)) as cluster:
+        try:
+            with record_progress(console) as show:
+                done = record_here(
+                    node,
+                    request,
+                    cluster=cluster,
+                    output=options.output,
+                    replace=options.replace,
+                    restart=options.restart,
+                    stopping=stopping,
+                    progress=show,
+                    say=complain,
+                )
+        except Stopped as stopped:
+            complain(f"plumbline: {stopped}")
+            return INTERRUPTED
+    print_record(console, done)
+    for name, why in done.left_out.items():
+        complain(f"left out: {name}: {why}")
+    return 0
 
 
 def record_here(
-    here: Here,
-    wanted: Wanted,
+    node: Node,
+    request: Request,
     *,
+    cluster: ClusterGuard | None = None,
     output: Path | None = None,
     replace: bool = False,
     restart: bool = False,
@@ -91,46 +125,43 @@ def record_here(
     ``say`` gets a line before the start, if there is something to say. Raises :class:`BaselineError` when nothing can
     or should be written, :class:`Stopped` when stopped from outside; finished runs are kept in both cases.
     """
-    if wanted.runs < 2:
-        raise BaselineError(
-            "record", "one run says nothing of its spread; use at least 2", key="runs", value=wanted.runs
-        )
-    check_storage(here.storage)
-    path = output or here.storage / RECORDED
-    check_target(path, force=replace or wanted.force)
-    items, left_out = choose(here.plan, wanted)
+    if request.runs < 2:
+        raise BaselineError("record", "one run shows no spread; use at least 2", key="runs", value=request.runs)
+    check_storage(node.storage)
+    path = output or node.storage / RECORDED
+    check_target(path, force=replace or request.force)
+    items, left_out = choose(node.plan, request)
     once = RunOnce(
-        storage=here.storage,
-        roots=here.roots,
-        environment=here.environment,
-        rules=here.config.gates,
-        cluster=here.cluster,
+        storage=node.storage,
+        roots=node.roots,
+        environment=os.environ,
+        rules=node.config.gates,
+        cluster=cluster,
         stopping=stopping,
     )
-    steps = Steps(once, wanted, roots=here.roots, stopping=stopping).of(items)
+    steps = Steps(once, request, roots=node.roots, stopping=stopping).of(items)
     if not steps:
         reasons = "; ".join(f"{name}: {why}" for name, why in left_out.items())
         raise BaselineError("record", f"no probe measures anything here ({reasons or 'enable one'})")
     catalogue = load_catalogue()
-    with gates.HeavyLock(here.storage / RECORD_LOCK).hold("plumbline baseline record"):
-        fingerprint = read_fingerprint(here.roots, environment=here.environment, ceph=here.config.ceph)
-        work = WorkFile(here.storage, release=__version__, host=here.host, fingerprint=fingerprint)
+    with gates.HeavyLock(node.storage / RECORD_LOCK).hold("plumbline baseline record"):
+        fingerprint = read_fingerprint(node.roots, environment=os.environ, ceph=node.config.ceph)
+        work = WorkFile(node.storage, release=__version__, host=node.host, fingerprint=fingerprint)
         walked = _walk(steps, work, restart=restart, progress=progress, say=say)
-        left_out |= _not_here(walked)
+        left_out |= {name: str(error) for name, error in walked.failed.items() if _tool_missing(error)}
         if not walked.runs:
             raise BaselineError("record", "; ".join(f"{name}: {why}" for name, why in left_out.items()))
         targets = [target for item in items for each in identities_of(item) for target in targets_of(each)]
         records = entries_of(targets, walked.runs, quantile)
         refusals = [line for record in records for line in record.refusals]
-        if refusals and not wanted.force:
-            advice = "--restart measures anew when this host is quiet, --force accepts it with a note"
-            raise BaselineError("record", f"{'; '.join(refusals)}. Nothing was written: {advice}")
-        environment = _environment(here, walked, targets, fingerprint)
-        notes = [*_notes(wanted, records), *(f"left out: {name}: {why}" for name, why in left_out.items())]
+        if refusals and not request.force:
+            raise _refusal(refusals, "--restart measures again when this host is quiet, --force accepts it with a note")
+        environment = _environment(node, walked, targets, fingerprint)
+        notes = [*_notes(request, records), *(f"left out: {name}: {why}" for name, why in left_out.items())]
         text, file = _checked(
-            environment, records, notes, here, catalogue=catalogue, where=str(path), force=wanted.force
+            environment, records, notes, node, catalogue=catalogue, where=str(path), force=request.force
         )
-        kept = write_text(path, text, force=replace or wanted.force)
+        kept = write_text(path, text, force=replace or request.force)
         work.remove()
     return Recording(file, records, path, kept, left_out)
 
@@ -154,35 +185,33 @@ def _walk(
     except ProbeRefused as refusal:
         if refusal.reason != STOPPED:
             raise
-        raise Stopped(f"stopped; finished runs are kept in {work.path}: the next record goes on with them") from None
+        raise Stopped(f"stopped; finished runs are kept in {work.path}: the next record continues with them") from None
     missing = {name: error for name, error in walked.failed.items() if not _tool_missing(error)}
     if missing:
-        said = "; ".join(f"{name}: {error}" for name, error in missing.items())
-        advice = "mend it and record again, which goes on where this ended, or leave it out with --without NAME"
-        raise BaselineError(
-            "record", f"{len(missing)} of {len(steps)} gave nothing: {said}. Nothing was written: {advice}"
+        reasons = "; ".join(f"{name}: {error}" for name, error in missing.items())
+        raise _refusal(
+            [f"{len(missing)} of {len(steps)} measured nothing: {reasons}"],
+            "fix it and record again (finished runs are kept), or leave it out with --without NAME",
         )
     return walked
 
 
-def _not_here(walked: Walked) -> dict[str, str]:
-    return {name: str(error) for name, error in walked.failed.items() if _tool_missing(error)}
+def _refusal(reasons: Iterable[object], advice: str) -> BaselineError:
+    return BaselineError("record", f"{'; '.join(map(str, reasons))}. Nothing was written: {advice}")
 
 
 def _tool_missing(error: PlumblineError) -> bool:
     return isinstance(error, ProbeRefused) and error.reason == "tool-missing"
 
 
-def _notes(wanted: Wanted, records: Sequence[EntryRecord]) -> list[str]:
+def _notes(request: Request, records: Sequence[EntryRecord]) -> list[str]:
     """What the person who signs the baseline has to know."""
     notes = []
-    if wanted.runs < RUNS:
-        notes.append(f"only {wanted.runs} runs of each probe, on request (--runs); {RUNS} are the rule")
-    if wanted.run_duration_s is not None:
-        length = si(wanted.run_duration_s, "s")
-        notes.append(
-            f"runs of {length} where time bounds them, on request (--run-duration), not the probes' own length"
-        )
+    if request.runs < RUNS:
+        notes.append(f"only {request.runs} runs of each probe, on request (--runs); {RUNS} are recommended")
+    if request.run_duration_s is not None:
+        length = si(request.run_duration_s, "s")
+        notes.append(f"runs of {length} where time bounds them, not of the probes' own length (--run-duration)")
     for record in records:
         notes += [f"accepted by --force: {line}" for line in record.refusals]
         notes += [line for line in record.warnings if line not in record.refusals]
@@ -193,7 +222,7 @@ def _checked(
     environment: Environment,
     records: Sequence[EntryRecord],
     notes: list[str],
-    here: Here,
+    node: Node,
     *,
     catalogue: WorkloadCatalogue,
     where: str,
@@ -201,48 +230,46 @@ def _checked(
 ) -> tuple[str, SiteFile]:
     """The text to write, of figures that can be true, or that were accepted although they can't."""
     file = file_of(environment, records, notes)
-    loaded = parse_site(format_record(file, catalogue), where=where, host=here.host, catalogue=catalogue)
+    loaded = parse_site(format_record(file, catalogue), where=where, host=node.host, catalogue=catalogue)
     measured = consistency.with_workloads(loaded.entries, catalogue, [entry.device for entry in file.entries])
-    findings = consistency.check(measured, _place(here, file))
+    findings = consistency.check(measured, _place(node, file))
     if findings and not force:
-        said = "; ".join(map(str, findings))
-        advice = "--restart measures anew, --force accepts it with a note"
-        raise BaselineError("record", f"{said}. Nothing was written: {advice}")
+        raise _refusal(findings, "--restart measures again, --force accepts it with a note")
     if findings:
         file = file_of(environment, records, [*notes, *(f"accepted by --force: {each}" for each in findings)])
     return format_record(file, catalogue), file
 
 
-def _place(here: Here, file: SiteFile) -> consistency.Place:
+def _place(node: Node, file: SiteFile) -> consistency.Place:
     try:
-        holds_osds = bool(read_disk_users(here.roots).osds())
+        holds_osds = bool(read_disk_users(node.roots).osds())
     except Unavailable:
         holds_osds = True  # unknown: the rules that need it don't judge
     devices = {entry.device for entry in file.entries if entry.device}
-    return consistency.Place(holds_osds, {device: read_lower_ports(device, here.roots) for device in devices})
+    return consistency.Place(holds_osds, {device: read_lower_ports(device, node.roots) for device in devices})
 
 
-def _environment(here: Here, walked: Walked, targets: Sequence[Target], fingerprint: Fingerprint) -> Environment:
+def _environment(node: Node, walked: Walked, targets: Sequence[Target], fingerprint: Fingerprint) -> Environment:
     tools = {run.tool: run.tool_version for run in walked.runs if run.tool}
     return Environment(
-        host=here.host,
+        host=node.host,
         recorded=datetime.fromtimestamp(max(run.finished for run in walked.runs), UTC),
-        by=_who(here.environment),
+        by=_who(),
         kernel=platform.release(),
         tools={"plumbline": __version__} | tools,
-        devices=_devices(here.roots, {target.device for target in targets if target.layer != "network"}),
+        devices=_devices(node.roots, {target.device for target in targets if target.layer != "network"}),
         fingerprint=fingerprint,
     )
 
 
-def _who(environment: Mapping[str, str]) -> str:
+def _who() -> str:
     """The user, and with sudo the original one too."""
     uid = os.geteuid()
     try:
         user = pwd.getpwuid(uid).pw_name
     except KeyError:
         user = f"uid {uid}"
-    before = environment.get("SUDO_USER", "")
+    before = os.environ.get("SUDO_USER", "")
     return f"{before} (as {user})" if before and before != user else user
 
 
@@ -261,3 +288,77 @@ def _devices(roots: Roots, names: set[str]) -> tuple[Device, ...]:
         )
         for each in found
     )
+
+
+def print_record(console: Console, done: Recording) -> None:
+    """What was recorded, its notes, and where it was written."""
+    heads = (
+        "Layer", "Probe", "Workload", "Operation", "Class", "p50", "p99", "IOPS", "Throughput", "At latency", "MAD",
+        "Spread", "Tolerance",
+    )  # fmt: skip
+    table(console, heads, [_row(record) for record in done.records])
+    for note in done.file.notes:
+        line(console, f"note: {note}", "yellow")
+    line(console, f"written to {done.path}" + (f"; the old one is {done.kept}" if done.kept else ""))
+
+
+def _row(record: EntryRecord) -> tuple[str, ...]:
+    entry, target = record.entry, record.targets[0]
+    latency = dict(entry.latency.items())
+    several = len(record.targets) > 1
+    return (
+        record.layer,
+        f"{target.probe.partition('/')[0]} ({len(record.targets)})" if several else target.probe,
+        entry.workload,
+        entry.operation,
+        entry.device_class,
+        _short(latency.get("p50") or latency.get("mean"), "s"),
+        _short(latency.get("p99"), "s"),
+        f"{entry.iops.value:.0f}" if entry.iops else "",
+        _short(entry.throughput, "B/s"),
+        _at_latency(entry),
+        f"±{entry.mad_ratio:.1%}" if entry.mad_ratio is not None else "",
+        f"×{entry.spread_ratio:.2f}" if entry.spread_ratio else "",
+        f"×{entry.tolerance_ratio:.2f}" if entry.tolerance_ratio else "",
+    )
+
+
+def _at_latency(entry: SiteEntry) -> str:
+    found = entry.iops_at_latency
+    if found is None:
+        return ""
+    return f"{found.iops.value:.0f} IOPS at {found.target.text} (p{found.percentile:g}), {found.queue_depth} in flight"
+
+
+def _short(figure: Quantity | None, unit: str) -> str:
+    return "" if figure is None else si(figure.value, unit)
+
+
+@contextmanager
+def record_progress(console: Console) -> Iterator[Callable[[Progress], None]]:
+    """On a terminal a bar with layer, probe, run and the time left; elsewhere one line per run.
+
+    It advances by time, not by runs: a run of one probe takes a second, of another five minutes.
+    """
+    began = time.monotonic()
+
+    def step(now: Progress) -> BarStep:
+        spent, left, text = time.monotonic() - began, left_text(now.left_s), progress_text(now)
+        counted = "" if now.done == now.total else f" ({now.done + 1} of {now.total}{f', {left}' if left else ''})"
+        more = " ".join(filter(None, (left, now.stage, now.figures)))
+        return BarStep(text, spent / ((spent + now.left_s) or 1.0), more=more, line=text + counted)
+
+    with progress(console, "reading this host") as show:
+        yield lambda now: show(step(now))
+
+
+def progress_text(now: Progress) -> str:
+    """``disk: fio-a, run 2 of 5``."""
+    if now.done == now.total:
+        return f"{now.total} runs done"
+    return f"{now.layer}: {now.step}, run {now.run} of {now.runs}"
+
+
+def left_text(seconds: float) -> str:
+    """``about 4 min left``."""
+    return f"about {duration_text(seconds)} left" if seconds >= 1 else ""

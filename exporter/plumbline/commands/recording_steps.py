@@ -55,7 +55,7 @@ _NO_PART = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Request:
     """What the user asked for."""
 
     layers: Collection[str] = ()
@@ -90,21 +90,21 @@ def _lasting(probe: object, seconds: float) -> object:
     return msgspec.structs.replace(probe, runtime=Duration(seconds), timeout=timeout, interval=rests)
 
 
-def choose(plan: ProbingPlan, wanted: Wanted) -> tuple[list[Item], dict[str, str]]:
+def choose(plan: ProbingPlan, request: Request) -> tuple[list[Item], dict[str, str]]:
     """The probes to record, and those that were asked for but are left out, with the reason.
 
     Raises :class:`BaselineError` for a name that no probe has.
     """
     items: list[Item] = [*plan.continuous, *plan.periodic]
-    for name in (*wanted.probes, *wanted.without):
+    for name in (*request.probes, *request.without):
         if not any(_is(item, name) for item in items):
             there = ", ".join(sorted(map(name_of, items))) or "none"
             raise BaselineError("record", f"no such probe; there are: {there}", value=name)
-    asked = [item for item in items if not wanted.probes or any(_is(item, name) for name in wanted.probes)]
-    asked = [item for item in asked if not wanted.layers or layer_of(item) in wanted.layers]
+    asked = [item for item in items if not request.probes or any(_is(item, name) for name in request.probes)]
+    asked = [item for item in asked if not request.layers or layer_of(item) in request.layers]
     left_out = {name_of(item): why for item in asked if (why := not_recordable(identities_of(item)))}
     for item in asked:
-        if any(_is(item, name) for name in wanted.without):
+        if any(_is(item, name) for name in request.without):
             left_out.setdefault(name_of(item), "on request (--without)")
     return [item for item in asked if name_of(item) not in left_out], left_out
 
@@ -128,15 +128,15 @@ def _is(item: Item, name: str) -> bool:
 class Steps:
     """Makes the steps and runs them. ``stopping`` ends the run under way."""
 
-    def __init__(self, once: RunOnce, wanted: Wanted, *, roots: Roots, stopping: threading.Event) -> None:
-        self._once, self._wanted, self._roots, self._stopping = once, wanted, roots, stopping
+    def __init__(self, once: RunOnce, request: Request, *, roots: Roots, stopping: threading.Event) -> None:
+        self._once, self._request, self._roots, self._stopping = once, request, roots, stopping
 
     def of(self, items: Sequence[Item]) -> list[Step]:
         """One step per probe, or per canaries of one configuration entry; then the searches."""
         steps = [self._plain(group) for group in together(items)]
-        if self._wanted.latency_target_s is None:
+        if self._request.latency_target_s is None:
             return steps
-        return [*steps, *self._searches(items, self._wanted.latency_target_s)]
+        return [*steps, *self._searches(items, self._request.latency_target_s)]
 
     def _plain(self, group: Group) -> Step:
         first = group[0]
@@ -145,13 +145,13 @@ class Steps:
             lasts_s = _lasts_s(first)
         else:
             jobs = tuple(job for job in group if not isinstance(job, PeriodicProbe))
-            lasts_s = self._wanted.run_duration_s or CANARY_RUN_S
+            lasts_s = self._request.run_duration_s or CANARY_RUN_S
             measure = partial(self._canaries, jobs, lasts_s)
         return Step(
             name=group_name(group),
             layer=layer_of(first),
             parameters=parameters(group, lasts_s),
-            runs=self._wanted.runs,
+            runs=self._request.runs,
             lasts_s=lasts_s,
             measure=measure,
         )
@@ -165,7 +165,7 @@ class Steps:
                 place = fio_target.place_of(item)
                 if place is not None and (place not in shallow or _depth(item) < _depth(shallow[place])):
                     shallow[place] = item
-        percentile = self._wanted.latency_percentile
+        percentile = self._request.latency_percentile
         for probe in shallow.values():
             yield Step(
                 name=f"{probe.identity.probe}: IOPS at {si(target_s, 's')}",
@@ -178,7 +178,7 @@ class Steps:
             )
 
     def _periodic(self, probe: PeriodicProbe, tell: Tell) -> Measured:
-        disturbed = self._busy(probe.identity.device) if self._wanted.force else ""
+        disturbed = self._busy(probe.identity.device) if self._request.force else ""
         result = self._run(probe, tell)
         return Measured(
             figures=tuple(figures_of(result, capped=probe.identity.rate_iops is not None, disturbed=disturbed)),
@@ -215,7 +215,7 @@ class Steps:
 
     def _run(self, probe: PeriodicProbe, tell: Tell, *, check: bool = True) -> ProbeResult:
         result = self._patiently(
-            lambda: self._once.periodic(probe, force=self._wanted.force, progress=_progress(tell)), tell
+            lambda: self._once.periodic(probe, force=self._request.force, progress=_progress(tell)), tell
         )
         if check:
             _check(result)
@@ -240,10 +240,7 @@ class Steps:
             return ""
         try:
             gates.check_device_busy(
-                lambda: device_busy_ms(self._roots, device),
-                device=device,
-                limit=_BUSY_LIMIT,
-                wait=self._stopping.wait,
+                lambda: device_busy_ms(self._roots, device), device=device, limit=_BUSY_LIMIT, wait=self._stopping.wait
             )
         except ProbeRefused as refusal:
             return "" if refusal.reason == "device-gone" else str(refusal).split(";")[0]
@@ -274,7 +271,7 @@ def _of_reading(job: ContinuousJob, reading: CanaryReading, disturbed: str) -> I
         raise BaselineError(job.name, f"failed operations: {said}")
     for each in reading.workloads:
         if not each.latency.count:
-            raise BaselineError(job.name, f"{each.workload}: {reading.message or 'not one operation finished'}")
+            raise BaselineError(job.name, f"{each.workload}: {reading.message or 'no operation finished'}")
         yield RunFigures(
             probe=job.name,
             workload=each.workload,

@@ -1,26 +1,65 @@
-"""``plumbline baseline report``: which baselines, in which form, and where to."""
+"""``plumbline report``: the review of a period from Prometheus; ``plumbline baseline report``: baselines. Both are one
+page of HTML or Markdown."""
 
 from __future__ import annotations
 
+import argparse
+import sys
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from plumbline import __version__
-from plumbline.baseline import describe
+from plumbline.baseline.describe import Loaded, show
 from plumbline.baseline.fingerprint import Fingerprint
-from plumbline.baseline.lookup import Loaded, name_of
 from plumbline.baseline.profiles import Hardware, LoadedProfile
 from plumbline.baseline.writer import check_target, write_text
-from plumbline.commands.comparing import lookup
-from plumbline.commands.node import Node
+from plumbline.commands.compare import lookup
+from plumbline.commands.node import Node, this_node
+from plumbline.commands.shared import access, positive_duration
 from plumbline.config.workloads import load_catalogue
+from plumbline.core.console import Step, make_console, progress
 from plumbline.errors import ConfigError
-from plumbline.report.baseline.model import Subject, build
-from plumbline.report.baseline.render import render_html, render_markdown
+from plumbline.pages.document import Document
+from plumbline.pages.markdown import markdown
+from plumbline.pages.templates import render
+from plumbline.report.baseline.report import Subject, build, render_html, render_markdown
+from plumbline.report.document import as_document
+from plumbline.report.fetch import Server
+from plumbline.report.gather import gather
+from plumbline.report.period import parse_period
 
 HTML, MARKDOWN = "html", "markdown"
 _RENDER = {HTML: render_html, MARKDOWN: render_markdown}
+
+
+def report_period(options: argparse.Namespace) -> int:
+    """``plumbline report``."""
+    form = _form(options)
+    timeout_s, now_s = positive_duration(options.timeout, "--timeout"), time.time()
+    period = parse_period(first=options.first, last=options.last, days=options.days, now_s=now_s)
+    text = "asking Prometheus"
+    with progress(make_console(sys.stderr), text, piped=False) as show:
+
+        def asked(done: int, total: int, what: str) -> None:
+            show(Step(text, done / total if total else None, more=f"{done}/{total} {what}"))
+
+        server = Server(options.prometheus, timeout_s, asked, access(options))
+        review = gather(server, period, cluster=options.cluster, made_s=now_s, version=__version__)
+        page = written(as_document(review), form)
+    return _write(options, page)
+
+
+def written(document: Document, form: str) -> str:
+    """The whole review, in this form."""
+    return render("review.html", document=document) if form == HTML else markdown(document)
+
+
+def report_baselines(options: argparse.Namespace) -> int:
+    """``plumbline baseline report``."""
+    form = _form(options)
+    return _write(options, report(options.names, node=this_node(options), form=form, title=options.title))
 
 
 def form_of(output: Path | None, asked: str | None) -> str:
@@ -28,21 +67,31 @@ def form_of(output: Path | None, asked: str | None) -> str:
     if asked is not None:
         return asked
     if output is None:
-        raise ConfigError("report", "say where to: --output FILE.html, or --format markdown for the terminal")
+        raise ConfigError("report", "name an output: --output FILE.html, or --format markdown for the terminal")
     return MARKDOWN if output.suffix.lower() in (".md", ".markdown") else HTML
 
 
-def check_output(output: Path | None, *, force: bool) -> None:
-    """Raises :class:`BaselineError` where :func:`write_text` would refuse."""
-    if output is not None:
-        check_target(output, force=force)
+def _form(options: argparse.Namespace) -> str:
+    """The form that the flags ask for; raises, before any work, when the page could not be written."""
+    if options.output is not None:
+        check_target(options.output, force=options.force)
+    return form_of(options.output, options.format)
+
+
+def _write(options: argparse.Namespace, text: str) -> int:
+    if options.output is None:
+        sys.stdout.write(text)
+    else:
+        kept = write_text(options.output, text, force=options.force)
+        print(f"written to {options.output}" + (f"; the old one is {kept}" if kept else ""))
+    return 0
 
 
 def report(names: Sequence[str], *, node: Node, form: str, title: str | None, made: datetime | None = None) -> str:
     """The report's text. Without names: baselines measured here or for this node, and those that may judge here."""
     loaded = [lookup(name, node) for name in dict.fromkeys(names)] or _of_this_node(node)
     found = build(
-        [subject(each) for each in loaded],
+        [subject(item) for item in loaded],
         load_catalogue(),
         title=title or _hosts(loaded) or node.host,
         made=f"{made or datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
@@ -51,20 +100,15 @@ def report(names: Sequence[str], *, node: Node, form: str, title: str | None, ma
     return _RENDER[form](found)
 
 
-def write(output: Path, text: str, *, force: bool) -> Path | None:
-    """Write atomically; returns where the file it replaces is kept."""
-    return write_text(output, text, force=force)
-
-
 def subject(loaded: Loaded) -> Subject:
     """One baseline, with what it was measured on."""
     if isinstance(loaded, LoadedProfile):
-        name = name_of(loaded)
-        hardware = tuple((key, _hardware(key, each)) for key, each in loaded.profile.hardware.items())
-        return Subject(describe.show(name, {name: loaded}, []), hardware=hardware)
+        name = loaded.name
+        hardware = tuple((key, _hardware(key, item)) for key, item in loaded.profile.hardware.items())
+        return Subject(show(name, {name: loaded}, []), hardware=hardware)
     fingerprint = loaded.file.fingerprint
     return Subject(
-        describe.show(loaded.where, {}, [loaded]), fingerprint=tuple(_fingerprint(fingerprint)) if fingerprint else ()
+        show(loaded.where, {}, [loaded]), fingerprint=tuple(_fingerprint(fingerprint)) if fingerprint else ()
     )
 
 
@@ -72,19 +116,20 @@ def _of_this_node(node: Node) -> list[Loaded]:
     judging = set(node.config.baseline.judge.values())
     found: list[Loaded] = [*node.sites, *(node.profiles[name] for name in node.profiles if name in judging)]
     if not found:
-        known = ", ".join(node.profiles)
-        raise ConfigError("report", f"nothing was measured here yet; name what to report, there are: {known}")
+        raise ConfigError(
+            "report", f"nothing was measured here yet; name a baseline, there are: {', '.join(node.profiles)}"
+        )
     return found
 
 
 def _hosts(loaded: Sequence[Loaded]) -> str:
-    hosts = [each.file.host for each in loaded if not isinstance(each, LoadedProfile)]
+    hosts = [item.file.host for item in loaded if not isinstance(item, LoadedProfile)]
     return ", ".join(dict.fromkeys(filter(None, hosts)))
 
 
-def _hardware(key: str, each: Hardware) -> str:
-    device_class = "" if each.device_class == key else each.device_class
-    return ", ".join(filter(None, (device_class, each.model, each.description, each.note)))
+def _hardware(key: str, item: Hardware) -> str:
+    device_class = "" if item.device_class == key else item.device_class
+    return ", ".join(filter(None, (device_class, item.model, item.description, item.note)))
 
 
 def _fingerprint(found: Fingerprint) -> list[tuple[str, str]]:

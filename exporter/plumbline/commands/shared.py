@@ -1,4 +1,4 @@
-"""What every command needs: a parser that fails in one line, the flags for the host's paths, JSON."""
+"""What every command needs: a parser that fails in one line, common flags, JSON, signals."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from plumbline.config.types import Duration
 from plumbline.core.escape import visible
@@ -20,12 +20,11 @@ from plumbline.errors import ConfigError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from plumbline.commands.node import Node
-    from plumbline.config.model import Config
     from plumbline.sources.prometheus.access import Access
 
+# Exit code after Ctrl-C or SIGTERM.
 INTERRUPTED = 130
-"""Exit code after Ctrl-C or SIGTERM."""
+CEPH_KEY_DIR = "/etc/ceph"
 
 
 class Parser(argparse.ArgumentParser):
@@ -49,15 +48,35 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
 
 
-def add_world(parser: argparse.ArgumentParser) -> None:
-    """Flags of every command that touches this host."""
-    parser.add_argument(
-        "--config.file", dest="config_file", type=Path, metavar="FILE", help="configuration file (YAML)"
-    )
-    parser.add_argument(
-        "--storage.path", dest="storage_path", type=Path, metavar="DIR", help="state, canary file, recorded baseline"
-    )
-    for tree, default in (
+Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
+
+
+def add_group(commands: Commands, name: str, text: str) -> Commands:
+    """Add a command that has actions; returns what to add them to."""
+    return commands.add_parser(name, help=text).add_subparsers(required=True, metavar="ACTION")
+
+
+def add_command(commands: Commands, name: str, run: str, *, host: bool = True, json: str = "", **texts: Any) -> Parser:
+    """Add a command or action.
+
+    ``run``: ``module.function`` in :mod:`plumbline.commands`, imported only when the command is run: many need much.
+    ``host``: with the flags for this host; ``json``: the help of its flag ``--json``, if it has one; ``texts``: of
+    :class:`argparse.ArgumentParser`.
+    """
+    parser = commands.add_parser(name, **texts)
+    if host:
+        _add_host(parser)
+    if json:
+        parser.add_argument("--json", action="store_true", help=json)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _add_host(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--config.file", dest="config_file", type=Path, metavar="FILE", help="configuration file (YAML)")
+    add("--storage.path", dest="storage_path", type=Path, metavar="DIR", help="state, canary file, recorded baseline")
+    for tree, path in (
         ("procfs", "/proc"),
         ("sysfs", "/sys"),
         ("devfs", "/dev"),
@@ -65,17 +84,9 @@ def add_world(parser: argparse.ArgumentParser) -> None:
         ("etc", "/etc"),
         ("var", "/var"),
     ):
-        parser.add_argument(
-            f"--path.{tree}",
-            dest=f"path_{tree}",
-            type=Path,
-            default=Path(default),
-            metavar="DIR",
-            help=f"where the host's {default} stands (default {default})",
-        )
-    parser.add_argument(
-        "--log.level", dest="log_level", choices=("debug", "info", "warning", "error"), default="info", help="(info)"
-    )
+        text = f"where the host's {path} is mounted (default {path})"
+        add(f"--path.{tree}", dest=f"path_{tree}", type=Path, default=Path(path), metavar="DIR", help=text)
+    add("--log.level", dest="log_level", choices=("debug", "info", "warning", "error"), default="info", help="(info)")
 
 
 def complain(text: str) -> None:
@@ -110,6 +121,13 @@ def duration(text: str | None, flag: str) -> float | None:
         raise ConfigError(flag, str(error), value=text) from None
 
 
+def positive_duration(text: str, flag: str) -> float:
+    """The seconds given to ``flag``; raises :class:`ConfigError` for 0, too."""
+    if not (seconds := duration(text, flag)):
+        raise ConfigError(flag, "must be greater than 0", value=text)
+    return seconds
+
+
 def roots(options: argparse.Namespace) -> Roots:
     """The host's trees, at the paths that the flags give."""
     return Roots(
@@ -123,46 +141,41 @@ def roots(options: argparse.Namespace) -> Roots:
 
 
 @contextmanager
-def until_told(stopping: threading.Event) -> Iterator[None]:
+def handled(numbers: tuple[signal.Signals, ...], handle: Callable[[int, Any], object]) -> Iterator[None]:
+    """Call ``handle`` with a signal's number and its earlier handler when one of these signals arrives."""
+
+    def handler(number: int, _frame: FrameType | None) -> None:
+        handle(number, before[signal.Signals(number)])
+
+    before = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, previous in before.items():
+            signal.signal(number, previous)
+
+
+@contextmanager
+def set_by_signals(stopping: threading.Event) -> Iterator[None]:
     """SIGINT, SIGTERM and SIGHUP end the run under way as the daemon would: processes ended, locks released.
 
     The second Ctrl-C has Python's own effect: it raises, and the runner kills at once.
     """
 
-    def told(number: int, _frame: FrameType | None) -> None:
+    def stop(number: int, previous: Any) -> None:
         stopping.set()
-        signal.signal(number, before[signal.Signals(number)])
+        signal.signal(number, previous)
 
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, told) for number in numbers}
-    try:
+    with handled((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), stop):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def this_node(options: argparse.Namespace, adjust: Callable[[Config], Config] = lambda config: config) -> Node:
-    """Configuration, plan and baselines of this host, from the flags of :func:`add_world`; see :func:`.node.look`."""
-    from plumbline.commands.node import look  # noqa: PLC0415  (what it imports is not paid for --help)
-
-    return look(
-        config_file=options.config_file, storage_path_flag=options.storage_path, roots=roots(options), adjust=adjust
-    )
 
 
 def add_prometheus(parser: argparse.ArgumentParser, *, required: bool = False) -> None:
     """Add ``--prometheus`` and, named as in promtool, ``--http.config.file``."""
-    parser.add_argument(
-        "--prometheus", required=required, metavar="URL", help="http://host:9090, with the path it is served under"
-    )
-    parser.add_argument(
-        "--http.config.file",
-        dest="http_config_file",
-        type=Path,
-        metavar="FILE",
-        help="its password, token or certificates, as promtool has it",
-    )
+    add = parser.add_argument
+    add("--prometheus", required=required, metavar="URL", help="http://host:9090, with the path it is served under")
+    text = "its password, token or certificates, in promtool's format"
+    add("--http.config.file", dest="http_config_file", type=Path, metavar="FILE", help=text)
 
 
 def access(options: argparse.Namespace) -> Access:
@@ -172,34 +185,13 @@ def access(options: argparse.Namespace) -> Access:
     if options.http_config_file is None:
         return OPEN
     if options.prometheus is None:
-        raise ConfigError("--http.config.file", "says how to reach --prometheus; give that, too")
+        raise ConfigError("--http.config.file", "needs --prometheus: it says how to reach that server")
     return load_access(options.http_config_file)
 
 
 def add_page(parser: argparse.ArgumentParser) -> None:
     """Add the flags for where a report goes, and in which form."""
-    parser.add_argument("--output", type=Path, metavar="FILE", help="write here; .md is Markdown, anything else HTML")
-    parser.add_argument(
-        "--format", choices=("html", "markdown"), help="whatever FILE ends with; alone: to the terminal"
-    )
-    parser.add_argument("--force", action="store_true", help="replace an existing file (kept as .bak)")
-
-
-def page_form(options: argparse.Namespace) -> str:
-    """The form that the flags of :func:`add_page` give; raises, before any work, when the page could not be written."""
-    from plumbline.commands import reporting  # noqa: PLC0415
-
-    reporting.check_output(options.output, force=options.force)
-    return reporting.form_of(options.output, options.format)
-
-
-def write_page(options: argparse.Namespace, text: str) -> int:
-    """Write to the file of :func:`add_page`, or to standard output; returns the exit code."""
-    from plumbline.commands import reporting  # noqa: PLC0415
-
-    if options.output is None:
-        sys.stdout.write(text)
-    else:
-        kept = reporting.write(options.output, text, force=options.force)
-        print(f"written to {options.output}" + (f"; the old one is {kept}" if kept else ""))
-    return 0
+    add = parser.add_argument
+    add("--output", type=Path, metavar="FILE", help="write to this file; .md is Markdown, anything else HTML")
+    add("--format", choices=("html", "markdown"), help="whatever FILE ends with; without --output: to the terminal")
+    add("--force", action="store_true", help="replace an existing file (kept as .bak)")

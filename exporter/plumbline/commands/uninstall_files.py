@@ -16,7 +16,7 @@ import fcntl
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,7 +67,7 @@ def find(storage: Path, directories: Iterable[Path] = ()) -> tuple[Folder, ...]:
     path."""
     found: dict[Path, Folder] = {}
     for directory in directories:
-        found |= {each.path: each for each in _probe_folders(directory) if each.path not in found}
+        found |= {folder.path: folder for folder in _probe_folders(directory) if folder.path not in found}
     storage = storage.resolve()  # DynamicUser= makes it a link
     own = _open(storage)
     if own is None:
@@ -75,8 +75,8 @@ def find(storage: Path, directories: Iterable[Path] = ()) -> tuple[Folder, ...]:
     with own:
         names = _names(own)
         for name in names:
-            found |= {each.path: each for each in _probe_folders(storage / name) if each.path not in found}
-        gone = {each.path.name for each in found.values() if each.path.parent == storage and each.whole}
+            found |= {folder.path: folder for folder in _probe_folders(storage / name) if folder.path not in found}
+        gone = {folder.path.name for folder in found.values() if folder.path.parent == storage and folder.whole}
         if _is_storage(own, names):
             found[storage] = _folder(own, _in_storage, besides=gone, last=MARKER)
         elif any(map(reserved, names)):
@@ -89,23 +89,23 @@ def remove(folders: Iterable[Folder]) -> Iterator[Path]:
     before anything is touched, or when the system refuses."""
     with ExitStack() as stack:
         opened = []
-        for each in folders:
-            own = _open_again(each)
+        for folder in folders:
+            own = _open_again(folder)
             stack.enter_context(own)
-            _hold(each, own, stack)
-            opened.append((each, own))
-        for each, own in opened:
+            _hold(folder, own, stack)
+            opened.append((folder, own))
+        for folder, own in opened:
             try:
-                for name in each.files:
-                    own.remove(name, each.ours(name))
-                    yield each.path / name
-                if each.whole:
+                for name in folder.files:
+                    own.remove(name, folder.ours(name))
+                    yield folder.path / name
+                if folder.whole:
                     remove_directory(own)
-                    yield each.path
+                    yield folder.path
             except OSError as error:
-                raise StateError(f"{each.path}: {error.strerror}; what was before it is removed") from error
+                raise StateError(f"{folder.path}: {error.strerror}; everything listed before is removed") from error
             except FileRefused as error:
-                raise StateError(f"{error}; what was before it is removed") from error
+                raise StateError(f"{error}; everything listed before is removed") from error
 
 
 def _open_again(folder: Folder) -> OwnDirectory:
@@ -133,14 +133,22 @@ def _hold(folder: Folder, own: OwnDirectory, stack: ExitStack) -> None:
             raise StateError(f"{folder.path}: can't be locked: {error}") from error
 
 
+@contextmanager
+def _as_root(where: str) -> Iterator[None]:
+    """A failure of the system becomes a :class:`StateError`."""
+    try:
+        yield
+    except OSError as error:
+        raise StateError(f"{where}: {error.strerror}; run this as root") from error
+
+
 def _open(path: Path) -> OwnDirectory | None:
     """Open a directory of any owner; None where it is missing, a link, no directory, or writable by others."""
-    try:
-        return OwnDirectory.at(path, owner=path.lstat().st_uid)
-    except (FileNotFoundError, NotADirectoryError, FileRefused):
-        return None
-    except OSError as error:
-        raise StateError(f"{path}: {error.strerror}; ask as root") from error
+    with _as_root(str(path)):
+        try:
+            return OwnDirectory.at(path, owner=path.lstat().st_uid)
+        except (FileNotFoundError, NotADirectoryError, FileRefused):
+            return None
 
 
 def _identity(own: OwnDirectory) -> tuple[int, int]:
@@ -154,19 +162,14 @@ def _probe_folders(directory: Path) -> list[Folder]:
     if own is None:
         return []
     with own:
-        if _look(own, guard.MARKER, _is_probe_marker) is None:
+        if _look(own, guard.MARKER, _is_exactly(guard.MARKER_TEXT)) is None:
             return []
-        inner = _metadata_folder(directory / METADATA)
-        gone = {each.path.name for each in inner if each.whole}
+        inner = []
+        if (metadata := _open(directory / METADATA)) is not None:
+            with metadata:
+                inner.append(_folder(metadata, _in_metadata))
+        gone = {folder.path.name for folder in inner if folder.whole}
         return [*inner, _folder(own, _in_probe, besides=gone, last=guard.MARKER)]
-
-
-def _metadata_folder(path: Path) -> list[Folder]:
-    own = _open(path)
-    if own is None:
-        return []
-    with own:
-        return [_folder(own, _in_metadata)]
 
 
 def _folder(
@@ -189,12 +192,11 @@ def _folder(
 
 def _look(own: OwnDirectory, name: str, is_ours: IsOurs) -> os.stat_result | None:
     """Its stat result, when it is a file of ours."""
-    try:
-        descriptor = own.open(name)
-    except (FileRefused, FileNotFoundError):
-        return None
-    except OSError as error:
-        raise StateError(f"{own.where(name)}: {error.strerror}; ask as root") from error
+    with _as_root(own.where(name)):
+        try:
+            descriptor = own.open(name)
+        except (FileRefused, FileNotFoundError):
+            return None
     try:
         return os.fstat(descriptor) if is_ours(descriptor) else None
     finally:
@@ -202,21 +204,17 @@ def _look(own: OwnDirectory, name: str, is_ours: IsOurs) -> os.stat_result | Non
 
 
 def _names(own: OwnDirectory) -> list[str]:
-    try:
+    with _as_root(own.name):
         return own.names()
-    except OSError as error:
-        raise StateError(f"{own.name}: {error.strerror}; ask as root") from error
 
 
 def _is_storage(own: OwnDirectory, names: list[str]) -> bool:
     """By its mark; without one, by what an earlier release would have left."""
     if MARKER in names:
-        return _look(own, MARKER, _is_storage_marker) is not None
+        return _look(own, MARKER, _is_exactly(MARKER_TEXT)) is not None
     names = [name for name in names if not is_temporary(name)]
-    try:
+    with _as_root(own.name):
         return bool(names) and of_earlier_release(own, names, is_state, most_bytes=MAX_BYTES)
-    except OSError as error:
-        raise StateError(f"{own.name}: {error.strerror}; ask as root") from error
 
 
 def _in_storage(name: str) -> IsOurs | None:
@@ -227,7 +225,7 @@ def _in_storage(name: str) -> IsOurs | None:
 
 def _in_probe(name: str) -> IsOurs | None:
     if name == guard.MARKER:
-        return _is_probe_marker
+        return _is_exactly(guard.MARKER_TEXT)
     return _by_mark if _PROBE.fullmatch(name) or is_temporary(name) else None
 
 
@@ -240,12 +238,8 @@ def _by_mark(_: int) -> bool:
     return True
 
 
-def _is_probe_marker(descriptor: int) -> bool:
-    return os.pread(descriptor, len(guard.MARKER_TEXT) + 1, 0) == guard.MARKER_TEXT
-
-
-def _is_storage_marker(descriptor: int) -> bool:
-    return os.pread(descriptor, len(MARKER_TEXT) + 1, 0) == MARKER_TEXT
+def _is_exactly(text: bytes) -> IsOurs:
+    return lambda descriptor: os.pread(descriptor, len(text) + 1, 0) == text
 
 
 def _begins(pattern: bytes) -> IsOurs:
@@ -276,7 +270,7 @@ _BEGINNINGS = (
 
 # Name pattern → the test of a file in the storage path
 _STORAGE: tuple[tuple[str, IsOurs], ...] = (
-    (re.escape(MARKER), _is_storage_marker),
+    (re.escape(MARKER), _is_exactly(MARKER_TEXT)),
     ("|".join(map(re.escape, LOCKS)), is_lock_text),
     (re.escape(STATE_FILE) + _DAMAGED, _begins(rb'\{"schema_version":[0-9]{1,9},"probes":\{')),
     (re.escape(WORK_FILE) + _DAMAGED, _begins(rb'\{"version":[0-9]{1,9},"release":"[^"]{1,60}","host":"')),

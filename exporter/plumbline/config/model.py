@@ -43,7 +43,7 @@ def split_address(text: str) -> tuple[str, int]:
         try:
             ipaddress.IPv6Address(match["six"])
         except ValueError:
-            raise ValueError("what stands in [] is not an IPv6 address") from None
+            raise ValueError("not an IPv6 address in []") from None
     return match["six"] or match["host"] or "", int(match["port"])
 
 
@@ -89,7 +89,7 @@ class DevicesConfig(Strict, frozen=True):
             except (re.error, RecursionError, OverflowError) as error:
                 raise self.mistake(field, f"not a regular expression: {error}") from error
         if self.health_interval < MIN_HEALTH_INTERVAL_S:
-            reason = f"at least {MIN_HEALTH_INTERVAL_S:g}s: every question costs the disk some of its time"
+            reason = f"at least {MIN_HEALTH_INTERVAL_S:g}s: each query interrupts the disk"
             raise self.mistake("health_interval", reason)
 
 
@@ -142,8 +142,9 @@ class CephConfig(Strict, frozen=True):
     def __post_init__(self) -> None:
         for index, pattern in enumerate(self.admin_sockets):
             if not pattern.startswith("/") or "**" in pattern:
-                reason = "expected an absolute path; * is understood, ** is not"
-                raise FieldError(f"admin_sockets[{index}]", reason, pattern)
+                raise FieldError(
+                    f"admin_sockets[{index}]", "expected an absolute path; * is allowed, ** is not", pattern
+                )
         for field in self.secrets:
             path = getattr(self, field)
             if path is not None and path.startswith(CREDENTIAL) and (problem := secret_problem(path)):
@@ -180,9 +181,9 @@ class NetworkServerConfig(Strict, frozen=True):
         except ValueError:
             raise self.mistake("listen", "expected address:port, e.g. 10.0.0.11:10048") from None
         if port == 0:
-            raise self.mistake("listen", "other nodes have to know the port")
+            raise self.mistake("listen", "set a port: other nodes need to know it")
         if address.is_unspecified and not self.allow:
-            reason = "name the address of the network that is measured, or say who may in allow"
+            reason = "give the address in the network to be measured, or set allow"
             raise self.mistake("listen", reason)
         try:
             self.networks  # noqa: B018  (asked for its error)
@@ -192,14 +193,13 @@ class NetworkServerConfig(Strict, frozen=True):
     @property
     def networks(self) -> tuple[IpNetwork, ...]:
         """``allow``, parsed; ``ValueError`` for an invalid network."""
-        return tuple(ipaddress.ip_network(each) for each in self.allow)
+        return tuple(map(ipaddress.ip_network, self.allow))
 
 
-def _default_probes() -> tuple[ProbeConfig, ...]:
-    return (
-        CanaryConfig(name="canary"),
-        FioConfig(name="fio-randwrite-4k", workload="randwrite-4k-qd1-j1", rate_iops=50),
-    )
+_DEFAULT_PROBES: tuple[ProbeConfig, ...] = (
+    CanaryConfig(name="canary"),
+    FioConfig(name="fio-randwrite-4k", workload="randwrite-4k-qd1-j1", rate_iops=50),
+)
 
 
 class Config(Strict, frozen=True):
@@ -218,7 +218,7 @@ class Config(Strict, frozen=True):
     `pcie`) and was off at the start can't be switched on by a reload: the daemon has dropped the capability."""
     devices: DevicesConfig = DevicesConfig()
     """Which devices are reported."""
-    probes: tuple[ProbeConfig, ...] = msgspec.field(default_factory=_default_probes)
+    probes: tuple[ProbeConfig, ...] = msgspec.field(default_factory=lambda: _DEFAULT_PROBES)
     """The probes to run. By default a canary, and fio (`randwrite-4k-qd1-j1`, 50 operations a second)."""
     gates: GatesConfig = GatesConfig()
     """What keeps probes from running."""
@@ -249,27 +249,21 @@ def parse(text: str, *, where: str, catalogue: WorkloadCatalogue) -> Config:
     data = read_yaml(text, where=where)
     _check_version(data, where)
     config = convert(Config, {} if data is None else data, where=where)
-    _check(config, where, catalogue)
+    for index, probe in enumerate(config.probes):
+        try:
+            probe.chosen(catalogue)
+        except FieldError as error:
+            raise error.at(where, f"probes[{index}]") from None
     return config
 
 
 def _check_version(data: Any, where: str) -> None:
     """Checked first, because the rest of a newer file may not be understood."""
     version = data.get("schema_version", SCHEMA_VERSION) if isinstance(data, dict) else SCHEMA_VERSION
+    if type(version) is int and version == SCHEMA_VERSION:
+        return
+    reason = f"expected {SCHEMA_VERSION}"
     if type(version) is int and version > SCHEMA_VERSION:
-        reason = (
-            f"written for a newer Plumbline; this one ({__version__}) knows {SCHEMA_VERSION}: install the newer one, or"
-            " take the file of before"
-        )
-        raise ConfigError(where, reason, key="schema_version", value=version)
-    if type(version) is not int or version != SCHEMA_VERSION:
-        raise ConfigError(where, f"expected {SCHEMA_VERSION}", key="schema_version", value=version)
-
-
-def _check(config: Config, where: str, catalogue: WorkloadCatalogue) -> None:
-    """Checks that the structs alone can't make."""
-    for index, probe in enumerate(config.probes):
-        try:
-            probe.chosen(catalogue)
-        except FieldError as error:
-            raise error.at(where, f"probes[{index}]") from None
+        supported = f"this one ({__version__}) supports {SCHEMA_VERSION}"
+        reason = f"written for a newer Plumbline; {supported}: upgrade, or restore the previous file"
+    raise ConfigError(where, reason, key="schema_version", value=version)

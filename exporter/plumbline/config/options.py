@@ -1,4 +1,9 @@
-"""Combines flags, file and environment into the effective configuration and the storage path."""
+"""Combines flags, file and environment into the effective configuration and the storage path.
+
+``credential:NAME`` in the file is a secret that systemd gives the service: ``LoadCredential=NAME:PATH`` in the unit
+makes a file of root's readable for this service and nobody else. systemd passes the directory in
+``$CREDENTIALS_DIRECTORY`` (systemd.exec(5), "Credentials"); a container runtime may too.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +11,19 @@ import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
-from plumbline.config.credentials import with_credentials
 from plumbline.config.model import Config, load, split_address
+from plumbline.config.types import CREDENTIAL, Strict
 from plumbline.config.workloads import WorkloadCatalogue
 from plumbline.errors import ConfigError
+
+T = TypeVar("T", bound=Strict)
+
+CREDENTIALS_DIRECTORY = "/run/credentials/plumbline.service"
+"""The directory of the credentials for a command that root runs outside the service."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +35,6 @@ class Overrides:
     collectors: Mapping[str, bool] = field(default_factory=dict)
 
     def apply(self, config: Config) -> Config:
-        """The effective configuration."""
         web = config.web
         if self.listen_address is not None:
             web = msgspec.structs.replace(web, listen_address=self.listen_address)
@@ -63,8 +73,33 @@ def read_config(
         except ValueError as error:
             raise ConfigError("--web.listen-address", str(error), value=overrides.listen_address) from None
     config = load(file, catalogue) if file else Config()
-    known = config.collectors if collectors is None else collectors
     for name in config.collectors:
-        if name not in known:
-            raise ConfigError(str(file), f"no such collector; there are: {', '.join(known)}", key=f"collectors.{name}")
+        if collectors is not None and name not in collectors:
+            existing = ", ".join(collectors)
+            raise ConfigError(str(file), f"no such collector; there are: {existing}", key=f"collectors.{name}")
     return overrides.apply(with_credentials(config, environment))
+
+
+def with_credentials(config: Config, environment: Mapping[str, str]) -> Config:
+    """``config`` with credentials replaced by paths. Opens nothing: the reader of a file reports that it is missing."""
+    directory = environment.get("CREDENTIALS_DIRECTORY") or CREDENTIALS_DIRECTORY
+    return msgspec.structs.replace(
+        config,
+        ceph=_resolved(config.ceph, config.ceph.secrets, directory),
+        probes=tuple(_resolved(probe, probe.secrets, directory) for probe in config.probes),
+    )
+
+
+def is_handed(path: str) -> bool:
+    """Whether a file is systemd's copy, which only systemd writes."""
+    return path.startswith(("/run/credentials/", CREDENTIAL))
+
+
+def _resolved(config: T, names: tuple[str, ...], directory: str) -> T:
+    found = {name: value for name in names if (value := getattr(config, name)) is not None}
+    paths = {
+        name: f"{directory}/{value.removeprefix(CREDENTIAL)}"
+        for name, value in found.items()
+        if value.startswith(CREDENTIAL)
+    }
+    return msgspec.structs.replace(config, **paths) if paths else config

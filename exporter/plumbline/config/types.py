@@ -1,4 +1,7 @@
-"""Types of configuration values: durations, sizes, and structs that refuse unknown keys."""
+"""Types of configuration values: durations, sizes, and structs that refuse unknown keys.
+
+Each ``parse`` raises ``ValueError`` with the accepted forms for anything else.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +28,9 @@ _LONGEST_S, _BIGGEST_B = 3650 * 86400.0, 2**60
 
 def secret_problem(path: str) -> str:
     """The error in the path of a secret; empty if it is valid."""
-    if path.startswith(CREDENTIAL):
-        return (
-            "" if _CREDENTIAL.fullmatch(path) else "expected credential:NAME, as LoadCredential= in the unit names it"
-        )
-    return "" if path.startswith("/") else "an absolute path, or credential:NAME"
+    if path.startswith(CREDENTIAL) and not _CREDENTIAL.fullmatch(path):
+        return "expected credential:NAME, as LoadCredential= in the unit names it"
+    return "" if path.startswith(("/", CREDENTIAL)) else "an absolute path, or credential:NAME"
 
 
 class Duration(float):
@@ -37,7 +38,6 @@ class Duration(float):
 
     @classmethod
     def parse(cls, text: object) -> Duration:
-        """Raises ``ValueError`` with the accepted forms for anything else."""
         match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)", text) if isinstance(text, str) else None
         if not match:
             raise ValueError("expected a duration such as 500ms, 15s, 5m, 6h or 1d")
@@ -52,16 +52,13 @@ class Size(int):
 
     @classmethod
     def parse(cls, text: object) -> Size:
-        """Raises ``ValueError`` with the accepted forms for anything else."""
         if isinstance(text, int) and not isinstance(text, bool):
-            return cls._at_most(text)
-        match = re.fullmatch(r"(\d+)\s*(B|KiB|MiB|GiB|TiB|)", text) if isinstance(text, str) else None
-        if not match:
-            raise ValueError("expected bytes or a size such as 64MiB or 1GiB (binary units only)")
-        return cls._at_most(int(match[1]) * _UNITS_B[match[2]])
-
-    @classmethod
-    def _at_most(cls, size: int) -> Size:
+            size = text
+        else:
+            match = re.fullmatch(r"(\d+)\s*(B|KiB|MiB|GiB|TiB|)", text) if isinstance(text, str) else None
+            if not match:
+                raise ValueError("expected bytes or a size such as 64MiB or 1GiB (binary units only)")
+            size = int(match[1]) * _UNITS_B[match[2]]
         if size > _BIGGEST_B:
             raise ValueError("expected a size of at most 1048576TiB")
         return cls(size)
@@ -72,10 +69,9 @@ class Schedule(str):
 
     @classmethod
     def parse(cls, text: object) -> Schedule:
-        """Raises ``ValueError`` with the accepted forms for anything else."""
         match = re.fullmatch(r"(daily|[A-Z][a-z]{2}(?:,[A-Z][a-z]{2})*) ([01]\d|2[0-3]):[0-5]\d", str(text))
         if not isinstance(text, str) or not match or not (match[1] == "daily" or set(match[1].split(",")) <= set(DAYS)):
-            raise ValueError("expected moments such as 'daily 02:30', 'Sun 03:00' or 'Mon,Wed,Fri 22:15'")
+            raise ValueError("expected times such as 'daily 02:30', 'Sun 03:00' or 'Mon,Wed,Fri 22:15'")
         return cls(text)
 
     @property
@@ -111,13 +107,13 @@ class Schedule(str):
 
 def _first_moment(day: date, minute: int) -> float:
     """When local time first shows ``minute`` of ``day`` or, if that time is skipped, something later."""
-    wanted = calendar.timegm((day.year, day.month, day.day, *divmod(minute, 60), 0))
+    clock = calendar.timegm((day.year, day.month, day.day, *divmod(minute, 60), 0))  # as if it were UTC
     # UTC offsets around that time: rules change them by hours, or (Samoa, 2011) by a day, and not twice a week
-    before, after = (time.localtime(wanted + side).tm_gmtoff for side in (-_TWO_DAYS_S, _TWO_DAYS_S))
-    shown = [wanted - ahead for ahead in (before, after) if time.localtime(wanted - ahead).tm_gmtoff == ahead]
+    before, after = (time.localtime(clock + side).tm_gmtoff for side in (-_TWO_DAYS_S, _TWO_DAYS_S))
+    shown = [clock - ahead for ahead in (before, after) if time.localtime(clock - ahead).tm_gmtoff == ahead]
     if shown:
         return min(shown)
-    early, late = wanted - max(before, after), wanted - min(before, after)
+    early, late = clock - max(before, after), clock - min(before, after)
     while late - early > 1:  # the change is between the two: find it to the second
         middle = (early + late) // 2
         if time.localtime(middle).tm_gmtoff == after:
@@ -132,20 +128,23 @@ class QuietHours(str):
 
     @classmethod
     def parse(cls, text: object) -> QuietHours:
-        """Raises ``ValueError`` with the accepted forms for anything else."""
         clock = r"(?:[01]\d|2[0-3]):[0-5]\d"
         match = re.fullmatch(rf"(daily|[A-Z][a-z]{{2}}(?:[,-][A-Z][a-z]{{2}})*) {clock}-{clock}", str(text))
-        if not isinstance(text, str) or not match or not _known_days(match[1]):
-            raise ValueError("expected times such as 'Mon-Fri 08:00-18:00' or 'daily 22:00-06:00'")
+        if (
+            not isinstance(text, str)
+            or not match
+            or not (match[1] == "daily" or set(re.split("[,-]", match[1])) <= set(DAYS))
+        ):
+            raise ValueError("expected periods such as 'Mon-Fri 08:00-18:00' or 'daily 22:00-06:00'")
         return cls(text)
 
     def holds(self, day: int, minute: int) -> bool:
         """Whether a time (day of the week, Monday is 0; minutes since midnight) is within the period."""
-        days, _, times = self.partition(" ")
-        start, end = (_minute(each) for each in times.split("-"))
+        words, _, times = self.partition(" ")
+        days, (start, end) = _days(words), map(_minute, times.split("-"))
         if start < end:
-            return day in _days(days) and start <= minute < end
-        return (day in _days(days) and minute >= start) or ((day - 1) % 7 in _days(days) and minute < end)
+            return day in days and start <= minute < end
+        return (day in days and minute >= start) or ((day - 1) % 7 in days and minute < end)
 
 
 class Endpoint(str):
@@ -153,23 +152,18 @@ class Endpoint(str):
 
     @classmethod
     def parse(cls, text: object) -> Endpoint:
-        """Raises ``ValueError`` with the accepted forms for anything else."""
-        found = _split_endpoint(text) if isinstance(text, str) else None
-        if found is None:
-            raise ValueError("expected a host such as stor02, 10.0.0.12:10048 or [fd00::12]:10048")
+        _split_endpoint(text)
         return cls(text)
 
     @property
     def host(self) -> str:
         """Name or address, without brackets."""
-        found = _split_endpoint(self)
-        return found[0] if found else str(self)
+        return _split_endpoint(self)[0]
 
     @property
     def port(self) -> int | None:
         """The port; ``None`` if none was given."""
-        found = _split_endpoint(self)
-        return found[1] if found else None
+        return _split_endpoint(self)[1]
 
 
 class LocalAddress(str):
@@ -177,7 +171,6 @@ class LocalAddress(str):
 
     @classmethod
     def parse(cls, text: object) -> LocalAddress:
-        """Raises ``ValueError`` for anything but an IP address."""
         try:
             return cls(ipaddress.ip_address(text if isinstance(text, str) else ""))
         except ValueError:
@@ -190,31 +183,24 @@ _ENDPOINT = re.compile(
 )
 
 
-def _split_endpoint(text: str) -> tuple[str, int | None] | None:
+def _split_endpoint(text: object) -> tuple[str, int | None]:
+    expected = "expected a host such as stor02, 10.0.0.12:10048 or [fd00::12]:10048"
+    if not isinstance(text, str):
+        raise ValueError(expected)
     if text.count(":") > 1 and not text.startswith("["):
         text = f"[{text}]"  # an IPv6 address alone needs no brackets
     match = _ENDPOINT.fullmatch(text)
-    if not match:
-        return None
-    port = None if match["port"] is None else int(match["port"])
-    if port is not None and not 0 < port < 65536:
-        return None
-    if match["six"]:
-        try:
+    port = int(match["port"]) if match and match["port"] else None
+    if not match or (port is not None and not 0 < port < 65536):
+        raise ValueError(expected)
+    try:
+        if match["six"]:
             return str(ipaddress.IPv6Address(match["six"])), port
-        except ValueError:
-            return None
-    host = match["host"]
-    if re.fullmatch(r"[0-9.]+", host):  # 10.0.0.300 is a mistake, not a name
-        try:
-            ipaddress.IPv4Address(host)
-        except ValueError:
-            return None
-    return host, port
-
-
-def _known_days(text: str) -> bool:
-    return text == "daily" or set(re.split("[,-]", text)) <= set(DAYS)
+        if re.fullmatch(r"[0-9.]+", match["host"]):  # 10.0.0.300 is a mistake, not a name
+            ipaddress.IPv4Address(match["host"])
+    except ValueError:
+        raise ValueError(expected) from None
+    return match["host"], port
 
 
 def _days(text: str) -> frozenset[int]:
@@ -234,13 +220,10 @@ def _minute(text: str) -> int:
 
 
 class Secret(str):
-    """Text that ``repr`` does not show."""
-
     __slots__ = ()
 
     @classmethod
     def parse(cls, text: object) -> Secret:
-        """Raises ``ValueError`` for anything but text."""
         if not isinstance(text, str):
             raise ValueError("expected text; put it in quotes")
         return cls(text)

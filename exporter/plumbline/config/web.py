@@ -37,7 +37,7 @@ _ONE_VALUE = {"X-Content-Type-Options": ("nosniff",), "X-Frame-Options": ("deny"
 HEADERS = (*_ONE_VALUE, "Content-Security-Policy", "Strict-Transport-Security", "X-XSS-Protection")
 """The headers that the toolkit lets a file set."""
 
-_HASH = re.compile(r"\$2[aby]\$(?P<cost>\d\d)\$[./A-Za-z0-9]{53}")
+_HASH = re.compile(r"\$2[aby]\$\d\d\$[./A-Za-z0-9]{53}")
 _INTERVAL = re.compile(r"(?:\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h))+")
 _UNITS_S = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _UNVERIFIED = ("RequireAnyClientCert", "RequireClientCert")
@@ -52,7 +52,6 @@ class HeaderValue(str):
 
     @classmethod
     def parse(cls, text: object) -> HeaderValue:
-        """Raises ``ValueError`` for anything but text or an integer."""
         if not isinstance(text, str) and (not isinstance(text, int) or isinstance(text, bool)):
             raise ValueError("expected text")
         return cls(text)
@@ -63,7 +62,6 @@ class Interval(float):
 
     @classmethod
     def parse(cls, text: object) -> Interval:
-        """Raises ``ValueError`` with the accepted forms for anything else."""
         if text in (0, "0") and not isinstance(text, bool):
             return cls(0)
         if not isinstance(text, str) or not _INTERVAL.fullmatch(text):
@@ -99,12 +97,10 @@ class TlsServerConfig(Strict, frozen=True):
 
     @property
     def verifies(self) -> bool:
-        """Whether client certificates are verified."""
         return self.client_auth_type in ("VerifyClientCertIfGiven", "RequireAndVerifyClientCert")
 
     @property
     def requires(self) -> bool:
-        """Whether a client without a valid certificate is refused."""
         return self.client_auth_type == "RequireAndVerifyClientCert"
 
 
@@ -134,7 +130,13 @@ class WebFile(Strict, frozen=True):
 
 def load(path: Path) -> WebFile:
     """Read and check a file and resolve its relative paths. Any error is one :class:`ConfigError`."""
-    return _beside(path, parse(read_text(path, max_bytes=MAX_BYTES), where=str(path)))
+    found = parse(read_text(path, max_bytes=MAX_BYTES), where=str(path))
+    tls = found.tls_server_config
+    if tls is None:
+        return found
+    fields = ("cert_file", "key_file", "client_ca_file")
+    files = {field: str(path.parent / value) for field in fields if (value := getattr(tls, field))}
+    return msgspec.structs.replace(found, tls_server_config=msgspec.structs.replace(tls, **files))
 
 
 def parse(text: str, *, where: str) -> WebFile:
@@ -142,8 +144,10 @@ def parse(text: str, *, where: str) -> WebFile:
     because a full disk or an editor may have truncated it."""
     data = read_yaml(text, where=where)
     if data is None:
-        raise ConfigError(where, "is empty; write {} where nothing is to guard the port")
-    found = convert_secret(WebFile, _without_empty(data), where=where, reference="docs/web.md")
+        raise ConfigError(where, "is empty; write {} to set nothing")
+    if isinstance(data, dict):  # Go treats ``tls_server_config:`` with nothing below it as absent
+        data = {key: value for key, value in data.items() if value is not None}
+    found = convert_secret(WebFile, data, where=where, reference="docs/web.md")
     if found.tls_server_config == TlsServerConfig():
         found = msgspec.structs.replace(found, tls_server_config=None)  # as the toolkit does
     if found.tls_server_config is not None:
@@ -151,85 +155,67 @@ def parse(text: str, *, where: str) -> WebFile:
     _check_headers(found.http_server_config.headers, where)
     _check_users(found.basic_auth_users, where)
     if found.rate_limit.interval and not found.rate_limit.burst:
-        raise ConfigError(where, "at least 1, or no request is ever let in", key="rate_limit.burst", value=0)
+        raise ConfigError(where, "at least 1, or every request is refused", key="rate_limit.burst", value=0)
     return found
 
 
-def _without_empty(data: object) -> object:
-    """Drops empty keys: Go treats ``tls_server_config:`` with nothing below it as absent."""
-    return {key: value for key, value in data.items() if value is not None} if isinstance(data, dict) else data
-
-
 def _check_tls(tls: TlsServerConfig, where: str) -> None:
+    def mistake(field: str, reason: str, *, shown: bool = False) -> ConfigError:
+        value = getattr(tls, field) if shown else None
+        return ConfigError(where, reason, key=f"tls_server_config.{field}", value=value)
+
     for text, file in (("cert", "cert_file"), ("key", "key_file")):
-        given = [key for key in (text, file) if getattr(tls, key)]
-        if len(given) != 1:
-            reason = "stands beside the other; one of them" if given else "is missing"
-            raise ConfigError(where, reason, key=f"tls_server_config.{file if not given else text}")
+        given = [field for field in (text, file) if getattr(tls, field)]
+        if not given:
+            raise mistake(file, "is missing")
+        if len(given) > 1:
+            raise mistake(text, f"give either {text} or {file}, not both")
     if tls.client_ca and tls.client_ca_file:
-        raise ConfigError(where, "stands beside the other; one of them", key="tls_server_config.client_ca")
-    key = "tls_server_config.client_auth_type"
+        raise mistake("client_ca", "give either client_ca or client_ca_file, not both")
     if tls.client_auth_type in _UNVERIFIED:
-        raise ConfigError(
-            where,
-            "a certificate that nobody verifies proves nothing, and can't be asked for here; "
-            "say RequireAndVerifyClientCert, with client_ca_file",
-            key=key,
-            value=tls.client_auth_type,
-        )
+        reason = "unverified certificates prove nothing; set RequireAndVerifyClientCert, with client_ca_file"
+        raise mistake("client_auth_type", reason, shown=True)
     has_ca = bool(tls.client_ca or tls.client_ca_file)
     if tls.requires and not has_ca:
-        raise ConfigError(where, "needs client_ca_file: who vouches for clients?", key=key, value=tls.client_auth_type)
+        raise mistake("client_auth_type", "needs client_ca_file, which verifies the clients", shown=True)
     if has_ca and not tls.verifies:
-        reason = "has no effect without client_auth_type: RequireAndVerifyClientCert"
-        raise ConfigError(where, reason, key="tls_server_config.client_ca_file")
+        raise mistake("client_ca_file", "has no effect without client_auth_type: RequireAndVerifyClientCert")
     if tls.client_allowed_sans is not None and not tls.verifies:
-        reason = "names in a certificate that is not verified prove nothing; say RequireAndVerifyClientCert"
-        raise ConfigError(where, reason, key="tls_server_config.client_allowed_sans")
-    for key in ("min_version", "max_version"):
-        if getattr(tls, key) in ("TLS10", "TLS11"):
-            reason = "TLS12 and TLS13 are spoken; what is older is broken (RFC 8996)"
-            raise ConfigError(where, reason, key=f"tls_server_config.{key}", value=getattr(tls, key))
+        reason = "names in an unverified certificate prove nothing; set RequireAndVerifyClientCert"
+        raise mistake("client_allowed_sans", reason)
+    for field in ("min_version", "max_version"):
+        if getattr(tls, field) in ("TLS10", "TLS11"):
+            raise mistake(field, "use TLS12 or TLS13; older versions are broken (RFC 8996)", shown=True)
     if tls.min_version > tls.max_version:
-        raise ConfigError(
-            where, "is above max_version", key="tls_server_config.min_version", value=tls.min_version
-        )  # fmt: skip
+        raise mistake("min_version", "is above max_version", shown=True)
 
 
 def _check_headers(headers: Mapping[str, str], where: str) -> None:
     for name, value in headers.items():
         key = f"http_server_config.headers.{visible(name)}"
         if name not in HEADERS:
-            raise ConfigError(where, f"can't be set; there are: {', '.join(HEADERS)}", key=key)
+            raise ConfigError(where, f"can't be set; possible: {', '.join(HEADERS)}", key=key)
         if value and value not in _ONE_VALUE.get(name, (value,)):
             raise ConfigError(where, f"expected {' or '.join(_ONE_VALUE[name])}", key=key, value=value)
         if not value.isascii() or not (value.isprintable() or not value):
-            raise ConfigError(where, "no header holds such characters", key=key, value=value)
+            raise ConfigError(where, "contains a character that headers do not allow", key=key, value=value)
 
 
 def _check_users(users: Mapping[str, Secret], where: str) -> None:
     for name, hashed in users.items():
         key = f"basic_auth_users.{visible(name)}"
         if not name or ":" in name:  # RFC 7617: the name ends at the first colon
-            raise ConfigError(where, "a user's name is not empty and holds no colon", key=key)
+            raise ConfigError(where, "a user name must not be empty or contain a colon", key=key)
         match = _HASH.fullmatch(hashed)
         if not match:
-            reason = "not a bcrypt hash; `htpasswd -nBC 10 NAME` makes one, and it starts with $2y$"
+            reason = "not a bcrypt hash; create one with `htpasswd -nBC 10 NAME`: it starts with $2y$"
             raise ConfigError(where, reason, key=key)
-        if not MIN_COST <= int(match["cost"]) <= MAX_COST:
-            reason = f"cost {int(match['cost'])}: {MIN_COST} to {MAX_COST}, or one check takes longer than a scrape may"
+        if not MIN_COST <= cost_of(hashed) <= MAX_COST:
+            reason = (
+                f"cost {cost_of(hashed)}: use {MIN_COST} to {MAX_COST}, or one check takes longer than a scrape may"
+            )
             raise ConfigError(where, reason, key=key)
 
 
 def cost_of(hashed: str) -> int:
-    """The cost of a bcrypt hash: the exponent of the work."""
     return int(hashed.split("$")[2])
-
-
-def _beside(path: Path, found: WebFile) -> WebFile:
-    tls = found.tls_server_config
-    if tls is None:
-        return found
-    keys = ("cert_file", "key_file", "client_ca_file")
-    files = {key: str(path.parent / value) for key in keys if (value := getattr(tls, key))}
-    return msgspec.structs.replace(found, tls_server_config=msgspec.structs.replace(tls, **files))

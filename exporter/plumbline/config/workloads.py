@@ -84,7 +84,6 @@ class BlockWorkload(_Common, frozen=True, tag="block"):
 
     @property
     def operations(self) -> tuple[str, ...]:
-        """``read``, ``write`` or both."""
         return _OPERATIONS[self.pattern]
 
     def config_hash(self, *, rate_iops: float | None = None) -> str:
@@ -117,7 +116,6 @@ class TcpThroughput(_Common, frozen=True, tag="tcp-throughput"):
 
     @property
     def operations(self) -> tuple[str, ...]:
-        """``transmit``, followed by ``receive`` with ``both``."""
         return ("transmit", "receive") if self.both else ("transmit",)
 
 
@@ -156,7 +154,6 @@ class RadosBench(_Common, frozen=True, tag="rados-bench"):
 
     @property
     def operations(self) -> tuple[str, ...]:
-        """``write`` or ``read``."""
         return ("write",) if self.mode == "write" else ("read",)
 
 
@@ -178,7 +175,6 @@ class RbdBench(_Common, frozen=True, tag="rbd-bench"):
 
     @property
     def operations(self) -> tuple[str, ...]:
-        """``read`` or ``write``."""
         return (self.operation,)
 
 
@@ -225,8 +221,8 @@ class WorkloadCatalogue:
         """The error text for an unknown id, with similar known ids."""
         import difflib  # only on the error path  # noqa: PLC0415
 
-        near = difflib.get_close_matches(workload_id, self.by_id, n=3, cutoff=0.4)
-        return "no such workload in the catalogue" + (f"; near: {', '.join(near)}" if near else "")
+        similar = difflib.get_close_matches(workload_id, self.by_id, n=3, cutoff=0.4)
+        return "no such workload in the catalogue" + (f"; similar: {', '.join(similar)}" if similar else "")
 
 
 def load_catalogue() -> WorkloadCatalogue:

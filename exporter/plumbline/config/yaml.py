@@ -36,7 +36,7 @@ def read_text(path: Path, *, max_bytes: int) -> str:
 def read_yaml(text: str, *, where: str) -> Any:
     """Parsed YAML, bounded in time and memory, with repeated keys refused; ``None`` for an empty document."""
     if len(text) > MAX_CHARACTERS:
-        raise ConfigError(where, f"is longer than {MAX_CHARACTERS >> 20} MiB; that is no configuration")
+        raise ConfigError(where, f"is longer than {MAX_CHARACTERS >> 20} MiB; is this a configuration file?")
     try:
         _measure(text, where)
         return yaml.load(text, Loader=_UniqueKeyLoader)  # noqa: S506  (a SafeLoader)
@@ -47,7 +47,7 @@ def read_yaml(text: str, *, where: str) -> Any:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ConfigError(where, f"not valid YAML: {' '.join(str(error).split())}") from error
     except (AttributeError, LookupError, TypeError, OverflowError) as error:  # from PyYAML: !!timestamp x, !!bool x
-        raise ConfigError(where, "not valid YAML: a value is not what its tag (!!…) says") from error
+        raise ConfigError(where, "not valid YAML: a value does not match its tag (!!…)") from error
 
 
 def _measure(text: str, where: str) -> None:
@@ -70,7 +70,7 @@ def _measure(text: str, where: str) -> None:
                 sizes[anchor] = nodes - before
         elif isinstance(event, yaml.AliasEvent):
             if any(anchor == event.anchor for anchor, _ in open_nodes):
-                raise ConfigError(at, f"not valid here: *{event.anchor} stands inside of what it repeats")
+                raise ConfigError(at, f"not valid here: *{event.anchor} is inside the value that it repeats")
             nodes += sizes.get(event.anchor or "", 1)
         elif isinstance(event, yaml.ScalarEvent):
             nodes += 1
@@ -85,7 +85,9 @@ def convert(kind: type[T], data: Any, *, where: str) -> T:
     for key, text in _texts(data):
         if "\0" in text:  # system calls would refuse it, long after this check
             in_one_line = " ".join(key.split())
-            raise ConfigError(where, "holds a NUL, which no path, name or pattern does", key=_cut(in_one_line))
+            raise ConfigError(
+                where, "contains a NUL, which is not allowed in a path, name or pattern", key=_cut(in_one_line)
+            )
     try:
         return msgspec.convert(data, kind, dec_hook=_decode)
     except msgspec.ValidationError as error:
@@ -98,9 +100,9 @@ def convert(kind: type[T], data: Any, *, where: str) -> T:
             key = f"{key}.{unknown[1]}".lstrip(".")
             raise ConfigError(where, "no such key; see the configuration reference", key=_cut(key)) from error
         value = _value_at(data, key) if key else None
-        raise ConfigError(where, _lower_first(_cut(reason)), key=_cut(key), value=value) from error
+        raise ConfigError(where, reason[:1].lower() + _cut(reason)[1:], key=_cut(key), value=value) from error
     except OverflowError as error:
-        raise ConfigError(where, "a number is too large for what it stands for") from error
+        raise ConfigError(where, "a number is too large") from error
 
 
 def _texts(data: Any, key: str = "") -> Iterator[tuple[str, str]]:
@@ -127,7 +129,6 @@ def convert_secret(kind: type[T], data: Any, *, where: str, reference: str) -> T
 
 
 def _cut(text: str) -> str:
-    """Shorten ``text``, which may hold all of a long value, to fit a line."""
     return text if len(text) <= _LONGEST_WORDS else f"{text[: _LONGEST_WORDS - 1]}…"
 
 
@@ -147,9 +148,8 @@ class _UniqueKeyLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: 
             key = self.construct_object(key_node, deep=True)
             if isinstance(key, Hashable):
                 if key in seen:
-                    raise yaml.constructor.ConstructorError(
-                        None, None, f"the key {key!r} stands twice", key_node.start_mark
-                    )
+                    problem = f"duplicate key {key!r}"
+                    raise yaml.constructor.ConstructorError(None, None, problem, key_node.start_mark)
                 seen.add(key)
         return super().construct_mapping(node, deep=deep)  # type: ignore[no-any-return]
 
@@ -162,7 +162,3 @@ def _value_at(data: Any, key: str) -> Any:
         except (LookupError, TypeError, ValueError):
             return None
     return data
-
-
-def _lower_first(text: str) -> str:
-    return text[:1].lower() + text[1:]

@@ -1,8 +1,7 @@
-"""Calls that may never return, above all reading a file named by the administrator: its mount may hang.
+"""Calls that may never return: a file on a mount that hangs, a dead disk, a kernel lock, a name server.
 
-A read that waits in the kernel can't be interrupted, so it runs in its own thread. After a timeout the caller gets an
-error; the thread ends when the read returns, or with the process. Until then the same question fails at once with
-"still no answer", so at most one thread is left behind for each file.
+Such a call can't be interrupted, so it runs in its own thread. After a timeout the caller goes on without the answer;
+the thread ends when the call returns, or with the process.
 """
 
 from __future__ import annotations
@@ -11,18 +10,40 @@ import errno
 import os
 import stat
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Generic, TypeVar
 
 from plumbline.core import threads
 
+K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
+Item = TypeVar("Item")
 
+# A healthy file server answers in milliseconds; one that fails over takes some seconds.
 WITHIN_S = 5.0
-"""A healthy file server answers in milliseconds; one that fails over takes some seconds."""
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+# Path that did not answer in time → the thread that still waits for it.
+_UNANSWERED: dict[str, threading.Thread] = {}
+
+
+def _outcome(call: Callable[[], T]) -> tuple[T] | BaseException:
+    """The result of the call in a tuple, or what it raised."""
+    try:
+        return (call(),)
+    except BaseException as error:  # noqa: BLE001  (raised where the answer is fetched)
+        return error
+
+
+def _result(outcome: tuple[T] | BaseException) -> T:
+    if isinstance(outcome, BaseException):
+        raise outcome
+    return outcome[0]
 
 
 class Beside(Generic[T]):
@@ -31,105 +52,117 @@ class Beside(Generic[T]):
 
     def __init__(self, ready: Callable[[], object]) -> None:
         self._ready = ready
-        self._thread: threading.Thread | None = None
-        self._answer: T | None = None
-        self._error: BaseException | None = None
-
-    @property
-    def idle(self) -> bool:
+        self._outcomes: SimpleQueue[tuple[T] | BaseException] = SimpleQueue()
+        self.idle = True
         """Whether no call is pending and no answer waits to be fetched."""
-        return self._thread is None
 
-    def ask(self, ask: Callable[[], T], *, name: str) -> None:
+    def ask(self, call: Callable[[], T], *, name: str) -> None:
         """Start the call; only allowed while :attr:`idle`."""
 
         def run() -> None:
-            try:
-                self._answer = ask()
-            except BaseException as error:  # noqa: BLE001  (raised where the answer is fetched)
-                self._error = error
+            self._outcomes.put(_outcome(call))
             self._ready()
 
-        self._thread = threads.start("read", run, of=name)
+        threads.start("read", run, of=name)
+        self.idle = False
 
     def fetch(self) -> T | None:
         """The answer, or ``None`` if there is none yet. Raises what the call raised."""
-        if self._thread is None or self._thread.is_alive():
+        if self._outcomes.empty():
             return None
-        answer, error = self._answer, self._error
-        self._thread = self._answer = self._error = None
-        if error is not None:
-            raise error
-        return answer
-
-
-# Path that did not answer in time → the thread that still waits for it.
-_UNANSWERED: dict[str, threading.Thread] = {}
-
-
-class _Question(Generic[T]):
-    def __init__(self, ask: Callable[[], T], late: Callable[[T], object]) -> None:
-        self.given_up = False
-        self.answers: list[T] = []
-        self.error: BaseException | None = None
-        self._ask, self._late = ask, late
-        self._told = threading.Lock()
-
-    def _run(self) -> None:
-        try:
-            answer = self._ask()
-        except BaseException as error:  # noqa: BLE001  (raised where it was asked)
-            self.error = error
-            return
-        with self._told:
-            if not self.given_up:
-                self.answers.append(answer)
-                return
-        self._late(answer)
-
-    def answered(self, what: str, within_s: float) -> bool:
-        thread = threads.start("ask", self._run, of=what)
-        thread.join(within_s)
-        with self._told:
-            self.given_up = thread.is_alive() and not self.answers
-            if self.given_up:
-                _UNANSWERED[what] = thread
-        return not self.given_up
+        self.idle = True
+        return _result(self._outcomes.get())
 
 
 def ask_in_time(
-    what: str, ask: Callable[[], T], within_s: float = WITHIN_S, *, late: Callable[[T], object] = lambda _: None
+    what: str, call: Callable[[], T], within_s: float = WITHIN_S, *, late: Callable[[T], object] = lambda _: None
 ) -> T:
-    """The answer of ``ask``, or what it raises; :class:`TimeoutError` if it takes longer than ``within_s`` seconds.
+    """The answer of ``call``, or what it raises; :class:`TimeoutError` if it takes longer than ``within_s`` seconds.
 
-    ``what`` is a path. While an earlier call for the same path is unanswered, the timeout is raised at once. ``late``
-    receives an answer that comes after the timeout.
+    ``what`` is a path. While an earlier call for the same path is unanswered, the timeout is raised at once, so that at
+    most one thread is left behind for each path. ``late`` receives an answer that comes after the timeout.
     """
     if (waiting := _UNANSWERED.get(what)) is not None and waiting.is_alive():
-        raise TimeoutError(errno.ETIMEDOUT, "still no answer; does what it lies on hang?", what)
+        raise TimeoutError(errno.ETIMEDOUT, "still no answer; does its disk or mount hang?", what)
     _UNANSWERED.pop(what, None)
-    question = _Question(ask, late)
-    if not question.answered(what, within_s):
-        raise TimeoutError(errno.ETIMEDOUT, f"no answer within {within_s:g} s; does what it lies on hang?", what)
-    if question.error is not None:
-        raise question.error
-    return question.answers[0]
+    outcomes: list[tuple[T] | BaseException] = []
+    lock, given_up = threading.Lock(), False
+
+    def run() -> None:
+        outcome = _outcome(call)
+        with lock:
+            if not given_up:
+                outcomes.append(outcome)
+                return
+        if isinstance(outcome, tuple):
+            late(outcome[0])
+
+    thread = threads.start("ask", run, of=what)
+    thread.join(within_s)
+    with lock:
+        given_up = not outcomes
+    if given_up:
+        _UNANSWERED[what] = thread
+        raise TimeoutError(errno.ETIMEDOUT, f"no answer within {within_s:g} s; does its disk or mount hang?", what)
+    return _result(outcomes[0])
 
 
-def read_named(path: str | Path, limit: int, *, within_s: float = WITHIN_S) -> bytes:
+def ask_side_by_side(
+    calls: Mapping[K, Callable[[], T]], within_s: float, *, what: str = "ask"
+) -> tuple[dict[K, T], frozenset[K]]:
+    """The answers that came within ``within_s`` seconds altogether, and the keys of those still unanswered.
+
+    A call that raises is in neither; the exception is logged. ``what`` names the purpose of the threads.
+    """
+    answers: dict[K, T] = {}
+
+    def run(key: K) -> None:
+        answers[key] = calls[key]()
+
+    deadline = time.monotonic() + within_s
+    asked = {key: threads.start(what, partial(run, key), of=str(key)) for key in calls}
+    for thread in asked.values():
+        thread.join(max(0.0, deadline - time.monotonic()))
+    in_time = dict(answers)  # late threads may still write to the original
+    return in_time, frozenset(key for key, thread in asked.items() if thread.is_alive() and key not in in_time)
+
+
+def in_turn(items: Sequence[Item], do: Callable[[Item], T], at_once: int, *, what: str) -> Iterator[T]:
+    """The results of ``do`` in the order of ``items``, ``at_once`` of them in parallel; the first error ends it."""
+    left = deque(enumerate(items))
+    done: list[SimpleQueue[tuple[T] | BaseException]] = [SimpleQueue() for _ in items]
+
+    def work() -> None:
+        while left:
+            try:
+                index, item = left.popleft()
+            except IndexError:  # another thread took the last item
+                return
+            done[index].put(_outcome(partial(do, item)))
+
+    for number in range(min(at_once, len(items))):
+        threads.start(what, work, of=str(number))
+    try:
+        for outcome in done:
+            yield _result(outcome.get())
+    finally:
+        left.clear()
+
+
+def read_named(path: str | Path, limit: int) -> bytes:
     """The content of a regular file named by the administrator: configuration, certificate, baseline, key.
 
     Raises :class:`OSError` with an actionable ``strerror``, also for anything but a regular file (a FIFO would wait for
     a writer, a device has no end), for more than ``limit`` bytes (EFBIG), and :class:`TimeoutError` for no answer.
     """
     name = os.fspath(path)
-    return ask_in_time(name, lambda: _read(name, limit), within_s)
+    return ask_in_time(name, lambda: _read(name, limit))
 
 
-def stat_named(path: str | Path, *, within_s: float = WITHIN_S) -> os.stat_result:
+def stat_named(path: str | Path) -> os.stat_result:
     """``stat`` of a file named by the administrator; raises :class:`OSError` as :func:`read_named` does."""
     name = os.fspath(path)
-    return ask_in_time(name, lambda: _possible(name, os.stat), within_s)
+    return ask_in_time(name, lambda: _possible(name, os.stat))
 
 
 @contextmanager
@@ -164,7 +197,7 @@ def _check_regular(found: os.stat_result, name: str) -> None:
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
     if not stat.S_ISREG(found.st_mode):
-        raise OSError(errno.EINVAL, "it is no regular file", name)
+        raise OSError(errno.EINVAL, "not a regular file", name)
 
 
 def _possible(name: str, call: Callable[[str], T]) -> T:

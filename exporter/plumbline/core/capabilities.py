@@ -71,11 +71,7 @@ class _Header(ctypes.Structure):
 
 
 class _Sets(ctypes.Structure):
-    _fields_ = (
-        ("effective", ctypes.c_uint32),
-        ("permitted", ctypes.c_uint32),
-        ("inheritable", ctypes.c_uint32),
-    )
+    _fields_ = (("effective", ctypes.c_uint32), ("permitted", ctypes.c_uint32), ("inheritable", ctypes.c_uint32))
 
 
 def effective(roots: Roots) -> frozenset[Capability]:
@@ -91,11 +87,11 @@ def parse_effective(status: str) -> frozenset[Capability]:
     """The effective set from the ``CapEff`` line of ``/proc/<pid>/status``."""
     match = re.search(r"^CapEff:\s*([0-9a-f]{1,16})$", status, re.MULTILINE)
     mask = int(match[1], 16) if match else 0
-    return frozenset(each for each in Capability if mask >> each & 1)
+    return frozenset(capability for capability in Capability if mask >> capability & 1)
 
 
-def give_up(wanted: Iterable[int]) -> frozenset[int]:
-    """Drop ``wanted`` from the effective, permitted, inheritable, ambient and bounding sets; returns those held before.
+def give_up(numbers: Iterable[int]) -> frozenset[int]:
+    """Drop capabilities from the effective, permitted, inheritable, ambient and bounding sets; returns those held.
 
     One call changes all sets but the bounding one, so there is no intermediate state; the ambient set follows because
     the kernel keeps it within the permitted and inheritable sets. :class:`PlumblineError` if the kernel refuses that
@@ -108,15 +104,15 @@ def give_up(wanted: Iterable[int]) -> frozenset[int]:
         raise PlumblineError(f"capget: {os.strerror(ctypes.get_errno())}")
     may_bound = bool(sets[0].effective >> _CAP_SETPCAP & 1)
     given_up = set()
-    for each in wanted:
-        half, bit = sets[each // 32], 1 << each % 32
+    for number in numbers:
+        half, bit = sets[number // 32], 1 << number % 32
         if (half.effective | half.permitted | half.inheritable) & bit:
-            given_up.add(each)
+            given_up.add(number)
         half.effective &= ~bit
         half.permitted &= ~bit
         half.inheritable &= ~bit
-        if may_bound and libc.prctl(_PR_CAPBSET_READ, each, 0, 0, 0) == 1:
-            libc.prctl(_PR_CAPBSET_DROP, each, 0, 0, 0)
+        if may_bound and libc.prctl(_PR_CAPBSET_READ, number, 0, 0, 0) == 1:
+            libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)
     if given_up and libc.capset(ctypes.byref(header), ctypes.byref(sets)):
         raise PlumblineError(f"capset: {os.strerror(ctypes.get_errno())}; the daemon keeps more rights than it needs")
     return frozenset(given_up)

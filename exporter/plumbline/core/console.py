@@ -93,7 +93,7 @@ def progress(console: Console, begin: str, *, piped: bool = True) -> Iterator[Ca
     The yielded function may be called from any thread.
     """
     if not console.is_terminal:
-        yield _Lines(console) if piped else lambda _step: None
+        yield _lines(console) if piped else lambda _step: None
         return
     columns = (
         TextColumn("{task.description}", markup=False),
@@ -128,14 +128,15 @@ class _Bar(Progress):
         return super().get_renderable()
 
 
-class _Lines:
+def _lines(console: Console) -> Callable[[Step], None]:
     """Progress in pipes and files: one line for each new text."""
+    last = ""
 
-    def __init__(self, console: Console) -> None:
-        self._console, self._last = console, ""
+    def show(step: Step) -> None:
+        nonlocal last
+        if step.text != last:
+            last = step.text
+            line(console, step.line or step.text)
+            console.file.flush()  # the reader of a pipe waits for the line
 
-    def __call__(self, step: Step) -> None:
-        if step.text != self._last:
-            self._last = step.text
-            line(self._console, step.line or step.text)
-            self._console.file.flush()  # the reader of a pipe waits for the line
+    return show

@@ -9,7 +9,7 @@ def visible(text: str) -> str:
     r"""Escape characters that are not printable (``\x1b``, ``\u202e``); the rest stays."""
     if text.isprintable():
         return text
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 def excerpt(text: str, most: int = 300) -> str:

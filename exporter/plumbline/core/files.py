@@ -173,13 +173,7 @@ class OwnDirectory:
         os.fsync(self.fd)
 
     def replace(
-        self,
-        name: str,
-        data: bytes,
-        *,
-        mode: int = 0o600,
-        is_ours: Callable[[int], bool] | None = None,
-        keep: str = "",
+        self, name: str, data: bytes, *, mode: int = 0o600, is_ours: Callable[[int], bool] | None = None, keep: str = ""
     ) -> str:
         """Create or replace ``name`` atomically; the new file is on disk on return.
 
@@ -335,7 +329,7 @@ class OwnDirectory:
             except FileExistsError:
                 continue
             return new
-        raise refused("copies", self.where(keep), f"stands there {_TRIES} times, numbered")
+        raise refused("copies", self.where(keep), f"exists {_TRIES} times, numbered")
 
     def _is(self, name: str, fd: int) -> bool:
         try:
@@ -379,14 +373,14 @@ def is_temporary(name: str) -> bool:
     """Whether only this module gives such a name: a leftover of a process that was killed while writing."""
     middle = name[len(_TEMPORARY) : -4]
     ours = name.startswith(_TEMPORARY) and name.endswith((".new", ".old")) and len(middle) == 16
-    return ours and all(each in "0123456789abcdef" for each in middle)
+    return ours and all(digit in "0123456789abcdef" for digit in middle)
 
 
 def is_interrupted_write(fd: int, beginnings: tuple[bytes, ...], *, idle_s: float = -math.inf) -> bool:
     """Whether the file starts with one of ``beginnings``, or holds only part of one and was last written to more than
     ``idle_s`` seconds ago."""
     text = os.pread(fd, 200, 0)
-    part = any(each.startswith(text) for each in beginnings)
+    part = any(beginning.startswith(text) for beginning in beginnings)
     return text.startswith(beginnings) or (part and time.time() - os.fstat(fd).st_mtime > idle_s)
 
 

@@ -24,9 +24,9 @@ def added(histograms: Sequence[HistogramValue]) -> HistogramValue:
     """The sum of at least one histogram; all must have the same edges."""
     return HistogramValue(
         edges=histograms[0].edges,
-        cumulative=[sum(counts) for counts in zip(*(one.cumulative for one in histograms), strict=True)],
-        count=sum(one.count for one in histograms),
-        sum=sum(one.sum for one in histograms),
+        cumulative=[sum(counts) for counts in zip(*(histogram.cumulative for histogram in histograms), strict=True)],
+        count=sum(histogram.count for histogram in histograms),
+        sum=sum(histogram.sum for histogram in histograms),
     )
 
 

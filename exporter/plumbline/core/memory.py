@@ -1,14 +1,15 @@
-"""Memory limits for our processes: a server that a worker talks to must not be able to fill the host's memory. Light.
+"""The memory of our processes: its limit, its heap, and its privacy. Light: workers import it.
 
-RLIMIT_DATA, not RLIMIT_AS (setrlimit(2)): glibc reserves 64 MiB of address space for each arena, up to eight a CPU, so
-an address-space limit would depend on the machine. Since Linux 4.7 the data limit counts every private writable page,
-thread stacks included.
+A server that a worker talks to must not be able to fill the host's memory. The limit is RLIMIT_DATA, not RLIMIT_AS
+(setrlimit(2)): glibc reserves 64 MiB of address space for each arena, up to eight a CPU, so an address-space limit
+would depend on the machine. Since Linux 4.7 the data limit counts every private writable page, thread stacks included.
 """
 
 import ctypes
 import resource
 
 _M_ARENA_MAX = -8  # malloc.h
+_PR_SET_DUMPABLE = 4
 
 LIBRADOS = 2 << 30
 """Bytes: seven times what a canary uses with all its threads (mostly stacks)."""
@@ -30,3 +31,17 @@ def share_one_heap() -> None:
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
     except AttributeError:
         pass  # a C library without arenas
+
+
+def keep_memory_private() -> None:
+    """No core file from now on, and no tracing by other processes of the same user.
+
+    A core would hold the TLS key, passwords in use, S3 and Ceph keys. RLIMIT_CORE alone is not enough: by core(5) a
+    core piped to a program (systemd-coredump, apport) ignores the limit. PR_SET_DUMPABLE 0 prevents it, and then
+    ptrace(2) and /proc/<pid>/mem need CAP_SYS_PTRACE (prctl(2)). exec resets it, so each program of ours that holds a
+    secret calls this itself; the limit is inherited by all of them.
+
+    The price: a user who hunts a crash gets no core and no debugger under the same user; root still has both.
+    """
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)

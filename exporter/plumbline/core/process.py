@@ -171,11 +171,7 @@ class ProcessRunner:
     """
 
     def __init__(
-        self,
-        env: Mapping[str, str],
-        *,
-        keep_capabilities: bool = False,
-        clock: Callable[[], float] = time.monotonic,
+        self, env: Mapping[str, str], *, keep_capabilities: bool = False, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._keep_capabilities = keep_capabilities
         self._env = named_environment(env)

@@ -6,14 +6,14 @@ from plumbline.errors import FileRefused
 
 # By reason: what is wrong, and what to do.
 _WHAT = {
-    "changing": ("changes while it is opened", "end the program that replaces it"),
-    "copies": ("stands there too often, numbered", "move some of them away"),
+    "changing": ("changes while it is being opened", "stop the program that replaces it"),
+    "copies": ("exists too often, numbered", "move some of them away"),
     "links": ("has several names (hard links)", "remove the other names, or move it away"),
     "mode": ("may be written by other users", "chmod go-w, or name another directory"),
     "not-a-regular-file": ("is not a regular file", "move it away, or name another"),
     "not-ours": ("was not made by Plumbline", "move it away"),
     "owner": ("belongs to another user", "run this as that user, or name another directory"),
-    "symlink": ("is a symbolic link", "remove it, or name what it leads to"),
+    "symlink": ("is a symbolic link", "remove it, or name its target"),
     "too-large": ("is too large", "move it away"),
 }
 

@@ -22,9 +22,8 @@ from pathlib import Path
 import msgspec
 
 from plumbline import __version__
-from plumbline.background.ceph_map import CEPH_MAP
-from plumbline.background.host import DISKS_CHANGED, LINK_FACTS, LINKS_CHANGED
-from plumbline.background.host_facts import NETWORK_FACTS
+from plumbline.background.ceph import CEPH_MAP
+from plumbline.background.host import DISKS_CHANGED, LINK_FACTS, LINKS_CHANGED, NETWORK_FACTS
 from plumbline.background.presence import DISK_PRESENCE
 from plumbline.checks.model import Finding
 from plumbline.collectors.daemon import DaemonState
@@ -33,16 +32,13 @@ from plumbline.config.model import Config, NetworkServerConfig, split_address
 from plumbline.config.options import Overrides, read_config, storage_path
 from plumbline.config.workloads import load_catalogue
 from plumbline.core import threads
-from plumbline.core.answers import Beside
-from plumbline.core.file_watch import FileWatch
-from plumbline.core.memory import share_one_heap
-from plumbline.core.parallel import ask_side_by_side
-from plumbline.core.privacy import keep_memory_private
+from plumbline.core.answers import Beside, ask_side_by_side
+from plumbline.core.memory import keep_memory_private, share_one_heap
 from plumbline.core.roots import Roots
 from plumbline.core.scheduler import Job, Scheduler
 from plumbline.core.single_flight import Shared
 from plumbline.daemon.readings import readings_of
-from plumbline.daemon.running import Running, World, named, web_file
+from plumbline.daemon.running import FileWatch, Running, World, named, web_file
 from plumbline.daemon.signals import Signals
 from plumbline.daemon.wiring import CEPH, FACTS_WITHIN_S, Wiring, no_daemon
 from plumbline.errors import PlumblineError, Unavailable
@@ -55,15 +51,15 @@ from plumbline.sources.net.linkevents import LinkEvents
 from plumbline.sources.net.routes import networks_of
 from plumbline.status.gather import Overview
 from plumbline.status.page import render_status
-from plumbline.web.exposure import Door
+from plumbline.web.exposure import Exposure
 from plumbline.web.guard import Guard, make_guard
 from plumbline.web.routes import Site
 from plumbline.web.server import Server
 
 log = logging.getLogger("plumbline")
 
+# Settings change once a month, and growth is judged over an hour, so a minute's delay does not matter.
 JUDGE_EVERY_S = 60.0
-"""Settings change once a month, and growth is judged over an hour, so a minute's delay does not matter."""
 FIRST_PAGE_WITHIN_S, FIRST_READINGS_WITHIN_S = 15.0, 7.0
 """After the start a page of metrics comes within the first limit, whatever hangs. The second is the part of it
 spent waiting for the slow tier; the rest is the limit for all collectors together."""
@@ -128,10 +124,11 @@ def examine(*, config_file: Path | None, storage_path_flag: Path | None, roots: 
         hung |= set(ask_side_by_side(asked, CHECK_WITHIN_S, what="look")[1])
         snapshot = wired.exposition.scrape()
         findings = wired.judge.look(readings_of(snapshot), time.monotonic())
-    blind = {f"collector {each.name} fails": each.reason for each in snapshot.collectors if not each.success}
+    failed = (collector for collector in snapshot.collectors if not collector.success)
+    blind = {f"collector {collector.name} fails": collector.reason for collector in failed}
     blind |= dict.fromkeys(sorted(hung), f"no answer within {CHECK_WITHIN_S:g} s; see dmesg")
     if not findings:
-        raise Unavailable("nothing could be judged: " + ("; ".join(blind.values()) or "the host tells nothing"))
+        raise Unavailable("nothing could be judged: " + ("; ".join(blind.values()) or "the host gave no readings"))
     return Examined(host, findings, wait_s, blind)
 
 
@@ -172,7 +169,7 @@ class Daemon:
         self._server.start()  # first: a port in use must be detected before a probe touches the disk
         if given_up:
             log.info("%s", given_up)
-        self._tell_the_door()
+        self._warn_of_exposure()
         kick = self._housekeeping.kick
         events: list[LinkEvents | BlockHotplug] = [
             LinkEvents(lambda: self._kick(LINKS_CHANGED), settings_group=settings_group),
@@ -181,8 +178,11 @@ class Daemon:
         try:
             findings = Job(FINDINGS, JUDGE_EVERY_S, JUDGE_EVERY_S, self._look)
             self._housekeeping.replace([*self._wired.jobs(), findings])
-            for each in events:
-                _start_events(each)
+            for source in events:
+                try:
+                    source.start()
+                except (PlumblineError, OSError) as error:
+                    log.info("%s; changes are found by the periodic check only", error)
             self._await_facts()
             self._apply(self._wired.running)
             kick(CEPH)  # only now is it known whether a probe needs it
@@ -209,7 +209,7 @@ class Daemon:
         finally:
             if first:
                 self._page_from_s = time.monotonic()
-                log.info("the first page of metrics is there after %.1f s", self._page_from_s - self._began_s)
+                log.info("the first page of metrics is available after %.1f s", self._page_from_s - self._began_s)
 
     def _await_readings(self, cancel: threading.Event) -> None:
         """Wait until every other job has run once. Jobs that hang are logged, and the first page omits them."""
@@ -218,8 +218,8 @@ class Daemon:
         while left and time.monotonic() < deadline and not cancel.wait(0.02):
             left &= self._housekeeping.owing()
         if left and not cancel.is_set():
-            named, within_s = ", ".join(sorted(left)), FIRST_READINGS_WITHIN_S
-            log.warning("the first page comes without: %s; no answer for %g s, see dmesg", named, within_s)
+            jobs, within_s = ", ".join(sorted(left)), FIRST_READINGS_WITHIN_S
+            log.warning("the first page comes without: %s; no answer for %g s, see dmesg", jobs, within_s)
 
     def _kick(self, jobs: Iterable[str]) -> None:
         for job in jobs:
@@ -248,8 +248,8 @@ class Daemon:
                 self._plan_anew("the OSDs changed")
             if self._beside.idle and (asked.reload or time.monotonic() >= next_check):
                 next_check = time.monotonic() + RELOAD_CHECK_EVERY_S
-                whatever, asked.reload = asked.reload, False
-                self._beside.ask(partial(self._look_for_changes, whatever=whatever), name="reload")
+                forced, asked.reload = asked.reload, False
+                self._beside.ask(partial(self._look_for_changes, forced=forced), name="reload")
 
     def _end(self, events: list[LinkEvents | BlockHotplug]) -> None:
         began = time.monotonic()
@@ -261,17 +261,17 @@ class Daemon:
         self._wired.watch.stop()
         self._wired.ceph_map.stop()
         self._housekeeping.stop(0.1)
-        for each in events:
-            each.stop()
+        for source in events:
+            source.stop()
         for ending in (closing, serving):
             ending.join(max(0.0, began + STOP_WITHIN_S - time.monotonic()))
         log.info("stopped")
 
     # --- configuration
 
-    def _look_for_changes(self, *, whatever: bool) -> Callable[[], object]:
-        """Read the files if they changed, or always with ``whatever``; returns what to do next. May block."""
-        return self._files.take(self._read_anew) if whatever or self._files.changed else lambda: None
+    def _look_for_changes(self, *, forced: bool) -> Callable[[], object]:
+        """Read the files if they changed or if ``forced``; returns what to do next. May block."""
+        return self._files.take(self._read_anew) if forced or self._files.changed else lambda: None
 
     def _read_anew(self) -> Callable[[], object]:
         """Prepare the new configuration. An error in the files changes nothing."""
@@ -296,7 +296,7 @@ class Daemon:
         if guard is not self._guard:
             self._guard = guard
             self._server.use(guard)
-            self._tell_the_door()
+            self._warn_of_exposure()
         self._apply(running)
         self._housekeeping.kick(LINK_FACTS)  # the new configuration may name other devices for Ceph
         self._kick((CEPH, CEPH_MAP))
@@ -307,7 +307,7 @@ class Daemon:
         """Plan again when disks or OSDs appear or disappear: some probes exist once for each of them."""
         if not (self._wired.watch.facts_read and self._beside.idle):
             return
-        disks = (frozenset(each.name for each in self._wired.watch.disks), dict(self._wired.watch.storage.osds))
+        disks = (frozenset(disk.name for disk in self._wired.watch.disks), dict(self._wired.watch.storage.osds))
         if disks == self._planned_for:
             return
         first, self._planned_for = self._planned_for is None, disks
@@ -328,7 +328,7 @@ class Daemon:
 
     def _take_plan(self, running: Running, because: str, level: int) -> None:
         if running.plan != self._wired.running.plan:
-            log.log(level, "%s: probes planned anew", because)
+            log.log(level, "%s: probes planned again", because)
             self._apply(replace(running, since=self._wired.running.since))
 
     def _apply(self, running: Running) -> None:
@@ -349,48 +349,44 @@ class Daemon:
     # --- status
 
     def _state(self) -> DaemonState:
-        server, door = self._network_server, self._door()
+        server, exposure = self._network_server, self._exposure()
         return DaemonState(
             reload_ok=not self._reload_error,
             since_ts=self._wired.running.since,
             state_saved=not self._store.save_failed,
             server_up=None if server is None else server.up,
             server_listen="" if server is None else server.plan.listen,
-            web=(door.reach, door.encryption, door.authentication),
-            web_guards_lost=len(door.lost),
+            web=(exposure.reach, exposure.encryption, exposure.authentication),
+            web_guards_lost=len(exposure.lost),
             thread_failures=threads.PROCESS.failures,
             web_refused={why.value: count for why, count in self._server.refused.items()},
         )
 
-    def _door(self) -> Door:
-        return Door.of(split_address(self._server.address)[0], self._guard)
+    def _exposure(self) -> Exposure:
+        return Exposure.of(split_address(self._server.address)[0], self._guard)
 
-    def _tell_the_door(self) -> None:
-        if warning := self._door().warning:
+    def _warn_of_exposure(self) -> None:
+        if warning := self._exposure().warning:
             log.warning("%s: %s", self._server.address, warning)
 
     def _not_ready_because(self) -> str | None:
         return None if time.monotonic() >= self._page_from_s else "the host is being read for the first time"
 
     def _status_page(self) -> str:
+        model = self._overview.model(
+            self._wired.exposition.scrape(),
+            probing=self._wired.probing,
+            book=self._wired.running.book,
+            recordable=recordable(self._wired.running.plan),
+            fingerprint=self._wired.fingerprint(),
+        )
         return render_status(
-            self._overview.model(
-                self._wired.exposition.scrape(),
-                probing=self._wired.probing,
-                book=self._wired.running.book,
+            replace(
+                model,
                 findings=self._wired.judge.findings,
                 waiting_for=self._not_ready_because(),
                 config_error=self._reload_error,
-                door=self._door().warning,
+                exposure_warning=self._exposure().warning,
                 server_trouble=self._network_server.why_down if self._network_server else "",
-                recordable=recordable(self._wired.running.plan),
-                fingerprint=self._wired.fingerprint(),
             )
         )
-
-
-def _start_events(events: LinkEvents | BlockHotplug) -> None:
-    try:
-        events.start()
-    except (PlumblineError, OSError) as error:
-        log.info("%s; changes are found by the periodic look", error)

@@ -10,7 +10,6 @@ from plumbline.collectors import (
     health,
     infiniband,
     interrupts,
-    knobs,
     latency,
     nic,
     pcie,
@@ -43,9 +42,9 @@ def readings_of(page: Snapshot) -> Readings:
         losses=nic.ETHTOOL.reading(page) or _NOTHING.losses,
         rings=nic.RING.reading(page) or _NOTHING.rings,
         pause=nic.PAUSE.reading(page) or _NOTHING.pause,
-        coalescing=knobs.COALESCE.reading(page) or _NOTHING.coalescing,
-        offloads=knobs.OFFLOAD.reading(page) or _NOTHING.offloads,
-        link_modes=knobs.LINKMODE.reading(page) or _NOTHING.link_modes,
+        coalescing=nic.COALESCE.reading(page) or _NOTHING.coalescing,
+        offloads=nic.OFFLOAD.reading(page) or _NOTHING.offloads,
+        link_modes=nic.LINKMODE.reading(page) or _NOTHING.link_modes,
         bonds=bonds,
         churns=churns,
         relations=relations,
@@ -63,5 +62,6 @@ def readings_of(page: Snapshot) -> Readings:
 
 
 def _latency(page: Snapshot) -> LatencyReading | str | None:
-    reasons = (each.reason for each in page.collectors if each.name == latency.COLLECTOR.name and each.success)
+    name = latency.COLLECTOR.name
+    reasons = (collector.reason for collector in page.collectors if collector.name == name and collector.success)
     return latency.COLLECTOR.reading(page) or next(reasons, None)

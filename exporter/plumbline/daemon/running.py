@@ -1,20 +1,25 @@
-"""A configuration applied to this host: everything that can fail is prepared here, before anything changes."""
+"""A configuration applied to this host: everything that can fail is prepared here, before anything changes; and whether
+its files have changed since."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from plumbline.baseline.book import Book, load_book
 from plumbline.config.model import Config
 from plumbline.config.workloads import WorkloadCatalogue
+from plumbline.core.answers import stat_named
 from plumbline.core.roots import Roots
 from plumbline.core.storage_names import RECORDED
 from plumbline.probes.plan import ProbingPlan, make_plan
 from plumbline.sources.disk.block import BlockDevice
 from plumbline.web.guard import files_of
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,3 +77,39 @@ def named(config: Config) -> tuple[Path, ...]:
 def web_file(config: Config) -> Path | None:
     """The web configuration file; ``None``: access is open to everybody and unencrypted."""
     return Path(config.web.config_file) if config.web.config_file else None
+
+
+class FileWatch:
+    """Detects that files were edited, replaced, removed or created since they were read. ``files`` may return different
+    paths from call to call; their state at construction counts as read.
+
+    Every method calls ``stat`` and waits for a mount that hangs (see :mod:`.answers`): not for the main loop.
+    """
+
+    def __init__(self, files: Callable[[], Iterable[Path]]) -> None:
+        self._files = files
+        self._taken = self._now()
+
+    @property
+    def changed(self) -> bool:
+        """Whether a file changed since the last :meth:`take`."""
+        return self._now() != self._taken
+
+    def take(self, read: Callable[[], T]) -> T:
+        """Call ``read`` and mark the files as read. A file written during the call still counts as changed."""
+        before = self._now()
+        found = read()
+        self._taken = {file: before.get(file, now) for file, now in self._now().items()}
+        return found
+
+    def _now(self) -> dict[Path, tuple[int, int, int] | None]:
+        return {file: _signature(file) for file in self._files()}
+
+
+def _signature(file: Path) -> tuple[int, int, int] | None:
+    """Identifies the file's content: modification time in ns, size, inode."""
+    try:
+        status = stat_named(file)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino

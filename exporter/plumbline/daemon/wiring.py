@@ -8,11 +8,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from prometheus_client import ProcessCollector
 
-from plumbline.background.ceph_map import CephMapWatch
+from plumbline.background.ceph import CephMapWatch
 from plumbline.background.fingerprint import read_fingerprint
 from plumbline.background.host import HostWatch
 from plumbline.baseline.fingerprint import Fingerprint
@@ -21,7 +22,7 @@ from plumbline.checks.run import Judge
 from plumbline.collectors import registry
 from plumbline.collectors.daemon import DaemonState
 from plumbline.config.model import Config
-from plumbline.core.parallel import ask_side_by_side
+from plumbline.core.answers import ask_side_by_side
 from plumbline.core.roots import Roots
 from plumbline.core.scheduler import Job
 from plumbline.core.slot import Slot
@@ -98,8 +99,8 @@ class Wiring:
     def collect(self, *, daemon: bool = True) -> None:
         """Activate the collectors that the configuration enables; without a daemon only those that then have data."""
         config = self.config()
-        wanted = [each for each in registry.collectors(config) if daemon or not each.needs_daemon]
-        self.exposition.replace(wanted, registry.configured(self._parts, config, self.running.book))
+        enabled = [collector for collector in registry.collectors(config) if daemon or not collector.needs_daemon]
+        self.exposition.replace(enabled, registry.configured(self._parts, config, self.running.book))
 
     def give_up_capabilities(self) -> str:
         """Drop the capabilities that no collector still needs; returns a message for the log."""
@@ -153,12 +154,10 @@ def found_vantage(config: Config, roots: Roots, environment: Mapping[str, str]) 
     """The ``vantage`` label: as configured, otherwise detected. Fixed for the daemon's life, as the machine's is."""
     if config.vantage is not None:
         return config.vantage
-    look: dict[str, Callable[[], tuple[Vantage, str]]] = {
-        "vantage": lambda: read_vantage(roots, root=Path("/"), environment=environment)
-    }
-    found, _ = ask_side_by_side(look, FACTS_WITHIN_S, what="look")
+    look = partial(read_vantage, roots, root=Path("/"), environment=environment)
+    found, _ = ask_side_by_side({"vantage": look}, FACTS_WITHIN_S, what="look")
     if not found:
-        log.warning("where this node looks from can't be told: a read hangs; taken for a host, see vantage:")
+        log.warning("the vantage can't be detected: a read hangs; assuming host, or set vantage: in the configuration")
         return Vantage.HOST.value
     vantage, by = found["vantage"]
     log.debug("vantage %s: %s", vantage, by)

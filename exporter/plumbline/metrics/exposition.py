@@ -10,7 +10,7 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from plumbline.core.single_flight import Shared
 from plumbline.errors import PlumblineError
@@ -58,9 +58,8 @@ class Exposition:
         self._wait_s = wait_s
         self._shared = Shared(self._collect, wait_s=wait_s)
         self._lock = threading.Lock()  # guards _plan and _retired
-        self._plan = _Plan((), {})
+        self._plan = _Plan((), frozenset())
         self._retired: dict[str, GuardedCollector] = {}  # switched off by a reload; counters continue when on again
-        self._self_metrics = self_metrics.SelfMetrics()
         self.replace(collectors, host)
 
     def replace(self, collectors: Iterable[Collector[H, Any]], host: H) -> None:
@@ -72,12 +71,12 @@ class Exposition:
         new = tuple(collectors)
         shared = _check(new)
         with self._lock:
-            known = self._retired | {guard.collector.name: guard for guard in self._plan.guards}
+            before = self._retired | {guard.collector.name: guard for guard in self._plan.guards}
             guards = tuple(
-                GuardedCollector(each, host, clock=self._clock, logger=self._log, before=known.pop(each.name, None))
+                GuardedCollector(each, host, clock=self._clock, logger=self._log, before=before.pop(each.name, None))
                 for each in new
             )
-            self._retired = known
+            self._retired = before
             self._plan = _Plan(guards, shared)
 
     @property
@@ -116,8 +115,7 @@ class Exposition:
             for family in collected.families:
                 before = families.get(family.spec.name)
                 families[family.spec.name] = _joined(before, family) if before else family
-        for family in self._self_metrics.families(healths):
-            families[family.spec.name] = family
+        families |= {family.spec.name: family for family in self_metrics.families(healths)}
         ordered = tuple(families[name] for name in sorted(families))
         return Snapshot(ordered, tuple(healths), self._foreign(), readings)
 
@@ -135,14 +133,11 @@ class Exposition:
         return metrics
 
 
-class _Plan:
+class _Plan(NamedTuple):
     """The active collectors; ``shared`` names the metrics that several of them declare."""
 
-    __slots__ = ("guards", "shared")
-
-    def __init__(self, guards: tuple[GuardedCollector, ...], shared: Iterable[str]) -> None:
-        self.guards = guards
-        self.shared = frozenset(shared)
+    guards: tuple[GuardedCollector, ...]
+    shared: frozenset[str]
 
 
 def _joined(first: Family, second: Family) -> Family:
@@ -160,7 +155,7 @@ def _check(collectors: tuple[Collector[Any, Any], ...]) -> frozenset[str]:
         for spec in declared:
             other = specs.setdefault(spec.name, spec)
             if (other.kind, other.help, other.labels) != (spec.kind, spec.help, spec.labels):
-                raise ValueError(f"{owner} declares {spec.name} otherwise than another collector")
+                raise ValueError(f"{owner} declares {spec.name} differently from another collector")
         names = {spec.name for spec in declared}
         if len(names) != len(declared):
             raise ValueError(f"{owner} declares a metric twice")

@@ -18,22 +18,19 @@ from plumbline.errors import PlumblineError, Unavailable
 from plumbline.metrics.snapshot import CollectorHealth, Family, Snapshot
 from plumbline.metrics.spec import Kind, MetricSpec, Samples
 
-H = TypeVar("H")
-"""The source a collector reads from: the host as the daemon knows it."""
-R = TypeVar("R")
-"""What a collector's ``read`` returns."""
+H = TypeVar("H")  # the source a collector reads from: the host as the daemon knows it
+R = TypeVar("R")  # what a collector's ``read`` returns
 
 SkipHook: TypeAlias = Callable[[str, str], None]
 """``(item, reason)``: one skipped port or disk; ``reason`` is a short label value, the item goes to the log."""
 
 Labels: TypeAlias = tuple[str, ...]
 
-ITEM_REASONS = ("malformed", "unreadable", "vanished")
-"""Why a collector that reads item by item (ports, disks) may skip one; for its ``skip_reasons``."""
+ITEM_REASONS = ("malformed", "unreadable", "vanished")  # why a collector may skip an item (port, disk)
 
 _PLAIN = frozenset({int, float})
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_SILENT = "silent"
+_HUNG = "hung"
 _MAX_REASONS = 16  # a reason is a label value: a collector that puts a device name there must not grow without limit
 
 
@@ -53,14 +50,10 @@ class Collector(Generic[H, R]):
     samples: Callable[[R], Samples]
     skip_reasons: tuple[str, ...] = ()
     listed: bool = True
-    origin: str = ""
-    """The origin of the figures, in Markdown, for the reference."""
-    sized_by: tuple[str, ...] = ()
-    """The rows of the sizing table that count its series."""
-    capabilities: frozenset[Capability] = frozenset()
-    """Capabilities it still needs after the start."""
-    needs_daemon: bool = False
-    """Whether it has no data when the host is checked without a daemon."""
+    origin: str = ""  # the origin of the figures, in Markdown, for the reference
+    sized_by: tuple[str, ...] = ()  # the rows of the sizing table that count its series
+    capabilities: frozenset[Capability] = frozenset()  # capabilities it still needs after the start
+    needs_daemon: bool = False  # whether it has no data when the host is checked without a daemon
 
     def reading(self, snapshot: Snapshot) -> R | None:
         """The reading behind ``snapshot``; ``None`` if the collector is off, failed or had nothing."""
@@ -89,9 +82,7 @@ class GuardedCollector:
     ) -> None:
         """``before``: the collector of the same name that this one replaces; its counters and state continue."""
         self.collector: Collector[Any, Any] = collector
-        self._host = host
-        self._clock = clock
-        self._log = logger
+        self._host, self._clock, self._log = host, clock, logger
         self._seen: dict[MetricSpec, _Series] = {}
         self._state: str = before._state if before else "works"
         self._skipped_items: set[tuple[str, str]] = before._skipped_items if before else set()
@@ -108,25 +99,25 @@ class GuardedCollector:
         try:
             reading, families = self._collect()
             _claim(families, taken)
-            self._note("works")
+            self._log_change("works")
         except Unavailable as error:
             reading, families, available, reason = None, [], False, str(error)
-            self._note("unavailable", error)
+            self._log_change("unavailable", error)
         except Exception as error:  # noqa: BLE001  (a broken collector must not affect the others)
             reading, families, success = None, [], False
             reason = str(error) if isinstance(error, PlumblineError) else f"{type(error).__name__}: {error}"
-            self._note(f"failed: {type(error).__name__}", error)
+            self._log_change(f"failed: {type(error).__name__}", error)
         health = CollectorHealth(
             self.collector.name, success, available, self._clock() - began, reason, dict(self._skipped)
         )
         return Collected(health, families, reading)
 
-    def silent(self, for_s: float, *, new: bool) -> CollectorHealth:
+    def hung(self, for_s: float, *, new: bool) -> CollectorHealth:
         """Replaces :meth:`run` while an earlier run has not ended. ``new``: this page was the first to wait for it, so
         it logs that; a later page could log it after "works again", if the run has just ended."""
         reason = f"no answer for {for_s:.0f} s: a read hangs in the kernel; see dmesg"
         if new:
-            self._note(_SILENT, PlumblineError(reason))
+            self._log_change(_HUNG, PlumblineError(reason))
         return CollectorHealth(self.collector.name, False, True, for_s, reason, dict(self._skipped))
 
     def _collect(self) -> tuple[object, list[Family]]:
@@ -138,7 +129,7 @@ class GuardedCollector:
             for spec, labels, value in self.collector.samples(reading):
                 column = columns.get(spec)
                 if column is None:
-                    raise ValueError(f"{spec.name} is not among the metrics that {self.collector.name} declares")
+                    raise ValueError(f"{self.collector.name} does not declare {spec.name}")
                 column[0].append(labels)
                 column[1].append(value)
         finally:
@@ -163,7 +154,7 @@ class GuardedCollector:
             self._log.debug("collector %s: %s left out: %s", self.collector.name, item, reason)
         skipped.add((item, reason))
 
-    def _note(self, state: str, error: Exception | None = None) -> None:
+    def _log_change(self, state: str, error: Exception | None = None) -> None:
         """Log each change of state once."""
         if state == self._state:
             return
@@ -191,7 +182,7 @@ def _claim(families: Iterable[Family], taken: dict[str, set[Labels]]) -> None:
     for others, family in claims:
         twice = others.intersection(family.labels)
         if twice:
-            raise ValueError(f"{family.spec.name}{min(twice)} comes from another collector too")
+            raise ValueError(f"{family.spec.name}{min(twice)} also comes from another collector")
     for others, family in claims:
         others.update(family.labels)
 
@@ -202,16 +193,13 @@ def _checked_labels(spec: MetricSpec, rows: Iterable[Labels]) -> tuple[Labels, .
     checked = []
     for row in rows:
         if type(row) is not tuple or len(row) != count or not all(isinstance(value, str) for value in row):
-            raise ValueError(f"{spec.name}: label values {row!r} for the labels {spec.labels}")
-        checked.append(row if _clean(row) else tuple(map(_printable, row)))
+            raise ValueError(f"{spec.name}: label values {row!r} do not fit the labels {spec.labels}")
+        clean = all(value.isascii() or not _SURROGATE.search(value) for value in row)
+        checked.append(row if clean else tuple(map(_printable, row)))
     if len(set(checked)) != len(checked):
         twice = next(row for row in checked if checked.count(row) > 1)
-        raise ValueError(f"{spec.name}: the series {twice} is there twice")
+        raise ValueError(f"{spec.name}: the series {twice} appears twice")
     return tuple(checked)
-
-
-def _clean(row: Labels) -> bool:
-    return all(value.isascii() or not _SURROGATE.search(value) for value in row)
 
 
 def _printable(value: str) -> str:
@@ -234,7 +222,7 @@ def _checked_values(spec: MetricSpec, values: list[float | HistogramValue]) -> S
     if spec.kind is Kind.HISTOGRAM:
         for value in values:
             if not isinstance(value, HistogramValue) or len(value.cumulative) != len(value.edges):
-                raise ValueError(f"{spec.name}: {value!r} is not a histogram with one count an edge")
+                raise ValueError(f"{spec.name}: {value!r} is not a histogram with one count per edge")
         return values
     if kinds <= _PLAIN:
         return values
@@ -246,4 +234,4 @@ def _number(spec: MetricSpec, value: object) -> float:
         return int(value)
     if isinstance(value, float):
         return float(value)
-    raise ValueError(f"{spec.name}: {value!r} is not a number; what is missing is no sample")
+    raise ValueError(f"{spec.name}: {value!r} is not a number; leave out a missing value")

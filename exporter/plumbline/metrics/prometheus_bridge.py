@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import cast
 
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-)
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector as PrometheusCollector
 
@@ -36,13 +32,16 @@ class PrometheusClientBridge(PrometheusCollector):
             yield _filled(family)
 
 
-def _empty(spec: MetricSpec) -> CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily:
-    kinds: dict[Kind, type[CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily]] = {
-        Kind.COUNTER: CounterMetricFamily,
-        Kind.GAUGE: GaugeMetricFamily,
-        Kind.HISTOGRAM: HistogramMetricFamily,
-    }
-    return kinds[spec.kind](spec.name, spec.help, labels=spec.labels)
+_Family = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily
+_KINDS: dict[Kind, type[_Family]] = {
+    Kind.COUNTER: CounterMetricFamily,
+    Kind.GAUGE: GaugeMetricFamily,
+    Kind.HISTOGRAM: HistogramMetricFamily,
+}
+
+
+def _empty(spec: MetricSpec) -> _Family:
+    return _KINDS[spec.kind](spec.name, spec.help, labels=spec.labels)
 
 
 def _filled(family: Family) -> Metric:

@@ -4,9 +4,9 @@ https://prometheus.io/docs/instrumenting/exposition_formats/ and https://prometh
 Sample lines are identical in both; the formats differ in the names and escaping of ``# HELP`` and ``# TYPE`` and in
 ``# EOF``::
 
-    # HELP plumbline_softnet_dropped_total Frames dropped …       # HELP plumbline_softnet_dropped Frames dropped …
-    # TYPE plumbline_softnet_dropped_total counter                # TYPE plumbline_softnet_dropped counter
-    plumbline_softnet_dropped_total{cpu="0"} 0                    plumbline_softnet_dropped_total{cpu="0"} 0
+    # HELP plumbline_softnet_packets_dropped_total Packets …    # HELP plumbline_softnet_packets_dropped Packets …
+    # TYPE plumbline_softnet_packets_dropped_total counter      # TYPE plumbline_softnet_packets_dropped counter
+    plumbline_softnet_packets_dropped_total{cpu="0"} 0          plumbline_softnet_packets_dropped_total{cpu="0"} 0
 
 The cache keeps everything of a line but its value from one scrape to the next. It drops what the last scrape did not
 have, so it is never larger than one page.
@@ -65,14 +65,14 @@ class Renderer:
 
     def _family(self, family: Family, form: Format, names: frozenset[str] | None) -> str:
         spec = family.spec
-        wanted = _wanted(spec, names)
-        if wanted is not None and not wanted:
+        selected = _selected(spec, names)
+        if selected is not None and not selected:
             return ""
         block = self._cache.get(spec.name)
         if block is None or not block.fits(family):
             block = self._cache[spec.name] = _HistogramBlock(family) if _is_histogram(spec) else _PlainBlock(family)
         lines = block.lines(family.values)
-        return _head(spec, form) + (lines if wanted is None else _only(lines, wanted))
+        return _head(spec, form) + (lines if selected is None else _only(lines, selected))
 
 
 class _Block:
@@ -181,7 +181,7 @@ def _histograms(values: Iterable[float | HistogramValue]) -> Iterator[HistogramV
     return cast("Iterator[HistogramValue]", iter(values))
 
 
-def _wanted(spec: MetricSpec, names: frozenset[str] | None) -> frozenset[str] | None:
+def _selected(spec: MetricSpec, names: frozenset[str] | None) -> frozenset[str] | None:
     """The sample names of the family that ``names`` selects; ``None``: all of them."""
     if names is None or not names.isdisjoint((spec.name, spec.name.removesuffix("_total"))):
         return None

@@ -17,8 +17,7 @@ from plumbline.metrics.guard import Collected, GuardedCollector, Labels
 PAGE_WITHIN_S = 4.0
 """Time limit for all collectors of a page; a quiet host needs a hundredth of it. After one hangs, the rest gets half of
 it, then a quarter, and so on: even if several hang, the page comes within Prometheus's own 10 s."""
-AT_LEAST_S = 0.1
-"""The least time the rest gets."""
+AT_LEAST_S = 0.1  # the least time the rest gets
 
 
 class Collecting:
@@ -27,27 +26,27 @@ class Collecting:
     def __init__(self, *, clock: Callable[[], float], page_within_s: float = PAGE_WITHIN_S) -> None:
         """``clock``: monotonic seconds; measures how long a collector has hung."""
         self._clock, self._page_within_s = clock, page_within_s
-        self._silent: dict[str, float] = {}  # hung collector → since when; its thread removes it on return
+        self._hung: dict[str, float] = {}  # hung collector → since when; its thread removes it on return
 
     def run(self, guards: Sequence[GuardedCollector], shared: Iterable[str]) -> list[Collected]:
         """The result of each collector, in their order. ``shared``: the metrics that several of them declare."""
         found: dict[str, Collected] = {}
-        known = dict(self._silent)
-        silent = dict(known)
-        left = [guard for guard in guards if guard.collector.name not in silent]
+        before = dict(self._hung)
+        hung = dict(before)
+        left = [guard for guard in guards if guard.collector.name not in hung]
         within_s = self._page_within_s
         while left:
-            batch = _Batch(left, _taken(found.values(), shared), self._silent, self._clock)
+            batch = _Batch(left, _taken(found.values(), shared), self._hung, self._clock)
             done = batch.run(within_s)
             found |= {guard.collector.name: each for guard, each in zip(left, done, strict=False)}
             left = left[len(done) :]
             if left:  # the first of them hangs
-                silent[left.pop(0).collector.name] = batch.began
+                hung[left.pop(0).collector.name] = batch.began
             within_s = max(AT_LEAST_S, within_s / 2)
         now = self._clock()
         return [
             found.get(name := guard.collector.name)
-            or Collected(guard.silent(now - silent[name], new=name not in known), [])
+            or Collected(guard.hung(now - hung[name], new=name not in before), [])
             for guard in guards
         ]
 
@@ -59,16 +58,15 @@ class _Batch:
         self,
         guards: Sequence[GuardedCollector],
         taken: dict[str, set[Labels]],
-        silent: dict[str, float],
+        hung: dict[str, float],
         clock: Callable[[], float],
     ) -> None:
-        self._guards, self._taken, self._silent, self._clock = guards, taken, silent, clock
+        self._guards, self._taken, self._hung, self._clock = guards, taken, hung, clock
         self._lock = threading.Lock()  # between the thread and the caller that abandons it
         self._ended = threading.Event()
         self._collected: list[Collected] = []
         self._given_up = False
-        self.began = clock()
-        """When the running collector began."""
+        self.began = clock()  # when the running collector began
         self._error: BaseException | None = None
 
     def run(self, within_s: float) -> list[Collected]:
@@ -81,7 +79,7 @@ class _Batch:
             with self._lock:
                 if len(self._collected) < len(self._guards) and self._error is None:
                     self._given_up = True
-                    self._silent[self._guards[len(self._collected)].collector.name] = self.began
+                    self._hung[self._guards[len(self._collected)].collector.name] = self.began
         if self._error is not None:
             raise self._error
         return self._collected
@@ -93,7 +91,7 @@ class _Batch:
                 collected = guard.run(self._taken)
                 with self._lock:
                     if self._given_up:
-                        del self._silent[guard.collector.name]
+                        del self._hung[guard.collector.name]
                         return
                     self._collected.append(collected)
         except BaseException as error:  # noqa: BLE001  (raised again in the thread that waits for the page)

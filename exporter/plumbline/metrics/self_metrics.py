@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from plumbline import __version__
 from plumbline.metrics.snapshot import CollectorHealth, Family
-from plumbline.metrics.spec import MetricSpec, counter, gauge
+from plumbline.metrics.spec import counter, gauge
 
 BUILD_INFO = gauge("plumbline_build_info", "Which Plumbline this is, always 1.", ("version", "python_version"))
 COLLECTOR_SUCCESS = gauge(
@@ -24,41 +24,25 @@ COLLECTOR_DURATION = gauge(
     "plumbline_collector_duration_seconds", "How long the collector took in this scrape.", ("collector",)
 )
 COLLECTOR_SKIPPED = counter(
-    "plumbline_collector_skipped_items_total",
+    "plumbline_collector_items_skipped_total",
     "Items (a port, a disk) that the collector left out, once for each scrape.",
     ("collector", "reason"),
 )
 
-SPECS: tuple[MetricSpec, ...] = (
-    BUILD_INFO,
-    COLLECTOR_SUCCESS,
-    COLLECTOR_AVAILABLE,
-    COLLECTOR_DURATION,
-    COLLECTOR_SKIPPED,
-)
+SPECS = (BUILD_INFO, COLLECTOR_SUCCESS, COLLECTOR_AVAILABLE, COLLECTOR_DURATION, COLLECTOR_SKIPPED)
+
+_BUILD = ((__version__, platform.python_version()),)
 
 
-class SelfMetrics:
-    """Families of :data:`SPECS`; keeps its label tuples between scrapes, so that renderers can cache by them."""
-
-    def __init__(self) -> None:
-        self._build = ((__version__, platform.python_version()),)
-        self._names: tuple[tuple[str, ...], ...] = ()
-        self._reasons: tuple[tuple[str, ...], ...] = ()
-
-    def families(self, healths: Sequence[CollectorHealth]) -> list[Family]:
-        """The families for these collectors, in the order of :data:`SPECS`; without collectors only the build."""
-        names = tuple((health.name,) for health in healths)
-        reasons = tuple((health.name, reason) for health in healths for reason in health.skipped)
-        if names != self._names:
-            self._names = names
-        if reasons != self._reasons:
-            self._reasons = reasons
-        families = (
-            Family(BUILD_INFO, self._build, [1]),
-            Family(COLLECTOR_SUCCESS, self._names, [int(health.success) for health in healths]),
-            Family(COLLECTOR_AVAILABLE, self._names, [int(health.available) for health in healths]),
-            Family(COLLECTOR_DURATION, self._names, [health.duration_s for health in healths]),
-            Family(COLLECTOR_SKIPPED, self._reasons, [n for health in healths for n in health.skipped.values()]),
-        )
-        return [family for family in families if family.labels]
+def families(healths: Sequence[CollectorHealth]) -> list[Family]:
+    """The families for these collectors, in the order of :data:`SPECS`; without collectors only the build."""
+    names = tuple((health.name,) for health in healths)
+    reasons = tuple((health.name, reason) for health in healths for reason in health.skipped)
+    found = (
+        Family(BUILD_INFO, _BUILD, [1]),
+        Family(COLLECTOR_SUCCESS, names, [int(health.success) for health in healths]),
+        Family(COLLECTOR_AVAILABLE, names, [int(health.available) for health in healths]),
+        Family(COLLECTOR_DURATION, names, [health.duration_s for health in healths]),
+        Family(COLLECTOR_SKIPPED, reasons, [n for health in healths for n in health.skipped.values()]),
+    )
+    return [family for family in found if family.labels]

@@ -35,8 +35,7 @@ class CollectorHealth:
     available: bool
     duration_s: float
     reason: str
-    skipped: Mapping[str, int]
-    """Number of items (ports, disks) skipped since the daemon started, by reason."""
+    skipped: Mapping[str, int]  # number of items (ports, disks) skipped since the daemon started, by reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +44,7 @@ class Snapshot:
 
     families: tuple[Family, ...]
     collectors: tuple[CollectorHealth, ...]
-    foreign: tuple[Metric, ...] = ()
-    """Families that ``prometheus_client`` itself collects: ``process_*``."""
+    foreign: tuple[Metric, ...] = ()  # families that ``prometheus_client`` itself collects: ``process_*``
     readings: Mapping[str, object] = field(default_factory=dict)
     """The readings behind the families, by collector; only of collectors that returned one. Use ``Collector.reading``
     for typed access."""

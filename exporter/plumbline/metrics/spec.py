@@ -43,7 +43,7 @@ class MetricSpec:
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
-            raise ValueError(f"metric name {self.name!r} must be plumbline_ plus lower-case words")
+            raise ValueError(f"metric name {self.name!r} must be plumbline_ and words in lower case")
         if (self.kind is Kind.COUNTER) != self.name.endswith("_total"):
             raise ValueError(f"{self.name}: counters, and only counters, end in _total")
         if not self.help.strip() or "\n" in self.help:

@@ -8,6 +8,7 @@ page's on a phone and, beside other charts, on a desktop; every mark shows its v
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,7 +16,6 @@ from typing import TypeVar
 
 from plumbline.core.units import si
 from plumbline.pages.htmltext import Html, tag
-from plumbline.pages.scales import Scale, linear, logarithmic
 
 T = TypeVar("T")
 
@@ -54,35 +54,35 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class LineChart:
-    """``unit`` is ``ratio``, ``share`` or a base unit. Ticks, gaps and moments start with their position, 0 to 1."""
+    """``unit`` is ``ratio``, ``share`` or a base unit. Ticks, gaps and moments start with their position, 0 to 1.
+
+    The second line of a tick's label is printed small: units of sizes. ``gaps`` (start, end, tooltip) are drawn shaded,
+    ``level`` (name, value) as a dashed horizontal line.
+    """
 
     title: str
     description: str
     unit: str
     curves: tuple[Curve, ...]
     ticks: tuple[tuple[float, str], ...]
-    """A label's second line is printed small: units of sizes."""
     axis: str = ""
     logarithmic: bool = False
     gaps: tuple[tuple[float, float, str], ...] = ()
-    """Start, end and tooltip of each range without data, drawn shaded."""
     level: tuple[str, float] | None = None
-    """Name and value of a dashed horizontal line."""
     moments: tuple[tuple[float, str], ...] = ()
 
     @property
     def marks(self) -> tuple[Point, ...]:
-        """All points."""
         return tuple(point for curve in self.curves for point in curve.points if point is not None)
 
     def svg(self, ident: str) -> Html:
         """The picture. ``ident`` must be unique on the page; a screen reader reads title and description."""
-        return _picture(self.title, self.description, ident, *_lines(self))
+        return _picture(self, ident, *_lines(self))
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """``value`` is in base units, ``text`` the same value as printed above the bar."""
+    """``value`` is in base units, ``text`` the same value as printed above the bar, ``said`` the tooltip."""
 
     label: str
     colour: int
@@ -102,24 +102,17 @@ class BarChart:
 
     @property
     def marks(self) -> tuple[Bar, ...]:
-        """All bars."""
         return tuple(bar for _, bars in self.groups for bar in bars)
 
     def svg(self, ident: str) -> Html:
         """See :meth:`LineChart.svg`."""
-        return _picture(self.title, self.description, ident, *_bars(self))
+        return _picture(self, ident, *_bars(self))
 
 
-def _picture(title: str, description: str, ident: str, height: int, marks: Iterable[Html]) -> Html:
-    return tag(
-        "svg",
-        tag("title", title, id=f"{ident}-t"),
-        tag("desc", description, id=f"{ident}-d"),
-        *marks,
-        viewBox=f"0 0 {WIDTH} {height}",
-        role="img",
-        aria_labelledby=f"{ident}-t {ident}-d",
-    )
+def _picture(chart: LineChart | BarChart, ident: str, height: int, marks: Iterable[Html]) -> Html:
+    title, description = tag("title", chart.title, id=f"{ident}-t"), tag("desc", chart.description, id=f"{ident}-d")
+    size, labels = f"0 0 {WIDTH} {height}", f"{ident}-t {ident}-d"
+    return tag("svg", title, description, *marks, viewBox=size, role="img", aria_labelledby=labels)
 
 
 def _lines(chart: LineChart) -> tuple[int, list[Html]]:
@@ -151,45 +144,45 @@ def sparkline(values: Sequence[float | None], baseline: float | None, label: str
 
     The scale starts at 0, so that twice as high means twice as slow; the baseline is a dashed horizontal line.
     """
-    known = [value for value in values if value is not None]
-    if not known:
-        return Html("")
-    top = max(*known, baseline or 0.0) or 1.0
+    top = max((value for value in (*values, baseline) if value is not None), default=0.0) or 1.0
     step = (SPARK_WIDTH - 2 * _SPARK_MARGIN) / max(len(values) - 1, 1)
     first = SPARK_WIDTH - _SPARK_MARGIN - step * (len(values) - 1)
 
     def y(value: float) -> float:
         return SPARK_HEIGHT - _SPARK_MARGIN - (SPARK_HEIGHT - 2 * _SPARK_MARGIN) * value / top
 
-    points = [None if value is None else (first + index * step, y(value)) for index, value in enumerate(values)]
+    lines = list(runs(None if value is None else (first + i * step, y(value)) for i, value in enumerate(values)))
+    if not lines:
+        return Html("")
     marks = [_line(0, y(baseline), SPARK_WIDTH, y(baseline), "accepted")] if baseline else []
-    for run in runs(points):
-        x, height = run[0]
+    for line in lines:
         # a single value is drawn as a short stroke
-        marks.append(tag("polyline", points=_places(run if len(run) > 1 else [(x - 1, height), (x + 1, height)])))
-        last = run[-1]
-    marks.append(tag("circle", cx=_n(last[0]), cy=_n(last[1]), r="2.5"))
+        x, height = line[0]
+        marks.append(tag("polyline", points=_places(line if len(line) > 1 else [(x - 1, height), (x + 1, height)])))
+    x, height = lines[-1][-1]
+    marks.append(tag("circle", cx=_n(x), cy=_n(height), r="2.5"))
     return tag("svg", *marks, class_="spark", viewBox=f"0 0 {SPARK_WIDTH} {SPARK_HEIGHT}", role="img", aria_label=label)
 
 
 def swatch(index: int) -> Html:
     """A line's mark, for the legend."""
     stroke = tag("line", x1="0", y1="6", x2="26", y2="6", class_=line_class(index))
-    return tag(
-        "svg", stroke, _mark(index, 13, 6, doubt=False), viewBox="0 0 26 12", class_="swatch", aria_hidden="true"
-    )
+    return _swatch(26, stroke, _mark(index, 13, 6, doubt=False))
 
 
 def bar_swatch(index: int) -> Html:
     """A bar's colour, for the legend."""
-    bar = tag("rect", width="12", height="12", rx="2", class_=f"fill{index % 8}")
-    return tag("svg", bar, viewBox="0 0 12 12", class_="swatch square", aria_hidden="true")
+    return _swatch(12, tag("rect", width="12", height="12", rx="2", class_=f"fill{index % 8}"))
 
 
 def hollow_swatch() -> Html:
     """The mark of doubtful values, for the legend."""
-    circle = tag("circle", cx="6", cy="6", r="4.5", class_="hollow line7")
-    return tag("svg", circle, viewBox="0 0 12 12", class_="swatch square", aria_hidden="true")
+    return _swatch(12, tag("circle", cx="6", cy="6", r="4.5", class_="hollow line7"))
+
+
+def _swatch(width: int, *shapes: Html) -> Html:
+    style = "swatch square" if width == 12 else "swatch"
+    return tag("svg", *shapes, viewBox=f"0 0 {width} 12", class_=style, aria_hidden="true")
 
 
 def line_class(index: int) -> str:
@@ -214,7 +207,6 @@ def date_ticks(start_s: float, end_s: float) -> tuple[tuple[float, str], ...]:
 
 
 def runs(points: Iterable[T | None]) -> Iterator[list[T]]:
-    """The longest sequences of points without ``None``."""
     for known, group in itertools.groupby(points, lambda point: point is not None):
         if known:
             yield [point for point in group if point is not None]
@@ -239,16 +231,11 @@ class _Plane:
 
 
 def _gaps(chart: LineChart, plane: _Plane) -> Iterator[Html]:
+    height = _n(plane.bottom - _TOP)
     for start, end, said in chart.gaps:
         left, right = plane.x(start), plane.x(end)
-        shape = tag(
-            "rect",
-            x=_n(left),
-            y=_n(_TOP),
-            width=_n(max(right - left, 0.5)),
-            height=_n(plane.bottom - _TOP),
-            class_="shade",
-        )
+        width = _n(max(right - left, 0.5))
+        shape = tag("rect", x=_n(left), y=_n(_TOP), width=width, height=height, class_="shade")
         yield tag("g", tag("title", said), shape)
         if right - left > 34:
             yield _text((left + right) / 2, _TOP + 12, "no data", "middle", "small")
@@ -347,5 +334,48 @@ def _line(x1: float, y1: float, x2: float, y2: float, style: str) -> Html:
 
 
 def _text(x: float, y: float, words: str, anchor: str, style: str = "") -> Html:
-    """``anchor`` is start, middle or end."""
     return tag("text", words, x=_n(x), y=_n(y), text_anchor=anchor, class_=style)
+
+
+# --- scales
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Maps values to 0…1; ``ticks`` are in base units."""
+
+    low: float
+    high: float
+    logarithmic: bool
+    ticks: tuple[float, ...]
+
+    def at(self, value: float) -> float:
+        if self.logarithmic:
+            return math.log(value / self.low) / math.log(self.high / self.low)
+        return (value - self.low) / (self.high - self.low)
+
+
+def linear(values: Sequence[float], steps: int = 4) -> Scale:
+    """From 0 to a round number at or above the maximum, with about ``steps`` steps."""
+    highest = max(values, default=0.0)
+    rough = (highest if highest > 0 else 1.0) / steps
+    power: float = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor >= rough * 0.999)
+    count = math.ceil(rough * steps / step * 0.999)
+    return Scale(0.0, count * step, False, tuple(index * step for index in range(count + 1)))
+
+
+def logarithmic(values: Sequence[float]) -> Scale:
+    """Between round numbers (1, 2, 5) that enclose all values; one tick per power of ten, more if there are few."""
+    low, high = _round_log(min(values), up=False), _round_log(max(values), up=True)
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    decades = math.log10(high / low)
+    factors: tuple[int, ...] = (1,) if decades > 2.5 else (1, 3) if decades > 2 else (1, 2, 5)
+    inside = (factor * 10.0**power for power in powers for factor in factors)
+    return Scale(low, high, True, tuple(tick for tick in inside if low * 0.999 <= tick <= high * 1.001))
+
+
+def _round_log(value: float, *, up: bool) -> float:
+    power: float = 10.0 ** math.floor(math.log10(value))
+    rounds = [power * factor for factor in (1, 2, 5, 10)]
+    return next(r for r in rounds if r >= value * 0.999) if up else max(r for r in rounds if r <= value * 1.001)

@@ -20,8 +20,6 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A list, one line an item."""
-
     kind: ClassVar[Literal["listing"]] = "listing"
     items: tuple[str, ...]
     numbered: bool = False
@@ -39,20 +37,21 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """Charts side by side, and their data as a table. ``series`` are the legend's names, ordered by colour."""
+    """Charts side by side, and their data as a table. ``series`` are the legend's names, ordered by colour.
+
+    A panel is a heading (empty if the title is enough) and its chart. ``weekly``: the table has weekly medians, the
+    chart has more points. ``picture_only``: another table already has the data, so Markdown omits the plot.
+    """
 
     kind: ClassVar[Literal["plot"]] = "plot"
     title: str
     about: str
     panels: tuple[tuple[str, LineChart | BarChart], ...]
-    """A heading (empty if the title is enough) and the chart."""
     series: tuple[str, ...]
     heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     weekly: bool = False
-    """The table has weekly medians, the chart has more points."""
     picture_only: bool = False
-    """Another table already has the data, so Markdown omits the plot."""
 
     @property
     def legend(self) -> list[tuple[Html, str]]:
@@ -74,7 +73,7 @@ class Section:
     ident: str
     title: str
     about: str
-    blocks: tuple[Block, ...]
+    blocks: list[Block]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +88,6 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The whole report."""
-
     title: str
     lead: tuple[str, ...]
     sections: tuple[Section, ...]

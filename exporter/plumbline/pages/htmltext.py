@@ -7,12 +7,9 @@ import html
 
 
 class Html(str):
-    """Text that is already HTML."""
-
     __slots__ = ()
 
     def __html__(self) -> str:
-        """The text itself: templates insert it unescaped."""
         return self
 
 

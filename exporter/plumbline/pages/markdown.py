@@ -57,7 +57,7 @@ def _block(block: Block) -> Iterator[str]:
             yield from _table(block.heads, block.rows)
         case Plot(picture_only=False):
             yield from (f"### {escaped(block.title)}", "")
-            if about := f"{block.about} The figures are medians of weeks." if block.weekly else block.about:
+            if about := f"{block.about} The figures are weekly medians." if block.weekly else block.about:
                 yield from (escaped(about), "")
             yield from _table(block.heads, block.rows)
 

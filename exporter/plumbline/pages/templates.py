@@ -1,9 +1,7 @@
-"""Pages from Jinja templates: all text is escaped, and an undefined name is an error.
+"""Pages from Jinja templates and one style sheet: all text is escaped, and an undefined name is an error.
 
 The templates are in ``templates/`` and extend ``base.html``. Line breaks in a template, and the indentation after them,
-never reach the page.
-
-Jinja is loaded with the first page, because a daemon that is only scraped does not need it.
+never reach the page. Jinja is loaded with the first page, because a daemon that is only scraped does not need it.
 """
 
 from __future__ import annotations
@@ -13,11 +11,11 @@ import re
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from plumbline.pages.style import style
-
 if TYPE_CHECKING:
     import jinja2
 
+_FILES = resources.files("plumbline.pages")
+_HEADING = re.compile(r"^/\* --- (\w+) --- \*/\n", re.MULTILINE)
 _TAG_OR_BREAK = re.compile(r"(\{[{%#].*?[}%#]\})|\n[ \t]*", re.DOTALL)
 
 
@@ -44,7 +42,18 @@ def environment() -> jinja2.Environment:
 
 def _source(template: str) -> str | None:
     """A template's text with each line break inside a comment: it is not output, but errors give the right line."""
-    path = resources.files("plumbline.pages").joinpath("templates", template)
+    path = _FILES.joinpath("templates", template)
     if not path.is_file():
         return None
     return _TAG_OR_BREAK.sub(lambda found: found[1] or "{#\n#}", path.read_text("utf-8"))
+
+
+@functools.cache
+def style(*names: str) -> str:
+    """``base`` and the named parts of ``style.css`` (``status``, ``report``, ``review``), unchanged.
+
+    ``KeyError``: unknown part.
+    """
+    _, *split = _HEADING.split(_FILES.joinpath("style.css").read_text("utf-8"))
+    parts = dict(zip(split[::2], split[1::2], strict=True))
+    return "".join(parts[name] for name in ("base", *names))

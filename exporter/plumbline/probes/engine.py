@@ -59,24 +59,20 @@ def run_probe(
         raise ProbeRefused(
             STUCK,
             f"an earlier run still hangs in the kernel (process {', '.join(map(str, pids))}): what it measures does not"
-            " answer; another one would hang beside it",
+            " answer, and another run would hang as well",
         )
     with _locks(probe, host_lock, cluster) as (keep_fds, leases):
         for gate in (*leases, *gates.throughout, *gates.before):
             gate()
         with _Watch(leases, gates.throughout, stopping, look_again_s) as watch:
             run = Run(
-                runner=runner.within(watch.stop),
-                clock=clock,
-                stopping=watch.stop,
-                keep_fds=keep_fds,
-                progress=progress,
+                runner=runner.within(watch.stop), clock=clock, stopping=watch.stop, keep_fds=keep_fds, progress=progress
             )
             try:
                 result = probe.run(run)
             except ProbeRefused as refusal:
                 if refusal.reason == STOPPED and watch.closed is not None:
-                    raise ProbeRefused(watch.closed.reason, f"stopped under way: {watch.closed}") from refusal
+                    raise ProbeRefused(watch.closed.reason, f"stopped during the run: {watch.closed}") from refusal
                 raise
     return result
 
@@ -140,7 +136,7 @@ class _Watch:
 
     def _blind(self, mistake: Exception) -> None:
         """A gate that cannot be checked counts as closed: a heavy run must not go on unwatched."""
-        log.error("a gate can't be asked: %s: %s", type(mistake).__name__, mistake, exc_info=mistake)
+        log.error("a gate can't be checked: %s: %s", type(mistake).__name__, mistake, exc_info=mistake)
         self._close(ProbeRefused("gate-failed", f"{type(mistake).__name__}: {mistake}"))
 
     def _close(self, refusal: ProbeRefused) -> None:

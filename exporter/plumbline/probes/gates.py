@@ -18,10 +18,10 @@ from plumbline.core.files import OwnDirectory
 from plumbline.core.kernel import read_kernel
 from plumbline.core.roots import Roots
 from plumbline.core.units import si
-from plumbline.errors import FileRefused, ParseError, PlumblineError, ProbeRefused, StateError, Unavailable
+from plumbline.errors import FileRefused, ParseError, PlumblineError, ProbeRefused, StateError
 
+# long enough to see bursty load, short enough to be current
 BUSY_WINDOW_S = 2.0
-"""Long enough to see bursty load, short enough to be current."""
 _COPIES_GONE_WITHIN_S, _LOOK_AGAIN_S = 0.5, 0.02
 _HELD = re.compile(rb"[^\n]+, pid \d+\n")
 
@@ -43,21 +43,10 @@ def check_device_busy(
     ``/proc/diskstats``) and the monotonic time in seconds; it is called twice, ``wait(window_s)`` apart. Unknown
     counts as busy: the device is gone, or the counter went backwards (it is printed as 32 bits and wraps).
     """
-    try:
-        busy_before, before = read()
-        wait(window_s)
-        busy_after, after = read()
-    except (Unavailable, ParseError) as error:
-        raise ProbeRefused("device-busy", f"{device}: how busy it is can't be read: {error}") from error
-    if after <= before or busy_after < busy_before:
-        raise ProbeRefused("device-busy", f"{device}: its busy time went backwards; the next run will look again")
-    share = (busy_after - busy_before) / 1000 / (after - before)
+    (busy_ms,), seconds = _growth(read, "device-busy", device, "its busy time", lambda: wait(window_s))
+    share = busy_ms / 1000 / seconds
     if share > limit:
-        raise ProbeRefused(
-            "device-busy",
-            f"{device} was busy for {share:.0%} of the last {after - before:.1f} s, the limit is {limit:.0%};"
-            " raise max_device_busy of this probe if that is its normal state",
-        )
+        raise ProbeRefused("device-busy", f"{device} was busy for {share:.0%} of {_too_busy(seconds, limit)}")
 
 
 def check_nic_busy(
@@ -71,25 +60,38 @@ def check_nic_busy(
 ) -> None:
     """Refuse (``nic-busy``) while ``device`` carried more than ``limit`` of its speed, in either direction.
 
-    ``read`` returns received and sent bytes and the monotonic time in seconds; it is called twice,
-    ``wait(window_s)`` apart. Unknown counts as busy.
+    ``read`` returns received and sent bytes and the monotonic time in seconds; otherwise as :func:`check_device_busy`.
     """
-    try:
-        received_before, sent_before, before = read()
-        wait(window_s)
-        received, sent, after = read()
-    except PlumblineError as error:
-        raise ProbeRefused("nic-busy", f"{device}: how busy it is can't be read: {error}") from error
-    moved = max(received - received_before, sent - sent_before)
-    if after <= before or received < received_before or sent < sent_before:
-        raise ProbeRefused("nic-busy", f"{device}: its counters went backwards; the next run will look again")
-    share = moved * 8 / (after - before) / (speed_mbps * 1e6)
+    moved, seconds = _growth(read, "nic-busy", device, "its counters", lambda: wait(window_s))
+    share = max(moved) * 8 / seconds / (speed_mbps * 1e6)
     if share > limit:
-        raise ProbeRefused(
-            "nic-busy",
-            f"{device} carried {share:.0%} of its {si(speed_mbps * 1e6, 'b/s')} in the last {after - before:.1f} s, the"
-            f" limit is {limit:.0%}; raise max_device_busy of this probe if that is its normal state",
-        )
+        speed = si(speed_mbps * 1e6, "b/s")
+        raise ProbeRefused("nic-busy", f"{device} carried {share:.0%} of its {speed} in {_too_busy(seconds, limit)}")
+
+
+def _growth(
+    read: Callable[[], tuple[float, ...]], reason: str, device: str, what: str, wait: Callable[[], object]
+) -> tuple[list[float], float]:
+    """By how much counters grew between two readings, and the seconds between; the time is the last of a reading."""
+    try:
+        *before, began = read()
+        wait()
+        *after, ended = read()
+    except ProbeRefused:  # the device is gone
+        raise
+    except PlumblineError as error:
+        raise ProbeRefused(reason, f"{device}: how busy it is can't be read: {error}") from error
+    growth = [new - old for old, new in zip(before, after, strict=True)]
+    if ended <= began or min(growth) < 0:
+        raise ProbeRefused(reason, f"{device}: {what} went backwards; the next run will check again")
+    return growth, ended - began
+
+
+def _too_busy(seconds: float, limit: float) -> str:
+    return (
+        f"the last {seconds:.1f} s, the limit is {limit:.0%}; raise max_device_busy of this probe if that is its normal"
+        " state"
+    )
 
 
 def check_load(roots: Roots, *, limit: float, cpus: int) -> None:
@@ -97,10 +99,9 @@ def check_load(roots: Roots, *, limit: float, cpus: int) -> None:
     path = roots.proc / "loadavg"
     try:
         load = parse_loadavg(read_kernel(path).decode("ascii", "replace"), source=str(path))
-    except OSError as error:
-        raise ProbeRefused("load", f"{path}: {error.strerror}; the load of this node is unknown") from error
-    except ParseError as error:
-        raise ProbeRefused("load", f"{error}; the load of this node is unknown") from error
+    except (OSError, ParseError) as error:
+        cause = f"{path}: {error.strerror}" if isinstance(error, OSError) else str(error)
+        raise ProbeRefused("load", f"{cause}; the load of this node is unknown") from error
     if load / cpus > limit:
         raise ProbeRefused(
             "load",
@@ -111,9 +112,9 @@ def check_load(roots: Roots, *, limit: float, cpus: int) -> None:
 
 def check_quiet_hours(quiet: Iterable[QuietHours], now: time.struct_time) -> None:
     """Refuse (``quiet-hours``) while local time ``now`` lies in one of the quiet periods."""
-    for each in quiet:
-        if each.holds(now.tm_wday, now.tm_hour * 60 + now.tm_min):
-            raise ProbeRefused("quiet-hours", f"it is {now.tm_hour:02d}:{now.tm_min:02d} and {each} is quiet")
+    for period in quiet:
+        if period.holds(now.tm_wday, now.tm_hour * 60 + now.tm_min):
+            raise ProbeRefused("quiet-hours", f"{now.tm_hour:02d}:{now.tm_min:02d} is in the quiet hours {period}")
 
 
 def parse_loadavg(text: str, *, source: str = "/proc/loadavg") -> float:
@@ -152,7 +153,7 @@ class HeavyLock:
             if other := _taken(descriptor):
                 raise ProbeRefused("locked", f"{self._path}: held by {other}; the next run will try again")
             if not is_lock_text(descriptor):
-                raise StateError(f"{self._path}: is not a lock of Plumbline's; move it away")
+                raise StateError(f"{self._path}: is not a lock file of Plumbline; move it away")
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"{holder}, pid {os.getpid()}\n".encode(), 0)
             yield descriptor

@@ -278,7 +278,7 @@ def _check_and_mark(directory: OwnDirectory, size_bytes: int, files: Collection[
     _check_foreign(directory)
     _check_filesystem(directory.fd, where, growth=growth if size_bytes else None)
     if not os.access(".", os.W_OK | os.X_OK, dir_fd=directory.fd, effective_ids=True):
-        raise refused("permission", where, "may not be written by this user")
+        raise refused("permission", where, "is not writable by this user")
     for _ in range(_TRIES):
         made = _check_foreign(directory)
         if made:
@@ -293,7 +293,7 @@ def _check_and_mark(directory: OwnDirectory, size_bytes: int, files: Collection[
         if marker >= 0:
             break
     else:
-        raise refused("locked", where, "other probes begin and end here all the time")
+        raise refused("locked", where, "other probes keep starting and ending here")
     try:
         if direct:
             os.close(_open_direct(directory, MARKER, os.O_RDONLY | os.O_DIRECT))
@@ -328,7 +328,7 @@ def _locked_marker(directory: OwnDirectory) -> int:
         try:
             fcntl.flock(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise refused("locked", directory.name, "another probe is at work here") from None
+            raise refused("locked", directory.name, "another probe is using it") from None
         if os.path.samestat(os.stat(MARKER, dir_fd=directory.fd, follow_symlinks=False), os.fstat(marker)):
             return marker
     except BaseException:
@@ -353,7 +353,7 @@ def _check_filesystem(fd: int, where: str, *, growth: int | None) -> None:
     """``growth``: bytes to be added; ``None``: nothing will be written."""
     kind = filesystem_type(fd)
     if kind in MEMORY_FILESYSTEMS:
-        raise refused("memory-filesystem", where, f"stands on {kind}, where memory would be measured")
+        raise refused("memory-filesystem", where, f"is on {kind}, so memory would be measured")
     space = os.fstatvfs(fd)
     if space.f_flag & os.ST_RDONLY:
         raise refused("read-only", where, "the file system is read-only")

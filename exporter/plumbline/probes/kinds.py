@@ -11,7 +11,7 @@ from plumbline.config.probes.object import S3Config
 from plumbline.config.types import FieldError
 from plumbline.probes.canary import job
 from plumbline.probes.ceph import osd_bench
-from plumbline.probes.disk import fio_raw, raw_canary_job
+from plumbline.probes.disk import fio_probe
 from plumbline.probes.filesystem import filesystem
 from plumbline.probes.model import Host, Plan
 from plumbline.probes.network import iperf3, path_mtu, rtt
@@ -21,8 +21,8 @@ from plumbline.probes.rbd import rbd_bench, rbd_fio
 
 KINDS: dict[type[ProbeConfig], Callable[[Any, Any, Host], Plan]] = {
     disk.CanaryConfig: job.build,
-    disk.FioConfig: fio_raw.build,
-    disk.RawCanaryConfig: raw_canary_job.build,
+    disk.FioConfig: fio_probe.build,
+    disk.RawCanaryConfig: job.build_raw,
     network.IperfConfig: iperf3.build,
     network.RttConfig: rtt.build,
     network.PathMtuConfig: path_mtu.build,

@@ -19,28 +19,21 @@ from typing import TypeVar
 from plumbline.baseline.model import Target
 from plumbline.config.model import Config
 from plumbline.config.workloads import WorkloadCatalogue
-from plumbline.core.parallel import ask_side_by_side
+from plumbline.core.answers import ask_side_by_side
 from plumbline.core.roots import Roots
 from plumbline.errors import PlumblineError
-from plumbline.probes.canary.job import CanaryJob
-from plumbline.probes.ceph.osd_lookup import ask_cluster
-from plumbline.probes.ceph.pool_class import ask_pool_class
-from plumbline.probes.disk.fio import FioProbe
-from plumbline.probes.disk.fio_raw import RawFioProbe
-from plumbline.probes.disk.raw_canary_job import RawCanaryJob
+from plumbline.probes.ceph.osd_lookup import ask_cluster, ask_pool_class
 from plumbline.probes.kinds import plan_probe
 from plumbline.probes.model import Host, Identity, Plan
 from plumbline.sources.disk.block import BlockDevice, device_below, read_block_devices
 from plumbline.sources.disk.diskusers import read_disk_users
 from plumbline.sources.kernel.mounts import is_remote, mount_named, own_mounts
-from plumbline.sources.net.resolve import resolve
-from plumbline.sources.net.routes import Way, read_way
+from plumbline.sources.net.routes import Way, read_way, resolve
 
 log = logging.getLogger(__name__)
 
+# time limit for all disks below the probes, then for all peers' names: one that hangs must not block a start or reload
 ANSWER_WITHIN_S = 1.5
-"""Time limit for all disks below the probes, then for all peers' names; one that hangs must not block a start or a
-reload."""
 
 T = TypeVar("T")
 # the key for a question that is not about one directory
@@ -52,23 +45,11 @@ K = TypeVar("K", bound=Hashable)
 class ProbingPlan(Plan):
     """All probes of a configuration on this host."""
 
-    @property
-    def canaries(self) -> tuple[CanaryJob | RawCanaryJob, ...]:
-        """The canaries on a disk: in a file of their own, or reading it raw."""
-        return tuple(job for job in self.continuous if isinstance(job, CanaryJob | RawCanaryJob))
-
-    @property
-    def fio(self) -> tuple[FioProbe | RawFioProbe, ...]:
-        """The probes that run fio in a directory, or on a raw disk."""
-        return tuple(probe for probe in self.periodic if isinstance(probe, FioProbe | RawFioProbe))
-
     def targets(self) -> tuple[Target, ...]:
-        """Everything that is measured here, for the choice of baselines."""
-        return tuple(target for each in self.identities() for target in targets_of(each))
+        return tuple(target for identity in self.identities() for target in targets_of(identity))
 
     def identities(self) -> tuple[Identity, ...]:
-        """Every experiment."""
-        continuous = (each for job in self.continuous for each in job.identities())
+        continuous = (identity for job in self.continuous for identity in job.identities())
         return (*continuous, *(probe.identity for probe in self.periodic))
 
 
@@ -85,15 +66,15 @@ def make_plan(
 
     ``disks_before``: the disks as last read, used if one of them hangs now: its probes must continue unchanged.
     """
-    wanted = [probe for probe in config.probes if probe.enabled]
+    enabled = [probe for probe in config.probes if probe.enabled]
     directories = {
         directory
-        for probe in wanted
+        for probe in enabled
         if (directory := probe.directory_in(storage)) is not None
         and not (probe.remote and not _on_this_host(str(directory), roots))
     }
     ways: dict[tuple[str, str | None], Way] = _ask_each(
-        {peer for probe in wanted for peer in probe.peers()}, lambda peer: _way(*peer, roots), what="the way there"
+        {peer for probe in enabled for peer in probe.peers()}, lambda peer: _way(*peer, roots), what="the way there"
     )
     below = _ask_each(directories, lambda directory: device_below(directory, roots))
     host = Host(
@@ -111,7 +92,7 @@ def make_plan(
         cluster_osds=functools.cache(lambda: ask_cluster(config.ceph, environment)),
         pool_class=functools.cache(lambda pool: ask_pool_class(pool, config.ceph, environment)),
     )
-    whole = sum((plan_probe(probe, host) for probe in wanted), Plan())
+    whole = sum((plan_probe(probe, host) for probe in enabled), Plan())
     return ProbingPlan(whole.periodic, whole.continuous)
 
 
@@ -150,9 +131,9 @@ def recordable(plan: ProbingPlan) -> frozenset[str]:
 def not_recordable(identities: Sequence[Identity]) -> str:
     """Why a probe can have no baseline; empty if it can."""
     if not identities:
-        return "what it would measure is not known: no OSD here that it names, or the cluster does not answer"
+        return "its targets are unknown: this host has none of the OSDs it names, or the cluster does not answer"
     if identities[0].kind == "path-mtu":
-        return "the biggest packet is no figure that strays: it is as it should be or it is not, without a baseline"
+        return "a path MTU needs no baseline: it is either right or wrong"
     return ""
 
 
@@ -170,14 +151,14 @@ def _way(host: str, bind: str | None, roots: Roots) -> Way:
 def _ask_each(subjects: Iterable[K], ask: Callable[[K], T], *, what: str = "the disk below") -> dict[K, T]:
     """The answers by subject, asked in parallel; absent if there is none in time."""
 
-    def one(subject: K) -> list[T]:
+    def ask_or_skip(subject: K) -> list[T]:
         try:
             return [ask(subject)]
         except PlumblineError as error:
             log.debug("%s", error)
             return []
 
-    asks = {each: partial(one, each) for each in sorted(subjects, key=str)}
+    asks = {subject: partial(ask_or_skip, subject) for subject in sorted(subjects, key=str)}
     found, silent = ask_side_by_side(asks, ANSWER_WITHIN_S)
     for subject in sorted(silent, key=str):
         log.warning("%s: %s does not answer; its class is unknown until the next reload", subject, what)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from collections.abc import Sequence
 from enum import StrEnum
 
 import msgspec
+
+QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 
 
 class Outcome(StrEnum):
@@ -59,3 +64,31 @@ class ProbeResult(msgspec.Struct, frozen=True, kw_only=True):
     operations: tuple[OperationResult, ...] = ()
     message: str = ""
     """Why it failed, in one line; on success empty, or a remark on the figures."""
+
+
+def summarise(operation: str, latencies_ns: Sequence[int], *, bytes_each: int = 0) -> OperationResult:
+    """Rates and percentiles (nearest rank) of operations that ran one after the other.
+
+    The rate covers the operations alone: time that the measuring program spends between them is excluded.
+    """
+    ordered = sorted(latencies_ns)
+    if not ordered:
+        return OperationResult(operation=operation)
+    count, total_s = len(ordered), max(1, sum(ordered)) / 1e9
+    latency = {"mean": total_s / count}
+    latency |= {name: ordered[math.ceil(q * count) - 1] / 1e9 for name, q in QUANTILES.items()}
+    latency["max"] = ordered[-1] / 1e9
+    bins = Counter(_three_digits(ns) for ns in ordered)
+    return OperationResult(
+        operation=operation,
+        iops=count / total_s,
+        throughput=count * bytes_each / total_s if bytes_each else None,
+        latency=latency,
+        bins=tuple((ns / 1e9, bins[ns]) for ns in sorted(bins)),
+    )
+
+
+def _three_digits(ns: int) -> int:
+    """Rounded by at most half a percent, so that there are few distinct values."""
+    unit: int = 10 ** max(0, math.floor(math.log10(max(1, ns))) - 2)
+    return round(ns / unit) * unit

@@ -7,29 +7,25 @@ shown and not stored: the daemon remembers only its own runs, which follow a ste
 from __future__ import annotations
 
 import os
-import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import plumbline
 from plumbline.baseline.book import Book
-from plumbline.baseline.compare.beside import Beside, beside
-from plumbline.config.model import GatesConfig
-from plumbline.core.roots import Roots
+from plumbline.baseline.comparison import Beside, beside
 from plumbline.errors import ConfigError, PlumblineError, ProbeRefused
 from plumbline.probes.canary.reading import CanaryReading, WorkloadReading
 from plumbline.probes.engine import STOPPED
 from plumbline.probes.histogram import quantile
-from plumbline.probes.model import ClusterGuard, ContinuousJob, Identity, PeriodicProbe, Progress
+from plumbline.probes.model import ContinuousJob, Identity, PeriodicProbe, Progress
 from plumbline.probes.plan import ProbingPlan, targets_of
-from plumbline.probes.result import OperationResult, Outcome
+from plumbline.probes.result import QUANTILES, OperationResult, Outcome
 from plumbline.probes.single_run import RunOnce
 from plumbline.probes.state import open_storage
 
+# how long a canary is observed: at the rate of a recording, this gives some hundred operations on any disk
 CANARY_RUN_S = 60.0
-"""How long a canary is observed: at the rate of a recording, this gives some hundred operations on any disk."""
 REFUSED = "refused"
 FAILED = "failure"
 # with fewer operations, a p99.9 is in effect the maximum
@@ -68,7 +64,7 @@ class Report:
     outcome: str
     """``success``, ``failure``, ``timeout``, ``refused`` (nothing was touched) or ``stopped``."""
     reason: str = ""
-    """Of a refusal: the label value it would have in ``plumbline_probe_skipped_total``."""
+    """Of a refusal: the label value it would have in ``plumbline_probe_runs_skipped_total``."""
     message: str = ""
     operations: tuple[OperationReport, ...] = ()
 
@@ -81,13 +77,13 @@ Group = Sequence[Item]
 def pick(plan: ProbingPlan, names: Sequence[str]) -> list[Item]:
     """The probes named by ``names``, each once and in that order. A name is that of a configuration entry, meaning all
     its targets, or ``name/target``. Raises :class:`ConfigError` for an unknown name."""
-    known: dict[str, Item] = {probe.identity.probe: probe for probe in plan.periodic}
-    known |= {job.name: job for job in plan.continuous}
+    planned: tuple[Item, ...] = (*plan.periodic, *plan.continuous)
+    items = {name_of(item): item for item in planned}
     chosen: dict[str, Item] = {}
     for name in names:
-        found = {each: item for each, item in known.items() if each == name or each.startswith(f"{name}/")}
+        found = {key: item for key, item in items.items() if key == name or key.startswith(f"{name}/")}
         if not found:
-            there = ", ".join(sorted(known)) or "none"
+            there = ", ".join(sorted(items)) or "none"
             raise ConfigError("probe", f"no such probe is configured and enabled; there are: {there}", value=name)
         chosen |= found
     return list(chosen.values())
@@ -133,32 +129,10 @@ def check_storage(storage: Path) -> None:
 
 
 class OnDemand:
-    """Runs probes one after the other. ``stopping`` ends the current one."""
+    """Runs probes one after the other, and compares their figures with the baseline."""
 
-    def __init__(
-        self,
-        *,
-        storage: Path,
-        roots: Roots,
-        environment: Mapping[str, str],
-        rules: GatesConfig,
-        book: Book,
-        cluster: ClusterGuard | None = None,
-        stopping: threading.Event,
-        clock: Callable[[], float] = time.time,
-        canary_run_s: float = CANARY_RUN_S,
-    ) -> None:
-        self._once = RunOnce(
-            storage=storage,
-            roots=roots,
-            environment=environment,
-            rules=rules,
-            cluster=cluster,
-            stopping=stopping,
-            clock=clock,
-        )
-        self._book, self._clock = book, clock
-        self._canary_run_s = canary_run_s
+    def __init__(self, once: RunOnce, book: Book, *, canary_run_s: float = CANARY_RUN_S) -> None:
+        self._once, self._book, self._canary_run_s = once, book, canary_run_s
 
     def run(
         self, group: Group, *, force: bool = False, progress: Callable[[Progress], None] = lambda _: None
@@ -170,7 +144,7 @@ class OnDemand:
         return self._canaries(jobs, progress)
 
     def _periodic(self, probe: PeriodicProbe, force: bool, progress: Callable[[Progress], None]) -> Report:
-        identity, began = probe.identity, self._clock()
+        identity, began = probe.identity, self._once.clock()
         try:
             result = self._once.periodic(probe, force=force, progress=progress)
         except PlumblineError as error:
@@ -183,7 +157,7 @@ class OnDemand:
 
     def _canaries(self, jobs: Sequence[ContinuousJob], progress: Callable[[Progress], None]) -> list[Report]:
         """Run canaries for a minute; each operation of each workload becomes one row."""
-        began = self._clock()
+        began = self._once.clock()
         try:
             readings = self._once.canaries(
                 group_name(jobs), jobs, run_s=self._canary_run_s, bounds=self._book.bounds(), progress=progress
@@ -200,7 +174,7 @@ class OnDemand:
             return self._refused(whole, began, ProbeRefused(reading.reason, reading.message))
         outcome = FAILED if failed or not any(each.latency.count for each in reading.workloads) else Outcome.SUCCESS
         return replace(
-            self._report(whole, began, self._clock() - began, outcome, plumbline.__version__),
+            self._report(whole, began, self._once.clock() - began, outcome, plumbline.__version__),
             message="" if outcome is Outcome.SUCCESS else _failures(failed),
             operations=tuple(self._operation(identities[each.workload], _figures(each)) for each in reading.workloads),
         )
@@ -208,7 +182,7 @@ class OnDemand:
     def _refused(self, identity: Identity, began: float, error: PlumblineError) -> Report:
         reason = error.reason if isinstance(error, ProbeRefused) else "error"
         outcome = FAILED if reason == "error" else STOPPED if reason == STOPPED else REFUSED
-        report = self._report(identity, began, self._clock() - began, outcome, "")
+        report = self._report(identity, began, self._once.clock() - began, outcome, "")
         return replace(report, reason=reason, message="stopped on request" if outcome == STOPPED else str(error))
 
     @staticmethod
@@ -231,11 +205,7 @@ class OnDemand:
         (target,) = targets_of(replace(identity, operations=(result.operation,)))
         entry = self._book.shown(target)
         judges = self._book.in_force(target) is not None
-        facts = {
-            "retransmits": result.retransmits,
-            "loss_ratio": result.loss_ratio,
-            "mtu_bytes": result.mtu_bytes,
-        }
+        facts = {"retransmits": result.retransmits, "loss_ratio": result.loss_ratio, "mtu_bytes": result.mtu_bytes}
         return OperationReport(
             operation=result.operation,
             figures=beside(
@@ -264,8 +234,7 @@ def _figures(each: WorkloadReading) -> OperationResult:
     latency = {}
     if each.latency.count:
         latency["mean"] = each.latency.sum / each.latency.count
-        asked = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("p999", 0.999))
-        for name, q in asked:
+        for name, q in QUANTILES.items():
             if (q < 0.999 or each.latency.count >= _RARE) and (found := quantile(each.latency, q)) is not None:
                 latency[name] = found
     return OperationResult(operation=each.operation, latency=latency)
@@ -273,5 +242,5 @@ def _figures(each: WorkloadReading) -> OperationResult:
 
 def _failures(failed: Mapping[str, int]) -> str:
     if not failed:
-        return "not one operation finished"
+        return "no operation finished"
     return "failed operations: " + ", ".join(f"{count} {error}" for error, count in sorted(failed.items()))

@@ -22,10 +22,10 @@ from plumbline.errors import PlumblineError, ProbeRefused, Unavailable
 from plumbline.probes import gates
 from plumbline.probes.canary.reading import CanaryReading, WorkloadReading
 from plumbline.probes.engine import STOPPED, Gates, run_probe
+from plumbline.probes.histogram import MedianHistory, RecentHistogram
 from plumbline.probes.model import Bounds, ClusterGuard, ContinuousProbe, PeriodicProbe, Run
 from plumbline.probes.plan import ProbingPlan
 from plumbline.probes.probe_status import ProbeStatus
-from plumbline.probes.recent import MedianHistory, RecentHistogram
 from plumbline.probes.result import Outcome
 from plumbline.probes.state import ProbeRecord, StateStore
 from plumbline.sources.disk.diskstats import read_diskstats
@@ -59,7 +59,7 @@ class Followed:
             for memory in kept:
                 memory.add(now, each.latency)
 
-    def lately(self, each: WorkloadReading) -> HistogramValue | None:
+    def recent(self, each: WorkloadReading) -> HistogramValue | None:
         """The last minutes of one operation, up to the given reading; ``None`` if not known yet."""
         kept = self._kept.get((each.workload, each.operation))
         return kept[0].difference(each.latency) if kept else None
@@ -126,11 +126,9 @@ class Probing:
             each.poll(now)
 
     def readings(self) -> list[CanaryReading]:
-        """Every canary now; never blocks."""
         return [each.canary.read() for each in self._canaries.values()]
 
     def followed(self) -> Sequence[Followed]:
-        """Every canary with its recent history."""
         return [*self._canaries.values()]
 
     @property
@@ -139,7 +137,6 @@ class Probing:
         return any(reading.outdated for reading in self.readings())
 
     def record(self, probe: PeriodicProbe) -> ProbeRecord:
-        """What is remembered about a periodic probe."""
         return self._store.get(probe.identity.probe)
 
     def statuses(self) -> list[ProbeStatus]:
@@ -155,7 +152,6 @@ class Probing:
         return self._scheduler.next_start(probe.identity.probe)
 
     def periodic(self) -> Sequence[PeriodicProbe]:
-        """The periodic probes of the current plan."""
         return self._periodic
 
     def stop(self, timeout_s: float) -> list[str]:
@@ -178,11 +174,18 @@ class Probing:
     def _job(self, probe: PeriodicProbe) -> Job:
         runner = ProcessRunner(self._environment)
         at = probe.config.at
+        clean = False  # before the first run, the remains of an earlier process are removed
+
+        def run(cancel: threading.Event) -> None:
+            nonlocal clean
+            clean = clean or self.clean_up(probe, runner, cancel)
+            self.run(probe, runner, cancel)
+
         return Job(
             name=probe.identity.probe,
             interval_s=interval_s(probe),
             first_delay_s=self._first_delay(probe),
-            run=_Runs(self, probe, runner),
+            run=run,
             cancel=runner.stop,
             config=probe,
             next_after=None if at is None else partial(self._next_after, at, probe.identity.probe),
@@ -212,28 +215,19 @@ class Probing:
                 runner=runner,
                 host_lock=self._heavy,
                 cluster=self._cluster,
-                gates=gates_of(
-                    probe,
-                    roots=self._roots,
-                    rules=self._rules,
-                    cluster=self._cluster,
-                    clock=self._clock,
-                    wait=cancel.wait,
-                ),
+                gates=gates_of(probe, self._roots, self._rules, self._cluster, clock=self._clock, wait=cancel.wait),
                 clock=self._clock,
                 stopping=cancel,
             )
-        except ProbeRefused as refusal:
-            if refusal.reason == STOPPED:
-                return
-            before = self._store.get(name)
-            if str(refusal) != before.last_skip:
-                log.warning("probe %s skipped: %s", name, refusal)
-            self._store.put(name, before.with_skip(refusal.reason, str(refusal), at=self._clock()))
-            return
         except PlumblineError as error:
-            log.error("probe %s: %s", name, error)
-            self._store.put(name, self._store.get(name).with_skip("error", str(error), at=self._clock()))
+            before, reason = self._store.get(name), error.reason if isinstance(error, ProbeRefused) else "error"
+            if reason == STOPPED:
+                return
+            if reason == "error":
+                log.error("probe %s: %s", name, error)
+            elif str(error) != before.last_skip:
+                log.warning("probe %s skipped: %s", name, error)
+            self._store.put(name, before.with_skip(reason, str(error), at=self._clock()))
             return
         if result.outcome is Outcome.SUCCESS:
             log.info("probe %s: done in %.1f s", name, result.duration)
@@ -250,12 +244,10 @@ class Probing:
         try:
             with self._heavy.hold(f"{name}, cleaning up") if probe.heavy else contextlib.nullcontext():
                 probe.clean_up(Run(runner=runner, clock=self._clock, stopping=cancel))
-        except ProbeRefused as refusal:
-            if refusal.reason == "locked":
-                return False
-            log.warning("probe %s: what an earlier run left could not be removed: %s", name, refusal)
         except PlumblineError as error:
-            log.warning("probe %s: what an earlier run left could not be removed: %s", name, error)
+            if isinstance(error, ProbeRefused) and error.reason == "locked":
+                return False
+            log.warning("probe %s: what an earlier run left behind could not be removed: %s", name, error)
         return True
 
     def _status(self, probe: PeriodicProbe) -> ProbeStatus:
@@ -283,27 +275,10 @@ class Probing:
             target=identity.target,
             device=identity.device,
             timeout_s=float(probe.config.timeout),
-            operations=_histograms(record) if same else {},
+            operations={name: totals.histogram() for name, totals in record.totals.items()} if same else {},
             recent=record.recent if same else (),
             vantage=self._vantage,
         )
-
-
-class _Runs:
-    """A job's runs: before the first one, the remains of an earlier process are removed."""
-
-    def __init__(self, probing: Probing, probe: PeriodicProbe, runner: ProcessRunner) -> None:
-        self._probing, self._probe, self._runner = probing, probe, runner
-        self._cleaned = False
-
-    def __call__(self, cancel: threading.Event) -> None:
-        if not self._cleaned:
-            self._cleaned = self._probing.clean_up(self._probe, self._runner, cancel)
-        self._probing.run(self._probe, self._runner, cancel)
-
-
-def _histograms(record: ProbeRecord) -> dict[str, HistogramValue]:
-    return {operation: totals.histogram() for operation, totals in record.totals.items()}
 
 
 def interval_s(probe: PeriodicProbe) -> float:
@@ -314,10 +289,10 @@ def interval_s(probe: PeriodicProbe) -> float:
 
 def gates_of(
     probe: PeriodicProbe,
-    *,
     roots: Roots,
     rules: GatesConfig,
     cluster: ClusterGuard | None,
+    *,
     clock: Callable[[], float],
     wait: Callable[[float], object],
     force: bool = False,
@@ -335,15 +310,13 @@ def gates_of(
     if probe.identity.cluster and cluster is not None:
         throughout.append(cluster.check)
     if not force:
+        limit = config.max_device_busy
         before.append(lambda: gates.check_load(roots, limit=config.max_load_per_cpu, cpus=cpus))
-    if not force and device and probe.identity.layer != "network":
-        before.append(
-            lambda: gates.check_device_busy(
-                lambda: device_busy_ms(roots, device), device=device, limit=config.max_device_busy, wait=wait
-            )
-        )
-    if not force and device and probe.heavy and probe.identity.layer == "network":
-        before.append(lambda: _check_nic(device, config.max_device_busy, roots, wait))
+        if device and probe.identity.layer != "network":
+            read = partial(device_busy_ms, roots, device)
+            before.append(lambda: gates.check_device_busy(read, device=device, limit=limit, wait=wait))
+        elif device and probe.heavy:
+            before.append(lambda: _check_nic(device, limit, roots, wait))
     return Gates(before, throughout)
 
 

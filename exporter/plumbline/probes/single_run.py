@@ -19,13 +19,21 @@ from plumbline.core.roots import Roots
 from plumbline.core.storage_names import BESIDE_LOCK, HEAVY_LOCK
 from plumbline.core.units import si
 from plumbline.errors import PlumblineError, ProbeRefused
-from plumbline.probes import gates
-from plumbline.probes.canary.canary import measure
-from plumbline.probes.canary.job import CanaryJob
+from plumbline.probes.canary.canary import Canary
+from plumbline.probes.canary.plan import CanaryPlan
 from plumbline.probes.canary.reading import CanaryReading, CanaryState
 from plumbline.probes.engine import STOPPED, run_probe
+from plumbline.probes.gates import HeavyLock
 from plumbline.probes.histogram import quantile
-from plumbline.probes.model import Bounds, ClusterGuard, ContinuousJob, Identity, PeriodicProbe, Progress
+from plumbline.probes.model import (
+    Bounds,
+    ClusterGuard,
+    ContinuousJob,
+    ContinuousProbe,
+    Identity,
+    PeriodicProbe,
+    Progress,
+)
 from plumbline.probes.result import ProbeResult
 from plumbline.probes.schedule import gates_of
 from plumbline.sources.disk.diskstats import read_diskstats
@@ -43,6 +51,7 @@ _READY_WITHIN_S = 120.0
 # time to remove its objects; nothing else would remove them soon
 _STOP_WITHIN_S = 3.0
 _FIGURES_EVERY_S = 1.0
+_ENDED = (CanaryState.REFUSED, CanaryState.RESTARTING)
 
 Show = Callable[[Progress], None]
 
@@ -63,15 +72,18 @@ class RunOnce:
     ) -> None:
         self._roots, self._rules, self._cluster = roots, rules, cluster
         self._runner = ProcessRunner(environment)
-        self._lock = gates.HeavyLock(storage / HEAVY_LOCK)
-        self._beside = gates.HeavyLock(storage / BESIDE_LOCK)
-        self._stopping, self._clock = stopping, clock
+        self._lock = HeavyLock(storage / HEAVY_LOCK)
+        self._beside = HeavyLock(storage / BESIDE_LOCK)
+        self._stopping, self.clock = stopping, clock
 
     def periodic(self, probe: PeriodicProbe, *, force: bool, progress: Show) -> ProbeResult:
         """One run. ``force``: even if the node or the disk is busy. Raises :class:`PlumblineError` if the run was
         refused (:class:`ProbeRefused`) or could not begin."""
         if probe.identity.cluster and self._cluster is None:
-            raise ProbeRefused("unreachable", "nobody can be asked how the cluster is, and this probe loads it")
+            raise ProbeRefused("unreachable", "this probe loads the cluster, whose state is unknown")
+        gates = gates_of(
+            probe, self._roots, self._rules, self._cluster, clock=self.clock, wait=self._stopping.wait, force=force
+        )
         live = _DiskFigures(probe.identity, self._roots, progress)
         with live:
             return run_probe(
@@ -79,16 +91,8 @@ class RunOnce:
                 runner=self._runner,
                 host_lock=self._lock,
                 cluster=self._cluster,
-                gates=gates_of(
-                    probe,
-                    roots=self._roots,
-                    rules=self._rules,
-                    cluster=self._cluster,
-                    clock=self._clock,
-                    wait=self._stopping.wait,
-                    force=force,
-                ),
-                clock=self._clock,
+                gates=gates,
+                clock=self.clock,
                 stopping=self._stopping,
                 progress=live.show,
             )
@@ -99,27 +103,32 @@ class RunOnce:
         """What canaries measured in ``run_s`` seconds in parallel, at :data:`FASTER` times their rate. Raises as
         :meth:`periodic`."""
         hurried = [job.hurried(FASTER) for job in jobs]
-        if isinstance(hurried[0], CanaryJob):
-            return [self._look_in_file(hurried[0], run_s, bounds, progress)]
-        with self._beside.hold(f"a person's run of {name}"):
-            return self._look(hurried, run_s, bounds, progress)
+        if isinstance(plan := hurried[0].plan(bounds), CanaryPlan):
+            return [self.in_file(plan, run_s=run_s, progress=progress)]
+        with self._beside.hold(f"an interactive run of {name}"):
+            return self._run_together([job.make(bounds) for job in hurried], run_s, progress)
 
-    def _look_in_file(self, job: CanaryJob, run_s: float, bounds: Bounds, progress: Show) -> CanaryReading:
-        watch = _Watch(self._stopping, run_s, progress)
-        plan = job.plan(bounds)
-        try:
-            return measure(plan, run_s, on_tick=lambda reading: watch.see([reading]))
-        except ProbeRefused as refusal:
-            if refusal.reason != "locked":
-                raise
-        # the daemon's own canary uses that directory
-        plan = replace(plan, directory=plan.directory / OWN_DIRECTORY)
-        return measure(plan, run_s, on_tick=lambda reading: watch.see([reading]))
+    def in_file(self, plan: CanaryPlan, *, run_s: float, progress: Show) -> CanaryReading:
+        """What one canary in a file measured, without a load cap: a person waits for it. Raises :class:`ProbeRefused`
+        if the guard refuses, the worker dies, or an operation hangs."""
+        plan = replace(plan, max_busy_ratio=1.0)
+        # the second one if the daemon's own canary uses the first
+        for directory in (plan.directory, plan.directory / OWN_DIRECTORY):
+            canary = Canary(replace(plan, directory=directory))
+            (reading,) = self._run_together([canary], run_s, progress, until_stuck=True)
+            if reading.reason != "locked":
+                break
+        if reading.reason == "stuck":
+            raise ProbeRefused("stuck", f"{reading.message}; see the kernel's log")
+        if reading.state in _ENDED:
+            raise ProbeRefused(reading.reason, reading.message)
+        return reading
 
-    def _look(self, jobs: Sequence[ContinuousJob], run_s: float, bounds: Bounds, progress: Show) -> list[CanaryReading]:
-        """Run all canaries in parallel; one that is refused or dies does not delay the others."""
+    def _run_together(
+        self, canaries: Sequence[ContinuousProbe], run_s: float, progress: Show, *, until_stuck: bool = False
+    ) -> list[CanaryReading]:
+        """Run canaries in parallel; one that is refused, dies, or (``until_stuck``) hangs does not delay the others."""
         watch = _Watch(self._stopping, run_s, progress)
-        canaries = [job.make(bounds) for job in jobs]
         ended: dict[int, CanaryReading] = {}
         try:
             for canary in canaries:
@@ -131,7 +140,7 @@ class RunOnce:
                 ended |= {
                     index: reading
                     for index, reading in enumerate(readings)
-                    if reading.state in (CanaryState.REFUSED, CanaryState.RESTARTING)
+                    if reading.state in _ENDED or (until_stuck and reading.reason == "stuck")
                 }
                 watch.see(readings)
                 if watch.over or len(ended) == len(canaries):
@@ -143,10 +152,7 @@ class RunOnce:
 
 
 class _DiskFigures:
-    """Adds the disk's current activity to a run's progress if the run itself reports no figures.
-
-    The figures are those of the whole disk: they include other users' load, which is worth seeing as well.
-    """
+    """Adds the disk's current activity, also that of other users, to a run's progress if the run reports no figures."""
 
     def __init__(self, identity: Identity, roots: Roots, progress: Show) -> None:
         self._device = "" if identity.layer == "network" else identity.device
@@ -162,7 +168,6 @@ class _DiskFigures:
         self._over.set()
 
     def show(self, now: Progress) -> None:
-        """Show the run's own progress."""
         self._last = now
         self._progress(now)
 
@@ -195,7 +200,6 @@ class _Watch:
 
     @property
     def over(self) -> bool:
-        """Whether the measuring time is over."""
         return self._until is not None and time.monotonic() >= self._until
 
     def see(self, readings: Sequence[CanaryReading]) -> None:
@@ -206,7 +210,7 @@ class _Watch:
         if not working and self._until is None:
             if now >= self._ready_by:
                 why = next((each.message for each in readings if each.message), "no answer")
-                raise ProbeRefused("stuck", f"not at work after {_READY_WITHIN_S:.0f} s: {why}")
+                raise ProbeRefused("stuck", f"not running after {_READY_WITHIN_S:.0f} s: {why}")
             self._progress(Progress("preparing"))
             return
         self._until = self._until or now + self._run_s
@@ -214,14 +218,14 @@ class _Watch:
         self._progress(Progress("measuring", 1 - left / self._run_s, _live(working, len(readings))))
 
 
-def _live(working: Sequence[CanaryReading], wanted: int) -> str:
+def _live(working: Sequence[CanaryReading], total: int) -> str:
     """The medians; with several canaries only the slowest one's."""
     medians = [(_medians(each), each.target or each.probe) for each in working]
-    if wanted == 1:
+    if total == 1:
         return ", ".join(f"{operation} p50 {si(s, 's')}" for found, _ in medians for operation, s in found.items())
     each = [(s, f"{target} {operation}") for found, target in medians for operation, s in found.items()]
     slowest = f", slowest: {max(each)[1]} p50 {si(max(each)[0], 's')}" if each else ""
-    return f"{len(working)} of {wanted} at work{slowest}"
+    return f"{len(working)} of {total} running{slowest}"
 
 
 def _medians(reading: CanaryReading) -> dict[str, float]:

@@ -25,9 +25,9 @@ from plumbline.core import jsontext
 from plumbline.core.files import OwnDirectory, is_interrupted_write, is_temporary, read_whole
 from plumbline.core.storage_names import LOCK_FILE, STATE_FILE
 from plumbline.errors import FileRefused, StateError
+from plumbline.probes.histogram import Count, OperationTotals, add_operations, without_bins
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.probes.storage import take
-from plumbline.probes.totals import Count, OperationTotals, add_operations, without_bins
 
 SCHEMA_VERSION = 3
 """Raised only when an older release would misread the file; fields that it may ignore need no new version."""
@@ -197,8 +197,8 @@ def _decode(data: bytes, file: Path) -> _File:
     version = jsontext.decode(data, _Version).schema_version
     if version > SCHEMA_VERSION:
         raise NewerState(
-            f"{file}: schema version {version} was written by a newer Plumbline; this one ({__version__}) knows"
-            f" {SCHEMA_VERSION} and below. Install the newer again, or move the file away; {_older_files(file)}"
+            f"{file}: schema version {version} was written by a newer Plumbline; this one ({__version__}) reads"
+            f" {SCHEMA_VERSION} and below. Install the newer one again, or move the file away; {_older_files(file)}"
         )
     content = jsontext.decode(data, _File)
     if version not in READABLE_VERSIONS:
@@ -213,7 +213,7 @@ def kept_as(file: Path, version: int) -> Path:
 
 def _older_files(file: Path) -> str:
     kept = [path.name for version in reversed(READABLE_VERSIONS) if (path := kept_as(file, version)).exists()]
-    return f"{kept[0]} beside it is the last one of this schema" if kept else "the daemon then starts afresh"
+    return f"{kept[0]} next to it is the last file of this schema" if kept else "the daemon then starts afresh"
 
 
 class StateStore:
@@ -352,7 +352,7 @@ class StateStore:
         if there is not None and there < SCHEMA_VERSION:
             kept = kept_as(self._file, there).name
             own.replace(kept, own.read(STATE_FILE, MAX_BYTES), mode=0o640, is_ours=self._is_state)
-            log.info("%s: of schema version %d from now on; kept as it was: %s", self._file, SCHEMA_VERSION, kept)
+            log.info("%s: schema version is now %d; the previous file is %s", self._file, SCHEMA_VERSION, kept)
         self._schema_there = None
 
     def _is_state(self, descriptor: int) -> bool:

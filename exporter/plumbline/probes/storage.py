@@ -116,12 +116,8 @@ def baseline_source(data: bytes) -> str:
         return ""
 
 
-def _is_baseline(data: bytes) -> bool:
-    return baseline_source(data) != ""
-
-
-def _is_osds(data: bytes) -> bool:
-    return read_osds(data) is not None
-
-
-CONTENT = {WORK_FILE: is_work, RECORDED: _is_baseline, OSDS_FILE: _is_osds}
+CONTENT: dict[str, Callable[[bytes], bool]] = {
+    WORK_FILE: is_work,
+    RECORDED: lambda data: baseline_source(data) != "",
+    OSDS_FILE: lambda data: read_osds(data) is not None,
+}

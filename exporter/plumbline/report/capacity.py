@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from plumbline.report.asking import day_starts
-from plumbline.report.model import ClassCapacity, Days, Headroom, PoolCapacity
+from plumbline.report.fetch import day_starts, last_values
+from plumbline.report.model import ClassCapacity, Days, Headroom, PoolCapacity, soonest
 from plumbline.report.period import Period
 from plumbline.report.queries import SLOPES
 from plumbline.sources.prometheus.api import Track
@@ -19,7 +19,7 @@ def classes(answers: Mapping[str, Sequence[Track]], period: Period) -> tuple[Cla
     """One row for each cluster and device class with any data."""
     used, loss = _days(answers["capacity used"], _CLASS, period), _days(answers["capacity host_loss"], _CLASS, period)
     full, unsafe, growth = (_slopes(answers[f"capacity {key}"], _CLASS) for key in ("full", "unsafe", "growth"))
-    rebuild = _last(answers["capacity rebuild"], _CLASS)
+    rebuild = last_values(answers["capacity rebuild"], _CLASS)
     return tuple(
         ClassCapacity(
             cluster=key[0],
@@ -37,17 +37,12 @@ def classes(answers: Mapping[str, Sequence[Track]], period: Period) -> tuple[Cla
 
 def pools(answers: Mapping[str, Sequence[Track]]) -> tuple[PoolCapacity, ...]:
     """All pools, the one that fills up first at the top."""
-    full, healing = _slopes(answers["capacity full_pool"], _POOL), _last(answers["capacity healing"], _POOL)
-    found = [
+    full, healing = _slopes(answers["capacity full_pool"], _POOL), last_values(answers["capacity healing"], _POOL)
+    found = (
         PoolCapacity(key[0], key[2] or key[1], full.get(key, ()), bool(healing[key]) if key in healing else None)
         for key in {*full, *healing}
-    ]
-    endless = float("inf")
-
-    def first(pool: PoolCapacity) -> tuple[float, str, str]:
-        return min((days for _, days in pool.days_to_full), default=endless), pool.cluster, pool.pool
-
-    return tuple(sorted(found, key=first))
+    )
+    return tuple(sorted(found, key=lambda pool: (soonest(pool.days_to_full), pool.cluster, pool.pool)))
 
 
 def headroom(answers: Mapping[str, Sequence[Track]], period: Period) -> tuple[Headroom, ...]:
@@ -66,8 +61,4 @@ def _slopes(tracks: Iterable[Track], names: Sequence[str]) -> dict[_Key, tuple[t
     found: dict[_Key, dict[str, float]] = defaultdict(dict)
     for track in tracks:
         found[track.key(names)][track.labels.get("slope", "")] = track.points[-1][1]
-    return {key: tuple((slope, of[slope]) for slope in SLOPES if slope in of) for key, of in found.items()}
-
-
-def _last(tracks: Iterable[Track], names: Sequence[str]) -> dict[_Key, float]:
-    return {track.key(names): track.points[-1][1] for track in tracks}
+    return {key: tuple((slope, by[slope]) for slope in SLOPES if slope in by) for key, by in found.items()}

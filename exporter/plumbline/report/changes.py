@@ -6,16 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from plumbline.config.workloads import WorkloadCatalogue
-from plumbline.report.asking import Ask, day_starts, over
 from plumbline.report.attainment import figure_words
+from plumbline.report.fetch import Query, day_starts, over
 from plumbline.report.model import Change, Days, Recorded
 from plumbline.report.period import DAY_S, Period
 from plumbline.report.queries import LEVELS, Queries
 from plumbline.report.shifts import Shift, moment_of, shifts
 from plumbline.sources.prometheus.api import Track
 
+# the largest changes are dated to the hour and reported; more than this have a common cause
 MOST = 40
-"""The largest changes are dated to the hour and reported. More than this have a common cause."""
 HOUR_S = 3600
 
 
@@ -32,16 +32,13 @@ class Candidate:
 def candidates(answers: Mapping[str, Sequence[Track]], period: Period) -> tuple[int, tuple[Candidate, ...]]:
     """The number of series examined, and the shifts in them, largest first."""
     found: list[Candidate] = []
-    looked = 0
-    for kind in LEVELS:
-        tracks = answers[f"levels {kind}"]
-        for track in _judging(tracks) if kind == "ratio" else tracks:
-            days = day_starts(track.points, period)
-            looked += 1
-            drawn = tuple(sorted(days.items()))
-            found += [Candidate(kind, track.labels, drawn, shift) for shift in shifts(days)]
+    tracks = [(kind, track) for kind in LEVELS for track in _judging(answers[f"levels {kind}"])]
+    for kind, track in tracks:
+        days = day_starts(track.points, period)
+        drawn = tuple(sorted(days.items()))
+        found += [Candidate(kind, track.labels, drawn, shift) for shift in shifts(days)]
     found.sort(key=lambda each: (-_size(each.shift), sorted(each.labels.items())))
-    return looked, tuple(found[:MOST])
+    return len(tracks), tuple(found[:MOST])
 
 
 def _size(shift: Shift) -> float:
@@ -49,34 +46,35 @@ def _size(shift: Shift) -> float:
 
 
 def _judging(tracks: Iterable[Track]) -> Iterator[Track]:
-    """The series with the median, or the mean if there is no median, as in the alerts."""
-    known = {_but_statistic(track) for track in tracks if track.labels.get("statistic") == "p50"}
-    return (track for track in tracks if track.labels.get("statistic") != "mean" or _but_statistic(track) not in known)
+    """Of series with a statistic, the median, or the mean if there is no median, as in the alerts."""
+    medians = {_but_statistic(track) for track in tracks if track.labels.get("statistic") == "p50"}
+    return (
+        track for track in tracks if track.labels.get("statistic") != "mean" or _but_statistic(track) not in medians
+    )
 
 
 def _but_statistic(track: Track) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((name, value) for name, value in track.labels.items() if name != "statistic"))
 
 
-def closer(found: Sequence[Candidate], queries: Queries, period: Period) -> Iterator[Ask]:
+def closer(found: Sequence[Candidate], queries: Queries, period: Period) -> Iterator[Query]:
     """Queries for the hours around each step."""
     for index, each in enumerate(found):
-        if each.shift.gradual:
+        shift = each.shift
+        if shift.gradual:
             continue
-        start = max(each.shift.known_s, period.start_s) + HOUR_S
-        end = min(each.shift.day_s + 2 * DAY_S, period.end_s)
-        if each.shift.day_s - each.shift.known_s > DAY_S:
-            start = each.shift.known_s + HOUR_S  # covers the last day with data, the gap, and the first day after it
-        query = queries.hours(each.kind, each.labels)
-        yield from over(hours_key(index), query, Period(int(start), int(end)), HOUR_S)
+        start = max(shift.known_s, period.start_s) + HOUR_S
+        if shift.day_s - shift.known_s > DAY_S:
+            start = shift.known_s + HOUR_S  # covers the last day with data, the gap, and the first day after it
+        hours = Period(int(start), int(min(shift.day_s + 2 * DAY_S, period.end_s)))
+        yield from over(hours_key(index), queries.hours(each.kind, each.labels), hours, HOUR_S)
 
 
 def hours_key(index: int) -> str:
-    """The key of the hours of the candidate at that index."""
     return f"hours of change {index + 1}"
 
 
-def told(
+def changes_of(
     found: Sequence[Candidate],
     answers: Mapping[str, Sequence[Track]],
     recorded: Sequence[Recorded],
@@ -86,26 +84,23 @@ def told(
     made = []
     for index, each in enumerate(found):
         shift, labels = each.shift, each.labels
-        at, not_before, until = float(shift.day_s), float(shift.known_s), float(shift.until_s + DAY_S)
         hours = [point for track in answers.get(hours_key(index), ()) for point in track.points]
         moment = None if shift.gradual else moment_of(hours, shift.before, shift.after)
-        if moment is not None:
-            not_before, at = moment
-        cluster, host = labels.get("cluster", ""), labels.get("instance", "")
-        layer = labels.get("layer", "")
+        not_before, at = moment or (float(shift.known_s), float(shift.day_s))
+        cluster, host, layer = (labels.get(name, "") for name in ("cluster", "instance", "layer"))
         again = each.kind == "ratio" and any(
-            one.cluster == cluster and one.host == host and one.layer == layer and abs(one.at_s - at) <= DAY_S
-            for one in recorded
+            (entry.cluster, entry.host, entry.layer) == (cluster, host, layer) and abs(entry.at_s - at) <= DAY_S
+            for entry in recorded
         )
         made.append(
             Change(
                 cluster=cluster,
                 host=host or labels.get("ceph_daemon", ""),
                 what=_what(each.kind, labels, catalogue),
-                kind="ratio" if each.kind == "ratio" else "latency",
+                unit="ratio" if each.kind == "ratio" else "s",
                 at_s=at,
                 not_before_s=not_before,
-                until_s=until,
+                until_s=float(shift.until_s + DAY_S),
                 before=shift.before,
                 after=shift.after,
                 gradual=shift.gradual,

@@ -4,31 +4,29 @@ from __future__ import annotations
 
 from plumbline.config.workloads import load_catalogue
 from plumbline.errors import PlumblineError
-from plumbline.report import capacity, changes, episodes, fates
-from plumbline.report.asking import Server
+from plumbline.report import capacity, changes, events
 from plumbline.report.attainment import attainment, coverage, figure_offenders
+from plumbline.report.fetch import Server
 from plumbline.report.model import Coverage, Review
 from plumbline.report.period import Period
-from plumbline.report.queries import CAPACITY, FORECASTS, Queries, moment_text
-
-__all__ = ["gather"]
+from plumbline.report.phrases import moment
+from plumbline.report.queries import CAPACITY, FORECASTS, Queries
 
 
 def gather(server: Server, period: Period, *, cluster: str | None, made_s: float, version: str) -> Review:
     """The facts of a review. Raises :class:`PlumblineError` if nothing was observed or the cluster is unknown."""
     queries = Queries(period, cluster)
-    seen = _wanted(coverage(server.answers(tuple(queries.coverage()))["nodes seen"], period), server, queries)
-    counted = server.answers(tuple(queries.sizes()))
+    seen = _selected(coverage(server.answers(tuple(queries.coverage()))["nodes seen"], period), server, queries)
     sizes = {
         key.removeprefix("size of "): int(max((value for track in tracks for _, value in track.points), default=0))
-        for key, tracks in counted.items()
+        for key, tracks in server.answers(tuple(queries.sizes())).items()
     }
     answers = server.answers(tuple(queries.everything(sizes)))
     looked, found = changes.candidates(answers, period)
     hours = tuple(changes.closer(found, queries, period))
     catalogue = load_catalogue()
-    recorded = fates.recorded(answers["baselines"], period)
-    alerts = episodes.alerts_of(answers, period)
+    recorded = events.recorded(answers["baselines"], period)
+    alerts = events.alerts_of(answers, period)
     return Review(
         period=period,
         made_s=made_s,
@@ -37,34 +35,34 @@ def gather(server: Server, period: Period, *, cluster: str | None, made_s: float
         coverage=seen,
         attainment=attainment(answers, period),
         figures=figure_offenders(answers, period, catalogue),
-        disks=episodes.offenders(alerts, answers["disks against peers"], period, label="device", layer="disk"),
-        osds=episodes.offenders(alerts, answers["OSDs against peers"], period, label="ceph_daemon", layer="osd"),
-        changes=changes.told(found, server.answers(hours) if hours else {}, recorded, catalogue),
+        disks=events.offenders(alerts, answers["disks against peers"], period, label="device", layer="disk"),
+        osds=events.offenders(alerts, answers["OSDs against peers"], period, label="ceph_daemon", layer="osd"),
+        changes=changes.changes_of(found, server.answers(hours) if hours else {}, recorded, catalogue),
         changes_looked_at=looked,
         classes=capacity.classes(answers, period),
         pools=capacity.pools(answers),
         headroom=capacity.headroom(answers, period),
-        findings=fates.finding_fates(answers, period),
-        firings=episodes.firings(alerts),
-        wear=fates.worn(answers),
+        findings=events.finding_histories(answers, period),
+        firings=events.firings(alerts),
+        wear=events.worn(answers),
         recorded=recorded,
-        upgrades=fates.upgrades(answers),
+        upgrades=events.upgrades(answers),
         absent=tuple(name for key, (name, _, _) in {**CAPACITY, **FORECASTS}.items() if not answers[f"capacity {key}"]),
     )
 
 
-def _wanted(seen: tuple[Coverage, ...], server: Server, queries: Queries) -> tuple[Coverage, ...]:
+def _selected(seen: tuple[Coverage, ...], server: Server, queries: Queries) -> tuple[Coverage, ...]:
     period = queries.period
     if not seen:
         raise PlumblineError(
-            f"{server.url}: nothing of Plumbline from {moment_text(period.start_s)} to {moment_text(period.end_s)}; is"
-            " it scraped there (plumbline_build_info), and does the retention reach back so far?"
+            f"{server.url}: no Plumbline data from {moment(period.start_s)} to {moment(period.end_s)}; does"
+            " it scrape Plumbline (plumbline_build_info), and does its retention reach back that far?"
         )
     if queries.cluster is None:
         return seen
-    mine = tuple(each for each in seen if each.cluster == queries.cluster)
+    mine = tuple(row for row in seen if row.cluster == queries.cluster)
     if not mine:
-        names = ", ".join(filter(None, (each.cluster for each in seen)))
+        names = ", ".join(filter(None, (row.cluster for row in seen)))
         there = f"there are: {names}" if names else "no series has that label"
         raise PlumblineError(f"{server.url}: no cluster {queries.cluster!r} in the period; {there}")
     return mine

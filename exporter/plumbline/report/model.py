@@ -5,55 +5,54 @@ Times are Unix seconds, durations seconds, shares 0 to 1; a ratio of 1 is as acc
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from plumbline.report.period import Period
 
+# (beginning of a day, its value); days without data are left out
 Days = tuple[tuple[int, float], ...]
-"""(beginning of a day, its value); days without data are left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """An interval of time."""
-
     start_s: float
     end_s: float
 
     @property
     def length_s(self) -> float:
-        """Its length in seconds."""
         return self.end_s - self.start_s
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """One cluster: how much of the period any of its nodes was scraped, and the gaps."""
+    """One cluster: the most hosts seen at once, how much of the period any of them was scraped, and the gaps."""
 
     cluster: str
     hosts: int
-    """The most hosts seen at once."""
     observed_s: float
     gaps: tuple[Span, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Attainment:
-    """One layer of one cluster. A figure is one measured number of one host that a baseline judges."""
+    """One layer of one cluster. A figure is one measured number of one host that a baseline judges.
+
+    ``judged_s`` and ``beyond_s`` are sums over all figures, so they may exceed the period; ``observed_s`` is the time
+    with at least one figure, ``out_of_line_s`` with at least one beyond its tolerance. ``days`` has the share of the
+    day's judged time within tolerance.
+    """
 
     cluster: str
     layer: str
     figures: int
     judged_s: float
-    """Sum over all figures."""
     beyond_s: float
-    """Sum over all figures: longer than the period if several are beyond at once."""
     observed_s: float
-    """Time with at least one figure."""
     out_of_line_s: float
-    """Time with at least one figure beyond its tolerance."""
     days: Days
-    """Share of the day's judged time within tolerance."""
 
     @property
     def within(self) -> float:
@@ -61,9 +60,16 @@ class Attainment:
         return 1 - self.beyond_s / self.judged_s
 
 
+class Worst(NamedTuple):
+    """The worst day: its median ratio and its beginning."""
+
+    ratio: float
+    day_s: int
+
+
 @dataclass(frozen=True, slots=True)
 class FigureOffender:
-    """A figure that was beyond its tolerance; ``worst`` is the median ratio of its worst day, ``worst_day_s``."""
+    """A figure that was beyond its tolerance; ``worst`` has the median ratio to its baseline."""
 
     cluster: str
     host: str
@@ -71,13 +77,12 @@ class FigureOffender:
     what: str
     beyond_s: float
     judged_s: float
-    worst: float | None
-    worst_day_s: int | None
+    worst: Worst | None
 
 
 @dataclass(frozen=True, slots=True)
 class PartOffender:
-    """A disk or an OSD that alerts named; ``worst`` is the median ratio to its peers on its worst day."""
+    """A disk or an OSD that alerts named; ``worst`` has the median ratio to its peers."""
 
     cluster: str
     host: str
@@ -86,13 +91,12 @@ class PartOffender:
     times: int
     total_s: float
     longest_s: float
-    worst: float | None
-    worst_day_s: int | None
+    worst: Worst | None
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A level that changed. ``kind`` is ``ratio`` (1 is as accepted) or ``latency`` (seconds).
+    """A level that changed. ``unit`` is ``ratio`` (1 is as accepted) or ``s``.
 
     ``at_s``: first moment of the new level; ``not_before_s``: last moment of the old one, if there is a gap between
     them. ``gradual``: there is no single moment, and the change lasted from ``at_s`` to ``until_s``. ``rerecorded``:
@@ -102,7 +106,7 @@ class Change:
     cluster: str
     host: str
     what: str
-    kind: str
+    unit: str
     at_s: float
     not_before_s: float
     until_s: float
@@ -120,7 +124,9 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class ClassCapacity:
-    """One device class of one cluster at the end of the period. Forecasts are by slope (``3d``, ``14d``, ``30d``)."""
+    """One device class of one cluster at the end of the period. Forecasts are by slope (``3d``, ``14d``, ``30d``),
+    ``growth`` in bytes per second. ``host_loss``: the fullest OSD after losing the largest host ÷ the ratio at which
+    backfilling stops; above 1 is unsafe."""
 
     cluster: str
     device_class: str
@@ -128,9 +134,7 @@ class ClassCapacity:
     days_to_full: tuple[tuple[str, float], ...]
     days_to_unsafe: tuple[tuple[str, float], ...]
     growth: tuple[tuple[str, float], ...]
-    """Bytes per second, by slope."""
     host_loss: Days
-    """The fullest OSD after losing the largest host ÷ the ratio at which backfilling stops; above 1 is unsafe."""
     rebuild_s: float | None
 
 
@@ -142,6 +146,11 @@ class PoolCapacity:
     pool: str
     days_to_full: tuple[tuple[str, float], ...]
     self_healing: bool | None
+
+
+def soonest(forecasts: Iterable[tuple[str, float]]) -> float:
+    """The lowest of some forecasts in days, by slope; infinite if there is none."""
+    return min((days for _, days in forecasts), default=math.inf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +165,8 @@ class Headroom:
 
 
 @dataclass(frozen=True, slots=True)
-class FindingFate:
-    """A finding that was open in the period. ``fate``: opened, closed, both, throughout, or unknown (open, then no
+class FindingHistory:
+    """A finding that was open in the period. ``outcome``: opened, closed, both, throughout, or unknown (open, then no
     longer seen). Times are those of samples six hours apart."""
 
     cluster: str
@@ -165,14 +174,14 @@ class FindingFate:
     check: str
     subject: str
     severity: str
-    fate: str
+    outcome: str
     first_open_s: float
     last_open_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class Firing:
-    """An alert by name and severity: how often it fired, on how many subjects, and how long."""
+    """An alert by name and severity: how often it fired, on how many subjects, how long, and on how many at the end."""
 
     cluster: str
     alert: str
@@ -184,7 +193,6 @@ class Firing:
     longest_s: float
     longest_on: str
     still: int
-    """Number still firing at the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +211,6 @@ class Wear:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """Baselines of one host and layer that were measured in the period."""
-
     cluster: str
     host: str
     layer: str
@@ -216,7 +222,8 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Upgrade:
-    """A version that appeared in the period, and on how many daemons it ran at the end (``running`` of ``of``)."""
+    """A version that appeared in the period, and on how many daemons it ran at the end (``running`` of ``of``).
+    ``complete_s``: time from which no other version was seen; ``None``: others still run."""
 
     cluster: str
     what: str
@@ -224,7 +231,6 @@ class Upgrade:
     version: str
     first_s: float
     complete_s: float | None
-    """Time from which no other version was seen; ``None``: others still run."""
     running: int
     of: int
 
@@ -247,7 +253,7 @@ class Review:
     classes: tuple[ClassCapacity, ...]
     pools: tuple[PoolCapacity, ...]
     headroom: tuple[Headroom, ...]
-    findings: tuple[FindingFate, ...]
+    findings: tuple[FindingHistory, ...]
     firings: tuple[Firing, ...]
     wear: tuple[Wear, ...]
     recorded: tuple[Recorded, ...]

@@ -10,8 +10,8 @@ from plumbline.errors import ConfigError
 
 DAY_S = 86400
 MINUTE_S = 60
+# a little more than two years: longer queries and pages would serve no reader
 LONGEST_DAYS = 800
-"""A little more than two years. Longer queries and pages would serve no reader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +23,10 @@ class Period:
 
     @property
     def length_s(self) -> int:
-        """Its length in seconds."""
         return self.end_s - self.start_s
 
     @property
     def days(self) -> tuple[tuple[int, int], ...]:
-        """Beginning and end of each day."""
         starts = range(self.start_s, self.end_s, DAY_S)
         return tuple((start, min(start + DAY_S, self.end_s)) for start in starts)
 
@@ -41,7 +39,7 @@ def parse_period(*, first: str | None, last: str | None, days: int | None, now_s
     arguments together.
     """
     if first is not None and last is not None and days is not None:
-        raise ConfigError("--days", "says with --from and --to what those say already; leave one out", value=days)
+        raise ConfigError("--days", "--from and --to already set the length; leave one of the three out", value=days)
     if days is not None and not 1 <= days <= LONGEST_DAYS:
         raise ConfigError("--days", f"from 1 to {LONGEST_DAYS}", value=days)
     length = timedelta(days=days or 90)
@@ -54,13 +52,13 @@ def parse_period(*, first: str | None, last: str | None, days: int | None, now_s
         end = _day(last, "--to") if last else today - timedelta(1)
         begin = end - length + timedelta(1)
     if begin > today:
-        raise ConfigError("--from", f"lies in the future; today is {today} (UTC)", value=str(begin))
+        raise ConfigError("--from", f"is in the future; today is {today} (UTC)", value=str(begin))
     if end > today:
-        raise ConfigError("--to", f"lies in the future; today is {today} (UTC)", value=str(end))
+        raise ConfigError("--to", f"is in the future; today is {today} (UTC)", value=str(end))
     if end < begin:
         raise ConfigError("--to", f"must not be before the first day, {begin}", value=str(end))
     if (end - begin).days >= LONGEST_DAYS:
-        raise ConfigError("--from", f"more than {LONGEST_DAYS} days; ask for fewer", value=str(begin))
+        raise ConfigError("--from", f"the period must not exceed {LONGEST_DAYS} days", value=str(begin))
     start_s, end_s = _seconds(begin), _seconds(end + timedelta(1))
     if end_s > now_s:
         end_s = int(now_s) // MINUTE_S * MINUTE_S
@@ -75,7 +73,7 @@ def _day(text: str, flag: str) -> date:
             raise ValueError(text)
         return date.fromisoformat(text)
     except ValueError:
-        raise ConfigError(flag, "not a day; write it as 2026-08-01", value=text) from None
+        raise ConfigError(flag, "not a date; write it as 2026-08-01", value=text) from None
 
 
 def _seconds(day: date) -> int:

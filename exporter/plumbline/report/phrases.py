@@ -11,8 +11,8 @@ from plumbline.report.baseline.words import LAYER_TITLES
 
 count, duration = count_text, duration_text
 _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 365.25 * 86400
+# a forecast of more than ten years only means: not soon
 LONG_DAYS = 3650.0
-"""A forecast of more than ten years only means: not soon."""
 
 
 def day(at_s: float) -> str:
@@ -61,9 +61,11 @@ def number(value: float) -> str:
     return f"{value:.2f}" if abs(value) < 10 else f"{value:.1f}" if abs(value) < 100 else f"{value:,.0f}"
 
 
-def level(value: float, kind: str) -> str:
-    """A level of a change: a ratio or a latency in seconds."""
-    return f"× {number(value)}" if kind == "ratio" else si(value, "s")
+def level(value: float, unit: str) -> str:
+    """A value in a base unit, a ``ratio`` or a ``share``: ``1.68 ms``, ``× 2.10``, ``97.13 %``."""
+    if unit == "share":
+        return share(value)
+    return f"× {number(value)}" if unit == "ratio" else si(value, unit)
 
 
 def days_range(found: Iterable[tuple[str, float]]) -> str:

@@ -4,47 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
-from plumbline.report.asking import WINDOW, Ask, each_day, moment, over
+from plumbline.report.fetch import WINDOW, Query, each_day, moment, over
 from plumbline.report.period import DAY_S, MINUTE_S, Period
 
+# Prometheus looks back five minutes for a sample, so a shorter gap would not be visible anyway
 COVERAGE_STEP_S = 300
-"""Prometheus looks back five minutes for a sample, so a shorter gap would not be visible anyway."""
+# step of findings and versions: Prometheus then reads one chunk in twelve, of ten thousands of series
 LOOK_S = 6 * 3600
-"""Step of findings and versions. Prometheus then reads one chunk in twelve, of ten thousands of series."""
 ALERT_STEP_S = 60
+# points of all series of one query together: 80 MB of Prometheus's memory, a tenth of its default limit
+QUERY_POINTS = 5_000_000
 FIGURE = "cluster, instance, probe, layer, device_class, workload, operation, statistic"
 SLOPES = ("3d", "14d", "30d")
 _CLASS, _POOL = "cluster, device_class", "cluster, pool_id, pool"
+# drawn over the days: key → metric, labels, aggregation of several values (a manager's failover leaves two)
 CAPACITY = {
     "used": ("plumbline:capacity_used:ratio", _CLASS, "max"),
     "host_loss": ("plumbline:capacity_host_loss:ratio", _CLASS, "max"),
     "headroom": ("plumbline:capacity_headroom:ratio", "cluster, layer, device_class, figure", "max"),
 }
-"""Drawn over the days: key → metric, labels, aggregation of several values (a manager's failover leaves two)."""
+# values at the end of the period
 FORECASTS = {
-    "full": ("plumbline:capacity_days_to_full:days", f"{_CLASS}, slope", "min"),
-    "full_pool": ("plumbline:capacity_days_to_full_pool:days", f"{_POOL}, slope", "min"),
-    "unsafe": ("plumbline:capacity_days_to_host_loss_unsafe:days", f"{_CLASS}, slope", "min"),
+    "full": ("plumbline:capacity_time_to_full:days", f"{_CLASS}, slope", "min"),
+    "full_pool": ("plumbline:capacity_pool_time_to_full:days", f"{_POOL}, slope", "min"),
+    "unsafe": ("plumbline:capacity_time_to_host_loss_unsafe:days", f"{_CLASS}, slope", "min"),
     "growth": ("plumbline:capacity_growth:bytes_per_second", f"{_CLASS}, slope", "max"),
     "healing": ("plumbline:capacity_self_healing:bool", _POOL, "min"),
     "rebuild": ("plumbline:capacity_rebuild:seconds", _CLASS, "max"),
 }
-"""Values at the end of the period."""
+# the series that are searched for changes of level
 LEVELS = {
     "ratio": ("plumbline:degradation:ratio", 'statistic!~"p9.*|max"'),
     "disk": ("plumbline:disk_latency:p50_seconds", 'operation=~"read|write"'),
     "osd": ("plumbline:osd_latency:mean5m", 'part="total"'),
 }
-"""The series that are searched for changes of level."""
+# how much parts differ from their peers
 PEERS = {
     "disks": ("plumbline:disk_latency_peers:ratio", "cluster, instance, device"),
     "OSDs": ("plumbline:osd_class:ratio", "cluster, ceph_daemon"),
 }
-"""How much parts differ from their peers."""
-QUERY_POINTS = 5_000_000
-"""Points of all series of one query together: 80 MB of Prometheus's memory, a tenth of its default limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,22 +54,20 @@ class Queries:
     cluster: str | None = None
 
     def sel(self, metric: str, *matchers: str) -> str:
-        """A selector for ``metric``."""
         mine = () if self.cluster is None else (f"cluster={quoted(self.cluster)}",)
         inside = ", ".join(filter(None, (*mine, *matchers)))
         return f"{metric}{{{inside}}}" if inside else metric
 
-    def coverage(self) -> Iterator[Ask]:
+    def coverage(self) -> Iterator[Query]:
         """Which clusters were scraped when; of all clusters, so that the error for an unknown cluster can list them."""
-        step = COVERAGE_STEP_S
-        return over("nodes seen", "count by (cluster) (plumbline_build_info)", self.period, step)
+        return over("nodes seen", "count by (cluster) (plumbline_build_info)", self.period, COVERAGE_STEP_S)
 
-    def sizes(self) -> Iterator[Ask]:
+    def sizes(self) -> Iterator[Query]:
         """The number of series behind each daily query, which decides how many days one request may cover."""
         for key, name in self._daily().items():
             yield from over(f"size of {key}", f"count({name})", self.period, DAY_S)
 
-    def everything(self, sizes: Mapping[str, int]) -> Iterator[Ask]:
+    def everything(self, sizes: Mapping[str, int]) -> Iterator[Query]:
         """All queries that do not depend on other answers. ``sizes``: key of :meth:`sizes` → number of series."""
         yield from self._attainment(sizes)
         yield from self._levels(sizes)
@@ -89,60 +86,46 @@ class Queries:
         peers = {f"{kind} against peers": self.sel(metric) for kind, (metric, _) in PEERS.items()}
         return {"figures": self.sel("plumbline:degradation_beyond:bool"), **levels, **peers}
 
-    def _attainment(self, sizes: Mapping[str, int]) -> Iterator[Ask]:
-        figures = self._daily()["figures"]
+    def _attainment(self, sizes: Mapping[str, int]) -> Iterator[Query]:
+        figures, share = self._daily()["figures"], self.sel("plumbline:layer_beyond:ratio")
         together = days_together(sizes["figures"], DAY_S // MINUTE_S)
-        share = self.sel("plumbline:layer_beyond:share")
-        for key, of in (("beyond", "sum_over_time"), ("judged", "count_over_time")):
-            yield from each_day(
-                f"figures {key}", f"max by ({FIGURE}) ({of}({figures}[{WINDOW}]))", self.period, "1m", together=together
-            )
-        yield from each_day(
-            "layers out of line", f"sum_over_time(({share} > bool 0)[{WINDOW}])", self.period, "1m", together=14
-        )
-        yield from each_day("layers judged", f"count_over_time({share}[{WINDOW}])", self.period, "1m", together=14)
+        for key, query, days in (
+            ("figures beyond", f"max by ({FIGURE}) (sum_over_time({figures}[{WINDOW}]))", together),
+            ("figures judged", f"max by ({FIGURE}) (count_over_time({figures}[{WINDOW}]))", together),
+            ("layers out of line", f"sum_over_time(({share} > bool 0)[{WINDOW}])", 14),
+            ("layers judged", f"count_over_time({share}[{WINDOW}])", 14),
+        ):
+            yield from each_day(key, query, self.period, "1m", together=days)
 
-    def _levels(self, sizes: Mapping[str, int]) -> Iterator[Ask]:
-        for key, found in self._daily().items():
-            if key == "figures":
-                continue
-            query = f"quantile_over_time(0.5, {found}[{WINDOW}])"
+    def _levels(self, sizes: Mapping[str, int]) -> Iterator[Query]:
+        for key, series in self._daily().items():
+            query = f"quantile_over_time(0.5, {series}[{WINDOW}])"
             kind = key.removesuffix(" against peers")
             if kind in PEERS:
                 query = f"max by ({PEERS[kind][1]}) ({query}) > 1.1"
-            yield from each_day(key, query, self.period, "5m", together=days_together(sizes[key], DAY_S // 300))
+            if key != "figures":
+                yield from each_day(key, query, self.period, "5m", together=days_together(sizes[key], DAY_S // 300))
 
-    def _alerts(self) -> Iterator[Ask]:
+    def _alerts(self) -> Iterator[Query]:
         """Only beginnings and ends: an alert that fires for weeks is then two points instead of a hundred thousand."""
-        firing = self.sel(
-            "ALERTS",
-            'alertname=~"Plumbline.+"',
-            'alertname!="PlumblineWatchdog"',
-            'alertstate="firing"',
-            'severity=~"warning|critical"',
-        )
+        names = ('alertname=~"Plumbline.+"', 'alertname!="PlumblineWatchdog"')
+        firing = self.sel("ALERTS", *names, 'alertstate="firing"', 'severity=~"warning|critical"')
         step, first = ALERT_STEP_S, self.period.start_s + ALERT_STEP_S
         yield moment("alerts at first", firing, self.period.start_s)
         yield from over("alerts begun", f"{firing} unless {firing} offset 1m", self.period, step, first_s=first)
         yield from over("alerts ended", f"{firing} offset 1m unless {firing}", self.period, step, first_s=first)
 
-    def _capacity(self) -> Iterator[Ask]:
+    def _capacity(self) -> Iterator[Query]:
         for key, (metric, by, pick) in CAPACITY.items():
-            found = self.sel(metric)
-            yield from each_day(
-                f"capacity {key}",
-                f"{pick} by ({by}) (quantile_over_time(0.5, {found}[{WINDOW}]))",
-                self.period,
-                "30m",
-                together=31,
-            )
+            query = f"{pick} by ({by}) (quantile_over_time(0.5, {self.sel(metric)}[{WINDOW}]))"
+            yield from each_day(f"capacity {key}", query, self.period, "30m", together=31)
         for key, (metric, by, pick) in FORECASTS.items():
-            found = self.sel(metric)
-            yield moment(f"capacity {key}", f"{pick} by ({by}) (last_over_time({found}[1d]))", self.period.end_s)
+            query = f"{pick} by ({by}) (last_over_time({self.sel(metric)}[1d]))"
+            yield moment(f"capacity {key}", query, self.period.end_s)
 
-    def _looks(self) -> Iterator[Ask]:
-        finding = "cluster, instance, check, subject, severity"
-        open_ = self.sel("plumbline_finding", 'severity!="info"')
+    def _looks(self) -> Iterator[Query]:
+        finding = "cluster, instance, check, subject, urgency"
+        open_ = self.sel("plumbline_finding", 'urgency!="info"')
         last = self.period.end_s - self.period.end_s % LOOK_S
         yield from over("findings open", f"max by ({finding}) ({open_}) == 1", self.period, LOOK_S)
         for key, at in (("first", self.period.start_s), ("last", last)):
@@ -172,16 +155,9 @@ class Queries:
 
 
 def days_together(series: int, points_a_day: int) -> int:
-    """The number of days that one query may cover."""
     return max(1, min(31, QUERY_POINTS // (max(series, 1) * points_a_day)))
 
 
 def quoted(text: str) -> str:
-    """A PromQL string literal."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
-
-
-def moment_text(at_s: float) -> str:
-    """``2026-08-01 00:00`` in UTC."""
-    return f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%d %H:%M}"

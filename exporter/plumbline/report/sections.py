@@ -1,16 +1,32 @@
-"""The sections of a review on performance: attainment, offenders, changes."""
+"""The sections of a review on performance (attainment, offenders, changes) and on events."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from plumbline.pages.document import Block, Paragraph, Plot, Section, Table
+from plumbline.pages.document import Block, Paragraph, Plot, Table
 from plumbline.report import phrases as say
-from plumbline.report.model import Attainment, Change, Coverage, FigureOffender, PartOffender, Review, Span
-from plumbline.report.summary import name, sorted_changes
+from plumbline.report.model import (
+    Attainment,
+    Change,
+    FigureOffender,
+    FindingHistory,
+    Firing,
+    PartOffender,
+    Recorded,
+    Review,
+    Span,
+    Upgrade,
+    Worst,
+)
+from plumbline.report.queries import LOOK_S
+from plumbline.report.summary import name
 from plumbline.report.time_plot import Line, time_plot
 
 DRAWN_CHANGES = 6
+# hosts named for one check, so that a fleet with one misconfiguration takes one line
+SAME_CHECK = 3
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
@@ -21,28 +37,23 @@ def table(review: Review, title: str, heads: tuple[str, ...], rows: Iterable[tup
     return Table(title, heads, tuple(cells for _, cells in rows))
 
 
-def gaps(coverage: Iterable[Coverage]) -> tuple[Span, ...]:
-    """The gaps to shade in a plot of all clusters: only with a single cluster, because gaps differ between clusters."""
-    found = list(coverage)
+def gaps(review: Review, cluster: str | None = None) -> tuple[Span, ...]:
+    """The gaps of a cluster; without ``cluster`` those of the only one, because gaps differ between clusters."""
+    found = [each for each in review.coverage if cluster in (None, each.cluster)]
     return found[0].gaps if len(found) == 1 else ()
 
 
-def attainment(review: Review) -> Section:
-    """Attainment by cluster and layer."""
-    about = (
-        "For how much of the measured time each layer was within the tolerance of its baseline, the figures written"
-        " down when the cluster was accepted. Time without data counts neither way."
-    )
+def attainment(review: Review) -> Iterator[Block]:
     if not review.attainment:
-        text = (
+        yield Paragraph(
             "No figure was judged in this period. Either no baseline is in force (plumbline baseline record measures"
             " one), or the recording rule plumbline:degradation_beyond:bool is not loaded in this Prometheus."
         )
-        return Section("attainment", "Attainment", about, (Paragraph(text),))
-    heads = ("Layer", "Figures", "Within tolerance", "Figure-time beyond", "Out of line", "Observed", "Measured")
-    rows = ((row.cluster, _attained(row, review)) for row in review.attainment)
-    plots = (_beyond_plot(review, rows) for rows in _by_cluster(review.attainment).values())
-    return Section("attainment", "Attainment", about, (table(review, "By layer", heads, rows), *filter(None, plots)))
+        return
+    heads = ("Layer", "Figures", "Within tolerance", "Figure-time beyond", "Out of tolerance", "Observed", "Measured")
+    yield table(review, "By layer", heads, ((row.cluster, _attained(row, review)) for row in review.attainment))
+    for cluster in dict.fromkeys(row.cluster for row in review.attainment if row.beyond_s > 0):
+        yield _beyond_plot(review, cluster)
 
 
 def _attained(row: Attainment, review: Review) -> tuple[str, ...]:
@@ -57,55 +68,36 @@ def _attained(row: Attainment, review: Review) -> tuple[str, ...]:
     )
 
 
-def _by_cluster(rows: Iterable[Attainment]) -> dict[str, list[Attainment]]:
-    found: dict[str, list[Attainment]] = {}
-    for row in rows:
-        found.setdefault(row.cluster, []).append(row)
-    return found
-
-
-def _beyond_plot(review: Review, rows: list[Attainment]) -> Plot | None:
+def _beyond_plot(review: Review, cluster: str) -> Plot:
     lines = tuple(
         Line(say.layer(row.layer), tuple((day, 1 - within) for day, within in row.days))
-        for row in rows
-        if row.beyond_s > 0
+        for row in review.attainment
+        if row.cluster == cluster and row.beyond_s > 0
     )
-    if not lines:
-        return None
-    cluster = rows[0].cluster
     return time_plot(
         review.period,
         lines,
         title="Share of measured time beyond tolerance" + (f", cluster {cluster}" if cluster else ""),
-        about="By day; 0 is as accepted. Layers that were never beyond are not drawn.",
+        about="By day; 0 is as accepted. Layers that never exceeded it are not drawn.",
         unit="share",
-        gaps=next((each.gaps for each in review.coverage if each.cluster == cluster), ()),
+        gaps=gaps(review, cluster),
     )
 
 
-def offenders(review: Review) -> Section:
-    """The worst hosts, disks and OSDs."""
-    about = (
-        "Who was out of line for longest, and how far. Figures are judged by their baseline; disks and OSDs by the"
-        " alerts that named them, which compare them with their peers and with their own past."
-    )
-    blocks: list[Block] = []
+def offenders(review: Review) -> Iterator[Block]:
     if review.figures:
         heads = ("Host", "Figure", "Layer", "Beyond", "Of its measured time", "Worst day")
         rows = ((each.cluster, _figure(each)) for each in review.figures)
-        blocks.append(table(review, "Figures longest beyond their baseline's tolerance", heads, rows))
+        yield table(review, "Figures longest beyond tolerance", heads, rows)
     else:
-        blocks.append(
-            Paragraph("No judged figure was beyond its tolerance." if review.attainment else "No figure was judged.")
-        )
-    for title, parts, nobody in (
+        yield Paragraph("No judged figure was beyond its tolerance." if review.attainment else "No figure was judged.")
+    for title, parts, without in (
         ("Disks", review.disks, "No alert named a disk."),
         ("OSDs", review.osds, "No alert named an OSD."),
     ):
-        columns = (title[:-1], "Host", "Alerts", "Times", "Together", "Longest", "Against peers, worst day")
+        columns = (title[:-1], "Host", "Alerts", "Times", "Total", "Longest", "Compared with peers, worst day")
         named = ((each.cluster, _part(each)) for each in parts)
-        blocks.append(table(review, f"{title} that alerts named", columns, named) if parts else Paragraph(nobody))
-    return Section("offenders", "Worst offenders", about, tuple(blocks))
+        yield table(review, f"{title} that alerts named", columns, named) if parts else Paragraph(without)
 
 
 def _figure(each: FigureOffender) -> tuple[str, ...]:
@@ -115,7 +107,7 @@ def _figure(each: FigureOffender) -> tuple[str, ...]:
         say.layer(each.layer),
         say.duration(each.beyond_s),
         say.share(each.beyond_s / each.judged_s) if each.judged_s else "",
-        _worst(each.worst, each.worst_day_s),
+        _worst(each.worst),
     )
 
 
@@ -127,72 +119,146 @@ def _part(each: PartOffender) -> tuple[str, ...]:
         f"{each.times:,}",
         say.duration(each.total_s),
         say.duration(each.longest_s),
-        _worst(each.worst, each.worst_day_s),
+        _worst(each.worst),
     )
 
 
-def _worst(ratio: float | None, day_s: int | None) -> str:
-    return "" if ratio is None or day_s is None else f"× {say.number(ratio)} on {say.date(day_s)}"
+def _worst(worst: Worst | None) -> str:
+    return f"{say.level(worst.ratio, 'ratio')} on {say.date(worst.day_s)}" if worst else ""
 
 
-def changes(review: Review) -> Section:
-    """Changes of level."""
-    about = (
-        "Moments at which a latency or a degradation ratio went to another level and stayed there for three days or"
-        " more, by a tenth at least and by more than the days differ anyhow. The daily and the weekly cycle are taken"
-        " out."
-    )
+def changes(review: Review) -> Iterator[Block]:
     if not review.changes:
         looked = say.count(review.changes_looked_at, "series", "series")
-        text = (
-            f"None, in {looked} that were looked through."
-            if review.changes_looked_at
-            else "There was nothing to look through."
-        )
-        return Section("changes", "Change points", about, (Paragraph(text),))
+        found = f"None in {looked} examined."
+        yield Paragraph(found if review.changes_looked_at else "There were no series to examine.")
+        return
     heads = ("When (UTC)", "Where", "Before", "After", "Factor", "Lasted until", "Remark")
-    found = sorted_changes(review.changes)
-    rows = ((each.cluster, _changed(each, review)) for each in found)
-    drawn = [each for each in found if not each.rerecorded and each.factor > 1][:DRAWN_CHANGES]
-    title = f"{say.count(len(found), 'change')} in {review.changes_looked_at:,} series, for the worse first"
-    plots = (_change_plot(each, review) for each in drawn)
-    return Section("changes", "Change points", about, (table(review, title, heads, rows), *plots))
+    title = f"{say.count(len(review.changes), 'change')} in {review.changes_looked_at:,} series, worst first"
+    ordered = sorted(review.changes, key=lambda each: -each.factor)
+    yield table(review, title, heads, ((each.cluster, _changed(each, review)) for each in ordered))
+    for each in [each for each in ordered if not each.rerecorded and each.factor > 1][:DRAWN_CHANGES]:
+        yield _change_plot(each, review)
 
 
 def _changed(each: Change, review: Review) -> tuple[str, ...]:
     when = say.moment(each.at_s)
     if each.gradual:
         when = f"{say.date(each.at_s)} to {say.date(each.until_s - 1)}"
-    elif each.at_s - each.not_before_s > 2 * 3600:
+    elif _gap_before(each):
         when = f"{say.moment(each.not_before_s)} to {when}"
-    lasts = each.until_s >= review.period.end_s
-    remark = ", ".join(_remarks(each))
-    until = "the end" if lasts else say.date(each.until_s)
-    before, after = say.level(each.before, each.kind), say.level(each.after, each.kind)
-    figures = (text.replace(" ", NO_BREAK) for text in (before, after, f"× {say.number(each.factor)}"))
-    return when, name(each), *figures, until, remark
+    until = "the end" if each.until_s >= review.period.end_s else say.date(each.until_s)
+    levels = (say.level(each.before, each.unit), say.level(each.after, each.unit), say.level(each.factor, "ratio"))
+    return when, name(each), *(text.replace(" ", NO_BREAK) for text in levels), until, ", ".join(_remarks(each))
+
+
+def _gap_before(each: Change) -> bool:
+    return each.at_s - each.not_before_s > 2 * 3600
 
 
 def _remarks(each: Change) -> Iterator[str]:
     if each.gradual:
-        yield "a drift, no single moment"
-    elif each.at_s - each.not_before_s > 2 * 3600:
+        yield "gradual, no single moment"
+    elif _gap_before(each):
         yield "no data in between"
     if each.factor < 1:
-        yield "for the better"
+        yield "improvement"
     if each.rerecorded:
-        yield "the baseline was measured anew then: the yardstick changed, perhaps nothing else"
+        yield "the baseline was re-recorded at that time, so perhaps only the reference changed"
 
 
 def _change_plot(each: Change, review: Review) -> Plot:
-    known = next((of.gaps for of in review.coverage if of.cluster == each.cluster), ())
     return time_plot(
         review.period,
         (Line(each.what, each.days),),
         title=name(each),
-        about="Median of each day" + ("; 1 is as accepted." if each.kind == "ratio" else "."),
-        unit="ratio" if each.kind == "ratio" else "s",
-        gaps=known,
+        about="Median of each day" + ("; 1 is as accepted." if each.unit == "ratio" else "."),
+        unit=each.unit,
+        gaps=gaps(review, each.cluster),
         picture_only=True,
         moments=() if each.gradual else ((f"changed {say.moment(each.at_s)}", each.at_s),),
     )
+
+
+# --- events
+
+
+def findings(review: Review) -> Iterator[Block]:
+    if not review.findings:
+        yield Paragraph("No finding was open in the period.")
+        return
+    of = Counter(each.outcome for each in review.findings)
+    yield Paragraph(
+        f"{of['opened'] + of['both']} opened, {of['closed'] + of['both']} closed, {of['throughout']} open throughout; a"
+        " finding on two hosts or devices counts twice."
+    )
+    heads = ("Check", "Severity", "Subjects", "First open", "Last open")
+    for outcome, title in (
+        ("opened", "Opened in the period, still open"),
+        ("closed", "Closed in the period"),
+        ("both", "Opened and closed in the period"),
+        ("unknown", "Open, then no longer seen: the host, the device or the check is gone"),
+        ("throughout", "Open throughout"),
+    ):
+        if of[outcome]:
+            yield table(review, title, heads, _finding_rows(review, outcome))
+
+
+def _finding_rows(review: Review, outcome: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    groups: dict[tuple[str, str, str], list[FindingHistory]] = {}
+    for each in review.findings:
+        if each.outcome == outcome:
+            groups.setdefault((each.cluster, each.check, each.severity), []).append(each)
+    for (cluster, check, severity), group in groups.items():
+        subjects = [f"{say.host(each.host)} {each.subject}".strip() for each in group]
+        last = max(each.last_open_s for each in group)
+        until = "the end" if last > review.period.end_s - LOOK_S else say.date(last)
+        first = say.date(min(each.first_open_s for each in group))
+        yield cluster, (check, severity, say.listed(subjects, SAME_CHECK), first, until)
+
+
+def alerts(review: Review) -> Iterator[Block]:
+    if not review.firings:
+        yield Paragraph("No alert fired in the observed time.")
+        return
+    critical = sum(each.times for each in review.firings if each.severity == "critical")
+    warnings = sum(each.times for each in review.firings) - critical
+    yield Paragraph(
+        f"Critical alerts fired {say.count(critical, 'time')}, warnings {say.count(warnings, 'time')}; still firing at"
+        f" the end: {sum(each.still for each in review.firings)}."
+    )
+    heads = ("Alert", "Severity", "Layer", "Times", "Subjects", "Total", "Longest", "At the end")
+    yield table(review, "By alert", heads, ((each.cluster, _fired(each)) for each in review.firings))
+
+
+def _fired(each: Firing) -> tuple[str, ...]:
+    on = ", ".join(say.host(part) for part in each.longest_on.split(", "))
+    longest = f"{say.duration(each.longest_s)}{f' ({on})' if on else ''}"
+    layer = say.layer(each.layer) if each.layer else ""
+    counted = (f"{each.times:,}", f"{each.subjects:,}", say.duration(each.total_s), longest)
+    still = f"{each.still} firing" if each.still else ""
+    return each.alert.removeprefix("Plumbline"), each.severity, layer, *counted, still
+
+
+def events(review: Review) -> Iterator[Block]:
+    if review.recorded:
+        heads = ("When (UTC)", "Host", "Layer", "Device class", "Source", "Figures")
+        yield table(review, "Baselines recorded", heads, map(_recorded, review.recorded))
+    else:
+        yield Paragraph("No baseline was recorded in the period.")
+    if review.upgrades:
+        heads = ("First seen (UTC)", "What", "From", "To", "Complete", "At the end")
+        yield table(review, "Upgrades, sampled every six hours", heads, map(_upgraded, review.upgrades))
+    else:
+        yield Paragraph("No new version of Plumbline or Ceph appeared in the period.")
+
+
+def _recorded(each: Recorded) -> tuple[str, tuple[str, ...]]:
+    where = (say.moment(each.at_s), say.host(each.host), say.layer(each.layer))
+    return each.cluster, (*where, each.device_class, each.source, f"{each.entries:,}")
+
+
+def _upgraded(each: Upgrade) -> tuple[str, tuple[str, ...]]:
+    complete = say.moment(each.complete_s) if each.complete_s is not None else "not complete"
+    versions = (say.listed(each.before) or "none", each.version)
+    return each.cluster, (say.moment(each.first_s), each.what, *versions, complete, f"{each.running} of {each.of}")

@@ -13,28 +13,29 @@ from __future__ import annotations
 
 import math
 import random
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, groupby
 from statistics import median
 
+# minimum length of a level: two days may be just a weekend
 LEAST_DAYS = 3
-"""Minimum length of a level: two days may be just a weekend."""
 LEAST_CHANGE = math.log(1.1)
+# for less than four weeks, which do not show how weekends differ
 SHORT_LEAST_CHANGE = math.log(1.15)
-"""For less than four weeks, which do not show how weekends differ."""
+# least change in multiples of the noise of the days; above it, the two levels hardly overlap
 LEAST_NOISES = 2.5
-"""Least change in multiples of the noise of the days; above it, the two levels hardly overlap."""
 ORDERS = 500
+# highest accepted share of orders that deviate as much
 CHANCE = 0.004
-"""Highest accepted share of orders that deviate as much."""
 BLOCK_DAYS = 3
+# a change of this many noises is accepted without testing orders, of which a fortnight has too few
 PLAIN_NOISES = 5.0
-"""A change of this many noises is accepted without testing orders, of which a fortnight has too few."""
+# minimum length of a drift: over a few days, everything looks like a line
 STEADY_DAYS = 10
-"""Minimum length of a drift: over a few days, everything looks like a line."""
+# a change is a drift if the line's misfit is below this share of the step's
 LINE_BETTER = 0.75
-"""A change is a drift if the line's misfit is below this share of the step's."""
 DAY_S = 86400
 _WEEK = 7
 
@@ -92,11 +93,13 @@ def _split(at: Sequence[int], values: Sequence[float], chance: random.Random) ->
     if len(values) < 2 * LEAST_DAYS:
         return []
     where, strayed = _farthest(_ranks(values))
-    where = _best_place(values, median(values[:where]), median(values[where:]), where)
+    near = range(max(LEAST_DAYS, where - _WEEK), min(len(values) - LEAST_DAYS, where + _WEEK) + 1)
+    where = _best_place(values, median(values[:where]), median(values[where:]), near)
     before, after = values[:where], values[where:]
     low, high = median(before), median(after)
     if _drifts(values, before, after):
-        first, last = _line_ends(values)
+        slope, first = _line(values)
+        last = first + slope * (len(values) - 1)
         if abs(last - first) >= _least(values) and _significant(values, strayed, chance):
             return [Shift(at[0], at[0], at[-1], math.exp(first), math.exp(last), gradual=True)]
         return []
@@ -117,11 +120,10 @@ def _split(at: Sequence[int], values: Sequence[float], chance: random.Random) ->
     return inner
 
 
-def _best_place(values: Sequence[float], low: float, high: float, where: int) -> int:
-    """The place with the smallest sum of distances to both levels, within a week of the candidate."""
+def _best_place(values: Sequence[float], low: float, high: float, places: range) -> int:
+    """The place of the step with the smallest sum of distances to both levels."""
     left = [0.0, *accumulate(abs(value - low) for value in values)]
     right = [0.0, *accumulate(abs(value - high) for value in values)]
-    places = range(max(LEAST_DAYS, where - _WEEK), min(len(values) - LEAST_DAYS, where + _WEEK) + 1)
     return min(places, key=lambda place: left[place] + right[-1] - right[place])
 
 
@@ -130,14 +132,11 @@ def _excursion(at: Sequence[int], values: Sequence[float]) -> list[Shift]:
     usual = median(values)
     least = max(_least(values), PLAIN_NOISES * _noise(values))
     sides = [(value - usual >= least) - (usual - value >= least) for value in values]
-    runs, begin = [], 0
-    for end in range(1, len(sides) + 1):
-        if end == len(sides) or sides[end] != sides[begin]:
-            if sides[begin] and end - begin >= LEAST_DAYS:
-                runs.append((begin, end))
-            begin = end
-    found = []
-    for begin, end in runs:
+    found, end = [], 0
+    for side, run in groupby(sides):
+        begin, end = end, end + len(list(run))
+        if not side or end - begin < LEAST_DAYS:
+            continue
         level = median(values[begin:end])
         if begin:
             found.append(Shift(at[begin], at[begin - 1], at[end - 1], math.exp(usual), math.exp(level), gradual=False))
@@ -148,17 +147,8 @@ def _excursion(at: Sequence[int], values: Sequence[float]) -> list[Shift]:
 
 def _ranks(values: Sequence[float]) -> list[float]:
     """Ranks from 1; equal values share the mean of theirs."""
-    order = sorted(range(len(values)), key=values.__getitem__)
-    ranks = [0.0] * len(values)
-    start = 0
-    while start < len(order):
-        end = start
-        while end + 1 < len(order) and values[order[end + 1]] == values[order[start]]:
-            end += 1
-        for index in order[start : end + 1]:
-            ranks[index] = (start + end) / 2 + 1
-        start = end + 1
-    return ranks
+    ordered = sorted(values)
+    return [(bisect_left(ordered, value) + bisect_right(ordered, value) + 1) / 2 for value in values]
 
 
 def _farthest(ranks: Sequence[float]) -> tuple[int, float]:
@@ -208,11 +198,6 @@ def _line(values: Sequence[float]) -> tuple[float, float]:
     return slope, median(value - slope * index for index, value in enumerate(values))
 
 
-def _line_ends(values: Sequence[float]) -> tuple[float, float]:
-    slope, start = _line(values)
-    return start, start + slope * (len(values) - 1)
-
-
 def moment_of(hours: Sequence[tuple[float, float]], before: float, after: float) -> tuple[float, float] | None:
     """The hour of a step, from hourly medians (end of the hour, value): last moment of the old level, first of the new.
 
@@ -221,8 +206,5 @@ def moment_of(hours: Sequence[tuple[float, float]], before: float, after: float)
     logs = [(at, math.log(value)) for at, value in hours if value > 0]
     if len(logs) < 2:
         return None
-    low, high = math.log(before), math.log(after)
-    old = [0.0, *accumulate(abs(value - low) for _, value in logs)]
-    new = [0.0, *accumulate(abs(value - high) for _, value in logs)]
-    place = min(range(1, len(logs)), key=lambda index: old[index] + new[-1] - new[index])
+    place = _best_place([value for _, value in logs], math.log(before), math.log(after), range(1, len(logs)))
     return logs[place - 1][0], logs[place][0] - 3600

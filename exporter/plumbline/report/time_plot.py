@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import median
 
-from plumbline.core.units import si
 from plumbline.pages.charts import Curve, LineChart, Point, date_ticks
 from plumbline.pages.document import Plot
 from plumbline.report import phrases as say
@@ -55,7 +54,10 @@ def time_plot(
         unit=unit,
         curves=tuple(curve(index, line) for index, line in enumerate(lines)),
         ticks=date_ticks(period.start_s, period.end_s),
-        gaps=tuple((part(gap.start_s), part(gap.end_s), _without_data(gap)) for gap in gaps),
+        gaps=tuple(
+            (part(gap.start_s), part(gap.end_s), f"no data from {say.moment(gap.start_s)} to {say.moment(gap.end_s)}")
+            for gap in gaps
+        ),
         level=level,
         moments=tuple((part(at), name) for name, at in moments),
     )
@@ -69,18 +71,7 @@ def time_plot(
 
 def _median(line: Line, week_s: int, unit: str) -> str:
     found = [value for day, value in line.days if week_s <= day < week_s + 7 * DAY_S]
-    return _value_text(median(found), unit) if found else ""
-
-
-def _without_data(gap: Span) -> str:
-    return f"no data from {say.moment(gap.start_s)} to {say.moment(gap.end_s)}"
-
-
-def _value_text(value: float, unit: str) -> str:
-    """As on the axis, but with more digits."""
-    if unit == "share":
-        return say.share(value)
-    return f"× {say.number(value)}" if unit == "ratio" else si(value, unit)
+    return say.level(median(found), unit) if found else ""
 
 
 def _described(lines: tuple[Line, ...], unit: str) -> str:
@@ -89,7 +80,7 @@ def _described(lines: tuple[Line, ...], unit: str) -> str:
     for line in lines:
         if line.days:
             first, last, top = (
-                f"{_value_text(value, unit)} on {say.date(day)}"
+                f"{say.level(value, unit)} on {say.date(day)}"
                 for day, value in (line.days[0], line.days[-1], max(line.days, key=lambda day: day[1]))
             )
             parts.append(f"{line.name}: {first}, {last}, highest {top}")

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from plumbline.sources.disk.md import MdReading
 from plumbline.sources.disk.multipath import MultipathDisk
-from plumbline.sources.disk.zfs import ZfsReading
-from plumbline.sources.disk.zpool_status import PoolStatus
+from plumbline.sources.disk.zfs import PoolStatus, ZfsReading
 
 
 @dataclass(frozen=True, slots=True)

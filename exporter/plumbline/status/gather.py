@@ -6,22 +6,18 @@ import time
 from collections.abc import Container, Iterator
 
 from plumbline import __version__
-from plumbline.baseline.book import Book
-from plumbline.baseline.compare import standing
+from plumbline.baseline.book import Book, mismatched, outdated
 from plumbline.baseline.fingerprint import Fingerprint
 from plumbline.baseline.model import Source, Target
 from plumbline.baseline.selection import DEFAULT_TOLERANCE
-from plumbline.checks.model import Finding
 from plumbline.collectors import probe
-from plumbline.core.histogram import HistogramValue
 from plumbline.metrics.snapshot import Snapshot
-from plumbline.probes.histogram import quantile
 from plumbline.probes.model import PeriodicProbe
 from plumbline.probes.result import OperationResult, Outcome
 from plumbline.probes.schedule import Followed, Probing, interval_s
-from plumbline.status.gather_host import disk_rows, nic_rows, osd_rows, softnet_row
+from plumbline.status.gather_host import disk_rows, nic_rows, osd_rows, quantile_of, softnet_row
 from plumbline.status.model import Comparison, FailureRow, Measure, ProbeRow, StatusModel, Trend
-from plumbline.status.recent import Lately
+from plumbline.status.recent import RecentCounters, counters_of
 
 STUCK_AFTER_S = 5.0  # with less time in flight, a failing canary has another cause
 ENDED_WITHIN_S = 60.0
@@ -33,11 +29,11 @@ class Overview:
 
     def __init__(self, *, host: str, started: float) -> None:
         self._host, self._started = host, started
-        self._lately = Lately()
+        self._recent = RecentCounters()
 
     def remember(self, snapshot: Snapshot) -> None:
         """Store one collection; the daemon calls this every minute."""
-        self._lately.remember(snapshot, time.monotonic())
+        self._recent.remember(snapshot, time.monotonic())
 
     def model(
         self,
@@ -45,44 +41,35 @@ class Overview:
         *,
         probing: Probing,
         book: Book,
-        findings: tuple[Finding, ...] | None,
-        waiting_for: str | None,
-        config_error: str,
-        door: str = "",
-        server_trouble: str = "",
         recordable: Container[str] = (),
         fingerprint: Fingerprint = Fingerprint(),  # noqa: B008  (frozen)
     ) -> StatusModel:
-        """Everything on the page, as of now. Callable from any thread, because it changes no state.
+        """Everything on the page, as of now, but what only the daemon knows of itself. Callable from any thread,
+        because it changes no state.
 
         ``recordable``: names of the probes for which a recording writes a baseline; ``fingerprint``: this node's
-        current environment; ``door``: who has access but perhaps should not; ``server_trouble``: why the server for
-        other nodes' probes is down.
+        current environment.
         """
         now = time.time()
-        earlier = self._lately.before(time.monotonic())
-        disks = tuple(disk_rows(snapshot, earlier))
+        counters = counters_of(snapshot)
+        age_s, earlier = self._recent.oldest(time.monotonic()) or (None, None)
+        disks = tuple(disk_rows(snapshot, counters, earlier))
         return StatusModel(
             host=self._host,
             version=__version__,
             now_ts=now,
             started_ts=self._started,
-            waiting_for=waiting_for,
-            config_error=config_error,
-            door=door,
-            server_trouble=server_trouble,
-            window_s=earlier.age_s if earlier else None,
+            window_s=age_s,
             probes=(
                 *(row for each in probing.followed() for row in _canary_rows(each, book, recordable, now)),
                 *(row for each in probing.periodic() for row in _periodic_rows(each, probing, book, recordable, now)),
             ),
-            standing=(*standing.mismatched(book.selection), *standing.outdated(book.measured_on, fingerprint)),
+            standing=(*mismatched(book.selection), *outdated(book.measured_on, fingerprint)),
             failures=tuple(_failures(probing, now)),
-            osds=tuple(osd_rows(snapshot, earlier, disks)),
+            osds=tuple(osd_rows(snapshot, counters, earlier, disks)),
             disks=disks,
-            nics=tuple(nic_rows(snapshot, earlier)),
-            softnet=softnet_row(snapshot, earlier),
-            findings=findings,
+            nics=tuple(nic_rows(snapshot, counters, earlier)),
+            softnet=softnet_row(snapshot, counters, earlier),
             collectors=snapshot.collectors,
         )
 
@@ -107,7 +94,6 @@ class _Accepted:
         )
 
     def compared(self, figure: str, measured: float | None) -> Comparison:
-        """The figure beside its baseline."""
         return Comparison(measured, self._value(figure), self._tolerance, _MEASURES.get(figure, Measure.LATENCY))
 
     def rate(self, measured: OperationResult) -> Comparison | None:
@@ -141,7 +127,7 @@ def _canary_rows(followed: Followed, book: Book, recordable: Container[str], now
         target = Target(
             reading.probe, each.layer, reading.device_class, each.workload, each.operation, each.config_hash
         )
-        accepted, lately, medians = _Accepted(book, target), followed.lately(each), followed.medians(each)
+        accepted, recent, medians = _Accepted(book, target), followed.recent(each), followed.medians(each)
         yield ProbeRow(
             probe=reading.probe,
             layer=each.layer,
@@ -150,8 +136,8 @@ def _canary_rows(followed: Followed, book: Book, recordable: Container[str], now
             operation=each.operation,
             success=reading.success,
             age_s=now - each.last_completion_ts if each.last_completion_ts else None,
-            p50=accepted.compared("p50", _quantile(lately, 0.5)),
-            p99=accepted.compared("p99", _quantile(lately, 0.99)),
+            p50=accepted.compared("p50", quantile_of(recent, 0.5)),
+            p99=accepted.compared("p99", quantile_of(recent, 0.99)),
             trend=accepted.trend("p50", f"{len(medians)} min", medians),
             baseline=accepted.source,
             judges=accepted.judges,
@@ -173,6 +159,7 @@ def _periodic_rows(
     last_ended = last.started + last.duration if last else None
     good_ended = good.started + good.duration if good else None
     figures = {each.operation: each for each in good.operations} if good else {}
+    in_flight_s = probing.in_flight(periodic) or 0.0
     for operation in identity.operations:
         target = Target(
             identity.probe, identity.layer, identity.device_class, identity.workload, operation, identity.config_hash
@@ -196,17 +183,11 @@ def _periodic_rows(
             message=record.last_skip or (last.message if last else ""),
             last_skip=record.last_skip,
             overdue=bool(good_ended and now - good_ended > probe.STALE_AFTER_INTERVALS * interval_s(periodic)),
-            stuck_s=_stuck(periodic, probing.in_flight(periodic)),
+            stuck_s=in_flight_s if in_flight_s > float(periodic.config.timeout) + ENDED_WITHIN_S else None,
             next_s=probing.next_start(periodic),
             skipped=record.skipped,
             recordable=identity.probe in recordable,
         )
-
-
-def _stuck(periodic: PeriodicProbe, in_flight_s: float | None) -> float | None:
-    """Seconds a run has been in flight if it should have been ended by now, else ``None``."""
-    limit = float(periodic.config.timeout) + ENDED_WITHIN_S
-    return in_flight_s if in_flight_s is not None and in_flight_s > limit else None
 
 
 def _failures(probing: Probing, now: float) -> list[FailureRow]:
@@ -217,7 +198,3 @@ def _failures(probing: Probing, now: float) -> list[FailureRow]:
         for each in probing.record(periodic).failures
     ]
     return sorted(failed, key=lambda row: row.age_s)
-
-
-def _quantile(lately: HistogramValue | None, q: float) -> float | None:
-    return quantile(lately, q) if lately and lately.count else None

@@ -1,173 +1,131 @@
-"""The status page's rows about the host: disks, OSDs and network, from one collection and one some minutes earlier."""
+"""The status page's rows about the host: disks, OSDs and network, from the typed readings of one collection and the
+counters of one some minutes earlier."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
-from plumbline.collectors import disk, latency, nic, osd, softnet
+from plumbline.collectors import disk, nic, osd, softnet
 from plumbline.core.histogram import HistogramValue
 from plumbline.metrics.snapshot import Snapshot
-from plumbline.metrics.spec import MetricSpec
 from plumbline.probes.histogram import quantile
 from plumbline.status.model import DiskRow, Loss, NicRow, OsdRow, SoftnetRow, Times
-from plumbline.status.recent import Earlier, histograms, values
-
-Totals = Mapping[tuple[str, ...], float]
+from plumbline.status.recent import Counters, Histograms, grown, since
 
 
-def disk_rows(snapshot: Snapshot, earlier: Earlier | None) -> Iterator[DiskRow]:
-    """Disks by name."""
-    families = snapshot.families
-    io, seconds = values(families, disk.IO), values(families, disk.IO_SECONDS)
-    queue, sizes = values(families, disk.QUEUE_LENGTH), values(families, disk.SIZE)
-    info = _infos(snapshot, disk.INFO)
-    times = _times(snapshot, earlier, latency.LATENCY)
-    for device in sorted({name for name, _ in io} | info.keys()):
-        facts = info.get(device, {})
+def disk_rows(snapshot: Snapshot, now: Counters, earlier: Counters | None) -> Iterator[DiskRow]:
+    counted = {stats.name: stats for stats in disk.DISK.reading(snapshot) or ()}
+    blocks, osds = disk.DEVICE.reading(snapshot) or ((), {})
+    devices = {block.name: block for block in blocks}
+    times = _times(now.disk_times, earlier.disk_times if earlier else None)
+    for name in sorted(counted.keys() | devices.keys()):
+        device, stats = devices.get(name), counted.get(name)
         yield DiskRow(
-            device=device,
-            model=facts.get("model", ""),
-            device_class=facts.get("device_class", ""),
-            size_bytes=_whole(sizes.get((device,))),
-            reads=_whole(io.get((device, "read"))),
-            writes=_whole(io.get((device, "write"))),
-            read_mean_s=_mean(seconds, io, (device, "read")),
-            write_mean_s=_mean(seconds, io, (device, "write")),
-            in_flight=_whole(queue.get((device,))),
-            osd=facts.get("osd", ""),
-            times=tuple(times.get(device, ())),
+            device=name,
+            model=(device.model if device else None) or "",
+            device_class=(device.device_class if device else None) or "",
+            size_bytes=device.size_bytes if device else None,
+            reads=stats.reads if stats else None,
+            writes=stats.writes if stats else None,
+            read_mean_s=stats.reading_ms / 1000 / stats.reads if stats and stats.reads else None,
+            write_mean_s=stats.writing_ms / 1000 / stats.writes if stats and stats.writes else None,
+            in_flight=disk.in_flight(stats) if stats else None,
+            osd=osds.get(name, "") if device else "",
+            times=tuple(times.get(name, ())),
         )
 
 
-def osd_rows(snapshot: Snapshot, earlier: Earlier | None, disks: Iterable[DiskRow]) -> Iterator[OsdRow]:
-    """OSDs by number."""
-    families = snapshot.families
-    times = _times(snapshot, earlier, osd.LATENCY)
-    waiting = values(families, osd.BLOCKED)
-    blocked, slow = _by_daemon(waiting), _by_daemon(values(families, osd.SLOW))
-    age, pings = values(families, osd.BLOCKED_AGE), values(families, osd.HEARTBEAT)
-    peers = values(families, osd.HEARTBEAT_WORST)
-    on: dict[str, list[str]] = defaultdict(list)
+def osd_rows(snapshot: Snapshot, now: Counters, earlier: Counters | None, disks: Iterable[DiskRow]) -> Iterator[OsdRow]:
+    """OSDs by number; without those that may not be queried."""
+    times = _times(now.osd_times, earlier.osd_times if earlier else None)
+    disks_of: dict[str, list[str]] = defaultdict(list)
     for row in disks:
-        for daemon in filter(None, row.osd.split(",")):
-            on[daemon].append(row.device)
-    up = {daemon: value for (daemon,), value in values(families, osd.UP).items()}
-    worst_of: dict[str, tuple[float, str]] = {}
-    for (daemon, interface, statistic), seconds in pings.items():
-        if statistic == "worst":
-            worst_of[daemon] = max(worst_of.get(daemon, (seconds, interface)), (seconds, interface))
-    for daemon in sorted(up, key=_number):
-        worst = worst_of.get(daemon)
-        peer = peers.get((daemon, worst[1])) if worst else None
+        for daemon in row.osds:
+            disks_of[daemon].append(row.device)
+    osds, _ = osd.COLLECTOR.reading(snapshot) or ((), ())
+    for reading in sorted(osds, key=lambda each: _number(each.daemon)):
+        if reading.denied:
+            continue
+        waiting = reading.blocked.by_stage if reading.blocked else {}
+        worst = max(reading.heartbeats, key=lambda each: (each.worst_s, each.interface), default=None)
         yield OsdRow(
-            daemon=daemon,
-            up=bool(up[daemon]),
-            disks=tuple(on[daemon]),
-            times=tuple(times.get(daemon, ())),
-            blocked=_whole(blocked.get(daemon)),
-            blocked_age_s=age.get((daemon,)),
-            slow=_whole(slow.get(daemon)),
-            ping_worst_s=worst[0] if worst else None,
-            ping_peer=f"osd.{peer:.0f}" if peer is not None else "",
-            blocked_stage=_most_of(waiting, daemon),
+            daemon=reading.daemon,
+            up=reading.up,
+            disks=tuple(disks_of[reading.daemon]),
+            times=tuple(times.get(reading.daemon, ())),
+            blocked=sum(waiting.values()) if reading.blocked else None,
+            blocked_age_s=reading.blocked.oldest_s if reading.blocked else None,
+            slow=None if reading.slow is None else len(reading.slow),
+            ping_worst_s=worst.worst_s if worst else None,
+            ping_peer=f"osd.{worst.worst_peer}" if worst else "",
+            blocked_stage=max(waiting, key=lambda stage: waiting[stage]) if any(waiting.values()) else "",
         )
 
 
-def nic_rows(snapshot: Snapshot, earlier: Earlier | None) -> Iterator[NicRow]:
-    """Network devices by name."""
-    families = snapshot.families
+def nic_rows(snapshot: Snapshot, now: Counters, earlier: Counters | None) -> Iterator[NicRow]:
     losses: dict[str, list[Loss]] = defaultdict(list)
-    for what, spec in (("drops", nic.DROPS), ("errors", nic.ERRORS)):
-        now = values(families, spec)
-        grown = earlier.grown(spec, now) if earlier else None
-        for labels, total in now.items():
-            device, direction, cause = labels
+    for what, totals, before in (
+        ("drops", now.drops, earlier.drops if earlier else {}),
+        ("errors", now.errors, earlier.errors if earlier else {}),
+    ):
+        growth = grown(before, totals)
+        for key, total in totals.items():
             if total:
-                grew = None if grown is None else int(grown[labels])
-                losses[device].append(Loss(what, direction, cause, int(total), grew))
-    info = _infos(snapshot, nic.INFO)
-    up, speed, mtu = (values(families, spec) for spec in (nic.UP, nic.SPEED, nic.MTU))
-    ring, ring_max = values(families, nic.RING_ENTRIES), values(families, nic.RING_MAX_ENTRIES)
-    for device in sorted({name for (name,) in up} | info.keys()):
-        rx = (ring.get((device, "rx")), ring_max.get((device, "rx")))
+                device, direction, cause = key
+                losses[device].append(Loss(what, direction, cause, total, growth[key] if growth else None))
+    reading = nic.LINK.reading(snapshot)
+    links = {link.name: link for link in reading.links} if reading else {}
+    speeds = reading.speeds_mbps if reading else {}
+    ports = {port.device: port for port in nic.ETHTOOL.reading(snapshot) or ()}
+    rings = dict(nic.RING.reading(snapshot) or ())
+    for name in sorted(links.keys() | ports.keys()):
+        link, ring = links.get(name), rings.get(name)
+        speed = speeds.get(link.ifindex) if link else None
         yield NicRow(
-            device=device,
-            driver=info.get(device, {}).get("driver", ""),
-            up=bool(up[(device,)]) if (device,) in up else None,
-            speed_bits_per_second=speed.get((device,)),
-            mtu_bytes=_whole(mtu.get((device,))),
-            rx_ring=(int(rx[0]), int(rx[1])) if rx[0] is not None and rx[1] is not None else None,
-            losses=tuple(losses[device]),
+            device=name,
+            driver=ports[name].driver if name in ports else "",
+            up=link.up if link else None,
+            speed_bytes_per_second=None if speed is None else speed * 125_000,
+            mtu_bytes=link.mtu_bytes if link else None,
+            rx_ring=(ring.rx, ring.rx_max) if ring and ring.rx is not None and ring.rx_max is not None else None,
+            losses=tuple(losses[name]),
         )
 
 
-def softnet_row(snapshot: Snapshot, earlier: Earlier | None) -> SoftnetRow | None:
+def softnet_row(snapshot: Snapshot, now: Counters, earlier: Counters | None) -> SoftnetRow | None:
     """The sum over all CPUs; ``None`` without softnet data."""
-    specs = (softnet.PROCESSED, softnet.DROPPED, softnet.TIME_SQUEEZE)
-    processed, dropped, squeezed = (values(snapshot.families, spec) for spec in specs)
-    if not processed:
+    reading, _ = softnet.COLLECTOR.reading(snapshot) or (None, None)
+    if reading is None:
         return None
+    dropped = grown(earlier.softnet_dropped, now.softnet_dropped) if earlier else None
+    squeezes = grown(earlier.time_squeezes, now.time_squeezes) if earlier else None
     return SoftnetRow(
-        cpus=len(processed),
-        processed=_sum(processed),
-        dropped=_sum(dropped),
-        time_squeeze=_sum(squeezed),
-        dropped_grew=_grown_sum(earlier, softnet.DROPPED, dropped),
-        time_squeeze_grew=_grown_sum(earlier, softnet.TIME_SQUEEZE, squeezed),
+        cpus=len(reading.cpus),
+        processed=sum(cpu.processed for cpu in reading.cpus),
+        dropped=sum(now.softnet_dropped.values()),
+        time_squeeze=sum(now.time_squeezes.values()),
+        dropped_grew=None if dropped is None else sum(dropped.values()),
+        time_squeeze_grew=None if squeezes is None else sum(squeezes.values()),
     )
 
 
-def _infos(snapshot: Snapshot, spec: MetricSpec) -> dict[str, dict[str, str]]:
-    """The labels of an info metric, by its first label."""
-    return {labels[0]: dict(zip(spec.labels, labels, strict=True)) for labels in values(snapshot.families, spec)}
+def quantile_of(value: HistogramValue | None, q: float) -> float | None:
+    """The quantile in seconds; ``None`` if nothing was counted."""
+    return quantile(value, q) if value and value.count else None
 
 
-def _times(snapshot: Snapshot, earlier: Earlier | None, spec: MetricSpec) -> dict[str, list[Times]]:
-    """For histograms by (device or daemon, operation): what happened since ``earlier``; empty without it."""
+def _times(now: Histograms, before: Histograms | None) -> dict[str, list[Times]]:
+    """By device or daemon: the operations since ``before``; empty without it."""
     found: dict[str, list[Times]] = defaultdict(list)
-    if earlier is not None:
-        for (name, operation), since in earlier.times(spec, histograms(snapshot.families, spec)).items():
-            found[name].append(Times(operation, since.count, _quantile(since, 0.5), _quantile(since, 0.99)))
+    if before is not None:
+        for (name, operation), total in now.items():
+            recent = since(before.get((name, operation)), total)
+            times = Times(operation, recent.count, quantile_of(recent, 0.5), quantile_of(recent, 0.99))
+            found[name].append(times)
     return found
-
-
-def _quantile(since: HistogramValue, q: float) -> float | None:
-    return quantile(since, q) if since.count else None
-
-
-def _by_daemon(totals: Totals) -> dict[str, float]:
-    """Sums over stages."""
-    found: dict[str, float] = {}
-    for (daemon, _stage), count in totals.items():
-        found[daemon] = found.get(daemon, 0.0) + count
-    return found
-
-
-def _most_of(waiting: Totals, daemon: str) -> str:
-    """The stage in which most operations wait; empty if none waits."""
-    stages = {stage: count for (name, stage), count in waiting.items() if name == daemon and count}
-    return max(stages, key=lambda stage: stages[stage], default="")
 
 
 def _number(daemon: str) -> tuple[int, str]:
     number = daemon.rpartition(".")[2]
     return (int(number) if number.isdecimal() else 0, daemon)
-
-
-def _sum(totals: Totals) -> int:
-    return int(sum(totals.values()))
-
-
-def _grown_sum(earlier: Earlier | None, spec: MetricSpec, now: Totals) -> int | None:
-    grown = earlier.grown(spec, now) if earlier else None
-    return None if grown is None else _sum(grown)
-
-
-def _mean(seconds: Totals, io: Totals, labels: tuple[str, ...]) -> float | None:
-    count = io.get(labels)
-    return seconds[labels] / count if count and labels in seconds else None
-
-
-def _whole(value: float | None) -> int | None:
-    return None if value is None else int(value)

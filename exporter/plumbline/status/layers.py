@@ -64,17 +64,15 @@ class LayerVerdict:
     why: str = ""
     basis: tuple[Basis, ...] = ()
     suspected: bool = False
-    above: str = ""
-    """The suspected layer below if this one is out of line too: this one may only show the effect."""
+    above: str = ""  # the suspected layer below if this one is out of line too: this one may only show the effect
     unjudged_below: tuple[str, ...] = ()
-    """Layers below a suspected one that are not judged, so nobody knows whether they are in line."""
+    """Layers below a suspected one that are not judged; they may be out of line too."""
 
 
 @dataclass(slots=True)
 class _Seen:
     basis: list[Basis] = field(default_factory=list)
-    there: bool = False
-    """Whether this node has any data about the layer."""
+    there: bool = False  # whether this node has any data about the layer
 
     def add(self, level: Level, text: str, section: str) -> None:
         self.basis.append(Basis(text, section, level))
@@ -133,7 +131,7 @@ def _state(probes: list[ProbeRow], levels: set[Level]) -> tuple[LayerState, str]
         if not probes:
             return LayerState.NOT_JUDGED, "no probe"
         if any(row.judges for row in probes):
-            return LayerState.NOT_JUDGED, "no present result beside the baseline"
+            return LayerState.NOT_JUDGED, "no current result to compare"
         return LayerState.NOT_JUDGED, "no baseline"
     if Level.NOTE in levels:
         return LayerState.WORTH_A_LOOK, ""

@@ -26,7 +26,6 @@ class Level(StrEnum):
 
     @property
     def sign(self) -> str:
-        """A sign for readers of the page."""
         return {Level.GOOD: "✔", Level.NOTE: "●", Level.BAD: "✖", Level.NEUTRAL: "○"}[self]
 
 
@@ -44,8 +43,7 @@ class Comparison:
 
     measured: float | None
     baseline: float | None = None
-    tolerance_ratio: float | None = None
-    """The highest ratio that counts as accepted; the alerts use the same value."""
+    tolerance_ratio: float | None = None  # the highest ratio that counts as accepted; the alerts use the same value
     measure: Measure = Measure.LATENCY
 
     @property
@@ -74,7 +72,6 @@ class Comparison:
         return (self.ratio or 0.0) / (self.tolerance_ratio or 1.0)
 
     def text(self, value: float) -> str:
-        """A figure of this measure with its unit."""
         return figure_text(self.measure, value)
 
 
@@ -82,8 +79,7 @@ class Comparison:
 class Trend:
     """The last figures of one operation, oldest first; ``None`` if nothing was measured."""
 
-    of: str
-    """The figure and the time it covers: ``p50, last 60 min``."""
+    of: str  # the figure and the time it covers: p50, last 60 min
     values: tuple[float | None, ...]
     baseline: float | None = None
     measure: Measure = Measure.LATENCY
@@ -98,33 +94,21 @@ class ProbeRow:
     device_class: str
     workload: str
     operation: str
-    success: bool | None
-    """Whether the last run succeeded; ``None``: no run yet."""
-    age_s: float | None
-    """Seconds since the last finished run or, for a canary, since the last operation."""
+    success: bool | None  # whether the last run succeeded; None: no run yet
+    age_s: float | None  # seconds since the last finished run or, for a canary, since the last operation
     p50: Comparison = Comparison(None)
     p99: Comparison = Comparison(None)
-    baseline: str = ""
-    """The baseline shown, such as ``measured here`` or ``documented: unnoba-2020``; empty if there is none."""
-    judges: bool = False
-    """False: the baseline is only shown."""
-    message: str = ""
-    """Why the last run failed, or why the probe is being skipped."""
-    stuck_s: float | None = None
-    """Seconds an operation has been in flight, if that is too long."""
+    baseline: str = ""  # the baseline shown, such as measured here or documented: unnoba-2020; empty if there is none
+    judges: bool = False  # False: the baseline is only shown
+    message: str = ""  # why the last run failed, or why the probe is being skipped
+    stuck_s: float | None = None  # seconds an operation has been in flight, if that is too long
     overdue: bool = False
-    next_s: float | None = None
-    """Seconds until the next start; ``None`` while it runs, and for a canary."""
-    skipped: Mapping[str, int] = field(default_factory=dict)
-    """Skipped starts by reason."""
-    recordable: bool = True
-    """Whether ``plumbline baseline record`` writes a baseline for it."""
-    rate: Comparison | None = None
-    """Throughput or IOPS, instead of a latency or beside it."""
-    trend: Trend | None = None
-    """``None``: too few values are kept."""
-    last_skip: str = ""
-    """Why the newest start was skipped; empty after a run."""
+    next_s: float | None = None  # seconds until the next start; None while it runs, and for a canary
+    skipped: Mapping[str, int] = field(default_factory=dict)  # skipped starts by reason
+    recordable: bool = True  # whether plumbline baseline record writes a baseline for it
+    rate: Comparison | None = None  # throughput or IOPS, instead of a latency or beside it
+    trend: Trend | None = None  # None: too few values are kept
+    last_skip: str = ""  # why the newest start was skipped; empty after a run
 
     @property
     def name(self) -> str:
@@ -138,7 +122,6 @@ class ProbeRow:
 
     @property
     def state(self) -> tuple[Level, str]:
-        """The last result in a word or two."""
         if self.stuck_s is not None:
             return Level.BAD, f"stuck for {seconds_text(self.stuck_s)}"
         if self.success is None:
@@ -173,8 +156,6 @@ class ProbeRow:
 
 @dataclass(frozen=True, slots=True)
 class FailureRow:
-    """A run that did not succeed."""
-
     probe: str
     outcome: str
     age_s: float
@@ -196,26 +177,19 @@ class Times:
 class OsdRow:
     """One OSD of this host, according to its admin socket."""
 
-    daemon: str
-    """``osd.3``."""
-    up: bool
-    """Whether it answers on its admin socket."""
+    daemon: str  # osd.3.
+    up: bool  # whether it answers on its admin socket
     disks: tuple[str, ...] = ()
-    times: tuple[Times, ...] = ()
-    """Client operations in the last minutes, including queue and replicas."""
+    times: tuple[Times, ...] = ()  # client operations in the last minutes, including queue and replicas
     blocked: int | None = None
     blocked_age_s: float | None = None
-    slow: int | None = None
-    """Number of slow operations that it recorded in the last ten minutes."""
-    ping_worst_s: float | None = None
-    """Heartbeat time of the last minute to the slowest peer."""
+    slow: int | None = None  # number of slow operations that it recorded in the last ten minutes
+    ping_worst_s: float | None = None  # heartbeat time of the last minute to the slowest peer
     ping_peer: str = ""
-    blocked_stage: str = ""
-    """Where most blocked operations wait: ``queue``, ``pg``, ``store``, ``peer``."""
+    blocked_stage: str = ""  # where most blocked operations wait: queue, pg, store, peer
 
     @property
     def state(self) -> tuple[Level, str]:
-        """The state in a word or two."""
         if not self.up:
             return Level.BAD, "does not answer"
         if not self.blocked:
@@ -237,13 +211,11 @@ class DiskRow:
     read_mean_s: float | None = None
     write_mean_s: float | None = None
     in_flight: int | None = None
-    osd: str = ""
-    """``osd.3``, or several separated by commas."""
+    osd: str = ""  # osd.3, or several separated by commas.
     times: tuple[Times, ...] = ()
 
     @property
     def osds(self) -> tuple[str, ...]:
-        """The OSDs on this disk."""
         return tuple(filter(None, self.osd.split(",")))
 
 
@@ -251,8 +223,7 @@ class DiskRow:
 class Loss:
     """Packets lost for one cause since boot; ``grew``: in the last minutes, ``None`` if unknown."""
 
-    what: str
-    """``drops`` or ``errors``."""
+    what: str  # drops or errors
     direction: str
     cause: str
     total: int
@@ -266,17 +237,13 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class NicRow:
-    """One network device."""
-
     device: str
     driver: str = ""
     up: bool | None = None
-    speed_bits_per_second: float | None = None
+    speed_bytes_per_second: float | None = None
     mtu_bytes: int | None = None
-    rx_ring: tuple[int, int] | None = None
-    """Current and maximum entries."""
-    losses: tuple[Loss, ...] = ()
-    """Only losses that are not zero."""
+    rx_ring: tuple[int, int] | None = None  # current and maximum entries
+    losses: tuple[Loss, ...] = ()  # only losses that are not zero
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,19 +266,13 @@ class StatusModel:
     version: str
     now_ts: float
     started_ts: float
-    waiting_for: str | None = None
-    """Why the daemon is not ready yet."""
-    config_error: str = ""
-    """Why the last reload was refused; the previous configuration stays in force."""
-    door: str = ""
-    """Who has access but perhaps should not."""
-    server_trouble: str = ""
-    """Why the server for other nodes' throughput probes is down."""
-    window_s: float | None = None
-    """Length of "the last minutes"; ``None``: there is no earlier collection yet."""
+    waiting_for: str | None = None  # why the daemon is not ready yet
+    config_error: str = ""  # why the last reload was refused; the previous configuration stays in force
+    exposure_warning: str = ""  # why the listener is unprotected
+    server_trouble: str = ""  # why the server for other nodes' throughput probes is down
+    window_s: float | None = None  # length of "the last minutes"; None: there is no earlier collection yet
     probes: tuple[ProbeRow, ...] = ()
-    failures: tuple[FailureRow, ...] = ()
-    """The last failed runs of all probes, newest first."""
+    failures: tuple[FailureRow, ...] = ()  # the last failed runs of all probes, newest first
     osds: tuple[OsdRow, ...] = ()
     disks: tuple[DiskRow, ...] = ()
     nics: tuple[NicRow, ...] = ()
@@ -319,15 +280,13 @@ class StatusModel:
     findings: tuple[Finding, ...] | None = ()
     """Findings on documented advice, met or not, worst first; ``None``: the host has not been judged yet."""
     collectors: tuple[CollectorHealth, ...] = ()
-    standing: tuple[str, ...] = ()
-    """Sentences on what no longer fits between the baselines and this node."""
+    standing: tuple[str, ...] = ()  # sentences on what no longer fits between the baselines and this node
 
     @property
     def open_findings(self) -> tuple[Finding, ...]:
-        """Findings whose advice is not met."""
         return tuple(each for each in self.findings or () if not each.met)
 
 
-def how_to_get_one(*, recordable: bool) -> str:
+def missing_baseline_hint(*, recordable: bool) -> str:
     """How to get a missing baseline."""
-    return "record one with: plumbline baseline record" if recordable else "write one into a file of baseline.files"
+    return "record one with: plumbline baseline record" if recordable else "add one to a file listed in baseline.files"

@@ -15,12 +15,13 @@ from itertools import groupby
 
 from plumbline.checks.model import Finding, Severity
 from plumbline.config.workloads import LAYERS
-from plumbline.core.units import count_text, seconds_text, si
+from plumbline.core.units import count_text, figure_text, seconds_text, si
 from plumbline.metrics.snapshot import CollectorHealth
+from plumbline.pages import charts
+from plumbline.pages.htmltext import Html
 from plumbline.pages.templates import render
 from plumbline.status.layers import judge_layers
-from plumbline.status.model import Level, NicRow, OsdRow, ProbeRow, StatusModel, Times
-from plumbline.status.sparkline import sparkline
+from plumbline.status.model import Level, NicRow, OsdRow, ProbeRow, StatusModel, Times, Trend
 from plumbline.status.verdict import judge
 
 __all__ = ["place", "render_status"]
@@ -42,7 +43,6 @@ class FindingGroup:
 
     @property
     def level(self) -> Level:
-        """The level of its severity."""
         return _LEVELS[self.severity]
 
     @property
@@ -68,7 +68,6 @@ class Absence:
 
 
 def render_status(model: StatusModel) -> str:
-    """The whole page."""
     open_ones = model.open_findings
     broken = [each for each in model.collectors if not each.success]
     absences = [*_absent(model.collectors), *_left_out(model.collectors), *_skipped(model.probes)]
@@ -97,7 +96,7 @@ def render_status(model: StatusModel) -> str:
         disks_here={each.device for each in model.disks},
         findings_of=Counter(each.subject for each in open_ones),
         nics=sorted(model.nics, key=_nic_order),
-        lately=_lately(model.window_s),
+        recently=_recently(model.window_s),
         since=_since(model.window_s),
         absences=absences,
         working=sum(each.success and each.available for each in model.collectors),
@@ -115,7 +114,7 @@ def _contents(model: StatusModel, open_findings: int, *, failing: bool, absent: 
     """The sections present below the layers: anchor, and title with count."""
     sections = (
         ("probes", f"Probes {len(model.probes)}", True),
-        ("failing", "What fails", failing),
+        ("failing", "Failures", failing),
         ("findings", f"Findings {open_findings}", True),
         ("osds", f"OSDs {len(model.osds)}", bool(model.osds)),
         ("disks", f"Disks {len(model.disks)}", True),
@@ -206,12 +205,12 @@ def _skipped(rows: Sequence[ProbeRow]) -> Iterator[Absence]:
 # --- words and figures
 
 
-def _lately(window_s: float | None) -> str:
-    return "since the daemon looks" if window_s is None else f"of the last {seconds_text(round(window_s))}"
+def _recently(window_s: float | None) -> str:
+    return "since the daemon started" if window_s is None else f"of the last {seconds_text(round(window_s))}"
 
 
 def _since(window_s: float | None) -> str:
-    more = "" if window_s is None else f"; in brackets what the last {seconds_text(round(window_s))} added"
+    more = "" if window_s is None else f"; in parentheses: added in the last {seconds_text(round(window_s))}"
     return f"Totals since boot{more}"
 
 
@@ -221,6 +220,23 @@ def _thousands(count: int) -> str:
 
 def _grown(total: int, grew: int | None) -> str:
     return f"{total:,} (+{grew:,})" if grew else f"{total:,}"
+
+
+def sparkline(trend: Trend) -> Html:
+    """The picture; empty if nothing was measured."""
+    return charts.sparkline(trend.values, trend.baseline, trend_text(trend))
+
+
+def trend_text(trend: Trend) -> str:
+    """The text alternative: ``p50, last 60 min: last 1.05 ms, lowest 300 µs, highest 1.2 ms; baseline 331 µs``."""
+    measured = [value for value in trend.values if value is not None]
+    if not measured:
+        return f"{trend.of}: nothing measured"
+    last, lowest, highest = (
+        figure_text(trend.measure, value) for value in (measured[-1], min(measured), max(measured))
+    )
+    baseline = f"baseline {figure_text(trend.measure, trend.baseline)}" if trend.baseline else "no baseline"
+    return f"{trend.of}: last {last}, lowest {lowest}, highest {highest}; {baseline}"
 
 
 _FORMATS: Mapping[str, object] = {

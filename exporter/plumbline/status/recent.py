@@ -1,89 +1,83 @@
-"""The host's counters of the last minutes, for the status page: what has grown lately, not only since boot.
+"""The host's counters of the last minutes, for the status page: what has grown recently, not only since boot.
 
-The daemon makes a collection every minute anyway to judge the host. The few families below are kept from it unchanged.
-Memory is bounded by :data:`LOOKS` times those families: about 4 MB on a host of 60 disks and 60 OSDs, mostly their
-histograms (``tests/unit/status/test_lately.py`` counts).
+The daemon reads the host every minute anyway to judge it; the few counters below are kept. Memory is bounded by
+:data:`LOOKS` times them: about 4 MB on a host of 60 disks and 60 OSDs, mostly histograms
+(``tests/unit/status/test_recent_counters.py`` counts).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from plumbline.collectors import disk, latency, nic, osd, softnet
+from plumbline.collectors import latency, nic, osd, softnet
 from plumbline.core.histogram import HistogramValue, difference
-from plumbline.metrics.snapshot import Family, Snapshot
-from plumbline.metrics.spec import MetricSpec
+from plumbline.metrics.snapshot import Snapshot
+from plumbline.sources.disk.blocklatency import LatencyReading
 
 LOOKS = 6
 """One collection per minute: the oldest is five to six minutes old."""
-KEPT = (disk.IO, disk.IO_SECONDS, latency.LATENCY, nic.DROPS, nic.ERRORS, osd.LATENCY, softnet.DROPPED,
-        softnet.TIME_SQUEEZE)  # fmt: skip
-_NAMES = frozenset(spec.name for spec in KEPT)
 
-Values = Mapping[tuple[str, ...], float]
-Histograms = Mapping[tuple[str, ...], HistogramValue]
+Counts = Mapping[tuple[str, ...], int]
+Histograms = Mapping[tuple[str, str], HistogramValue]
 
 
-class Lately:
-    """Keeps the collections. One thread may call :meth:`remember`; any thread may read."""
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """What one collection counted, from its typed readings; empty for a collector that read nothing."""
+
+    drops: Counts = field(default_factory=dict)  # by device, direction and cause
+    errors: Counts = field(default_factory=dict)
+    softnet_dropped: Counts = field(default_factory=dict)  # by CPU
+    time_squeezes: Counts = field(default_factory=dict)
+    disk_times: Histograms = field(default_factory=dict)  # by device and operation
+    osd_times: Histograms = field(default_factory=dict)  # by daemon and operation
+
+
+def counters_of(snapshot: Snapshot) -> Counters:
+    ports = nic.ETHTOOL.reading(snapshot) or ()
+    received, _ = softnet.COLLECTOR.reading(snapshot) or (None, None)
+    cpus = received.cpus if received else ()
+    disks = latency.COLLECTOR.reading(snapshot) or LatencyReading((), {})
+    osds, _ = osd.COLLECTOR.reading(snapshot) or ((), ())
+    return Counters(
+        drops={(port.device, *cause): frames for port in ports for *cause, frames in port.loss.drops},
+        errors={(port.device, *cause): frames for port in ports for *cause, frames in port.loss.errors},
+        softnet_dropped={(str(cpu.cpu),): cpu.dropped for cpu in cpus},
+        time_squeezes={(str(cpu.cpu),): cpu.time_squeeze for cpu in cpus},
+        disk_times={
+            (device, operation): latency.histogram_value(times.device)
+            for device, operation, times in latency.operations(disks)
+        },
+        osd_times={(each.daemon, operation): times for each in osds for operation, times in osd.operations(each)},
+    )
+
+
+def grown(before: Counts, now: Counts) -> dict[tuple[str, ...], int] | None:
+    """How much each counter grew. As in Prometheus, one that fell was reset and counts from 0; so does a new one.
+    ``None``: there were no counters before."""
+    if not before:
+        return None
+    return {key: total - was if total >= (was := before.get(key, 0)) else total for key, total in now.items()}
+
+
+def since(before: HistogramValue | None, total: HistogramValue) -> HistogramValue:
+    """What was counted since ``before``; a histogram that was reset or is new counts completely."""
+    counted = difference(before, total) if before is not None else None
+    return total if counted is None else counted
+
+
+class RecentCounters:
+    """Keeps the counters of the last collections. One thread may call :meth:`remember`; any thread may read."""
 
     def __init__(self) -> None:
-        self._looks: tuple[tuple[float, tuple[Family, ...]], ...] = ()
+        self._looks: tuple[tuple[float, Counters], ...] = ()
 
     def remember(self, snapshot: Snapshot, now: float) -> None:
         """Keep a collection made at ``now``, in monotonic seconds."""
-        kept = tuple(family for family in snapshot.families if family.spec.name in _NAMES)
-        self._looks = (*self._looks, (now, kept))[-LOOKS:]
+        self._looks = (*self._looks, (now, counters_of(snapshot)))[-LOOKS:]
 
-    def before(self, now: float) -> Earlier | None:
-        """The oldest collection; ``None`` if there is none."""
-        if not self._looks:
-            return None
-        at, families = self._looks[0]
-        return Earlier(now - at, families)
-
-
-class Earlier:
-    """A collection from some minutes ago, and what has grown since."""
-
-    def __init__(self, age_s: float, families: tuple[Family, ...]) -> None:
-        self.age_s = age_s
-        self._families = families
-
-    def grown(self, spec: MetricSpec, now: Values) -> dict[tuple[str, ...], float] | None:
-        """How much each series grew. As in Prometheus, a series that fell was reset and counts from 0; so does a new
-        one. ``None``: the family did not exist."""
-        then = values(self._families, spec)
-        if not then:
-            return None
-        return {
-            labels: total - before if total >= (before := then.get(labels, 0.0)) else total
-            for labels, total in now.items()
-        }
-
-    def times(self, spec: MetricSpec, now: Histograms) -> dict[tuple[str, ...], HistogramValue]:
-        """What was counted since then; a histogram that was reset or is new counts completely."""
-        then = histograms(self._families, spec)
-        return {labels: _since(then.get(labels), total) for labels, total in now.items()}
-
-
-def values(families: tuple[Family, ...], spec: MetricSpec) -> dict[tuple[str, ...], float]:
-    """A family's numbers by label values; empty if the family is absent."""
-    return {labels: value for labels, value in _series(families, spec).items() if not isinstance(value, HistogramValue)}
-
-
-def histograms(families: tuple[Family, ...], spec: MetricSpec) -> dict[tuple[str, ...], HistogramValue]:
-    """A family's histograms by label values; empty if the family is absent."""
-    return {labels: value for labels, value in _series(families, spec).items() if isinstance(value, HistogramValue)}
-
-
-def _series(families: tuple[Family, ...], spec: MetricSpec) -> Mapping[tuple[str, ...], float | HistogramValue]:
-    for family in families:
-        if family.spec.name == spec.name:
-            return dict(zip(family.labels, family.values, strict=True))
-    return {}
-
-
-def _since(before: HistogramValue | None, total: HistogramValue) -> HistogramValue:
-    grown = difference(before, total) if before is not None else None
-    return total if grown is None else grown
+    def oldest(self, now: float) -> tuple[float, Counters] | None:
+        """The age in seconds of the oldest collection, and its counters; ``None`` if there is none."""
+        looks = self._looks
+        return (now - looks[0][0], looks[0][1]) if looks else None

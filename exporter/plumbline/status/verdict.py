@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from plumbline.checks.model import Severity
 from plumbline.core.units import count_text, seconds_text
-from plumbline.status.model import Level, Measure, ProbeRow, StatusModel, how_to_get_one
+from plumbline.status.model import Level, Measure, ProbeRow, StatusModel, missing_baseline_hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def judge(model: StatusModel) -> Verdict:
     if len(judged) == len(model.probes):
         return Verdict(level, "Nothing is wrong: every probe performs as accepted", (), notes)
     share = f"{len(judged)} of {len(model.probes)} measurements"
-    return Verdict(level, f"Nothing is wrong where there is a baseline to judge by ({share})", (), notes)
+    return Verdict(level, f"No problem where a baseline exists ({share})", (), notes)
 
 
 def _judge_daemon(model: StatusModel, found: _Findings) -> None:
@@ -66,7 +66,7 @@ def _judge_daemon(model: StatusModel, found: _Findings) -> None:
 def _judge_probe(row: ProbeRow, found: _Findings) -> None:
     what = row.name
     if row.stuck_s is not None:
-        found.problems.append(f"{what} has been in flight for {seconds_text(row.stuck_s)}: what is below it hangs")
+        found.problems.append(f"{what} has been in flight for {seconds_text(row.stuck_s)}: something below it hangs")
     elif row.success is False:
         found.problems.append(f"{what} failed{': ' if row.message else ''}{row.message}")
     worse = [
@@ -82,9 +82,11 @@ def _judge_probe(row: ProbeRow, found: _Findings) -> None:
     if row.success is None:
         found.notes.append(f"{what} has not run yet{': ' if row.message else ''}{row.message}")
     elif not row.baseline:
-        found.notes.append(f"{what} has no baseline; {how_to_get_one(recordable=row.recordable)}")
+        found.notes.append(f"{what} has no baseline; {missing_baseline_hint(recordable=row.recordable)}")
     elif not row.judges:
-        found.notes.append(f"{what} is shown beside another site's figures ({row.baseline}), which judge nothing here")
+        found.notes.append(
+            f"{what} is shown beside another site's figures ({row.baseline}), which are not used to judge this node"
+        )
 
 
 def _judge_osds(model: StatusModel, found: _Findings) -> None:

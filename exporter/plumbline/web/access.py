@@ -32,20 +32,19 @@ from plumbline.config.web import MIN_COST, cost_of
 # bcrypt uses no more bytes, and neither does htpasswd
 _MAX_PASSWORD = 72
 # A salt, and a hash with no known password; the cost goes in front
-_NOBODYS = "abcdefghijklmnopqrstuu" + "e" * 31
+_DUMMY = "abcdefghijklmnopqrstuu" + "e" * 31
 WAIT_S = 8.0
 """Seconds to wait for a turn; a scrape times out after ten."""
 # How often a waiting request checks whether its client is still there
 _LOOK_EVERY_S = 0.25
 
 
-class Verdict(Enum):
+class AuthResult(Enum):
     """The result for one request's credentials."""
 
     LET_IN = "let in"
     REFUSED = "refused"
-    TOO_MANY = "too many"
-    """Too many other checks are waiting; these credentials were not checked."""
+    TOO_MANY = "too many"  # too many other checks are waiting; these credentials were not checked
 
 
 class Turns:
@@ -102,35 +101,35 @@ class Passwords:
         known: dict[str, bytes] = before._known if before else {}
         same = {user for user, hashed in self._users.items() if before and before._users.get(user) == hashed}
         self._known: dict[str, bytes] = {user: digest for user, digest in known.items() if user in same}
-        self._nobodys_digest = os.urandom(hashlib.sha256().digest_size)
+        self._dummy_digest = os.urandom(hashlib.sha256().digest_size)
         self._dearest = max((cost_of(each) for each in users.values()), default=MIN_COST)
 
-    def look(self, authorization: str | None, peer: str, gone: Callable[[], bool] = lambda: False) -> Verdict:
+    def look(self, authorization: str | None, peer: str, gone: Callable[[], bool] = lambda: False) -> AuthResult:
         """Check the ``Authorization`` header of a request from ``peer``; may wait for other checks."""
         given = parse_basic(authorization)
         if given is None:
-            return Verdict.REFUSED
+            return AuthResult.REFUSED
         user, password = given[0], given[1][:_MAX_PASSWORD]
         digest = hmac.digest(self._key, user.encode() + b"\0" + password, hashlib.sha256)
         if self._knows(user, digest):
-            return Verdict.LET_IN
+            return AuthResult.LET_IN
         with self._turns.turn(peer, gone) as come:
             if not come:
-                return Verdict.TOO_MANY
+                return AuthResult.TOO_MANY
             if self._knows(user, digest):  # a check we waited for accepted it: many first scrapes cost one
-                return Verdict.LET_IN
+                return AuthResult.LET_IN
             good = self._check(password, self._users.get(user))
         if good:
             self._known[user] = digest
-        return Verdict.LET_IN if good else Verdict.REFUSED
+        return AuthResult.LET_IN if good else AuthResult.REFUSED
 
     def _check(self, password: bytes, hashed: Secret | None) -> bool:
         """Takes as many rounds as the most expensive hash, for every user: 2^c for the user's own hash, and 2^c +
         2^(c+1) + … + 2^(dearest-1) for the rest."""
         cost = self._dearest if hashed is None else cost_of(hashed)
-        good = _matches(password, nobodys(cost) if hashed is None else hashed)
+        good = _matches(password, dummy_hash(cost) if hashed is None else hashed)
         for missing in range(cost, self._dearest):
-            _matches(password, nobodys(missing))
+            _matches(password, dummy_hash(missing))
         return good and hashed is not None
 
     def _knows(self, user: str, digest: bytes) -> bool:
@@ -138,12 +137,12 @@ class Passwords:
 
     def _remembered(self, user: str) -> bytes:
         """The user's digest, or one that nothing matches: another length would compare faster."""
-        return self._known.get(user, self._nobodys_digest)
+        return self._known.get(user, self._dummy_digest)
 
 
-def nobodys(cost: int) -> Secret:
+def dummy_hash(cost: int) -> Secret:
     """A hash with no known password."""
-    return Secret(f"$2b${cost:02d}${_NOBODYS}")
+    return Secret(f"$2b${cost:02d}${_DUMMY}")
 
 
 def parse_basic(authorization: str | None) -> tuple[str, bytes] | None:

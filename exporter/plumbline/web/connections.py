@@ -1,8 +1,9 @@
-"""Which connections are open, which may stay, and which requests are answered: no crowd can keep others out.
+"""Which connections are open, which may stay, and which requests are answered: no number of clients can keep others
+out.
 
 When connections run out, one with no answer being computed is evicted: an unauthenticated one before an authenticated
-one; among those one from the address that has most; among those the one that has waited longest. So a crowd evicts
-itself, and a new connection stays long enough for a handshake and a request.
+one; among those one from the address that has most; among those the one that has waited longest. So an address that
+opens too many evicts its own, and a new connection stays long enough for a handshake and a request.
 """
 
 from __future__ import annotations
@@ -17,34 +18,28 @@ from collections.abc import Callable, Iterator
 
 from plumbline.web.guard import Guard
 
-# For addresses with no request under way, when the others have taken every place
-_SPARE_PLACES = 8
+# For addresses with no request in progress, when the others have taken every slot
+_SPARE_SLOTS = 8
 
 
 class Connection:
     """A connection's state while its thread serves it. ``peer``: its address, as :func:`counted_as` groups it."""
 
-    __slots__ = ("computing", "evicted", "guard", "known", "peer", "served", "since", "sock", "under_way")
+    __slots__ = ("authenticated", "computing", "evicted", "guard", "in_progress", "peer", "served", "since", "sock")
 
     def __init__(self, sock: socket.socket, peer: str, guard: Guard) -> None:
-        self.sock = sock
-        self.peer = peer
-        self.guard = guard
-        self.known = False
-        """Its client has authenticated, by certificate or password."""
-        self.under_way = False
-        """One of its requests is being answered, until the last byte is sent."""
-        self.computing = False
-        """Its answer is being computed: nothing waits for the peer."""
-        self.served = False
-        """At least one of its requests has been answered."""
+        self.sock, self.peer, self.guard = sock, peer, guard
+        self.authenticated = False  # by certificate or password
+        self.in_progress = False  # one of its requests is being answered, until the last byte is sent
+        self.computing = False  # its answer is being computed: nothing waits for the peer
+        self.served = False  # at least one of its requests has been answered
         self.evicted = False
         self.since = time.monotonic()
         """When it began to wait for the peer to send or receive; valid while nothing is computed."""
 
     def begins(self) -> None:
         """A request that may be answered has arrived."""
-        self.under_way = self.computing = True
+        self.in_progress = self.computing = True
 
     def sends(self) -> None:
         """The answer is ready to be sent."""
@@ -52,10 +47,9 @@ class Connection:
         self.computing = False
 
     def waits(self) -> None:
-        """It now waits for the next request."""
         self.since = time.monotonic()
         self.served = True
-        self.under_way = self.computing = False
+        self.in_progress = self.computing = False
 
     def outdated(self, guard: Guard, grace_s: float) -> bool:
         """Whether it was accepted under other certificates than those of ``guard``, and not just now."""
@@ -68,44 +62,36 @@ class Connection:
             socket.socket.shutdown(self.sock, socket.SHUT_RDWR)
 
 
-class Crowd:
+class ConnectionPool:
     """All connections, at most ``limit``."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._changed = threading.Condition()
         self._connections: set[Connection] = set()
-        self.turned_away = 0
+        self.rejected = 0
         """Connections that were evicted or not admitted."""
-
-    def __len__(self) -> int:
-        return len(self._connections)
-
-    def __iter__(self) -> Iterator[Connection]:
-        with self._changed:
-            return iter([*self._connections])
 
     def admit(self, connection: Connection) -> bool:
         """Make room for a connection. ``False``: every other one has an answer being computed."""
         with self._changed:
             if len(self._connections) >= self._limit and not self._evict():
-                self.turned_away += 1
+                self.rejected += 1
                 return False
             self._connections.add(connection)
             return True
 
-    def make_room(self, spared: Connection) -> bool:
-        """Evict another connection, because the system has run out of something. ``False``: there is none to evict."""
+    def make_room(self, spared: Connection) -> None:
+        """Evict another connection, if any may go, because the system has run out of something."""
         with self._changed:
-            return self._evict(spared)
+            self._evict(spared)
 
     def swap(self, connection: Connection, make: Callable[[], socket.socket]) -> bool:
         """Replace its socket; ``False`` when it has been evicted meanwhile."""
         with self._changed:
-            if connection.evicted:
-                return False
-            connection.sock = make()
-            return True
+            if not connection.evicted:
+                connection.sock = make()
+            return not connection.evicted
 
     def leave(self, connection: Connection) -> None:
         """Close and forget a connection that has ended."""
@@ -118,14 +104,14 @@ class Crowd:
         """Close waiting connections that were accepted under other certificates, except new ones."""
         with self._changed:
             for connection in self._connections:
-                if not connection.under_way and connection.outdated(guard, grace_s):
+                if not connection.in_progress and connection.outdated(guard, grace_s):
                     connection.shut()
 
     def end(self, timeout_s: float) -> None:
-        """Close connections with no request under way, and the others after ``timeout_s``."""
+        """Close connections with no request in progress, and the others after ``timeout_s``."""
         with self._changed:
             for connection in self._connections:
-                if not connection.under_way:
+                if not connection.in_progress:
                     connection.shut()
             self._changed.wait_for(lambda: not self._connections, timeout_s)
             for connection in self._connections:
@@ -135,50 +121,50 @@ class Crowd:
         waiting = [each for each in self._connections if not each.computing and each is not spared]
         if not waiting:
             return False
-        of = Counter(each.peer for each in self._connections)
-        goes = min(waiting, key=lambda each: (each.known, -of[each.peer], each.since))
-        goes.evicted = True
-        goes.shut()
-        self._connections.discard(goes)
-        self.turned_away += 1
+        count = Counter(each.peer for each in self._connections)
+        evicted = min(waiting, key=lambda each: (each.authenticated, -count[each.peer], each.since))
+        evicted.evicted = True
+        evicted.shut()
+        self._connections.discard(evicted)
+        self.rejected += 1
         return True
 
 
-class Places:
-    """Places for requests under way: ``limit`` of them, and a few more for addresses that have none."""
+class RequestSlots:
+    """Slots for requests in progress: ``limit`` of them, and a few more for addresses that have none."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._lock = threading.Lock()
-        self._of: Counter[str] = Counter()
+        self._taken: Counter[str] = Counter()
 
     @contextlib.contextmanager
-    def place(self, peer: str) -> Iterator[bool]:
-        """Take a place; yields ``False`` when all are taken."""
+    def slot(self, peer: str) -> Iterator[bool]:
+        """Take a slot; yields ``False`` when all are taken."""
         with self._lock:
-            taken = self._of.total()
-            free = taken < self._limit or (not self._of[peer] and taken < self._limit + _SPARE_PLACES)
+            total = self._taken.total()
+            free = total < self._limit or (not self._taken[peer] and total < self._limit + _SPARE_SLOTS)
             if free:
-                self._of[peer] += 1
+                self._taken[peer] += 1
         try:
             yield free
         finally:
             with self._lock:
                 if free:
-                    self._of[peer] -= 1
-                if not self._of[peer]:
-                    del self._of[peer]
+                    self._taken[peer] -= 1
+                if not self._taken[peer]:
+                    del self._taken[peer]
 
 
 def counted_as(address: object) -> str:
     """Group what ``accept()`` gives: by address, for IPv6 by the 64-bit network that one host may own."""
     host = str(address[0]) if isinstance(address, tuple) and address else ""
     try:
-        found = ipaddress.ip_address(host.partition("%")[0])
+        parsed = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
         return host
-    if isinstance(found, ipaddress.IPv6Address):
-        if found.ipv4_mapped is not None:
-            return str(found.ipv4_mapped)
-        return str(ipaddress.ip_network((found, 64), strict=False))
-    return str(found)
+    if isinstance(parsed, ipaddress.IPv6Address):
+        if parsed.ipv4_mapped is None:
+            return str(ipaddress.ip_network((parsed, 64), strict=False))
+        return str(parsed.ipv4_mapped)
+    return str(parsed)

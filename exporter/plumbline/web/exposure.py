@@ -9,7 +9,7 @@ from plumbline.web.guard import Guard
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class Exposure:
     """``reach``: ``loopback`` or ``network``; ``encryption``: ``tls`` or ``none``; ``authentication``: ``none``,
     ``password``, ``certificate`` or both (``certificate+password``)."""
 
@@ -20,36 +20,32 @@ class Door:
     """Guards that were active since the start and no longer are."""
 
     @classmethod
-    def of(cls, host: str, guard: Guard) -> Door:
+    def of(cls, host: str, guard: Guard) -> Exposure:
         """``host``: the numeric address listened on; empty: all addresses."""
-        asked = [
-            name for name, asks in (("certificate", guard.asks_certificate), ("password", guard.asks_password)) if asks
-        ]
+        asked = (("certificate", guard.asks_certificate), ("password", guard.asks_password))
         return cls(
             reach="loopback" if _is_loopback(host) else "network",
             encryption="tls" if guard.encrypts else "none",
-            authentication="+".join(asked) or "none",
+            authentication="+".join(name for name, asks in asked if asks) or "none",
             lost=tuple(sorted(guard.lost)),
         )
 
     @property
     def warning(self) -> str:
         """What an operator should know; empty: nothing. An open port is common among exporters, and no mistake."""
-        lost = f"no more since a reload: {', '.join(self.lost)}; a restart takes that as meant" if self.lost else ""
-        return "; ".join(each for each in (self._open, lost) if each)
-
-    @property
-    def _open(self) -> str:
-        if self.reach == "loopback":
-            return ""
-        if self.authentication == "none":
-            return (
-                "everybody who reaches this port may read everything here; "
-                "--web.config.file names users or client certificates (docs/web.md)"
+        warnings = []
+        if self.reach == "network" and self.authentication == "none":
+            warnings.append(
+                "anyone who can reach this port can read everything here; "
+                "configure users or client certificates with --web.config.file (docs/web.md)"
             )
-        if self.encryption == "none":
-            return "passwords cross the network unencrypted; add tls_server_config to the web configuration file"
-        return ""
+        elif self.reach == "network" and self.encryption == "none":
+            warnings.append(
+                "passwords cross the network unencrypted; add tls_server_config to the web configuration file"
+            )
+        if self.lost:
+            warnings.append(f"a reload removed {', '.join(self.lost)}; restart the daemon if this is intended")
+        return "; ".join(warnings)
 
 
 def _is_loopback(host: str) -> bool:

@@ -16,12 +16,12 @@ from plumbline.config import web as webfile
 from plumbline.config.web import RateLimit, WebFile
 from plumbline.errors import ConfigError, PlumblineError
 from plumbline.web import tls as webtls
-from plumbline.web.access import Passwords, Turns, Verdict
+from plumbline.web.access import AuthResult, Passwords, Turns
 from plumbline.web.routes import Request, Response, text_response
 
 _CHALLENGE = ("WWW-Authenticate", 'Basic realm="plumbline", charset="UTF-8"')
 _LATER = ("Retry-After", "1")
-_INSTEAD_OF = "; a restart can do that, a reload can't. Now there is: "
+_RESTART = "; restart the daemon to do that. Currently active: "
 
 
 class Bucket:
@@ -68,23 +68,19 @@ class Guard:
 
     @property
     def encrypts(self) -> bool:
-        """Whether the port speaks TLS."""
         return self.context is not None
 
     @property
     def asks_password(self) -> bool:
-        """Whether users are configured."""
         return self.passwords is not None
 
     @property
     def asks_certificate(self) -> bool:
-        """Whether every client needs a certificate."""
         tls = self.file.tls_server_config
         return tls is not None and tls.requires
 
     @property
     def authenticates(self) -> bool:
-        """Whether every client is authenticated."""
         return self.asks_password or self.asks_certificate
 
     @property
@@ -111,13 +107,13 @@ class Guard:
         empty it.
         """
         if self.passwords is not None:
-            verdict = self.passwords.look(request.headers.get("Authorization"), peer, gone)
-            if verdict is Verdict.TOO_MANY:
-                return text_response(429, "too many passwords are being checked; try again", _LATER)
-            if verdict is Verdict.REFUSED:
-                return text_response(401, "user and password are needed", _CHALLENGE)
+            result = self.passwords.look(request.headers.get("authorization"), peer, gone)
+            if result is AuthResult.TOO_MANY:
+                return text_response(429, "too many passwords are being checked; try again later", _LATER)
+            if result is AuthResult.REFUSED:
+                return text_response(401, "user and password required", _CHALLENGE)
         if self.bucket is not None and not self.bucket.take():
-            return text_response(429, "more requests than rate_limit in the web configuration file allows", _LATER)
+            return text_response(429, "request rate above rate_limit in the web configuration file", _LATER)
         return None
 
 
@@ -174,15 +170,12 @@ def _still_shut(made: Guard, before: Guard | None, where: str) -> Guard:
     """A file truncated by a full disk or an editor must not open the port; restart the daemon to open it on purpose."""
     if before is None:
         return made
+    active = ", ".join(sorted(before.guards))
     if before.authenticates and not made.authenticates:
-        raise ConfigError(where, f"no authentication would be left{_INSTEAD_OF}{_words(before.guards)}")
+        raise ConfigError(where, f"a reload cannot remove all authentication{_RESTART}{active}")
     if before.guards and not made.guards:
-        raise ConfigError(where, f"no protection of the port would be left{_INSTEAD_OF}{_words(before.guards)}")
+        raise ConfigError(where, f"a reload cannot remove all protection of the port{_RESTART}{active}")
     return replace(made, lost=(before.lost | before.guards) - made.guards)
-
-
-def _words(guards: frozenset[str]) -> str:
-    return ", ".join(sorted(guards))
 
 
 def _digest(struct: msgspec.Struct | None, *more: bytes) -> bytes:

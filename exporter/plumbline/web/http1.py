@@ -10,7 +10,7 @@ import re
 import socket
 import ssl
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from email.utils import formatdate
 from http import HTTPStatus
@@ -75,7 +75,7 @@ class HeadReader:
                 del self._received[: end.end()]
                 return head
             if len(self._received) > MAX_HEAD:
-                raise BadRequest(431, f"the request's head is longer than {MAX_HEAD} bytes")
+                raise BadRequest(431, f"request head longer than {MAX_HEAD} bytes")
             searched = max(0, len(self._received) - _END_LENGTH)
             if self._received and deadline is None:
                 deadline = time.monotonic() + self._timeout_s
@@ -94,23 +94,7 @@ class HeadReader:
         except TimeoutError:
             if deadline is None:
                 return b""
-        raise BadRequest(408, f"the request's head took longer than {self._timeout_s:g} s")
-
-
-class _Fields:
-    """Header fields by case-insensitive name; the first of several with one name."""
-
-    __slots__ = ("_values",)
-
-    def __init__(self, fields: Iterable[tuple[bytes, bytes]]) -> None:
-        self._values: dict[bytes, bytes] = {}
-        for name, value in fields:  # h11 gives names in lower case
-            self._values.setdefault(name, value)
-
-    def get(self, name: str, /) -> str | None:
-        """A field's value, or ``None``."""
-        value = self._values.get(name.lower().encode())
-        return None if value is None else value.decode("latin-1")
+        raise BadRequest(408, f"request head not received within {self._timeout_s:g} s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,17 +113,17 @@ def parse_head(head: bytes) -> Head:
     (framing, Host, whether the connection goes on).
     """
     if not _GRAMMAR.fullmatch(head):
-        raise BadRequest(400, "no request that can be read in one way only")
+        raise BadRequest(400, "malformed or ambiguous request")
     start = _START.match(head)
     assert start is not None
     if start["version"] not in (b"1.0", b"1.1"):
-        raise BadRequest(505, "version 1.1 is what is spoken here")
+        raise BadRequest(505, "only versions 1.0 and 1.1 are supported")
     if start["method"] not in _METHODS:
-        raise BadRequest(501, "no such method here")
+        raise BadRequest(501, "unknown method")
     lengths = _LENGTH.findall(head)
     coded = _CODING.search(head) is not None
     if len(lengths) > 1 or b"," in b"".join(lengths) or (coded and (lengths or start["version"] == b"1.0")):
-        raise BadRequest(400, "the body's length is said more than once")
+        raise BadRequest(400, "ambiguous body length")
     if head.count(b"\n") > MAX_FIELDS + 2:
         raise BadRequest(431, f"more than {MAX_FIELDS} header fields")
     connection = h11.Connection(h11.SERVER)
@@ -150,12 +134,13 @@ def parse_head(head: bytes) -> Head:
     except h11.RemoteProtocolError as error:
         raise BadRequest(error.error_status_hint, str(error)) from None
     assert isinstance(request, h11.Request)
-    fields = _Fields(request.headers)
+    # h11 gives names in lower case; of several fields with one name, the first counts
+    fields = {name.decode(): value.decode("latin-1") for name, value in reversed(list(request.headers))}
     return Head(
         Request(request.method.decode(), request.target.decode(), fields),
         # kept for HTTP/1.1 only: no scraper speaks 1.0, whose clients need a header for it. Some peers take the old
         # proxies' Proxy-Connection for Connection, some don't
-        keep=connection.their_state is h11.DONE and fields.get("Proxy-Connection") is None,
+        keep=connection.their_state is h11.DONE and "proxy-connection" not in fields,
         with_body=not isinstance(ended, h11.EndOfMessage),
     )
 

@@ -20,49 +20,42 @@ from functools import partial
 
 from plumbline.core import threads
 from plumbline.errors import PlumblineError
-from plumbline.web.connections import Connection, Crowd, Places, counted_as
+from plumbline.web.connections import Connection, ConnectionPool, RequestSlots, counted_as
 from plumbline.web.guard import Guard
 from plumbline.web.http1 import BadRequest, HeadReader, linger, parse_head, send
 from plumbline.web.routes import Request, Response, text_response
-from plumbline.web.tls import Turned, await_hello, shake, wrap
+from plumbline.web.tls import TlsRefused, await_hello, shake, wrap
 
-_SPARE_CONNECTIONS = 64  # idle keep-alive connections, beyond the requests under way
+_SPARE_CONNECTIONS = 64  # idle keep-alive connections, beyond the requests in progress
 _UNCOUNTED = "/-/"  # an orchestrator must not kill a daemon for being busy
 _MAX_FAILING = 32  # clients choose the paths
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-_SAY_EVERY_S = 600.0
+_LOG_EVERY_S = 600.0
 # Several answers of a large host. The kernel would let it grow to megabytes for each client that does not read.
 _SEND_BUFFER = 256 * 1024
 _THREAD_TRIES, _THREAD_WAIT_S = 5, 0.05
 
 
 class Refusal(Enum):
-    """Why requests and connections were turned away."""
+    """Why requests and connections were refused."""
 
-    AUTHENTICATION = "authentication"
-    """Missing or wrong password."""
-    TLS = "tls"
-    """Failed handshake, or no acceptable certificate."""
-    RATE = "rate"
-    """Too many requests, or passwords to check."""
-    BUSY = "busy"
-    """``max_requests`` were under way."""
-    MALFORMED = "malformed"
-    """Not HTTP, or too long."""
-    SLOW = "slow"
-    """The request did not arrive in time."""
-    CROWDED = "crowded"
-    """Connections evicted or not admitted because there were too many."""
+    AUTHENTICATION = "authentication"  # missing or wrong password
+    TLS = "tls"  # failed handshake, or no acceptable certificate
+    RATE = "rate"  # too many requests, or passwords to check
+    BUSY = "busy"  # max_requests were in progress
+    MALFORMED = "malformed"  # not HTTP, or too long
+    SLOW = "slow"  # the request did not arrive in time
+    CROWDED = "crowded"  # connections evicted or not admitted because there were too many
 
 
 _BY_STATUS = {401: Refusal.AUTHENTICATION, 408: Refusal.SLOW, 429: Refusal.RATE}
-_SAID = frozenset({Refusal.AUTHENTICATION, Refusal.TLS})  # a person may have to fix these
+_LOGGED = frozenset({Refusal.AUTHENTICATION, Refusal.TLS})  # a person may have to fix these
 
 
 class Server:
     """Does nothing before :meth:`start`.
 
-    At most ``max_requests`` are under way at once; one more gets 503. ``timeout_s`` bounds the handshake, receiving a
+    At most ``max_requests`` are in progress at once; one more gets 503. ``timeout_s`` bounds the handshake, receiving a
     request's head and sending a response. ``idle_s`` is how long a connection is kept between requests: longer than
     scrape intervals, or each scrape would have to connect anew.
     """
@@ -79,23 +72,23 @@ class Server:
         timeout_s: float = 10.0,
         idle_s: float = 150.0,
     ) -> None:
-        self._wanted = (host, port)
+        self._requested = (host, port)
         self._respond = respond
         self._log = logger
         self._guard = guard or Guard()
         self._max_requests = max_requests
-        self._places = Places(max_requests)
+        self._slots = RequestSlots(max_requests)
         self._timeout_s = timeout_s
         self._idle_s = idle_s
         self._listener: socket.socket | None = None
         self._acceptor: threading.Thread | None = None
         self._address = format_address(host, port)
         self._stopping = threading.Event()
-        self._connections = Crowd(max_requests + _SPARE_CONNECTIONS)
+        self._connections = ConnectionPool(max_requests + _SPARE_CONNECTIONS)
         self._failing: set[str] = set()
         self._counting = threading.Lock()
         self._refused: Counter[Refusal] = Counter()
-        self._said_at: dict[Refusal, float] = {}
+        self._logged_at: dict[Refusal, float] = {}
 
     @property
     def address(self) -> str:
@@ -104,8 +97,8 @@ class Server:
 
     @property
     def refused(self) -> Mapping[Refusal, int]:
-        """How many requests and connections were turned away since the start, for every reason."""
-        return {each: self._refused[each] for each in Refusal} | {Refusal.CROWDED: self._connections.turned_away}
+        """How many requests and connections were refused since the start, for every reason."""
+        return {each: self._refused[each] for each in Refusal} | {Refusal.CROWDED: self._connections.rejected}
 
     def use(self, guard: Guard) -> None:
         """Use this guard from now on; waiting connections accepted under other certificates have to reconnect."""
@@ -114,13 +107,13 @@ class Server:
 
     def start(self) -> None:
         """Bind and serve. Raises :class:`PlumblineError` when the address can't be bound."""
-        self._listener = _listen(*self._wanted)
+        self._listener = _listen(*self._requested)
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)  # accepted sockets inherit it
         self._address = format_address(*self._listener.getsockname()[:2])
         self._acceptor = threads.start("http", partial(self._accept, self._listener), until=self._stopping)
 
     def stop(self, timeout_s: float = 0.8) -> None:
-        """Refuse new connections, close idle ones, let requests under way finish for up to ``timeout_s``."""
+        """Refuse new connections, close idle ones, let requests in progress finish for up to ``timeout_s``."""
         self._stopping.set()
         if self._listener is None or self._acceptor is None:
             return
@@ -137,7 +130,7 @@ class Server:
             except OSError as error:
                 if error.errno in _EXHAUSTED and not self._stopping.is_set():
                     if not exhausted:
-                        self._log.warning("can't accept connections: %s", error.strerror)
+                        self._log.warning("cannot accept connections: %s", error.strerror)
                     exhausted = True
                     self._stopping.wait(0.2)  # accept() would fail again at once, and spin
                 continue
@@ -145,20 +138,20 @@ class Server:
             self._admit(Connection(sock, counted_as(address), self._guard))
 
     def _admit(self, connection: Connection) -> None:
-        before = self._connections.turned_away
+        before = self._connections.rejected
         if not self._connections.admit(connection):
             connection.sock.close()
         elif not self._start(connection):
-            self._log.warning("can't serve a connection: the system gives no more threads; raise TasksMax=")
+            self._log.warning("cannot serve a connection: the system allows no more threads; raise TasksMax=")
             self._connections.leave(connection)
-        if self._connections.turned_away > before:
-            self._say(Refusal.CROWDED, connection)
+        if self._connections.rejected > before:
+            self._log_refusal(Refusal.CROWDED, connection)
 
     def _start(self, connection: Connection) -> bool:
         for _ in range(_THREAD_TRIES):
             try:
                 threads.start("http-request", partial(self._serve, connection))
-            except RuntimeError:  # the system gives no more threads: another connection has to free its own
+            except RuntimeError:  # the system allows no more threads: another connection has to free its own
                 self._connections.make_room(connection)
                 self._stopping.wait(_THREAD_WAIT_S)
             else:
@@ -173,11 +166,11 @@ class Server:
             connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if guard.context is not None:
                 self._encrypt(connection, guard.context, guard.sans)
-                connection.known = guard.asks_certificate
+                connection.authenticated = guard.asks_certificate
             reader = HeadReader(connection.sock, timeout_s=self._timeout_s, idle_s=self._idle_s)
             while self._serve_one(connection, reader):
                 connection.waits()
-        except Turned as why:
+        except TlsRefused as why:
             self._count(Refusal.TLS, connection, str(why))
         except (OSError, ValueError) as error:  # closed or too slow; ValueError: the TLS socket was shut meanwhile
             self._log.debug("connection ended: %s", error)
@@ -213,13 +206,13 @@ class Server:
         keep = head.keep and refused is None and not self._stopping.is_set()
         keep = keep and connection.guard.context is guard.context
         if refused is None:
-            connection.known = guard.authenticates
+            connection.authenticated = guard.authenticates
             connection.begins()
-            response = self._placed(head.request, connection)
+            response = self._answer_in_slot(head.request, connection)
         else:
             self._count(_BY_STATUS[refused.status], connection)
             response = refused
-        # sending takes no place: a slow reader must not keep others from being answered
+        # sending takes no slot: a slow reader must not keep others from being answered
         connection.sends()
         send(
             sock,
@@ -233,14 +226,14 @@ class Server:
             linger(sock)
         return keep
 
-    def _placed(self, request: Request, connection: Connection) -> Response:
+    def _answer_in_slot(self, request: Request, connection: Connection) -> Response:
         if request.target.startswith(_UNCOUNTED):
             return self._answer(request)
-        with self._places.place(connection.peer) as free:
+        with self._slots.slot(connection.peer) as free:
             if free:
                 return self._answer(request)
         self._count(Refusal.BUSY, connection)
-        text = f"{self._max_requests} requests are under way already; raise web.max_requests if that is normal here"
+        text = f"{self._max_requests} requests are already in progress; raise web.max_requests if this is normal here"
         return text_response(503, text, ("Retry-After", "1"))
 
     def _answer(self, request: Request) -> Response:
@@ -248,7 +241,7 @@ class Server:
         path = request.target.partition("?")[0]
         try:
             response = self._respond(request)
-        except Exception as error:  # noqa: BLE001  (the client is owed an answer, the others their connections)
+        except Exception as error:  # noqa: BLE001  (the client gets an answer, and other connections continue)
             if path not in self._failing and len(self._failing) < _MAX_FAILING:
                 self._failing.add(path)
                 self._log.error("answering %s: %s", path, type(error).__name__, exc_info=error)
@@ -256,24 +249,24 @@ class Server:
         self._failing.discard(path)
         return response
 
-    def _count(self, why: Refusal, connection: Connection, word: str = "") -> None:
+    def _count(self, why: Refusal, connection: Connection, detail: str = "") -> None:
         with self._counting:
             self._refused[why] += 1
-        if why in _SAID:
-            self._say(why, connection, word)
+        if why in _LOGGED:
+            self._log_refusal(why, connection, detail)
 
-    def _say(self, why: Refusal, connection: Connection, word: str = "") -> None:
+    def _log_refusal(self, why: Refusal, connection: Connection, detail: str = "") -> None:
         """Log at most once per interval and reason, and nothing that the client sent."""
         with self._counting:
             now = time.monotonic()
-            if now - self._said_at.get(why, -_SAY_EVERY_S) < _SAY_EVERY_S:
+            if now - self._logged_at.get(why, -_LOG_EVERY_S) < _LOG_EVERY_S:
                 return
-            self._said_at[why] = now
+            self._logged_at[why] = now
         self._log.warning(
-            "%s: turned away a client from %s%s; plumbline_web_refused_total counts them",
-            why.value,
+            "refused a client from %s (%s%s); plumbline_web_requests_refused_total counts them",
             connection.peer,
-            f" ({word})" if word else "",
+            why.value,
+            f": {detail}" if detail else "",
         )
 
 
@@ -298,15 +291,12 @@ def _why(error: OSError) -> str:
     change = "choose another with --web.listen-address"
     if isinstance(error, socket.gaierror):
         return f"{error.strerror}; {change}"
-    match error.errno:
-        case errno.EADDRINUSE:
-            return f"address already in use; {change}"
-        case errno.EADDRNOTAVAIL:
-            return f"this host does not have that address; {change}"
-        case errno.EACCES:
-            return f"no permission to listen there (ports below 1024 need CAP_NET_BIND_SERVICE); {change}"
-        case _:
-            return f"can't listen there: {error.strerror or error}; {change}"
+    reasons = {
+        errno.EADDRINUSE: "address already in use",
+        errno.EADDRNOTAVAIL: "this host does not have that address",
+        errno.EACCES: "no permission to listen there (ports below 1024 need CAP_NET_BIND_SERVICE)",
+    }
+    return f"{reasons.get(error.errno or 0, f'cannot listen there: {error.strerror or error}')}; {change}"
 
 
 def _shut(sock: socket.socket) -> None:

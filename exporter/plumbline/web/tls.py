@@ -42,11 +42,11 @@ _ALWAYS = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POL
 _HANDSHAKE_RECORD = b"\x16"
 _NO_PLAIN_HTTP = (
     b"HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
-    b"this port speaks HTTPS; use https://\n"
+    b"this port requires HTTPS; use https://\n"
 )
 
 
-class Turned(Exception):
+class TlsRefused(Exception):
     """The client is disconnected before its first request: no TLS, no common TLS, no certificate, or another name's."""
 
 
@@ -60,7 +60,6 @@ class Pems:
 
     @property
     def every(self) -> tuple[bytes, ...]:
-        """All three, in order."""
         return self.cert, self.key, self.client_ca
 
 
@@ -94,12 +93,11 @@ def make_context(tls: TlsServerConfig, pems: Pems, *, where: str) -> ssl.SSLCont
 
 
 def files_of(tls: TlsServerConfig) -> list[Path]:
-    """The files that :func:`read_pems` reads."""
     return [Path(each) for each in (tls.cert_file, tls.key_file, tls.client_ca_file) if each]
 
 
 def await_hello(sock: socket.socket, *, timeout_s: float) -> None:
-    """Wait for a handshake's first byte. Raises :class:`Turned` without one; an HTTP client is first told why."""
+    """Wait for a handshake's first byte. Raises :class:`TlsRefused` without one; an HTTP client is first told why."""
     sock.settimeout(timeout_s)
     try:
         first = sock.recv(1, socket.MSG_PEEK)
@@ -109,8 +107,8 @@ def await_hello(sock: socket.socket, *, timeout_s: float) -> None:
             sock.send(_NO_PLAIN_HTTP)
             linger(sock)
     except OSError as error:
-        raise _turned(error) from None
-    raise Turned("no TLS handshake")
+        raise _refused_for(error) from None
+    raise TlsRefused("no TLS handshake")
 
 
 def wrap(sock: socket.socket, context: ssl.SSLContext) -> ssl.SSLSocket:
@@ -118,23 +116,23 @@ def wrap(sock: socket.socket, context: ssl.SSLContext) -> ssl.SSLSocket:
     try:
         return context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
     except OSError as error:
-        raise _turned(error) from None
+        raise _refused_for(error) from None
 
 
 def shake(encrypted: ssl.SSLSocket, sans: tuple[str, ...] | None, *, timeout_s: float) -> None:
-    """Do the handshake within one deadline; raises :class:`Turned` when it fails or the client's names don't match."""
+    """Do the handshake within one deadline; raises :class:`TlsRefused` if it fails or no name matches."""
     try:
         encrypted.settimeout(timeout_s)
         encrypted.do_handshake()
     except OSError as error:
-        raise _turned(error) from None
+        raise _refused_for(error) from None
     if sans is not None and not allowed(encrypted.getpeercert(), sans):
-        raise Turned("the client's certificate has none of client_allowed_sans")
+        raise TlsRefused("the client's certificate matches none of client_allowed_sans")
 
 
-def _turned(error: OSError) -> Turned:
+def _refused_for(error: OSError) -> TlsRefused:
     """With OpenSSL's reason, such as CERTIFICATE_VERIFY_FAILED."""
-    return Turned(getattr(error, "reason", None) or error.strerror or str(error))
+    return TlsRefused(getattr(error, "reason", None) or error.strerror or str(error))
 
 
 def allowed(certificate: Any, sans: tuple[str, ...]) -> bool:
@@ -161,14 +159,14 @@ def _choose_ciphers(context: ssl.SSLContext, tls: TlsServerConfig, where: str) -
     key = "tls_server_config.cipher_suites"
     for name in tls.cipher_suites:
         if name not in CIPHERS and name not in _ALWAYS:
-            raise ConfigError(where, f"no such suite here; there are: {', '.join(CIPHERS)}", key=key, value=name)
+            raise ConfigError(where, f"unknown cipher suite; known: {', '.join(CIPHERS)}", key=key, value=name)
     names = [CIPHERS[name] for name in tls.cipher_suites if name in CIPHERS]
     if not names:
         return
     try:
         context.set_ciphers(":".join(names))
     except ssl.SSLError:
-        raise ConfigError(where, "OpenSSL has none of these on this system", key=key) from None
+        raise ConfigError(where, "OpenSSL here supports none of these", key=key) from None
 
 
 def _choose_curve(context: ssl.SSLContext, tls: TlsServerConfig, where: str) -> None:
@@ -177,29 +175,30 @@ def _choose_curve(context: ssl.SSLContext, tls: TlsServerConfig, where: str) -> 
         return
     for name in tls.curve_preferences:
         if name not in _CURVES:
-            raise ConfigError(where, f"no such curve; there are: {', '.join(_CURVES)}", key=key, value=name)
+            raise ConfigError(where, f"unknown curve; known: {', '.join(_CURVES)}", key=key, value=name)
     if len(tls.curve_preferences) > 1:
-        reason = "Python's ssl takes one curve or leaves the choice to OpenSSL, which is good; name one, or none"
+        reason = "only one curve is supported; name one, or none to let OpenSSL choose"
         raise ConfigError(where, reason, key=key, value=[*tls.curve_preferences])
     try:
         context.set_ecdh_curve(_CURVES[tls.curve_preferences[0]])
     except (ssl.SSLError, ValueError):
-        raise ConfigError(where, "OpenSSL can't on this system", key=key, value=tls.curve_preferences[0]) from None
+        raise ConfigError(where, "OpenSSL here does not support it", key=key, value=tls.curve_preferences[0]) from None
 
 
 def _load_identity(context: ssl.SSLContext, tls: TlsServerConfig, pems: Pems, where: str) -> None:
     if b"ENCRYPTED" in pems.key:
-        raise ConfigError(where, "is encrypted; a daemon can't be asked for the password", key=_key(tls.key, "key"))
+        raise ConfigError(where, "is encrypted; the daemon cannot ask for its password", key=_key(tls.key, "key"))
     try:
-        # from memory: inline text must never reach a disk, and a file may have changed since it was read
+        # From memory: inline text must never reach a disk, and a file may have changed since it was read. Without a
+        # password function OpenSSL would ask on the terminal
         with in_memory(pems.cert) as cert_path, in_memory(pems.key) as key_path:
-            context.load_cert_chain(cert_path, key_path, password=_no_password)
+            context.load_cert_chain(cert_path, key_path, password=lambda: "")
     except ssl.SSLError as error:
         reason = {
-            "KEY_VALUES_MISMATCH": "is of another key than the certificate",
-            "EE_KEY_TOO_SMALL": "is too weak for OpenSSL's security level; 2048 bits of RSA, or P-256, are enough",
-            "CA_MD_TOO_WEAK": "is signed with a hash that is broken; have it signed with SHA-256",
-        }.get(error.reason or "", f"not a certificate with its key, both PEM ({error.reason or 'unreadable'})")
+            "KEY_VALUES_MISMATCH": "does not match the certificate's key",
+            "EE_KEY_TOO_SMALL": "is too weak for OpenSSL's security level; use RSA with at least 2048 bits, or P-256",
+            "CA_MD_TOO_WEAK": "is signed with a broken hash; have it signed with SHA-256",
+        }.get(error.reason or "", f"not a certificate and its key in PEM format ({error.reason or 'unreadable'})")
         raise ConfigError(where, reason, key=_key(tls.cert, "cert")) from None
 
 
@@ -210,7 +209,7 @@ def _load_client_ca(context: ssl.SSLContext, tls: TlsServerConfig, pems: Pems, w
     try:
         context.load_verify_locations(cadata=pems.client_ca.decode("ascii", "replace"))
     except (ssl.SSLError, ValueError):
-        raise ConfigError(where, "holds no certificate (PEM)", key=_key(tls.client_ca, "client_ca")) from None
+        raise ConfigError(where, "contains no PEM certificate", key=_key(tls.client_ca, "client_ca")) from None
 
 
 def _pem(text: str | None, file: str | None, where: str, what: str) -> bytes:
@@ -226,8 +225,3 @@ def _pem(text: str | None, file: str | None, where: str, what: str) -> bytes:
 
 def _key(text: str | None, what: str) -> str:
     return f"tls_server_config.{what if text else what + '_file'}"
-
-
-def _no_password() -> str:
-    """Without this OpenSSL would ask on the terminal."""
-    return ""

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.background.ceph_map import CEPH_MAP_EVERY_S, KEPT_S, CephMapWatch
+from plumbline.background.ceph import CEPH_MAP_EVERY_S, KEPT_S, CephMapWatch
 from plumbline.config.model import CephConfig, Config
 from plumbline.core.process import Completed
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError, PlumblineError, Unavailable
-from plumbline.probes.ceph.cluster_map import ask_map
-from plumbline.sources.ceph.ceph_daemons import head_daemon
+from plumbline.probes.ceph.ceph_task import ask_map
+from plumbline.sources.ceph.ceph_osds import head_daemon
 from support.ceph_map import answers, said
 
 FSID = "118b4ac0-805d-4ea7-86a6-8fc54d89e369"
@@ -91,9 +91,9 @@ def test_the_last_map_is_shown_for_a_while(node: Node, caplog: pytest.LogCapture
     for _ in range(3):
         node.now = read_at + KEPT_S
         assert node.look() == read_at
-    assert caplog.text.count("the cluster does not tell its map: /etc/ceph/ceph.conf: no monitor answered") == 1
+    assert caplog.text.count("the cluster map can't be read: /etc/ceph/ceph.conf: no monitor answered") == 1
     node.now += 1
-    with pytest.raises(PlumblineError, match=r"^the cluster does not tell its map: .*no monitor answered$"):
+    with pytest.raises(PlumblineError, match=r"^the cluster map can't be read: .*no monitor answered$"):
         node.look()
     node.cluster.answer = Cluster().answer
     assert node.look() == node.now
@@ -134,7 +134,7 @@ def test_another_clusters_map_is_not_kept(node: Node, tmp_path: Path) -> None:
     other.write_text(node.conf.read_text())
     node.config = node.with_map("always", other)
     node.cluster.answer = Completed((), None, timed_out=True)
-    with pytest.raises(PlumblineError, match=r"^the cluster does not tell its map: no answer within 31 s$"):
+    with pytest.raises(PlumblineError, match=r"^the cluster map can't be read: no answer within 31 s$"):
         node.look()
 
 
@@ -146,7 +146,7 @@ def test_answers_that_are_none(node: Node) -> None:
     with pytest.raises(ParseError, match=r"^the cluster map: an answer is missing"):
         node.look()
     node.cluster.answer = Completed((), None, cancelled=True)
-    with pytest.raises(PlumblineError, match="ending"):
+    with pytest.raises(PlumblineError, match="stopping"):
         node.look()
 
 
@@ -154,7 +154,7 @@ def test_answers_that_are_none(node: Node) -> None:
     ("change", "why"),
     [
         ({"map": "never"}, r"^ceph\.map is never$"),
-        ({"map": "auto"}, r"^no monitor or manager is set up here; ceph\.map: always asks nevertheless$"),
+        ({"map": "auto"}, r"^no monitor or manager is set up on this host; ceph\.map: always queries the map anyway$"),
         ({"conf": "/nowhere/ceph.conf"}, r"^/nowhere/ceph\.conf: not there, so this node has no Ceph cluster"),
         ({"user": "somebody"}, r"^no key of client\.somebody: .*; run `plumbline ceph setup`"),
     ],

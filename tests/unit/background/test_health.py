@@ -11,21 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.background.health import REMEMBER_S, DiskAsker, HealthWatch, asked
+from plumbline.background.health import REMEMBER_S, DiskAsker, HealthWatch, is_queried
 from plumbline.background.storage import StorageWatch
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError, PlumblineError, Unavailable
 from plumbline.sources.disk.block import BlockDevice
-from plumbline.sources.disk.diskhealth import (
-    GONE,
-    MALFORMED,
-    NO_ANSWER,
-    NO_PERMISSION,
-    Answer,
-    Asleep,
-    DiskHealth,
-    NoHealth,
-)
+from plumbline.sources.disk.diskhealth import Answer, Asleep, DiskHealth, NoHealth, Reason
 
 GOOD = DiskHealth(smart_passed=True, temperature_celsius=30)
 NEVER = threading.Event()
@@ -61,7 +52,7 @@ def let_go() -> Iterator[threading.Event]:
     ],
 )
 def test_real_disks_are_asked(device: BlockDevice) -> None:
-    assert asked(device)
+    assert is_queried(device)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +74,7 @@ def test_real_disks_are_asked(device: BlockDevice) -> None:
     ],
 )
 def test_all_else_is_not(device: BlockDevice) -> None:
-    assert not asked(device)
+    assert not is_queried(device)
 
 
 def watch(
@@ -137,7 +128,7 @@ def test_a_chassis_of_60_with_one_asleep_and_one_hung(let_go: threading.Event) -
     assert {name for name, state in states.items() if state.health == GOOD} == set(names) - {names[5], names[7]}
     assert (states[names[5]].asleep, states[names[5]].available, states[names[5]].health) == (True, True, None)
     hung = states[names[7]]
-    assert (hung.available, hung.reason, hung.in_flight_s >= 2) == (False, NO_ANSWER, True)
+    assert (hung.available, hung.reason, hung.in_flight_s >= 2) == (False, Reason.NO_ANSWER, True)
     assert most[0] <= 2  # one at a time, and the one that hangs
 
     interval_s[0] = 0.0
@@ -152,7 +143,7 @@ def test_a_disk_that_stops_answering_keeps_its_last_seen_and_loses_its_figures(l
 
     def ask(_device: BlockDevice) -> Answer:
         if broken[0]:
-            raise NoHealth(NO_ANSWER, "sda: no answer")
+            raise NoHealth(Reason.NO_ANSWER, "sda: no answer")
         return GOOD
 
     health = watch(lambda: [disk("sda")], ask, clock)
@@ -161,7 +152,12 @@ def test_a_disk_that_stops_answering_keeps_its_last_seen_and_loses_its_figures(l
     clock.now += 300
     health.refresh(NEVER)
     (state,) = health.states
-    assert (state.available, state.health, state.reason, state.last_success_at) == (False, None, NO_ANSWER, 5000.0)
+    assert (state.available, state.health, state.reason, state.last_success_at) == (
+        False,
+        None,
+        Reason.NO_ANSWER,
+        5000.0,
+    )
 
 
 def test_figures_that_nobody_renews_are_not_shown() -> None:
@@ -170,7 +166,7 @@ def test_figures_that_nobody_renews_are_not_shown() -> None:
     health.refresh(NEVER)
     clock.now += 3 * 300 + 21
     (state,) = health.states
-    assert (state.available, state.health, state.reason) == (False, None, NO_ANSWER)
+    assert (state.available, state.health, state.reason) == (False, None, Reason.NO_ANSWER)
 
 
 def test_an_answer_that_comes_late_counts(let_go: threading.Event) -> None:
@@ -197,7 +193,7 @@ def test_an_odd_answer_is_one_disks_affair(error: Exception) -> None:
 
     health = watch(lambda: [disk("sda"), disk("sdb")], ask)
     health.refresh(NEVER)
-    assert [(state.reason, state.health) for state in health.states] == [(MALFORMED, None), ("", GOOD)]
+    assert [(state.reason, state.health) for state in health.states] == [(Reason.MALFORMED, None), ("", GOOD)]
     assert "odd" in health.states[0].message
 
 
@@ -208,7 +204,7 @@ def test_a_disk_that_left_stays_for_a_week() -> None:
     del there[1]
     clock.now += 60
     health.refresh(NEVER)
-    assert [(state.device, state.reason) for state in health.states] == [("sda", ""), ("sdb", GONE)]
+    assert [(state.device, state.reason) for state in health.states] == [("sda", ""), ("sdb", Reason.GONE)]
     assert health.states[1].last_success_at == 5000.0
     clock.now += REMEMBER_S
     health.refresh(NEVER)
@@ -217,7 +213,7 @@ def test_a_disk_that_left_stays_for_a_week() -> None:
 
 def test_another_disk_of_the_same_name_inherits_nothing() -> None:
     there = [disk("sda", serial="OLD")]
-    answers: list[Answer | PlumblineError] = [GOOD, NoHealth(NO_ANSWER, "sda: no answer")]
+    answers: list[Answer | PlumblineError] = [GOOD, NoHealth(Reason.NO_ANSWER, "sda: no answer")]
 
     def ask(_device: BlockDevice) -> Answer:
         answer = answers.pop(0)
@@ -229,17 +225,17 @@ def test_another_disk_of_the_same_name_inherits_nothing() -> None:
     health.refresh(NEVER)
     there[0] = disk("sda", serial="NEW")
     health.refresh(NEVER)
-    assert (health.states[0].last_success_at, health.states[0].reason) == (None, NO_ANSWER)
+    assert (health.states[0].last_success_at, health.states[0].reason) == (None, Reason.NO_ANSWER)
 
 
 def test_nothing_to_ask_is_said() -> None:
     health = watch(lambda: [disk("vda", "virtio", "virtual")], lambda _device: GOOD)
-    with pytest.raises(Unavailable, match="not been asked"):
+    with pytest.raises(Unavailable, match="not been queried"):
         _ = health.states
     health.refresh(NEVER)
     with pytest.raises(Unavailable, match="no SATA, SAS or NVMe disk"):
         _ = health.states
-    with pytest.raises(Unavailable, match="nobody asks"):
+    with pytest.raises(Unavailable, match="not queried for their health"):
         _ = StorageWatch(Roots.under(Path("/nowhere"))).health
 
 
@@ -296,7 +292,7 @@ def test_a_change_of_state_is_logged_once(caplog: pytest.LogCaptureFixture) -> N
 
     def ask(_device: BlockDevice) -> Answer:
         if broken[0]:
-            raise NoHealth(NO_ANSWER, "sda: no answer")
+            raise NoHealth(Reason.NO_ANSWER, "sda: no answer")
         return GOOD
 
     health = watch(lambda: [disk("sda")], ask, clock)
@@ -306,8 +302,8 @@ def test_a_change_of_state_is_logged_once(caplog: pytest.LogCaptureFixture) -> N
             health.refresh(NEVER)
             clock.now += 300
     assert [record.message for record in caplog.records] == [
-        "health of sda can't be had: sda: no answer",
-        "health of sda is known again",
+        "health of sda is not available: sda: no answer",
+        "health of sda is available again",
     ]
 
 
@@ -323,10 +319,10 @@ def test_a_process_that_may_not_send_ata_commands_does_not_try(tmp_path: Path) -
     status.write_text("Name:\tplumbline\nCapEff:\t0000000000000000\n")
     with pytest.raises(NoHealth, match="CAP_SYS_RAWIO") as caught:
         asker(disk("sda"))
-    assert (caught.value.reason, marker.exists()) == (NO_PERMISSION, False)
+    assert (caught.value.reason, marker.exists()) == (Reason.NO_PERMISSION, False)
 
     status.write_text("Name:\tplumbline\nCapEff:\t0000000000020000\n")
-    with pytest.raises(NoHealth, match="said nothing"):
+    with pytest.raises(NoHealth, match="printed nothing"):
         asker(disk("sda"))
     assert marker.exists()
 
@@ -335,9 +331,9 @@ def test_an_nvme_disk_is_asked_through_its_controllers_node(tmp_path: Path) -> N
     roots = Roots.under(tmp_path)
     (roots.sys / "block").mkdir(parents=True)
     asker = DiskAsker(roots, os.environ)
-    with pytest.raises(NoHealth, match="no controller") as caught:
+    with pytest.raises(NoHealth, match="controller is gone") as caught:
         asker(disk("nvme0n1", "nvme", "nvme"))
-    assert caught.value.reason == GONE
+    assert caught.value.reason == Reason.GONE
     (roots.sys / "block" / "nvme0n1").symlink_to("../devices/pci0000:00/nvme/nvme0/nvme0n1")
     with pytest.raises(NoHealth, match="/dev/nvme0"):
         asker(disk("nvme0n1", "nvme", "nvme"))
@@ -358,7 +354,7 @@ def test_a_node_whose_reader_hangs_leaves_one_thread(tmp_path: Path) -> None:
     )
     for _ in range(3):
         health.refresh(NEVER)
-    assert (len(begun), health.states[0].reason) == (1, NO_ANSWER)
+    assert (len(begun), health.states[0].reason) == (1, Reason.NO_ANSWER)
     interval_s[0] = 300.0
     fifo.write_bytes(b"x")  # lets go of it
     deadline = time.monotonic() + 30

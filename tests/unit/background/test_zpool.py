@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.background.zpool import ZpoolStatus
+from plumbline.background.storage import ZpoolStatus
 from plumbline.core.process import MAX_OUTPUT_BYTES, Completed, ProcessRunner
 from plumbline.core.roots import Roots
 from plumbline.errors import PlumblineError, Unavailable
@@ -78,7 +78,7 @@ def test_one_that_hangs_is_not_joined_by_another() -> None:
     with pytest.raises(PlumblineError, match="no answer within 10 s, a pool hangs"):
         status.read()
     tool.hanging = (17,)
-    with pytest.raises(PlumblineError, match="the last one still hangs in the kernel"):
+    with pytest.raises(PlumblineError, match="the last command still hangs in the kernel"):
         status.read()
     assert len(tool.asked) == 1
     tool.hanging = ()
@@ -90,7 +90,7 @@ def test_one_that_hangs_is_not_joined_by_another() -> None:
     [
         (Completed((), 127), "zpool is not installed"),
         (Completed((), 1, stderr=b"Permission denied the ZFS utilities must be run as root.\n"), "exit 1: Permission"),
-        (Completed((), None, cancelled=True), "the daemon is ending"),
+        (Completed((), None, cancelled=True), "the daemon is stopping"),
     ],
 )
 def test_what_is_no_fault(answer: Completed, reason: str) -> None:
@@ -121,7 +121,7 @@ def test_a_tool_stuck_in_the_kernel_stays_the_only_one(tmp_path: Path, monkeypat
     freezer = Path("/sys/fs/cgroup/freezer")
     if os.geteuid() != 0 or not (freezer / "cgroup.procs").exists():
         pytest.skip("needs root and a version 1 freezer cgroup")
-    monkeypatch.setattr("plumbline.background.zpool.TIMEOUT_S", 0.5)
+    monkeypatch.setattr("plumbline.background.storage.ZPOOL_WITHIN_S", 0.5)
     group = freezer / f"plumbline-zpool-{os.getpid()}"
     group.mkdir()
     (tmp_path / "zpool").write_text(
@@ -135,7 +135,7 @@ def test_a_tool_stuck_in_the_kernel_stays_the_only_one(tmp_path: Path, monkeypat
         with pytest.raises(PlumblineError, match="a pool hangs"):
             status.read()
         for _ in range(3):
-            with pytest.raises(PlumblineError, match="the last one still hangs in the kernel"):
+            with pytest.raises(PlumblineError, match="the last command still hangs in the kernel"):
                 status.read()
         assert (tmp_path / "begun").read_text() == "begun\n"
     finally:

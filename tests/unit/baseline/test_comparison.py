@@ -10,14 +10,13 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from plumbline.baseline.compare.comparison import NOT_COMPARED, WITHIN, WORSE, Item, Only, Other, Side, Word, compare
+from plumbline.baseline.comparison import NOT_COMPARED, WITHIN, WORSE, Item, Only, Other, Side, Word, compare
+from plumbline.baseline.describe import find
 from plumbline.baseline.fingerprint import Fingerprint
-from plumbline.baseline.lookup import find
 from plumbline.baseline.model import BaselineEntry, Source
 from plumbline.baseline.profiles import load_profiles
 from plumbline.baseline.site import LoadedSite, parse_site, read_site
-from plumbline.commands.current import figures_now
-from plumbline.commands.terminal_compare import print_comparison
+from plumbline.commands.compare import figures_now, print_comparison
 from plumbline.config.model import Config
 from plumbline.config.probes.disk import CanaryConfig, FioConfig
 from plumbline.config.types import Duration
@@ -151,7 +150,7 @@ def test_rows_stand_bottom_up():
 def test_many_lone_rows_are_counted():
     many = [changed(device_class=f"class{n}") for n in range(30)]
     said = printed(compare(side(READ, *many), side(READ)))
-    assert "only in accepted, by layer and class (--json names them): disk class0 1, disk class1 1" in said
+    assert "only in accepted, by layer and class (--json lists them): disk class0 1, disk class1 1" in said
 
 
 # --- the environment
@@ -198,7 +197,7 @@ def result(probe: str, *, age_s: float, config_hash: str = "") -> ProbeRecord:
 
 
 def test_now_is_what_is_fresh_and_says_what_is_missing():
-    found = figures_now(
+    items, missing = figures_now(
         plan(fio("fresh"), fio("old"), fio("never"), fio("other"), CanaryConfig(name="canary", device_class="ssd")),
         {
             "fresh": result("fresh", age_s=1800),
@@ -207,11 +206,11 @@ def test_now_is_what_is_fresh_and_says_what_is_missing():
         },
         now=NOW,
     )
-    assert [(item.what, item.age_s, item.entry.iops, item.entry.latency) for item in found.items] == [
+    assert [(item.what, item.age_s, item.entry.iops, item.entry.latency) for item in items] == [
         ("fresh", 1800.0, 9000.0, {"p50": 0.0001})
     ]
-    assert [line.partition(":")[0] for line in found.missing] == ["canary", "old", "never", "other"]
-    canary, old, never, other = (line.replace("\N{NO-BREAK SPACE}", " ") for line in found.missing)
+    assert [line.partition(":")[0] for line in missing] == ["canary", "old", "never", "other"]
+    canary, old, never, other = (line.replace("\N{NO-BREAK SPACE}", " ") for line in missing)
     assert canary.endswith("(/metrics, status page); measure now: plumbline probe run canary")
     assert "its last success is 30 min old, more than 3 intervals; measure now: plumbline probe run old" in old
     assert "no run has succeeded yet" in never
@@ -220,8 +219,8 @@ def test_now_is_what_is_fresh_and_says_what_is_missing():
 
 def test_now_is_comparable_with_what_a_recording_of_the_same_probe_wrote():
     accepted = parse_site(SITE, where="x.yaml", host=None, catalogue=CATALOGUE)
-    now = figures_now(plan(fio("fresh")), {"fresh": result("fresh", age_s=5)}, now=NOW)
-    (row,) = compare(side(*accepted.entries), Side("now", "now", "now", now.items)).rows
+    items, _ = figures_now(plan(fio("fresh")), {"fresh": result("fresh", age_s=5)}, now=NOW)
+    (row,) = compare(side(*accepted.entries), Side("now", "now", "now", items)).rows
     assert (row.word, row.age_s) == (Word.WORSE, 5.0)
 
 
@@ -248,7 +247,7 @@ def test_a_baseline_is_found_by_name_or_path_of_any_host(tmp_path):
     theirs = find(str(path), profiles, [], read=read)
     assert theirs.entries[0].profile == "theirs"
     assert find("theirs", profiles, [theirs], read=read) is theirs
-    with pytest.raises(BaselineError, match=r"unoba-2020: no such baseline, nor a file here; there are: unnoba-2020"):
+    with pytest.raises(BaselineError, match=r"unoba-2020: no such baseline or file; there are: unnoba-2020"):
         find("unoba-2020", profiles, [], read=read)
     with pytest.raises(BaselineError, match=r"nothing\.yaml: can't be read: No such file"):
         find(str(tmp_path / "nothing.yaml"), profiles, [], read=read)

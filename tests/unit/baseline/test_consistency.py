@@ -53,7 +53,7 @@ DISK_WRITE = entry("randwrite-4k-qd1-j1-dsync", "write", 300e-6)
 def test_a_rotating_disk_reads_at_random_no_faster_than_it_turns(workload: str):
     (finding,) = found(entry(workload, "read", 0.9e-3, device_class="hdd"))
     assert finding.figures == "p50 900 µs"
-    assert "a rotating disk takes 2 ms for half a turn" in finding.why
+    assert "even the fastest rotating disk takes 2 ms for half a turn" in finding.why
     assert found(entry(workload, "read", 1.1e-3, device_class="hdd")) == []
     assert found(entry(workload, "read", 0.9e-3, device_class="ssd")) == []
 
@@ -71,7 +71,7 @@ def test_a_read_through_more_layers_is_not_faster_than_the_disk(workload: str):
     (finding,) = found(DISK_READ, entry(workload, "read", 400e-6 / SLACK * 0.99))
     assert finding.what == f"{workload.split('-', maxsplit=1)[0].replace('fs', 'filesystem')} ssd {workload} read"
     assert "disk ssd randread-4k-qd1-j1 read p50 400 µs" in finding.figures
-    assert "a cache on the way was read" in finding.why
+    assert "so a cache was read" in finding.why
     assert found(DISK_READ, entry(workload, "read", 400e-6 / SLACK * 1.01)) == []
 
 
@@ -116,7 +116,7 @@ def test_on_a_rotating_disk_a_write_ends_in_a_log_but_it_still_crosses_the_netwo
     assert found(RTT, disk, entry("rados-ops-4k", "write", 1e-3, device_class="hdd")) == []
     (finding,) = found(RTT, disk, entry("rados-ops-4k", "write", 80e-6, device_class="hdd"))
     assert "disk" not in finding.figures
-    assert "another host has it:" in finding.why
+    assert "another host has it, so" in finding.why
 
 
 def test_writes_are_compared_only_with_what_is_like_them():
@@ -223,6 +223,6 @@ def test_a_finding_reads_as_one_sentence():
     (finding,) = found(RTT, entry("rbd-randread-4k-qd1-j1", "read", 20e-6), place=CLIENT)
     assert str(finding) == (
         "rbd ssd rbd-randread-4k-qd1-j1 read: p50 20 µs, network 10g icmp-rtt-56 round-trip p50 100 µs; "
-        "this host holds no OSD, so every read crosses the network: a cache on this host was read"
+        "this host holds no OSD, so every read crosses the network; a cache on this host was read"
     )
     assert isinstance(with_workloads([RTT], CATALOGUE)[0], Measured)

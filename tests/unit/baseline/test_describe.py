@@ -106,8 +106,8 @@ def test_show_a_profile_with_its_contradictions():
 def test_a_transfer_says_what_was_sent_again():
     rows = show("unnoba-2020", PROFILES, [], layer="network").rows
     notes = {(row.device_class, row.workload): row.notes for row in rows}
-    assert notes["10g", "tcp-throughput-s1"][0] == "119 segments sent again in 20.00 s"
-    assert notes["1g", "tcp-throughput-s1"][0] == "0 segments sent again in 20 s"
+    assert notes["10g", "tcp-throughput-s1"][0] == "119 segments retransmitted in 20.00 s"
+    assert notes["1g", "tcp-throughput-s1"][0] == "0 segments retransmitted in 20 s"
     assert notes["1g", "tcp-throughput-s1"][1].startswith("from the prose: ")
 
 
@@ -119,7 +119,7 @@ def test_filters():
         show("unnoba-2020", PROFILES, [], device_class="tape")
     said = str(caught.value)
     assert said.startswith(
-        "unnoba-2020: nothing of this layer, device class and workload; it has: disk hdd, disk nvme, disk ssd, "
+        "unnoba-2020: nothing matches this layer, device class and workload; it has: disk hdd, disk nvme, disk ssd, "
     )
     assert ", network 10g, network 1g, osd hdd, osd ssd, " in said
 
@@ -134,7 +134,7 @@ def test_filter_by_workload_keeps_what_names_it():
     assert [picture.where for picture in pictures] == [
         "Figura 9", "Figura 11", "Figura 13", "Figura A11", "Figura A19", "Figura B7", "Figura C7",
     ]  # fmt: skip
-    with pytest.raises(BaselineError, match=r"pwr-2017: nothing of this .*; it has: filesystem pwr-node$"):
+    with pytest.raises(BaselineError, match=r"pwr-2017: nothing matches this .*; it has: filesystem pwr-node$"):
         show("pwr-2017", PROFILES, [], workload="rbd-*")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from plumbline.baseline import profiles
-from plumbline.checks.every import CHECKS
+from plumbline.checks.run import CHECKS
 from plumbline.config.workloads import load_catalogue
 from plumbline.errors import BaselineError
 

@@ -9,8 +9,11 @@ import pytest
 
 from plumbline.background import fingerprint as fingerprinting
 from plumbline.background.fingerprint import SETTINGS, disks, nics, parse_versions, read_fingerprint, tuning
+from plumbline.baseline.files import Latencies
 from plumbline.baseline.fingerprint import Change, Fingerprint, Part, changes, compared
-from plumbline.baseline.site import SiteEntry, SiteFile, format_site, parse_site
+from plumbline.baseline.record.text import format_record
+from plumbline.baseline.site import SiteEntry, SiteFile, parse_site
+from plumbline.baseline.units import Latency
 from plumbline.config.model import CephConfig
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.roots import Roots
@@ -73,10 +76,10 @@ def test_what_is_not_known_is_not_compared():
 
 
 def test_a_recorded_file_carries_it_there_and_back():
-    entry = SiteEntry(workload="randread-4k-qd1-j1", device_class="nvme", iops=None, tolerance_ratio=1.3)
+    entry = SiteEntry(workload="randread-4k-qd1-j1", device_class="nvme", latency=Latencies(p50=Latency.of(84e-6)))
     file = SiteFile(schema_version=1, fingerprint=THEN, entries=(entry,))
-    text = format_site(file).replace("tolerance_ratio: 1.3", "tolerance_ratio: 1.3, latency: {p50: 84us}")
-    loaded = parse_site(text, where="f.yaml", host="h", catalogue=load_catalogue())
+    catalogue = load_catalogue()
+    loaded = parse_site(format_record(file, catalogue), where="f.yaml", host="h", catalogue=catalogue)
     assert loaded.file.fingerprint == THEN
 
 

@@ -9,7 +9,7 @@ import pytest
 from plumbline.baseline import profiles
 from plumbline.baseline.arithmetic import Rule
 from plumbline.baseline.model import Source
-from plumbline.checks.every import CHECKS
+from plumbline.checks.run import CHECKS
 from plumbline.config.workloads import BlockWorkload, load_catalogue
 from plumbline.errors import BaselineError, ConfigError
 
@@ -497,7 +497,7 @@ def test_a_minimal_profile_loads():
     [
         ("schema_version: 1", "schema_version: 2", "schema_version = 2: this Plumbline reads version 1"),
         ("schema_version: 1", "", "schema_version: is missing"),
-        ("name: other", "name: unlike", "name = 'unlike': is not the file's name"),
+        ("name: other", "name: unlike", "name = 'unlike': must be the file's name"),
         ("hardware: disk", "hardware: tape", "series[0].hardware = 'tape': the profile has: disk"),
         ("randread-4k-qd1-j1", "randread-5k", "series[0].points[0].workload = 'randread-5k': no such workload"),
         (
@@ -517,9 +517,9 @@ def test_a_minimal_profile_loads():
             "42 us",
             "breaks.concurrency: IOPS × latency makes 0.5 of 1 in flight; say why",
         ),
-        ("84 us}", "84 us}, retransmits: 3", "retransmits = 3: only a TCP transfer has them"),
+        ("84 us}", "84 us}, retransmits: 3", "retransmits = 3: only valid for a TCP transfer"),
         ("84 us}", "84 us}, retransmits: -1", "retransmits = -1: "),
-        ("84 us}", "84 us}, breaks: {throughput: why}", "breaks.throughput: the row does not break this"),
+        ("84 us}", "84 us}, breaks: {throughput: why}", "breaks.throughput: the row does not break this identity"),
         (
             "84 us}",
             "84 us}, also: [{figure: latency, statistic: min, printed: 85 us, line: 1}]",
@@ -543,7 +543,7 @@ def test_a_minimal_profile_loads():
         (
             "84 us}",
             "84 us}, also: [" + 2 * "{figure: iops, statistic: stddev, printed: 3 IOPS, line: 1}, " + "]",
-            "also[1] = 'iops stddev': stands twice",
+            "also[1] = 'iops stddev': is a duplicate",
         ),
         ("84 us}", "84 us}, operation: write", "operation = 'write': the workload has: read"),
         (
@@ -573,7 +573,7 @@ def test_a_row_in_doubt_never_judges():
 
 def test_a_row_that_stands_twice():
     text = MINIMAL + "    - {line: 3, workload: randread-4k-qd1-j1, iops: 13K IOPS}\n"
-    with pytest.raises(BaselineError, match=r"points\[1\]\.workload = .*: stands twice; first in Table 1, line 2"):
+    with pytest.raises(BaselineError, match=r"points\[1\]\.workload = .*: is a duplicate; first in Table 1, line 2"):
         profiles.parse_profile(text, "other.yaml", CATALOGUE)
 
 
@@ -583,5 +583,5 @@ def test_judge_names_known_profiles_only():
     with pytest.raises(ConfigError) as caught:
         profiles.check_judge({"ssd": "unnoba"}, loaded, "config.yaml")
     assert str(caught.value) == (
-        "config.yaml: baseline.judge.ssd = 'unnoba': no such documented profile; there are: unnoba-2020"
+        "config.yaml: baseline.judge.ssd = 'unnoba': no such documented profile; available: unnoba-2020"
     )

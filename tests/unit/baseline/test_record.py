@@ -141,8 +141,8 @@ def test_a_disk_out_of_line_with_its_peers_is_no_baseline():
     runs = {disk: latencies(*[p50] * 3, of=disk) for disk, p50 in zip(disks, (0.0001, 0.0001, 0.0003), strict=True)}
     (refusal,) = summarise(disks, runs, upper_edge).refusals
     assert refusal == (
-        "raw/sdc, randread-4k-qd1-j1 read: gave 300 µs; all 3 of its kind together 100 µs: "
-        "it is out of line with what should be like it"
+        "raw/sdc, randread-4k-qd1-j1 read: measured 300 µs; all 3 comparable targets together 100 µs: "
+        "it differs too much from them"
     )
 
 
@@ -157,7 +157,7 @@ def test_iops_at_a_latency_stand_in_the_entry_and_in_no_other_figure():
 def test_a_latency_that_nothing_keeps_is_a_note():
     entry = one([*latencies(0.01, 0.01), figures(iops=80.0, sought=(0.002, 99.0), depth=0)]).entry
     assert entry.iops_at_latency is None
-    assert entry.note == "not even one operation at a time has 99 of 100 within 2 ms"
+    assert entry.note == "even one operation at a time does not complete 99 % within 2 ms"
 
 
 def test_a_run_beyond_the_limit_is_refused_by_name():
@@ -185,9 +185,12 @@ def test_a_busy_device_is_noted_and_if_mostly_busy_refused():
 def test_runs_without_figures():
     empty = figures(histogram=HistogramValue((0.1,), [0], 0, 0.0))
     for run, message in (
-        (empty, "canary, randread-4k-qd1-j1 read: run 1 did no operation; is the device answering?"),
-        (figures(), "canary, randread-4k-qd1-j1 read: run 1 did no operation; is the device answering?"),
-        (figures(latency={"p99": 1.0}), "canary, randread-4k-qd1-j1 read: the runs gave neither a latency nor a rate"),
+        (empty, "canary, randread-4k-qd1-j1 read: run 1 completed no operation; does the device respond?"),
+        (figures(), "canary, randread-4k-qd1-j1 read: run 1 completed no operation; does the device respond?"),
+        (
+            figures(latency={"p99": 1.0}),
+            "canary, randread-4k-qd1-j1 read: the runs reported neither a latency nor a rate",
+        ),
     ):
         with pytest.raises(BaselineError) as caught:
             one([run])
@@ -300,7 +303,7 @@ def test_what_was_recorded_is_a_file_of_this_host_that_a_person_can_read():
     sections = [line for line in lines if line.startswith("# ---")]
     assert sections == [
         "# --- network: between this host and its peers (1 figure set, 5 runs each)",
-        "# --- disk: the disks of this host, as they are and in files of our own (2 figure sets, 5 runs each)",
+        "# --- disk: the disks of this host, raw and in Plumbline's own files (2 figure sets, 5 runs each)",
     ]
     for line in (
         "tools: {plumbline: 0.1.0, fio: '3.33'}",
@@ -315,5 +318,5 @@ def test_what_was_recorded_is_a_file_of_this_host_that_a_person_can_read():
 
 
 def test_nothing_to_write():
-    with pytest.raises(BaselineError, match="no probe measures anything here; enable one in the configuration"):
+    with pytest.raises(BaselineError, match="no probe measures anything on this host; enable one in the configuration"):
         file_of(ENVIRONMENT, [], [])

@@ -54,7 +54,7 @@ def test_every_figure_comes_back_as_it_was(tmp_path: Path):
     assert after[0].histogram.edges == before[0].histogram.edges
     assert after[1:] == before[1:]
     assert plain(resumed) == [("rtt", NOW), ("fio", NOW)]
-    assert resumed.line == "goes on with 2 finished runs of an earlier recording; --restart measures them anew"
+    assert resumed.line == "continuing with 2 finished runs of an earlier recording; --restart measures them again"
 
 
 def test_nothing_to_go_on_with_is_no_line(tmp_path: Path):
@@ -63,14 +63,14 @@ def test_nothing_to_go_on_with_is_no_line(tmp_path: Path):
 
 def test_another_environment_is_another_recording(tmp_path: Path):
     for other, why in (
-        ({"host": "stor02"}, "it is of another host (stor02)"),
-        ({"release": "0.0.9"}, "it is of another release (0.0.9)"),
+        ({"host": "stor02"}, "it was made on another host (stor02)"),
+        ({"release": "0.0.9"}, "it was made by another release (0.0.9)"),
         ({"fingerprint": Fingerprint(kernel="6.11.0")}, "kernel was 6.11.0, is 6.12.1"),
     ):
         begun(tmp_path, run("rtt"), **other)
         resumed = work(tmp_path).resume(STEPS, now=NOW)
         assert resumed.runs == ()
-        assert resumed.line == f"an earlier recording is not gone on with: {why}; everything is measured anew"
+        assert resumed.line == f"the earlier recording is not continued: {why}; everything is measured again"
         (tmp_path / WORK_FILE).unlink()
 
 
@@ -83,7 +83,7 @@ def test_old_runs_and_those_of_other_parameters_are_made_anew_and_said(tmp_path:
     begun(tmp_path, run("rtt", at=NOW - KEEP_S - 1), run("rtt"), run("fio", parameters="cccccccccccc"))
     resumed = work(tmp_path).resume(STEPS, now=NOW)
     assert plain(resumed) == [("rtt", NOW)]
-    assert resumed.line.endswith("not with: 1 are older than 24 h, 1 of fio, whose parameters changed")
+    assert resumed.line.endswith("discarded: 1 older than 24 h, 1 of fio (its parameters changed)")
 
 
 def test_a_run_of_the_future_is_not_believed(tmp_path: Path):
@@ -112,7 +112,7 @@ def test_a_damaged_file_is_said_and_replaced(tmp_path: Path, content: bytes):
     again = work(tmp_path)
     resumed = again.resume(STEPS, now=NOW)
     assert resumed.runs == ()
-    assert "everything is measured anew" in resumed.line
+    assert "everything is measured again" in resumed.line
     assert "\n" not in resumed.line
     again.keep(run("rtt"))
     assert json.loads((tmp_path / WORK_FILE).read_bytes())["host"] == "stor01"

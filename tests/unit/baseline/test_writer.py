@@ -128,7 +128,7 @@ def test_force_without_an_old_one(tmp_path):
 
 
 def test_refused_before_measuring(tmp_path):
-    with pytest.raises(BaselineError, match=r"there is no directory .*/none; create it first"):
+    with pytest.raises(BaselineError, match=r"directory .*/none does not exist; create it first"):
         check_target(tmp_path / "none" / "baseline.yaml", force=False)
     with pytest.raises(BaselineError, match="is a directory; name a file"):
         check_target(tmp_path, force=True)

@@ -25,7 +25,7 @@ def cluster_of(daemon="osd.3", **also):
     own = {"ceph_daemon": daemon, **also}
     latency, store = "plumbline:osd_latency:mean5m", "plumbline:osd_store_latency:mean5m"
     return [
-        series("plumbline:osd_info", 1, device_class="ssd", hostname="storage1", **own),
+        series("plumbline:osd:info", 1, device_class="ssd", hostname="storage1", **own),
         series("plumbline:osd_operations:rate5m", 30, operation="write", **own),
         series("plumbline:osd_operations:rate5m", 10, operation="read", **own),
         series(latency, 0.020, operation="write", part="total", **own),
@@ -34,12 +34,12 @@ def cluster_of(daemon="osd.3", **also):
         series(latency, 0.018, operation="write", part="commit_wait", **own),
         series(store, 0.012, part="commit", **own),
         series(store, 0.010, part="device", **own),
-        series("plumbline:osd_p50:seconds", 0.015, operation="write", **own),
-        series("plumbline:osd_p99:seconds", 0.090, operation="write", **own),
+        series("plumbline:osd_latency:p50_seconds", 0.015, operation="write", **own),
+        series("plumbline:osd_latency:p99_seconds", 0.090, operation="write", **own),
         series("plumbline_osd_heartbeat_seconds", 0.002, interface="back", statistic="worst", **own),
         series("plumbline_osd_heartbeat_seconds", 0.001, interface="back", statistic="median", **own),
         series("plumbline_osd_heartbeat_seconds", 0.001, interface="front", statistic="worst", **own),
-        series("plumbline_osd_heartbeat_worst_peer", 7, interface="back", **own),
+        series("plumbline_osd_heartbeat_worst_peer_id", 7, interface="back", **own),
         series("plumbline_osd_socket_up", 1, instance="storage1:9948", **own),
         series("plumbline_osd_blocked_operations", 0, stage="store", **own),
         series("plumbline_osd_blocked_operation_age_seconds", 0, **own),
@@ -100,7 +100,7 @@ def test_sockets_are_younger_and_rules_have_seen_more():
 def test_the_same_number_on_another_host_is_another_clusters():
     (osd,), notes = merged([Osd(daemon="osd.1", host="b", p99_s=2.0)], [Osd(daemon="osd.1", host="a", p99_s=1.0)])
     assert osd.p99_s == 1.0
-    assert notes == ("osd.1 of this host is left out: the one of Prometheus stands on a",)
+    assert notes == ("osd.1 of this host is left out: in Prometheus, it is on host a",)
 
 
 # --- the API ------------------------------------------------------------------------------------------------------
@@ -122,10 +122,10 @@ def test_an_answer():
         (b'{"status": "error", "errorType": "bad_data", "error": "parse error"}', "refused the query: parse error"),
         (
             b'{"status": "success", "data": {"resultType": "matrix", "result": []}}',
-            "not the answer of an instant query",
+            "not the answer to an instant query",
         ),
-        (b"<html>", "not what Prometheus answers"),
-        (vector({"metric": {}, "value": [1, "many"]}), "not what Prometheus answers"),
+        (b"<html>", "not an answer of Prometheus"),
+        (vector({"metric": {}, "value": [1, "many"]}), "not an answer of Prometheus"),
     ],
 )
 def test_what_is_no_answer(answer, said):

@@ -10,10 +10,9 @@ import pytest
 
 from plumbline.ceph_top.model import between, parts, slowest_first
 from plumbline.ceph_top.verdict import Thresholds, suspect
-from plumbline.sources.ceph.osd_latency import LongRunAverage, parse_latencies
 from plumbline.sources.ceph.osd_network import parse_heartbeats
 from plumbline.sources.ceph.osd_operations import STAGES, BlockedOperations
-from plumbline.sources.ceph.osd_stages import parse_stages
+from plumbline.sources.ceph.osd_perf import LongRunAverage, parse_latencies, parse_stages
 from plumbline.sources.ceph.osds import OsdReading
 
 STATES = Path(__file__).parents[2] / "fixtures" / "ceph-16.2-states"

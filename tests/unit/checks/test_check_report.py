@@ -11,7 +11,7 @@ from rich.console import Console
 from plumbline.checks import report
 from plumbline.checks.model import Finding, Fix, Keep, Severity
 from plumbline.collectors import finding
-from plumbline.commands import terminal
+from plumbline.commands.check import print_findings
 from plumbline.core.console import make_console
 
 UDEV = "/etc/udev/rules.d/90-storage-network.rules"
@@ -64,7 +64,7 @@ def test_what_keeps_the_fixes_stands_once_a_file() -> None:
 
 def printed(*findings: Finding, every: bool = False) -> str:
     stream = io.StringIO()
-    terminal.print_findings(make_console(stream), findings, every=every)
+    print_findings(make_console(stream), findings, every=every)
     return stream.getvalue()
 
 
@@ -110,7 +110,7 @@ def test_all_lists_what_is_met() -> None:
 def test_on_a_terminal_nothing_of_a_command_is_lost() -> None:
     stream = io.StringIO()
     console = Console(file=stream, force_terminal=True, width=80, color_system=None, highlight=False, markup=False)
-    terminal.print_findings(console, [RING, *GOOD])
+    print_findings(console, [RING, *GOOD])
     words = stream.getvalue().split()
     assert {"ethtool", "-G", "ens2f0", "rx", "4078"} <= set(words)
 

@@ -8,20 +8,25 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.checks.array import CHECKS, judge
-from plumbline.checks.array.facts import ArrayFacts, Pool, array_facts
-from plumbline.checks.array.md import DEGRADED, MISMATCH
-from plumbline.checks.array.multipath import LOST
-from plumbline.checks.array.zfs import ERRORS, STATE
-from plumbline.checks.model import Check, Finding, Severity
+from plumbline.checks.array import (
+    CHECKS,
+    ArrayFacts,
+    Pool,
+    array_facts,
+    degraded,
+    mismatch,
+    path_lost,
+    pool_errors,
+    pool_state,
+)
+from plumbline.checks.model import Check, Finding, Severity, judge
 from plumbline.checks.readings import Readings
 from plumbline.checks.run import Judge
 from plumbline.core.roots import Roots
 from plumbline.sources.arrays import Arrays
 from plumbline.sources.disk.md import MdArray, MdMember, read_md
 from plumbline.sources.disk.multipath import DiskPath, MultipathDisk, read_multipath
-from plumbline.sources.disk.zfs import ZfsReading, read_zfs
-from plumbline.sources.disk.zpool_status import Vdev, parse_text
+from plumbline.sources.disk.zfs import Vdev, ZfsReading, parse_text, read_zfs
 from support.arrays import array as raid_of
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "arrays-storage-node"
@@ -59,7 +64,7 @@ def said(check: Check[ArrayFacts], of: MdArray | Pool | MultipathDisk) -> tuple[
 
 
 def test_a_whole_array() -> None:
-    found = only(DEGRADED, RAID)
+    found = only(degraded, RAID)
     assert found is not None
     assert (found.met, found.is_) == (True, "all 4 disks in place")
 
@@ -80,7 +85,7 @@ def test_a_whole_array() -> None:
 def test_how_bad_a_missing_disk_is(level: str, redundant: int | None, missing: int, severity: Severity) -> None:
     raid = replace(RAID, level=level, redundant_disks=redundant, degraded_disks=missing)
     disks = "1 disk" if missing == 1 else "2 disks"
-    assert said(DEGRADED, raid) == (severity, f"{level}, {disks} missing", "mdadm --detail /dev/md0")
+    assert said(degraded, raid) == (severity, f"{level}, {disks} missing", "mdadm --detail /dev/md0")
 
 
 def test_a_faulty_member_can_be_put_back() -> None:
@@ -89,7 +94,7 @@ def test_a_faulty_member_can_be_put_back() -> None:
         degraded_disks=1,
         members=(MdMember("sdb1", "in_sync", "0", None), MdMember("cciss!c0d1", "faulty", "", None)),
     )
-    assert said(DEGRADED, raid) == (
+    assert said(degraded, raid) == (
         Severity.CRITICAL,
         "raid5, 1 disk missing (faulty: cciss!c0d1)",
         "mdadm /dev/md0 --remove /dev/cciss/c0d1 && mdadm /dev/md0 --re-add /dev/cciss/c0d1",
@@ -98,7 +103,7 @@ def test_a_faulty_member_can_be_put_back() -> None:
 
 def test_a_rebuild_has_to_be_waited_for() -> None:
     raid = replace(RAID, degraded_disks=1, sync_action="recover", sync_done_sectors=1, sync_total_sectors=4)
-    assert said(DEGRADED, raid) == (
+    assert said(degraded, raid) == (
         Severity.CRITICAL,
         "raid5, 1 disk missing; recover, 25.0% done",
         "cat /proc/mdstat",
@@ -110,7 +115,7 @@ def test_an_array_that_does_not_run(state: str) -> None:
     raid = raid_of(
         "md5", "", state, members=(MdMember("sda", "spare", "none", None), MdMember("sdb", "spare", "none", None))
     )
-    assert said(DEGRADED, raid) == (Severity.CRITICAL, f"{state}, with 2 disks there", "mdadm --detail /dev/md5")
+    assert said(degraded, raid) == (Severity.CRITICAL, f"{state}, with 2 disks present", "mdadm --detail /dev/md5")
 
 
 @pytest.mark.parametrize(
@@ -122,20 +127,20 @@ def test_an_array_that_does_not_run(state: str) -> None:
     ],
 )
 def test_what_has_no_redundancy_to_lose_is_left_in_peace(raid: MdArray) -> None:
-    assert only(DEGRADED, raid) is None
-    assert only(MISMATCH, raid) is None
+    assert only(degraded, raid) is None
+    assert only(mismatch, raid) is None
 
 
 def test_mismatches_of_parity_and_of_mirrors() -> None:
     repair = "echo repair > /sys/block/md0/md/sync_action"
     parity = replace(RAID, mismatch_sectors=8)
     mirror = replace(RAID, level="raid1", mismatch_sectors=256)
-    assert said(MISMATCH, parity) == (Severity.WARNING, "raid5, 8 sectors disagree", repair)
-    assert said(MISMATCH, mirror) == (Severity.INFO, "raid1, 256 sectors disagree", repair)
-    found = only(MISMATCH, mirror)
+    assert said(mismatch, parity) == (Severity.WARNING, "raid5, 8 sectors disagree", repair)
+    assert said(mismatch, mirror) == (Severity.INFO, "raid1, 256 sectors disagree", repair)
+    found = only(mismatch, mirror)
     assert found is not None
     assert "swap" in found.why
-    met = only(MISMATCH, RAID)
+    met = only(mismatch, RAID)
     assert met is not None
     assert met.met
 
@@ -153,32 +158,32 @@ def test_mismatches_of_parity_and_of_mirrors() -> None:
     ],
 )
 def test_a_pools_state(state: str, severity: Severity, command: str) -> None:
-    assert said(STATE, Pool("tank", state)) == (severity, state, command)
+    assert said(pool_state, Pool("tank", state)) == (severity, state, command)
 
 
 def test_a_pool_that_is_online_with_a_cache_that_is_not() -> None:
     pool = replace(POOL, unhealthy=("cache/nvme0n1",))
-    assert said(STATE, pool) == (Severity.WARNING, "ONLINE, not fit: cache/nvme0n1", "zpool status -v tank")
+    assert said(pool_state, pool) == (Severity.WARNING, "ONLINE, not working: cache/nvme0n1", "zpool status -v tank")
 
 
 def test_a_sound_pool_and_one_whose_tool_is_not_there() -> None:
-    for check in (STATE, ERRORS):
+    for check in (pool_state, pool_errors):
         found = only(check, POOL)
         assert found is not None
         assert found.met
-    unasked = only(STATE, Pool("tank", "ONLINE"))
+    unasked = only(pool_state, Pool("tank", "ONLINE"))
     assert unasked is not None
     assert unasked.met
-    assert only(ERRORS, Pool("tank", "ONLINE")) is None
+    assert only(pool_errors, Pool("tank", "ONLINE")) is None
 
 
 def test_errors() -> None:
     pool = replace(POOL, errors=(Vdev("raidz1-0/sdb", "ONLINE", 3, 0, 1200),))
     status = "zpool status -v tank"
-    assert said(ERRORS, pool) == (Severity.WARNING, "raidz1-0/sdb (3 read, 1,200 checksum)", status)
-    assert said(ERRORS, replace(POOL, data_errors=1)) == (Severity.CRITICAL, "1 damaged object", status)
+    assert said(pool_errors, pool) == (Severity.WARNING, "raidz1-0/sdb (3 read, 1,200 checksum)", status)
+    assert said(pool_errors, replace(POOL, data_errors=1)) == (Severity.CRITICAL, "1 damaged object", status)
     both = replace(pool, data_errors=2)
-    assert said(ERRORS, both)[1] == "2 damaged objects; raidz1-0/sdb (3 read, 1,200 checksum)"
+    assert said(pool_errors, both)[1] == "2 damaged objects; raidz1-0/sdb (3 read, 1,200 checksum)"
 
 
 # --- paths
@@ -187,15 +192,15 @@ def test_errors() -> None:
 def test_a_lost_path() -> None:
     lost = replace(DISK, paths=(DISK.paths[0], DiskPath("sdb", "offline", "", "2:0:0:2")))
     is_ = "1 of 2 usable; sdb offline (2:0:0:2)"
-    assert said(LOST, lost) == (Severity.WARNING, is_, "multipath -ll mpatha")
+    assert said(path_lost, lost) == (Severity.WARNING, is_, "multipath -ll mpatha")
 
 
 def test_no_path_left() -> None:
     paths = (DiskPath("nvme1c1n1", "connecting", "", ""), DiskPath("nvme1c2n1", "inaccessible", "", ""))
     gone = MultipathDisk("nvme1n1", "nvme-subsys1", paths)
     is_ = "0 of 2 usable; nvme1c1n1 connecting"
-    assert said(LOST, gone) == (Severity.CRITICAL, is_, "nvme list-subsys /dev/nvme1n1")
-    assert said(LOST, MultipathDisk("dm-0", "mpatha", ())) == (
+    assert said(path_lost, gone) == (Severity.CRITICAL, is_, "nvme list-subsys /dev/nvme1n1")
+    assert said(path_lost, MultipathDisk("dm-0", "mpatha", ())) == (
         Severity.CRITICAL,
         "0 of 0 usable",
         "multipath -ll mpatha",
@@ -204,25 +209,25 @@ def test_no_path_left() -> None:
 
 def test_a_path_whose_state_is_unreadable_is_not_lost() -> None:
     unreadable, offline = DiskPath("sda", "unknown", "", "1:0:0:2"), DiskPath("sdb", "offline", "", "2:0:0:2")
-    assert only(LOST, replace(DISK, paths=(unreadable, unreadable))) is None
-    assert only(LOST, replace(DISK, paths=(DISK.paths[0], unreadable))) is None
+    assert only(path_lost, replace(DISK, paths=(unreadable, unreadable))) is None
+    assert only(path_lost, replace(DISK, paths=(DISK.paths[0], unreadable))) is None
     is_ = "0 of 2 usable; sdb offline (2:0:0:2); 1 with an unreadable state"
-    assert said(LOST, replace(DISK, paths=(unreadable, offline)))[:2] == (Severity.WARNING, is_)
+    assert said(path_lost, replace(DISK, paths=(unreadable, offline)))[:2] == (Severity.WARNING, is_)
 
 
 def test_a_path_that_was_taken_away_leaves_one_alone() -> None:
     alone = replace(DISK, paths=DISK.paths[:1])
-    assert said(LOST, alone) == (Severity.WARNING, "1 path", "multipath -ll mpatha")
+    assert said(path_lost, alone) == (Severity.WARNING, "1 path", "multipath -ll mpatha")
     portal = MultipathDisk("nvme1n1", "nvme-subsys1", (DiskPath("nvme1c1n1", "live", "", ""),))
-    assert said(LOST, portal) == (Severity.INFO, "1 path", "nvme list-subsys /dev/nvme1n1")
-    whole = only(LOST, DISK)
+    assert said(path_lost, portal) == (Severity.INFO, "1 path", "nvme list-subsys /dev/nvme1n1")
+    whole = only(path_lost, DISK)
     assert whole is not None
-    assert (whole.met, whole.is_) == (True, "all 2 paths fit")
+    assert (whole.met, whole.is_) == (True, "all 2 paths working")
 
 
 def test_a_passive_side_is_no_lost_path() -> None:
     paths = (DiskPath("nvme1c1n1", "optimized", "", ""), DiskPath("nvme1c2n1", "inaccessible", "", ""))
-    found = only(LOST, MultipathDisk("nvme1n1", "nvme-subsys1", paths))
+    found = only(path_lost, MultipathDisk("nvme1n1", "nvme-subsys1", paths))
     assert found is not None
     assert found.met
 
@@ -249,7 +254,7 @@ def test_a_whole_host_from_its_trees_to_its_findings() -> None:
     found = Judge().look(fixture_host(), 0.0)
     assert [(each.severity.value, each.check, each.subject, each.is_) for each in found if not each.met] == [
         ("critical", "array.md-degraded", "md0", "raid5, 1 disk missing (faulty: sdd1); recover, 25.0% done"),
-        ("critical", "array.md-degraded", "md5", "inactive, with 2 disks there"),
+        ("critical", "array.md-degraded", "md5", "inactive, with 2 disks present"),
         (
             "critical",
             "array.path-lost",
@@ -274,7 +279,7 @@ def test_a_whole_host_from_its_trees_to_its_findings() -> None:
             "warning",
             "array.zfs-pool",
             "tank",
-            "DEGRADED, not fit: raidz2-0/replacing-2/127286639182292558, raidz2-0/spare-3/sde, cache/nvme2n1",
+            "DEGRADED, not working: raidz2-0/replacing-2/127286639182292558, raidz2-0/spare-3/sde, cache/nvme2n1",
         ),
         ("info", "array.md-mismatch", "md1", "raid1, 256 sectors disagree"),
     ]
@@ -289,7 +294,7 @@ def test_a_whole_host_from_its_trees_to_its_findings() -> None:
 
 def test_facts_of_a_host_without_any_of_it() -> None:
     assert array_facts(Readings()) == ArrayFacts()
-    assert judge(ArrayFacts()) == ()
+    assert judge(CHECKS, ArrayFacts()) == ()
 
 
 def test_a_group_counts_where_no_member_of_it_says_more() -> None:

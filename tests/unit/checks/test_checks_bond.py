@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from plumbline.checks.model import Keep, Severity
-from plumbline.checks.network.bond import DEGRADED, NOT_AGGREGATED, UNMONITORED
+from plumbline.checks.network.bonds import degraded, not_aggregated, unmonitored
 from plumbline.checks.network.facts import NetworkFacts
 from plumbline.sources.net.bonding import Bond, Churn, LacpState, MiiStatus, Slave
 from support.facts import only
@@ -36,14 +36,14 @@ def host(*slaves: Slave, mode: str = "802.3ad", miimon_ms: int | None = 100) -> 
     return NetworkFacts(bonds=(Bond("bond0", mode, "", "", "", miimon_ms, None, None, None, slaves),))
 
 
-@pytest.mark.parametrize("check", [DEGRADED, NOT_AGGREGATED])
+@pytest.mark.parametrize("check", [degraded, not_aggregated])
 def test_nothing_known_says_nothing(check) -> None:
     assert only(check, NetworkFacts()) is None
     assert only(check, host()) is None
     assert only(check, host(slave("ens1f0"), slave("ens1f1"))) is None
 
 
-@pytest.mark.parametrize("check", [DEGRADED, NOT_AGGREGATED, UNMONITORED])
+@pytest.mark.parametrize("check", [degraded, not_aggregated, unmonitored])
 def test_met(check) -> None:
     found = only(check, host(A, B))
     assert found is not None
@@ -58,7 +58,7 @@ def test_met(check) -> None:
     ],
 )
 def test_degraded(up: tuple[bool, bool], severity: Severity, command: str) -> None:
-    found = only(DEGRADED, host(slave("ens1f0", up[0]), slave("ens1f1", up[1]), mode="active-backup"))
+    found = only(degraded, host(slave("ens1f0", up[0]), slave("ens1f1", up[1]), mode="active-backup"))
     assert found is not None
     assert (found.met, found.severity) == (False, severity)
     assert found.fix is not None
@@ -77,7 +77,7 @@ def test_degraded(up: tuple[bool, bool], severity: Severity, command: str) -> No
     ],
 )
 def test_not_aggregated(slaves: tuple[Slave, ...], is_: str) -> None:
-    found = only(NOT_AGGREGATED, host(*slaves))
+    found = only(not_aggregated, host(*slaves))
     assert found is not None
     assert (found.met, found.severity, found.is_) == (False, Severity.WARNING, is_)
     assert found.fix is not None
@@ -85,18 +85,18 @@ def test_not_aggregated(slaves: tuple[Slave, ...], is_: str) -> None:
 
 
 def test_a_member_that_is_down_is_in_no_aggregator_and_that_is_said_elsewhere() -> None:
-    found = only(NOT_AGGREGATED, host(A, slave("ens1f1", False, 2, False, True)))
+    found = only(not_aggregated, host(A, slave("ens1f1", False, 2, False, True)))
     assert found is not None
     assert found.met
 
 
 def test_other_modes_do_not_aggregate() -> None:
-    assert only(NOT_AGGREGATED, host(A, slave("ens1f1", True, 2, False), mode="active-backup")) is None
+    assert only(not_aggregated, host(A, slave("ens1f1", True, 2, False), mode="active-backup")) is None
 
 
 def test_unmonitored() -> None:
-    assert only(UNMONITORED, host(A, B, miimon_ms=None)) is None
-    found = only(UNMONITORED, host(A, B, miimon_ms=0))
+    assert only(unmonitored, host(A, B, miimon_ms=None)) is None
+    found = only(unmonitored, host(A, B, miimon_ms=0))
     assert found is not None
     assert found.fix is not None
     assert found.fix.now == "ip link set dev bond0 type bond miimon 100"

@@ -9,12 +9,12 @@ from dataclasses import replace
 import pytest
 
 from plumbline.checks.growth import Count
-from plumbline.checks.network import CHECKS, judge
+from plumbline.checks.model import judge
+from plumbline.checks.network import CHECKS
 from plumbline.checks.network.facts import NetworkFacts, SoftnetCpu
 from plumbline.sources.net.bonding import Bond, MiiStatus, Slave
-from plumbline.sources.net.coalesce import Moderation
-from plumbline.sources.net.ethtool import PauseConfig, RingSizes
 from plumbline.sources.net.linkmodes import LinkModes
+from plumbline.sources.net.port_settings import Moderation, PauseConfig, RingSizes
 from support.facts import LOOPBACK, NIC, QUIET, VIRTUAL, infiniband, interrupts, moderated, sysctls
 
 IDS = {check.id for check in CHECKS}
@@ -152,25 +152,25 @@ BAD = NetworkFacts(
 
 
 def test_every_check_can_find_something() -> None:
-    assert {each.check for each in judge(BAD) if not each.met} == IDS
+    assert {each.check for each in judge(CHECKS, BAD) if not each.met} == IDS
 
 
 def test_every_finding_that_is_not_met_has_a_command_of_its_checks_kind() -> None:
     commands = {check.id: check.fix.split()[0] for check in CHECKS}
-    for each in judge(BAD):
+    for each in judge(CHECKS, BAD):
         if not each.met:
             assert each.fix is not None
             assert each.fix.now.split()[0] == commands[each.check]
 
 
 def test_a_sound_host_has_nothing_to_mend() -> None:
-    found = judge(NetworkFacts(2.0, (NIC, VIRTUAL, LOOPBACK), QUIET))
+    found = judge(CHECKS, NetworkFacts(2.0, (NIC, VIRTUAL, LOOPBACK), QUIET))
     assert found
     assert [each.check for each in found if not each.met] == []
 
 
 def test_a_host_that_tells_nothing_gets_no_advice() -> None:
-    assert judge(NetworkFacts()) == ()
+    assert judge(CHECKS, NetworkFacts()) == ()
 
 
 def test_this_kind_of_machine_gets_no_advice() -> None:
@@ -193,4 +193,4 @@ def test_this_kind_of_machine_gets_no_advice() -> None:
             }
         ),
     )
-    assert [(each.check, each.subject) for each in judge(facts) if not each.met] == []
+    assert [(each.check, each.subject) for each in judge(CHECKS, facts) if not each.met] == []

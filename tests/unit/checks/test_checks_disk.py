@@ -6,11 +6,18 @@ from typing import Any
 
 import pytest
 
-from plumbline.checks.disk.cache import FLUSHES_OMITTED, WRITE_CACHE
-from plumbline.checks.disk.completion import ADD_RANDOM, RQ_AFFINITY
-from plumbline.checks.disk.facts import Disk, Disks
-from plumbline.checks.disk.medium import ROTATIONAL_FLAG
-from plumbline.checks.disk.queueing import NR_REQUESTS, READ_AHEAD, SCHEDULER
+from plumbline.checks.disk import (
+    Disk,
+    Disks,
+    add_random,
+    flushes_omitted,
+    nr_requests,
+    read_ahead,
+    rotational_flag,
+    rq_affinity,
+    scheduler,
+    write_cache,
+)
 from plumbline.checks.model import Check
 from support.disk_facts import HDD, LOOP, NVME, SSD, STACK, VIRTUAL, but, of
 
@@ -25,30 +32,30 @@ OSD = frozenset({"osd.3"})
 @pytest.mark.parametrize(
     ("check", "disk"),
     [
-        (SCHEDULER, SSD),
-        (SCHEDULER, NVME),
-        (SCHEDULER, but(NVME, queue=Q(scheduler="kyber"))),
-        (SCHEDULER, but(SSD, queue=Q(scheduler="noop"))),
-        (SCHEDULER, but(SSD, queue=Q(scheduler="deadline"))),
-        (SCHEDULER, HDD),
-        (SCHEDULER, but(HDD, queue=Q(scheduler="bfq"))),
-        (SCHEDULER, but(HDD, queue=Q(scheduler="cfq"))),
-        (SCHEDULER, but(RAID_HDD, queue=Q(scheduler="none"))),
-        (SCHEDULER, but(HDD, queue=Q(zoned="host-managed"))),
-        (SCHEDULER, but(RAID_SSD, queue=Q(scheduler="none"))),
-        (READ_AHEAD, SSD),
-        (READ_AHEAD, but(SSD, queue=Q(read_ahead_kib=0))),
-        (READ_AHEAD, but(NVME, osds=OSD, queue=Q(read_ahead_kib=4 << 10))),
-        (NR_REQUESTS, SSD),
-        (NR_REQUESTS, but(SSD, queue=Q(requests=32))),
-        (NR_REQUESTS, but(HDD, queue_depth=1014)),  # smartpqi takes more than the kernel's own choice
-        (RQ_AFFINITY, SSD),
-        (RQ_AFFINITY, but(NVME, queue=Q(rq_affinity=2))),
-        (ADD_RANDOM, NVME),
-        (ROTATIONAL_FLAG, SSD),
-        (ROTATIONAL_FLAG, NVME),
-        (WRITE_CACHE, but(SSD, osds=OSD)),
-        (FLUSHES_OMITTED, but(HDD, queue=VOLATILE | Q(write_cache="write back"))),
+        (scheduler, SSD),
+        (scheduler, NVME),
+        (scheduler, but(NVME, queue=Q(scheduler="kyber"))),
+        (scheduler, but(SSD, queue=Q(scheduler="noop"))),
+        (scheduler, but(SSD, queue=Q(scheduler="deadline"))),
+        (scheduler, HDD),
+        (scheduler, but(HDD, queue=Q(scheduler="bfq"))),
+        (scheduler, but(HDD, queue=Q(scheduler="cfq"))),
+        (scheduler, but(RAID_HDD, queue=Q(scheduler="none"))),
+        (scheduler, but(HDD, queue=Q(zoned="host-managed"))),
+        (scheduler, but(RAID_SSD, queue=Q(scheduler="none"))),
+        (read_ahead, SSD),
+        (read_ahead, but(SSD, queue=Q(read_ahead_kib=0))),
+        (read_ahead, but(NVME, osds=OSD, queue=Q(read_ahead_kib=4 << 10))),
+        (nr_requests, SSD),
+        (nr_requests, but(SSD, queue=Q(requests=32))),
+        (nr_requests, but(HDD, queue_depth=1014)),  # smartpqi takes more than the kernel's own choice
+        (rq_affinity, SSD),
+        (rq_affinity, but(NVME, queue=Q(rq_affinity=2))),
+        (add_random, NVME),
+        (rotational_flag, SSD),
+        (rotational_flag, NVME),
+        (write_cache, but(SSD, osds=OSD)),
+        (flushes_omitted, but(HDD, queue=VOLATILE | Q(write_cache="write back"))),
     ],
 )
 def test_met(check: Check[Disks], disk: Disk) -> None:
@@ -60,43 +67,43 @@ def test_met(check: Check[Disks], disk: Disk) -> None:
 @pytest.mark.parametrize(
     ("check", "disk", "severity", "now"),
     [
-        (SCHEDULER, but(SSD, queue=Q(scheduler="bfq")), "warning", "echo none > /sys/block/sda/queue/scheduler"),
-        (SCHEDULER, but(SSD, queue=Q(scheduler="cfq")), "warning", "echo noop > /sys/block/sda/queue/scheduler"),
-        (SCHEDULER, but(RAID_SSD, queue=Q(scheduler="bfq")), "warning", "echo none > /sys/block/sdq/queue/scheduler"),
-        (SCHEDULER, but(HDD, queue=Q(scheduler="none")), "info", "echo mq-deadline > /sys/block/sdb/queue/scheduler"),
-        (SCHEDULER, but(HDD, queue=Q(scheduler="kyber")), "info", "echo mq-deadline > /sys/block/sdb/queue/scheduler"),
-        (SCHEDULER, but(HDD, queue=Q(scheduler="noop")), "info", "echo deadline > /sys/block/sdb/queue/scheduler"),
+        (scheduler, but(SSD, queue=Q(scheduler="bfq")), "warning", "echo none > /sys/block/sda/queue/scheduler"),
+        (scheduler, but(SSD, queue=Q(scheduler="cfq")), "warning", "echo noop > /sys/block/sda/queue/scheduler"),
+        (scheduler, but(RAID_SSD, queue=Q(scheduler="bfq")), "warning", "echo none > /sys/block/sdq/queue/scheduler"),
+        (scheduler, but(HDD, queue=Q(scheduler="none")), "info", "echo mq-deadline > /sys/block/sdb/queue/scheduler"),
+        (scheduler, but(HDD, queue=Q(scheduler="kyber")), "info", "echo mq-deadline > /sys/block/sdb/queue/scheduler"),
+        (scheduler, but(HDD, queue=Q(scheduler="noop")), "info", "echo deadline > /sys/block/sdb/queue/scheduler"),
         (
-            SCHEDULER,
+            scheduler,
             but(HDD, queue=Q(scheduler="bfq", zoned="host-managed")),
             "warning",
             "echo mq-deadline > /sys/block/sdb/queue/scheduler",
         ),
         (
-            READ_AHEAD,
+            read_ahead,
             but(NVME, queue=Q(read_ahead_kib=4 << 10)),
             "info",
             "echo 128 > /sys/block/nvme0n1/queue/read_ahead_kb",
         ),
-        (NR_REQUESTS, but(SSD, queue=Q(requests=4)), "info", "echo 32 > /sys/block/sda/queue/nr_requests"),
+        (nr_requests, but(SSD, queue=Q(requests=4)), "info", "echo 32 > /sys/block/sda/queue/nr_requests"),
         (
-            NR_REQUESTS,
+            nr_requests,
             but(HDD, queue_depth=1014, queue=Q(requests=128)),
             "info",
             "echo 256 > /sys/block/sdb/queue/nr_requests",
         ),
-        (RQ_AFFINITY, but(NVME, queue=Q(rq_affinity=0)), "info", "echo 1 > /sys/block/nvme0n1/queue/rq_affinity"),
-        (ADD_RANDOM, but(SSD, queue=Q(add_random=True)), "info", "echo 0 > /sys/block/sda/queue/add_random"),
-        (ROTATIONAL_FLAG, RAID_SSD, "info", "echo 0 > /sys/block/sdq/queue/rotational"),
-        (ROTATIONAL_FLAG, but(RAID_SSD, osds=OSD), "warning", "echo 0 > /sys/block/sdq/queue/rotational"),
+        (rq_affinity, but(NVME, queue=Q(rq_affinity=0)), "info", "echo 1 > /sys/block/nvme0n1/queue/rq_affinity"),
+        (add_random, but(SSD, queue=Q(add_random=True)), "info", "echo 0 > /sys/block/sda/queue/add_random"),
+        (rotational_flag, RAID_SSD, "info", "echo 0 > /sys/block/sdq/queue/rotational"),
+        (rotational_flag, but(RAID_SSD, osds=OSD), "warning", "echo 0 > /sys/block/sdq/queue/rotational"),
         (
-            WRITE_CACHE,
+            write_cache,
             but(HDD, osds=OSD, queue=VOLATILE),
             "info",
             "echo 'write through' | tee /sys/block/sdb/device/scsi_disk/*/cache_type",
         ),
         (
-            FLUSHES_OMITTED,
+            flushes_omitted,
             but(SSD, queue=VOLATILE),
             "warning",
             "echo 'write back' > /sys/block/sda/queue/write_cache",
@@ -109,8 +116,8 @@ def test_not_met(check: Check[Disks], disk: Disk, severity: str, now: str) -> No
     assert (found.met, found.severity, found.subject) == (False, severity, disk.device)
     assert found.fix is not None
     assert found.fix.now == now
-    assert found.fix.caution or check not in (SCHEDULER, WRITE_CACHE, FLUSHES_OMITTED)
-    if check is FLUSHES_OMITTED:
+    assert found.fix.caution or check not in (scheduler, write_cache, flushes_omitted)
+    if check is flushes_omitted:
         assert found.fix.keep is None  # the next start asks the disk anew: what set it has to go
         return
     assert found.fix.keep is not None
@@ -121,16 +128,16 @@ def test_not_met(check: Check[Disks], disk: Disk, severity: str, now: str) -> No
 @pytest.mark.parametrize(
     ("check", "disk"),
     [
-        (READ_AHEAD, HDD),
-        (ADD_RANDOM, HDD),  # a hard disk's seeks are random
-        (ROTATIONAL_FLAG, HDD),
-        (ROTATIONAL_FLAG, RAID_HDD),  # its name says nothing of what is in it
-        (ROTATIONAL_FLAG, but(HDD, model="ST1000LX015 SSHD")),  # a hybrid turns
-        (WRITE_CACHE, but(SSD, queue=VOLATILE)),  # nobody's OSD
-        (WRITE_CACHE, but(RAID_HDD, osds=OSD)),  # the controller's business
-        (WRITE_CACHE, but(NVME, osds=OSD, queue=Q(write_cache="write back"))),
-        (FLUSHES_OMITTED, SSD),
-        (FLUSHES_OMITTED, RAID_HDD),
+        (read_ahead, HDD),
+        (add_random, HDD),  # a hard disk's seeks are random
+        (rotational_flag, HDD),
+        (rotational_flag, RAID_HDD),  # its name says nothing of what is in it
+        (rotational_flag, but(HDD, model="ST1000LX015 SSHD")),  # a hybrid turns
+        (write_cache, but(SSD, queue=VOLATILE)),  # nobody's OSD
+        (write_cache, but(RAID_HDD, osds=OSD)),  # the controller's business
+        (write_cache, but(NVME, osds=OSD, queue=Q(write_cache="write back"))),
+        (flushes_omitted, SSD),
+        (flushes_omitted, RAID_HDD),
     ],
 )
 def test_does_not_apply(check: Check[Disks], disk: Disk) -> None:
@@ -138,19 +145,19 @@ def test_does_not_apply(check: Check[Disks], disk: Disk) -> None:
 
 
 UNKNOWN: list[tuple[Check[Disks], dict[str, Any], dict[str, Any]]] = [
-    (SCHEDULER, {}, {"scheduler": None}),
-    (SCHEDULER, {"device_class": None}, {}),
-    (SCHEDULER, {"transport": None}, {}),
-    (READ_AHEAD, {}, {"read_ahead_kib": None}),
-    (NR_REQUESTS, {}, {"requests": None}),
-    (NR_REQUESTS, {"queue_depth": None}, {}),
-    (RQ_AFFINITY, {}, {"rq_affinity": None}),
-    (ADD_RANDOM, {}, {"add_random": None}),
-    (ROTATIONAL_FLAG, {"rotational": None}, {}),
-    (ROTATIONAL_FLAG, {"model": ""}, {}),
-    (WRITE_CACHE, {"osds": OSD}, {"device_cache": None}),
-    (FLUSHES_OMITTED, {}, {"device_cache": None}),
-    (FLUSHES_OMITTED, {}, {"device_cache": "write back", "write_cache": None}),
+    (scheduler, {}, {"scheduler": None}),
+    (scheduler, {"device_class": None}, {}),
+    (scheduler, {"transport": None}, {}),
+    (read_ahead, {}, {"read_ahead_kib": None}),
+    (nr_requests, {}, {"requests": None}),
+    (nr_requests, {"queue_depth": None}, {}),
+    (rq_affinity, {}, {"rq_affinity": None}),
+    (add_random, {}, {"add_random": None}),
+    (rotational_flag, {"rotational": None}, {}),
+    (rotational_flag, {"model": ""}, {}),
+    (write_cache, {"osds": OSD}, {"device_cache": None}),
+    (flushes_omitted, {}, {"device_cache": None}),
+    (flushes_omitted, {}, {"device_cache": "write back", "write_cache": None}),
 ]
 
 
@@ -170,20 +177,20 @@ def test_what_is_not_this_hosts_own_hardware_gets_no_advice(disk: Disk) -> None:
         queue=VOLATILE | Q(scheduler="bfq", requests=4, rq_affinity=0, add_random=True, read_ahead_kib=1 << 20),
     )
     checks = (
-        SCHEDULER,
-        READ_AHEAD,
-        NR_REQUESTS,
-        RQ_AFFINITY,
-        ADD_RANDOM,
-        ROTATIONAL_FLAG,
-        WRITE_CACHE,
-        FLUSHES_OMITTED,
+        scheduler,
+        read_ahead,
+        nr_requests,
+        rq_affinity,
+        add_random,
+        rotational_flag,
+        write_cache,
+        flushes_omitted,
     )
     assert [check.id for check in checks if of(check, worst) is not None] == []
 
 
 def test_no_command_and_no_rule_ever_tells_the_kernel_alone_that_a_cache_is_gone() -> None:
-    for check in (WRITE_CACHE, FLUSHES_OMITTED):
+    for check in (write_cache, flushes_omitted):
         found = of(check, but(SSD, osds=OSD, queue=VOLATILE))
         assert found is not None
         assert found.fix is not None
@@ -210,7 +217,7 @@ def test_no_command_and_no_rule_ever_tells_the_kernel_alone_that_a_cache_is_gone
     ],
 )
 def test_a_rule_knows_the_disk_by_its_serial_number(disk: Disk, matches: list[str]) -> None:
-    found = of(RQ_AFFINITY, but(disk, queue=Q(rq_affinity=0)))
+    found = of(rq_affinity, but(disk, queue=Q(rq_affinity=0)))
     assert found is not None
     assert found.fix is not None
     assert found.fix.keep is not None

@@ -7,13 +7,14 @@ from collections import Counter
 
 import pytest
 
-from plumbline.checks.disk import CHECKS, cache, completion, judge, medium, queueing
-from plumbline.checks.every import CHECKS as EVERY
+from plumbline.checks.disk import CHECKS
+from plumbline.checks.model import judge
+from plumbline.checks.run import CHECKS as EVERY
 from plumbline.sources.disk.queuesettings import QueueSettings
 from support.disk_facts import HDD, LOOP, NVME, SSD, STACK, VIRTUAL, but, disk
 
 IDS = {check.id for check in CHECKS}
-SETTINGS = (*medium.CHECKS, *queueing.CHECKS, *completion.CHECKS, *cache.CHECKS)
+SETTINGS = CHECKS
 
 RECOMMENDED = {
     # "Intel PCIe-SSD 910 data sheet", Recommended Settings in Linux → the check that holds a host to it
@@ -55,7 +56,7 @@ SSD_910 = disk(
 
 
 def test_the_slides_ssd_before_its_settings_gets_their_commands() -> None:
-    found = {each.check: each.fix.now for each in judge((SSD_910,)) if each.fix}
+    found = {each.check: each.fix.now for each in judge(CHECKS, (SSD_910,)) if each.fix}
     assert found == {
         "disk.rq-affinity": "echo 1 > /sys/block/sdq/queue/rq_affinity",
         "disk.scheduler": "echo noop > /sys/block/sdq/queue/scheduler",
@@ -70,7 +71,7 @@ def test_the_slides_ssd_with_their_settings_has_nothing_to_mend() -> None:
         rotational=False,
         queue={"scheduler": "noop", "rq_affinity": 1, "read_ahead_kib": 0},
     )
-    found = judge((done,))
+    found = judge(CHECKS, (done,))
     assert {each.check for each in found} == set(RECOMMENDED.values())
     assert all(each.met for each in found)
 
@@ -101,26 +102,26 @@ BAD = (
 
 
 def test_every_check_of_a_setting_can_find_something() -> None:
-    assert {each.check for each in judge(BAD) if not each.met} == {check.id for check in SETTINGS}
+    assert {each.check for each in judge(CHECKS, BAD) if not each.met} == {check.id for check in SETTINGS}
 
 
 def test_every_finding_that_is_not_met_writes_what_its_check_says_it_writes() -> None:
     written = {check.id: check.fix.rsplit("/", 1)[1] for check in CHECKS}
-    for each in judge(BAD):
+    for each in judge(CHECKS, BAD):
         if each.fix is not None:
             assert each.fix.now.endswith(f"/{written[each.check]}")
 
 
 def test_sound_disks_have_nothing_to_mend() -> None:
-    found = judge((SSD, NVME, HDD))
+    found = judge(CHECKS, (SSD, NVME, HDD))
     assert {each.subject for each in found} == {"sda", "nvme0n1", "sdb"}
     assert [each.check for each in found if not each.met] == []
 
 
 def test_a_host_that_tells_nothing_gets_no_advice() -> None:
-    assert judge(()) == ()
+    assert judge(CHECKS, ()) == ()
 
 
 def test_this_kind_of_machine_gets_no_advice() -> None:
     """A virtual machine: virtio-blk with 8 MiB of read-ahead and the rotational flag, loop devices, device mapper."""
-    assert judge((VIRTUAL, LOOP, STACK)) == ()
+    assert judge(CHECKS, (VIRTUAL, LOOP, STACK)) == ()

@@ -9,9 +9,8 @@ import pytest
 from plumbline.checks.growth import Count
 from plumbline.checks.model import Severity
 from plumbline.checks.network.facts import Nic
-from plumbline.checks.network.flow import COALESCING_OFF, PAUSE_OFF
-from plumbline.sources.net.coalesce import Moderation
-from plumbline.sources.net.ethtool import PauseConfig
+from plumbline.checks.network.receive import coalescing_off, pause_off
+from plumbline.sources.net.port_settings import Moderation, PauseConfig
 from support.facts import LOOPBACK, NIC, VIRTUAL, moderated, on, only
 
 OFF = PauseConfig(False, receive=False, transmit=False)
@@ -31,17 +30,17 @@ NO_PAUSE = replace(NIC, pause=OFF)
     ],
 )
 def test_pause_does_not_apply(nic: Nic) -> None:
-    assert only(PAUSE_OFF, on(nic)) is None
+    assert only(pause_off, on(nic)) is None
 
 
 def test_pause_met() -> None:
-    found = only(PAUSE_OFF, on(NIC))
+    found = only(pause_off, on(NIC))
     assert found is not None
     assert (found.met, found.is_) == (True, "receive on, transmit on")
 
 
 def test_pause_met_while_paused() -> None:
-    found = only(PAUSE_OFF, on(replace(NIC, pause_frames_received=Count(900, 5))))
+    found = only(pause_off, on(replace(NIC, pause_frames_received=Count(900, 5))))
     assert found is not None
     assert found.met
 
@@ -57,7 +56,7 @@ def test_pause_met_while_paused() -> None:
     ],
 )
 def test_pause_not_met(changes: dict[str, object], severity: Severity, is_: str) -> None:
-    found = only(PAUSE_OFF, on(replace(NO_PAUSE, **changes)))  # type: ignore[arg-type]
+    found = only(pause_off, on(replace(NO_PAUSE, **changes)))  # type: ignore[arg-type]
     assert found is not None
     assert (found.met, found.severity, found.is_) == (False, severity, is_)
     assert found.fix is not None
@@ -77,7 +76,7 @@ def test_pause_not_met(changes: dict[str, object], severity: Severity, is_: str)
     ],
 )
 def test_coalescing_does_not_apply(nic: Nic) -> None:
-    assert only(COALESCING_OFF, on(nic)) is None
+    assert only(coalescing_off, on(nic)) is None
 
 
 @pytest.mark.parametrize(
@@ -91,7 +90,7 @@ def test_coalescing_does_not_apply(nic: Nic) -> None:
     ],
 )
 def test_coalescing_met(rx: Moderation) -> None:
-    found = only(COALESCING_OFF, on(replace(NIC, coalescing=moderated(rx))))
+    found = only(coalescing_off, on(replace(NIC, coalescing=moderated(rx))))
     assert found is not None
     assert found.met
 
@@ -116,7 +115,7 @@ def test_coalescing_met(rx: Moderation) -> None:
     ],
 )
 def test_coalescing_not_met(rx: Moderation, tx: Moderation, is_: str, command: str) -> None:
-    found = only(COALESCING_OFF, on(replace(NIC, coalescing=moderated(rx, tx))))
+    found = only(coalescing_off, on(replace(NIC, coalescing=moderated(rx, tx))))
     assert found is not None
     assert (found.met, found.severity, found.is_) == (False, Severity.INFO, is_)
     assert found.fix is not None

@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 
 from plumbline.checks.growth import Count, Growth
-from plumbline.checks.health import CHECKS, judge
-from plumbline.checks.health.facts import Disk, health_facts
-from plumbline.checks.model import Finding, Severity
+from plumbline.checks.health import CHECKS, Disk, health_facts
+from plumbline.checks.model import Finding, Severity, judge
 from plumbline.checks.readings import Readings
 from plumbline.checks.run import Judge
-from plumbline.sources.disk.diskhealth import REASONS, DiskHealth, DiskState
+from plumbline.sources.disk.diskhealth import DiskHealth, DiskState, Reason
 
 HEALTH = DiskHealth(
     smart_passed=True,
@@ -44,7 +43,7 @@ def but(**changes: Any) -> Disk:
 
 
 def found(check: str, **changes: Any) -> Finding | None:
-    findings = [each for each in judge((but(**changes),)) if each.check == check]
+    findings = [each for each in judge(CHECKS, (but(**changes),)) if each.check == check]
     assert len(findings) <= 1
     return findings[0] if findings else None
 
@@ -58,14 +57,14 @@ def bad(check: str, **changes: Any) -> Finding:
 
 
 def test_a_sound_disk_meets_every_check() -> None:
-    findings = judge((SOUND,))
+    findings = judge(CHECKS, (SOUND,))
     assert {each.check for each in findings} == {check.id for check in CHECKS}
     assert [each for each in findings if not each.met] == []
 
 
 def test_a_disk_that_tells_nothing_gets_no_advice() -> None:
-    assert [each.check for each in judge((Disk(replace(SOUND.state, health=None)),))] == ["health.not-readable"]
-    assert judge(()) == ()
+    assert [each.check for each in judge(CHECKS, (Disk(replace(SOUND.state, health=None)),))] == ["health.not-readable"]
+    assert judge(CHECKS, ()) == ()
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
@@ -98,7 +97,7 @@ def test_media_errors_only_while_they_grow() -> None:
     assert found("health.media-errors", media_errors=Count(900, None)).met
     finding = bad("health.media-errors", device="sdb", media_errors=Count(900, 2))
     assert (finding.is_, finding.fix.now) == (
-        "900 errors in the disk's life, 2 of them lately",
+        "900 errors in the disk's life, 2 of them recently",
         "smartctl -t long /dev/sdb",
     )
     assert bad("health.media-errors", media_errors=Count(900, 2)).fix.now == "smartctl -x /dev/nvme0n1"
@@ -123,7 +122,7 @@ def test_spare() -> None:
 def test_worn() -> None:
     assert found("health.worn-out", wear_percent=89).met
     soon = bad("health.worn-out", wear_percent=90, power_on_hours=9 * 365 * 24)
-    assert (soon.severity, "about 365 days more" in soon.fix.caution) == (Severity.INFO, True)
+    assert (soon.severity, "about 365 more days" in soon.fix.caution) == (Severity.INFO, True)
     assert bad("health.worn-out", wear_percent=104).severity is Severity.WARNING
     assert found("health.worn-out", wear_percent=None) is None
 
@@ -135,7 +134,7 @@ def test_hot() -> None:
     assert found("health.too-hot", warning_celsius=None, critical_celsius=None) is None
 
 
-@pytest.mark.parametrize("reason", [*REASONS, "something new"])
+@pytest.mark.parametrize("reason", [*Reason, "something new"])
 def test_every_reason_has_a_way_out(reason: str) -> None:
     finding = bad("health.not-readable", reason=reason)
     assert finding.severity is Severity.INFO
@@ -170,4 +169,4 @@ def test_media_errors_that_grow_between_looks_are_found() -> None:
         state = DiskState("sda", DiskHealth(media_errors=errors), False, "", "", 5.0, 0.0)
         findings = judged.look(Readings(health=(state,)), now_s)
     (finding,) = [each for each in findings if each.check == "health.media-errors"]
-    assert (finding.met, finding.is_) == (False, "6 errors in the disk's life, 2 of them lately")
+    assert (finding.met, finding.is_) == (False, "6 errors in the disk's life, 2 of them recently")

@@ -5,29 +5,29 @@ from __future__ import annotations
 import pytest
 
 from plumbline.checks.model import Severity
+from plumbline.checks.network.bonds import datagram, inactive
 from plumbline.checks.network.facts import NetworkFacts, Nic
-from plumbline.checks.network.infiniband import DATAGRAM, INACTIVE
 from plumbline.sources.net.infiniband import InfinibandReading
 from support.facts import infiniband, only
 
 
 @pytest.mark.parametrize(("state", "link"), [(None, 5), (4, None), (1, 2)])
 def test_a_port_without_a_link_or_a_state_says_nothing(state: int | None, link: int | None) -> None:
-    assert only(INACTIVE, NetworkFacts(infiniband=infiniband(state, link))) is None
+    assert only(inactive, NetworkFacts(infiniband=infiniband(state, link))) is None
 
 
 def test_roce_needs_no_subnet_manager() -> None:
-    assert only(INACTIVE, NetworkFacts(infiniband=infiniband(2, 5, "Ethernet"))) is None
+    assert only(inactive, NetworkFacts(infiniband=infiniband(2, 5, "Ethernet"))) is None
 
 
 def test_active_as_on_the_slide() -> None:
-    found = only(INACTIVE, NetworkFacts(infiniband=infiniband(4, 5)))
+    found = only(inactive, NetworkFacts(infiniband=infiniband(4, 5)))
     assert found is not None
     assert (found.met, found.subject, found.is_) == (True, "mlx4_0/1", "ACTIVE, LinkUp")
 
 
 def test_a_link_that_no_subnet_manager_has_configured() -> None:
-    found = only(INACTIVE, NetworkFacts(infiniband=infiniband(2, 5, device="qib0")))
+    found = only(inactive, NetworkFacts(infiniband=infiniband(2, 5, device="qib0")))
     assert found is not None
     assert (found.met, found.severity) == (False, Severity.WARNING)
     assert found.fix is not None
@@ -48,14 +48,14 @@ def ipoib(connected: bool, driver: str | None = "mlx4_core", up: bool = True) ->
     ],
 )
 def test_mode_does_not_apply(facts: NetworkFacts) -> None:
-    assert only(DATAGRAM, facts) is None
+    assert only(datagram, facts) is None
 
 
 def test_mode() -> None:
-    met = only(DATAGRAM, ipoib(True))
+    met = only(datagram, ipoib(True))
     assert met is not None
     assert met.met
-    found = only(DATAGRAM, ipoib(False))
+    found = only(datagram, ipoib(False))
     assert found is not None
     assert (found.met, found.severity) == (False, Severity.INFO)
     assert found.fix is not None

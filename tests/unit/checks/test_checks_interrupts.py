@@ -9,7 +9,7 @@ import pytest
 from plumbline.checks.growth import Count
 from plumbline.checks.model import Severity
 from plumbline.checks.network.facts import NetworkFacts, Nic
-from plumbline.checks.network.interrupts import IRQS_ON_ONE_CPU
+from plumbline.checks.network.receive import irqs_on_one_cpu
 from support.facts import LOOPBACK, NIC, QUIET, VIRTUAL, interrupts, on, only
 
 LOPSIDED = replace(NIC, interrupts=interrupts(0.97, 8))
@@ -28,12 +28,12 @@ LOPSIDED = replace(NIC, interrupts=interrupts(0.97, 8))
     ],
 )
 def test_does_not_apply(facts: NetworkFacts) -> None:
-    assert only(IRQS_ON_ONE_CPU, facts) is None
+    assert only(irqs_on_one_cpu, facts) is None
 
 
 @pytest.mark.parametrize("nic", [NIC, replace(NIC, interrupts=interrupts(0.6, 2))])
 def test_met(nic: Nic) -> None:
-    found = only(IRQS_ON_ONE_CPU, on(nic))
+    found = only(irqs_on_one_cpu, on(nic))
     assert found is not None
     assert found.met
 
@@ -47,7 +47,7 @@ def test_met(nic: Nic) -> None:
     ],
 )
 def test_not_met(facts: NetworkFacts, severity: Severity) -> None:
-    found = only(IRQS_ON_ONE_CPU, facts)
+    found = only(irqs_on_one_cpu, facts)
     assert found is not None
     assert (found.met, found.severity) == (False, severity)
     assert found.is_ == "97% of 8 queues' interrupts on one of 8 CPUs"

@@ -8,7 +8,7 @@ import pytest
 
 from plumbline.checks.model import Severity
 from plumbline.checks.network.facts import Nic
-from plumbline.checks.network.link import BELOW_CAPABILITY, HALF_DUPLEX, MTU_DIFFERS, OFFLOADS, OFFLOADS_OFF
+from plumbline.checks.network.link import OFFLOADS, below_capability, half_duplex, mtu_differs, offloads_off
 from plumbline.sources.net import features
 from plumbline.sources.net.linkmodes import LinkModes
 from support.facts import LOOPBACK, NIC, VIRTUAL, on, only
@@ -30,7 +30,7 @@ CLUSTER = frozenset({"ceph_cluster"})
     ],
 )
 def test_speed_does_not_apply(nic: Nic) -> None:
-    assert only(BELOW_CAPABILITY, on(nic)) is None
+    assert only(below_capability, on(nic)) is None
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_speed_does_not_apply(nic: Nic) -> None:
     ],
 )
 def test_speed(nic: Nic, met: bool, severity: Severity) -> None:
-    found = only(BELOW_CAPABILITY, on(nic))
+    found = only(below_capability, on(nic))
     assert found is not None
     assert (found.met, found.severity) == (met, severity)
     if not met:
@@ -54,7 +54,7 @@ def test_speed(nic: Nic, met: bool, severity: Severity) -> None:
 
 @pytest.mark.parametrize("nic", [LOOPBACK, VIRTUAL, replace(NIC, modes=LinkModes()), replace(NIC, up=False)])
 def test_duplex_does_not_apply(nic: Nic) -> None:
-    assert only(HALF_DUPLEX, on(nic)) is None
+    assert only(half_duplex, on(nic)) is None
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_duplex_does_not_apply(nic: Nic) -> None:
     ],
 )
 def test_duplex(nic: Nic, met: bool, severity: Severity) -> None:
-    found = only(HALF_DUPLEX, on(nic))
+    found = only(half_duplex, on(nic))
     assert found is not None
     assert (found.met, found.severity) == (met, severity)
     if not met:
@@ -77,30 +77,30 @@ def test_duplex(nic: Nic, met: bool, severity: Severity) -> None:
 
 
 def test_no_mtu_is_wrong_by_itself() -> None:
-    assert only(MTU_DIFFERS, on(VIRTUAL, LOOPBACK)) is None
-    assert only(MTU_DIFFERS, on(NIC, replace(NIC, device="ens2f1", mtu_bytes=9000))) is None, (
+    assert only(mtu_differs, on(VIRTUAL, LOOPBACK)) is None
+    assert only(mtu_differs, on(NIC, replace(NIC, device="ens2f1", mtu_bytes=9000))) is None, (
         "nobody knows the networks"
     )
-    assert only(MTU_DIFFERS, on(replace(NIC, roles=CLUSTER))) is None, "one interface has nobody to differ from"
+    assert only(mtu_differs, on(replace(NIC, roles=CLUSTER))) is None, "one interface has nobody to differ from"
 
 
 def test_two_networks_may_differ() -> None:
     one = replace(NIC, roles=CLUSTER, mtu_bytes=9000)
     other = replace(NIC, device="ens2f1", roles=frozenset({"ceph_public"}))
-    assert only(MTU_DIFFERS, on(one, other)) is None
+    assert only(mtu_differs, on(one, other)) is None
 
 
 def test_the_same_mtu_is_met() -> None:
     one = replace(NIC, roles=CLUSTER)
-    found = list(MTU_DIFFERS.findings(on(one, replace(one, device="ens2f1"))))
+    found = list(mtu_differs.findings(on(one, replace(one, device="ens2f1"))))
     assert [(each.subject, each.met) for each in found] == [("ens2f0", True), ("ens2f1", True)]
 
 
 def test_one_without_jumbo_frames_among_those_with_them() -> None:
     one = replace(NIC, roles=CLUSTER, mtu_bytes=9000)
-    bad, good = MTU_DIFFERS.findings(on(one, replace(one, device="ens2f1", mtu_bytes=1500)))
+    bad, good = mtu_differs.findings(on(one, replace(one, device="ens2f1", mtu_bytes=1500)))
     assert (good.subject, good.met) == ("ens2f0", True)
-    assert (bad.subject, bad.is_, bad.should) == ("ens2f1", "1500 (ceph_cluster)", "9000, as ens2f0 has")
+    assert (bad.subject, bad.is_, bad.should) == ("ens2f1", "1500 (ceph_cluster)", "9000, as on ens2f0")
     assert bad.fix is not None
     assert bad.fix.now == "ip link set dev ens2f1 mtu 9000"
     assert bad.fix.keep is not None
@@ -112,15 +112,15 @@ def test_one_without_jumbo_frames_among_those_with_them() -> None:
     "nic", [LOOPBACK, replace(VIRTUAL, offloads={"scatter-gather": False}), replace(NIC, offloads={})]
 )
 def test_offloads_do_not_apply(nic: Nic) -> None:
-    assert only(OFFLOADS_OFF, on(nic)) is None
+    assert only(offloads_off, on(nic)) is None
 
 
 def test_offloads() -> None:
-    met = only(OFFLOADS_OFF, on(NIC))
+    met = only(offloads_off, on(NIC))
     assert met is not None
     assert met.met
     off = {"tcp-segmentation-offload": False, "generic-receive-offload": False, "scatter-gather": True}
-    found = only(OFFLOADS_OFF, on(replace(NIC, offloads=off)))
+    found = only(offloads_off, on(replace(NIC, offloads=off)))
     assert found is not None
     assert (found.met, found.severity) == (False, Severity.INFO)
     assert found.is_ == "off: tcp-segmentation-offload, generic-receive-offload"
@@ -130,7 +130,7 @@ def test_offloads() -> None:
 
 def test_what_is_off_by_default_may_stay_off() -> None:
     off = {"large-receive-offload": False, "ntuple-filters": False, "udp-fragmentation-offload": False}
-    assert only(OFFLOADS_OFF, on(replace(NIC, offloads=off))) is None
+    assert only(offloads_off, on(replace(NIC, offloads=off))) is None
 
 
 def test_every_offload_that_is_judged_is_one_that_is_read() -> None:

@@ -7,12 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from plumbline.checks.growth import Count
-from plumbline.checks.model import Finding
-from plumbline.checks.network import judge
+from plumbline.checks.model import Finding, judge
+from plumbline.checks.network import CHECKS
 from plumbline.checks.network.facts import NetworkFacts, Nic, SoftnetCpu
 from plumbline.sources.kernel.softnet import parse_softnet
-from plumbline.sources.net.coalesce import Moderation
-from plumbline.sources.net.ethtool import PauseConfig, RingSizes
+from plumbline.sources.net.port_settings import Moderation, PauseConfig, RingSizes
 from support import facts as support
 
 FIGURES = Path(__file__).parents[2] / "fixtures" / "unnoba-2020-chapter-5"
@@ -29,8 +28,8 @@ def figure(name: str) -> str:
 
 
 def verdicts(facts: NetworkFacts) -> dict[str, Finding]:
-    found = {each.check: each for each in judge(facts)}
-    assert len(found) == len(judge(facts)), "one subject each"
+    found = {each.check: each for each in judge(CHECKS, facts)}
+    assert len(found) == len(judge(CHECKS, facts)), "one subject each"
     return found
 
 

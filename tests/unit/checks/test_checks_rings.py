@@ -9,8 +9,8 @@ import pytest
 from plumbline.checks.growth import Count
 from plumbline.checks.model import Severity
 from plumbline.checks.network.facts import Nic
-from plumbline.checks.network.rings import RING_BELOW_MAXIMUM
-from plumbline.sources.net.ethtool import RingSizes
+from plumbline.checks.network.receive import ring_below_maximum
+from plumbline.sources.net.port_settings import RingSizes
 from support.facts import LOOPBACK, NIC, VIRTUAL, on, only
 
 SMALL = replace(NIC, rings=RingSizes(rx=453, rx_max=4078), storage=None)
@@ -35,12 +35,12 @@ DROPPING = Count(750466, 12)
     ],
 )
 def test_does_not_apply(nic: Nic) -> None:
-    assert only(RING_BELOW_MAXIMUM, on(nic)) is None
+    assert only(ring_below_maximum, on(nic)) is None
 
 
 @pytest.mark.parametrize("drops", [Count(0, 0), DROPPING, None])
 def test_met_at_the_maximum_whatever_was_dropped(drops: Count | None) -> None:
-    found = only(RING_BELOW_MAXIMUM, on(replace(NIC, ring_drops=drops)))
+    found = only(ring_below_maximum, on(replace(NIC, ring_drops=drops)))
     assert found is not None
     assert (found.met, found.is_, found.fix) == (True, "4,078 of 4,078", None)
 
@@ -51,31 +51,31 @@ def test_met_at_the_maximum_whatever_was_dropped(drops: Count | None) -> None:
         (
             {"ring_drops": DROPPING},
             Severity.WARNING,
-            "453 of 4,078; for want of a descriptor it dropped 750,466 frames since boot, 12 of them lately",
+            "453 of 4,078; dropped for lack of a descriptor: 750,466 frames since boot, 12 of them recently",
         ),
         (
             {"ring_drops": Count(750466)},
             Severity.WARNING,
-            "453 of 4,078; for want of a descriptor it dropped 750,466 frames since boot",
+            "453 of 4,078; dropped for lack of a descriptor: 750,466 frames since boot",
         ),
         (
             {"ring_drops": Count(750466, 0)},
             Severity.INFO,
-            "453 of 4,078; for want of a descriptor it dropped 750,466 frames since boot, none lately",
+            "453 of 4,078; dropped for lack of a descriptor: 750,466 frames since boot, none recently",
         ),
         ({"storage": True}, Severity.INFO, "453 of 4,078"),
         ({"storage": True, "ring_drops": None}, Severity.INFO, "453 of 4,078"),
     ],
 )
 def test_not_met(changes: dict[str, object], severity: Severity, is_: str) -> None:
-    found = only(RING_BELOW_MAXIMUM, on(replace(SMALL, **changes)))  # type: ignore[arg-type]
+    found = only(ring_below_maximum, on(replace(SMALL, **changes)))  # type: ignore[arg-type]
     assert found is not None
     assert (found.met, found.severity, found.is_) == (False, severity, is_)
     assert found.should == "4,078, the driver's maximum"
 
 
 def test_the_fix() -> None:
-    found = only(RING_BELOW_MAXIMUM, on(replace(SMALL, ring_drops=DROPPING)))
+    found = only(ring_below_maximum, on(replace(SMALL, ring_drops=DROPPING)))
     assert found is not None
     assert found.fix is not None
     assert found.fix.now == "ethtool -G ens2f0 rx 4078"
@@ -89,7 +89,7 @@ def test_the_fix() -> None:
 
 def test_a_name_that_a_shell_or_udev_would_read_is_harmless() -> None:
     evil = replace(SMALL, device='e$(id);"*', bus="?", ring_drops=DROPPING)
-    found = only(RING_BELOW_MAXIMUM, on(evil))
+    found = only(ring_below_maximum, on(evil))
     assert found is not None
     assert found.fix is not None
     assert found.fix.now == "ethtool -G 'e$(id);\"*' rx 4078"

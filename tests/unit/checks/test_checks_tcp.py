@@ -29,8 +29,8 @@ def test_a_setting_that_is_not_known_says_nothing(check) -> None:
 @pytest.mark.parametrize(
     ("check", "name", "values"),
     [
-        (tcp.TCP_RMEM, "net__ipv4__tcp_rmem", (4096, 131072, 33554432)),  # this kernel's default with 24 GiB
-        (tcp.TCP_RMEM, "net__ipv4__tcp_rmem", (4096, 87380, 4194304)),
+        (tcp.tcp_rmem, "net__ipv4__tcp_rmem", (4096, 131072, 33554432)),  # this kernel's default with 24 GiB
+        (tcp.tcp_rmem, "net__ipv4__tcp_rmem", (4096, 87380, 4194304)),
         (tcp.TCP_WMEM, "net__ipv4__tcp_wmem", (4096, 65536, 4194304)),
         (tcp.TCP_WMEM, "net__ipv4__tcp_wmem", (4096, 16384, 4194304)),  # the default of every kernel
         (tcp.CORE_RMEM_MAX, "net__core__rmem_max", (4194304,)),
@@ -51,11 +51,11 @@ def test_met(check, name: str, values: tuple[int, ...]) -> None:
     ("check", "name", "values", "severity", "command", "line"),
     [
         (
-            tcp.TCP_RMEM, "net__ipv4__tcp_rmem", (4096, 16384, 1048576), Severity.WARNING,
+            tcp.tcp_rmem, "net__ipv4__tcp_rmem", (4096, 16384, 1048576), Severity.WARNING,
             'sysctl -w net.ipv4.tcp_rmem="4096 87380 4194304"', "net.ipv4.tcp_rmem = 4096 87380 4194304",
         ),
         (  # only what is too small changes
-            tcp.TCP_RMEM, "net__ipv4__tcp_rmem", (8192, 131072, 1048576), Severity.WARNING,
+            tcp.tcp_rmem, "net__ipv4__tcp_rmem", (8192, 131072, 1048576), Severity.WARNING,
             'sysctl -w net.ipv4.tcp_rmem="8192 131072 4194304"', "net.ipv4.tcp_rmem = 8192 131072 4194304",
         ),
         (
@@ -93,9 +93,9 @@ def test_not_met(check, name: str, values: tuple[int, ...], severity: Severity, 
 
 
 def test_while_data_is_thrown_away_the_maximum_grows_beyond_the_documented_one() -> None:
-    found = only(tcp.TCP_RMEM, host(Count(9, 5), net__ipv4__tcp_rmem=(4096, 131072, 6291456)))
+    found = only(tcp.tcp_rmem, host(Count(9, 5), net__ipv4__tcp_rmem=(4096, 131072, 6291456)))
     assert found is not None
-    assert found.is_ == "4096 131072 6291456, 5 segments thrown away lately"
+    assert found.is_ == "4096 131072 6291456, 5 segments dropped recently"
     assert found.fix is not None
     assert found.fix.now == 'sysctl -w net.ipv4.tcp_rmem="4096 131072 12582912"'
 
@@ -109,6 +109,6 @@ def test_while_data_is_thrown_away_the_maximum_grows_beyond_the_documented_one()
     ],
 )
 def test_old_losses_and_a_maximum_that_is_large_already_ask_for_nothing(drops: Count, rmem: tuple[int, ...]) -> None:
-    found = only(tcp.TCP_RMEM, host(drops, net__ipv4__tcp_rmem=rmem))
+    found = only(tcp.tcp_rmem, host(drops, net__ipv4__tcp_rmem=rmem))
     assert found is not None
     assert found.met

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.checks.disk import judge
-from plumbline.checks.disk.facts import Disk, disk_facts
+from plumbline.checks.disk import CHECKS, Disk, disk_facts
+from plumbline.checks.model import judge
 from plumbline.checks.readings import Readings
 from plumbline.sources.disk.block import BlockDevice
 from plumbline.sources.disk.queuesettings import QueueSettings
@@ -34,7 +34,7 @@ def test_a_disk_with_its_queue(readings: Readings) -> None:
 
 
 def test_its_findings(readings: Readings) -> None:
-    found = {(each.check, each.subject): each.severity for each in judge(disk_facts(readings)) if not each.met}
+    found = {(each.check, each.subject): each.severity for each in judge(CHECKS, disk_facts(readings)) if not each.met}
     assert found == {
         ("disk.scheduler", "sda"): "warning",
         ("disk.read-ahead", "sda"): "info",

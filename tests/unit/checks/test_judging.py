@@ -23,20 +23,16 @@ from plumbline.sources.disk.block import BlockDevice
 from plumbline.sources.disk.blocktree import BlockTree
 from plumbline.sources.disk.diskusers import DiskUsers, read_disk_users
 from plumbline.sources.kernel import softnet
-from plumbline.sources.kernel.irqbalance import IrqBalance
 from plumbline.sources.kernel.squeeze import Squeezes
 from plumbline.sources.kernel.sysctl import SysctlReading
 from plumbline.sources.net import drivers
-from plumbline.sources.net.bonding import Bond, Churn, Slave
-from plumbline.sources.net.bonding_proc import SlaveChurn
-from plumbline.sources.net.coalesce import Coalescing, Moderation
-from plumbline.sources.net.ethtool import PauseConfig, RingSizes
+from plumbline.sources.net.bonding import Bond, Churn, Slave, SlaveChurn
 from plumbline.sources.net.features import Offload
 from plumbline.sources.net.linkmodes import LinkModes
-from plumbline.sources.net.links import Link
-from plumbline.sources.net.network import LinksReading, PortLosses, PortModes, PortPause, PortRings
-from plumbline.sources.net.pause import PauseState
-from plumbline.sources.net.relations import Relation
+from plumbline.sources.net.links import Link, Relation
+from plumbline.sources.net.network import LinksReading, PortLosses, PortModes
+from plumbline.sources.net.nic_interrupts import IrqBalance
+from plumbline.sources.net.port_settings import Coalescing, Moderation, PauseConfig, PauseState, RingSizes
 from plumbline.sources.net.roles import Role
 from support.hosts import ixgbe_network, parts, tree
 
@@ -69,8 +65,8 @@ def test_everything_about_a_port() -> None:
         links=LinksReading((link("eth0"),), {2: 1_000}),
         losses=(losses("eth0", ring=7, fifo=8, filter=9),),
         link_modes=(PortModes("eth0", modes, None, None),),
-        rings=(PortRings("eth0", RingSizes(rx=512, rx_max=4096)),),
-        pause=(PortPause("eth0", PauseState(PauseConfig(True, True, False), 3)),),
+        rings=(("eth0", RingSizes(rx=512, rx_max=4096)),),
+        pause=(("eth0", PauseState(PauseConfig(True, True, False), 3)),),
         coalescing=(("eth0", coalescing),),
         offloads=(("eth0", (Offload("scatter-gather", False, False), Offload("rx-checksumming", True, False))),),
         interrupts=(balance,),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from plumbline.checks.growth import Count, Growth
-from plumbline.checks.pcie.facts import PcieErrors, PcieFacts, pcie_facts
+from plumbline.checks.pcie import PcieErrors, PcieFacts, pcie_facts
 from plumbline.checks.readings import Readings
 from plumbline.checks.run import Judge
 from plumbline.sources.pci.pcidevices import PciFunction, PciReading
@@ -58,4 +58,4 @@ def test_errors_that_came_between_two_looks_are_a_finding() -> None:
     assert "pcie.aer" not in {each.check for each in judge.findings or ()}
     found = judge.look(Readings(pcie=PciReading((HBA,), {HBA.address: {"nonfatal": 9}})), 160.0)
     (errors,) = [each for each in found if each.check == "pcie.aer"]
-    assert (errors.met, errors.is_) == (False, "9 nonfatal errors since boot, 2 of them lately (sda, sdb, sdc)")
+    assert (errors.met, errors.is_) == (False, "9 nonfatal errors since boot, 2 of them recently (sda, sdb, sdc)")

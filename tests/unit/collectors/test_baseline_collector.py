@@ -7,12 +7,19 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from plumbline.baseline.book import load_book
-from plumbline.baseline.compare import standing
+from plumbline.baseline.book import load_book, mismatched, outdated
 from plumbline.baseline.fingerprint import Fingerprint
 from plumbline.baseline.model import BaselineEntry, Source, Target
 from plumbline.baseline.selection import select
-from plumbline.collectors.baseline import BUDGET, CHANGED, MISMATCH, SPECS, budget_samples, environment_samples, samples
+from plumbline.collectors.baseline import (
+    BUDGET,
+    CHANGED,
+    COLLECTOR,
+    MISMATCH,
+    budget_samples,
+    environment_samples,
+    samples,
+)
 from plumbline.config.model import BaselineConfig
 from plumbline.config.workloads import load_catalogue
 
@@ -57,9 +64,9 @@ def test_samples():
         ("plumbline_baseline_throughput_bytes_per_second", measured, 45056000.0),
         ("plumbline_baseline_tolerance_ratio", measured, 1.25),
         ("plumbline_baseline_measured_timestamp_seconds", measured, 1762165361.0),
-        ("plumbline_baseline_judges", measured, 1.0),
+        ("plumbline_baseline_applicable", measured, 1.0),
         ("plumbline_baseline_latency_seconds", (*documented, "mean"), 84e-6),
-        ("plumbline_baseline_judges", documented, 0.0),
+        ("plumbline_baseline_applicable", documented, 0.0),
         ("plumbline_baseline_missing", ("canary", "disk", "nvme", "randread-4k-qd1-j1", "read"), 0.0),
         ("plumbline_baseline_missing", ("canary", "disk", "nvme", "randwrite-4k-qd1-j1-dsync", "write"), 1.0),
     ]
@@ -77,7 +84,7 @@ def test_a_baseline_of_other_parameters_is_named() -> None:
     wrong = ("canary", "disk", "nvme", "randread-4k-qd1-j1", "read", "measured", "baseline")
     assert mismatches([CAPPED]) == [wrong]
     assert mismatches([CAPPED, msgspec.structs.replace(CAPPED, config_hash="bbbbbbbbbbbb")]) == [wrong]
-    (sentence,) = standing.mismatched(select([CAPPED], [READ], {}))
+    (sentence,) = mismatched(select([CAPPED], [READ], {}))
     assert sentence == (
         "canary: read randread-4k-qd1-j1 is not compared: the measured baseline baseline was measured with other"
         " parameters (aaaaaaaaaaaa, here 0123456789ab)"
@@ -100,14 +107,14 @@ def test_what_changed_since_it_was_measured() -> None:
         (CHANGED, ("measured", "baseline", "fio"), 0.0),
     ]
     assert list(environment_samples({"baseline": then}, Fingerprint())) == []
-    assert list(standing.outdated({"baseline": then}, now)) == [
+    assert list(outdated({"baseline": then}, now)) == [
         "baseline baseline was measured with another kernel: 6.1; now 6.12"
     ]
 
 
 def test_every_sample_fits_its_spec():
     for spec, labels, _ in samples(select([MEASURED, DOCUMENTED], [READ, WRITE], {})):
-        assert spec in SPECS
+        assert spec in COLLECTOR.specs
         assert len(labels) == len(spec.labels)
 
 

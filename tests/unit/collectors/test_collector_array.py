@@ -18,8 +18,7 @@ from plumbline.core.roots import Roots
 from plumbline.metrics.spec import Sample
 from plumbline.sources.disk.md import MdArray, MdReading, read_md
 from plumbline.sources.disk.multipath import read_multipath
-from plumbline.sources.disk.zfs import NO_ZFS, Arc, ZfsReading
-from plumbline.sources.disk.zpool_status import PoolStatus, Vdev
+from plumbline.sources.disk.zfs import NO_ZFS, Arc, PoolStatus, Vdev, ZfsReading
 from support.hosts import parts, silent_network
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "arrays-storage-node"
@@ -106,7 +105,7 @@ def test_a_disk_with_paths() -> None:
     assert plain(metrics.multipath_samples(read_multipath(NODE)), "dm-0") == [
         ("multipath_info", "mpatha", 1),
         ("multipath_paths", 2),
-        ("multipath_paths_usable", 1),
+        ("multipath_usable_paths", 1),
         ("multipath_path_info", "sdp", "running", "", "1:0:0:2", 1),
         ("multipath_path_info", "sdq", "transport-offline", "", "2:0:0:2", 1),
     ]

@@ -8,8 +8,7 @@ import pytest
 
 from plumbline.collectors import bond as metrics
 from plumbline.core.roots import Roots
-from plumbline.sources.net.bonding import Aggregator, Bond, Churn, LacpState, Slave, read_bonds
-from plumbline.sources.net.bonding_proc import SlaveChurn, read_churns
+from plumbline.sources.net.bonding import Aggregator, Bond, Churn, LacpState, Slave, SlaveChurn, read_bonds, read_churns
 from plumbline.sources.net.links import RTM_GETLINK, read_links
 from plumbline.sources.net.netlink import Netlink
 from support.bond_messages import NO_PARTNER
@@ -26,15 +25,15 @@ def test_netlink_and_proc_of_one_bond_become_its_samples() -> None:
     assert [row for row in plain if row[0] != "slave_lacp_flag"] == [
         ("info", "bond0", "802.3ad", "layer2", "slow", "stable", 1),
         ("slaves", "bond0", 2),
-        ("monitored", "bond0", 1),
+        ("link_monitoring_enabled", "bond0", 1),
         ("min_links", "bond0", 0),
-        ("aggregator", "bond0", 2),
+        ("aggregator_id", "bond0", 2),
         ("aggregator_ports", "bond0", 1),
         ("partner_mac_valid", "bond0", 0),
         ("slave_up", "bond0", "enp145s0f0", 1),
         ("slave_active", "bond0", "enp145s0f0", 1),
         ("slave_link_failures_total", "bond0", "enp145s0f0", 1),
-        ("slave_aggregator", "bond0", "enp145s0f0", 1),
+        ("slave_aggregator_id", "bond0", "enp145s0f0", 1),
         ("slave_partner_mac_valid", "bond0", "enp145s0f0", 0),
         ("slave_churned", "bond0", "enp145s0f0", "actor", 1),
         ("slave_churns_total", "bond0", "enp145s0f0", "actor", 1),
@@ -43,7 +42,7 @@ def test_netlink_and_proc_of_one_bond_become_its_samples() -> None:
         ("slave_up", "bond0", "enp145s0f1", 1),
         ("slave_active", "bond0", "enp145s0f1", 1),
         ("slave_link_failures_total", "bond0", "enp145s0f1", 0),
-        ("slave_aggregator", "bond0", "enp145s0f1", 2),
+        ("slave_aggregator_id", "bond0", "enp145s0f1", 2),
         ("slave_partner_mac_valid", "bond0", "enp145s0f1", 0),
         ("slave_churned", "bond0", "enp145s0f1", "actor", 0),
         ("slave_churns_total", "bond0", "enp145s0f1", "actor", 0),

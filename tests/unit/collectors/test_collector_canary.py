@@ -49,12 +49,12 @@ def test_everything_that_is_known() -> None:
         ("plumbline_probe_last_run_timestamp_seconds", ("canary",), 1700000001.5),
         ("plumbline_probe_last_success_timestamp_seconds", ("canary",), 1700000000.5),
         ("plumbline_probe_in_flight_seconds", ("canary",), 0.25),
-        ("plumbline_probe_skipped_total", ("canary", "locked"), 0),
-        ("plumbline_probe_skipped_total", ("canary", "no-space"), 1),
+        ("plumbline_probe_runs_skipped_total", ("canary", "locked"), 0),
+        ("plumbline_probe_runs_skipped_total", ("canary", "no-space"), 1),
         ("plumbline_probe_info", ("canary", "canary", "plumbline", __version__, "disk", "nvme", "", "", ""), 1),
         ("plumbline_canary_workload_info", (*PLACE, "abcdef012345"), 1),
         ("plumbline_canary_latency_seconds", PLACE, LATENCY),
-        ("plumbline_canary_charged_total", ("canary", "write"), 2),
+        ("plumbline_canary_operations_charged_total", ("canary", "write"), 2),
         ("plumbline_canary_errors_total", ("canary", "write", "EIO"), 1),
         ("plumbline_canary_errors_total", ("canary", "write", "ENOSPC"), 0),
         ("plumbline_canary_slow_operations_total", (*PLACE, "0.001"), 1),
@@ -83,7 +83,7 @@ def test_the_bound_is_written_as_the_bucket_is() -> None:
 
 def test_samples_fit_their_specs() -> None:
     for spec, labels, _ in canary.samples((READING,)):
-        assert spec in canary.SPECS
+        assert spec in canary.COLLECTOR.specs
         assert len(labels) == len(spec.labels)
 
 

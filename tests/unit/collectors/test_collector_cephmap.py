@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from plumbline.collectors.cephmap import SPECS, samples
-from plumbline.sources.ceph.cephmap import CephMap, parse_cephmap
-from plumbline.sources.ceph.cephmap_pools import Pool, Rule
+from plumbline.collectors.cephmap import COLLECTOR, samples
+from plumbline.sources.ceph.cephmap import CephMap, Pool, Rule, parse_cephmap
 from support.ceph_map import answers
 
 HEALTHY = parse_cephmap(answers(), read_ts=1_700_000_000.5)
@@ -25,7 +24,7 @@ def shown(found: CephMap, about: str = "") -> dict[tuple[str, ...], object]:
 
 def test_one_osd() -> None:
     assert shown(HEALTHY, "osd.1") == {
-        ("osd_place_info", "osd.1", "hdd", "default", "rack-a", "store-2"): 1,
+        ("osd_crush_location_info", "osd.1", "hdd", "default", "rack-a", "store-2"): 1,
         ("osd_crush_weight", "osd.1"): 0.0038909912109375,
         ("osd_size_bytes", "osd.1"): 4294967296,
         ("osd_used_bytes", "osd.1"): 500817920,
@@ -37,7 +36,7 @@ def test_one_osd() -> None:
 def test_one_that_is_out() -> None:
     found = parse_cephmap(answers("-out"), read_ts=0.0)
     assert shown(found, "osd.1") == {
-        ("osd_place_info", "osd.1", "hdd", "default", "rack-a", "store-2"): 1,
+        ("osd_crush_location_info", "osd.1", "hdd", "default", "rack-a", "store-2"): 1,
         ("osd_crush_weight", "osd.1"): 0.0038909912109375,
         ("osd_reweight_ratio", "osd.1"): 0,
         ("osd_in", "osd.1"): 0,
@@ -59,7 +58,7 @@ def test_pools() -> None:
     assert shown(HEALTHY, "2") == {
         ("pool_info", "2", "vms", "replicated", "host", "default", "hdd"): 1,
         ("pool_copies", "2"): 2,
-        ("pool_min_copies", "2"): 1,
+        ("pool_copies_min", "2"): 1,
         ("pool_raw_ratio", "2"): 2,
         ("pool_stored_bytes", "2"): 88211480,
         ("pool_max_avail_bytes", "2"): 3557835520,
@@ -67,7 +66,7 @@ def test_pools() -> None:
     assert shown(HEALTHY, "4") == {
         ("pool_info", "4", "archive", "erasure", "host", "default", ""): 1,
         ("pool_copies", "4"): 3,
-        ("pool_min_copies", "4"): 2,
+        ("pool_copies_min", "4"): 2,
         ("pool_raw_ratio", "4"): 1.5,
         ("pool_stored_bytes", "4"): 47783936,
         ("pool_max_avail_bytes", "4"): 7115671040,
@@ -79,7 +78,7 @@ def test_the_whole_cluster() -> None:
     assert found["map_timestamp_seconds",] == 1_700_000_000.5
     limits = {key[1]: value for key, value in found.items() if key[0] == "full_ratio"}
     assert limits == {"nearfull": 0.85, "backfillfull": 0.9, "full": 0.95}
-    assert {spec for spec, _, _ in samples(HEALTHY)} == set(SPECS)
+    assert {spec for spec, _, _ in samples(HEALTHY)} == set(COLLECTOR.specs)
 
 
 def test_what_is_not_known_is_not_said() -> None:
@@ -88,7 +87,7 @@ def test_what_is_not_known_is_not_said() -> None:
     assert shown(found, "9") == {
         ("pool_info", "9", "odd", "", "", "", "mixed"): 1,
         ("pool_copies", "9"): 4,
-        ("pool_min_copies", "9"): 2,
+        ("pool_copies_min", "9"): 2,
     }
     without = shown(dataclasses.replace(HEALTHY, osd_use={}, pool_use={}))
     assert not {key[0] for key in without} & {"osd_size_bytes", "osd_used_bytes", "pool_stored_bytes"}

@@ -19,14 +19,14 @@ def test_a_port_in_base_units() -> None:
         ("infiniband_info", "InfiniBand", "2.42.5000", "MT_1090120019", "ib0", 1),
         ("infiniband_port_state", 4),
         ("infiniband_physical_state", 5),
-        ("infiniband_rate_bits_per_second", 56_000_000_000),
+        ("infiniband_rate_bytes_per_second", 7_000_000_000),
         ("infiniband_bytes_total", "receive", 4048),
         ("infiniband_packets_total", "receive", 1014),
         ("infiniband_bytes_total", "transmit", 4052),
         ("infiniband_packets_total", "transmit", 1015),
-        ("infiniband_link_downed_total", 1002),
-        ("infiniband_link_error_recovery_total", 1001),
-        ("infiniband_transmit_wait_ticks_total", 1016),
+        ("infiniband_link_downs_total", 1002),
+        ("infiniband_link_error_recoveries_total", 1001),
+        ("infiniband_transmit_waits_total", 1016),
         ("infiniband_errors_total", "symbol_error", 1000),
         ("infiniband_errors_total", "port_rcv_errors", 1003),
         ("infiniband_errors_total", "port_rcv_remote_physical_errors", 1004),
@@ -37,7 +37,7 @@ def test_a_port_in_base_units() -> None:
         ("infiniband_errors_total", "local_link_integrity_errors", 1009),
         ("infiniband_errors_total", "excessive_buffer_overrun_errors", 1010),
         ("infiniband_errors_total", "VL15_dropped", 1011),
-        ("nic_ipoib_connected", 1),
+        ("nic_ipoib_connected_mode_enabled", 1),
     ]
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from plumbline.checks.disk.latency import DROP_IN, judge
+from plumbline.checks.disk_latency import CHECKS, DROP_IN
+from plumbline.checks.model import judge
 from plumbline.collectors import latency
 from plumbline.collectors.latency import EDGES_S
 from plumbline.core.histogram import HistogramValue
@@ -33,7 +34,7 @@ def test_a_disk_in_seconds() -> None:
         ("plumbline_disk_queue_seconds", "sda", "read"): HistogramValue(EDGES_S, (0,) * 27, 0, 0.0),
         ("plumbline_disk_latency_seconds", "sda", "write"): HistogramValue(EDGES_S, (0, 2, *[3] * 25), 4, 70.000004),
         ("plumbline_disk_queue_seconds", "sda", "write"): HistogramValue(EDGES_S, (4,) * 27, 4, 1e-6),
-        ("plumbline_disk_latency_untimed_total", "interrupted"): 0,
+        ("plumbline_disk_latency_ios_untimed_total", "interrupted"): 0,
         ("plumbline_disk_latency_restart_required",): 0,
     }
 
@@ -45,11 +46,11 @@ def test_flushes_appear_with_the_first() -> None:
 
 
 def test_the_check() -> None:
-    assert judge(None) == ()
-    assert judge("the kernel was built without CONFIG_DEBUG_INFO_BTF") == ()
-    (met,) = judge(LatencyReading((), {}))
+    assert judge(CHECKS, None) == ()
+    assert judge(CHECKS, "the kernel was built without CONFIG_DEBUG_INFO_BTF") == ()
+    (met,) = judge(CHECKS, LatencyReading((), {}))
     assert met.met
-    (missing,) = judge("CAP_BPF and CAP_PERFMON missing")
+    (missing,) = judge(CHECKS, "CAP_BPF and CAP_PERFMON missing")
     assert not missing.met
     assert missing.is_ == "CAP_BPF and CAP_PERFMON missing"
     assert missing.fix is not None
@@ -58,7 +59,7 @@ def test_the_check() -> None:
 def test_disks_that_wait_for_a_restart() -> None:
     reading = LatencyReading((), {}, restart_required=True)
     assert (latency.RESTART, (), 1) in list(latency.samples(reading))
-    (finding,) = judge(reading)
+    (finding,) = judge(CHECKS, reading)
     assert not finding.met
     assert finding.fix is not None
     assert finding.fix.now == "systemctl restart plumbline.service"

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.background.osd import OsdWatch
+from plumbline.background.ceph import OsdWatch
 from plumbline.collectors import osd
 from plumbline.errors import Unavailable
 from plumbline.metrics.spec import Kind
-from plumbline.sources.ceph.osd_latency import EDGES, OPERATIONS
+from plumbline.sources.ceph.osd_perf import EDGES, OPERATIONS
 from plumbline.sources.ceph.osds import OsdReading, find_osds, read_osds, read_stores
 from support.admin_sockets import serving
 from support.osd_fleet import answers as fleet_answers
@@ -50,10 +50,10 @@ def test_everything_an_osd_says(folder, answers):
     assert found["plumbline_osd_latency_seconds", "osd.7", "write"].count > 10_000
     assert found["plumbline_osd_latency_seconds", "osd.7", "read"].count == 0
     assert ("plumbline_osd_latency_seconds", "osd.7", "read-modify-write") not in found
-    assert found["plumbline_osd_subop_operations_total", "osd.7"] == 33708
+    assert found["plumbline_osd_subops_total", "osd.7"] == 33708
     assert found["plumbline_osd_subop_seconds_total", "osd.7"] == 360.320772641
     assert 0 < found["plumbline_osd_heartbeat_seconds", "osd.7", "back", "median"] < 0.1
-    assert found["plumbline_osd_heartbeat_worst_peer", "osd.7", "back"] in (1, 2)
+    assert found["plumbline_osd_heartbeat_worst_peer_id", "osd.7", "back"] in (1, 2)
     assert found["plumbline_osd_blocked_operations", "osd.7", "peer"] == 2
     assert found["plumbline_osd_blocked_operation_age_seconds", "osd.7"] > 2
     assert found["plumbline_osd_slow_operations", "osd.7", "store"] == 1
@@ -124,7 +124,7 @@ def test_an_osd_has_a_bounded_number_of_series_however_many_peers_it_has(folder,
         samples = list(osd.samples(read_osds(sockets, timeout_s=60), read_stores(sockets, timeout_s=60)))
     buckets_sum_count = len(EDGES) + 3
     series = sum(buckets_sum_count if spec.kind is Kind.HISTOGRAM else 1 for spec, _, _ in samples)
-    assert {spec.name for spec, _, _ in samples} == {spec.name for spec in osd.SPECS}
+    assert {spec.name for spec, _, _ in samples} == {spec.name for spec in osd.COLLECTOR.specs}
     assert series <= 100
     assert len({(spec.name, *labels) for spec, labels, _ in samples}) == len(samples)
 

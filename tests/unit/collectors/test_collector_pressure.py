@@ -33,7 +33,7 @@ def test_cpu_has_no_full_line_before_linux_5_13() -> None:
 
 
 def test_a_line_without_a_total() -> None:
-    with pytest.raises(ParseError, match=r"^cpu:2: not a line of pressure: 'full avg10=0\.00'"):
+    with pytest.raises(ParseError, match=r"^cpu:2: not a pressure line: 'full avg10=0\.00'"):
         parse_pressure("some total=1\nfull avg10=0.00\n", "cpu", source="cpu")
 
 

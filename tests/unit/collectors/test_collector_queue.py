@@ -16,15 +16,15 @@ def test_a_queue_in_base_units() -> None:
     ]
     assert got == [
         ("queue_info", "bfq", "write through", "host-aware", 1),
-        ("volatile_cache", 1),
+        ("volatile_cache_enabled", 1),
         ("queue_requests", 64),
         ("read_ahead_bytes", 4_194_304),
         ("rq_affinity", 2),
         ("nomerges", 1),
-        ("add_random", 1),
-        ("max_io_bytes", 1_310_720),
+        ("add_random_enabled", 1),
+        ("io_max_bytes", 1_310_720),
         ("writeback_throttle_seconds", 0.075),
-        ("io_poll", 0),
+        ("io_poll_enabled", 0),
     ]
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from plumbline.collectors import nic
 from plumbline.sources.net.drivers import Count, NicLoss
-from plumbline.sources.net.ethtool import PauseConfig, RingSizes
 from plumbline.sources.net.links import Link, LinkStats
-from plumbline.sources.net.network import LinksReading, PortLosses, PortPause, PortRings
-from plumbline.sources.net.pause import PauseState
+from plumbline.sources.net.network import LinksReading, PortLosses
+from plumbline.sources.net.port_settings import PauseConfig, PauseState, RingSizes
 
 STATS = LinkStats(*range(1, 26))
 ETH0 = Link(2, "eth0", b"eth0", "", 0x1, 9000, 6, True, 4, 0, "", "", "", STATS)
@@ -22,7 +21,7 @@ def test_a_link() -> None:
         (nic.MTU, ("eth0",), 9000),
         (nic.CARRIER_CHANGES, ("eth0",), 4),
         (nic.UP, ("eth0",), 1),
-        (nic.SPEED, ("eth0",), 100_000_000_000),
+        (nic.SPEED, ("eth0",), 12_500_000_000),
     ]
 
 
@@ -43,20 +42,20 @@ def test_losses_and_identity() -> None:
 
 
 def test_rings_that_exist() -> None:
-    port = PortRings("eth0", RingSizes(rx=512, rx_jumbo=0, tx=256, rx_max=4096, rx_jumbo_max=64, tx_max=4096))
+    port = ("eth0", RingSizes(rx=512, rx_jumbo=0, tx=256, rx_max=4096, rx_jumbo_max=64, tx_max=4096))
     assert list(nic.ring_samples((port,))) == [
-        (nic.RING_ENTRIES, ("eth0", "rx"), 512),
-        (nic.RING_MAX_ENTRIES, ("eth0", "rx"), 4096),
-        (nic.RING_ENTRIES, ("eth0", "rx_jumbo"), 0),
-        (nic.RING_MAX_ENTRIES, ("eth0", "rx_jumbo"), 64),
-        (nic.RING_ENTRIES, ("eth0", "tx"), 256),
-        (nic.RING_MAX_ENTRIES, ("eth0", "tx"), 4096),
+        (nic.RING_ENTRIES, ("eth0", "receive"), 512),
+        (nic.RING_MAX_ENTRIES, ("eth0", "receive"), 4096),
+        (nic.RING_ENTRIES, ("eth0", "receive_jumbo"), 0),
+        (nic.RING_MAX_ENTRIES, ("eth0", "receive_jumbo"), 64),
+        (nic.RING_ENTRIES, ("eth0", "transmit"), 256),
+        (nic.RING_MAX_ENTRIES, ("eth0", "transmit"), 4096),
     ]
 
 
 def test_flow_control_as_set_and_as_counted() -> None:
-    counted = PortPause("eth0", PauseState(PauseConfig(False, True, True), receive_frames=0, transmit_frames=51))
-    silent = PortPause("eth1", PauseState(PauseConfig(None, False, None)))
+    counted = ("eth0", PauseState(PauseConfig(False, True, True), receive_frames=0, transmit_frames=51))
+    silent = ("eth1", PauseState(PauseConfig(None, False, None)))
     assert list(nic.pause_samples((counted, silent))) == [
         (nic.PAUSE_ENABLED, ("eth0", "receive"), 1),
         (nic.PAUSE_FRAMES, ("eth0", "receive"), 0),

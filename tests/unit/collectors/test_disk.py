@@ -39,13 +39,13 @@ def by_name(samples: object) -> dict[tuple[str, ...], object]:
 
 def test_sectors_become_bytes_and_milliseconds_seconds() -> None:
     assert by_name(disk.samples([ALL])) == {
-        ("plumbline_disk_io_total", "sda", "read"): 181212,
-        ("plumbline_disk_io_total", "sda", "write"): 2901245,
-        ("plumbline_disk_io_total", "sda", "discard"): 10211,
-        ("plumbline_disk_io_total", "sda", "flush"): 80123,
-        ("plumbline_disk_io_merged_total", "sda", "read"): 40213,
-        ("plumbline_disk_io_merged_total", "sda", "write"): 1410222,
-        ("plumbline_disk_io_merged_total", "sda", "discard"): 0,
+        ("plumbline_disk_ios_total", "sda", "read"): 181212,
+        ("plumbline_disk_ios_total", "sda", "write"): 2901245,
+        ("plumbline_disk_ios_total", "sda", "discard"): 10211,
+        ("plumbline_disk_ios_total", "sda", "flush"): 80123,
+        ("plumbline_disk_ios_merged_total", "sda", "read"): 40213,
+        ("plumbline_disk_ios_merged_total", "sda", "write"): 1410222,
+        ("plumbline_disk_ios_merged_total", "sda", "discard"): 0,
         ("plumbline_disk_io_bytes_total", "sda", "read"): 5023915008,
         ("plumbline_disk_io_bytes_total", "sda", "write"): 45117616128,
         ("plumbline_disk_io_bytes_total", "sda", "discard"): 262200492032,
@@ -55,7 +55,7 @@ def test_sectors_become_bytes_and_milliseconds_seconds() -> None:
         ("plumbline_disk_io_seconds_total", "sda", "flush"): 22.576,
         ("plumbline_disk_busy_seconds_total", "sda"): 912.004,
         ("plumbline_disk_queue_length", "sda"): 3,
-        ("plumbline_disk_weighted_io_seconds_total", "sda"): 1953.12,
+        ("plumbline_disk_io_weighted_seconds_total", "sda"): 1953.12,
     }
 
 
@@ -94,7 +94,7 @@ def test_labels_fit_their_specs() -> None:
     ]:
         assert len(labels) == len(spec.labels), spec.name
         specs.add(spec)
-    assert specs == {*disk.SPECS, *disk.DEVICE_SPECS, *disk.USE_SPECS, *disk.PRESENCE_SPECS}
+    assert specs == {*disk.DISK.specs, *disk.DEVICE.specs, *disk.DISKUSE.specs, *disk.DISKPRESENCE.specs}
 
 
 def test_info_and_size() -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from plumbline.collectors import probe
 from plumbline.collectors.probe import samples
+from plumbline.probes.histogram import OperationTotals
 from plumbline.probes.probe_status import ProbeStatus
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
-from plumbline.probes.totals import OperationTotals
 
 RESULT = ProbeResult(
     probe="fio-a",
@@ -95,7 +95,7 @@ def figures(found: list[str]) -> list[str]:
 def test_before_the_first_run():
     assert lines(FRESH) == [
         'plumbline_probe_in_flight_seconds{probe="fio-a"} 0.0',
-        'plumbline_probe_info{probe="fio-a",kind="fio",tool="fio",tool_version="",layer="disk",device_class="ssd",'
+        'plumbline_probe_info{probe="fio-a",probe_type="fio",tool="fio",tool_version="",layer="disk",device_class="ssd",'
         'workload="randrw75-4k-qd16-j4",config_hash="abc",vantage=""} 1',
         'plumbline_probe_interval_seconds{probe="fio-a"} 100.0',
         'plumbline_probe_runs_total{probe="fio-a",result="success"} 0',
@@ -107,14 +107,14 @@ def test_before_the_first_run():
 def test_after_a_good_run():
     assert lines(GOOD) == [
         'plumbline_probe_success{probe="fio-a"} 1.0',
-        'plumbline_probe_last_success_timestamp_seconds{probe="fio-a"} 1012.5',
         'plumbline_probe_last_run_timestamp_seconds{probe="fio-a"} 1012.5',
-        'plumbline_probe_duration_seconds{probe="fio-a"} 12.5',
+        'plumbline_probe_last_success_timestamp_seconds{probe="fio-a"} 1012.5',
         'plumbline_probe_in_flight_seconds{probe="fio-a"} 0.0',
-        'plumbline_probe_skipped_total{probe="fio-a",reason="device-busy"} 1',
-        'plumbline_probe_skipped_total{probe="fio-a",reason="load"} 2',
-        'plumbline_probe_info{probe="fio-a",kind="fio",tool="fio",tool_version="3.33",layer="disk",'
+        'plumbline_probe_runs_skipped_total{probe="fio-a",reason="device-busy"} 1',
+        'plumbline_probe_runs_skipped_total{probe="fio-a",reason="load"} 2',
+        'plumbline_probe_info{probe="fio-a",probe_type="fio",tool="fio",tool_version="3.33",layer="disk",'
         'device_class="ssd",workload="randrw75-4k-qd16-j4",config_hash="abc",vantage=""} 1',
+        'plumbline_probe_duration_seconds{probe="fio-a"} 12.5',
         'plumbline_probe_interval_seconds{probe="fio-a"} 100.0',
         'plumbline_probe_runs_total{probe="fio-a",result="success"} 4',
         'plumbline_probe_runs_total{probe="fio-a",result="failure"} 0',
@@ -161,7 +161,7 @@ def test_a_continuous_probe_has_state_but_neither_runs_nor_figures():
     assert names == {
         "plumbline_probe_success",
         "plumbline_probe_in_flight_seconds",
-        "plumbline_probe_skipped_total",
+        "plumbline_probe_runs_skipped_total",
         "plumbline_probe_info",
     }
 
@@ -209,33 +209,35 @@ def test_the_median_of_the_last_three_runs():
         run(0.001, iops=30.0, throughput=7.0, loss_ratio=0.0),
         run(0.002, iops=20.0, throughput=6.0, loss_ratio=0.1),
     )
-    assert [line for line in lines(status) if "recent" in line] == [
-        f'plumbline_probe_recent_latency_seconds{{{PLACE},operation="read",statistic="mean"}} 0.004',
-        f'plumbline_probe_recent_latency_seconds{{{PLACE},operation="read",statistic="p50"}} 0.002',
-        f'plumbline_probe_recent_iops{{{PLACE},operation="read"}} 20.0',
-        f'plumbline_probe_recent_throughput_bytes_per_second{{{PLACE},operation="read"}} 6.0',
-        f'plumbline_probe_recent_loss_ratio{{{PLACE},operation="read"}} 0.1',
+    assert [line for line in lines(status) if "median_of_three" in line] == [
+        f'plumbline_probe_median_of_three_latency_seconds{{{PLACE},operation="read",statistic="mean"}} 0.004',
+        f'plumbline_probe_median_of_three_latency_seconds{{{PLACE},operation="read",statistic="p50"}} 0.002',
+        f'plumbline_probe_median_of_three_iops{{{PLACE},operation="read"}} 20.0',
+        f'plumbline_probe_median_of_three_throughput_bytes_per_second{{{PLACE},operation="read"}} 6.0',
+        f'plumbline_probe_median_of_three_loss_ratio{{{PLACE},operation="read"}} 0.1',
     ]
 
 
 def test_without_three_runs_there_is_no_median():
-    assert not [line for line in lines(recent(run(0.001), run(0.002))) if "recent" in line]
+    assert not [line for line in lines(recent(run(0.001), run(0.002))) if "median_of_three" in line]
     # one of the three did not tell this figure
     status = recent(run(0.001, iops=1.0), run(None, iops=2.0), run(0.002, iops=3.0))
-    assert [line for line in lines(status) if "recent" in line] == [
-        f'plumbline_probe_recent_iops{{{PLACE},operation="read"}} 2.0'
+    assert [line for line in lines(status) if "median_of_three" in line] == [
+        f'plumbline_probe_median_of_three_iops{{{PLACE},operation="read"}} 2.0'
     ]
 
 
 def test_medians_grow_stale_with_the_other_figures():
     status = recent(*(run(0.001, iops=1.0),) * 3)
-    assert [line for line in lines(status, now=1312.0) if "recent" in line]
-    assert not [line for line in lines(status, now=1313.0) if "recent" in line]
-    assert not [line for line in lines(replace(status, config_hash="def")) if "recent" in line]
+    assert [line for line in lines(status, now=1312.0) if "median_of_three" in line]
+    assert not [line for line in lines(status, now=1313.0) if "median_of_three" in line]
+    assert not [line for line in lines(replace(status, config_hash="def")) if "median_of_three" in line]
 
 
 def test_every_spec_is_declared_once_and_used():
-    assert len({spec.name for spec in probe.SPECS}) == len(probe.SPECS)
+    assert len({spec.name for spec in probe.COLLECTOR.specs}) == len(probe.COLLECTOR.specs)
     whole = replace(GOOD, timeout_s=60.0, operations={"read": OperationTotals().histogram()})
     often = recent(*(run(0.001, iops=1.0, throughput=1.0, loss_ratio=0.0),) * 3)
-    assert {spec for spec, _, _ in samples([whole, over_the_network(), often], now=1050.0)} == set(probe.SPECS)
+    assert {spec for spec, _, _ in samples([whole, over_the_network(), often], now=1050.0)} == set(
+        probe.COLLECTOR.specs
+    )

@@ -6,7 +6,7 @@ import pytest
 
 from plumbline.commands import ceph_admin as cephadmin
 from plumbline.commands import ceph_setup as cephsetup
-from plumbline.commands.ceph_setup import IMAGES, OBJECTS, Facts, PoolFacts, Wanted, first_foreign, groups_for
+from plumbline.commands.ceph_setup import IMAGES, OBJECTS, Facts, PoolFacts, Requirements, first_foreign, groups_for
 from plumbline.config.model import CephConfig
 
 OURS = {"plumbline": {}}
@@ -15,11 +15,11 @@ USER = "client.plumbline"
 KEYRING = f"/etc/ceph/ceph.{USER}.keyring"
 
 
-def wanted(*classes: str, **more: object) -> Wanted:
-    return cephadmin.wanted(CephConfig(), device_classes=classes, groups=32, **more)  # type: ignore[arg-type]
+def wanted(*classes: str, **more: object) -> Requirements:
+    return cephadmin.requirements(CephConfig(), device_classes=classes, groups=32, **more)  # type: ignore[arg-type]
 
 
-def complete(want: Wanted, **more: object) -> Facts:
+def complete(want: Requirements, **more: object) -> Facts:
     """A cluster that has it all."""
     pools = {
         pool.name: PoolFacts(OURS if pool.kind == OBJECTS else OURS_RBD, pool.rule or "replicated_rule")
@@ -85,7 +85,7 @@ def test_the_user_for_benches_is_made_only_when_asked_for() -> None:
         ({"pools": {"plumbline-probe": PoolFacts({})}}, "mark it: ceph osd pool application enable plumbline-probe"),
         ({"pools": {"plumbline-rbd": PoolFacts({"rbd": {}})}}, "pool plumbline-rbd is used by rbd"),
         ({"pools": {"plumbline-rbd": PoolFacts(OURS)}}, "pool plumbline-rbd is used by plumbline"),
-        ({"pools": {"plumbline-probe": PoolFacts(OURS, foreign="x")}}, "holds what is not ours (x)"),
+        ({"pools": {"plumbline-probe": PoolFacts(OURS, foreign="x")}}, "holds an object that is not ours (x)"),
         ({"users": {USER: {"mon": "allow *"}}}, f"user {USER} has rights beyond ours (mon 'allow *')"),
         ({"users": {USER: {}}}, "has rights beyond ours (none)"),
         ({"keyrings": {KEYRING: ""}}, f"{KEYRING} holds other keys"),

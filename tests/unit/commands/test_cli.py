@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from plumbline import __version__
-from plumbline.cli import main
+from plumbline.cli import _parser, main
 from plumbline.collectors.registry import NAMES
 
 
@@ -85,3 +88,19 @@ def test_errors_of_a_command_are_one_line(config: Path, tmp_path: Path, capsys: 
     assert out == ""
     assert err.startswith(f"plumbline: {storage / 'baseline.yaml'}: ")
     assert err.count("\n") == 1
+
+
+def runs(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """The functions that the commands below a parser run."""
+    if run := parser.get_default("run"):
+        yield run
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for below in action.choices.values():
+                yield from runs(below)
+
+
+@pytest.mark.parametrize("run", sorted(runs(_parser())))
+def test_each_command_names_a_function_that_exists(run: str) -> None:
+    module, _, function = run.partition(".")
+    assert callable(getattr(import_module(f"plumbline.commands.{module}"), function))

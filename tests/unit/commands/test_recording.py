@@ -10,7 +10,8 @@ import pytest
 from plumbline.baseline.fingerprint import Fingerprint
 from plumbline.baseline.record.consistency import Place
 from plumbline.commands import recording, recording_steps
-from plumbline.commands.recording_steps import Steps, Wanted, choose, figures_of, parameters, with_run_duration
+from plumbline.commands.node import Node
+from plumbline.commands.recording_steps import Request, Steps, choose, figures_of, parameters, with_run_duration
 from plumbline.config.model import Config
 from plumbline.config.probes.ceph import OsdBenchConfig, RadosBenchConfig, RbdFioConfig
 from plumbline.config.probes.disk import CanaryConfig, FioConfig
@@ -24,7 +25,7 @@ from plumbline.probes import plan as planning
 from plumbline.probes.canary.reading import CanaryReading, CanaryState, WorkloadReading
 from plumbline.probes.plan import ProbingPlan, make_plan
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
-from plumbline.sources.net.lower_ports import read_lower_ports
+from plumbline.sources.net.routes import read_lower_ports
 
 CATALOGUE = load_catalogue()
 PROBES = (
@@ -51,15 +52,15 @@ def planned(folder: Path, *probes: object) -> ProbingPlan:
 
 
 def names(folder: Path, **wanted: object) -> list[str]:
-    return sorted(map(recording_steps.name_of, choose(planned(folder), Wanted(**wanted))[0]))
+    return sorted(map(recording_steps.name_of, choose(planned(folder), Request(**wanted))[0]))
 
 
 def test_all_that_has_figures_is_recorded_and_the_rest_is_named(tmp_path: Path):
-    items, left_out = choose(planned(tmp_path), Wanted())
+    items, left_out = choose(planned(tmp_path), Request())
     assert len(items) == 7
     (path_mtu,) = left_out.items()
     assert path_mtu[0] == "mtu/127.0.0.1"
-    assert path_mtu[1].startswith("the biggest packet is no figure that strays")
+    assert path_mtu[1].startswith("a path MTU needs no baseline")
     assert planning.recordable(planned(tmp_path)) == frozenset(map(recording_steps.name_of, items))
 
 
@@ -70,7 +71,7 @@ def test_layers_and_probes_are_chosen_by_name_with_or_without_the_target(tmp_pat
     assert names(tmp_path, probes=("rtt/127.0.0.2",)) == rtt[1:]
     assert names(tmp_path, probes=("rtt", "canary"), layers=("disk",)) == ["canary"]
     assert names(tmp_path, probes=("rtt",), without=("rtt/127.0.0.2",)) == rtt[:1]
-    assert choose(planned(tmp_path), Wanted(probes=("rtt",), without=("rtt",)))[1] == dict.fromkeys(
+    assert choose(planned(tmp_path), Request(probes=("rtt",), without=("rtt",)))[1] == dict.fromkeys(
         rtt, "on request (--without)"
     )
     for flag in ("probes", "without"):
@@ -110,9 +111,9 @@ class Engine:
         ]  # fmt: skip
 
 
-def steps(folder: Path, wanted: Wanted, engine: Engine | None = None, stopping: threading.Event | None = None):
-    items, _ = choose(planned(folder), wanted)
-    made = Steps(engine or Engine(), wanted, roots=Roots.under(folder), stopping=stopping or threading.Event())
+def steps(folder: Path, request: Request, engine: Engine | None = None, stopping: threading.Event | None = None):
+    items, _ = choose(planned(folder), request)
+    made = Steps(engine or Engine(), request, roots=Roots.under(folder), stopping=stopping or threading.Event())
     return {step.name: step for step in made.of(items)}
 
 
@@ -121,15 +122,15 @@ def tell(_stage: str, _figures: str) -> None:
 
 
 def test_a_search_for_each_place_on_the_shallowest_probe_there_and_only_when_asked_for(tmp_path: Path):
-    assert not any(step.last for step in steps(tmp_path, Wanted()).values())
-    found = steps(tmp_path, Wanted(latency_target_s=0.002))
+    assert not any(step.last for step in steps(tmp_path, Request()).values())
+    found = steps(tmp_path, Request(latency_target_s=0.002))
     searches = {name: step for name, step in found.items() if step.last}
     assert set(searches) == {"deep: IOPS at 2 ms", "single: IOPS at 2 ms"}
     assert {(step.runs, step.layer) for step in searches.values()} == {(1, "disk")}
 
 
 def test_what_a_cap_allowed_is_no_figure(tmp_path: Path):
-    found = steps(tmp_path, Wanted())
+    found = steps(tmp_path, Request())
     (capped,) = found["capped"].measure(tell).figures
     (free,) = found["single"].measure(tell).figures
     assert (capped.iops, capped.throughput) == (None, None)
@@ -140,28 +141,28 @@ def test_a_run_waits_for_what_passes_and_for_nothing_else(tmp_path: Path, monkey
     monkeypatch.setattr(recording_steps, "_AGAIN_S", 0.01)
     engine = Engine("locked", "device-busy", "load")
     said: list[str] = []
-    steps(tmp_path, Wanted(), engine)["single"].measure(lambda stage, _figures: said.append(stage))
+    steps(tmp_path, Request(), engine)["single"].measure(lambda stage, _figures: said.append(stage))
     assert said == ["waiting: not now"] * 3
     assert engine.forced == [False] * 4
     for reason in ("health", "not-ours", "quiet-hours", "recovery"):
         with pytest.raises(ProbeRefused):
-            steps(tmp_path, Wanted(), Engine(reason))["single"].measure(tell)
+            steps(tmp_path, Request(), Engine(reason))["single"].measure(tell)
     monkeypatch.setattr(recording_steps, "WAIT_S", 0.0)
     with pytest.raises(ProbeRefused):
-        steps(tmp_path, Wanted(), Engine("locked"))["single"].measure(tell)
+        steps(tmp_path, Request(), Engine("locked"))["single"].measure(tell)
 
 
 def test_a_stop_ends_the_waiting(tmp_path: Path):
     stopping = threading.Event()
     stopping.set()
     with pytest.raises(ProbeRefused) as refused:
-        steps(tmp_path, Wanted(), Engine("locked"), stopping)["single"].measure(tell)
+        steps(tmp_path, Request(), Engine("locked"), stopping)["single"].measure(tell)
     assert refused.value.reason == "stopped"
 
 
 def test_a_canary_whose_operations_fail_is_no_baseline(tmp_path: Path):
     with pytest.raises(BaselineError, match="canary: failed operations: 2 EIO"):
-        steps(tmp_path, Wanted())["canary"].measure(tell)
+        steps(tmp_path, Request())["canary"].measure(tell)
 
 
 def test_a_run_that_failed_is_no_figure():
@@ -256,11 +257,11 @@ def record(folder: Path, monkeypatch: pytest.MonkeyPatch, engine: Told, **more: 
     config = Config(probes=(FioConfig(name="fio", workload="randread-4k-qd1-j1", device_class="hdd"),))
     roots = Roots.under(folder)
     plan = make_plan(config, storage=folder, roots=roots, catalogue=CATALOGUE, environment={})
-    here = recording.Here(config, plan, folder / "state", "stor01", roots, {})
+    node = Node(None, config, roots, folder / "state", "stor01", plan, {}, ())
     monkeypatch.setattr(recording, "RunOnce", engine)
     monkeypatch.setattr(recording, "read_fingerprint", lambda *_args, **_more: Fingerprint(kernel="6.12"))
-    wanted = Wanted(runs=3, force=bool(more.pop("force", False)))
-    return recording.record_here(here, wanted, stopping=threading.Event(), **more)
+    request = Request(runs=3, force=bool(more.pop("force", False)))
+    return recording.record_here(node, request, stopping=threading.Event(), **more)
 
 
 def test_a_restless_host_is_refused_and_force_writes_what_was_measured_with_a_note(tmp_path, monkeypatch):
@@ -270,7 +271,7 @@ def test_a_restless_host_is_refused_and_force_writes_what_was_measured_with_a_no
     assert "\n" not in str(refused.value)
     assert not (tmp_path / "state/baseline.yaml").exists()
     done = record(tmp_path, monkeypatch, Told(), force=True, say=said.append)
-    assert said == ["goes on with 3 finished runs of an earlier recording; --restart measures them anew"]
+    assert said == ["continuing with 3 finished runs of an earlier recording; --restart measures them again"]
     assert any("accepted by --force: fio, randread-4k-qd1-j1 read: run 2 of 3" in note for note in done.file.notes)
     assert {path.name for path in (tmp_path / "state").iterdir()} == {
         ".plumbline-storage",
@@ -280,7 +281,9 @@ def test_a_restless_host_is_refused_and_force_writes_what_was_measured_with_a_no
 
 
 def test_figures_that_cannot_be_true_are_refused_and_force_writes_the_reason_into_the_file(tmp_path, monkeypatch):
-    with pytest.raises(BaselineError, match=r"p50 100 µs; a rotating disk takes 2 ms .*Nothing was written"):
+    with pytest.raises(
+        BaselineError, match=r"p50 100 µs; even the fastest rotating disk takes 2 ms .*Nothing was written"
+    ):
         record(tmp_path, monkeypatch, Told(0.0001, 0.0001, 0.0001))
     done = record(tmp_path, monkeypatch, Told(), force=True)
     text = done.path.read_text()

@@ -246,7 +246,7 @@ def test_a_directory_exchanged_before_it_is_removed_stays(folder: Path, storage:
     (storage / "canary").rename(folder / "moved")
     (storage / "canary").mkdir(mode=0o711)
     before = manifest(storage)
-    with pytest.raises(StateError, match="canary: changes while it is opened"):
+    with pytest.raises(StateError, match="canary: changes while it is being opened"):
         list(removing)
     assert manifest(storage) == before
 

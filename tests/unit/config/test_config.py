@@ -15,8 +15,8 @@ FIO = "probes: [{type: fio, name: f, workload: randread-4k-qd1-j1"
 BAD = {
     "written for a newer release": (
         "schema_version: 2\nprobes: {of: another shape}",
-        f"c.yaml: schema_version = 2: written for a newer Plumbline; this one ({__version__}) knows 1: install the "
-        "newer one, or take the file of before",
+        f"c.yaml: schema_version = 2: written for a newer Plumbline; this one ({__version__}) supports 1: upgrade, "
+        "or restore the previous file",
     ),
     "a version that never was": ("schema_version: '1'", "c.yaml: schema_version = '1': expected 1"),
     "a credential without a name": (
@@ -51,7 +51,7 @@ BAD = {
     ),
     "bad IPv6": (
         "web: {listen_address: '[1::2::3]:80'}",
-        "c.yaml: web.listen_address = '[1::2::3]:80': what stands in [] is not an IPv6 address",
+        "c.yaml: web.listen_address = '[1::2::3]:80': not an IPv6 address in []",
     ),
     "bare number as duration": (
         FIO + ", interval: 3600}]",
@@ -81,7 +81,7 @@ BAD = {
     ),
     "raw disks are not written": (
         "probes: [{type: fio, name: f, workload: randwrite-4k-qd1-j1, devices: [sdb]}]",
-        "c.yaml: probes[0].workload = 'randwrite-4k-qd1-j1': raw devices are only ever read",
+        "c.yaml: probes[0].workload = 'randwrite-4k-qd1-j1': raw devices are only read",
     ),
     "a raw canary has one read in flight": (
         "probes: [{type: raw-canary, name: r, workload: randread-4k-qd16-j1}]",
@@ -90,7 +90,7 @@ BAD = {
     ),
     "a raw disk by its kernel name": (
         "probes: [{type: raw-canary, name: r, devices: [/dev/sdb]}]",
-        "c.yaml: probes[0].devices = '/dev/sdb': a kernel name such as sdb or nvme0n1, or osd",
+        "c.yaml: probes[0].devices = '/dev/sdb': expected a kernel name such as sdb or nvme0n1, or osd",
     ),
     "an OSD by its number alone": (
         "probes: [{type: osd-bench, name: o, osds: ['3']}]",
@@ -102,11 +102,11 @@ BAD = {
     ),
     "the name of a file of ours": (
         "probes: [{type: canary, name: lock}]",
-        "c.yaml: probes[0].name = 'lock': a file of Plumbline's has this name; choose another",
+        "c.yaml: probes[0].name = 'lock': Plumbline has a file of this name; choose another",
     ),
     "a server's port that nobody knows": (
         "network_server: {listen: '10.0.0.1:0'}",
-        "c.yaml: network_server.listen = '10.0.0.1:0': other nodes have to know the port",
+        "c.yaml: network_server.listen = '10.0.0.1:0': set a port: other nodes need to know it",
     ),
     "a server for no network": (
         "network_server: {listen: '10.0.0.1:1', allow: [x]}",
@@ -114,7 +114,7 @@ BAD = {
     ),
     "a relative admin socket": (
         "ceph: {admin_sockets: [/run/a, run/b]}",
-        "c.yaml: ceph.admin_sockets[1] = 'run/b': expected an absolute path; * is understood, ** is not",
+        "c.yaml: ceph.admin_sockets[1] = 'run/b': expected an absolute path; * is allowed, ** is not",
     ),
     "a name twice": (
         "probes: [{type: canary, name: c}, {type: canary, name: c}]",
@@ -143,7 +143,7 @@ BAD = {
     ),
     "a probe that never rests": (
         FIO + ", interval: 1m, timeout: 50s}]",
-        "c.yaml: probes[0].interval = '60s': must be at least twice the timeout, or the probe never rests",
+        "c.yaml: probes[0].interval = '60s': must be at least twice the timeout, so that the probe pauses",
     ),
     "no interval and no timeout": (
         FIO + ", interval: 0s, timeout: 0s, runtime: 0s}]",
@@ -187,7 +187,7 @@ BAD = {
         "c.yaml: devices.disk_exclude = '(': not a regular expression: missing ), "
         "unterminated subpattern at position 0",
     ),
-    "a key twice": ("web: {}\nweb: {}", "c.yaml:2: not valid YAML: the key 'web' stands twice"),
+    "a key twice": ("web: {}\nweb: {}", "c.yaml:2: not valid YAML: duplicate key 'web'"),
     "not YAML": ("web: [", "c.yaml:2: not valid YAML: did not find expected node content"),
     "a control character": ("web: \x01", None),
     "a tag": ("web: !!python/object:os.system {}", None),
@@ -197,7 +197,7 @@ BAD = {
     ),
     "health asked too often": (
         "devices: {health_interval: 30s}",
-        "c.yaml: devices.health_interval = '30s': at least 60s: every question costs the disk some of its time",
+        "c.yaml: devices.health_interval = '30s': at least 60s: each query interrupts the disk",
     ),
 }
 
@@ -215,7 +215,7 @@ def test_a_mistake_is_one_line(case):
 
 
 def test_an_unknown_workload_names_its_neighbours():
-    with pytest.raises(ConfigError, match=r"near: .*randread-4k-qd2-j1"):
+    with pytest.raises(ConfigError, match=r"similar: .*randread-4k-qd2-j1"):
         parse("probes: [{type: fio, name: f, workload: randread-4k-qd2}]", where="c", catalogue=CATALOGUE)
 
 
@@ -275,7 +275,7 @@ def test_files_that_cant_be_read(tmp_path):
     ],
 )
 def test_a_nul_is_refused_with_its_key(text: str, key: str) -> None:
-    with pytest.raises(ConfigError, match="holds a NUL") as refused:
+    with pytest.raises(ConfigError, match="contains a NUL") as refused:
         parse(text, where="f", catalogue=CATALOGUE)
     assert str(refused.value).startswith(f"f: {key}")
     assert "\n" not in str(refused.value)

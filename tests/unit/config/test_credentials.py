@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from plumbline.commands import ceph_admin
-from plumbline.config.credentials import with_credentials
 from plumbline.config.model import CephConfig, Config, parse
-from plumbline.config.options import Overrides, read_config
+from plumbline.config.options import Overrides, read_config, with_credentials
 from plumbline.config.workloads import load_catalogue
 
 TEXT = """\
@@ -48,6 +47,6 @@ def test_without_one_nothing_changes() -> None:
 )
 def test_the_administrator_writes_the_key_where_root_keeps_it(keyring: str | None) -> None:
     """systemd's copy can't be written; the drop-in loads it from there."""
-    wanted = ceph_admin.wanted(CephConfig(keyring=keyring), groups=1)
+    wanted = ceph_admin.requirements(CephConfig(keyring=keyring), groups=1)
     assert wanted.keyring == "/etc/ceph/ceph.client.plumbline.keyring"
-    assert ceph_admin.wanted(CephConfig(keyring="/etc/mine"), groups=1).keyring == "/etc/mine"
+    assert ceph_admin.requirements(CephConfig(keyring="/etc/mine"), groups=1).keyring == "/etc/mine"

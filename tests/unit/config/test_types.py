@@ -50,11 +50,11 @@ def test_the_longest_gap(schedule: str, days: int) -> None:
     "text", ["", "03:00", "Sun", "sun 03:00", "Sun 24:00", "Sun 3:00", "Foo 03:00", 3, None, "Sun,F 03:00"]
 )
 def test_what_is_no_schedule(text: object) -> None:
-    with pytest.raises(ValueError, match="expected moments such as"):
+    with pytest.raises(ValueError, match="expected times such as"):
         Schedule.parse(text)
 
 
 @pytest.mark.parametrize("text", ["", "08:00-18:00", "Mon-Fri", "Mon-Foo 08:00-18:00", "daily 08:00", 7])
 def test_what_are_no_quiet_hours(text: object) -> None:
-    with pytest.raises(ValueError, match="expected times such as"):
+    with pytest.raises(ValueError, match="expected periods such as"):
         QuietHours.parse(text)

@@ -17,31 +17,29 @@ BOUNDED = {
     "plumbline.sources.kernel.sysfs": "read_text, read_bytes",
 }
 """Functions of ours with these names, which end at a bound."""
-OWN = frozenset({"directory.open", "self._directory.open", "self.files.open", "own.open", "os.open"})
+OWN = frozenset({"directory.open", "self.directory.open", "self.files.open", "own.open", "os.open"})
 """An ``OwnDirectory``'s method and the system's: a descriptor, which is read with a length."""
 LISTED = {
     "core/files.py": "self.open",
     "probes/guard.py": "self.open",
     "baseline/profiles.py": "item.read_text",  # comes with the package
-    "sources/net/driverrules.py": "entry.read_text",
-    "sources/disk/blocklatency.py": "resources.files('plumbline').joinpath('bpf/disk_latency.bpf.o').read_bytes, read",
-    "pages/style.py": "resources.files('plumbline.pages').joinpath('style.css').read_text",
-    "pages/templates.py": "path.read_text",
+    "sources/net/drivers.py": "entry.read_text",
+    "sources/disk/blocklatency.py": "resources.files('plumbline').joinpath('bpf/disk_latency.bpf.o').read_bytes",
+    "pages/templates.py": "_FILES.joinpath('style.css').read_text, path.read_text",
     "config/workloads.py": "resources.files('plumbline.config').joinpath('workloads.yaml').read_text",
     "sources/pci/pcidevices.py": "path.open",  # read by pread, 4,096 bytes at most
     "web/tls.py": "context.load_cert_chain",  # from memory
     "probes/ceph/ceph_worker.py": "lines.readline",  # the daemon's own words
     "daemon/daemon.py": "store.open",  # no files from here on: methods of ours with these names
-    "core/file_watch.py": "read",
+    "daemon/running.py": "read",
     "background/host.py": "self.latency.open",
-    "probes/canary/canary.py": "canary.read, self.read",
+    "probes/canary/canary.py": "self.read",
     "probes/gates.py": "read",
     "probes/rados/rados_canary.py": "self.read",
     "status/gather.py": "followed.canary.read",
     "probes/schedule.py": "each.canary.read, self.canary.read",
     "probes/single_run.py": "canary.read",
     "web/server.py": "reader.read",
-    "sources/net/settings.py": "read",
 }
 """All other calls by such a name."""
 

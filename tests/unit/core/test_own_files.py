@@ -73,7 +73,7 @@ def test_so_many_copies_are_enough(own, path):
     own.create("report", b"0")
     for name in ("report.bak", *(f"report.bak-{number}" for number in range(1, 100))):
         (path / name).touch()
-    with pytest.raises(FileRefused, match=r"report\.bak: stands there 100 times, numbered; move some"):
+    with pytest.raises(FileRefused, match=r"report\.bak: exists 100 times, numbered; move some"):
         own.replace("report", b"1", keep="report.bak")
     assert own.read("report", 9) == b"0"
     assert len(own.names()) == 101

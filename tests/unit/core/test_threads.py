@@ -13,8 +13,8 @@ import pytest
 
 from plumbline.collectors.daemon import THREAD_FAILURES, DaemonState, samples
 from plumbline.core import threads
+from plumbline.core.answers import in_turn
 from plumbline.core.backoff import Backoff
-from plumbline.core.parallel import in_turn
 from plumbline.core.scheduler import Job, Scheduler
 from plumbline.core.threads import Threads
 

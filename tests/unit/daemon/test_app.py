@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.background.host_facts import DISK_FACTS, NETWORK_FACTS, HostFacts
-from plumbline.commands.node import look
+from plumbline.background.host import DISK_FACTS, NETWORK_FACTS, HostFacts
+from plumbline.cli import _parser
+from plumbline.commands.node import this_node
 from plumbline.config.model import Config, WebConfig
 from plumbline.config.options import Overrides, read_config, storage_path
 from plumbline.config.workloads import load_catalogue
@@ -70,10 +71,11 @@ def test_a_collector_that_is_not_known_is_named_with_those_that_are(tmp_path: Pa
 
 
 def test_commands_look_without_writing(tmp_path: Path) -> None:
-    node = look(config_file=None, storage_path_flag=tmp_path / "storage", roots=Roots.under(tmp_path))
+    options = _parser().parse_args(["probe", "list", "--storage.path", str(tmp_path / "storage")])
+    node = this_node(options)
     assert not (tmp_path / "storage").exists()
     assert node.storage == tmp_path / "storage"
-    assert [job.config.name for job in node.plan.canaries] == ["canary"]
+    assert [job.name for job in node.plan.continuous] == ["canary"]
     assert "unnoba-2020" in node.profiles
     assert node.sites == ()
 

@@ -72,7 +72,7 @@ def test_unavailable_is_success_with_nothing_to_give() -> None:
 @pytest.mark.parametrize(
     ("sample", "reason"),
     [
-        ((DROPS, ("eth0",), 1), "label values ('eth0',) for the labels ('device', 'cause')"),
+        ((DROPS, ("eth0",), 1), "label values ('eth0',) do not fit the labels ('device', 'cause')"),
         ((DROPS, ("eth0", "ring", "x"), 1), "label values"),
         ((MTU, (7,), 1), "label values (7,)"),
         ((MTU, ["eth0"], 1), "label values ['eth0']"),
@@ -80,7 +80,7 @@ def test_unavailable_is_success_with_nothing_to_give() -> None:
         ((MTU, ("eth0",), "1500"), "'1500' is not a number"),
         ((MTU, ("eth0",), HistogramValue((), (), 0, 0.0)), "is not a number"),
         ((LATENCY, ("read",), 1.0), "1.0 is not a histogram"),
-        ((LATENCY, ("read",), HistogramValue((0.1, 0.2), (1,), 1, 0.1)), "is not a histogram with one count an edge"),
+        ((LATENCY, ("read",), HistogramValue((0.1, 0.2), (1,), 1, 0.1)), "is not a histogram with one count per edge"),
     ],
 )
 def test_a_wrong_sample_fails_its_collector(sample: Sample, reason: str) -> None:
@@ -93,20 +93,20 @@ def test_a_wrong_sample_fails_its_collector(sample: Sample, reason: str) -> None
 def test_a_sample_of_a_metric_that_is_not_declared_fails_the_collector() -> None:
     health, families, _ = guarded([(DROPS, ("a", "b"), 1)], specs=(MTU,)).run({})
     assert families == []
-    assert health.reason == "ValueError: plumbline_nic_drops_total is not among the metrics that link declares"
+    assert health.reason == "ValueError: link does not declare plumbline_nic_drops_total"
 
 
 def test_a_series_given_twice_fails_the_collector() -> None:
     health, families, _ = guarded([(MTU, ("a",), 1), (MTU, ("b",), 1), (MTU, ("a",), 2)]).run({})
     assert families == []
-    assert health.reason == "ValueError: plumbline_nic_mtu_bytes: the series ('a',) is there twice"
+    assert health.reason == "ValueError: plumbline_nic_mtu_bytes: the series ('a',) appears twice"
 
 
 def test_a_series_of_another_collector_fails_this_one() -> None:
     taken = {"plumbline_nic_mtu_bytes": {("a",)}}
     health, families, _ = guarded([(MTU, ("a",), 1), (DROPS, ("a", "b"), 1)]).run(taken)
     assert families == []
-    assert health.reason == "ValueError: plumbline_nic_mtu_bytes('a',) comes from another collector too"
+    assert health.reason == "ValueError: plumbline_nic_mtu_bytes('a',) also comes from another collector"
     assert taken == {"plumbline_nic_mtu_bytes": {("a",)}}
 
 

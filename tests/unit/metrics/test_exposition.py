@@ -44,7 +44,7 @@ def test_one_broken_collector_leaves_the_rest() -> None:
         "plumbline_build_info": {(__version__, platform.python_version()): 1},
         "plumbline_collector_available": {("disk",): 1, ("link",): 1},
         "plumbline_collector_duration_seconds": {("disk",): 0.0, ("link",): 0.0},
-        "plumbline_collector_skipped_items_total": {("disk", "vanished"): 0},
+        "plumbline_collector_items_skipped_total": {("disk", "vanished"): 0},
         "plumbline_collector_success": {("disk",): 0, ("link",): 1},
         "plumbline_nic_mtu_bytes": {("eth0",): 1500},
     }
@@ -61,7 +61,7 @@ def test_a_snapshot_carries_the_readings_its_families_were_made_of() -> None:
 
 def test_the_self_metrics_are_there_before_anything_happened() -> None:
     snapshot = exposition(fake("link", (MTU,), lambda _skip: ())).scrape()
-    assert figures(snapshot)["plumbline_collector_skipped_items_total"] == {
+    assert figures(snapshot)["plumbline_collector_items_skipped_total"] == {
         ("link", "malformed"): 0,
         ("link", "unreadable"): 0,
         ("link", "vanished"): 0,
@@ -96,7 +96,7 @@ def test_unlisted_collectors_have_no_health_series() -> None:
 @pytest.mark.parametrize(
     ("specs", "reason"),
     [
-        ((("plumbline_x", Kind.GAUGE, "A."), ("plumbline_x", Kind.GAUGE, "B.")), "c1 declares plumbline_x otherwise"),
+        ((("plumbline_x", Kind.GAUGE, "A."), ("plumbline_x", Kind.GAUGE, "B.")), "c1 declares plumbline_x differently"),
         (
             (("plumbline_x", Kind.GAUGE, "A."), ("plumbline_x_total", Kind.COUNTER, "A.")),
             "would both write plumbline_x",
@@ -105,7 +105,7 @@ def test_unlisted_collectors_have_no_health_series() -> None:
             (("plumbline_x", Kind.HISTOGRAM, "A."), ("plumbline_x_count", Kind.GAUGE, "A.")),
             "would both write plumbline_x_count",
         ),
-        ((("plumbline_build_info", Kind.GAUGE, "A."),), "declares plumbline_build_info otherwise"),
+        ((("plumbline_build_info", Kind.GAUGE, "A."),), "declares plumbline_build_info differently"),
     ],
 )
 def test_clashing_names_are_refused(specs: tuple[tuple[str, Kind, str], ...], reason: str) -> None:
@@ -144,9 +144,9 @@ def test_a_reload_keeps_the_counters_even_of_a_collector_that_was_off_for_a_whil
     exp = exposition(counting_skips("link"))
     exp.scrape()
     exp.replace([counting_skips("other")], None)
-    assert figures(exp.scrape())["plumbline_collector_skipped_items_total"] == {("other", "vanished"): 1}
+    assert figures(exp.scrape())["plumbline_collector_items_skipped_total"] == {("other", "vanished"): 1}
     exp.replace([counting_skips("link")], None)
-    assert figures(exp.scrape())["plumbline_collector_skipped_items_total"] == {("link", "vanished"): 2}
+    assert figures(exp.scrape())["plumbline_collector_items_skipped_total"] == {("link", "vanished"): 2}
 
 
 class Gate:

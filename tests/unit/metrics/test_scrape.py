@@ -40,7 +40,7 @@ class Hanging:
 
 @pytest.fixture
 def ring() -> Iterator[Hanging]:
-    hanging = Hanging("ring", (RINGS, ("eth0", "rx"), 512))
+    hanging = Hanging("ring", (RINGS, ("eth0", "receive"), 512))
     yield hanging
     hanging.let_go.set()
     eventually(lambda: not collecting_threads())  # its last words belong to this test's log, not to the next one's

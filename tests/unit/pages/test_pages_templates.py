@@ -11,8 +11,7 @@ import pytest
 from jinja2 import UndefinedError
 
 import plumbline.pages
-from plumbline.pages.style import style
-from plumbline.pages.templates import environment
+from plumbline.pages.templates import environment, style
 
 TEMPLATES = Path(plumbline.pages.__file__).with_name("templates")
 EVIL = "<b a=\"x\" c='y'>&"

@@ -21,8 +21,8 @@ from typing import Any
 
 import pytest
 
-from plumbline.background import ceph_map as cephmapwatch
-from plumbline.background.zpool import ZpoolStatus
+from plumbline.background.ceph import CephMapWatch
+from plumbline.background.storage import ZpoolStatus
 from plumbline.config.model import CephConfig, Config
 from plumbline.config.probes.ceph import OsdBenchConfig, RadosBenchConfig, RbdBenchConfig
 from plumbline.config.probes.disk import FioConfig
@@ -34,7 +34,8 @@ from plumbline.core.process import Completed, ProcessRunner
 from plumbline.core.roots import Roots
 from plumbline.errors import PlumblineError
 from plumbline.probes.ceph.cluster_osds import ClusterOsds, Osd
-from plumbline.probes.disk.fio import FioPlan, run_fio
+from plumbline.probes.disk.fio import run_fio
+from plumbline.probes.disk.fio_job import FioPlan
 from plumbline.probes.guard import prepare_directory
 from plumbline.probes.kinds import plan_probe
 from plumbline.probes.model import Host, PeriodicProbe, Run
@@ -155,7 +156,7 @@ def fio(imposter: Imposter, folder: Path) -> ProbeResult:
     plan = FioPlan.of(config, workload, directory=folder / "probe", device_class="ssd")  # type: ignore[arg-type]
     with prepare_directory(plan.directory, size_bytes=plan.total_bytes) as directory:
         os.close(directory.open_file("fio.0", plan.file_size, direct=False, dsync=False))
-    return run_fio(plan, runner=imposter, tool=replace(FIO, which=lambda _: "/bin/true"), clock=time.time)
+    return run_fio(plan, Run(imposter, time.time, threading.Event()), replace(FIO, which=lambda _: "/bin/true"))
 
 
 def iperf3(imposter: Imposter, _folder: Path) -> ProbeResult:
@@ -183,7 +184,7 @@ def rbd(imposter: Imposter, folder: Path) -> ProbeResult:
 
 
 def smartctl(imposter: Imposter, _folder: Path) -> object:
-    return read_smartctl(Path("/dev/null"), "sata", runner=imposter, find=lambda: "smartctl", timeout_s=PATIENCE_S)
+    return read_smartctl(Path("/dev/null"), "sata", "smartctl", imposter, timeout_s=PATIENCE_S)
 
 
 def zpool(imposter: Imposter, _folder: Path) -> object:
@@ -193,7 +194,7 @@ def zpool(imposter: Imposter, _folder: Path) -> object:
 def ceph_map(imposter: Imposter, folder: Path) -> object:
     here = host(folder)
     config = Config(ceph=CephConfig(conf=here.ceph.conf, keyring=here.ceph.keyring, map="always"))
-    watch = cephmapwatch.CephMapWatch(lambda: config, roots=here.roots, environment={}, runner=imposter)
+    watch = CephMapWatch(lambda: config, roots=here.roots, environment={}, runner=imposter)
     watch.map.refresh()
     return watch.map.value
 

@@ -151,7 +151,7 @@ def test_a_gate_that_closes_under_way_ends_the_run_and_says_why(tmp_path: Path) 
     probe = Probe(wait_s=45)
     began = time.monotonic()
     refused = refusal(probe, tmp_path, gates=Gates(throughout=[Gate(opened=3)]))
-    assert (refused.reason, str(refused)) == ("recovery", "stopped under way: 12 PGs recover")
+    assert (refused.reason, str(refused)) == ("recovery", "stopped during the run: 12 PGs recover")
     assert probe.runs == 1
     assert time.monotonic() - began < 30
 
@@ -161,7 +161,7 @@ def test_a_lock_lost_under_way_ends_the_run_and_says_so(tmp_path: Path) -> None:
     threading.Timer(0.5, cluster.lease.lost.set).start()
     began = time.monotonic()
     refused = refusal(probe, tmp_path, cluster=cluster)
-    assert (refused.reason, str(refused)) == ("lock-lost", "stopped under way: it was taken away")
+    assert (refused.reason, str(refused)) == ("lock-lost", "stopped during the run: it was taken away")
     assert probe.runs == 1
     assert cluster.holders == ["a", ""]
     assert time.monotonic() - began < 30
@@ -216,7 +216,7 @@ def test_quiet_hours(quiet: str, hour: int, closed: bool) -> None:
     from plumbline.config.types import QuietHours
 
     monday = time.struct_time((2026, 11, 16, hour, 0, 0, 0, 320, 0))
-    with pytest.raises(ProbeRefused, match="is quiet") if closed else contextlib.nullcontext():
+    with pytest.raises(ProbeRefused, match="is in the quiet hours") if closed else contextlib.nullcontext():
         check_quiet_hours([QuietHours.parse(quiet)], monday)
 
 

@@ -59,6 +59,15 @@ def test_a_device_that_is_gone():
     assert caught.value.reason == "device-busy"
 
 
+def test_a_refusal_of_the_reading_keeps_its_reason():
+    def read() -> tuple[float, float]:
+        raise ProbeRefused("device-gone", "sda: no longer in /proc/diskstats")
+
+    with pytest.raises(ProbeRefused, match="sda: no longer in") as caught:
+        check_device_busy(read, device="sda", limit=0.5, wait=lambda _: None)
+    assert caught.value.reason == "device-gone"
+
+
 def host(tmp_path: Path, loadavg: str | None) -> Roots:
     (tmp_path / "proc").mkdir()
     if loadavg is not None:

@@ -214,7 +214,7 @@ def test_quiet_hours_that_begin_end_the_run(store: StateStore, roots: Roots, tmp
         probing.stop(5.0)
     record = store.get("a")
     assert (record.skipped, record.result) == ({"quiet-hours": 1}, None)
-    assert record.last_skip == "stopped under way: it is 08:00 and daily 08:00-18:00 is quiet"
+    assert record.last_skip == "stopped during the run: 08:00 is in the quiet hours daily 08:00-18:00"
     assert record.ticked == clock.now
 
 

@@ -1,7 +1,7 @@
 """The last minutes of a growing histogram."""
 
 from plumbline.core.histogram import HistogramValue
-from plumbline.probes.recent import MedianHistory, RecentHistogram
+from plumbline.probes.histogram import MedianHistory, RecentHistogram
 
 EDGES = (0.001, 0.01)
 

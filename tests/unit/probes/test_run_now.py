@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from plumbline.baseline.book import Book
-from plumbline.baseline.compare.beside import Beside, beside
+from plumbline.baseline.comparison import Beside, beside
 from plumbline.baseline.model import BaselineEntry, Source
 from plumbline.baseline.selection import select
-from plumbline.commands import terminal_probes
-from plumbline.commands.probe_list import daemon_runs, list_probes, parse_flocks, schedule_text
+from plumbline.commands import probe_run
+from plumbline.commands.probe_list import daemon_runs, list_probes, parse_flocks, print_probes, schedule_text
 from plumbline.config.model import CephConfig, Config, GatesConfig
 from plumbline.config.probes.ceph import (
     OsdBenchConfig,
@@ -42,6 +42,7 @@ from plumbline.probes.model import Progress
 from plumbline.probes.plan import ProbingPlan, make_plan
 from plumbline.probes.result import Outcome, ProbeResult
 from plumbline.probes.run_now import OnDemand, OperationReport, Report
+from plumbline.probes.single_run import RunOnce
 from plumbline.probes.state import ProbeRecord, StateStore
 from support.disks import disk_folder
 
@@ -95,7 +96,7 @@ def test_what_is_only_shown_judges_nothing() -> None:
     ],
 )
 def test_the_ratio_in_words(figure: Beside, tolerance: float | None, text: str, style: str) -> None:
-    shown = terminal_probes.compared(figure, tolerance)
+    shown = probe_run.compared(figure, tolerance)
     assert (shown.plain, shown.style) == (text, style)
 
 
@@ -111,7 +112,7 @@ def test_a_report_for_a_person() -> None:
     report = Report(
         "fio-a", "disk", "ssd", "w", "sdb", "h", "fio", "3.33", NOW, 10.0, "success", operations=(operation,)
     )
-    text = said(lambda console: terminal_probes.print_report(console, report))
+    text = said(lambda console: probe_run.print_report(console, report))
     assert text.splitlines() == [
         "fio-a: w on disk ssd sdb, 10 s (fio 3.33)",
         "Operation  Figure       Measured  Baseline    Compared     Source",
@@ -120,9 +121,7 @@ def test_a_report_for_a_person() -> None:
         "read       retransmits  119",
     ]
     refused = replace(report, outcome="refused", reason="load", message="the load is 9")
-    assert (
-        said(lambda console: terminal_probes.print_report(console, refused)) == "fio-a: refused (load): the load is 9\n"
-    )
+    assert said(lambda console: probe_run.print_report(console, refused)) == "fio-a: refused (load): the load is 9\n"
 
 
 # --- names and lists
@@ -131,8 +130,8 @@ def test_a_report_for_a_person() -> None:
 def test_a_name_means_all_its_targets_and_each_once() -> None:
     made = plan(CanaryConfig(name="canary"), fio("a"), fio("ab"))
     one, two = (replace(probe, plan=replace(probe.plan, probe=name)) for probe, name in
-                zip(made.fio, ("a/sda", "a/sdb"), strict=True))  # fmt: skip
-    several = ProbingPlan((one, two, made.fio[1]), made.continuous)
+                zip(made.periodic, ("a/sda", "a/sdb"), strict=True))  # fmt: skip
+    several = ProbingPlan((one, two, made.periodic[1]), made.continuous)
 
     def picked(*names: str) -> list[str]:
         return [ondemand.name_of(item) for item in ondemand.pick(several, names)]
@@ -146,7 +145,7 @@ def test_a_name_means_all_its_targets_and_each_once() -> None:
 
 def test_the_list_shows_what_is_remembered() -> None:
     made = plan(CanaryConfig(name="canary"), fio("a"), fio("night", at=Schedule("Sun 03:00")))
-    (job, _) = made.fio
+    (job, _) = made.periodic
     result = ProbeResult(
         probe="a", layer="disk", device_class="ssd", workload="w", config_hash=job.identity.config_hash, tool="fio",
         tool_version="3", started=NOW - 3600, duration=10.0, outcome=Outcome.FAILURE, message="broken",
@@ -158,7 +157,7 @@ def test_the_list_shows_what_is_remembered() -> None:
     assert (night.result, night.schedule) == (None, "Sun 03:00")
     assert night.next_start is not None
     assert NOW < night.next_start <= NOW + 7 * 86400 + 1800
-    text = said(lambda console: terminal_probes.print_probes(console, [canary, a, night], now=NOW, daemon=True))
+    text = said(lambda console: print_probes(console, [canary, a, night], now=NOW, daemon=True))
     assert "every 6h" in text
     assert "a: broken" in text.splitlines()
     silent = list_probes(made, records, host="h", now=NOW, daemon=False)
@@ -207,10 +206,11 @@ def test_a_probe_that_loads_the_cluster_never_runs_where_its_health_is_not_known
 
         clean_up = run
 
-    engine = OnDemand(
-        storage=tmp_path, roots=Roots.under(Path("/")), environment={}, rules=GatesConfig(),
-        book=Book(select([], (), {})), stopping=threading.Event(),
+    once = RunOnce(
+        storage=tmp_path, roots=Roots.under(Path("/")), environment={}, rules=GatesConfig(), cluster=None,
+        stopping=threading.Event(),
     )  # fmt: skip
+    engine = OnDemand(once, Book(select([], (), {})))
     (report,) = engine.run([Loads()], force=True)  # type: ignore[list-item]
     assert (report.outcome, report.reason) == ("refused", "unreachable")
 
@@ -220,15 +220,15 @@ def test_a_canary_is_looked_at_and_can_be_stopped(tmp_path_factory: pytest.TempP
         made = plan(CanaryConfig(name="canary", file_size=Size(1 << 20), rate=20.0, device_class="ssd"), storage=folder)
         (job,) = made.continuous
         stopping, stages = threading.Event(), list[Progress]()
-        engine = OnDemand(
+        once = RunOnce(
             storage=folder,
             roots=Roots.under(Path("/")),
             environment=os.environ,
             rules=GatesConfig(),
-            book=Book(select([], made.targets(), {})),
+            cluster=None,
             stopping=stopping,
-            canary_run_s=1.5,
         )
+        engine = OnDemand(once, Book(select([], made.targets(), {})), canary_run_s=1.5)
         (report,) = engine.run([job], progress=stages.append)
         assert (report.outcome, report.message) == ("success", "")
         assert [each.operation for each in report.operations] == ["read", "write"]
@@ -277,10 +277,11 @@ def test_canaries_of_one_entry_run_together_and_all_else_alone(tmp_path: Path) -
 def test_without_a_cluster_disks_are_measured_and_the_cluster_is_refused(tmp_path: Path) -> None:
     made = of_ceph(tmp_path)
     with closing(CephGuard(CephConfig(conf=str(tmp_path / "ceph.conf")), GatesConfig(), host="h")) as cluster:
-        engine = OnDemand(
+        once = RunOnce(
             storage=tmp_path, roots=Roots.under(Path("/")), environment=os.environ, rules=GatesConfig(),
-            book=Book(select([], made.targets(), {})), cluster=cluster, stopping=threading.Event(), canary_run_s=1.0,
+            cluster=cluster, stopping=threading.Event(),
         )  # fmt: skip
+        engine = OnDemand(once, Book(select([], made.targets(), {})), canary_run_s=1.0)
         (report,) = engine.run(ondemand.pick(made, ["rbd"]), force=True)
         assert (report.outcome, report.reason) == ("refused", "no-cluster")
         reports = engine.run(ondemand.pick(made, ["objects"]))

@@ -41,8 +41,8 @@ def test_each_probe_has_a_directory_of_its_own_in_the_storage_path_or_the_one_it
         CanaryConfig(name="other", directory="/srv/probe"),
         FioConfig(name="fio-a", workload=WRITE),
     )
-    assert [job.directory for job in made.canaries] == [Path("/nowhere/state/canary"), Path("/srv/probe")]
-    assert [job.plan.directory for job in made.fio] == [Path("/nowhere/state/fio-a")]
+    assert [job.plan({}).directory for job in made.continuous] == [Path("/nowhere/state/canary"), Path("/srv/probe")]
+    assert [job.plan.directory for job in made.periodic] == [Path("/nowhere/state/fio-a")]
 
 
 def test_every_kind_of_probe_has_a_builder() -> None:
@@ -57,7 +57,7 @@ def test_what_is_switched_off_is_not_planned() -> None:
 
 def test_the_class_is_the_sites_word_or_unknown_where_no_disk_is_found() -> None:
     made = plan(CanaryConfig(name="a", device_class="ec-hdd"), CanaryConfig(name="b"))
-    assert [(job.device_class, job.device) for job in made.canaries] == [("ec-hdd", ""), ("unknown", "")]
+    assert [(job.plan({}).device_class, job.device) for job in made.continuous] == [("ec-hdd", ""), ("unknown", "")]
 
 
 def disk_below(folder: Path, sysfs: Path) -> Path:
@@ -79,8 +79,8 @@ def test_the_class_is_that_of_the_disk_below_and_the_device_is_known(tmp_path: P
     made = plan(
         CanaryConfig(name="a"), FioConfig(name="b", workload=WRITE), storage=tmp_path, roots=Roots.under(tmp_path)
     )
-    assert [(job.device_class, job.device) for job in made.canaries] == [("ssd", "sda")]
-    assert [(job.plan.device_class, job.device) for job in made.fio] == [("ssd", "sda")]
+    assert [(job.plan({}).device_class, job.device) for job in made.continuous] == [("ssd", "sda")]
+    assert [(job.plan.device_class, job.device) for job in made.periodic] == [("ssd", "sda")]
 
 
 def test_a_disk_that_does_not_answer_has_no_class_and_costs_a_second_in_all(
@@ -96,7 +96,7 @@ def test_a_disk_that_does_not_answer_has_no_class_and_costs_a_second_in_all(
     made = plan(*probes, storage=tmp_path, roots=Roots.under(tmp_path))
 
     assert time.monotonic() - began < 3 * ANSWER_WITHIN_S  # and not five times
-    assert {job.device_class for job in made.canaries} == {"unknown"}
+    assert {job.plan({}).device_class for job in made.continuous} == {"unknown"}
     assert f"{tmp_path / 'canary-0'}: the disk below does not answer" in caplog.text
 
 
@@ -139,7 +139,7 @@ def probing(store: StateStore) -> Iterator[Probing]:
 
 
 def result(of: ProbingPlan, outcome: Outcome, started: float) -> ProbeResult:
-    (job,) = of.fio
+    (job,) = of.periodic
     return ProbeResult(
         probe=job.config.name, layer="disk", device_class="ssd", workload=WRITE, config_hash=job.plan.config_hash,
         tool="fio", tool_version="3.33", started=started, duration=10.0, outcome=outcome,
@@ -164,7 +164,7 @@ def test_the_status_of_a_periodic_probe_is_what_is_remembered(probing: Probing, 
     assert status.skipped == {"load": 1}
     assert status.in_flight_s is None
     assert (status.layer, status.device_class, status.workload) == ("disk", "ssd", WRITE)
-    assert status.config_hash == made.fio[0].plan.config_hash
+    assert status.config_hash == made.periodic[0].plan.config_hash
 
 
 def test_probes_that_are_configured_no_more_are_forgotten(probing: Probing, store: StateStore) -> None:
@@ -225,9 +225,9 @@ def test_the_last_minutes_are_remembered_for_each_operation(probing: Probing) ->
     probing.apply(canary(Path("/dev/shm/nowhere")), {})
     (followed,) = probing.followed()
     (first, _) = followed.canary.read().workloads
-    assert followed.lately(first) is None
+    assert followed.recent(first) is None
     probing.poll()
-    lately = followed.lately(followed.canary.read().workloads[0])
+    lately = followed.recent(followed.canary.read().workloads[0])
     assert lately is not None
     assert lately.count == 0
     assert followed.medians(first) == ()
@@ -241,8 +241,8 @@ def test_a_changed_canary_has_nothing_to_remember_and_the_old_one_keeps_its_own(
     probing.apply(canary(Path("/dev/shm/nowhere"), rate=20.0), {})
     (new,) = probing.followed()
     (reading, _) = new.canary.read().workloads
-    assert new.lately(reading) is None
-    assert old.lately(old.canary.read().workloads[0]) is not None
+    assert new.recent(reading) is None
+    assert old.recent(old.canary.read().workloads[0]) is not None
     probing.apply(canary(Path("/dev/shm/nowhere"), rate=20.0), {})
     assert probing.followed() == [new], "unchanged"
 

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from plumbline.errors import StateError
+from plumbline.probes.histogram import EDGES, OperationTotals
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.probes.state import HISTORY_RUNS, SCHEMA_VERSION, ProbeRecord, StateStore, kept_as, read_state
-from plumbline.probes.totals import EDGES, OperationTotals
 
 RESULT = ProbeResult(
     probe="fio", layer="disk", device_class="ssd", workload="randread-4k-qd1-j1", config_hash="f8ebba40cbad",
@@ -213,7 +213,7 @@ def test_what_an_earlier_daemon_wrote_is_read_and_kept_beside_the_new_file(tmp_p
     kept = kept_as(tmp_path / "state.json", version)
     if version < SCHEMA_VERSION:
         assert kept.read_bytes() == written
-        assert caplog.text.count(f"kept as it was: state.json.version-{version}") == 1
+        assert caplog.text.count(f"the previous file is state.json.version-{version}") == 1
     else:
         assert not kept.exists()
     again = opened(tmp_path).get("fio-randread-4k")
@@ -245,7 +245,7 @@ def test_state_of_a_newer_release_is_refused_and_never_touched(tmp_path):
     said = str(refused.value)
     assert said.startswith(f"{tmp_path}/state.json: schema version 4 was written by a newer Plumbline; this one (")
     assert said.endswith(
-        "knows 3 and below. Install the newer again, or move the file away; the daemon then starts afresh"
+        "reads 3 and below. Install the newer one again, or move the file away; the daemon then starts afresh"
     )
     with pytest.raises(StateError, match="written by a newer"):
         read_state(tmp_path)
@@ -254,7 +254,7 @@ def test_state_of_a_newer_release_is_refused_and_never_touched(tmp_path):
 
     # what it was before the upgrade is named, and the directory is free for whoever comes next
     shutil.copy(OLD / "version-2.json", tmp_path / "state.json.version-2")
-    with pytest.raises(StateError, match=r"state\.json\.version-2 beside it is the last one of this schema"):
+    with pytest.raises(StateError, match=r"state\.json\.version-2 next to it is the last file of this schema"):
         opened(tmp_path)
     (tmp_path / "state.json.version-2").replace(tmp_path / "state.json")
     assert opened(tmp_path).get("fio-randread-4k").runs

@@ -250,7 +250,7 @@ def test_planted_links_lead_nowhere(plant, storage, outside) -> None:
 
 def test_a_file_that_is_no_lock_of_ours_is_not_written_over(storage) -> None:
     (storage / "heavy-probe.lock").write_bytes(b"theirs")
-    with pytest.raises(StateError, match="is not a lock of Plumbline's; move it away"):
+    with pytest.raises(StateError, match="is not a lock file of Plumbline; move it away"):
         HeavyLock(storage / "heavy-probe.lock").hold("fio").__enter__()
     assert (storage / "heavy-probe.lock").read_bytes() == b"theirs"
 
@@ -258,7 +258,7 @@ def test_a_file_that_is_no_lock_of_ours_is_not_written_over(storage) -> None:
 def test_a_recording_that_is_damaged_is_set_aside(storage) -> None:
     (storage / "record.work.json").write_bytes(b"theirs")
     resumed = work(storage).resume({}, now=1.0)
-    assert resumed.line.endswith("; kept as record.work.json.damaged-1, everything is measured anew")
+    assert resumed.line.endswith("; kept as record.work.json.damaged-1, everything is measured again")
     assert (storage / "record.work.json.damaged-1").read_bytes() == b"theirs"
 
 
@@ -396,7 +396,7 @@ def test_a_pipe_in_the_place_of_the_state_holds_nobody(storage) -> None:
 @pytest.mark.parametrize("kind", ["canary", "fio, workload: randread-4k-qd1-j1"])
 def test_a_probe_called_like_a_file_of_ours_is_refused(name, kind) -> None:
     catalogue = load_catalogue()
-    with pytest.raises(ConfigError, match=r"probes\[0\]\.name = .*: a file of Plumbline's has this name"):
+    with pytest.raises(ConfigError, match=r"probes\[0\]\.name = .*: Plumbline has a file of this name"):
         parse(f"probes: [{{type: {kind}, name: {name}}}]", where="c.yaml", catalogue=catalogue)
     parse(f"probes: [{{type: {kind}, name: {name}, directory: /srv/x}}]", where="c.yaml", catalogue=catalogue)
     parse(f"probes: [{{type: {kind}, name: a-{name}}}]", where="c.yaml", catalogue=catalogue)

@@ -11,8 +11,8 @@ from rich.console import Console
 
 from plumbline.checks.model import Finding, Fix, Keep, Severity
 from plumbline.collectors import nic
-from plumbline.commands import terminal
-from plumbline.commands.describe_disks import Disk, Layer, Use
+from plumbline.commands.check import print_findings
+from plumbline.commands.disk import Disk, Layer, Use, print_disk, print_disks
 from plumbline.commands.shared import print_json
 from plumbline.core.console import line, make_console, table
 from plumbline.core.escape import VisibleFormatter, visible
@@ -103,9 +103,9 @@ def test_nothing_steers_the_terminal(name: str, wide: int | None) -> None:
     for act in (
         lambda console: line(console, name),
         lambda console: table(console, ("A", "B"), [(name, name)]),
-        lambda console: terminal.print_findings(console, [finding(name)], every=True),
-        lambda console: terminal.print_disks(console, [disk]),
-        lambda console: terminal.print_disk(console, disk),
+        lambda console: print_findings(console, [finding(name)], every=True),
+        lambda console: print_disks(console, [disk]),
+        lambda console: print_disk(console, disk),
     ):
         shown = drawn(act, terminal_wide=wide)
         assert not [each for each in shown if each != "\n" and not each.isprintable()], name

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[3]
 TEXT = (ROOT / "SECURITY.md").read_text()
 ROWS = [line for line in TEXT.splitlines() if line.startswith("|")][2:]
 NAMED = sorted(set(re.findall(r"`(tests/[\w/.]+\.py)::(\w+)`", TEXT)))
-HOLD_KEYS = ("s3_worker", "ceph_worker", "ceph_task", "pool_class_task", "rados_canary_worker")
+HOLD_KEYS = ("s3_worker", "ceph_worker", "ceph_task", "rados_canary_worker")
 
 
 def functions(file: Path) -> set[str]:

@@ -48,7 +48,10 @@ def test_a_password_that_it_wants_is_said() -> None:
         request.send_response(401)
         request.end_headers()
 
-    with answering(handle) as url, pytest.raises(PlumblineError, match=r"it wants credentials: --http\.config\.file"):
+    with (
+        answering(handle) as url,
+        pytest.raises(PlumblineError, match=r"it requires credentials: --http\.config\.file"),
+    ):
         api.read_vector(url, "up", timeout_s=30)
 
 
@@ -56,4 +59,4 @@ def test_a_password_in_the_address_is_refused_and_not_shown() -> None:
     with pytest.raises(PlumblineError) as caught:
         api.read_vector("http://ops:hunter2@127.0.0.1:9", "up", timeout_s=1)
     assert "hunter2" not in str(caught.value)
-    assert "every user here could read it" in str(caught.value)
+    assert "every user of this host can read" in str(caught.value)

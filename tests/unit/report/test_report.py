@@ -13,13 +13,11 @@ from plumbline.baseline.site import parse_site
 from plumbline.commands import reporting
 from plumbline.config.workloads import load_catalogue
 from plumbline.errors import ConfigError
-from plumbline.pages.charts import BarChart, LineChart
+from plumbline.pages.charts import BarChart, LineChart, linear, logarithmic
 from plumbline.pages.document import Plot
 from plumbline.pages.markdown import escaped
-from plumbline.pages.scales import linear, logarithmic
 from plumbline.report.baseline import words
-from plumbline.report.baseline.model import Report, build
-from plumbline.report.baseline.render import render_html, render_markdown
+from plumbline.report.baseline.report import Report, build, render_html, render_markdown
 
 CATALOGUE = load_catalogue()
 UNNOBA = reporting.subject(load_profiles(CATALOGUE)["unnoba-2020"])
@@ -141,7 +139,7 @@ def test_a_row_has_a_cell_for_each_baseline_that_knows_the_layer():
     assert found["disk"].columns == ("unnoba-2020", "ours")
     assert found["rados"].columns == ("unnoba-2020",)
     (row,) = [row for row in found["disk"].rows if row.workload == "write-4k-qd1-j1" and row.device_class == "ssd"]
-    assert [cell and [figure.printed for figure in cell.figures] for cell in row.cells] == [
+    assert [cell and [figure.printed for figure in cell.row.figures] for cell in row.cells] == [
         ["35 us", "28K IOPS"], ["9000 IOPS"],
     ]  # fmt: skip
 
@@ -338,5 +336,5 @@ def test_the_form_is_asked_for_or_the_files_ending(tmp_path):
     assert reporting.form_of(tmp_path / "a.MD", None) == "markdown"
     assert reporting.form_of(tmp_path / "a.html", "markdown") == "markdown"
     assert reporting.form_of(None, "html") == "html"
-    with pytest.raises(ConfigError, match=r"say where to: --output FILE\.html, or --format markdown"):
+    with pytest.raises(ConfigError, match=r"name an output: --output FILE\.html, or --format markdown"):
         reporting.form_of(None, None)

@@ -1,4 +1,4 @@
-"""The review's parts: period, pieces of a range, alerts from their ends, fates of findings, words."""
+"""The review's parts: period, pieces of a range, alerts from their ends, outcomes of findings, words."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from rich.console import Console
 
 from plumbline.core.console import Step, make_console, progress
 from plumbline.errors import ConfigError, ParseError
-from plumbline.report import episodes, fates, phrases
-from plumbline.report.asking import POINTS, day_starts, each_day, joined, over
+from plumbline.report import events, phrases
 from plumbline.report.attainment import attainment, coverage
+from plumbline.report.document import as_document
+from plumbline.report.fetch import POINTS, day_starts, each_day, joined, over
 from plumbline.report.model import ClassCapacity, Span
 from plumbline.report.period import DAY_S, Period, parse_period
 from plumbline.report.queries import Queries, days_together, quoted
 from plumbline.report.summary import NEVER, full_in
-from plumbline.report.telling import tell
 from plumbline.sources.prometheus.api import MAX_POINTS, Track, parse_matrix
 from support.history import at
 from support.review_facts import empty_review, full_review
@@ -47,17 +47,17 @@ def test_a_period_is_whole_days_and_never_the_future(said: dict[str, object], st
 @pytest.mark.parametrize(
     ("said", "error"),
     [
-        ({"first": "2026-10-03"}, "--from = '2026-10-03': lies in the future; today is 2026-10-02 (UTC)"),
-        ({"last": "2026-10-03"}, "--to = '2026-10-03': lies in the future; today is 2026-10-02 (UTC)"),
+        ({"first": "2026-10-03"}, "--from = '2026-10-03': is in the future; today is 2026-10-02 (UTC)"),
+        ({"last": "2026-10-03"}, "--to = '2026-10-03': is in the future; today is 2026-10-02 (UTC)"),
         (
             {"first": "2026-09-02", "last": "2026-09-01"},
             "--to = '2026-09-01': must not be before the first day, 2026-09-02",
         ),
-        ({"first": "2026-9-2"}, "--from = '2026-9-2': not a day; write it as 2026-08-01"),
-        ({"first": "2026-02-30"}, "--from = '2026-02-30': not a day; write it as 2026-08-01"),
-        ({"first": "2001-01-01"}, "--from = '2001-01-01': more than 800 days; ask for fewer"),
+        ({"first": "2026-9-2"}, "--from = '2026-9-2': not a date; write it as 2026-08-01"),
+        ({"first": "2026-02-30"}, "--from = '2026-02-30': not a date; write it as 2026-08-01"),
+        ({"first": "2001-01-01"}, "--from = '2001-01-01': the period must not exceed 800 days"),
         ({"days": 0}, "--days = 0: from 1 to 800"),
-        ({"first": "2026-09-01", "last": "2026-09-02", "days": 2}, "--days = 2: says with --from and --to what those"),
+        ({"first": "2026-09-01", "last": "2026-09-02", "days": 2}, "--days = 2: --from and --to already set"),
     ],
 )
 def test_what_is_no_period_is_said_in_a_line(said: dict[str, object], error: str) -> None:
@@ -109,10 +109,10 @@ def test_parse_matrix() -> None:
     (track,) = parse_matrix(json.dumps(answer).encode(), source="here")
     assert track == Track({"job": "x"}, ((1.0, 1.0), (3.0, float("inf"))))
     for wrong, said in (
-        (b"<html>", "here: not what Prometheus answers"),
+        (b"<html>", "here: not an answer of Prometheus"),
         (
             json.dumps({**answer, "data": {"resultType": "vector", "result": []}}).encode(),
-            "not the answer of a range query",
+            "not the answer to a range query",
         ),
         (
             b'{"status": "error", "error": "query timed out in expression evaluation"}',
@@ -158,7 +158,7 @@ def test_alerts_from_their_beginnings_and_ends() -> None:
         labels = {"alertname": name, "severity": "warning", "layer": "disk", "instance": "a:1", "device": "sdb"}
         return Track(labels, tuple((float(at(time)), 1.0) for time in times))
 
-    alerts = episodes.alerts_of(
+    alerts = events.alerts_of(
         {
             "alerts at first": [marks("Old", "2026-09-01")],
             "alerts begun": [marks("Twice", "2026-09-02 10:00", "2026-09-03 10:00"), marks("Still", "2026-09-07")],
@@ -166,31 +166,31 @@ def test_alerts_from_their_beginnings_and_ends() -> None:
         },
         WEEK,
     )
-    found = {each.alert: each for each in episodes.firings(alerts)}
+    found = {each.alert: each for each in events.firings(alerts)}
     assert (found["Old"].times, found["Old"].total_s, found["Old"].still) == (1, 7200, 0)
     assert (found["Twice"].times, found["Twice"].total_s, found["Twice"].longest_s) == (2, 5400, 3600)
     assert (found["Still"].total_s, found["Still"].still, found["Still"].longest_on) == (DAY_S, 1, "a:1, sdb")
-    (disk,) = episodes.offenders(alerts, [], WEEK, label="device", layer="disk")
+    (disk,) = events.offenders(alerts, [], WEEK, label="device", layer="disk")
     assert (disk.part, disk.host, disk.times, disk.total_s, disk.worst) == ("sdb", "a:1", 4, 7200 + 5400 + DAY_S, None)
 
 
 def test_two_alerts_at_once_are_one_time_out_of_line() -> None:
-    def alert(name: str, *spans: tuple[str, str]) -> episodes.Alert:
+    def alert(name: str, *spans: tuple[str, str]) -> events.Alert:
         labels = {"alertname": name, "layer": "osd", "ceph_daemon": "osd.3", "cluster": "north"}
-        return episodes.Alert(labels, tuple(Span(at(begin), at(end)) for begin, end in spans), still=False)
+        return events.Alert(labels, tuple(Span(at(begin), at(end)) for begin, end in spans), still=False)
 
     alerts = [alert("A", ("2026-09-01", "2026-09-03")), alert("B", ("2026-09-02", "2026-09-02 12:00"))]
-    (osd,) = episodes.offenders(alerts, [], WEEK, label="ceph_daemon", layer="osd")
+    (osd,) = events.offenders(alerts, [], WEEK, label="ceph_daemon", layer="osd")
     assert (osd.total_s, osd.longest_s, osd.times) == (2 * DAY_S, 2 * DAY_S, 2)
 
 
 def test_a_finding_is_closed_only_where_it_was_seen_met() -> None:
     def finding(check: str, *times: str) -> Track:
-        labels = {"instance": "a", "check": check, "subject": "", "severity": "warning"}
+        labels = {"instance": "a", "check": check, "subject": "", "urgency": "warning"}
         return Track(labels, tuple((float(at(time)), 1.0) for time in times))
 
     first, last = "2026-09-01", "2026-09-08"
-    found = fates.finding_fates(
+    found = events.finding_histories(
         {
             "findings open": [
                 finding("mended", first),
@@ -204,7 +204,7 @@ def test_a_finding_is_closed_only_where_it_was_seen_met() -> None:
         },
         WEEK,
     )
-    assert {each.check: each.fate for each in found} == {
+    assert {each.check: each.outcome for each in found} == {
         "mended": "closed", "gone": "unknown", "new": "opened", "brief": "both", "old": "throughout",
     }  # fmt: skip
 
@@ -216,14 +216,14 @@ def test_a_rolling_upgrade_is_complete_when_no_other_version_runs() -> None:
         points = tuple((look, float(count)) for look, count in zip(looks, counts, strict=True) if count)
         return Track({"cluster": "north", "version": name}, points)
 
-    (upgrade,) = fates.upgrades(
+    (upgrade,) = events.upgrades(
         {
             "versions plumbline": [version("1", 3, 3, 3, 3)],
             "versions ceph": [version("16", 6, 4, 0, 0), version("17", 0, 2, 6, 6)],
         }
     )
     assert (upgrade.before, upgrade.version, upgrade.first_s, upgrade.complete_s) == (("16",), "17", looks[1], looks[2])
-    (half,) = fates.upgrades(
+    (half,) = events.upgrades(
         {"versions plumbline": [], "versions ceph": [version("16", 6, 4, 4, 4), version("17", 0, 2, 2, 2)]}
     )
     assert (half.complete_s, half.running, half.of) == (None, 2, 6)
@@ -269,8 +269,8 @@ def test_forecasts_are_ranges(found: tuple[tuple[str, float], ...], said: str) -
 
 
 def test_what_is_not_known_is_said_and_never_good() -> None:
-    assert {point.tone for point in tell(empty_review()).points} == {"unknown"}
-    assert {point.tone for point in tell(full_review()).points} == {"bad"}
+    assert {point.tone for point in as_document(empty_review()).points} == {"unknown"}
+    assert {point.tone for point in as_document(full_review()).points} == {"bad"}
 
 
 def test_progress_is_drawn_on_a_terminal_alone() -> None:

@@ -45,7 +45,6 @@ from plumbline.status.model import (
     Trend,
 )
 from plumbline.status.verdict import judge
-from support.fake_collectors import fake
 from support.hosts import ixgbe_network, parts, recorded_network, tree
 
 CATALOGUE = load_catalogue()
@@ -80,7 +79,7 @@ class Node:
         )  # fmt: skip
 
     def finished(self, outcome: Outcome, ago_s: float, **figures: float) -> ProbeResult:
-        (job,) = self.plan.fio
+        (job,) = self.plan.periodic
         operations = (OperationResult(operation="write", latency=figures),) if figures else ()
         return ProbeResult(
             probe=NAME, layer="disk", device_class="ssd", workload=job.plan.workload.id, tool="fio", tool_version="3",
@@ -99,15 +98,8 @@ class Node:
         return row
 
     def model(self, snapshot: Snapshot, book: Book | None = None, *, error: str = "") -> StatusModel:
-        return self.overview.model(
-            snapshot,
-            probing=self.probing,
-            book=book or self.book(),
-            findings=None,
-            waiting_for=None,
-            config_error=error,
-            recordable={NAME},
-        )
+        model = self.overview.model(snapshot, probing=self.probing, book=book or self.book(), recordable={NAME})
+        return replace(model, config_error=error)
 
 
 @pytest.fixture
@@ -150,8 +142,7 @@ def test_what_no_longer_fits_between_baseline_and_node(node: Node) -> None:
     book = node.book()
     assert book.measured_on == {"baseline": Fingerprint(kernel="6.1.0", fio="3.33")}
     model = node.overview.model(
-        EMPTY, probing=node.probing, book=book, findings=None, waiting_for=None, config_error="",
-        fingerprint=Fingerprint(kernel="6.12.48", fio="3.33"),
+        EMPTY, probing=node.probing, book=book, fingerprint=Fingerprint(kernel="6.12.48", fio="3.33")
     )  # fmt: skip
     mismatch, kernel = model.standing
     assert mismatch.startswith(f"{NAME}: write randwrite-4k-qd1-j1 is not compared: the measured baseline baseline was")
@@ -283,7 +274,7 @@ def test_osds_with_their_last_minutes_and_disks(node: Node, tmp_path: Path) -> N
         )
 
     def snapshot(*osds: OsdReading) -> Snapshot:
-        itself = fake("osd", osd.SPECS, lambda _skip: osd.samples(osds, ()))
+        itself = replace(osd.COLLECTOR, read=lambda _host, _skip: (osds, ()))
         return Exposition([itself], None, clock=lambda: 0.0, logger=logging.getLogger("test.overview")).scrape()
 
     node.overview.remember(snapshot(reading("osd.10", 100), reading("osd.9", 5)))
@@ -305,7 +296,7 @@ def test_the_hosts_own_figures(node: Node, tmp_path: Path) -> None:
 
     assert model.nics == (
         NicRow(
-            device="eth0", driver="ixgbe", up=True, speed_bits_per_second=10e9, mtu_bytes=9000, rx_ring=(512, 4096),
+            device="eth0", driver="ixgbe", up=True, speed_bytes_per_second=1.25e9, mtu_bytes=9000, rx_ring=(512, 4096),
             losses=(
                 Loss("drops", "receive", "fifo", 2538, None),
                 Loss("errors", "receive", "crc", 67302, None),

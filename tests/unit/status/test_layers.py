@@ -73,8 +73,8 @@ def test_the_worst_is_the_farthest_beyond_its_own_tolerance() -> None:
     [
         (replace(GOOD, baseline="", judges=False), "no baseline"),
         (replace(GOOD, baseline="documented: unnoba-2020", judges=False), "no baseline"),
-        (replace(GOOD, p50=Comparison(None), p99=Comparison(None)), "no present result beside the baseline"),
-        (replace(GOOD, overdue=True), "no present result beside the baseline"),
+        (replace(GOOD, p50=Comparison(None), p99=Comparison(None)), "no current result to compare"),
+        (replace(GOOD, overdue=True), "no current result to compare"),
     ],
 )
 def test_what_is_not_judged_is_never_good(row: ProbeRow, why: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from plumbline.pages.charts import SPARK_HEIGHT as HEIGHT
 from plumbline.pages.charts import SPARK_WIDTH as WIDTH
 from plumbline.status.model import Measure, Trend
-from plumbline.status.sparkline import in_words, sparkline
+from plumbline.status.page import sparkline, trend_text
 
 
 def plain(text: str) -> str:
@@ -25,12 +25,12 @@ def lines(trend: Trend) -> list[list[tuple[float, float]]]:
 
 def test_it_is_said() -> None:
     trend = Trend("p50, last 3 min", (0.001, 0.004, 0.002), 0.0011)
-    assert plain(in_words(trend)) == "p50, last 3 min: last 2 ms, least 1 ms, most 4 ms; baseline 1.1 ms"
-    assert plain(in_words(Trend("x", (2e9,), None, Measure.THROUGHPUT))) == (
-        "x: last 2 GB/s, least 2 GB/s, most 2 GB/s; no baseline"
+    assert plain(trend_text(trend)) == "p50, last 3 min: last 2 ms, lowest 1 ms, highest 4 ms; baseline 1.1 ms"
+    assert plain(trend_text(Trend("x", (2e9,), None, Measure.THROUGHPUT))) == (
+        "x: last 2 GB/s, lowest 2 GB/s, highest 2 GB/s; no baseline"
     )
-    assert in_words(Trend("x", (None,), 0.1)) == "x: nothing measured"
-    assert f'aria-label="{in_words(trend)}"' in sparkline(trend)
+    assert trend_text(Trend("x", (None,), 0.1)) == "x: nothing measured"
+    assert f'aria-label="{trend_text(trend)}"' in sparkline(trend)
     assert 'role="img"' in sparkline(trend)
 
 

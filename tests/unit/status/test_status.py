@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from plumbline.checks.model import Finding
-from plumbline.pages.style import style
+from plumbline.pages.templates import style
 from plumbline.status.model import DiskRow, Level, NicRow, StatusModel
 from plumbline.status.page import place, render_status
 from support.status_models import EVIL, RING, full_model, large_model
@@ -55,9 +55,10 @@ def test_the_page_says_what_the_model_holds() -> None:
         "2023-11-14 22:13:20 UTC", "up for 2 h 47 min", "stuck for 12 s", "9 s ago", "1.9 ms 1.9× slower",
         "accepted 1 ms", "2 ms as accepted", "500 MB/s 2.0× less accepted 1 GB/s", "4 TB",
         "p50 3 ms p99 9 ms 5 operations", "mean 4 ms, 10 reads", "0 writes", "up 25 Gb/s", "MTU 9000", "256 of 4,096",
-        "5 (+2)", "next in 10 min", "x 3 the newest: x", "What fails", "2 h ago", "12.5 s",
-        "not met (1 of 2 findings)", "critical network.ring-below-maximum", "should be: x", "To stay, in x x:",
-        "1,000", "2 (+1)", "pause collector no driver", "the last 5 min added", "2 x", "fails x",
+        "5 (+2)", "next in 10 min", "x 3 the newest: x", "Failures", "2 h ago", "12.5 s",
+        "not met (1 of 2 findings)", "critical network.ring-below-maximum", "should be: x",
+        "To make it permanent, in x x:",
+        "1,000", "2 (+1)", "pause collector no driver", "added in the last 5 min", "2 x", "fails x",
         "2 blocked, the oldest 45 s", "1 slow in 10 min", "p50 1 ms p99 2 ms 7 operations", "x: none", "300 µs to x",
         "0 of 2 work",
     ):  # fmt: skip
@@ -70,7 +71,7 @@ def test_nothing_known_is_said_too() -> None:
         "No probe is configured",
         "No disk is reported",
         "No network device",
-        "No collector is switched on",
+        "No collector is enabled",
     ):
         assert words in said
 
@@ -186,7 +187,7 @@ def test_sixty_disks_and_two_hundred_findings_stay_in_view() -> None:
 def test_the_lowest_layer_out_of_line_is_named() -> None:
     said = " ".join(" ".join(Page(render_status(large_model())).texts).split())
     assert "network ✖ out of line suspected" in said
-    assert "disk ✖ out of line may only show what the network layer does" in said
+    assert "disk ✖ out of line may only reflect the network layer" in said
     assert "rbd ○ not judged here: no baseline" in said
 
 
@@ -275,7 +276,8 @@ def test_the_tab_shows_the_verdict(changes: dict[str, Any], title: str) -> None:
 
 
 def test_an_open_door_is_said_and_judges_nothing() -> None:
-    shut, opened = (render_status(StatusModel("h", "0", 0.0, 0.0, door=word)) for word in ("", "everybody may read"))
-    assert "The door" not in shut
-    assert "The door: everybody may read" in opened
-    assert opened.replace("<p>The door: everybody may read</p>", "") == shut
+    warnings = "", "anyone may read"
+    shut, opened = (render_status(StatusModel("h", "0", 0.0, 0.0, exposure_warning=each)) for each in warnings)
+    assert "Unprotected" not in shut
+    assert "Unprotected listener: anyone may read" in opened
+    assert opened.replace("<p>Unprotected listener: anyone may read</p>", "") == shut

@@ -49,7 +49,7 @@ def test_a_documented_figure_of_another_site_never_judges() -> None:
         (),
         (
             "canary: read randread-4k-qd1-j1 is shown beside another site's figures (documented: unnoba-2020), "
-            "which judge nothing here",
+            "which are not used to judge this node",
         ),
     )
 
@@ -58,10 +58,10 @@ def test_no_baseline_is_said_with_what_to_do() -> None:
     row = probe(p50=Comparison(0.1), p99=Comparison(0.1), baseline="", judges=False)
     got = verdict(probes=(GOOD, row))
     assert got.level is Level.NOTE
-    assert got.headline == "Nothing is wrong where there is a baseline to judge by (1 of 2 measurements)"
+    assert got.headline == "No problem where a baseline exists (1 of 2 measurements)"
     assert got.notes == ("canary: read randread-4k-qd1-j1 has no baseline; record one with: plumbline baseline record",)
     (note,) = verdict(probes=(GOOD, replace(row, recordable=False))).notes
-    assert note == "canary: read randread-4k-qd1-j1 has no baseline; write one into a file of baseline.files"
+    assert note == "canary: read randread-4k-qd1-j1 has no baseline; add one to a file listed in baseline.files"
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_no_baseline_is_said_with_what_to_do() -> None:
         (probe(success=False, message="No space left"), "canary: read randread-4k-qd1-j1 failed: No space left"),
         (
             probe(success=False, stuck_s=75.0),
-            "canary: read randread-4k-qd1-j1 has been in flight for 75 s: what is below it hangs",
+            "canary: read randread-4k-qd1-j1 has been in flight for 75 s: something below it hangs",
         ),
     ],
 )

@@ -7,28 +7,28 @@ import socket
 
 import pytest
 
-from plumbline.web.connections import Connection, Crowd, Places, counted_as
+from plumbline.web.connections import Connection, ConnectionPool, RequestSlots, counted_as
 from plumbline.web.guard import Guard
 
 GUARD = Guard()
 
 
-def connection(peer: str, since: float, *, known: bool = False, computing: bool = False) -> Connection:
+def connection(peer: str, since: float, *, authenticated: bool = False, computing: bool = False) -> Connection:
     made = Connection(socket.socket(), peer, GUARD)
-    made.since, made.known, made.computing = since, known, computing
+    made.since, made.authenticated, made.computing = since, authenticated, computing
     return made
 
 
-def gone(*those: Connection) -> Connection:
+def gone(*connections: Connection) -> Connection:
     """Which of them goes for another one."""
-    crowd = Crowd(len(those))
-    assert all(crowd.admit(each) for each in those)
+    crowd = ConnectionPool(len(connections))
+    assert all(crowd.admit(each) for each in connections)
     newcomer = connection("new", 99.0)
     assert crowd.admit(newcomer)
-    (went,) = [each for each in those if each.evicted]
-    assert newcomer in [*crowd]
-    assert crowd.turned_away == 1
-    for each in (*those, newcomer):
+    (went,) = [each for each in connections if each.evicted]
+    assert newcomer in crowd._connections
+    assert crowd.rejected == 1
+    for each in (*connections, newcomer):
         each.sock.close()
     return went
 
@@ -45,24 +45,24 @@ def test_a_crowd_pushes_itself_out() -> None:
 
 
 def test_who_has_shown_who_it_is_stays() -> None:
-    known, strange = connection("a", 1.0, known=True), connection("b", 50.0)
+    known, strange = connection("a", 1.0, authenticated=True), connection("b", 50.0)
     assert gone(known, strange) is strange
 
 
 def test_whom_something_is_computed_for_stays() -> None:
-    computed, waiting = connection("a", 1.0, computing=True), connection("b", 50.0, known=True)
+    computed, waiting = connection("a", 1.0, computing=True), connection("b", 50.0, authenticated=True)
     assert gone(computed, waiting) is waiting
 
 
 def test_when_all_are_computed_for_nobody_comes() -> None:
-    crowd = Crowd(1)
+    crowd = ConnectionPool(1)
     assert crowd.admit(connection("a", 1.0, computing=True))
     assert not crowd.admit(connection("b", 2.0))
-    assert crowd.turned_away == 1
+    assert crowd.rejected == 1
 
 
 def test_one_that_had_to_go_gets_no_other_socket() -> None:
-    crowd = Crowd(1)
+    crowd = ConnectionPool(1)
     one = connection("a", 1.0)
     crowd.admit(one)
     crowd.admit(connection("b", 2.0))
@@ -70,15 +70,15 @@ def test_one_that_had_to_go_gets_no_other_socket() -> None:
 
 
 def test_an_address_that_has_nothing_under_way_gets_a_place_beyond_the_limit() -> None:
-    places = Places(2)
+    slots = RequestSlots(2)
     with contextlib.ExitStack() as stack:
-        taken = [stack.enter_context(places.place("attacker")) for _ in range(3)]
+        taken = [stack.enter_context(slots.slot("attacker")) for _ in range(3)]
         assert taken == [True, True, False]
-        assert stack.enter_context(places.place("prometheus"))
-        assert not stack.enter_context(places.place("prometheus"))
-        others = [stack.enter_context(places.place(f"other {n}")) for n in range(20)]
+        assert stack.enter_context(slots.slot("prometheus"))
+        assert not stack.enter_context(slots.slot("prometheus"))
+        others = [stack.enter_context(slots.slot(f"other {n}")) for n in range(20)]
         assert others.count(True) == 7
-    with places.place("attacker") as free:
+    with slots.slot("attacker") as free:
         assert free
 
 

@@ -66,7 +66,7 @@ def test_a_kept_connection_serves_one_request_after_the_other() -> None:
             assert (response.status, response.read()) == (200, f"GET /{i} a\n".encode())
             assert response.headers["Server"] == f"plumbline/{__version__}"
             assert response.headers["Connection"] is None
-        assert len(server._connections) == 1
+        assert len(server._connections._connections) == 1
         client.close()
 
 
@@ -149,7 +149,7 @@ def test_a_client_that_does_not_read_is_let_go() -> None:
     with serving(large, timeout_s=1.0, max_requests=1) as server, connect(server) as sock:
         sock.sendall(GET)
         assert done.wait(5)
-        wait_until(lambda: not server._connections)
+        wait_until(lambda: not server._connections._connections)
 
 
 class Gate:
@@ -182,12 +182,12 @@ def test_one_request_too_many_is_told_so_and_health_is_always_answered() -> None
         refused = exchange(server, b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         assert refused.startswith(b"HTTP/1.1 503 ")
         assert b"\r\nRetry-After: 1\r\n" in refused
-        assert refused.endswith(b"2 requests are under way already; raise web.max_requests if that is normal here\n")
+        assert refused.endswith(b"2 requests are already in progress; raise web.max_requests if this is normal here\n")
         assert exchange(server, b"GET /-/healthy HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200 ")
         gate.leave.set()
         for sock in (one, two):
             assert sock.recv(1000).startswith(b"HTTP/1.1 200 ")
-        wait_until(lambda: not any(each.under_way for each in server._connections))
+        wait_until(lambda: not any(each.in_progress for each in server._connections._connections))
         assert exchange(server, b"GET / HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200 ")
 
 
@@ -195,7 +195,7 @@ def test_a_crowd_of_idle_connections_does_not_keep_a_scrape_out() -> None:
     with serving(max_requests=1) as server, contextlib.ExitStack() as stack:
         crowd = [stack.enter_context(connect(server)) for _ in range(70)]  # more than 1 + 64
         assert exchange(server, b"GET / HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200 ")
-        wait_until(lambda: len(server._connections) <= 65)
+        wait_until(lambda: len(server._connections._connections) <= 65)
         assert crowd[0].recv(10) == b""  # the longest idle one went
 
 
@@ -237,7 +237,7 @@ def test_running_out_of_file_descriptors_is_survived(caplog: pytest.LogCaptureFi
         assert waiting[0].recv(100).startswith(b"HTTP/1.1 200 ")
         for sock in waiting:
             sock.close()
-    assert [record.getMessage() for record in caplog.records] == ["can't accept connections: Too many open files"]
+    assert [record.getMessage() for record in caplog.records] == ["cannot accept connections: Too many open files"]
 
 
 def test_a_mistake_in_the_site_is_an_answer_and_is_logged_once_until_it_works(
@@ -319,7 +319,7 @@ def test_the_address_before_the_start_is_the_one_asked_for() -> None:
 
 def test_stop_closes_idle_connections_at_once_and_refuses_new_ones() -> None:
     with serving() as server, connect(server) as idle:
-        wait_until(lambda: len(server._connections) == 1)
+        wait_until(lambda: len(server._connections._connections) == 1)
         began = time.monotonic()
         server.stop()
         assert time.monotonic() - began < 10

@@ -17,7 +17,7 @@ import pytest
 
 from plumbline.errors import ConfigError
 from plumbline.web import tls as webtls
-from plumbline.web.exposure import Door
+from plumbline.web.exposure import Exposure
 from plumbline.web.guard import Guard, files_of, make_guard
 from plumbline.web.routes import Request, Response, text_response
 from plumbline.web.server import Refusal, Server
@@ -163,7 +163,7 @@ def test_plain_http_is_told_so(made: Certificates) -> None:
         sock.sendall(GET)
         got = b"".join(iter(lambda: sock.recv(1000), b""))
     assert got.startswith(b"HTTP/1.0 400 ")
-    assert b"speaks HTTPS" in got
+    assert b"requires HTTPS" in got
 
 
 def test_inline_pem_never_touches_a_disk(made: Certificates, tmp_path: Path) -> None:
@@ -184,17 +184,23 @@ def test_inline_pem_never_touches_a_disk(made: Certificates, tmp_path: Path) -> 
             "cert_file: none, key_file: server.key",
             "tls_server_config.cert_file = '.+': can't be read: No such file",
         ),
-        ("cert_file: server.crt, key_file: client.key", "tls_server_config.cert_file: is of another key than"),
-        ("cert_file: server.key, key_file: server.key", "tls_server_config.cert_file: not a certificate with its key"),
-        ("cert_file: server.crt, key_file: server.crt", "tls_server_config.cert_file: not a certificate with its key"),
+        (
+            "cert_file: server.crt, key_file: client.key",
+            "cert_file: does not match the certificate's key",
+        ),
+        ("cert_file: server.key, key_file: server.key", "tls_server_config.cert_file: not a certificate and its key"),
+        ("cert_file: server.crt, key_file: server.crt", "tls_server_config.cert_file: not a certificate and its key"),
         (
             "cert_file: server.crt, key_file: locked.key",
-            "tls_server_config.key_file: is encrypted; a daemon can't",
+            "tls_server_config.key_file: is encrypted; the daemon cannot",
         ),
-        (f"{SERVER}, client_auth_type: RequireAndVerifyClientCert, client_ca_file: ca.key", "holds no certificate"),
-        (f"{SERVER}, cipher_suites: [RC4]", r"cipher_suites = 'RC4': no such suite here; there are: TLS_RSA_"),
-        (f"{SERVER}, curve_preferences: [X448]", "curve_preferences = 'X448': no such curve; there are: CurveP256"),
-        (f"{SERVER}, curve_preferences: [X25519, CurveP256]", "Python's ssl takes one curve or leaves the choice"),
+        (
+            f"{SERVER}, client_auth_type: RequireAndVerifyClientCert, client_ca_file: ca.key",
+            "no PEM certificate",
+        ),
+        (f"{SERVER}, cipher_suites: [RC4]", r"cipher_suites = 'RC4': unknown cipher suite; known: TLS_RSA_"),
+        (f"{SERVER}, curve_preferences: [X448]", "curve_preferences = 'X448': unknown curve; known: CurveP256"),
+        (f"{SERVER}, curve_preferences: [X25519, CurveP256]", "only one curve is supported"),
     ],
 )
 def test_what_can_not_be_used_is_one_line_without_a_secret(made: Certificates, tls: str, says: str) -> None:
@@ -225,7 +231,7 @@ def test_half_open_handshakes_keep_no_scrape_out_and_end_in_time(made: Certifica
                 sock.sendall(b"\x16\x03\x01\x02\x00\x01")  # the beginning of a hello, and nothing more
         for _ in range(5):
             assert answer(server, made.client()).startswith(b"HTTP/1.1 200 ")
-        wait_until(lambda: len(server._connections) == 0)  # each within its deadline
+        wait_until(lambda: len(server._connections._connections) == 0)  # each within its deadline
         assert server.refused[Refusal.CROWDED] > 0
 
 
@@ -256,7 +262,7 @@ def test_a_client_that_does_not_read_holds_no_place(made: Certificates) -> None:
     with serving(guard_of(made), max_requests=1, timeout_s=5.0) as server, contextlib.ExitStack() as stack:
 
         def sending() -> int:
-            return sum(each.under_way and not each.computing for each in server._connections)
+            return sum(each.in_progress and not each.computing for each in server._connections._connections)
 
         for number in range(3):
             sock = stack.enter_context(connected(server, made.client()))
@@ -269,9 +275,9 @@ def test_a_slow_reader_is_ended_by_one_deadline_for_the_whole_answer(made: Certi
     with serving(guard_of(made), timeout_s=2.0) as server, connected(server, made.client()) as sock:
         sock.sendall(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
         with contextlib.suppress(OSError):
-            while server._connections and sock.recv(16384):  # always a little, never enough
+            while server._connections._connections and sock.recv(16384):  # always a little, never enough
                 time.sleep(0.02)
-        wait_until(lambda: len(server._connections) == 0)
+        wait_until(lambda: len(server._connections._connections) == 0)
 
 
 # --- passwords
@@ -300,7 +306,9 @@ def test_every_path_asks_for_the_password(made: Certificates, caplog: pytest.Log
             assert got.startswith(b"HTTP/1.1 200 ")
         assert server.refused[Refusal.AUTHENTICATION] == 20
     said = [record.getMessage() for record in caplog.records]
-    assert said == ["authentication: turned away a client from 127.0.0.1; plumbline_web_refused_total counts them"]
+    assert said == [
+        "refused a client from 127.0.0.1 (authentication); plumbline_web_requests_refused_total counts them"
+    ]
 
 
 def test_a_flood_of_guesses_does_not_keep_a_scrape_out(made: Certificates) -> None:
@@ -411,17 +419,17 @@ def test_no_reload_opens_a_shut_door(made: Certificates, shut_by: str, text: str
         make_guard(file, guard)
     assert str(caught.value).startswith(f"{file}: ")
     assert "\n" not in str(caught.value)
-    with pytest.raises(ConfigError, match="no authentication would be left; a restart can do that"):
+    with pytest.raises(ConfigError, match="a reload cannot remove all authentication; restart the daemon"):
         make_guard(None, guard)
 
 
 def test_nor_does_one_that_leaves_tls_alone(made: Certificates) -> None:
     """The file's end is lost, where the users stood."""
     guard = guard_of(made, more=users(a="x"))
-    with pytest.raises(ConfigError, match=r"Now there is: TLS, passwords$"):
+    with pytest.raises(ConfigError, match=r"Currently active: TLS, passwords$"):
         guard_of(made, before=guard)
     encrypted = guard_of(made)
-    with pytest.raises(ConfigError, match=r"no protection of the port would be left; .*Now there is: TLS$"):
+    with pytest.raises(ConfigError, match=r"a reload cannot remove all protection .*Currently active: TLS$"):
         make_guard(None, encrypted)
 
 
@@ -448,8 +456,8 @@ def test_a_guard_that_goes_is_remembered_until_it_is_back(
     else:
         after = guard_of(made, tls, more, before)
     assert after.lost == lost
-    warning = Door.of("127.0.0.1", after).warning
-    assert warning == f"no more since a reload: {', '.join(sorted(lost))}; a restart takes that as meant"
+    warning = Exposure.of("127.0.0.1", after).warning
+    assert warning == f"a reload removed {', '.join(sorted(lost))}; restart the daemon if this is intended"
     again = guard_of(made, tls or "", more, after)
     assert again.lost == (lost - {"TLS"} if tls is None else lost), "a second look forgets nothing"
     assert guard_of(made, *every, again).lost == set()

@@ -13,13 +13,6 @@ from support.fake_collectors import fake
 MTU = MetricSpec("plumbline_nic_mtu_bytes", Kind.GAUGE, "MTU.", ("device",))
 
 
-class Headers(dict[str, str]):
-    """As email.message.Message: whatever the case."""
-
-    def get(self, name: str, /) -> str | None:  # type: ignore[override]
-        return next((value for key, value in self.items() if key.lower() == name.lower()), None)
-
-
 def collect(_skip: SkipHook) -> Samples:
     return [(MTU, ("eth0",), 1500)]
 
@@ -30,7 +23,7 @@ def site(*, ready: str | None = None, page: str = "<p>fine</p>") -> Site:
 
 
 def get(target: str, method: str = "GET", ready: str | None = None, **headers: str) -> Response:
-    named = Headers({name.replace("_", "-"): value for name, value in headers.items()})
+    named = {name.replace("_", "-").lower(): value for name, value in headers.items()}
     return site(ready=ready).respond(Request(method, target, named))
 
 
@@ -70,7 +63,7 @@ def test_health_and_readiness() -> None:
 
 
 def test_the_status_page_can_run_no_script_and_survives_any_text() -> None:
-    response = site(page="<p>\udcff ü</p>").respond(Request("GET", "/", Headers()))
+    response = site(page="<p>\udcff ü</p>").respond(Request("GET", "/", {}))
     assert response.body == "<p>\\udcff ü</p>".encode()
     assert response.content_type == "text/html; charset=utf-8"
     assert dict(response.headers)["Content-Security-Policy"].startswith("default-src 'none'; style-src")
@@ -79,12 +72,12 @@ def test_the_status_page_can_run_no_script_and_survives_any_text() -> None:
 @pytest.mark.parametrize(
     ("method", "target", "status", "text"),
     [
-        ("GET", "/favicon.ico", 404, b"nothing here; there are /, /metrics, /-/healthy, /-/ready\n"),
-        ("GET", "/metrics/", 404, b"nothing here"),
-        ("GET", "http://[::1/metrics", 400, b"the URL can't be read\n"),
+        ("GET", "/favicon.ico", 404, b"not found; available: /, /metrics, /-/healthy, /-/ready\n"),
+        ("GET", "/metrics/", 404, b"not found"),
+        ("GET", "http://[::1/metrics", 400, b"malformed URL\n"),
         ("POST", "/metrics", 405, b"use GET or HEAD\n"),
         ("DELETE", "/", 405, b"use GET or HEAD\n"),
-        ("POST", "/x", 404, b"nothing here"),
+        ("POST", "/x", 404, b"not found"),
     ],
 )
 def test_errors(method: str, target: str, status: int, text: bytes) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from plumbline.config.types import Secret
 from plumbline.web import access as webauth
-from plumbline.web.access import Passwords, Turns, Verdict, nobodys, parse_basic
+from plumbline.web.access import AuthResult, Passwords, Turns, dummy_hash, parse_basic
 
 CHEAP = 4
 
@@ -53,22 +53,22 @@ def checks(monkeypatch: pytest.MonkeyPatch) -> Checks:
 
 def test_who_is_let_in() -> None:
     users = Passwords({"alice": hashed("secret"), "bob": hashed("other")}, Turns())
-    assert users.look(basic("alice", "secret"), "p") is Verdict.LET_IN
-    assert users.look(basic("bob", "other"), "p") is Verdict.LET_IN
+    assert users.look(basic("alice", "secret"), "p") is AuthResult.LET_IN
+    assert users.look(basic("bob", "other"), "p") is AuthResult.LET_IN
     for user, password in (("alice", "other"), ("alice", ""), ("alice", "secret "), ("carol", "secret"), ("", "")):
-        assert users.look(basic(user, password), "p") is Verdict.REFUSED
-    assert users.look(None, "p") is Verdict.REFUSED
+        assert users.look(basic(user, password), "p") is AuthResult.REFUSED
+    assert users.look(None, "p") is AuthResult.REFUSED
 
 
 def test_hashes_of_htpasswd_hold() -> None:
     known = Secret("$2y$10$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi")  # exporter-toolkit's own
-    assert Passwords({"a": known}, Turns()).look(basic("a", "fakepassword"), "p") is Verdict.LET_IN
+    assert Passwords({"a": known}, Turns()).look(basic("a", "fakepassword"), "p") is AuthResult.LET_IN
 
 
 def test_a_password_longer_than_bcrypt_looks_at() -> None:
     users = Passwords({"a": hashed("x" * 100)}, Turns())
-    assert users.look(basic("a", "x" * 100), "p") is Verdict.LET_IN
-    assert users.look(basic("a", "x" * 71), "p") is Verdict.REFUSED
+    assert users.look(basic("a", "x" * 100), "p") is AuthResult.LET_IN
+    assert users.look(basic("a", "x" * 71), "p") is AuthResult.REFUSED
 
 
 @pytest.mark.parametrize(
@@ -85,8 +85,8 @@ def test_the_scheme_has_no_case_and_the_password_may_hold_colons() -> None:
 def test_a_good_password_is_checked_once(checks: Checks) -> None:
     users = Passwords({"a": hashed("x"), "b": hashed("y")}, Turns())
     for _ in range(3):
-        assert users.look(basic("a", "x"), "p") is Verdict.LET_IN
-        assert users.look(basic("b", "y"), "q") is Verdict.LET_IN
+        assert users.look(basic("a", "x"), "p") is AuthResult.LET_IN
+        assert users.look(basic("b", "y"), "q") is AuthResult.LET_IN
     assert len(checks.asked) == 2
 
 
@@ -96,7 +96,7 @@ def test_guesses_push_no_good_password_out_and_are_checked_each_time(checks: Che
     for guess in range(150):  # the toolkit's cache holds 100
         users.look(basic("a", str(guess % 100)), "q")
     assert len(checks.asked) == 151
-    assert users.look(basic("a", "x"), "p") is Verdict.LET_IN
+    assert users.look(basic("a", "x"), "p") is AuthResult.LET_IN
     assert len(checks.asked) == 151
 
 
@@ -122,7 +122,7 @@ def test_an_unknown_user_costs_what_a_known_one_costs(checks: Checks, costs: tup
 def test_a_hash_that_bcrypt_refuses_costs_the_same(checks: Checks) -> None:
     broken = Secret("$2b$05$" + "!" * 53)  # as no file may have it
     users = Passwords({"a": broken, "b": hashed("y", 6)}, Turns())
-    assert users.look(basic("a", "x"), "p") is Verdict.REFUSED
+    assert users.look(basic("a", "x"), "p") is AuthResult.REFUSED
     assert rounds(checks) >= 2**6
 
 
@@ -136,12 +136,12 @@ def test_nothing_is_remembered_of_an_unknown_user_that_could_be_compared_faster(
 
 def test_nobodys_hash_is_one_that_bcrypt_takes() -> None:
     for cost in (4, 5):
-        assert bcrypt.checkpw(b"x", nobodys(cost).encode()) is False
+        assert bcrypt.checkpw(b"x", dummy_hash(cost).encode()) is False
 
 
 def test_no_password_stays_in_memory(checks: Checks) -> None:
     users = Passwords({"a": hashed("hunter2")}, Turns())
-    assert users.look(basic("a", "hunter2"), "p") is Verdict.LET_IN
+    assert users.look(basic("a", "hunter2"), "p") is AuthResult.LET_IN
     assert b"hunter2" not in repr((users._known, users._key, users._users)).encode()
 
 
@@ -152,22 +152,22 @@ def test_a_reload_keeps_who_was_let_in_and_no_one_else(checks: Checks) -> None:
         before.look(basic(user, password), "p")
     after = Passwords({"a": same, "b": hashed("new")}, turns, before)
     asked = len(checks.asked)
-    assert after.look(basic("a", "x"), "p") is Verdict.LET_IN
+    assert after.look(basic("a", "x"), "p") is AuthResult.LET_IN
     assert len(checks.asked) == asked
-    assert after.look(basic("b", "y"), "p") is Verdict.REFUSED
-    assert after.look(basic("c", "y"), "p") is Verdict.REFUSED
+    assert after.look(basic("b", "y"), "p") is AuthResult.REFUSED
+    assert after.look(basic("c", "y"), "p") is AuthResult.REFUSED
 
 
 def test_a_crowd_of_first_scrapes_costs_one_check(checks: Checks) -> None:
     checks.slow_s = 0.05
     users = Passwords({"a": hashed("x")}, Turns())
-    found: list[Verdict] = []
+    found: list[AuthResult] = []
     threads = [threading.Thread(target=lambda: found.append(users.look(basic("a", "x"), "p"))) for _ in range(20)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(30)
-    assert found == [Verdict.LET_IN] * 20
+    assert found == [AuthResult.LET_IN] * 20
     assert len(checks.asked) == 1
 
 
@@ -182,7 +182,7 @@ def test_a_scrape_waits_for_no_more_checks_than_addresses_guess(checks: Checks) 
     while len(checks.asked) < 3:
         time.sleep(0.001)
     before = len(checks.asked)
-    assert users.look(basic("a", "x"), "prometheus") is Verdict.LET_IN
+    assert users.look(basic("a", "x"), "prometheus") is AuthResult.LET_IN
     assert len(checks.asked) - before <= 4  # its own, the one under way, one of the other address; one for the race
     for thread in guessing:
         thread.join(30)
@@ -195,8 +195,8 @@ def test_who_waits_too_long_or_is_gone_is_not_checked(checks: Checks) -> None:
     users = Passwords({"a": hashed("x")}, turns)
     with turns.turn("other", lambda: False) as come:
         assert come
-        assert users.look(basic("a", "x"), "p") is Verdict.TOO_MANY
-        assert users.look(basic("a", "x"), "p", gone=lambda: True) is Verdict.TOO_MANY
+        assert users.look(basic("a", "x"), "p") is AuthResult.TOO_MANY
+        assert users.look(basic("a", "x"), "p", gone=lambda: True) is AuthResult.TOO_MANY
     assert checks.asked == []
-    assert users.look(basic("a", "x"), "p") is Verdict.LET_IN
+    assert users.look(basic("a", "x"), "p") is AuthResult.LET_IN
     assert turns._waiting == {}

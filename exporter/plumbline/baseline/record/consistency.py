@@ -18,9 +18,12 @@ weakest bound counts. Cases that are not certain are not judged:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
+from plumbline.baseline.arithmetic import size_of
 from plumbline.baseline.model import BaselineEntry
 from plumbline.config.workloads import (
     BlockWorkload,
@@ -37,26 +40,28 @@ from plumbline.config.workloads import (
 )
 from plumbline.core.units import si
 
+# a figure may beat its bound by this factor, because the canary's buckets are 9 % wide
 SLACK = 1.1
-"""A figure may beat its bound by this factor, because the canary's buckets are 9 % wide."""
+# The fastest disks make 15,000 revolutions per minute: 2 ms for half a turn, the median wait without any seek. No disk
+# can reach 1 ms; a lower latency came from a cache.
 HDD_READ_S = 0.001
-"""The fastest disks make 15,000 revolutions per minute: 2 ms for half a turn, the median wait without any seek. No disk
-can reach 1 ms; a lower latency came from a cache."""
+# two disks of one class, or outer and inner tracks of one disk, differ by up to this in sequential throughput
 DISKS_DIFFER = 2.0
-"""Two disks of one class, or outer and inner tracks of one disk, differ by up to this in sequential throughput."""
+# bytes per second: 10 Gb/s with headers; above it, a CPU limits a single TCP stream, not the link
 ONE_STREAM_FILLS = 1.3e9
-"""Bytes per second: 10 Gb/s with headers. Above it, a CPU limits a single TCP stream, not the link."""
 _FLASH = ("ssd", "nvme")
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What the rules need to know about the measuring host."""
+    """What the rules need to know about the measuring host.
+
+    ``holds_osds``: some of the cluster's data is on it, so not every operation uses the network. ``links``: network
+    device → number of ports it bonds; 1 if it is not listed.
+    """
 
     holds_osds: bool
-    """Some of the cluster's data is on this host, so not every operation uses the network."""
     links: Mapping[str, int] = field(default_factory=dict)
-    """Network device → number of ports it bonds; 1 if it is not listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,165 +106,137 @@ def with_workloads(
 
 
 def check(measured: Sequence[Measured], place: Place) -> list[Finding]:
-    """All figures that cannot be true."""
-    return [
-        *_rotating(measured),
-        *_reads_below_the_disk(measured),
-        *_writes_below_disk_and_network(measured),
-        *_reads_below_the_network(measured, place),
-        *_more_than_the_network(measured, place),
-        *_osd_above_its_disk(measured),
+    trip = _lowest(each for each in measured if isinstance(each.workload, RoundTrip))
+    here = _Recording(measured, place, trip)
+    rules = (
+        _rotating,
+        _read_below_the_disk,
+        _write_below_disk_and_network,
+        _read_below_the_network,
+        _more_than_the_network,
+        _osd_above_its_disk,
+    )
+    return [finding for rule in rules for one in measured if (finding := rule(one, here)) is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Recording:
+    """What a figure is compared with; ``trip`` is the shortest round trip of the network."""
+
+    measured: Sequence[Measured]
+    place: Place
+    trip: Measured | None
+
+    def disks(self, device_class: str) -> list[Measured]:
+        return [one for one in self.measured if one.entry.layer == "disk" and one.entry.device_class == device_class]
+
+
+def _rotating(one: Measured, _: _Recording) -> Finding | None:
+    load = one.workload
+    random_read = isinstance(load, BlockWorkload) and load.pattern is Pattern.RANDREAD and load.direct
+    if one.entry.device_class != "hdd" or not random_read or one.p50 is None or one.p50 >= HDD_READ_S:
+        return None
+    why = (
+        "even the fastest rotating disk takes 2 ms for half a turn, so a cache was read; make the file or image larger"
+        " than every cache, or set the correct device class"
+    )
+    return Finding(one.name, f"p50 {_time(one.p50)}", why)
+
+
+def _read_below_the_disk(one: Measured, here: _Recording) -> Finding | None:
+    load = one.workload
+    if one.entry.layer not in ("rbd", "filesystem") or not _single(load, "read"):
+        return None
+    disks = here.disks(one.entry.device_class)
+    return _faster(
+        one,
+        [_lowest(disk for disk in disks if _single(disk.workload, "read") and size_of(disk.workload) == size_of(load))],
+        "a read ends on a disk of that class, so a cache was read; make the image or file larger than the cache"
+        " (BlueStore's is up to osd_memory_target for each OSD)",
+    )
+
+
+def _write_below_disk_and_network(one: Measured, here: _Recording) -> Finding | None:
+    size = _written(one)
+    if size is None:
+        return None
+    disk = _durable(here.disks(one.entry.device_class), size) if one.entry.device_class in _FLASH else None
+    on_disk = " on its disk" if disk else ""
+    return _faster(
+        one,
+        [disk, here.trip],
+        f"a write is confirmed when a replica on another host has it{on_disk}, so a cache confirmed it (rbd_cache, or a"
+        " disk's own), or the pool keeps a single copy",
+    )
+
+
+def _read_below_the_network(one: Measured, here: _Recording) -> Finding | None:
+    single = isinstance(one.workload, RadosOps) or _single(one.workload, "read")
+    if here.place.holds_osds or one.entry.layer not in ("rados", "rbd") or one.entry.operation != "read" or not single:
+        return None
+    why = "this host holds no OSD, so every read crosses the network; a cache on this host was read"
+    return _faster(one, [here.trip], why)
+
+
+def _more_than_the_network(one: Measured, here: _Recording) -> Finding | None:
+    rate, block = one.entry.throughput, isinstance(one.workload, BlockWorkload | RadosBench | RbdBench)
+    if here.place.holds_osds or one.entry.layer not in ("rados", "rbd") or not block or rate is None:
+        return None
+    direction, links = "transmit" if one.entry.operation == "write" else "receive", here.place.links
+    limits = [
+        (each, each.entry.throughput * links.get(each.device, 1))
+        for each in here.measured
+        if isinstance(each.workload, TcpThroughput)
+        and each.entry.operation == direction
+        and each.entry.throughput is not None
+        and (each.workload.streams >= 4 or each.entry.throughput < ONE_STREAM_FILLS)
     ]
+    network, limit = max(limits, key=lambda pair: pair[1], default=(one, math.inf))
+    if rate <= limit * SLACK:
+        return None
+    ports = links.get(network.device, 1)
+    times = f" on each of {ports} ports" if ports > 1 else ""
+    why = "this host holds no OSD, so all data crosses the network; a cache on this host was measured"
+    return Finding(one.name, f"{_rate(rate)}, {network.name} {_rate(network.entry.throughput)}{times}", why)
 
 
-def _rotating(measured: Sequence[Measured]) -> Iterator[Finding]:
-    for one in measured:
-        load = one.workload
-        if (
-            one.entry.device_class == "hdd"
-            and isinstance(load, BlockWorkload)
-            and load.pattern is Pattern.RANDREAD
-            and load.direct
-            and one.p50 is not None
-            and one.p50 < HDD_READ_S
-        ):
-            yield Finding(
-                one.name,
-                f"p50 {_time(one.p50)}",
-                "a rotating disk takes 2 ms for half a turn at its fastest: a cache was read; make the file or image"
-                " larger than every cache, or give the true device class",
-            )
+def _osd_above_its_disk(one: Measured, here: _Recording) -> Finding | None:
+    load, rate = one.workload, one.entry.throughput
+    if not isinstance(load, OsdBench) or rate is None or load.block_size < 2**20:
+        return None
+    disks = [
+        disk
+        for disk in here.disks(one.entry.device_class)
+        if isinstance(disk.workload, BlockWorkload)
+        and disk.workload.pattern is Pattern.WRITE
+        and disk.workload.block_size == load.block_size
+        and disk.workload.iodepth * disk.workload.jobs >= 4
+        and disk.entry.operation == "write"
+        and disk.entry.throughput is not None
+    ]
+    best = max(disks, key=lambda disk: disk.entry.throughput or 0.0, default=None)
+    if best is None or rate <= (best.entry.throughput or 0.0) * DISKS_DIFFER:
+        return None
+    why = "an OSD writes no faster than its disk; the data was still in a cache"
+    return Finding(one.name, f"{_rate(rate)}, {best.name} {_rate(best.entry.throughput)}", why)
 
 
-def _reads_below_the_disk(measured: Sequence[Measured]) -> Iterator[Finding]:
-    for one in measured:
-        load = one.workload
-        if one.entry.layer not in ("rbd", "filesystem") or not _single(load, "read"):
-            continue
-        disks = [each for each in _disks(measured, one.entry.device_class) if _same_single_read(each.workload, load)]
-        bound = _lowest(disks)
-        if bound is not None:
-            yield from _faster(
-                one,
-                bound.p50,
-                f"{bound.name} p50 {_time(bound.p50)}",
-                "a read ends on a disk of that class: a cache on the way was read; make the image or file larger than"
-                " it (BlueStore's is up to osd_memory_target for each OSD)",
-            )
+def _faster(one: Measured, bounds: Sequence[Measured | None], why: str) -> Finding | None:
+    """A finding if ``one`` is faster than all bounds together, those that were measured."""
+    slower = [(bound.name, bound.p50) for bound in bounds if bound is not None and bound.p50 is not None]
+    if one.p50 is None or one.p50 * SLACK >= sum(p50 for _, p50 in slower):
+        return None
+    against = " and ".join(f"{name} p50 {_time(p50)}" for name, p50 in slower)
+    return Finding(one.name, f"p50 {_time(one.p50)}, {against}", why)
 
 
-def _writes_below_disk_and_network(measured: Sequence[Measured]) -> Iterator[Finding]:
-    trip = _lowest(each for each in measured if isinstance(each.workload, RoundTrip))
-    for one in measured:
-        size = _written(one)
-        if size is None:
-            continue
-        disk = _durable(measured, one.entry.device_class, size) if one.entry.device_class in _FLASH else None
-        bounds = [each for each in (disk, trip) if each is not None]
-        if bounds:
-            yield from _faster(
-                one,
-                sum(each.p50 or 0.0 for each in bounds),
-                " and ".join(f"{each.name} p50 {_time(each.p50)}" for each in bounds),
-                "a write is confirmed when a replica on another host has it"
-                + (" on its disk" if disk else "")
-                + ": a cache confirmed it (rbd_cache, or a disk's own), or the pool keeps one copy",
-            )
-
-
-def _reads_below_the_network(measured: Sequence[Measured], place: Place) -> Iterator[Finding]:
-    trip = _lowest(each for each in measured if isinstance(each.workload, RoundTrip))
-    if trip is None or place.holds_osds:
-        return
-    for one in measured:
-        single = isinstance(one.workload, RadosOps) or _single(one.workload, "read")
-        if one.entry.layer in ("rados", "rbd") and single and one.entry.operation == "read":
-            yield from _faster(
-                one,
-                trip.p50,
-                f"{trip.name} p50 {_time(trip.p50)}",
-                "this host holds no OSD, so every read crosses the network: a cache on this host was read",
-            )
-
-
-def _more_than_the_network(measured: Sequence[Measured], place: Place) -> Iterator[Finding]:
-    if place.holds_osds:
-        return
-    for one in measured:
-        rate, block = one.entry.throughput, isinstance(one.workload, BlockWorkload | RadosBench | RbdBench)
-        if one.entry.layer not in ("rados", "rbd") or not block or rate is None:
-            continue
-        direction = "transmit" if one.entry.operation == "write" else "receive"
-        limits = [
-            (each, each.entry.throughput * place.links.get(each.device, 1))
-            for each in measured
-            if isinstance(each.workload, TcpThroughput)
-            and each.entry.operation == direction
-            and each.entry.throughput is not None
-            and (each.workload.streams >= 4 or each.entry.throughput < ONE_STREAM_FILLS)
-        ]
-        if not limits:
-            continue
-        network, limit = max(limits, key=lambda pair: pair[1])
-        if rate > limit * SLACK:
-            links = place.links.get(network.device, 1)
-            times = f" on each of {links} ports" if links > 1 else ""
-            yield Finding(
-                one.name,
-                f"{_rate(rate)}, {network.name} {_rate(network.entry.throughput)}{times}",
-                "this host holds no OSD, so all of it crosses the network: a cache on this host was measured",
-            )
-
-
-def _osd_above_its_disk(measured: Sequence[Measured]) -> Iterator[Finding]:
-    for one in measured:
-        load, rate = one.workload, one.entry.throughput
-        if not isinstance(load, OsdBench) or rate is None or load.block_size < 2**20:
-            continue
-        disks = [
-            each
-            for each in _disks(measured, one.entry.device_class)
-            if isinstance(each.workload, BlockWorkload)
-            and each.workload.pattern is Pattern.WRITE
-            and each.workload.block_size == load.block_size
-            and each.workload.iodepth * each.workload.jobs >= 4
-            and each.entry.operation == "write"
-            and each.entry.throughput is not None
-        ]
-        best = max(disks, key=lambda each: each.entry.throughput or 0.0, default=None)
-        if best is not None and rate > (best.entry.throughput or 0.0) * DISKS_DIFFER:
-            yield Finding(
-                one.name,
-                f"{_rate(rate)}, {best.name} {_rate(best.entry.throughput)}",
-                "an OSD writes no faster than its disk: what it wrote was still in a cache",
-            )
-
-
-def _faster(one: Measured, bound: float | None, against: str, why: str) -> Iterator[Finding]:
-    if one.p50 is not None and bound is not None and one.p50 * SLACK < bound:
-        yield Finding(one.name, f"p50 {_time(one.p50)}, {against}", why)
-
-
-def _disks(measured: Sequence[Measured], device_class: str) -> list[Measured]:
-    return [one for one in measured if one.entry.layer == "disk" and one.entry.device_class == device_class]
-
-
-def _single(load: Workload, operation: str) -> bool:
+def _single(load: Workload, operation: str) -> TypeGuard[BlockWorkload]:
     """Whether the load is one random operation at a time that bypasses the page cache."""
     return (
         isinstance(load, BlockWorkload)
         and load.pattern is (Pattern.RANDREAD if operation == "read" else Pattern.RANDWRITE)
         and load.iodepth * load.jobs == 1
         and load.direct
-    )
-
-
-def _same_single_read(disk: Workload, upper: Workload) -> bool:
-    return (
-        isinstance(disk, BlockWorkload)
-        and isinstance(upper, BlockWorkload)
-        and _single(disk, "read")
-        and disk.block_size == upper.block_size
     )
 
 
@@ -270,25 +247,21 @@ def _written(one: Measured) -> int | None:
         return None
     if isinstance(load, RadosOps):
         return load.object_size
-    if one.entry.layer == "rbd" and isinstance(load, BlockWorkload) and _single(load, "write"):
+    if one.entry.layer == "rbd" and _single(load, "write"):
         return load.block_size
     return None
 
 
-def _durable(measured: Sequence[Measured], device_class: str, size: int) -> Measured | None:
+def _durable(disks: Sequence[Measured], size: int) -> Measured | None:
     """The disk's single write of this size: preferably one that is on stable media when it returns, else one that may
     end in the disk's cache, which takes no longer."""
-
-    def single_write(sync: Sync) -> Callable[[Measured], bool]:
-        return lambda one: (
-            isinstance(one.workload, BlockWorkload)
-            and _single(one.workload, "write")
-            and one.workload.block_size == size
-            and one.workload.sync is sync
-        )
-
-    disks = _disks(measured, device_class)
-    return _lowest(filter(single_write(Sync.DSYNC), disks)) or _lowest(filter(single_write(Sync.NONE), disks))
+    writes = [
+        (each, each.workload.sync)
+        for each in disks
+        if _single(each.workload, "write") and each.workload.block_size == size
+    ]
+    durable = _lowest(each for each, sync in writes if sync is Sync.DSYNC)
+    return durable or _lowest(each for each, sync in writes if sync is Sync.NONE)
 
 
 def _lowest(several: Iterable[Measured]) -> Measured | None:

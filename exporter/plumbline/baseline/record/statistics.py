@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 from typing import TypeVar
 
@@ -26,14 +27,12 @@ from plumbline.errors import BaselineError
 
 K = TypeVar("K", bound=Quantity)
 
+# Five runs within minutes do not show a day's load, temperature, scrubs or a fuller device, and the canary's histogram
+# is off by up to 9 % by itself: a smaller factor would be met only by luck. The rules have the same minimum.
 TOLERANCE_FLOOR = 1.25
-"""Five runs within minutes do not show a day's load, temperature, scrubs or a fuller device, and the canary's histogram
-is off by up to 9 % by itself: a smaller factor would be met only by luck. The rules have the same minimum."""
-
+# A run whose figure is more than this many times the median of all runs, or less than the inverse, measured something
+# else. The alerts exist to find a factor of 2.
 SPREAD_LIMIT = 2.0
-"""A run whose figure is more than this many times the median of all runs, or less than the inverse, measured something
-else. The alerts exist to find a factor of 2."""
-
 _QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 # A percentile is recorded only if at least this many operations lie above it. With fewer it is merely the maximum, and
 # the next recording would give another value.
@@ -44,8 +43,11 @@ _DIGITS = 4
 class RunFigures(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Figures of one run for one operation of one workload: seconds, operations and bytes per second.
 
-    With a ``histogram`` or ``bins`` the percentiles are computed from them; ``latency`` is for tools that report only
-    statistics. ``iops`` and ``throughput`` are ``None`` if they don't describe the device, as in a paced or capped run.
+    With a ``histogram`` or ``bins`` (midpoint in seconds, operations; ascending) the percentiles are computed from
+    them; ``latency`` is for tools that report only statistics. ``iops`` and ``throughput`` are ``None`` if they don't
+    describe the device, as in a paced or capped run. ``disturbed``: why the device was not quiet before the run; empty
+    if it was or if that is unknown. ``sought``: (seconds, percentile) of a search for the most IOPS at a latency, of
+    which ``iops`` is the result and ``depth`` the operations in flight; 0: even one at a time misses the latency.
     """
 
     probe: str
@@ -53,16 +55,12 @@ class RunFigures(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     operation: str
     histogram: HistogramValue | None = None
     bins: tuple[tuple[float, int], ...] = ()
-    """(midpoint in seconds, operations) of each bin, ascending."""
     latency: dict[str, float] = {}
     iops: float | None = None
     throughput: float | None = None
     disturbed: str = ""
-    """Why the device was not quiet before the run; empty if it was or if that is unknown."""
     sought: tuple[float, float] | None = None
-    """(seconds, percentile) of a search for the most IOPS at a latency; ``iops`` is the result."""
     depth: int = 0
-    """Operations in flight at that result; 0: even one at a time misses the latency."""
 
     @property
     def empty(self) -> bool:
@@ -72,20 +70,19 @@ class RunFigures(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return not (self.latency or self.iops or self.throughput)
 
 
+# like PromQL's ``histogram_quantile``, so that baselines and live figures are computed alike
 Quantile = Callable[[HistogramValue, float], float | None]
-"""Like PromQL's ``histogram_quantile``, so that baselines and live figures are computed alike."""
 
 
 @dataclass(frozen=True, slots=True)
 class EntryRecord:
-    """One entry and its sources. ``targets`` are comparable with each other."""
+    """One entry and its sources. ``targets`` are comparable with each other; warnings are one line each, and
+    ``refusals`` are those for which no baseline should be written."""
 
     targets: tuple[Target, ...]
     entry: SiteEntry
     warnings: tuple[str, ...]
-    """One line each."""
     refusals: tuple[str, ...]
-    """The subset of ``warnings`` for which no baseline should be written."""
 
     @property
     def layer(self) -> str:
@@ -124,7 +121,7 @@ def summarise(
         iops=_quantity(Iops, _median(one.iops for one in every)),
         throughput=_quantity(Throughput, _median(one.throughput for one in every)),
         iops_at_latency=_at_latency([one for target in targets for one in runs[target] if one.sought is not None]),
-        tolerance_ratio=_rounded(max(TOLERANCE_FLOOR, *whole.worst())),
+        tolerance_ratio=_rounded(max(TOLERANCE_FLOOR, *whole.worst(per_target.values()))),
         runs=len(figures[first]),
         p50_of_runs=_quantities(Latency, whole.p50),
         mean_of_runs=_quantities(Latency, whole.mean),
@@ -142,21 +139,18 @@ def summarise(
 @dataclass(frozen=True, slots=True)
 class _Series:
     """One figure per run, in seconds, bytes or operations per second; a field is empty if the tool does not report it.
-
-    ``every``: the series of each target, if this one joins several; else empty.
-    """
+    ``mean`` is used only without ``p50``."""
 
     p50: tuple[float, ...]
     mean: tuple[float, ...]
     throughput: tuple[float, ...]
     iops: tuple[float, ...]
-    every: tuple[_Series, ...] = ()
 
     @classmethod
     def of(cls, target: Target, figures: Sequence[RunFigures], quantile: Quantile) -> _Series:
         for run, one in enumerate(figures, 1):
             if one.empty:
-                raise BaselineError(name_of(target), f"run {run} did no operation; is the device answering?")
+                raise BaselineError(name_of(target), f"run {run} completed no operation; does the device respond?")
         p50 = _all(_p50(one, quantile) for one in figures)
         series = cls(
             p50=p50,
@@ -165,27 +159,17 @@ class _Series:
             iops=_all(one.iops for one in figures),
         )
         if not series.main:
-            raise BaselineError(name_of(target), "the runs gave neither a latency nor a rate")
+            raise BaselineError(name_of(target), "the runs reported neither a latency nor a rate")
         return series
 
     @classmethod
     def joined(cls, several: Sequence[_Series]) -> _Series:
         """The median over the targets for each run."""
-
-        def over(rows: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
-            return tuple(median(each) for each in zip(*rows, strict=True)) if all(rows) else ()
-
-        return cls(
-            p50=over([one.p50 for one in several]),
-            mean=over([one.mean for one in several]),
-            throughput=over([one.throughput for one in several]),
-            iops=over([one.iops for one in several]),
-            every=tuple(several),
-        )
+        columns = zip(*((one.p50, one.mean, one.throughput, one.iops) for one in several), strict=True)
+        return cls(*(tuple(map(median, zip(*rows, strict=True))) if all(rows) else () for rows in columns))
 
     @property
     def latency(self) -> tuple[float, ...]:
-        """p50, or the mean if there is no p50."""
         return self.p50 or self.mean
 
     @property
@@ -197,9 +181,9 @@ class _Series:
         """The figures whose spread is recorded."""
         return self.latency or self.rate
 
-    def worst(self) -> Iterator[float]:
-        """How far the worst run of any target was from the median, as a factor: higher latency, lower rate."""
-        for one in self.every or (self,):
+    def worst(self, several: Iterable[_Series]) -> Iterator[float]:
+        """How far the worst run of ``several``, which this one joins, was from the median: a factor of at least 1."""
+        for one in several:
             if self.latency:
                 yield max(one.latency) / median(self.latency)
             if self.rate:
@@ -225,15 +209,17 @@ def _remarks(
     middles = {target: median(series.main) for target, series in per_target.items()}
     typical = median(middles.values())
     for target, series in per_target.items():
-        quantity = _quantity_of(series)
+        unit = "s" if series.latency else "B/s" if series.throughput else "IOPS"
+        quantity = partial(si if unit != "IOPS" else base_text, unit=unit)
         for run, value in enumerate(series.main, 1):
             if not _near(value, middles[target]):
                 had = f"a median of {quantity(value)}" if series.p50 else quantity(value)
                 what = f"{had}; the median of all runs is {quantity(middles[target])}"
                 refusals.append(f"{name_of(target)}: run {run} of {len(series.main)} had {what}")
         if len(middles) > 1 and not _near(middles[target], typical):
-            what = f"gave {quantity(middles[target])}; all {len(middles)} of its kind together {quantity(typical)}"
-            refusals.append(f"{name_of(target)}: {what}: it is out of line with what should be like it")
+            others = f"all {len(middles)} comparable targets together {quantity(typical)}"
+            had = f"measured {quantity(middles[target])}; {others}: it differs too much from them"
+            refusals.append(f"{name_of(target)}: {had}")
         busy = [f"before run {run}, {one.disturbed}" for run, one in enumerate(figures[target], 1) if one.disturbed]
         lines = [f"{name_of(target)}: {each}" for each in busy]
         (refusals if 2 * len(busy) > len(figures[target]) else warnings).extend(lines)
@@ -244,28 +230,21 @@ def _near(value: float, middle: float) -> bool:
     return 1 / SPREAD_LIMIT <= value / middle <= SPREAD_LIMIT
 
 
-def _quantity_of(series: _Series) -> Callable[[float], str]:
-    unit = "s" if series.latency else "B/s" if series.throughput else ""
-    return lambda value: si(value, unit) if unit else base_text(value, "IOPS")
-
-
 def _notes(targets: Sequence[Target], runs: Mapping[Target, Sequence[RunFigures]]) -> Iterator[str]:
     for target in targets:
         where = f"{_short_name(target)} " if len(targets) > 1 else ""
-        plain = [one for one in runs[target] if one.sought is None]
-        for run, one in enumerate(plain, 1):
+        for run, one in enumerate((one for one in runs[target] if one.sought is None), 1):
             if one.disturbed:
                 yield f"{where}run {run}: {one.disturbed}"
         for one in runs[target]:
             if one.sought is not None and not one.depth:
                 seconds, percentile = one.sought
-                yield f"{where}not even one operation at a time has {percentile:g} of 100 within {si(seconds, 's')}"
+                latency = si(seconds, "s")
+                yield f"{where}even one operation at a time does not complete {percentile:g} % within {latency}"
 
 
 def _p50(one: RunFigures, quantile: Quantile) -> float | None:
-    if one.histogram is not None:
-        return quantile(one.histogram, 0.5)
-    return one.latency.get("p50")
+    return one.latency.get("p50") if one.histogram is None else quantile(one.histogram, 0.5)
 
 
 def _pooled(figures: Sequence[RunFigures], quantile: Quantile) -> dict[str, float]:

@@ -15,16 +15,17 @@ import yaml
 
 from plumbline.baseline.site import SiteEntry, SiteFile, encode
 from plumbline.config.workloads import LAYERS, WorkloadCatalogue
+from plumbline.core.units import count_text
 
 _WIDTH = 118
 _LAYERS = {
     "network": "between this host and its peers",
-    "disk": "the disks of this host, as they are and in files of our own",
+    "disk": "the disks of this host, raw and in Plumbline's own files",
     "osd": "single OSDs, without the network (ceph tell osd.N bench)",
-    "rados": "objects in a pool of our own",
-    "rbd": "images of our own, by librbd",
-    "filesystem": "directories of our own on mounted file systems",
-    "object": "objects in a bucket of our own, by S3",
+    "rados": "objects in Plumbline's own pool",
+    "rbd": "Plumbline's own images, through librbd",
+    "filesystem": "Plumbline's own directories on mounted file systems",
+    "object": "objects in Plumbline's own bucket, through S3",
     "client": "as a client sees it",
 }
 
@@ -41,7 +42,7 @@ def _parts(file: SiteFile, catalogue: WorkloadCatalogue) -> Iterator[str]:
     yield "\n" + _comment(["Where, when, by whom and with what."])
     yield from _keys(whole, ("host", "recorded", "recorded_by", "kernel", "tools", "fingerprint", "devices"))
     if file.notes:
-        yield "\n" + _comment(["Read these before you sign."])
+        yield "\n" + _comment(["Read these notes before you sign."])
         yield from _keys(whole, ("notes",))
     yield "\nentries:\n"
     layers = sorted(file.entries, key=lambda entry: _layer(entry, catalogue))
@@ -58,9 +59,9 @@ def _head(file: SiteFile) -> list[str]:
     by = f" by {file.recorded_by}" if file.recorded_by else ""
     return [
         f"Baseline of {file.host or file.name}, recorded {when}{by}.",
-        "What this host's devices gave when it was known to be good. Live figures are compared with these;"
-        " tolerance_ratio says how far they may stray, p50_of_runs how far the runs strayed themselves.",
-        "Latency percentiles are over the operations of all runs, or the median of the runs where a tool tells no"
+        "What this host's devices achieved when it was known to be good. Live figures are compared with these;"
+        " tolerance_ratio is the accepted deviation, p50_of_runs shows how far the runs differed.",
+        "Latency percentiles are over the operations of all runs, or the median of the runs if a tool reports no"
         " distribution. MB is 1,000,000 bytes.",
         "Accepted by: ______________________________  on: ______________",
     ]
@@ -89,7 +90,5 @@ def _layer(entry: SiteEntry, catalogue: WorkloadCatalogue) -> int:
 
 def _count(entries: Sequence[SiteEntry]) -> str:
     runs = sorted({entry.runs for entry in entries if entry.runs})
-    figures = "1 figure set" if len(entries) == 1 else f"{len(entries)} figure sets"
-    if not runs:
-        return figures
-    return f"{figures}, {runs[0]} runs each" if len(runs) == 1 else f"{figures}, {runs[0]} to {runs[-1]} runs each"
+    each = f", {' to '.join(map(str, dict.fromkeys((runs[0], runs[-1]))))} runs each" if runs else ""
+    return count_text(len(entries), "figure set") + each

@@ -8,7 +8,7 @@ all runs of one. A failure of one probe does not affect the others; a lower laye
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from plumbline.baseline.files import SCHEMA_VERSION
@@ -20,30 +20,30 @@ from plumbline.baseline.site import Device, SiteFile
 from plumbline.config.workloads import LAYERS
 from plumbline.errors import BaselineError, PlumblineError, ProbeRefused
 
+# runs of each probe: the fewest whose median two disturbed runs cannot move
 RUNS = 5
-"""Runs of each probe: the fewest whose median two disturbed runs cannot move."""
+# the reason of a ProbeRefused that ends the walk; any other reason ends only the step
 STOPPED = "stopped"
-"""The reason of a :class:`ProbeRefused` that ends the walk; any other reason ends only the step."""
-
+# called by a run with its stage and its live figures
 Tell = Callable[[str, str], None]
-"""Called by a run with its stage and its live figures."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing to run several times: a probe, canaries side by side, or a search for a latency."""
+    """One thing to run several times: a probe, canaries side by side, or a search for a latency.
+
+    ``parameters``: hash of everything that defines the experiment; ``lasts_s``: estimated duration of one run;
+    ``measure`` makes one run and raises :class:`PlumblineError`; ``last``: it runs after all other steps of its layer,
+    because it loads the device to its limit.
+    """
 
     name: str
     layer: str
     parameters: str
-    """Hash of everything that defines the experiment."""
     runs: int
     lasts_s: float
-    """Estimated duration of one run."""
     measure: Callable[[Tell], Measured]
-    """Makes one run. Raises :class:`PlumblineError`; a :class:`ProbeRefused` with reason ``stopped`` ends the walk."""
     last: bool = False
-    """Runs after all other steps of its layer, because it loads the device to its limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,8 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Reported before and during each run, and once at the end (``done == total``). ``run`` counts from 1."""
+    """Reported before and during each run, and once at the end (``done == total``). ``run`` counts from 1; ``left_s``
+    is the estimated time until the end."""
 
     done: int
     total: int
@@ -66,7 +67,6 @@ class Progress:
     run: int
     runs: int
     left_s: float
-    """Estimated time until the end."""
     stage: str = ""
     figures: str = ""
 
@@ -96,14 +96,11 @@ def walk(
     failed: dict[str, PlumblineError] = {}
     total = sum(step.runs for step in steps)
 
-    def missing() -> Iterator[Step]:
-        return (step for step in steps if step.name not in failed for _ in range(step.runs - len(done[step.name])))
-
     for step, run in _turns(steps):
         if step.name in failed or len(done[step.name]) >= run:
             continue
         count = sum(map(len, done.values()))
-        left = sum(lasts[each.name] for each in missing())
+        left = sum(lasts[each.name] * (each.runs - len(done[each.name])) for each in steps if each.name not in failed)
         now = Progress(count, total, step.layer, step.name, run, step.runs, left)
         progress(now)
         began = clock()
@@ -146,10 +143,7 @@ def _turns(steps: Sequence[Step]) -> Iterator[tuple[Step, int]]:
 
 
 def _teller(now: Progress, progress: Callable[[Progress], None]) -> Tell:
-    def tell(stage: str, figures: str) -> None:
-        progress(Progress(now.done, now.total, now.layer, now.step, now.run, now.runs, now.left_s, stage, figures))
-
-    return tell
+    return lambda stage, figures: progress(replace(now, stage=stage, figures=figures))
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +174,7 @@ def entries_of(targets: Sequence[Target], runs: Sequence[KeptRun], quantile: Qua
 def file_of(environment: Environment, records: Sequence[EntryRecord], notes: Sequence[str]) -> SiteFile:
     """The file to write. Raises :class:`BaselineError` without ``records``."""
     if not records:
-        raise BaselineError("record", "no probe measures anything here; enable one in the configuration")
+        raise BaselineError("record", "no probe measures anything on this host; enable one in the configuration")
     return SiteFile(
         schema_version=SCHEMA_VERSION,
         source="measured",

@@ -1,15 +1,15 @@
 """The work file of a recording holds every finished run, so that an interruption costs at most the current run.
 
-It is one JSON file in the storage path, replaced as a whole after each run (write, fsync, rename, fsync of the
-directory): a kill or a power failure leaves the state before or after a run. The next recording reuses the runs that
-belong to the same experiment on the same host.
+It is replaced durably and as a whole after each run: a kill or a power failure leaves the state before or after a run.
+The next recording reuses the runs that belong to the same experiment on the same host.
 """
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,21 +22,20 @@ from plumbline.core.files import OwnDirectory
 from plumbline.core.storage_names import WORK_FILE
 from plumbline.errors import FileRefused, StateError
 
+# older runs are repeated, because a baseline shows one day
 KEEP_S = 24 * 3600.0
-"""Older runs are repeated, because a baseline shows one day."""
 _VERSION = 1
-# A thousand runs with a thousand bins each are 30 MiB.
+# a thousand runs with a thousand bins each are 30 MiB
 _MAX_BYTES = 256 << 20
 _CLOCK_SLACK_S = 60.0
 _BEGINNING = b'{"version":1,"release":"'
 
 
 class KeptRun(msgspec.Struct, frozen=True, kw_only=True):
-    """One finished run of one step. ``finished`` is Unix seconds."""
+    """One finished run of one step. ``parameters`` as in ``Step``; ``finished`` is Unix seconds."""
 
     step: str
     parameters: str
-    """Hash of everything that defines the experiment."""
     finished: float
     figures: tuple[RunFigures, ...]
     tool: str = ""
@@ -44,11 +43,10 @@ class KeptRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
-    """A recording in progress."""
+    """A recording in progress. ``release`` is Plumbline's; another one may use other buckets."""
 
     version: int
     release: str
-    """Plumbline's release; another one may use other buckets."""
     host: str
     fingerprint: Fingerprint
     runs: tuple[KeptRun, ...] = ()
@@ -66,13 +64,8 @@ class WorkFile:
     """The file; ``release`` and ``host`` are this recording's."""
 
     def __init__(self, storage: Path, *, release: str, host: str, fingerprint: Fingerprint) -> None:
-        self._path = storage / WORK_FILE
+        self.path = storage / WORK_FILE
         self._work = Work(version=_VERSION, release=release, host=host, fingerprint=fingerprint)
-
-    @property
-    def path(self) -> Path:
-        """The path of the file."""
-        return self._path
 
     def resume(self, steps: Mapping[str, str], *, now: float) -> Resumed:
         """Take over the valid runs of ``steps`` (name → parameters); runs of other steps stay in the file for later
@@ -99,47 +92,39 @@ class WorkFile:
 
     def remove(self) -> None:
         """Remove the file after the baseline is written. Raises :class:`StateError`."""
-        try:
-            with self._directory() as directory:
+        if self.path.parent.exists():
+            with self._directory("removed") as directory, suppress(FileNotFoundError):
                 directory.remove(WORK_FILE, _looks_like_work)
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            raise StateError(f"{self._path}: can't be removed: {error.strerror}") from error
-        except FileRefused as error:
-            raise StateError(str(error)) from error
 
-    def _directory(self) -> OwnDirectory:
-        return OwnDirectory.at(self._path.parent, follow=True)
+    @contextmanager
+    def _directory(self, done: str, loss: str = "") -> Iterator[OwnDirectory]:
+        """The storage path; its errors become :class:`StateError`. ``loss``: what an error costs."""
+        try:
+            with OwnDirectory.at(self.path.parent, follow=True) as directory:
+                yield directory
+        except OSError as error:
+            raise StateError(f"{self.path}: can't be {done}: {error.strerror}{loss}") from error
+        except FileRefused as error:
+            raise StateError(f"{error}{loss}") from error
 
     def _read(self) -> Work | str:
         """The content, or a line for the user. A file that is no recording is set aside, so that nothing is lost."""
-        try:
-            with self._directory() as directory:
-                try:
-                    return jsontext.decode(directory.read(WORK_FILE, _MAX_BYTES), Work)
-                except FileNotFoundError:
-                    return ""
-                except FileRefused as error:
-                    if error.reason != "too-large":
-                        raise
-                    what = "too large for a recording under way"
-                except msgspec.DecodeError as error:
-                    what = f"not a recording under way ({error})"
-                return f"{self._path}: {what}; kept as {directory.set_aside(WORK_FILE)}, everything is measured anew"
-        except OSError as error:
-            raise StateError(f"{self._path}: can't be read: {error.strerror}") from error
-        except FileRefused as error:
-            raise StateError(str(error)) from error
+        with self._directory("read") as directory:
+            try:
+                return jsontext.decode(directory.read(WORK_FILE, _MAX_BYTES), Work)
+            except FileNotFoundError:
+                return ""
+            except FileRefused as error:
+                if error.reason != "too-large":
+                    raise
+                what = "too large for a recording in progress"
+            except msgspec.DecodeError as error:
+                what = f"not a recording in progress ({error})"
+            return f"{self.path}: {what}; kept as {directory.set_aside(WORK_FILE)}, everything is measured again"
 
     def _write(self) -> None:
-        try:
-            with self._directory() as directory:
-                directory.replace(WORK_FILE, jsontext.encode(self._work), mode=0o640, is_ours=_looks_like_work)
-        except OSError as error:
-            raise StateError(f"{self._path}: can't be written: {error.strerror}; the runs would be lost") from error
-        except FileRefused as error:
-            raise StateError(f"{error}; the runs would be lost") from error
+        with self._directory("written", "; the runs would be lost") as directory:
+            directory.replace(WORK_FILE, jsontext.encode(self._work), mode=0o640, is_ours=_looks_like_work)
 
 
 def is_work(data: bytes) -> bool:
@@ -161,17 +146,17 @@ def judge(then: Work, now_here: Work, steps: Mapping[str, str], *, now: float) -
     fingerprint are the same, its step has the same parameters, and it is younger than :data:`KEEP_S`."""
     why = _another(then, now_here)
     if why:
-        return Resumed((), f"an earlier recording is not gone on with: {why}; everything is measured anew"), ()
+        return Resumed((), f"the earlier recording is not continued: {why}; everything is measured again"), ()
     young = tuple(run for run in then.runs if -_CLOCK_SLACK_S <= now - run.finished <= KEEP_S)
     kept = tuple(run for run in young if steps.get(run.step, run.parameters) == run.parameters)
     mine = tuple(run for run in kept if run.step in steps)
-    lost = [f"{len(then.runs) - len(young)} are older than {KEEP_S / 3600:g} h"] if len(young) < len(then.runs) else []
+    lost = [f"{len(then.runs) - len(young)} older than {KEEP_S / 3600:g} h"] if len(young) < len(then.runs) else []
     changed = Counter(run.step for run in young if run not in kept)
-    lost += [f"{count} of {step}, whose parameters changed" for step, count in changed.items()]
+    lost += [f"{count} of {step} (its parameters changed)" for step, count in changed.items()]
     if not mine and not lost:
         return Resumed(()), kept
-    line = f"goes on with {len(mine)} finished runs of an earlier recording; --restart measures them anew"
-    return Resumed(mine, line + (f"; not with: {', '.join(lost)}" if lost else "")), kept
+    line = f"continuing with {len(mine)} finished runs of an earlier recording; --restart measures them again"
+    return Resumed(mine, line + (f"; discarded: {', '.join(lost)}" if lost else "")), kept
 
 
 def runs_of(kept: Sequence[KeptRun], step: str) -> list[KeptRun]:
@@ -182,8 +167,8 @@ def runs_of(kept: Sequence[KeptRun], step: str) -> list[KeptRun]:
 def _another(then: Work, here: Work) -> str:
     """Why the recording as a whole is another experiment; empty if it is the same."""
     if then.version != _VERSION or then.release != here.release:
-        return f"it is of another release ({then.release})"
+        return f"it was made by another release ({then.release})"
     if then.host != here.host:
-        return f"it is of another host ({then.host})"
+        return f"it was made on another host ({then.host})"
     changed = changes(then.fingerprint, here.fingerprint)
     return ", ".join(f"{each.part.value} was {each.then}, is {each.now}" for each in changed)

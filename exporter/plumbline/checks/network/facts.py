@@ -6,20 +6,17 @@ A check gives no advice when a fact it needs is unknown.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from plumbline.checks.growth import Count, Growth
 from plumbline.checks.readings import Readings
-from plumbline.sources.kernel.irqbalance import IrqBalance
 from plumbline.sources.kernel.sysctl import SysctlReading
-from plumbline.sources.net.bonding import Bond
-from plumbline.sources.net.bonding_proc import Churns, SlaveChurn
-from plumbline.sources.net.coalesce import Coalescing
-from plumbline.sources.net.ethtool import PauseConfig, RingSizes
+from plumbline.sources.net.bonding import Bond, Churns, SlaveChurn
 from plumbline.sources.net.infiniband import InfinibandReading
 from plumbline.sources.net.linkmodes import LinkModes
-from plumbline.sources.net.pause import PauseState
+from plumbline.sources.net.nic_interrupts import IrqBalance
+from plumbline.sources.net.port_settings import Coalescing, PauseConfig, RingSizes
 
 PARAVIRTUAL = frozenset({"virtio_net", "vmxnet3", "hv_netvsc", "netvsc", "xen_netfront", "vif", "ena", "gve", "mana"})
 """Drivers of ports that a hypervisor emulates: the other side determines their rings, speed and moderation."""
@@ -27,33 +24,24 @@ PARAVIRTUAL = frozenset({"virtio_net", "vmxnet3", "hv_netvsc", "netvsc", "xen_ne
 
 @dataclass(frozen=True, slots=True)
 class Nic:
-    """One network interface."""
-
     device: str
-    driver: str | None = None
-    """The kind, for software links."""
-    bus: str = ""
-    """The hardware's bus address, ``0000:3b:00.0``; empty for software links."""
+    driver: str | None = None  # the kind, for software links
+    bus: str = ""  # the hardware's bus address, 0000:3b:00.0; empty for software links
     up: bool | None = None
     storage: bool | None = None
     """Carries Ceph's traffic, itself or below a bond, VLAN or bridge; ``None``: it is unknown which ones do."""
-    roles: frozenset[str] = frozenset()
-    """Ceph networks in which this interface itself has an address."""
+    roles: frozenset[str] = frozenset()  # ceph networks in which this interface itself has an address
     mtu_bytes: int | None = None
     speed_mbps: int | None = None
     modes: LinkModes = field(default_factory=LinkModes)
     rings: RingSizes = field(default_factory=RingSizes)
-    ring_drops: Count | None = None
-    """Received frames dropped for want of a descriptor."""
-    fifo_drops: Count | None = None
-    """Received frames that did not fit into the port's own buffer."""
+    ring_drops: Count | None = None  # received frames dropped for want of a descriptor
+    fifo_drops: Count | None = None  # received frames that did not fit into the port's own buffer
     pause: PauseConfig | None = None
     pause_frames_received: Count | None = None
     coalescing: Coalescing | None = None
-    offloads: Mapping[str, bool] = field(default_factory=dict)
-    """By the names of ``ethtool -k``."""
-    interrupts: IrqBalance | None = None
-    """``None``: too few interrupts lately."""
+    offloads: Mapping[str, bool] = field(default_factory=dict)  # by the names of ethtool -k
+    interrupts: IrqBalance | None = None  # None: too few interrupts recently
 
     @property
     def physical(self) -> bool | None:
@@ -68,8 +56,6 @@ class Nic:
 
 @dataclass(frozen=True, slots=True)
 class SoftnetCpu:
-    """One CPU's part in receiving packets."""
-
     cpu: int
     processed: Count | None = None
     dropped: Count | None = None
@@ -86,8 +72,7 @@ class NetworkFacts:
     nics: tuple[Nic, ...] = ()
     softnet: tuple[SoftnetCpu, ...] = ()
     sysctl: SysctlReading = field(default_factory=lambda: SysctlReading({}, {}))
-    tcp_receive_drops: Count | None = None
-    """Segments dropped because a socket's receive buffer was full."""
+    tcp_receive_drops: Count | None = None  # segments dropped because a socket's receive buffer was full
     bonds: tuple[Bond, ...] = ()
     infiniband: InfinibandReading = field(default_factory=lambda: InfinibandReading((), {}))
 
@@ -98,7 +83,6 @@ class NetworkFacts:
 
 
 def network_facts(readings: Readings, growth: Growth) -> NetworkFacts:
-    """Collect the facts of one host's network."""
     tcp = readings.tcp
     return NetworkFacts(
         window_s=growth.seen_s,
@@ -115,8 +99,7 @@ def _nics(readings: Readings, growth: Growth) -> Iterator[Nic]:
     links = {link.name: link for link in readings.links.links}
     ports = {port.device: port for port in readings.losses}
     modes = {port.device: port.modes for port in readings.link_modes}
-    rings = {port.device: port.rings for port in readings.rings}
-    pauses = {port.device: port.state for port in readings.pause}
+    rings, pauses = dict(readings.rings), dict(readings.pause)
     coalescing, offloads = dict(readings.coalescing), dict(readings.offloads)
     interrupts = {balance.device: balance for balance in readings.interrupts}
     roles, below = _carriers(readings)
@@ -137,15 +120,13 @@ def _nics(readings: Readings, growth: Growth) -> Iterator[Nic]:
             ring_drops=growth.count("frames lost in the ring", lost.get("ring"), device),
             fifo_drops=growth.count("frames lost in the port's buffer", lost.get("fifo"), device),
             pause=pause.config if pause else None,
-            pause_frames_received=growth.count("pause frames received", _received(pause), device),
+            pause_frames_received=growth.count(
+                "pause frames received", pause.receive_frames if pause else None, device
+            ),
             coalescing=coalescing.get(device),
             offloads={offload.name: offload.enabled for offload in offloads.get(device, ())},
             interrupts=interrupts.get(device),
         )
-
-
-def _received(pause: PauseState | None) -> int | None:
-    return pause.receive_frames if pause else None
 
 
 def _carriers(readings: Readings) -> tuple[Mapping[str, frozenset[str]], frozenset[str]]:
@@ -159,18 +140,13 @@ def _carriers(readings: Readings) -> tuple[Mapping[str, frozenset[str]], frozens
         lowers[relation.device].add(relation.lower)
     for port in readings.losses:
         lowers[port.master].add(port.device)
-    return roles, frozenset(_below(roles, lowers))
-
-
-def _below(tops: Iterable[str], lowers: Mapping[str, set[str]]) -> set[str]:
     below: set[str] = set()
-    ahead = list(tops)
+    ahead = list(roles)
     while ahead:
-        for lower in lowers.get(ahead.pop(), ()):
-            if lower not in below:
-                below.add(lower)
-                ahead.append(lower)
-    return below
+        new = lowers[ahead.pop()] - below
+        below |= new
+        ahead += new
+    return roles, frozenset(below)
 
 
 def _softnet(readings: Readings, growth: Growth) -> Iterator[SoftnetCpu]:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from plumbline.checks import fixes
-from plumbline.checks.model import Check, Severity, Verdict
+from plumbline.checks.model import Severity, Verdict, check
 from plumbline.checks.network.facts import NetworkFacts
 from plumbline.core.units import si
 
@@ -23,39 +23,60 @@ OFFLOADS = {
 by default everywhere; LRO is off there and stays off (it breaks bridges), and the others depend on the workload."""
 
 
-def _slow(facts: NetworkFacts) -> Iterator[Verdict]:
+@check(
+    "network.link-below-capability",
+    "Run each link at the fastest speed its port can do.",
+    "Physical ports that are up and report both speeds.",
+    "The network is the upper bound of every throughput above it.",
+    "unnoba-2020, 5.3 (9.40 Gb/s of 10, 941 Mb/s of 1) and 10.1; ethtool(8) -s",
+    Severity.WARNING,
+    "ethtool -s <device> autoneg on",
+)
+def below_capability(facts: NetworkFacts) -> Iterator[Verdict]:
+    caution = "Check both ends first: a slower switch port, cable or transceiver explains it. " + fixes.RESETS_LINK
     for nic in facts.nics:
         speed, most = nic.speed_mbps, nic.modes.max_speed_mbps
         if not nic.physical or not nic.up or not speed or not most:
             continue
-        is_, should = _bits(speed), f"{_bits(most)}, the fastest the port can do"
-        if speed >= most:
-            yield Verdict(nic.device, is_, should)
-            continue
-        caution = "Look at both ends first: a slower switch port, cable or transceiver explains it. "
-        fix = fixes.autonegotiate(nic, caution=caution + fixes.RESETS_LINK)
-        yield Verdict(nic.device, is_, should, fix, Severity.INFO if nic.storage is False else None)
+        fix = None if speed >= most else fixes.autonegotiate(nic, caution=caution)
+        severity = Severity.INFO if nic.storage is False else None
+        yield Verdict(nic.device, _bits(speed), f"{_bits(most)}, the fastest the port can do", fix, severity)
 
 
 def _bits(mbps: int) -> str:
     return si(mbps * 1e6, "b/s")
 
 
-def _half(facts: NetworkFacts) -> Iterator[Verdict]:
+@check(
+    "network.half-duplex",
+    "Run each link in full duplex.",
+    "Physical ports that are up and report their duplex.",
+    "In half duplex, sent frames can collide with received ones; throughput falls to a fraction.",
+    "ethtool(8) -s; IEEE 802.3 clause 28; unnoba-2020, 5.3 for the throughput of a healthy link",
+    Severity.CRITICAL,
+    "ethtool -s <device> autoneg on",
+)
+def half_duplex(facts: NetworkFacts) -> Iterator[Verdict]:
+    caution = "The switch's port needs autonegotiation too: half duplex results when one end has it off."
     for nic in facts.nics:
-        if not nic.physical or not nic.up or nic.modes.full_duplex is None:
+        full = nic.modes.full_duplex
+        if not nic.physical or not nic.up or full is None:
             continue
-        if nic.modes.full_duplex:
-            yield Verdict(nic.device, "full duplex", "full duplex")
-            continue
-        fix = fixes.autonegotiate(nic, caution=_BOTH_ENDS)
-        yield Verdict(nic.device, "half duplex", "full duplex", fix, Severity.WARNING if nic.storage is False else None)
+        fix = None if full else fixes.autonegotiate(nic, caution=caution)
+        severity = Severity.WARNING if nic.storage is False else None
+        yield Verdict(nic.device, "full duplex" if full else "half duplex", "full duplex", fix, severity)
 
 
-_BOTH_ENDS = "Autonegotiation has to be on at the switch's port too: half duplex comes from one end that has it off."
-
-
-def _mtu(facts: NetworkFacts) -> Iterator[Verdict]:
+@check(
+    "network.mtu-differs",
+    "Have the same MTU on every interface of one network: jumbo frames everywhere or nowhere.",
+    "Interfaces of this node that have an address in the same Ceph network. An alert compares it between hosts.",
+    "A frame that is larger than a station on its path accepts is lost silently.",
+    "unnoba-2020, 5.2.5 (Figura 40) and 10.1",
+    Severity.WARNING,
+    "ip link set dev <device> mtu <MTU of the others>",
+)
+def mtu_differs(facts: NetworkFacts) -> Iterator[Verdict]:
     networks: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for nic in facts.nics:
         for role in nic.roles if nic.mtu_bytes and nic.up is not False else ():
@@ -72,66 +93,32 @@ def _mtu(facts: NetworkFacts) -> Iterator[Verdict]:
                 yield Verdict(device, is_, str(largest))
                 continue
             caution = (
-                f"First see that every switch port and host of the network carries it: "
+                f"First check that every switch port and host of the network accepts it: "
                 f"ping -M do -c 3 -s {largest - 28} -I {shlex.quote(where)} <peer>. Otherwise lower {where} instead."
             )
-            yield Verdict(device, is_, f"{largest}, as {where} has", fixes.mtu(device, largest, caution=caution))
+            yield Verdict(device, is_, f"{largest}, as on {where}", fixes.mtu(device, largest, caution=caution))
 
 
-def _offloads(facts: NetworkFacts) -> Iterator[Verdict]:
+@check(
+    "network.offloads-off",
+    "Leave checksums, segmentation and receive merging to the port.",
+    "Physical ports that are up and report their features.",
+    "The port does this work for free; otherwise the CPU that empties the ring has to do it.",
+    "unnoba-2020, 5.2.4 (Figura 39); Documentation/networking/segmentation-offloads.rst",
+    Severity.INFO,
+    "ethtool -K <device> <feature> on",
+)
+def offloads_off(facts: NetworkFacts) -> Iterator[Verdict]:
+    caution = "Leave those that were switched off to isolate a fault, and those that `ethtool -k` marks as fixed."
     for nic in facts.nics:
-        known = {name: nic.offloads[name] for name in OFFLOADS if name in nic.offloads}
-        if not nic.physical or not nic.up or not known:
+        off = [name for name in OFFLOADS if nic.offloads.get(name) is False]
+        if not nic.physical or not nic.up or OFFLOADS.keys().isdisjoint(nic.offloads):
             continue
-        off = [name for name, on in known.items() if not on]
         if not off:
             yield Verdict(nic.device, "on", "on")
             continue
         words = " ".join(f"{OFFLOADS[name]} on" for name in off)
-        caution = "Leave those that were switched off to find a fault, and what `ethtool -k` calls fixed."
         yield Verdict(nic.device, f"off: {', '.join(off)}", "on", fixes.ethtool(nic, "-K", words, caution=caution))
 
 
-BELOW_CAPABILITY = Check(
-    "network.link-below-capability",
-    "Run each link at the fastest speed its port can do.",
-    "Real ports that are up and tell both speeds.",
-    "The network is the upper bound of every throughput above it.",
-    "unnoba-2020, 5.3 (9.40 Gb/s of 10, 941 Mb/s of 1) and 10.1; ethtool(8) -s",
-    Severity.WARNING,
-    _slow,
-    "ethtool -s <device> autoneg on",
-)
-HALF_DUPLEX = Check(
-    "network.half-duplex",
-    "Run each link in full duplex.",
-    "Real ports that are up and tell their duplex.",
-    "In half duplex each frame sent may collide with one received; throughput falls to a fraction.",
-    "ethtool(8) -s; IEEE 802.3 clause 28; unnoba-2020, 5.3 for what a sound link gives",
-    Severity.CRITICAL,
-    _half,
-    "ethtool -s <device> autoneg on",
-)
-MTU_DIFFERS = Check(
-    "network.mtu-differs",
-    "Have the same MTU on every interface of one network: jumbo frames everywhere or nowhere.",
-    "Interfaces of this node that have an address in the same Ceph network. Whether other hosts agree is for a rule "
-    "that sees them all.",
-    "A frame larger than a station on its way takes is lost without a word.",
-    "unnoba-2020, 5.2.5 (Figura 40) and 10.1",
-    Severity.WARNING,
-    _mtu,
-    "ip link set dev <device> mtu <the other's>",
-)
-OFFLOADS_OFF = Check(
-    "network.offloads-off",
-    "Leave checksums, segmentation and receive merging to the port.",
-    "Real ports that are up and tell their features.",
-    "The port does this work for nothing; the CPU that does it instead is the one that empties the ring.",
-    "unnoba-2020, 5.2.4 (Figura 39); Documentation/networking/segmentation-offloads.rst",
-    Severity.INFO,
-    _offloads,
-    "ethtool -K <device> <feature> on",
-)
-
-CHECKS = (BELOW_CAPABILITY, HALF_DUPLEX, MTU_DIFFERS, OFFLOADS_OFF)
+CHECKS = (below_capability, half_duplex, mtu_differs, offloads_off)

@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from plumbline.checks import fixes
-from plumbline.checks.model import Check, Severity, Verdict
+from plumbline.checks.model import Check, Severity, Verdict, check
 from plumbline.checks.network.facts import NetworkFacts
 from plumbline.checks.text import plural
 
 RMEM, WMEM = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
 RMEM_MAX, WMEM_MAX = "net.core.rmem_max", "net.core.wmem_max"
-DOCUMENTED = {
-    RMEM: (4096, 87380, 4194304),
-    WMEM: (4096, 65536, 4194304),
-    RMEM_MAX: (4194304,),
-    WMEM_MAX: (4194304,),
-}
+DOCUMENTED = {RMEM: (4096, 87380, 4194304), WMEM: (4096, 65536, 4194304), RMEM_MAX: (4194304,), WMEM_MAX: (4194304,)}
 """Figura 42, in bytes; vectors are minimum, default, maximum."""
 # Not the send default: every kernel has 16384 there, and automatic sizing only starts from it
 _JUDGED = {WMEM: (0, 2)}
@@ -26,32 +21,42 @@ _LARGEST_RMEM = 33554432
 
 
 def _at_least(name: str) -> Callable[[NetworkFacts], Iterator[Verdict]]:
-    wanted = DOCUMENTED[name]
+    documented = DOCUMENTED[name]
 
     def judge(facts: NetworkFacts) -> Iterator[Verdict]:
         now = facts.sysctl.numbers.get(name)
-        if now is None or len(now) != len(wanted):
+        if now is None or len(now) != len(documented):
             return
-        judged = _JUDGED.get(name, range(len(wanted)))
-        short = any(now[field] < wanted[field] for field in judged)
-        fix = fixes.sysctl(name, tuple(map(max, now, wanted))) if short else None
-        yield Verdict(name, _bytes(now), f"at least {_bytes(wanted)}", fix)
+        judged = _JUDGED.get(name, range(len(documented)))
+        short = any(now[field] < documented[field] for field in judged)
+        fix = fixes.sysctl(name, tuple(map(max, now, documented))) if short else None
+        yield Verdict(name, _bytes(now), f"at least {_bytes(documented)}", fix)
 
     return judge
 
 
-def _receive_memory(facts: NetworkFacts) -> Iterator[Verdict]:
+@check(
+    "network.tcp-rmem",
+    "Give TCP sockets enough memory to receive.",
+    "Every host. While received segments are dropped, the maximum may grow beyond the documented one.",
+    "A window smaller than bandwidth times round trip slows every connection down; what does not fit into a full "
+    "socket is dropped and sent again.",
+    "unnoba-2020, 5.2.8 (Figuras 41, 42) and 10.1; Documentation/networking/ip-sysctl.rst",
+    Severity.WARNING,
+    'sysctl -w net.ipv4.tcp_rmem="<min> <default> <max>"   # the larger of each current value and 4096 87380 4194304',
+)
+def tcp_rmem(facts: NetworkFacts) -> Iterator[Verdict]:
     now, lost = facts.sysctl.numbers.get(RMEM), facts.tcp_receive_drops
     if now is None or len(now) != 3 or lost is None or not lost.grows or now[2] < DOCUMENTED[RMEM][2]:
         yield from _at_least(RMEM)(facts)
         return
-    is_ = f"{_bytes(now)}, {plural(lost.grew or 0, 'segment')} thrown away lately"
+    is_ = f"{_bytes(now)}, {plural(lost.grew or 0, 'segment')} dropped recently"
     if now[2] >= _LARGEST_RMEM:  # more memory would only hide an application that does not read
         yield Verdict(RMEM, is_, f"at least {_bytes(DOCUMENTED[RMEM])}")
         return
     goal = (*now[:2], min(now[2] * 2, _LARGEST_RMEM))
-    because = "Received data is being thrown away because sockets are full."
-    yield Verdict(RMEM, is_, "no received segment thrown away", fixes.sysctl(RMEM, goal), because=because)
+    because = "Received data is being dropped because sockets are full."
+    yield Verdict(RMEM, is_, "no received segment dropped", fixes.sysctl(RMEM, goal), because=because)
 
 
 def _bytes(values: tuple[int, ...]) -> str:
@@ -67,36 +72,25 @@ def _switched_on(name: str) -> Callable[[NetworkFacts], Iterator[Verdict]]:
     return judge
 
 
-TCP_RMEM = Check(
-    "network.tcp-rmem",
-    "Give TCP sockets enough memory to receive.",
-    "Every host. While received segments are thrown away the maximum may grow beyond the documented one.",
-    "A window smaller than bandwidth times round trip slows every connection down; what does not fit into a full "
-    "socket is thrown away and sent again.",
-    "unnoba-2020, 5.2.8 (Figuras 41, 42) and 10.1; Documentation/networking/ip-sysctl.rst",
-    Severity.WARNING,
-    _receive_memory,
-    'sysctl -w net.ipv4.tcp_rmem="<min> <default> <max>"   # each the larger of today\'s value and 4096 87380 4194304',
-)
 TCP_WMEM = Check(
     "network.tcp-wmem",
     "Give TCP sockets enough memory to send.",
-    "Every host. Minimum and maximum are judged; the kernel sizes each socket by itself between them.",
-    "A sender keeps what is not acknowledged yet: with less than bandwidth times round trip it waits.",
+    "Every host. Minimum and maximum are judged; the kernel sizes each socket between them.",
+    "A sender keeps what is not yet acknowledged: with less memory than bandwidth times round trip, it waits.",
     "unnoba-2020, 5.2.8 (Figura 42); Documentation/networking/ip-sysctl.rst",
     Severity.WARNING,
     _at_least(WMEM),
-    'sysctl -w net.ipv4.tcp_wmem="<min> <default> <max>"   # each the larger of today\'s value and 4096 65536 4194304',
+    'sysctl -w net.ipv4.tcp_wmem="<min> <default> <max>"   # the larger of each current value and 4096 65536 4194304',
 )
-_OTHERS = (
-    "It bounds what a program may ask for (SO_RCVBUF, SO_SNDBUF; Ceph's ms_tcp_rcvbuf); TCP's own automatic sizing "
-    "does not ask it."
+_LIMITS_PROGRAMS = (
+    "It limits what a program may request (SO_RCVBUF, SO_SNDBUF; Ceph's ms_tcp_rcvbuf); TCP's automatic sizing "
+    "ignores it."
 )
 CORE_RMEM_MAX = Check(
     "network.rmem-max",
-    "Let programs ask for as large a receive buffer as TCP's own maximum.",
+    "Let programs request receive buffers up to TCP's own maximum.",
     "Every host.",
-    _OTHERS,
+    _LIMITS_PROGRAMS,
     "unnoba-2020, 5.2.8 (Figura 42) and 10.1; Documentation/admin-guide/sysctl/net.rst",
     Severity.INFO,
     _at_least(RMEM_MAX),
@@ -104,9 +98,9 @@ CORE_RMEM_MAX = Check(
 )
 CORE_WMEM_MAX = Check(
     "network.wmem-max",
-    "Let programs ask for as large a send buffer as TCP's own maximum.",
+    "Let programs request send buffers up to TCP's own maximum.",
     "Every host.",
-    _OTHERS,
+    _LIMITS_PROGRAMS,
     "unnoba-2020, 5.2.8 (Figura 42); Documentation/admin-guide/sysctl/net.rst",
     Severity.INFO,
     _at_least(WMEM_MAX),
@@ -116,7 +110,7 @@ WINDOW_SCALING = Check(
     "network.tcp-window-scaling",
     "Leave TCP window scaling on.",
     "Every host.",
-    "Without it no window is larger than 64 KiB: at the author's 163 µs of round trip a connection ends at 3.2 Gb/s.",
+    "Without it no window exceeds 64 KiB: at the author's round trip of 163 µs a connection is limited to 3.2 Gb/s.",
     "unnoba-2020, 5.2.8 (Figura 42); RFC 7323; Documentation/networking/ip-sysctl.rst",
     Severity.WARNING,
     _switched_on("net.ipv4.tcp_window_scaling"),
@@ -136,12 +130,12 @@ SACK = Check(
     "network.tcp-sack",
     "Leave selective acknowledgements on, unless a test here says otherwise.",
     "Every host.",
-    "Without them Linux repairs one lost segment per round trip. The literature is divided for fast links without "
-    "loss; on is the kernel's default.",
+    "Without them Linux repairs one lost segment per round trip. The literature disagrees about fast links without "
+    "loss; the kernel's default is on.",
     "unnoba-2020, 5.2.7; RFC 2018; Documentation/networking/ip-sysctl.rst",
     Severity.INFO,
     _switched_on("net.ipv4.tcp_sack"),
     "sysctl -w net.ipv4.tcp_sack=1",
 )
 
-CHECKS = (TCP_RMEM, TCP_WMEM, CORE_RMEM_MAX, CORE_WMEM_MAX, WINDOW_SCALING, TIMESTAMPS, SACK)
+CHECKS = (tcp_rmem, TCP_WMEM, CORE_RMEM_MAX, CORE_WMEM_MAX, WINDOW_SCALING, TIMESTAMPS, SACK)

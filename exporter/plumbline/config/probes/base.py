@@ -67,7 +67,6 @@ class ProbeBase(Strict, frozen=True, kw_only=True):
 
     @property
     def kind(self) -> str:
-        """The ``type`` in the configuration."""
         return str(self.__struct_config__.tag)
 
     def directory_in(self, storage: Path) -> Path | None:  # noqa: ARG002
@@ -88,9 +87,9 @@ class ProbeBase(Strict, frozen=True, kw_only=True):
         if workload is None:
             raise FieldError(field, catalogue.unknown(workload_id), workload_id)
         if not self._can_run(workload):
-            ids = [each.id for each in catalogue.by_id.values() if self._can_run(each)]
+            ids = [other.id for other in catalogue.by_id.values() if self._can_run(other)]
             some = ", ".join(ids[:_FITTING_SHOWN]) + (", … (docs/workloads.md)" if len(ids) > _FITTING_SHOWN else "")
-            raise FieldError(field, f"not for this type of probe; fitting: {some}", workload_id)
+            raise FieldError(field, f"not for this type of probe; possible: {some}", workload_id)
         return workload
 
     def _can_run(self, workload: Workload) -> bool:
@@ -99,10 +98,9 @@ class ProbeBase(Strict, frozen=True, kw_only=True):
     def check_in_storage(self, directory: str | None) -> None:
         """Check the default directory, named after the probe in the storage path: it must not be one of our files."""
         if directory is None and reserved(self.name):
-            raise self.mistake("name", "a file of Plumbline's has this name; choose another")
+            raise self.mistake("name", "Plumbline has a file of this name; choose another")
 
     def check_holds_block(self, field: str, block_size: int) -> None:
-        """Check that a size holds at least one block."""
         if getattr(self, field) < block_size:
             raise self.mistake(field, "smaller than the workload's block")
 
@@ -114,7 +112,6 @@ class OneWorkload(ProbeBase, frozen=True, kw_only=True):
     """Its id in the catalogue."""
 
     def chosen(self, catalogue: WorkloadCatalogue) -> Any:
-        """The workload."""
         workload = self.fitting(catalogue, self.workload)
         self.check_workload(workload)
         return workload
@@ -144,7 +141,7 @@ class Periodic(OneWorkload, frozen=True, kw_only=True):
         if runtime is not None and self.timeout <= runtime:
             raise self.mistake("timeout", "must be longer than runtime")
         if self.interval < 2 * self.timeout:
-            raise self.mistake("interval", "must be at least twice the timeout, or the probe never rests")
+            raise self.mistake("interval", "must be at least twice the timeout, so that the probe pauses")
 
 
 class FioFiles(Periodic, frozen=True, kw_only=True):
@@ -158,6 +155,5 @@ class FioFiles(Periodic, frozen=True, kw_only=True):
     """Cap on operations per second of each job; a capped run is compared only with baselines of the same cap."""
 
     def check_workload(self, workload: Any) -> None:
-        """Check that a file holds a block."""
         if isinstance(workload, BlockWorkload):
             self.check_holds_block("file_size", workload.block_size)

@@ -108,7 +108,6 @@ class RbdFioConfig(OnImage, frozen=True, kw_only=True, tag_field="type", tag="rb
     """Cap on operations per second of each job."""
 
     def check_workload(self, workload: BlockWorkload) -> None:
-        """Check that the image holds a block."""
         self.check_holds_block("image_size", workload.block_size)
 
 
@@ -123,7 +122,6 @@ class RbdBenchConfig(OnImage, frozen=True, kw_only=True, tag_field="type", tag="
     """Bytes read or written in one run; at most the image's size."""
 
     def check_workload(self, workload: RbdBench) -> None:
-        """Check that the image and a run hold a block."""
         self.check_holds_block("image_size", workload.io_size)
         self.check_holds_block("total", workload.io_size)
 

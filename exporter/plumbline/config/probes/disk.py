@@ -41,7 +41,6 @@ class CanaryConfig(ProbeBase, frozen=True, kw_only=True, tag_field="type", tag="
             raise self.mistake("file_size", "at least 1MiB")
 
     def directory_in(self, storage: Path) -> Path:
-        """The configured directory, or the default one named after the probe."""
         return Path(self.directory) if self.directory else storage / self.name
 
     def chosen(self, catalogue: WorkloadCatalogue) -> tuple[BlockWorkload, ...]:
@@ -78,13 +77,11 @@ class FioConfig(FioFiles, frozen=True, kw_only=True, tag_field="type", tag="fio"
             raise FieldError("devices", "name a directory or devices, not both")
 
     def directory_in(self, storage: Path) -> Path | None:
-        """The configured directory, or the default one named after the probe; ``None`` for raw disks."""
         if self.devices:
             return None
         return Path(self.directory) if self.directory else storage / self.name
 
     def check_workload(self, workload: BlockWorkload) -> None:
-        """Check that raw disks are only read."""
         super().check_workload(workload)
         if self.devices:
             _check_reads(workload)
@@ -110,7 +107,6 @@ class RawCanaryConfig(OneWorkload, frozen=True, kw_only=True, tag_field="type", 
         _check_devices(self.devices)
 
     def check_workload(self, workload: BlockWorkload) -> None:
-        """Check that the workload does single direct reads."""
         _check_reads(workload)
         if not _is_single_direct(workload):
             raise self.mistake("workload", _NOT_SINGLE)
@@ -126,11 +122,11 @@ def _is_single_direct(workload: Workload) -> TypeGuard[BlockWorkload]:
 def _check_devices(devices: tuple[str, ...]) -> None:
     for device in devices:
         if not _DEVICE.fullmatch(device):
-            raise FieldError("devices", "a kernel name such as sdb or nvme0n1, or osd", device)
+            raise FieldError("devices", "expected a kernel name such as sdb or nvme0n1, or osd", device)
 
 
 def _check_reads(workload: BlockWorkload) -> None:
     if workload.operations != ("read",):
-        raise FieldError("workload", "raw devices are only ever read", workload.id)
+        raise FieldError("workload", "raw devices are only read", workload.id)
     if not workload.direct:
         raise FieldError("workload", "raw devices are read with O_DIRECT", workload.id)

@@ -30,10 +30,9 @@ class FilesystemConfig(FioFiles, frozen=True, kw_only=True, tag_field="type", ta
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.directory.startswith("/") or ".." in self.directory.split("/"):
-            raise self.mistake("directory", "an absolute path")
+            raise self.mistake("directory", "expected an absolute path")
         if self.filesystem is not None and not _FILESYSTEM.fullmatch(self.filesystem):
-            raise self.mistake("filesystem", "a type as in /proc/filesystems or mount's output")
+            raise self.mistake("filesystem", "expected a type as in /proc/filesystems or mount's output")
 
     def directory_in(self, storage: Path) -> Path:  # noqa: ARG002
-        """The configured directory; there is no default."""
         return Path(self.directory)

@@ -29,10 +29,9 @@ class NetworkPeriodic(Periodic, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.targets or len(set(self.targets)) != len(self.targets):
-            raise self.mistake("targets", "name at least one target, each once")
+            raise self.mistake("targets", "give at least one target, and none twice")
 
     def peers(self) -> tuple[tuple[str, str | None], ...]:
-        """The host of each target, with ``bind``."""
         return tuple((target.host, self.bind) for target in self.targets)
 
     def check_ports(self, *, needed: bool) -> None:
@@ -41,7 +40,7 @@ class NetworkPeriodic(Periodic, frozen=True, kw_only=True):
             if needed and target.port is None:
                 raise FieldError("targets", "a TCP handshake needs host:port", target)
             if not needed and target.port is not None:
-                raise FieldError("targets", "this probe knows no ports: name the host alone", target)
+                raise FieldError("targets", "this probe uses no port: give only the host", target)
 
 
 class IperfConfig(NetworkPeriodic, frozen=True, kw_only=True, tag_field="type", tag="iperf3"):
@@ -67,7 +66,6 @@ class IperfConfig(NetworkPeriodic, frozen=True, kw_only=True, tag_field="type", 
             raise self.mistake("rate", "at least 1KiB a second")
 
     def check_workload(self, workload: TcpThroughput) -> None:
-        """Check that the timeout is long enough for all directions."""
         takes = len(workload.operations) * (self.runtime + PEER_ANSWERS_WITHIN_S)
         if self.timeout < takes:
             raise self.mistake("timeout", f"both directions take up to {takes:g} s")
@@ -93,7 +91,6 @@ class RttConfig(NetworkPeriodic, frozen=True, kw_only=True, tag_field="type", ta
             raise self.mistake("packets", "packets × gap takes longer than the timeout")
 
     def check_workload(self, workload: RoundTrip) -> None:
-        """Check that targets name a port for TCP, and none otherwise."""
         self.check_ports(needed=workload.protocol == "tcp")
 
 
@@ -106,7 +103,6 @@ class PathMtuConfig(NetworkPeriodic, frozen=True, kw_only=True, tag_field="type"
     """A catalogue id of kind `path-mtu`."""
 
     def check_workload(self, workload: PathMtu) -> None:  # noqa: ARG002
-        """Check that no target names a port."""
         self.check_ports(needed=False)
 
 

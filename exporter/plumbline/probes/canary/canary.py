@@ -12,21 +12,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import accumulate
 
 from plumbline.core.histogram import HistogramValue
-from plumbline.errors import ProbeRefused
-from plumbline.probes.canary import memory as canary_memory
+from plumbline.probes.canary import memory
 from plumbline.probes.canary.crew import Crew
-from plumbline.probes.canary.log import CanaryLog
-from plumbline.probes.canary.memory import ERRORS
-from plumbline.probes.canary.plan import AnyPlan, CanaryPlan
-from plumbline.probes.canary.reading import SILENT_GAPS, CanaryReading, CanaryState, WorkloadReading
+from plumbline.probes.canary.plan import AnyPlan, streams_of
+from plumbline.probes.canary.reading import SILENT_GAPS, CanaryLog, CanaryReading, CanaryState, WorkloadReading
 from plumbline.probes.canary.snapshot import DaemonMemory, Snapshot, lay_down
-from plumbline.probes.canary.streams import stream_plan, streams_of
-
-__all__ = ["Canary", "CanaryPlan", "CanaryReading", "CanaryState", "WorkloadReading", "measure"]
 
 
 class Canary:
@@ -48,7 +41,7 @@ class Canary:
         self._clock, self._wall = clock, wall
         self._streams = streams_of(plan)
         self.memory_fd = lay_down(
-            [stream_plan(stream) for stream in self._streams],
+            [stream.for_worker() for stream in self._streams],
             file_bytes=plan.file_size_bytes,
             rate=plan.wanted_rate,
             max_busy_ratio=plan.max_busy_ratio,
@@ -63,7 +56,6 @@ class Canary:
 
     @property
     def pid(self) -> int | None:
-        """The process id of the worker that currently works for this canary, or ``None``."""
         return self._crew.pid_of(self)
 
     def start(self) -> None:
@@ -91,10 +83,10 @@ class Canary:
         if trouble is not None:
             since = self.memory.in_flight_since_ns() if trouble.state is CanaryState.UNKILLABLE else ()
             return self._reading(snapshot, trouble.state, trouble.reason, trouble.message, since)
-        state, reason, message = CanaryState.PREPARING, "preparing", "the worker prepares"
-        if snapshot.state == canary_memory.RUNNING:
+        state, reason, message = CanaryState.PREPARING, "preparing", "the worker is preparing"
+        if snapshot.state == memory.RUNNING:
             state, reason, message = CanaryState.RUNNING, "", ""
-        elif snapshot.state == canary_memory.REFUSED:
+        elif snapshot.state == memory.REFUSED:
             state = CanaryState.REFUSED
             reason, _, message = snapshot.text.partition("\n")
         return self._reading(snapshot, state, reason, message, self.memory.in_flight_since_ns())
@@ -131,7 +123,7 @@ class Canary:
                     bounds=stream.bounds,
                     latency=HistogramValue(stream.edges, cumulative, total, counts.sum_ns / 1e9),
                     charged=counts.charged,
-                    errors=dict(zip(ERRORS, counts.errors, strict=True)),
+                    errors=dict(zip(memory.ERRORS, counts.errors, strict=True)),
                     in_flight_s=in_flight[index] if in_flight else 0.0,
                     last_completion_ts=counts.last_completion_ns / 1e9 or None,
                     last_success_ts=counts.last_success_ns / 1e9 or None,
@@ -175,41 +167,3 @@ class Canary:
             return None
         newest = max(known)
         return self._wall() - newest < self.plan.stuck_after_s + SILENT_GAPS / rate
-
-
-def measure(
-    plan: AnyPlan,
-    duration_s: float,
-    *,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
-    on_tick: Callable[[CanaryReading], None] = lambda _: None,
-) -> CanaryReading:
-    """Measure for ``duration_s`` seconds in a new worker with fresh counts, at the plan's rate without a load cap.
-
-    ``on_tick`` gets the reading a few times a second. Raises :class:`ProbeRefused` if the guard refuses, if the worker
-    dies, and if an operation hangs for longer than ``plan.stuck_after_s``.
-    """
-    canary = Canary(replace(plan, max_busy_ratio=1.0), clock=clock)  # no cap: a person asked for it, and waits
-    until: float | None = None
-    canary.start()
-    try:
-        while True:
-            canary.poll()
-            reading = canary.read()
-            on_tick(reading)
-            if reading.state in (CanaryState.REFUSED, CanaryState.RESTARTING):
-                raise ProbeRefused(reading.reason, reading.message)
-            if reading.in_flight_s >= plan.stuck_after_s:
-                raise ProbeRefused(
-                    "stuck",
-                    f"{plan.where}: an operation hangs for {reading.in_flight_s:.0f} s; see the kernel's log",
-                )
-            if until is None and reading.state is CanaryState.RUNNING:
-                until = clock() + duration_s
-            left = until - clock() if until is not None else 0.2
-            if left <= 0:
-                return reading
-            sleep(min(0.2, left))
-    finally:
-        canary.stop()

@@ -1,17 +1,16 @@
 """The canary's worker: a small separate process that may hang with the disk, so that the daemon never does.
 
-``probes/crew.py`` starts it in an isolated interpreter, for one canary in a file or for several on raw disks::
+``crew.py`` starts it in an isolated interpreter, for one canary in a file or for several on raw disks::
 
     … <lifeline fd> file <memory fd> <directory>
     … <lifeline fd> devices </dev> </sys> <memory fd> <disk> [<memory fd> <disk> …]
 
 In a directory it checks and locks the directory, fills its file once, and then does one operation at a time until it is
-ended. Raw disks are only ever read: each has a thread of its own, so that a hung disk does not block the others (a
-thread that waits in the kernel does not hold the interpreter lock); after a refusal, the thread tries its disk again.
+ended. Raw disks are only read: each has a thread of its own, so that a hung disk does not block the others; after a
+refusal, the thread tries its disk again.
 
 The worker never outlives the daemon: the lifeline is a pipe whose other end only the daemon holds, and the kernel sends
-SIGIO when that end closes, however the daemon ended. (PR_SET_PDEATHSIG would follow the *thread* that started the
-worker, and needs ctypes.)
+SIGIO when that end closes. (PR_SET_PDEATHSIG would follow the *thread* that started the worker, and needs ctypes.)
 
 Light modules only: the worker's memory is what the canary costs a node.
 """
@@ -34,17 +33,23 @@ from random import Random
 from plumbline.core.backoff import Backoff
 from plumbline.errors import ProbeRefused
 from plumbline.probes import guard
-from plumbline.probes.canary import memory as canary_memory
-from plumbline.probes.canary.memory import WorkerMemory, WorkerStream
+from plumbline.probes.canary.memory import (
+    EXIT_REFUSED,
+    PREPARING,
+    REFUSED,
+    RUNNING,
+    WorkerMemory,
+    WorkerStream,
+    error_index,
+)
 from plumbline.probes.canary.pacing import LoadCap, charge, gap_ns
 from plumbline.probes.disk import raw_device
 
 FILE_NAME = "canary.dat"
+# operations per second that the load cap leaves a device which is slow from the start: 60 in five minutes
 FLOOR_RATE = 0.2
-"""Operations per second that the load cap leaves a device which is slow from the start: 60 in five minutes."""
+# after this many the worker closes its file: its file system may be dead, and can't be unmounted while it is open
 FAILURES_IN_A_ROW = 20
-"""After this many the worker closes its file: its file system may be dead, and can't be unmounted while it is open."""
-
 STACK_BYTES = 256 * 1024
 
 
@@ -67,8 +72,8 @@ def main(argv: list[str]) -> int:
     try:
         work(memory, places[1], pause=pause)
     except ProbeRefused as refusal:
-        memory.say(canary_memory.REFUSED, f"{refusal.reason}\n{refusal}")
-    return canary_memory.EXIT_REFUSED
+        memory.say(REFUSED, f"{refusal.reason}\n{refusal}")
+    return EXIT_REFUSED
 
 
 def live_only_with(lifeline: int) -> None:
@@ -99,7 +104,7 @@ def work(memory: WorkerMemory, directory: str, *, pause: Pause) -> None:
         pause(seconds)
         memory.preparing(clock())
 
-    memory.say(canary_memory.PREPARING)
+    memory.say(PREPARING)
     memory.preparing(clock())
     with guard.prepare_directory(directory, size_bytes=memory.file_bytes, files=(FILE_NAME,)) as place:
         fds = {
@@ -107,7 +112,7 @@ def work(memory: WorkerMemory, directory: str, *, pause: Pause) -> None:
             for dsync in {stream.dsync for stream in memory.streams}
         }
         memory.preparing(0)
-        memory.say(canary_memory.RUNNING)
+        memory.say(RUNNING)
         where = f"{directory}/{FILE_NAME}"
         random = Random()  # noqa: S311
         operators = [
@@ -149,7 +154,7 @@ def watch_device(memory: WorkerMemory, name: str, dev: str, sysfs: str, pause: P
                 read_device(memory, name, dev, sysfs, pause)
             except ProbeRefused as refusal:
                 memory.preparing(0)
-                memory.say(canary_memory.REFUSED, f"{refusal.reason}\n{refusal}")
+                memory.say(REFUSED, f"{refusal.reason}\n{refusal}")
                 backoff.lasted(time.monotonic() - began)
                 pause(backoff.failed())
     except BaseException:  # noqa: BLE001  (a mistake of ours ends the whole worker, and the daemon says what it was)
@@ -160,13 +165,13 @@ def watch_device(memory: WorkerMemory, name: str, dev: str, sysfs: str, pause: P
 
 def read_device(memory: WorkerMemory, name: str, dev: str, sysfs: str, pause: Pause) -> None:
     """Open the disk for reading and read until its canary is over; raises :class:`ProbeRefused`."""
-    memory.say(canary_memory.PREPARING)
+    memory.say(PREPARING)
     memory.preparing(time.monotonic_ns())
     block_bytes = max(stream.block_bytes for stream in memory.streams)
     device = raw_device.open_device(name, dev=dev, sys=sysfs, block_bytes=block_bytes)
     memory.preparing(0)
     try:
-        memory.say(canary_memory.RUNNING)
+        memory.say(RUNNING)
         random = Random()  # noqa: S311
         readers = [Reader(stream, device.fd, device.size_bytes, random) for stream in memory.streams]
 
@@ -174,7 +179,7 @@ def read_device(memory: WorkerMemory, name: str, dev: str, sysfs: str, pause: Pa
             if reader.failures:
                 raw_device.check_still_there(device, name, sys=sysfs)
             if reader.failures >= FAILURES_IN_A_ROW:
-                raise raw_device.refused("io-error", device.where, "gives fewer bytes than asked for")
+                raise raw_device.refused("io-error", device.where, "returns fewer bytes than requested")
 
         operate(memory, readers, random, look=look, pause=pause)
     except OSError as error:
@@ -217,7 +222,7 @@ def operate(memory: WorkerMemory, operators: list[Reader], random: Random, *, lo
             cap.observe(latency)
             operator.failures = 0
         else:
-            stream.count_error(canary_memory.error_index(failed), now)
+            stream.count_error(error_index(failed), now)
             operator.failures += 1
         for other, charged in charges:
             if charged.total:
@@ -236,7 +241,7 @@ def check_still_ours(fd: int, file_bytes: int, where: str) -> None:
     except OSError:
         return  # the disk's fault, not the file's: the operations count the error
     if found.st_nlink != 1 or found.st_size != file_bytes:
-        raise guard.refused("file-lost", where, "was removed, linked or cut while the canary ran")
+        raise guard.refused("file-lost", where, "was removed, linked or truncated while the canary ran")
 
 
 class Reader:
@@ -253,7 +258,6 @@ class Reader:
 
     @property
     def offset(self) -> int:
-        """Offset of the next operation in bytes; a multiple of the block size."""
         return self._block * self.stream.block_bytes
 
     def get_ready(self) -> None:
@@ -262,7 +266,6 @@ class Reader:
         self._block = block % self._blocks
 
     def run(self) -> int:
-        """Bytes transferred; raises ``OSError``."""
         return os.preadv(self.fd, (self.buffer,), self.offset)
 
 
@@ -275,7 +278,6 @@ class Writer(Reader):
         self.buffer[:] = os.urandom(self.stream.block_bytes)
 
     def run(self) -> int:
-        """Bytes transferred; raises ``OSError``."""
         return os.pwritev(self.fd, (self.buffer,), self.offset)
 
 

@@ -14,34 +14,15 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from plumbline.probes.canary.plan import AnyPlan, CanaryPlan
+from plumbline.probes.canary.plan import CanaryPlan
 from plumbline.probes.canary.process import Trouble, WorkerProcess, Workplace
 from plumbline.probes.canary.reading import CanaryState
-from plumbline.probes.canary.snapshot import DaemonMemory
 
-
-class Member(Protocol):
-    """A canary, from its crew's point of view."""
-
-    @property
-    def plan(self) -> AnyPlan: ...
-
-    @property
-    def memory(self) -> DaemonMemory: ...
-
-    @property
-    def memory_fd(self) -> int: ...
-
-    def count_refusals(self) -> None:
-        """Called before the memory is reset."""
-        ...
-
-    def close(self) -> None:
-        """Called when the canary is over."""
-        ...
+if TYPE_CHECKING:
+    from plumbline.probes.canary.canary import Canary as Member
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +44,10 @@ class Crew:
         self._worker: _Working | None = None
         self._trouble = Trouble(CanaryState.IDLE)
         # weak: a member refers to its crew, and its memory must be freed with it, not when the cycle is collected
-        self._left = WeakKeyDictionary[Member, CanaryState]()
+        self._left = WeakKeyDictionary["Member", CanaryState]()
 
     @property
     def runs(self) -> int:
-        """Workers started."""
         return self._place.runs
 
     def join(self) -> None:
@@ -119,12 +99,8 @@ class Crew:
         """Why no worker works for ``member``; ``None`` while one does."""
         left, worker = self._left.get(member), self._worker
         if left is CanaryState.UNKILLABLE and worker is not None:
-            return Trouble(
-                left,
-                "unkillable",
-                f"worker {worker.process.pid} hangs in the kernel with {member.plan.where}; "
-                "it ends when the device below answers or is removed",
-            )
+            message = f"worker {worker.process.pid} hangs in the kernel with {member.plan.where}"
+            return Trouble(left, "unkillable", f"{message}; it ends when the device below answers or is removed")
         if left is not None:
             return Trouble(CanaryState.STOPPED)
         return self._trouble if worker is None or member not in worker.members else None

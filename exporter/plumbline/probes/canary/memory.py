@@ -1,9 +1,9 @@
 """The memory that the canary's worker writes and the daemon reads: its layout, and the worker's side of it.
 
 One anonymous shared mapping per canary, no locks. Everything is an unsigned 64-bit word in native byte order, read and
-written whole. The daemon writes the plan, and resets the memory between one worker's end and the next one's start;
-while a worker lives only the worker writes, except for the words ``H_GO`` and ``H_LEAVE``. The daemon reads during a
-scrape and never waits for the worker, which may hang in the kernel for hours.
+written whole. The daemon writes the plan, and resets the memory between two workers; while a worker lives only the
+worker writes, except for the words ``H_GO`` and ``H_LEAVE``. The daemon never waits for the worker, which may hang in
+the kernel for hours.
 
 Consistency comes from a *sequence lock*: the worker makes the sequence odd, changes counts, makes it even; a copy with
 the same even sequence before and after is consistent. Start times of operations are outside of it: they are single
@@ -92,7 +92,6 @@ class WorkerStream:
         self._buckets = at + STREAM_WORDS + edges
 
     def note(self, number: int) -> None:
-        """Set this stream's note."""
         self._words[self._at + S_NOTE] = number
 
     def started(self, now_ns: int) -> None:
@@ -100,14 +99,12 @@ class WorkerStream:
         self._words[self._at + S_IN_FLIGHT_SINCE] = now_ns
 
     def count(self, bucket: int, latency_ns: int, wall_ns: int) -> None:
-        """Count a successful operation."""
         words, at = self._words, self._at
         words[self._buckets + bucket] += 1
         words[at + S_SUM_NS] += latency_ns
         words[at + S_LAST_COMPLETION] = words[at + S_LAST_SUCCESS] = wall_ns
 
     def count_error(self, index: int, wall_ns: int) -> None:
-        """Count a failed operation."""
         self._words[self._at + S_ERRORS + index] += 1
         self._words[self._at + S_LAST_COMPLETION] = wall_ns
 
@@ -157,7 +154,6 @@ class WorkerMemory(MappedWords):
         self.words[H_PREPARING_SINCE] = now_ns
 
     def pace(self, rate: float, healthy_ns: int) -> None:
-        """The rate from now on, and the latency it is based on."""
         self.words[H_RATE_NOW], self.words[H_HEALTHY_NS] = round(rate * MILLION), healthy_ns
 
     def say(self, state: int, text: str = "") -> None:

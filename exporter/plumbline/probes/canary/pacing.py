@@ -1,16 +1,13 @@
 """When the canary operates, and how it accounts for arrivals during an operation: pure arithmetic, no clock, no disk.
 
-Arrivals are a Poisson process, so they sample the device's state averaged over time (PASTA), not only the moments when
-it is fast. An arrival that meets an idle canary becomes an operation. One that meets a running operation is *charged*:
-recorded with the time until that operation ends, the least that a client arriving then would have waited. So a stall
-of 30 s shows as 300 slow arrivals instead of one (no coordinated omission), and is not followed by a burst of 300
-operations.
+Arrivals are a Poisson process, so they sample the device's state averaged over time (PASTA). An arrival that meets an
+idle canary becomes an operation. One that meets a running operation is *charged*: recorded with the time until that
+operation ends, the least that a client arriving then would have waited. So a stall of 30 s shows as 300 slow arrivals
+instead of one (no coordinated omission), without a burst of 300 operations after it. The process is memoryless, so
+arrivals during an operation, and the gap to the next one, are drawn when it is over.
 
-The process is memoryless: arrivals during an operation may be drawn when it is over, and the gap to the next arrival
-may be drawn from that moment on.
-
-A charge is a lower bound, which is harmless: an operation of T seconds comes with rate × T charges, so the median is
-affected only if rate × T > 1 (0.1 s at ten a second, a hundred times a healthy SSD), and halved at most.
+A charge is a lower bound: an operation of T seconds comes with rate × T charges, so the median is affected only if
+rate × T > 1 (0.1 s at ten a second, a hundred times a healthy SSD), and halved at most.
 """
 
 from __future__ import annotations
@@ -101,7 +98,6 @@ class LoadCap:
         """Current rate in operations per second."""
 
     def observe(self, latency_ns: int) -> None:
-        """Record one finished operation."""
         self._count += 1
         self._sum_ns += latency_ns
         if self._count == self.WINDOW:

@@ -1,8 +1,4 @@
-"""A canary's worker as a process: started in an isolated interpreter, supervised, ended, and never waited for.
-
-The lifeline is a pipe whose other end only the daemon holds: the worker ends when that end closes, however the daemon
-ended.
-"""
+"""A canary's worker as a process: started in an isolated interpreter, supervised, ended, and never waited for."""
 
 from __future__ import annotations
 
@@ -61,7 +57,6 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int:
-        """The worker's process id."""
         return self._process.pid
 
     @property
@@ -107,7 +102,6 @@ class Workplace:
 
     @property
     def due(self) -> bool:
-        """Whether the next worker may start."""
         return self._clock() >= self._retry_at
 
     def spawn(self, module: str, arguments: Sequence[str], *, keep_fds: Sequence[int]) -> WorkerProcess | Trouble:

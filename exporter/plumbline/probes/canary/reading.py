@@ -1,20 +1,21 @@
-"""A canary's current data."""
+"""A canary's current data, and its log messages."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from plumbline.core.histogram import HistogramValue
 
+log = logging.getLogger(__name__)
+
 SILENT_GAPS = 30.0
 """This many mean gaps without an operation count as silence: with Poisson arrivals the chance is 1e-13."""
 
 
 class CanaryState(StrEnum):
-    """A canary's state."""
-
     IDLE = "idle"
     """Not started."""
     PREPARING = "preparing"
@@ -98,3 +99,23 @@ class CanaryReading:
 
 def _latest(times: Iterable[float | None]) -> float | None:
     return max((time for time in times if time is not None), default=None)
+
+
+class CanaryLog:
+    """Logs each kind of problem once until the canary works again: an operation that hangs, then times out and is
+    followed by the next that hangs would log two lines a minute for as long as the disk or the cluster is gone."""
+
+    def __init__(self) -> None:
+        self._said = set[str]()
+
+    def look(self, reading: CanaryReading) -> None:
+        """Log what is new in ``reading``; nothing while its state is still unknown."""
+        if reading.reason == "preparing" or (not reading.reason and not reading.success):
+            return
+        if not reading.reason:
+            if self._said:
+                log.info("canary %s: works again", reading.probe)
+            self._said.clear()
+        elif reading.reason not in self._said:
+            self._said.add(reading.reason)
+            log.warning("canary %s: %s: %s", reading.probe, reading.reason, reading.message)

@@ -9,48 +9,7 @@ from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from plumbline.probes.canary.memory import (
-    DSYNC,
-    ERRORS,
-    H_FILE_BYTES,
-    H_GO,
-    H_LEAVE,
-    H_MAGIC,
-    H_MAX_BUSY,
-    H_PREPARING_SINCE,
-    H_RATE,
-    H_RATE_NOW,
-    H_REFUSALS,
-    H_SEQUENCE,
-    H_STATE,
-    H_STREAMS,
-    H_TEXT_BYTES,
-    H_VERSION,
-    HEADER_WORDS,
-    MAGIC,
-    MILLION,
-    S_BLOCK_BYTES,
-    S_CHARGED,
-    S_EDGES,
-    S_ERRORS,
-    S_FLAGS,
-    S_IN_FLIGHT_SINCE,
-    S_LAST_COMPLETION,
-    S_LAST_SUCCESS,
-    S_NOTE,
-    S_SHARE,
-    S_SUM_NS,
-    S_WORDS,
-    SEQUENTIAL,
-    STARTING,
-    STREAM_WORDS,
-    TEXT_AT,
-    TEXT_WORDS,
-    VERSION,
-    WORD_BYTES,
-    WRITE,
-    MappedWords,
-)
+from plumbline.probes.canary import memory
 
 _TRIES = 6
 _TRY_AGAIN_S = 0.0002
@@ -96,28 +55,30 @@ class Snapshot:
 
 def lay_down(streams: Sequence[StreamPlan], *, file_bytes: int, rate: float, max_busy_ratio: float) -> int:
     """Create a new memory with this plan in it. The descriptor (close-on-exec) belongs to the caller."""
-    sizes = [STREAM_WORDS + 2 * len(stream.edges_ns) + 1 for stream in streams]
+    sizes = [memory.STREAM_WORDS + 2 * len(stream.edges_ns) + 1 for stream in streams]
     fd = os.memfd_create("plumbline-canary")
-    os.ftruncate(fd, (HEADER_WORDS + sum(sizes)) * WORD_BYTES)
+    os.ftruncate(fd, (memory.HEADER_WORDS + sum(sizes)) * memory.WORD_BYTES)
     with mmap.mmap(fd, 0) as mapped, memoryview(mapped) as raw, raw.cast("Q") as words:
-        words[H_MAGIC], words[H_VERSION] = MAGIC, VERSION
-        words[H_STREAMS], words[H_FILE_BYTES] = len(streams), file_bytes
-        words[H_RATE] = words[H_RATE_NOW] = round(rate * MILLION)
-        words[H_MAX_BUSY] = round(max_busy_ratio * MILLION)
-        at = HEADER_WORDS
+        words[memory.H_MAGIC], words[memory.H_VERSION] = memory.MAGIC, memory.VERSION
+        words[memory.H_STREAMS], words[memory.H_FILE_BYTES] = len(streams), file_bytes
+        words[memory.H_RATE] = words[memory.H_RATE_NOW] = round(rate * memory.MILLION)
+        words[memory.H_MAX_BUSY] = round(max_busy_ratio * memory.MILLION)
+        at = memory.HEADER_WORDS
         for stream, size in zip(streams, sizes, strict=True):
-            words[at + S_WORDS] = size
-            words[at + S_FLAGS] = stream.write * WRITE | stream.sequential * SEQUENTIAL | stream.dsync * DSYNC
-            words[at + S_BLOCK_BYTES] = stream.block_bytes
-            words[at + S_SHARE] = round(stream.share * MILLION)
-            words[at + S_EDGES] = len(stream.edges_ns)
-            for index, edge in enumerate(stream.edges_ns, at + STREAM_WORDS):
+            words[at + memory.S_WORDS] = size
+            words[at + memory.S_FLAGS] = (
+                stream.write * memory.WRITE | stream.sequential * memory.SEQUENTIAL | stream.dsync * memory.DSYNC
+            )
+            words[at + memory.S_BLOCK_BYTES] = stream.block_bytes
+            words[at + memory.S_SHARE] = round(stream.share * memory.MILLION)
+            words[at + memory.S_EDGES] = len(stream.edges_ns)
+            for index, edge in enumerate(stream.edges_ns, at + memory.STREAM_WORDS):
                 words[index] = edge
             at += size
     return fd
 
 
-class DaemonMemory(MappedWords):
+class DaemonMemory(memory.MappedWords):
     """The daemon's side: reads while a worker lives, resets the memory when the worker is gone."""
 
     def __init__(self, fd: int, *, sleep: Callable[[float], None] = time.sleep) -> None:
@@ -130,10 +91,10 @@ class DaemonMemory(MappedWords):
         """The latest consistent copy; if none is available within about a millisecond, the previous one."""
         words = self.words
         for _ in range(_TRIES):
-            before = words[H_SEQUENCE]
+            before = words[memory.H_SEQUENCE]
             if not before & 1:
                 copy = words.tolist()
-                if words[H_SEQUENCE] == copy[H_SEQUENCE] == before:
+                if words[memory.H_SEQUENCE] == copy[memory.H_SEQUENCE] == before:
                     self._last = self._parse(copy)
                     break
             self._sleep(_TRY_AGAIN_S)
@@ -145,43 +106,42 @@ class DaemonMemory(MappedWords):
         Read directly, not from a snapshot: this is what counts while the worker hangs.
         """
         words = self.words
-        return (*(words[at + S_IN_FLIGHT_SINCE] for at in self._starts), words[H_PREPARING_SINCE])
+        return (*(words[at + memory.S_IN_FLIGHT_SINCE] for at in self._starts), words[memory.H_PREPARING_SINCE])
 
     def go(self) -> None:
-        """Let the new worker begin."""
-        self.words[H_GO] = 1
+        self.words[memory.H_GO] = 1
 
     def leave(self) -> None:
         """This canary is over: the worker starts no more operations for it."""
-        self.words[H_LEAVE] = 1
+        self.words[memory.H_LEAVE] = 1
 
     def worker_gone(self) -> None:
         """Reset what the dead worker last wrote: nothing runs any more. Call only while there is no worker."""
         words = self.words
-        words[H_SEQUENCE] += words[H_SEQUENCE] & 1  # it was killed while updating counts
+        words[memory.H_SEQUENCE] += words[memory.H_SEQUENCE] & 1  # it was killed while updating counts
         for at in self._starts:
-            words[at + S_IN_FLIGHT_SINCE] = words[at + S_NOTE] = 0
-        words[H_PREPARING_SINCE] = words[H_TEXT_BYTES] = words[H_GO] = 0
-        words[H_STATE] = STARTING
+            words[at + memory.S_IN_FLIGHT_SINCE] = words[at + memory.S_NOTE] = 0
+        words[memory.H_PREPARING_SINCE] = words[memory.H_TEXT_BYTES] = words[memory.H_GO] = 0
+        words[memory.H_STATE] = memory.STARTING
 
     def _parse(self, copy: list[int]) -> Snapshot:
-        text = array("Q", copy[TEXT_AT : TEXT_AT + TEXT_WORDS]).tobytes()
+        text = array("Q", copy[memory.TEXT_AT : memory.TEXT_AT + memory.TEXT_WORDS]).tobytes()
         return Snapshot(
-            state=copy[H_STATE],
-            rate=copy[H_RATE_NOW] / MILLION,
-            text=text[: copy[H_TEXT_BYTES]].decode("utf-8", "replace"),
-            refusals=copy[H_REFUSALS],
+            state=copy[memory.H_STATE],
+            rate=copy[memory.H_RATE_NOW] / memory.MILLION,
+            text=text[: copy[memory.H_TEXT_BYTES]].decode("utf-8", "replace"),
+            refusals=copy[memory.H_REFUSALS],
             streams=tuple(self._stream(copy, at) for at in self._starts),
         )
 
     @staticmethod
     def _stream(copy: list[int], at: int) -> StreamCounts:
         return StreamCounts(
-            last_completion_ns=copy[at + S_LAST_COMPLETION],
-            last_success_ns=copy[at + S_LAST_SUCCESS],
-            sum_ns=copy[at + S_SUM_NS],
-            charged=copy[at + S_CHARGED],
-            errors=tuple(copy[at + S_ERRORS : at + S_ERRORS + len(ERRORS)]),
-            buckets=tuple(copy[at + STREAM_WORDS + copy[at + S_EDGES] : at + copy[at + S_WORDS]]),
-            note=copy[at + S_NOTE],
+            last_completion_ns=copy[at + memory.S_LAST_COMPLETION],
+            last_success_ns=copy[at + memory.S_LAST_SUCCESS],
+            sum_ns=copy[at + memory.S_SUM_NS],
+            charged=copy[at + memory.S_CHARGED],
+            errors=tuple(copy[at + memory.S_ERRORS : at + memory.S_ERRORS + len(memory.ERRORS)]),
+            buckets=tuple(copy[at + memory.STREAM_WORDS + copy[at + memory.S_EDGES] : at + copy[at + memory.S_WORDS]]),
+            note=copy[at + memory.S_NOTE],
         )

@@ -49,7 +49,6 @@ class CephAccess:
 
     @classmethod
     def of(cls, config: CephConfig) -> CephAccess:
-        """The access that ``config`` describes."""
         return cls(
             conf=config.conf,
             user=f"client.{config.user}",
@@ -65,11 +64,9 @@ class CephAccess:
     def for_osd_bench(self) -> CephAccess:
         """The same cluster as the user who may bench OSDs; raises :class:`ProbeRefused` (``no-bench-user``) if none."""
         if self.bench is None:
-            raise ProbeRefused(
-                "no-bench-user",
-                "Ceph benches OSDs only for a user with all rights on them; `plumbline ceph setup --osd-bench` makes"
-                " one, ceph.osd_bench_user names it",
-            )
+            needed = "Ceph benches OSDs only for a user with all rights on them"
+            advice = "run `plumbline ceph setup --osd-bench` and set ceph.osd_bench_user"
+            raise ProbeRefused("no-bench-user", f"{needed}; {advice}")
         user, keyring = self.bench
         return replace(self, user=user, keyring=keyring)
 
@@ -104,30 +101,29 @@ class CephAccess:
         except OSError as error:
             raise ProbeRefused(NO_CLUSTER, f"{self.conf}: {error.strerror}; let this user read it") from None
         tried = [self.keyring] if self.keyring is not None else _keyrings(text, self.user)
-        said = []
+        problems = []
         for path in tried:
             problem = _key_problem(path, self.user)
             if not problem:
                 return path
-            said.append(f"{path}: {problem}")
-        raise ProbeRefused(NO_KEY, f"no key of {self.user}: {'; '.join(said)}; {SETUP}, or set ceph.keyring")
+            problems.append(f"{path}: {problem}")
+        raise ProbeRefused(NO_KEY, f"no key of {self.user}: {'; '.join(problems)}; {SETUP}, or set ceph.keyring")
 
     # -- what runs
 
     def ceph(self, *words: str) -> tuple[str, ...]:
         """``ceph …``; its own timeout covers only the connection, so set one for the run, too."""
-        return ("ceph", *self._whom(), "--connect-timeout", str(self._whole_s), *words)
+        return ("ceph", *self.credentials, "--connect-timeout", str(self._whole_s), *words)
 
     def rados(self, *words: str) -> tuple[str, ...]:
         """``rados …``, with time limits for connection and operations."""
-        return ("rados", *self._whom(), *self._limits(), *words)
+        return ("rados", *self.credentials, *self._limits(), *words)
 
     def rbd(self, *words: str) -> tuple[str, ...]:
         """``rbd …``, with time limits for connection and operations."""
-        return ("rbd", *self._whom(), *self._limits(), *words)
+        return ("rbd", *self.credentials, *self._limits(), *words)
 
     def librados(self) -> Access:
-        """For :func:`.librados.connect`."""
         return Access(
             user=self.user,
             conf=self.conf,
@@ -147,7 +143,9 @@ class CephAccess:
     def _whole_s(self) -> int:
         return max(1, math.ceil(self.timeout_s))
 
-    def _whom(self) -> tuple[str, ...]:
+    @property
+    def credentials(self) -> tuple[str, ...]:
+        """The arguments of Ceph's programs that name cluster, user and key file."""
         keyring = () if self.keyring is None else ("--keyring", self.keyring)
         return ("--conf", self.conf, "--name", self.user, *keyring)
 
@@ -160,7 +158,7 @@ def _keyrings(conf: str, user: str) -> list[str]:
     """Where Ceph looks, in its order; variables other than those of the user's name are left to Ceph."""
     kind, _, name = user.partition(".")
     by_section = {section: value for _, section, key, value in options(conf) if key == "keyring"}
-    found = next((by_section[each] for each in (user, kind, "global") if each in by_section), _KEYRINGS)
+    found = next((by_section[section] for section in (user, kind, "global") if section in by_section), _KEYRINGS)
     values = {"cluster": "ceph", "name": user, "type": kind, "id": name}
     for variable, value in values.items():
         found = re.sub(rf"\${variable}\b|\$\{{{variable}\}}", value, found)
@@ -174,9 +172,5 @@ def _key_problem(path: str, user: str) -> str:
     except FileNotFoundError:
         return "not there"
     except OSError as error:
-        return f"{error.strerror}, let {_whoami()} read it"
-    return "" if re.search(rf"^\s*\[{re.escape(user)}\]", text, re.MULTILINE) else "holds others' keys only"
-
-
-def _whoami() -> str:
-    return f"the user with id {os.geteuid()}"
+        return f"{error.strerror}; make it readable for user id {os.geteuid()}"
+    return "" if re.search(rf"^\s*\[{re.escape(user)}\]", text, re.MULTILINE) else "holds only keys of other users"

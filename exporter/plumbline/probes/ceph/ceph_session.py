@@ -14,7 +14,6 @@ import logging
 import os
 import select
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -35,11 +34,9 @@ _MAX_ANSWER = 1 << 22
 class CephSession:
     """May be used from any thread; requests are serialised."""
 
-    def __init__(
-        self, access: Access, *, clock: Callable[[], float] = time.monotonic, interpreter: str = sys.executable
-    ) -> None:
+    def __init__(self, access: Access, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.access = access
-        self._clock, self._interpreter = clock, interpreter
+        self._clock = clock
         self._turn = threading.Lock()
         self._process: Child | None = None
         self._socket: socket.socket | None = None
@@ -49,7 +46,6 @@ class CephSession:
 
     @property
     def pid(self) -> int | None:
-        """The worker's process id, or ``None`` without a worker."""
         process = self._process
         return process.pid if process is not None and not process.ended else None
 
@@ -63,7 +59,7 @@ class CephSession:
         """The worker's answer; ``OSError`` with the cluster's reason, ``TimeoutError`` if there is none in time."""
         deadline = self._clock() + 2 * self.limit_s
         if not self._turn.acquire(timeout=max(0.0, deadline - self._clock())):
-            raise TimeoutError(errno.ETIMEDOUT, "other questions to the cluster take too long")
+            raise TimeoutError(errno.ETIMEDOUT, "earlier requests to the cluster take too long")
         try:
             answer = self._exchange({"do": do, **arguments})
         finally:
@@ -95,11 +91,11 @@ class CephSession:
             answer: dict[str, Any] = json.loads(self._line(connection, self.limit_s))
         except (OSError, ValueError) as error:
             late = isinstance(error, TimeoutError)
-            said = f"no answer within {self.limit_s:g} s" if late else "the session with the cluster ended"
+            problem = f"no answer within {self.limit_s:g} s" if late else "the session with the cluster ended"
             self._end()
             self._connected = False
             self._retry_at = self._clock() + self._backoff.failed()
-            raise TimeoutError(errno.ETIMEDOUT, f"{self.access}: {said}; it is begun anew") from error
+            raise TimeoutError(errno.ETIMEDOUT, f"{self.access}: {problem}; the session starts again") from error
         self._backoff.settled()
         return answer
 
@@ -110,10 +106,10 @@ class CephSession:
             return self._socket
         wait_s = self._retry_at - self._clock()
         if wait_s > 0:
-            raise TimeoutError(errno.ETIMEDOUT, f"{self.access}: no answer; it is asked again in {wait_s:.0f} s")
+            raise TimeoutError(errno.ETIMEDOUT, f"{self.access}: no answer; next attempt in {wait_s:.0f} s")
         ours, theirs = socket.socketpair()
         try:
-            worker = argv_of("plumbline.probes.ceph.ceph_worker", str(theirs.fileno()), interpreter=self._interpreter)
+            worker = argv_of("plumbline.probes.ceph.ceph_worker", str(theirs.fileno()))
             self._process = Child(worker, tied=False, keep_fds=(theirs.fileno(),))
         except OSError:
             ours.close()
@@ -122,7 +118,7 @@ class CephSession:
             theirs.close()
         self._socket = ours
         ours.sendall(json.dumps(dataclasses.asdict(self.access)).encode() + b"\n")
-        log.debug("session with %s begun, pid %d", self.access, self._process.pid)
+        log.debug("session with %s started, pid %d", self.access, self._process.pid)
         return ours
 
     def _line(self, connection: socket.socket, limit_s: float) -> bytes:

@@ -13,9 +13,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from plumbline.errors import ParseError
+
+if TYPE_CHECKING:  # a worker imports this
+    from plumbline.config.model import GatesConfig
 
 HEALTH, RECOVERY, FULL, MAINTENANCE = "health", "recovery", "full", "maintenance"
 GATES = (MAINTENANCE, FULL, RECOVERY, HEALTH)
@@ -30,15 +33,13 @@ _FULL = ("OSD_FULL", "OSD_BACKFILLFULL", "OSD_NEARFULL")
 # these matter only for our pools: full by quota, or by the OSDs below
 _OF_POOLS = frozenset({"POOL_FULL", "POOL_NEAR_FULL", "POOL_NEARFULL", "POOL_BACKFILLFULL"})
 # advice on the layout of pools, ours among them; not a sign of trouble
-_LAYOUT = frozenset(
-    {"MANY_OBJECTS_PER_PG", "POOL_APP_NOT_ENABLED", "POOL_NO_REDUNDANCY", "POOL_TOO_FEW_PGS", "POOL_TOO_MANY_PGS"}
-)
-_MOVING = frozenset(
-    {
-        "backfill_toofull", "backfill_wait", "backfilling", "degraded", "forced_backfill", "forced_recovery",
-        "recovering", "recovery_toofull", "recovery_unfound", "recovery_wait", "remapped", "undersized",
-    }
-)  # fmt: skip
+_LAYOUT = frozenset({
+    "MANY_OBJECTS_PER_PG", "POOL_APP_NOT_ENABLED", "POOL_NO_REDUNDANCY", "POOL_TOO_FEW_PGS", "POOL_TOO_MANY_PGS",
+})  # fmt: skip
+_MOVING = frozenset({
+    "backfill_toofull", "backfill_wait", "backfilling", "degraded", "forced_backfill", "forced_recovery",
+    "recovering", "recovery_toofull", "recovery_unfound", "recovery_wait", "remapped", "undersized",
+})  # fmt: skip
 _FLAGS = re.compile(r"([a-z,_-]+) flag\(s\) set")
 
 
@@ -66,17 +67,6 @@ class ClusterStatus:
     degraded_objects: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """Which states count as fit."""
-
-    health: Literal["ok", "warn", "any"] = "warn"
-    recovery: bool = False
-    """Whether recovery and data movement are allowed."""
-    pools: tuple[str, ...] = ()
-    """Our pools."""
-
-
 def wants_detail(status: Any) -> bool:
     """Whether ``health detail`` is needed to tell which pools are full."""
     health = status.get("health") if isinstance(status, dict) else None
@@ -94,43 +84,42 @@ def parse_status(status: Any, detail: Any = None) -> ClusterStatus:
         raised = dict(health.get("checks", {}))
         lines = dict(detail["checks"]) if detail is not None else {}
         checks = tuple(_check(name, raised[name], lines.get(name)) for name in sorted(raised))
-        states = {str(each["state_name"]): int(each["count"]) for each in pgs.get("pgs_by_state", ())}
+        states = {str(state["state_name"]): int(state["count"]) for state in pgs.get("pgs_by_state", ())}
         return ClusterStatus(checks, states, int(pgs.get("misplaced_objects", 0)), int(pgs.get("degraded_objects", 0)))
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise ParseError("ceph status", f"not as Ceph 16 to 20 say it: {type(error).__name__}: {error}") from error
+        raise ParseError("ceph status", f"unexpected answer: {type(error).__name__}: {error}") from error
 
 
-def closed(status: ClusterStatus, rules: Rules) -> dict[str, str]:
-    """Each closed gate → what closes it, in the order of :data:`GATES`."""
+def closed(status: ClusterStatus, limits: GatesConfig, pools: tuple[str, ...] = ()) -> dict[str, str]:
+    """Each closed gate → what closes it, in the order of :data:`GATES`. ``pools``: ours."""
     found = {
         MAINTENANCE: _maintenance(status.checks),
-        FULL: _full(status.checks, rules.pools),
-        RECOVERY: "" if rules.recovery else _recovery(status),
-        HEALTH: _health(status.checks, rules.health),
+        FULL: _full(status.checks, pools),
+        RECOVERY: "" if limits.recovery else _recovery(status),
+        HEALTH: _health(status.checks, limits.health),
     }
     return {gate: found[gate] for gate in GATES if found[gate]}
 
 
 def _check(name: str, raised: Mapping[str, Any], detail: Mapping[str, Any] | None) -> Check:
-    lines = tuple(str(each["message"]) for each in detail.get("detail", ())) if detail is not None else ()
+    lines = tuple(str(line["message"]) for line in detail.get("detail", ())) if detail is not None else ()
     severity = _SEVERITY.get(raised["severity"], _SEVERITY["HEALTH_ERR"])
     return Check(name, severity, str(raised["summary"]["message"]), bool(raised.get("muted", False)), lines)
 
 
 def _maintenance(checks: Iterable[Check]) -> str:
-    said = [each for each in checks if each.name in _BY_FLAGS]
-    for check in said:
+    for check in (check for check in checks if check.name in _BY_FLAGS):
         match = _FLAGS.search(check.message)
         flags = set(match[1].split(",")) - _HARMLESS_FLAGS if match else set()
         if flags:
-            return f"{', '.join(sorted(flags))} is set: somebody works on the cluster"
+            return f"{', '.join(sorted(flags))} is set, which means maintenance"
         if not match:  # OSD_FLAGS: "1 OSDs or CRUSH {nodes, device-classes} have {NOUP,…} flags set"
-            return f"{check.message}: somebody works on the cluster"
+            return f"{check.message}, which means maintenance"
     return ""
 
 
 def _full(checks: Iterable[Check], pools: Iterable[str]) -> str:
-    by_name = {each.name: each for each in checks}
+    by_name = {check.name: check for check in checks}
     for name in _FULL:
         if name in by_name:
             return f"{name}: {by_name[name].message}"
@@ -155,6 +144,5 @@ def _recovery(status: ClusterStatus) -> str:
 
 
 def _health(checks: Iterable[Check], worst: Literal["ok", "warn", "any"]) -> str:
-    judged = _BY_FLAGS | _LAYOUT
-    bad = [each for each in checks if not each.muted and each.severity > _WORST[worst] and each.name not in judged]
-    return "; ".join(f"{each.name}: {each.message}" for each in bad)
+    others = [check for check in checks if not check.muted and check.name not in _BY_FLAGS | _LAYOUT]
+    return "; ".join(f"{check.name}: {check.message}" for check in others if check.severity > _WORST[worst])

@@ -3,30 +3,30 @@
 This keeps librados and its threads out of the daemon, and a process that hangs is killed. ``ceph`` and ``rados`` could
 do most of it, but the first takes a second of CPU to start, and the second can't remove anything from a full pool.
 
-Started by ``osd_lookup.py``, ``rados_bench.py``, ``background/fingerprint.py`` and ``background/ceph_map.py`` as
-``… <task as JSON>``; the answer is one JSON line. On error: one line on stderr, exit status 1.
+Started as ``… <task as JSON>``; the answer is one JSON line. On error: one line on stderr, exit status 1. It imports
+light modules only, so that it starts in a tenth of a second.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from plumbline.core.isolated import argv_of
 from plumbline.core.kernel import read_kernel
-from plumbline.core.memory import LIBRADOS, limit_memory
-from plumbline.core.privacy import keep_memory_private
-from plumbline.errors import PlumblineError
-from plumbline.probes.ceph.cluster_map import ask_map
+from plumbline.core.memory import LIBRADOS, keep_memory_private, limit_memory
+from plumbline.errors import ParseError, PlumblineError
 from plumbline.probes.ceph.cluster_osds import ask_osds, to_json
-from plumbline.probes.ceph.librados import Access, connect
+from plumbline.probes.ceph.librados import Access, Cluster, connect
 from plumbline.probes.rados.rados_sweep import sweep
+
+# keys of ``osd dump``; the rest, addresses and exceptions of placement groups, is megabytes on a big cluster
+_DUMP_KEYS = ("pools", "erasure_code_profiles", "full_ratio", "backfillfull_ratio", "nearfull_ratio")
 
 
 def argv(access: Access, task: str, **arguments: object) -> tuple[str, ...]:
-    """The command line; it contains no secret."""
     facts = {"access": {name: getattr(access, name) for name in access.__slots__}, "task": task, **arguments}
     return argv_of("plumbline.probes.ceph.ceph_task", json.dumps(facts))
 
@@ -37,56 +37,83 @@ def main(argv: list[str]) -> int:
     limit_memory(LIBRADOS)
     facts = json.loads(argv[0])
     tasks: dict[str, Callable[..., object]] = {
-        "osds": osds,
-        "map": cluster_map,
+        "osds": lambda cluster: to_json(ask_osds(cluster)),
+        "map": ask_map,
+        "versions": lambda cluster: cluster.mon_command("versions"),
+        "pool-class": ask_pool_class,
         "sweep": sweep_bench,
-        "versions": versions,
     }
     task = tasks[facts.pop("task")]
     try:
-        print(json.dumps(task(Access(**facts.pop("access")), **facts)))
+        with connect(Access(**facts.pop("access"))) as cluster:
+            print(json.dumps(task(cluster, **facts)))
     except (PlumblineError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
     return 0
 
 
-def osds(access: Access) -> dict[str, Any]:
-    """All OSDs of the cluster, for :func:`.cluster_osds.from_json`."""
-    with connect(access) as cluster:
-        return to_json(ask_osds(cluster))
+def ask_map(cluster: Cluster) -> dict[str, Any]:
+    """The decoded answers by command, for :func:`plumbline.sources.ceph.cephmap.parse_cephmap`.
+
+    Topology, pools and limits come from the monitors. Usage comes from the manager: the monitors forward ``osd df`` to
+    it, while ``df`` is what it last reported to them, however long ago. So both are returned, or neither: if no manager
+    answers, ``use`` is ``None`` and ``unread`` says why. ``OSError`` if the monitors don't answer.
+
+    Needs ``mon 'allow service mon r, allow service osd r'``, which `plumbline ceph setup` grants.
+    """
+    dump = cluster.mon_command("osd dump")
+    answers = {
+        "osd tree": cluster.mon_command("osd tree"),
+        "osd dump": {key: dump[key] for key in _DUMP_KEYS if key in dump},
+        "osd crush rule dump": cluster.mon_command("osd crush rule dump"),
+    }
+    try:
+        use = {command: cluster.mon_command(command) for command in ("osd df", "df")}
+    except (OSError, ValueError) as error:  # ValueError: invalid JSON, such as "-nan"
+        return {**answers, "use": None, "unread": str(error)}
+    return {**answers, "use": use, "unread": ""}
 
 
-def cluster_map(access: Access) -> dict[str, Any]:
-    """The map's parts, for :func:`plumbline.sources.ceph.cephmap.parse_cephmap`."""
-    with connect(access) as cluster:
-        return ask_map(cluster)
+def ask_pool_class(cluster: Cluster, *, pool: str) -> str | None:
+    """The device class of a pool, see :func:`class_of`."""
+    name = cluster.mon_command("osd pool get", {"pool": pool, "var": "crush_rule"})["crush_rule"]
+    rule = cluster.mon_command("osd crush rule dump", {"name": name})
+    return class_of(rule, cluster.mon_command("osd crush class ls"))
 
 
-def versions(access: Access) -> Any:
-    """Daemons by version, as in ``ceph versions``."""
-    with connect(access) as cluster:
-        return cluster.mon_command("versions")
+def class_of(rule: Any, classes: Any) -> str | None:
+    """A pool's device class, from its CRUSH rule and all existing classes. Raises :class:`ParseError`.
+
+    The rule may take one class (``default~ssd``); a rule without one takes every OSD, which have one class in most
+    clusters. With several classes it is ``mixed``, without any ``None``.
+    https://docs.ceph.com/en/latest/rados/operations/crush-map/#device-classes
+    """
+    try:
+        taken = {str(step["item_name"]).partition("~")[2] for step in rule["steps"] if step["op"] == "take"}
+        existing = {str(name) for name in classes}
+    except (KeyError, TypeError) as error:
+        raise ParseError("ceph osd crush", f"unexpected answer: {type(error).__name__}: {error}") from error
+    found = taken if taken and "" not in taken else existing
+    return found.pop() if len(found) == 1 else ("mixed" if found else None)
 
 
-def sweep_bench(access: Access, *, pool: str, namespace: str, names: list[str], prefix: str) -> Mapping[str, Any]:
+def sweep_bench(cluster: Cluster, *, pool: str, namespace: str, names: list[str], prefix: str) -> dict[str, int]:
     """Remove the objects ``names``, and the benchmark objects whose process no longer runs."""
     running: dict[str, bool] = {}
 
     def is_ours(name: str) -> bool:
         if name in names:
             return True
-        if not name.startswith(prefix):
-            return False
         number = name.removeprefix(prefix).partition("_")[0]
-        if not number.isdigit():
+        if not name.startswith(prefix) or not number.isdigit():
             return False
         if number not in running:
             running[number] = _is_bench(number)
         return not running[number]
 
-    with connect(access) as cluster, cluster.pool(pool, namespace=namespace) as found:
-        removed, left = sweep(found, is_ours, within_s=60.0)
+    with cluster.pool(pool, namespace=namespace) as objects:
+        removed, left = sweep(objects, is_ours, within_s=60.0)
     return {"removed": removed, "left": left}
 
 

@@ -23,8 +23,7 @@ from functools import partial
 from typing import Any
 
 from plumbline.core import threads
-from plumbline.core.memory import LIBRADOS, limit_memory
-from plumbline.core.privacy import keep_memory_private
+from plumbline.core.memory import LIBRADOS, keep_memory_private, limit_memory
 from plumbline.errors import PlumblineError
 from plumbline.probes.ceph.ceph_status import wants_detail
 from plumbline.probes.ceph.librados import Access, Cluster, Pool, connect
@@ -108,7 +107,7 @@ class Worker:
 
     def _lockers(self, *, pool: str, namespace: str, oid: str, name: str) -> list[dict[str, str]]:
         found = self._pool(pool, namespace).lockers(oid, name)
-        return [{"client": each.client, "cookie": each.cookie, "address": each.address} for each in found]
+        return [{"client": holder.client, "cookie": holder.cookie, "address": holder.address} for holder in found]
 
 
 def main(argv: list[str]) -> int:

@@ -24,7 +24,7 @@ from plumbline.core import threads
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probes.ceph.ceph_access import NAMESPACE, SETUP, CephAccess
 from plumbline.probes.ceph.ceph_session import CephSession, strerror
-from plumbline.probes.ceph.ceph_status import Rules, closed, parse_status
+from plumbline.probes.ceph.ceph_status import closed, parse_status
 
 log = logging.getLogger(__name__)
 
@@ -50,8 +50,6 @@ class ClusterView:
 
 
 class Lease:
-    """The lock while it is held."""
-
     def __init__(self, lease_s: float, clock: Callable[[], float]) -> None:
         self._usable_s, self._clock = lease_s * (1 - SAFETY), clock
         self._until: float | None = None
@@ -68,7 +66,7 @@ class Lease:
     def check(self) -> None:
         """Raise :class:`ProbeRefused` (``lock-lost``) as soon as another process may hold it."""
         if not self._lost and self._until is not None and self._clock() >= self._until:
-            self._lost = "the cluster did not let it be renewed in time"
+            self._lost = "it could not be renewed in time"
         if self._lost:
             raise ProbeRefused(LOCK_LOST, f"the cluster's lock for heavy probes is lost: {self._lost}")
 
@@ -98,7 +96,7 @@ class CephGuard:
     def configure(self, ceph: CephConfig, gates: GatesConfig) -> None:
         """Apply a new configuration. A held lock stays in the session that took it."""
         access = CephAccess.of(ceph)
-        self._rules = Rules(gates.health, gates.recovery, tuple(dict.fromkeys((access.pool, access.rbd_pool))))
+        self._gates = gates
         if access != self._access:
             session, self._access = self._session, access
             self._session = None
@@ -107,18 +105,11 @@ class CephGuard:
         self._view = None
 
     @property
-    def access(self) -> CephAccess:
-        """How programs reach this cluster."""
-        return self._access
-
-    @property
     def held(self) -> bool:
-        """Whether this node holds the cluster's lock."""
         return bool(self._held)
 
     @property
     def session_pid(self) -> int | None:
-        """The worker's process id, or ``None`` without a worker."""
         return self._session.pid if self._session else None
 
     def close(self, timeout_s: float = 1.0) -> None:
@@ -148,12 +139,13 @@ class CephGuard:
 
     def _ask(self) -> ClusterView:
         try:
-            said = self._open().ask("status")
-            status = parse_status(said["status"], said["detail"])
+            answer = self._open().ask("status")
+            status = parse_status(answer["status"], answer["detail"])
         except (OSError, ParseError) as error:
-            said = strerror(error) if isinstance(error, OSError) else str(error)
-            return ClusterView(False, message=said, lock_held=self.held)
-        return ClusterView(True, closed(status, self._rules), lock_held=self.held)
+            reason = strerror(error) if isinstance(error, OSError) else str(error)
+            return ClusterView(False, message=reason, lock_held=self.held)
+        pools = (self._access.pool, self._access.rbd_pool)
+        return ClusterView(True, closed(status, self._gates, pools), lock_held=self.held)
 
     def _open(self) -> CephSession:
         if self._session is None:
@@ -184,8 +176,6 @@ class CephGuard:
 
 
 class _Lock:
-    """One hold of the lock, with the thread that renews it."""
-
     def __init__(
         self, session: CephSession, access: CephAccess, about: str, lease_s: float, clock: Callable[[], float]
     ) -> None:
@@ -202,7 +192,9 @@ class _Lock:
         asked_at = self._clock()
         try:
             if not self._session.ask("lock", **self._where, **self._mine, **self._terms):
-                raise ProbeRefused(LOCKED, f"a heavy probe is at work: {self._holder()}; the next run will try again")
+                raise ProbeRefused(
+                    LOCKED, f"another heavy probe is running: {self._holder()}; the next run tries again"
+                )
         except OSError as error:
             raise _refused(error, self._access) from error
         self.lease.begin(asked_at)
@@ -214,7 +206,7 @@ class _Lock:
         try:
             self._session.ask("unlock", **self._where, **self._mine)
         except OSError as error:
-            log.warning("the cluster's lock could not be given back, its lease will end it: %s", strerror(error))
+            log.warning("the cluster's lock could not be released; it expires with its lease: %s", strerror(error))
 
     def _renew(self) -> None:
         while not self._over.wait(self._every_s):
@@ -227,7 +219,7 @@ class _Lock:
             if self._over.is_set():
                 return
             if not ours:
-                self.lease.lose("it was taken away, or the session that held it ended")
+                self.lease.lose("somebody removed it, or the session that held it ended")
                 return
             self.lease.begin(asked_at)
 
@@ -236,15 +228,15 @@ class _Lock:
             holders = self._session.ask("lockers", **self._where)
         except OSError:
             holders = []
-        return ", ".join(f"{each['cookie']} ({each['address']})" for each in holders) or "held by another node"
+        return ", ".join(f"{holder['cookie']} ({holder['address']})" for holder in holders) or "held by another node"
 
 
 def _refused(error: OSError, access: CephAccess) -> ProbeRefused:
-    said = strerror(error)
+    message = strerror(error)
     if error.errno == errno.ENOENT:
-        return ProbeRefused(NO_POOL, f"{said}; {SETUP}")
+        return ProbeRefused(NO_POOL, f"{message}; {SETUP}")
     if error.errno in (errno.EDQUOT, errno.ENOSPC):
-        return ProbeRefused("full", f"{said}: the pool is full, by its quota or because OSDs are")
+        return ProbeRefused("full", f"{message}: the pool has reached its quota, or its OSDs are full")
     if error.errno in (errno.EPERM, errno.EACCES):
-        return ProbeRefused("not-allowed", f"{said}: {access.user} may not lock there; {SETUP}")
-    return ProbeRefused(UNREACHABLE, said)
+        return ProbeRefused("not-allowed", f"{message}: {access.user} lacks the capability for the lock; {SETUP}")
+    return ProbeRefused(UNREACHABLE, message)

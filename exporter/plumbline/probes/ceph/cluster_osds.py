@@ -33,11 +33,6 @@ class Osd:
     def __init__(self, number: int, device_class: str, crush_host: str, state: str) -> None:
         self.number, self.device_class, self.crush_host, self.state = number, device_class, crush_host, state
 
-    @property
-    def name(self) -> str:
-        """``osd.3``."""
-        return f"osd.{self.number}"
-
 
 class ClusterOsds:
     """All OSDs by number, and the numbers by the host their daemons run on."""
@@ -49,10 +44,9 @@ class ClusterOsds:
 
     def of_host(self, host: str) -> tuple[int, ...]:
         """Numbers of a host's OSDs; its name may be long in one place and short in the other."""
-        told = {number for name, numbers in self.by_host.items() if _same_host(name, host) for number in numbers}
-        if not told:
-            told = {osd.number for osd in self.by_number.values() if _same_host(osd.crush_host, host)}
-        return tuple(sorted(told & self.by_number.keys()))
+        reported = {number for name, numbers in self.by_host.items() if _same_host(name, host) for number in numbers}
+        by_map = {osd.number for osd in self.by_number.values() if _same_host(osd.crush_host, host)}
+        return tuple(sorted((reported or by_map) & self.by_number.keys()))
 
     def chosen(self, words: Sequence[str], host: str) -> tuple[int, ...]:
         """Numbers for the words in a configuration: ``host``, ``all``, ``osd.3``; missing OSDs are kept."""
@@ -81,7 +75,7 @@ def parse_osds(tree: Any, nodes: Any) -> ClusterOsds:
                 found[number] = Osd(number, str(node.get("device_class", "")), hosts.get(number, ""), _state(node))
         by_host = {str(host): tuple(int(number) for number in numbers) for host, numbers in nodes.items()}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ParseError("ceph osd tree", f"not as expected: {type(error).__name__} {error}") from None
+        raise ParseError("ceph osd tree", f"unexpected answer: {type(error).__name__} {error}") from None
     return ClusterOsds(found, by_host)
 
 
@@ -91,14 +85,12 @@ def ask_osds(cluster: Cluster) -> ClusterOsds:
 
 
 def to_json(osds: ClusterOsds) -> dict[str, Any]:
-    """Encode for another process."""
     facts = [(osd.number, osd.device_class, osd.crush_host, osd.state) for osd in osds.by_number.values()]
     return {"osds": facts, "hosts": dict(osds.by_host)}
 
 
 def from_json(facts: Mapping[str, Any]) -> ClusterOsds:
-    """Decode what :func:`to_json` made."""
-    return ClusterOsds({each[0]: Osd(*each) for each in facts["osds"]}, facts["hosts"])
+    return ClusterOsds({fields[0]: Osd(*fields) for fields in facts["osds"]}, facts["hosts"])
 
 
 def _state(node: Any) -> str:

@@ -10,6 +10,13 @@ long. It writes and removes objects in its own meta collection.
 ``ceph tell osd.N`` needs ``osd 'allow *'``: access to all the cluster's data. The other probes' user has no such right;
 a separate user (``ceph.osd_bench_user``) is created only on request. If the daemon may write to the admin socket of an
 OSD on this host, the bench goes through that, and needs no Ceph user at all.
+
+Both print the same (``iops`` since Ceph 13; Ceph before 12 quoted ``bytes_per_sec``, and had no ``elapsed_sec``):
+
+    {"bytes_written":1073741824,"blocksize":4194304,"elapsed_sec":1.734130467,"bytes_per_sec":619181684.67309451,
+     "iops":147.62441746547091}
+
+https://github.com/ceph/ceph/blob/main/src/osd/OSD.cc (``bench``)
 """
 
 from __future__ import annotations
@@ -17,16 +24,19 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
 
 from plumbline.config.probes.ceph import OsdBenchConfig
 from plumbline.config.workloads import OsdBench
 from plumbline.core.process import Completed
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probes.ceph.ceph_access import CephAccess
-from plumbline.probes.ceph.osd_bench_output import OsdBenchReport, parse_osd_bench
 from plumbline.probes.ceph.osd_lookup import FoundOsd, look_up
 from plumbline.probes.identify import identify
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
@@ -35,12 +45,29 @@ from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.probes.tool import CEPH, refuse_if_stopped
 
 _DENIED = (errno.EACCES, errno.EPERM)
+Positive = Annotated[float, Meta(gt=0, le=1e300)]
+
+
+class OsdBenchReport(msgspec.Struct, frozen=True):
+    """Totals of one bench. ``None``: this release does not report it."""
+
+    bytes_written: Positive
+    block_bytes: Positive = msgspec.field(name="blocksize")
+    bytes_per_second: Positive = msgspec.field(name="bytes_per_sec")
+    elapsed_s: Positive | None = msgspec.field(default=None, name="elapsed_sec")
+    iops: Positive | None = None
+
+
+def parse_osd_bench(text: str, *, source: str = "ceph tell osd bench") -> OsdBenchReport:
+    """Parse the figures; raises :class:`ParseError` for anything invalid."""
+    try:
+        return msgspec.json.decode(text, type=OsdBenchReport, strict=False)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise ParseError(source, f"unexpected output: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)
 class OsdBenchProbe:
-    """The periodic probe of one OSD."""
-
     config: OsdBenchConfig
     workload: OsdBench
     access: CephAccess
@@ -57,7 +84,6 @@ class OsdBenchProbe:
 
     @property
     def identity(self) -> Identity:
-        """See :class:`~plumbline.probes.model.Identity`."""
         return identify(
             self.config,
             self.workload,
@@ -77,60 +103,54 @@ class OsdBenchProbe:
         return self.access.for_osd_bench().ceph("tell", self.target, *words)
 
     def run(self, run: Run) -> ProbeResult:
-        """Drop the caches, then bench."""
         if self._socket() is None:
             self.access.for_osd_bench().check()
         version = CEPH.version(run.runner)
         started = run.clock()
+        timeout_s, workload = float(self.config.timeout), self.workload
         run.progress(Progress("dropping the OSD's caches", 0.0))
-        done = self._command(run, self.argv("cache", "drop"), float(self.config.timeout))
+        done = self._command(run, self.argv("cache", "drop"), timeout_s)
         spent_s = done.duration_s
-        outcome, message = judge(done, f"{self.target} cache drop", float(self.config.timeout))
-        report = None
+        outcome, message = judge(done, f"{self.target} cache drop", timeout_s)
+        operations: tuple[OperationResult, ...] = ()
         if outcome is Outcome.SUCCESS:
             run.progress(Progress("the OSD writes", 0.3))
-            done = self._command(run, self.argv("bench", *self._numbers()), float(self.config.timeout) - spent_s)
+            numbers = [workload.total_bytes, workload.block_size]
+            if workload.object_size:
+                numbers += [workload.object_size, workload.objects]
+            done = self._command(run, self.argv("bench", *map(str, numbers)), timeout_s - spent_s)
             spent_s += done.duration_s
-            outcome, message, report = self._judge(done)
+            outcome, message = judge(done, f"{self.target} bench", timeout_s)
+        if outcome is Outcome.SUCCESS:
+            try:
+                report = parse_osd_bench(done.stdout.decode("utf-8", "replace"), source=f"{self.target} bench")
+                name = workload.operations[0]
+                operations = (OperationResult(operation=name, iops=report.iops, throughput=report.bytes_per_second),)
+            except ParseError as error:
+                outcome, message = Outcome.FAILURE, f"{error}: {first_line(done)}"
         return self.identity.result(
             tool_version=version,
             started=started,
             duration=spent_s,
             outcome=outcome,
-            operations=tuple(_operations(self.workload, report)),
+            operations=operations,
             message=message,
         )
 
     def clean_up(self, run: Run) -> None:
         """Nothing to do: the OSD removes its objects itself."""
 
-    def _numbers(self) -> tuple[str, ...]:
-        workload = self.workload
-        numbers = [workload.total_bytes, workload.block_size]
-        if workload.object_size:
-            numbers += [workload.object_size, workload.objects]
-        return tuple(map(str, numbers))
-
     def _command(self, run: Run, argv: Sequence[str], timeout_s: float) -> Completed:
         done = run.runner.run(argv, timeout_s=timeout_s, keep_fds=run.keep_fds)
         refuse_if_stopped(done.cancelled)
-        said = first_line(done)
-        if done.returncode in _DENIED or any(word in said for word in ("EACCES", "EPERM", "Permission denied")):
+        text = first_line(done)
+        if done.returncode in _DENIED or any(word in text for word in ("EACCES", "EPERM", "Permission denied")):
             raise ProbeRefused(
                 "permission",
-                f"{self.target}: the user may not bench it ({said}): that takes osd 'allow *'; "
-                "`plumbline ceph setup --osd-bench` makes a user who may, ceph.osd_bench_user names it",
+                f"{self.target}: the user lacks the permission for a bench, osd 'allow *' ({text}); "
+                "run `plumbline ceph setup --osd-bench` and set ceph.osd_bench_user",
             )
         return done
-
-    def _judge(self, done: Completed) -> tuple[Outcome, str, OsdBenchReport | None]:
-        outcome, message = judge(done, f"{self.target} bench", float(self.config.timeout))
-        if outcome is not Outcome.SUCCESS:
-            return outcome, message, None
-        try:
-            return outcome, "", parse_osd_bench(done.stdout.decode("utf-8", "replace"), source=f"{self.target} bench")
-        except ParseError as error:
-            return Outcome.FAILURE, f"{error}: {first_line(done)}", None
 
     def _socket(self) -> Path | None:
         """The OSD's admin socket, if this user may use it. cephadm puts it one directory deeper, per cluster."""
@@ -143,16 +163,6 @@ class OsdBenchProbe:
 
 def build(config: OsdBenchConfig, workload: OsdBench, host: Host) -> Plan:
     """One probe per OSD; the lock for heavy probes makes them run one at a time."""
-    access = CephAccess.of(host.ceph)
-    sockets = host.roots.udev.parent / "ceph"
-    return Plan(
-        periodic=tuple(
-            OsdBenchProbe(config, workload, access, osd, sockets)
-            for osd in look_up(config.osds, config.device_class, host)
-        )
-    )
-
-
-def _operations(workload: OsdBench, report: OsdBenchReport | None) -> Iterator[OperationResult]:
-    if report is not None:
-        yield OperationResult(operation=workload.operations[0], iops=report.iops, throughput=report.bytes_per_second)
+    access, sockets = CephAccess.of(host.ceph), host.roots.udev.parent / "ceph"
+    osds = look_up(config.osds, config.device_class, host)
+    return Plan(periodic=tuple(OsdBenchProbe(config, workload, access, osd, sockets) for osd in osds))

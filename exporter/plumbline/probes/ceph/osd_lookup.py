@@ -1,4 +1,5 @@
-"""Which OSDs a configuration means on this host, and their class: queried during planning, bounded in time.
+"""Which OSDs a configuration means on this host, and the device classes of OSDs and pools: queried during planning,
+bounded in time.
 
 The cluster's answer comes first; its last answer is stored in case it does not answer. If it never did, this host's own
 directories name its OSDs, with the class that the kernel gives their disks; the canary detects the difference when the
@@ -13,6 +14,7 @@ import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from plumbline.config.model import CephConfig
 from plumbline.config.probes.ceph import OSD_NAME
@@ -20,6 +22,7 @@ from plumbline.core.files import OwnDirectory, read_whole
 from plumbline.core.process import ProcessRunner
 from plumbline.core.storage_names import OSDS_FILE
 from plumbline.errors import FileRefused, ProbeRefused, Unavailable
+from plumbline.probes.apart import last_line
 from plumbline.probes.ceph import ceph_task
 from plumbline.probes.ceph.ceph_access import CephAccess
 from plumbline.probes.ceph.cluster_osds import ALL, HOST, ClusterOsds, from_json, to_json
@@ -28,6 +31,7 @@ from plumbline.probes.model import Host
 log = logging.getLogger(__name__)
 
 ANSWER_WITHIN_S = 5.0
+_CONNECT_S = 3
 _MAX_BYTES = 16 << 20
 
 
@@ -45,24 +49,20 @@ class FoundOsd:
 
 def look_up(words: Sequence[str], device_class: str | None, host: Host) -> tuple[FoundOsd, ...]:
     """The OSDs, ordered by number; never raises because of the cluster."""
-    local = {int(osd.removeprefix("osd.")): disk for disk, osd in host.osd_disks().items() if OSD_NAME.fullmatch(osd)}
-    kernel = {disk.name: disk.device_class for disk in host.disks()} if local else {}
+    disks = {int(osd.removeprefix("osd.")): disk for disk, osd in host.osd_disks().items() if OSD_NAME.fullmatch(osd)}
+    kernel = {disk.name: disk.device_class for disk in host.disks()} if disks else {}
     cluster = host.cluster_osds() or remembered(host.storage)
     if cluster is not None:
-        numbers = [number for number in cluster.chosen(words, socket.gethostname()) if number in cluster.by_number]
-        told = {number: cluster.by_number[number].device_class for number in numbers}
+        osds = [cluster.by_number.get(number) for number in cluster.chosen(words, socket.gethostname())]
+        classes = {osd.number: osd.device_class for osd in osds if osd is not None}
     else:
         named = {int(word.removeprefix("osd.")) for word in words if word not in (HOST, ALL)}
-        told = dict.fromkeys(named | (local.keys() if {HOST, ALL} & set(words) else set()), "")
-    return tuple(
-        FoundOsd(
-            number,
-            crush_class,
-            device_class or crush_class or kernel.get(local.get(number, "")) or "unknown",
-            local.get(number, ""),
-        )
-        for number, crush_class in sorted(told.items())
-    )
+        classes = dict.fromkeys(named | (disks.keys() if {HOST, ALL} & set(words) else set()), "")
+    found = []
+    for number, crush_class in sorted(classes.items()):
+        disk = disks.get(number, "")
+        found.append(FoundOsd(number, crush_class, device_class or crush_class or kernel.get(disk) or "unknown", disk))
+    return tuple(found)
 
 
 def only_class(host: Host) -> str:
@@ -83,11 +83,10 @@ def remember(storage: Path, osds: ClusterOsds) -> None:
         with OwnDirectory.at(storage, follow=True) as directory:
             directory.replace(OSDS_FILE, data, mode=0o640, is_ours=is_ours)
     except (OSError, FileRefused) as error:
-        log.debug("%s: what the cluster says is not kept: %s", storage, error)
+        log.debug("%s: the cluster's list of OSDs is not stored: %s", storage, error)
 
 
 def remembered(storage: Path) -> ClusterOsds | None:
-    """What was stored, if anything."""
     try:
         with OwnDirectory.at(storage, owner=storage.stat().st_uid, follow=True) as directory:
             return read_osds(directory.read(OSDS_FILE, _MAX_BYTES))
@@ -105,17 +104,29 @@ def read_osds(data: bytes) -> ClusterOsds | None:
 
 def ask_cluster(config: CephConfig, environment: Mapping[str, str]) -> ClusterOsds | None:
     """The cluster's OSDs; ``None`` without an answer in time."""
+    answer = _ask(config, environment, "the cluster did not report its OSDs", "osds")
+    return None if answer is None else from_json(answer)
+
+
+def ask_pool_class(pool: str, config: CephConfig, environment: Mapping[str, str]) -> str | None:
+    """A pool's device class: ``hdd``, ``ssd``, ``mixed`` …; ``None`` without one, or without an answer in time."""
+    problem = f"pool {pool}: its device class is unknown until the next reload"
+    device_class: str | None = _ask(config, environment, problem, "pool-class", pool=pool)
+    return device_class or None
+
+
+def _ask(config: CephConfig, environment: Mapping[str, str], problem: str, task: str, **arguments: str) -> Any:
     access = CephAccess.of(config)
     try:
         access.check()
-        quick = replace(access.librados(), connect_timeout_s=3, operation_timeout_s=3)
+        quick = replace(access.librados(), connect_timeout_s=_CONNECT_S, operation_timeout_s=_CONNECT_S)
         done = ProcessRunner(environment).run(
-            ceph_task.argv(quick, "osds"), timeout_s=ANSWER_WITHIN_S, max_output_bytes=_MAX_BYTES
+            ceph_task.argv(quick, task, **arguments), timeout_s=ANSWER_WITHIN_S, max_output_bytes=_MAX_BYTES
         )
         if done.returncode == 0:
-            return from_json(json.loads(done.stdout))
-        said = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2] or "no answer in time"
+            return json.loads(done.stdout)
+        reason = last_line(done) or "no answer in time"
     except (ProbeRefused, Unavailable, ValueError) as error:
-        said = str(error)
-    log.warning("OSDs: the cluster does not tell which there are: %s", said)
+        reason = str(error)
+    log.warning("%s: %s", problem, reason)
     return None

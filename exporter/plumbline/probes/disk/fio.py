@@ -10,112 +10,55 @@ import contextlib
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 
 import msgspec
 
-from plumbline.config.probes.disk import FioConfig
 from plumbline.config.workloads import BlockWorkload
 from plumbline.core.isolated import argv_of
-from plumbline.core.process import Completed, Runner
+from plumbline.core.process import Completed
 from plumbline.errors import FileRefused, ParseError, ProbeRefused
 from plumbline.probes.apart import Failed, Refused, parse_answer
 from plumbline.probes.disk.fio_files import is_full
-from plumbline.probes.disk.fio_job import FILE, JOB, PARTIAL, REPORT, FioPlan, layout_pace, measure_argv
+from plumbline.probes.disk.fio_job import FILE, JOB, PARTIAL, REPORT, FioPlan, RunPlan, layout_pace, measure_argv
 from plumbline.probes.disk.fio_output import REPORT_MAX_BYTES, Figures, FioReport, parse_report, split_notes
 from plumbline.probes.guard import ProbeDirectory, is_marked, prepare_directory, refused_by
-from plumbline.probes.identify import identify
-from plumbline.probes.model import Host, Identity, Plan, Progress, Run
+from plumbline.probes.model import Progress, Run
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.probes.tool import FIO, Tool, first_line, refuse_if_stopped
-
-__all__ = ["FioPlan", "run_fio"]
 
 _EARLIER = re.compile(rf"{re.escape(REPORT)}|{re.escape(PARTIAL)}\.[0-9]{{1,4}}")
 _FILE = re.compile(rf"{re.escape(FILE)}\.([0-9]{{1,4}})")
 _OPEN_FILE = re.compile(r"/proc/self/fd/([0-9]+)")
 
-
-@dataclass(frozen=True, slots=True)
-class FioProbe:
-    """The periodic probe of one fio workload in a directory."""
-
-    config: FioConfig
-    plan: FioPlan
-    device: str
-    """The underlying disk, empty if unknown."""
-    tool: Tool = field(default=FIO, compare=False)
-
-    heavy = True
-
-    @property
-    def identity(self) -> Identity:
-        """See :class:`~plumbline.probes.model.Identity`."""
-        plan = self.plan
-        return identify(
-            self.config,
-            plan.workload,
-            probe=plan.probe,
-            device_class=plan.device_class,
-            tool="fio",
-            device=self.device,
-            rate_iops=plan.rate_iops,
-        )
-
-    def run(self, run: Run) -> ProbeResult:
-        """See :func:`run_fio`."""
-        return run_fio(
-            self.plan,
-            runner=run.runner,
-            tool=self.tool,
-            clock=run.clock,
-            keep_fds=run.keep_fds,
-            progress=run.progress,
-        )
-
-    def clean_up(self, run: Run) -> None:
-        """See :func:`remove_surplus`."""
-        run.progress(Progress("removing files of jobs that are no more"))
-        remove_surplus(self.plan)
+Ending = tuple[Outcome, str, FioReport | None]
+"""How a run ended: outcome, message, and the report if there is one."""
 
 
-def build(config: FioConfig, workload: BlockWorkload, host: Host) -> Plan:
-    """A probe in one directory."""
-    directory = Path(config.directory) if config.directory else host.storage / config.name
-    below = host.disk_below(directory)
-    device_class = config.device_class or (below and below.device_class) or "unknown"
-    plan = FioPlan.of(config, workload, directory=directory, device_class=device_class)
-    return Plan(periodic=(FioProbe(config, plan, below.name if below else ""),))
-
-
-def run_fio(
-    plan: FioPlan,
-    *,
-    runner: Runner,
-    tool: Tool,
-    clock: Callable[[], float],
-    keep_fds: Sequence[int] = (),
-    progress: Callable[[Progress], None] = lambda _progress: None,
-) -> ProbeResult:
-    """Run ``plan`` once. ``clock`` is Unix time; ``keep_fds`` stay open in fio (the locks').
+def run_fio(plan: FioPlan, run: Run, tool: Tool = FIO) -> ProbeResult:
+    """Run ``plan`` once.
 
     Raises :class:`ProbeRefused` if it must not run or was stopped (``tool-missing``, the guard's reasons, ``stopped``).
     A run that started and failed returns a result with its outcome and message.
     """
-    version = tool.version(runner)
+    version = tool.version(run.runner)
     with prepare_directory(
         plan.directory, size_bytes=plan.total_bytes, files=plan.files, direct=plan.workload.direct
     ) as directory:
-        started = clock()
-        run = _Run(plan, runner, directory, tuple(keep_fds), progress)
+        started = run.clock()
+        files = _Files(plan, run, directory)
         try:
-            outcome, message, report = run.whole()
+            ending = files.measure()
         except FileRefused as error:
             raise refused_by(error, str(plan.directory)) from error
         except OSError as error:
             where = plan.directory / os.fsdecode(error.filename or "")
-            outcome, message, report = Outcome.FAILURE, f"{where}: {error.strerror}", None
+            ending = Outcome.FAILURE, f"{where}: {error.strerror}", None
+    return result_of(plan, version, started, files.spent_s, ending)
+
+
+def result_of(plan: RunPlan, version: str, started: float, duration_s: float, ending: Ending) -> ProbeResult:
+    outcome, message, report = ending
     return ProbeResult(
         probe=plan.probe,
         layer=plan.workload.layer,
@@ -125,7 +68,7 @@ def run_fio(
         tool="fio",
         tool_version=version,
         started=started,
-        duration=run.spent_s,
+        duration=duration_s,
         outcome=outcome,
         operations=tuple(operations_of(plan.workload, report)) if report and outcome is Outcome.SUCCESS else (),
         message=message,
@@ -152,29 +95,22 @@ class _LaidOut(msgspec.Struct, frozen=True, tag_field="kind", tag="done"):
     """The final answer of :mod:`.fio_files`."""
 
 
-class _Run:
-    """One run in one open directory: open the files, lay out what is missing, measure, keep only complete files."""
+@dataclass(slots=True)
+class _Files:
+    """The files of one run in one open directory: opened, filled, measured; only complete ones are kept."""
 
-    def __init__(
-        self,
-        plan: FioPlan,
-        runner: Runner,
-        directory: ProbeDirectory,
-        keep_fds: tuple[int, ...],
-        progress: Callable[[Progress], None],
-    ) -> None:
-        self._plan, self._runner, self._directory, self._keep_fds = plan, runner, directory, keep_fds
-        self._progress = progress
-        self.spent_s = 0.0
-        self._hangs = False
+    plan: FioPlan
+    run: Run
+    directory: ProbeDirectory
+    spent_s: float = 0.0
+    hangs: bool = False
 
-    def whole(self) -> tuple[Outcome, str, FioReport | None]:
-        """Outcome, message, and the report if there is one."""
-        plan = self._plan
+    def measure(self) -> Ending:
+        plan = self.plan
         with contextlib.ExitStack() as stack:
             fds: dict[int, str] = {}
             for name in plan.files:
-                fd = self._directory.open(name)
+                fd = self.directory.open(name)
                 stack.callback(self._close, fd, name)
                 fds[fd] = name
             if not all(is_full(fd, plan.file_size) for fd in fds):
@@ -182,44 +118,31 @@ class _Run:
                 if outcome is not Outcome.SUCCESS:
                     return outcome, message, None
                 if self.spent_s + plan.runtime_s >= plan.timeout_s:
-                    return Outcome.TIMEOUT, "laying out the files took all the time; the next run measures", None
-            self._progress(Progress("measuring", lasts_s=plan.runtime_s))
-            completed, outcome, message, report = measure(
-                lambda report: measure_argv(plan, tuple(fds), report),
-                plan.workload,
-                runner=self._runner,
-                timeout_s=plan.timeout_s,
-                left_s=plan.timeout_s - self.spent_s,
-                files=fds,
-                keep_fds=self._keep_fds,
-            )
-            self.spent_s += completed.duration_s
-        return outcome, message, report
+                    return Outcome.TIMEOUT, "laying out the files took the whole timeout; the next run measures", None
+            self.run.progress(Progress("measuring", lasts_s=plan.runtime_s))
+            left_s = plan.timeout_s - self.spent_s
+            took_s, ending = measure(lambda report: measure_argv(plan, tuple(fds), report), plan, self.run, fds, left_s)
+            self.spent_s += took_s
+        return ending
 
     def _lay_out(self, fds: Mapping[int, str]) -> tuple[Outcome, str]:
-        plan, what = self._plan, "laying out the files"
-        self._progress(Progress(f"writing {plan.total_bytes >> 20} MiB to read and overwrite"))
-        completed = self._runner.run(
-            argv_of(
-                "plumbline.probes.disk.fio_files",
-                str(plan.directory),
-                str(plan.file_size),
-                str(layout_pace(plan)),
-                *map(str, fds),
-            ),
+        plan, what = self.plan, "laying out the files"
+        self.run.progress(Progress(f"writing {plan.total_bytes >> 20} MiB to read and overwrite"))
+        arguments = map(str, (plan.directory, plan.file_size, layout_pace(plan), *fds))
+        completed = self.run.runner.run(
+            argv_of("plumbline.probes.disk.fio_files", *arguments),
             timeout_s=plan.timeout_s,
-            keep_fds=(*self._keep_fds, *fds),
+            keep_fds=(*self.run.keep_fds, *fds),
         )
         self.spent_s += completed.duration_s
-        self._hangs = completed.returncode is None
+        self.hangs = completed.returncode is None
         refuse_if_stopped(completed.cancelled)
         outcome, message = judge(completed, what, plan.timeout_s)
         if outcome is not Outcome.SUCCESS:
             return outcome, message
+        answer: _LaidOut | Refused | Failed
         try:
-            answer: _LaidOut | Refused | Failed = parse_answer(
-                completed.stdout, _LaidOut | Refused | Failed, source=what
-            )
+            answer = parse_answer(completed.stdout, _LaidOut | Refused | Failed, source=what)
         except ParseError as error:
             return Outcome.FAILURE, str(error)
         if isinstance(answer, Refused) and answer.reason != "io-error":
@@ -231,29 +154,22 @@ class _Run:
     def _close(self, fd: int, name: str) -> None:
         """Close a file, and remove it if incomplete: a layout that failed or was ended frees its space."""
         try:
-            if not self._hangs and not is_full(fd, self._plan.file_size):
+            if not self.hangs and not is_full(fd, self.plan.file_size):
                 with contextlib.suppress(FileRefused, OSError):
-                    self._directory.files.remove(name, lambda found: os.path.sameopenfile(found, fd))
+                    self.directory.files.remove(name, lambda found: os.path.sameopenfile(found, fd))
         finally:
             os.close(fd)
 
 
 def measure(
-    argv: Callable[[str], Sequence[str]],
-    workload: BlockWorkload,
-    *,
-    runner: Runner,
-    timeout_s: float,
-    left_s: float,
-    files: Mapping[int, str],
-    keep_fds: Sequence[int],
-) -> tuple[Completed, Outcome, str, FioReport | None]:
+    argv: Callable[[str], Sequence[str]], plan: RunPlan, run: Run, files: Mapping[int, str], left_s: float
+) -> tuple[float, Ending]:
     """Run fio on open ``files`` (descriptor → display name), with its report in memory: ``argv`` is called with the
-    report's path. fio has ``left_s`` of ``timeout_s`` seconds. ``keep_fds`` also stay open."""
+    report's path. fio has ``left_s`` seconds of the plan's timeout. Returns the seconds it took and how it ended."""
     report_fd = os.memfd_create("plumbline-fio")
     try:
-        completed = runner.run(
-            argv(f"/proc/self/fd/{report_fd}"), timeout_s=left_s, keep_fds=(*keep_fds, *files, report_fd)
+        completed = run.runner.run(
+            argv(f"/proc/self/fd/{report_fd}"), timeout_s=left_s, keep_fds=(*run.keep_fds, *files, report_fd)
         )
         refuse_if_stopped(completed.cancelled)
         written = os.pread(report_fd, REPORT_MAX_BYTES, 0)
@@ -263,16 +179,16 @@ def measure(
     def named(text: str) -> str:
         return _OPEN_FILE.sub(lambda found: files.get(int(found[1]), found[0]), text)
 
-    outcome, message = judge(completed, "fio", timeout_s, split_notes(written))
+    outcome, message = judge(completed, "fio", plan.timeout_s, split_notes(written))
     try:
         report = parse_report(written, job=JOB, source="fio")
     except ParseError as error:
         if not message:
             outcome, message = Outcome.FAILURE, str(error)
-        return completed, outcome, named(message), None
+        return completed.duration_s, (outcome, named(message), None)
     if outcome is Outcome.SUCCESS:
-        outcome, message = judge_report(report, workload)
-    return completed, outcome, named(message), report
+        outcome, message = judge_report(report, plan.workload)
+    return completed.duration_s, (outcome, named(message), report)
 
 
 def judge(completed: Completed, what: str, timeout_s: float, notes: Sequence[str] = ()) -> tuple[Outcome, str]:
@@ -285,7 +201,7 @@ def judge(completed: Completed, what: str, timeout_s: float, notes: Sequence[str
         )
         return Outcome.TIMEOUT, f"{what}: not finished in time{hung}"
     if completed.truncated:
-        return Outcome.FAILURE, f"{what}: ended for writing too much, first: {first_line(completed)}"
+        return Outcome.FAILURE, f"{what}: wrote too much output and was stopped; first line: {first_line(completed)}"
     if completed.returncode != 0:
         said = next(iter(notes), "") or first_line(completed)
         status = completed.returncode
@@ -301,12 +217,11 @@ def judge_report(report: FioReport, workload: BlockWorkload) -> tuple[Outcome, s
         said = report.notes[0] if report.notes else os.strerror(report.error)
         return Outcome.FAILURE, f"fio: {said.removeprefix('fio: ')}"
     if not all(_of(report, name) for name in workload.operations):
-        return Outcome.FAILURE, "fio finished without one operation; give it a longer runtime"
+        return Outcome.FAILURE, "fio finished without a single operation; give it a longer runtime"
     return Outcome.SUCCESS, ""
 
 
 def operations_of(workload: BlockWorkload, report: FioReport) -> Iterator[OperationResult]:
-    """The figures of a successful run."""
     for name in workload.operations:
         figures = _of(report, name)
         if figures is not None:

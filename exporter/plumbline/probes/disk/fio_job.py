@@ -10,16 +10,12 @@ from a user. The choices, and why:
 - ``overwrite``, with files laid out (``fio_files.py``) and flushed before the first run and then reused: every measured
   write goes to existing blocks. fio by itself only *allocates* files for a write job, and the first write to an
   allocated but unwritten block costs a file system transaction. ``allow_file_create=0``: a run never creates files.
-- No ``io_submit_mode=offload`` for a rate-capped workload. It is meant against coordinated omission (a stall delays
-  later submissions, so their waiting is never seen), but it needs free queue slots for that: at queue depth 1, against
-  a device throttled to a quarter of the rate, fio 3.33 gave the same 200 ms with and without, and with 16 slots it was
-  another workload with 2.5 s. It does add a hand-over between threads: 60 % on a latency of 0.18 ms. A fio run reports
-  the service time of its workload; charging a stall for every arrival during it is the canary's task.
-- A cap is applied in even steps (fio's default), not Poisson-paced: then the IOPS of a capped run equal the cap, and
-  are lower only if the device can't sustain it. Poisson pacing gave 61 for a cap of 50 in 2 s, noise that a comparison
-  of IOPS would take for a change.
-- No ``max_latency``: it would turn the one slow operation of interest, visible as ``max``, into a failed run without
-  figures. The timeout handles a device that no longer answers.
+- No ``io_submit_mode=offload`` against coordinated omission: at queue depth 1, on a device throttled to a quarter of
+  the rate, fio 3.33 gave the same 200 ms with and without, and the hand-over between threads adds 60 % to a latency
+  of 0.18 ms. Charging a stall for every arrival during it is the canary's task.
+- A cap is applied in even steps (fio's default), so that the IOPS of a capped run equal the cap unless the device can't
+  sustain it. Poisson pacing gave 61 for a cap of 50 in 2 s.
+- No ``max_latency``: it would turn one slow operation, visible as ``max``, into a failed run without figures.
 - Percentiles of ``lat`` (what the program waited) instead of ``clat``.
 """
 
@@ -37,8 +33,8 @@ JOB = "plumbline"
 """The measured job's name in fio's report."""
 FILE = "fio"
 """Data files are fio.0, fio.1, … one per job; all probes of a directory share them, and one runs at a time."""
+# names that earlier releases used for the report and for incomplete files: only removed
 REPORT, PARTIAL = "fio.json", "fio-partial"
-"""Names that earlier releases used for the report and for incomplete files: no longer created, only removed."""
 PERCENTILES = ("--lat_percentiles=1", "--clat_percentiles=0", "--percentile_list=50:95:99:99.9")
 
 
@@ -61,26 +57,58 @@ class LatencySearch:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class FioPlan:
-    """The final parameters of one probe's run. Sizes in bytes, times in seconds; ``file_size`` is per job."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPlan:
+    """The final parameters of one probe's run. Times in seconds."""
 
     probe: str
     workload: BlockWorkload
-    directory: Path
     device_class: str
     runtime_s: float
     timeout_s: float
-    file_size: int
     rate_iops: int | None = None
-    """Limit on each job's operations per second, reads and writes together. A capped run exports its measured IOPS and
-    throughput like any other; but its ``config_hash`` differs from an uncapped baseline's, so they are never compared
-    with the device's full performance."""
+    """Limit on each job's operations per second, reads and writes together. Part of ``config_hash``, so that a capped
+    run is never compared with the device's full performance."""
     search: LatencySearch | None = None
+
+    @property
+    def config_hash(self) -> str:
+        return self.workload.config_hash(rate_iops=self.rate_iops)
+
+    def options(self, report: str) -> tuple[str, ...]:
+        """fio's options for every measured run, whose report goes to the file ``report``."""
+        workload = self.workload
+        return (
+            f"--ioengine={'psync' if workload.iodepth == 1 else 'libaio'}",
+            f"--rw={workload.pattern.value}",
+            f"--bs={workload.block_size}",
+            f"--iodepth={workload.iodepth}",
+            f"--direct={int(workload.direct)}",
+            *rate_options(workload, self.rate_iops),
+            "--time_based=1",
+            f"--runtime={max(1, round(self.runtime_s * 1000))}ms",
+            "--thread=1",
+            "--group_reporting=1",
+            "--exitall_on_error=1",
+            "--allow_file_create=0",
+            "--randrepeat=0",
+            *(self.search.options() if self.search else ()),
+            *PERCENTILES,
+            "--output-format=json+",
+            f"--output={report}",
+            "--eta=never",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FioPlan(RunPlan):
+    """A run in files of a directory, one per job, of ``file_size`` bytes each."""
+
+    directory: Path
+    file_size: int
 
     @classmethod
     def of(cls, config: FioConfig, workload: BlockWorkload, *, directory: Path, device_class: str) -> FioPlan:
-        """The plan of a configured probe."""
         return cls(
             probe=config.name,
             workload=workload,
@@ -94,23 +122,11 @@ class FioPlan:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """File names, one per job."""
         return tuple(f"{FILE}.{number}" for number in range(self.workload.jobs))
 
     @property
     def total_bytes(self) -> int:
-        """The size of all files together."""
         return self.file_size * self.workload.jobs
-
-    @property
-    def ioengine(self) -> str:
-        """fio's engine for this depth."""
-        return "psync" if self.workload.iodepth == 1 else "libaio"
-
-    @property
-    def config_hash(self) -> str:
-        """See :meth:`BlockWorkload.config_hash`."""
-        return self.workload.config_hash(rate_iops=self.rate_iops)
 
 
 def measure_argv(plan: FioPlan, files: Sequence[int], report: str) -> tuple[str, ...]:
@@ -118,31 +134,14 @@ def measure_argv(plan: FioPlan, files: Sequence[int], report: str) -> tuple[str,
     workload = plan.workload
     return (
         "fio",
+        *plan.options(report),
         f"--size={plan.file_size}",
-        f"--ioengine={plan.ioengine}",
-        "--thread=1",
-        "--group_reporting=1",
         "--refill_buffers=1",
-        "--exitall_on_error=1",
         "--allow_mounted_write=0",
         "--unlink=0",
-        "--eta=never",
-        f"--rw={workload.pattern.value}",
-        f"--bs={workload.block_size}",
-        f"--iodepth={workload.iodepth}",
-        f"--direct={int(workload.direct)}",
         *(("--sync=dsync",) if workload.sync is Sync.DSYNC else ()),
         *((f"--rwmixread={workload.rwmix_read}",) if workload.pattern is Pattern.RANDRW else ()),
-        *rate_options(workload, plan.rate_iops),
-        "--time_based=1",
-        f"--runtime={max(1, round(plan.runtime_s * 1000))}ms",
         *(("--overwrite=1",) if "write" in workload.operations else ("--readonly",)),
-        "--allow_file_create=0",
-        "--randrepeat=0",
-        *(plan.search.options() if plan.search else ()),
-        *PERCENTILES,
-        "--output-format=json+",
-        f"--output={report}",
         # options before the first name apply to all jobs
         *(word for fd in files for word in (f"--name={JOB}", f"--filename=/proc/self/fd/{fd}")),
     )

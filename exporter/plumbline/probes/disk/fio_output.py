@@ -35,8 +35,6 @@ _Measure = Annotated[float, Meta(ge=0)]
 
 
 class _Times(msgspec.Struct, frozen=True):
-    """One ``*_ns`` object."""
-
     n: _Count = msgspec.field(name="N", default=0)
     mean: _Measure = 0.0
     max: _Measure = 0.0

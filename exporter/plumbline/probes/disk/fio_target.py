@@ -13,18 +13,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from msgspec import structs
 
 from plumbline.config.workloads import BlockWorkload, Pattern
-from plumbline.probes.disk.fio import FioProbe
-from plumbline.probes.disk.fio_job import LatencySearch
-from plumbline.probes.disk.fio_raw import RawFioProbe
+from plumbline.probes.disk.fio_job import FioPlan, LatencySearch
+from plumbline.probes.disk.fio_probe import FioProbe
+from plumbline.probes.disk.fio_raw import RawFioPlan
 from plumbline.probes.model import PeriodicProbe
 from plumbline.probes.rbd.rbd_fio import RbdFioProbe
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 
-FioKind = FioProbe | RawFioProbe | RbdFioProbe
+FioKind = FioProbe | RbdFioProbe
 
 DEEPEST = 128
 """The maximum searched for: the deepest of the documented series, and enough to saturate an NVMe disk."""
@@ -37,7 +38,7 @@ _SHARES = (1, 0.75, 0.5, 0.25, 0.125, 0)
 def place_of(probe: PeriodicProbe) -> tuple[str, ...] | None:
     """A key for what a search on this probe would measure; equal for probes that differ only in depth or cap. ``None``:
     no search. Only random operations past the caches: a sequential latency says nothing about a limit."""
-    if not isinstance(probe, FioProbe | RawFioProbe | RbdFioProbe):
+    if not isinstance(probe, FioProbe | RbdFioProbe):
         return None
     load = probe.plan.workload
     if load.pattern not in (Pattern.RANDREAD, Pattern.RANDWRITE) or not load.direct:
@@ -87,18 +88,10 @@ def _at_depth(probe: FioKind, depth: int, search: LatencySearch | None = None) -
     runtime_s = search.window_s * _WINDOWS if search else probe.plan.runtime_s
     timeout_s = probe.plan.timeout_s + runtime_s
     load: BlockWorkload = structs.replace(probe.plan.workload, iodepth=depth, jobs=1)
-    if isinstance(probe, FioProbe):
-        plan = replace(
-            probe.plan, workload=load, rate_iops=None, search=search, runtime_s=runtime_s, timeout_s=timeout_s
-        )
-        return replace(probe, plan=plan)
-    if isinstance(probe, RawFioProbe):
-        raw = replace(
-            probe.plan, workload=load, rate_iops=None, search=search, runtime_s=runtime_s, timeout_s=timeout_s
-        )
-        return replace(probe, plan=raw)
-    image = replace(probe.plan, workload=load, rate_iops=None, search=search, runtime_s=runtime_s, timeout_s=timeout_s)
-    return replace(probe, plan=image)
+    plan: Any = replace(
+        probe.plan, workload=load, rate_iops=None, search=search, runtime_s=runtime_s, timeout_s=timeout_s
+    )
+    return replace(probe, plan=plan)
 
 
 def _window_s(probe: FioKind) -> float:
@@ -107,9 +100,13 @@ def _window_s(probe: FioKind) -> float:
 
 
 def _where(probe: FioKind) -> str:
-    if isinstance(probe, FioProbe):
-        return str(probe.plan.directory)
-    return probe.plan.device if isinstance(probe, RawFioProbe) else probe.plan.image.spec
+    match probe.plan:
+        case FioPlan(directory=directory):
+            return str(directory)
+        case RawFioPlan(device=device):
+            return device
+        case plan:
+            return plan.image.spec
 
 
 def _with_depth(result: ProbeResult, depth: int) -> ProbeResult:

@@ -26,13 +26,13 @@ BLKGETSIZE64 = 0x80081272  # _IOR(0x12, 114, size_t), include/uapi/linux/fs.h
 BLKSSZGET = 0x1268  # _IO(0x12, 104): the logical block
 
 ADVICE = {
-    "device-gone": "it goes on by itself when the disk is back",
+    "device-gone": "the probe continues by itself when the disk is back",
     "io-error": "see the kernel's log for the disk",
-    "no-direct-io": "name a workload whose block is a multiple of the disk's",
-    "not-a-disk": "name a whole disk as /sys/block has it",
-    "not-the-disk": "see what was put under this name in /dev",
+    "no-direct-io": "name a workload whose block size is a multiple of the disk's",
+    "not-a-disk": "name a whole disk as /sys/block does",
+    "not-the-disk": "check what has this name in /dev",
     "permission": "add the drop-in raw-devices.conf to the service: systemd/README.md",
-    "symlink": "see what was put under this name in /dev",
+    "symlink": "check what has this name in /dev",
     "too-small": "name a workload with a smaller block, or another disk",
 }
 """Every reason for which a disk is refused (a label value), and what an operator can do about it."""
@@ -57,7 +57,6 @@ class RawDevice:
         self.where, self.fd, self.number, self.size_bytes = where, fd, number, size_bytes
 
     def close(self) -> None:
-        """Close the disk."""
         if self.fd >= 0:
             os.close(self.fd)
         self.fd = -1
@@ -78,20 +77,22 @@ def open_device(name: str, *, dev: str, sys: str, block_bytes: int) -> RawDevice
         _check_node(os.stat(where, follow_symlinks=False), number, where)  # noqa: PTH116
         fd = os.open(where, READ_ONLY)
     except FileNotFoundError as error:
-        raise refused("permission", where, "is hidden: the kernel has the disk, /dev has no node of it") from error
+        raise refused("permission", where, "is hidden: the kernel has the disk, but /dev has no node for it") from error
     except OSError as error:
         raise refused_by(error, where) from error
     try:
         _check_node(os.fstat(fd), number, where)
         flags = fcntl.fcntl(fd, fcntl.F_GETFL)
         if flags & os.O_ACCMODE != os.O_RDONLY or not flags & os.O_DIRECT:
-            raise refused("not-the-disk", where, f"was opened with other flags than asked for: {flags:#o}")
+            raise refused("not-the-disk", where, f"was opened with other flags than requested: {flags:#o}")
         size_bytes = int.from_bytes(fcntl.ioctl(fd, BLKGETSIZE64, bytes(8)), "little")
         logical = int.from_bytes(fcntl.ioctl(fd, BLKSSZGET, bytes(4)), "little")
         if size_bytes < block_bytes:
             raise refused("too-small", where, f"holds {size_bytes} bytes, a block has {block_bytes}")
         if logical and block_bytes % logical:
-            raise refused("no-direct-io", where, f"a block of {block_bytes} bytes is not made of the disk's {logical}")
+            raise refused(
+                "no-direct-io", where, f"{block_bytes} bytes are not a multiple of the disk's block of {logical}"
+            )
     except OSError as error:
         os.close(fd)
         raise refused_by(error, where) from error
@@ -115,16 +116,14 @@ def number_of(name: str, *, where: str, sys: str) -> str:
 def check_still_there(device: RawDevice, name: str, *, sys: str) -> None:
     """After a failure: check that the kernel still has the open disk under this name. Accesses no disk."""
     if number_of(name, where=device.where, sys=sys) != device.number:
-        raise refused("device-gone", device.where, "another disk has this name by now")
+        raise refused("device-gone", device.where, "another disk has this name now")
 
 
 def refused(reason: str, where: str, what: str) -> ProbeRefused:
-    """The refusal, with advice."""
     return ProbeRefused(reason, f"{where}: {what}; {ADVICE[reason]}")
 
 
 def refused_by(error: OSError, where: str) -> ProbeRefused:
-    """The refusal for a failed system call."""
     reason = _BY_ERRNO.get(error.errno or 0, "io-error")
     return refused(reason, where, "is a symbolic link" if reason == "symlink" else error.strerror or str(error))
 

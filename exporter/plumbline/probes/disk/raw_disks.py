@@ -19,29 +19,24 @@ def raw_disks(names: Sequence[str], host: Host) -> tuple[tuple[str, BlockDevice 
     Volumes, multipath and encrypted devices stand for the disks below them: only a whole physical disk is read. A disk
     that the kernel does not show keeps its name with ``None``: it may come back.
     """
-    known = {disk.name: disk for disk in host.disks()}
-    wanted: list[str] = []
+    disks = {disk.name: disk for disk in host.disks()}
+    devices: list[str] = []
     for name in names:
-        # a volume whose disk is gone has no disk below it any more
-        wanted += [each for each in host.osd_disks() if not _afloat(each, known)] if name == OSD else [_kernel(name)]
-    lowest: dict[str, BlockDevice | None] = {}
-    for name in wanted:
-        for each in _lowest(name, known):
-            lowest[each] = known.get(each)
-    return tuple(sorted(lowest.items()))
+        if name == OSD:
+            devices += [disk for disk in host.osd_disks() if not _without_disk(disk, disks)]
+        else:
+            devices.append(name.replace("!", "/"))  # ``cciss!c0d0`` is sysfs' spelling of the kernel's ``cciss/c0d0``
+    found = {lowest: disks.get(lowest) for device in devices for lowest in _lowest(device, disks)}
+    return tuple(sorted(found.items()))
 
 
-def _kernel(name: str) -> str:
-    """``cciss!c0d0`` is sysfs' spelling of the kernel's ``cciss/c0d0``."""
-    return name.replace("!", "/")
+def _without_disk(name: str, disks: dict[str, BlockDevice]) -> bool:
+    """Whether this is a volume whose disk is gone."""
+    return name.startswith(_STACKED) and not (name in disks and disks[name].lower)
 
 
-def _afloat(name: str, known: dict[str, BlockDevice]) -> bool:
-    return name.startswith(_STACKED) and not (name in known and known[name].lower)
-
-
-def _lowest(name: str, known: dict[str, BlockDevice]) -> list[str]:
+def _lowest(name: str, disks: dict[str, BlockDevice]) -> list[str]:
     level = [name]
     for _ in range(_MAX_STACK):
-        level = [lower for each in level for lower in ((known[each].lower if each in known else ()) or (each,))]
+        level = [lower for upper in level for lower in ((disks[upper].lower if upper in disks else ()) or (upper,))]
     return level

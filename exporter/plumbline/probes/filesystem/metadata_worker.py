@@ -4,7 +4,8 @@
 files it only removes what an earlier run left behind. It prints one JSON document: a list of nanoseconds for each
 operation, or why there is none (:mod:`~plumbline.probes.apart`).
 
-"Examines" queries the server (:mod:`.statx`): a client that has just created a file has its attributes cached.
+"Examines" queries the server (:func:`.mount_look.stat_synced`): a client that has just created a file has its
+attributes cached.
 
 Light modules only.
 """
@@ -22,7 +23,7 @@ from plumbline.core.files import OwnDirectory, check_directory, is_temporary
 from plumbline.errors import FileRefused, ProbeRefused
 from plumbline.probes import guard
 from plumbline.probes.filesystem.filesystem_type import mount_of
-from plumbline.probes.filesystem.statx import stat_synced
+from plumbline.probes.filesystem.mount_look import stat_synced
 
 FOLDER = "metadata"
 SWEEP_MAX = 200_000
@@ -37,7 +38,6 @@ class OutOfTime(Exception):
 
 
 def main(argv: list[str]) -> int:
-    """See the module; always 0."""
     directory, files, file_size, timeout_s = argv[0], int(argv[1]), int(argv[2]), float(argv[3])
     try:
         answer: dict[str, object] = run(directory, files, file_size, timeout_s)
@@ -64,10 +64,10 @@ def run(directory: str, files: int, file_size: int, timeout_s: float) -> dict[st
         os.mkdir(FOLDER, 0o700, dir_fd=place.fd)
         try:
             with _open_folder(place.fd, directory) as folder:
-                measured = measure(folder.fd, files, file_size, began + _MEASURE_SHARE * timeout_s)
+                spent = measure(folder.fd, files, file_size, began + _MEASURE_SHARE * timeout_s)
         finally:
             sweep(place.fd, directory, began + timeout_s)
-    return {"kind": "done", **measured}
+    return {"kind": "done", "spent": spent}
 
 
 def measure(folder: int, files: int, file_size: int, deadline: float) -> dict[str, list[int]]:
@@ -89,16 +89,16 @@ def measure(folder: int, files: int, file_size: int, deadline: float) -> dict[st
         "stat": lambda name: stat_synced(name, folder),
         "unlink": lambda name: os.unlink(name, dir_fd=folder),
     }
-    taken: dict[str, list[int]] = {}
+    times: dict[str, list[int]] = {}
     for operation, act in operations.items():
-        spent = taken[operation] = []
+        spent = times[operation] = []
         for name in names:
             if time.monotonic() > deadline:
-                raise OutOfTime(f"{operation}: {len(spent)} of {files} files in the time there was; raise the timeout")
+                raise OutOfTime(f"{operation}: only {len(spent)} of {files} files within the timeout; raise it")
             started = clock()
             act(name)
             spent.append(clock() - started)
-    return taken
+    return times
 
 
 def sweep(place: int, directory: str, deadline: float) -> None:
@@ -110,14 +110,14 @@ def sweep(place: int, directory: str, deadline: float) -> None:
     except FileRefused as error:
         raise guard.refused_by(error, directory) from error
     except OSError as error:
-        raise guard.refused("not-ours", f"{directory}/{FOLDER}", error.strerror or "is none of ours") from error
+        raise guard.refused("not-ours", f"{directory}/{FOLDER}", error.strerror or "not ours") from error
     with folder:
         names = folder.names()
         for name in names[:SWEEP_MAX]:
             if not OURS.fullmatch(name) and not is_temporary(name):
-                raise guard.refused("not-ours", f"{directory}/{FOLDER}/{name}"[:300], "is none of the probe's files")
+                raise guard.refused("not-ours", f"{directory}/{FOLDER}/{name}"[:300], "not one of the probe's files")
             if time.monotonic() > deadline:
-                raise OutOfTime(f"{len(names)} files of an earlier run are left; the next one goes on removing them")
+                raise OutOfTime(f"{len(names)} files of an earlier run remain; the next run continues to remove them")
             try:
                 folder.remove(name)
             except FileRefused as error:
@@ -132,7 +132,7 @@ def _open_folder(place: int, directory: str) -> OwnDirectory:
     try:
         check_directory(os.fstat(fd), f"{directory}/{FOLDER}", os.geteuid())
         if mount_of(fd) != mount_of(place):
-            raise guard.refused("not-ours", f"{directory}/{FOLDER}", "is a mount of its own")
+            raise guard.refused("not-ours", f"{directory}/{FOLDER}", "is a mount point")
     except BaseException:
         os.close(fd)
         raise

@@ -1,13 +1,14 @@
-"""Sends one ICMP echo at a time and waits for the result.
+"""Sends one ICMP echo at a time and waits for the result; its packets, and the kernel's reports about undelivered ones.
 
-We use a socket of our own instead of ping(8): ping's text differs between three implementations and their releases, it
-rounds to microseconds, its own scheduling affects the figures, and a program can't reliably tell a rejected packet from
-a silent path. We need 8 bytes of ICMP header and 200 lines.
+Not by ping(8): its text differs between three implementations and their releases, it rounds to microseconds, its own
+scheduling affects the figures, and it doesn't reliably tell a rejected packet from a silent path.
 
 The round trip ends when the kernel received the answer (``SO_TIMESTAMPNS``), however late this process wakes up. No
 privilege is needed if ``net.ipv4.ping_group_range`` contains our group, otherwise CAP_NET_RAW.
 
+RFC 792 and RFC 4443 (type, code, checksum, identifier, sequence number: 8 bytes, then data)
 https://man7.org/linux/man-pages/man7/icmp.7.html (ping sockets; IPv6 has them since Linux 3.11)
+https://man7.org/linux/man-pages/man7/ip.7.html (``IP_RECVERR``, ``struct sock_extended_err``)
 """
 
 from __future__ import annotations
@@ -19,30 +20,118 @@ import os
 import secrets
 import select
 import socket
+import struct
 import threading
 import time
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Self
 
 from plumbline.errors import ParseError, ProbeRefused
-from plumbline.probes.network.echo_packet import (
-    SO_TIMESTAMPNS,
-    Answer,
-    Reply,
-    TooBig,
-    Unreachable,
-    echo_request,
-    is_answer,
-    parse_failure,
-    received_at_ns,
-)
+from plumbline.sources.net.routes import IpAddress
 
-IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
-
+ECHO_BYTES = 8  # an echo packet's header in either version
+IP_BYTES = {4: 20, 6: 40}  # the IP header in front of it, without options
+_ECHO = struct.Struct("!BBHHH")
+_REQUEST, _REPLY = {4: 8, 6: 128}, {4: 0, 6: 129}
+_TIMESPEC = struct.Struct("@ll")
+_EXTENDED = struct.Struct("=IBBBBII")  # errno, origin, type, code, pad, info, data
+_LOCAL = 1  # SO_EE_ORIGIN_LOCAL
+SO_TIMESTAMPNS = 35
+_IP_RECVERR, _IPV6_RECVERR = 11, 25
+_RECVERR = {(socket.SOL_IP, _IP_RECVERR), (socket.IPPROTO_IPV6, _IPV6_RECVERR)}
 _LOOK_S = 0.1  # how soon a stop is noticed while waiting for an answer
 _IP_MTU_DISCOVER, _IPV6_MTU_DISCOVER, _PMTUDISC_PROBE = 10, 23, 3
-_IP_RECVERR, _IPV6_RECVERR = 11, 25
 _MAX_PACKET, _MAX_ANCILLARY = 1 << 16, 512
-_REFUSED = (errno.EACCES, errno.EPERM)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The echo came back after ``seconds``."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class TooBig:
+    """The packet must not be fragmented, and ``hop`` (empty: this host) carries at most ``mtu_bytes`` (0: unknown)."""
+
+    mtu_bytes: int
+    hop: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unreachable:
+    """``hop`` (empty: this host) reports why the packet goes no further."""
+
+    reason: str
+    hop: str = ""
+
+
+Reply = Answer | TooBig | Unreachable
+Ancillary = Iterable[tuple[int, int, bytes]]
+
+
+def echo_request(version: int, identifier: int, sequence: int, data: bytes) -> bytes:
+    """A whole packet. The kernel fills in the checksum of ICMPv6, which covers the IP header."""
+    header = _ECHO.pack(_REQUEST[version], 0, 0, identifier, sequence)
+    check = checksum(header + data) if version == 4 else 0
+    return _ECHO.pack(_REQUEST[version], 0, check, identifier, sequence) + data
+
+
+def checksum(data: bytes) -> int:
+    """The Internet checksum, RFC 1071."""
+    total: int = sum(struct.unpack(f"!{(len(data) + 1) // 2}H", data + b"\0" * (len(data) % 2)))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
+def is_answer(packet: bytes, version: int, *, identifier: int | None, sequence: int, data: bytes) -> bool:
+    """Whether ``packet`` answers that request. ``identifier`` ``None``: the kernel has already filtered by it."""
+    if identifier is not None and version == 4:  # a raw IPv4 socket includes the IP header
+        packet = packet[(packet[0] & 0xF) * 4 :] if packet else b""
+    if len(packet) < ECHO_BYTES:
+        return False
+    kind, code, _check, theirs, number = _ECHO.unpack_from(packet)
+    return (
+        (kind, code, number) == (_REPLY[version], 0, sequence)
+        and identifier in (None, theirs)
+        and packet[ECHO_BYTES:] == data
+    )
+
+
+def received_at_ns(ancillary: Ancillary) -> int | None:
+    """The kernel's own time of arrival in Unix nanoseconds."""
+    for level, kind, data in ancillary:
+        if (level, kind) == (socket.SOL_SOCKET, SO_TIMESTAMPNS) and len(data) >= _TIMESPEC.size:
+            seconds, nanoseconds = _TIMESPEC.unpack_from(data)
+            return int(seconds * 10**9 + nanoseconds)
+    return None
+
+
+def parse_failure(ancillary: Ancillary, *, source: str = "socket error queue") -> TooBig | Unreachable | None:
+    """Parse one message of the error queue; ``None`` for other messages, :class:`ParseError` for a short one."""
+    for level, kind, data in ancillary:
+        if (level, kind) not in _RECVERR:
+            continue
+        if len(data) < _EXTENDED.size:
+            raise ParseError(source, f"an error of {len(data)} bytes")
+        code, origin, _type, _code, _pad, info, _data = _EXTENDED.unpack_from(data)
+        hop = "" if origin == _LOCAL else _offender(data[_EXTENDED.size :])
+        if code == errno.EMSGSIZE:
+            return TooBig(info, hop)
+        return Unreachable(os.strerror(code) if code in errno.errorcode else f"error {code}", hop)
+    return None
+
+
+def _offender(address: bytes) -> str:
+    family = int.from_bytes(address[:2], "little" if struct.pack("=H", 1)[0] else "big")
+    if family == 2 and len(address) >= 8:
+        return str(ipaddress.IPv4Address(address[4:8]))
+    if family == 10 and len(address) >= 24:
+        return str(ipaddress.IPv6Address(address[8:24]))
+    return ""
 
 
 class EchoSocket:
@@ -77,7 +166,7 @@ class EchoSocket:
         try:
             sock.connect((str(address), 0))
         except OSError as error:
-            raise ProbeRefused("unreachable", f"{address}: no way there: {error.strerror}; see ip route") from error
+            raise ProbeRefused("unreachable", f"{address}: no route: {error.strerror}; see ip route") from error
 
     def __enter__(self) -> Self:
         return self
@@ -89,13 +178,14 @@ class EchoSocket:
         """Send one echo with ``data_bytes`` bytes of data, don't-fragment set; ``None``: no answer, or stopped."""
         self._drain()
         self._sequence = (self._sequence + 1) & 0xFFFF
-        data = _data(data_bytes)
+        # random: no other echo's answer is mistaken for this one's, and nothing on the path compresses it
+        data = secrets.token_bytes(data_bytes)
         packet = echo_request(self._version, self._identifier or 0, self._sequence, data)
         sent_ns, begun = time.time_ns(), time.monotonic()
         try:
             self._socket.send(packet)
         except OSError as error:
-            return self._failure() or _at_home(error)
+            return self._failure() or _own_error(error)
         while (left := begun + timeout_s - time.monotonic()) > 0 and not self._stopping.is_set():
             for _, events in self._poll.poll(1000 * min(left, _LOOK_S)):
                 if events & select.POLLERR and (failure := self._failure()):
@@ -145,7 +235,7 @@ def _open(address: IpAddress) -> tuple[socket.socket, int | None]:
         try:
             return socket.socket(family, kind | socket.SOCK_CLOEXEC, protocol), identifier
         except OSError as error:
-            if error.errno not in (*_REFUSED, errno.EPROTONOSUPPORT, errno.EAFNOSUPPORT):
+            if error.errno not in (errno.EACCES, errno.EPERM, errno.EPROTONOSUPPORT, errno.EAFNOSUPPORT):
                 raise ProbeRefused("permission", f"no socket for ICMP: {error.strerror}") from error
     raise ProbeRefused(
         "permission",
@@ -155,12 +245,7 @@ def _open(address: IpAddress) -> tuple[socket.socket, int | None]:
     )
 
 
-def _data(count: int) -> bytes:
-    """Random, so that no other echo's answer is mistaken for this one's, and nothing on the path compresses it."""
-    return secrets.token_bytes(count)
-
-
-def _at_home(error: OSError) -> TooBig | Unreachable:
+def _own_error(error: OSError) -> TooBig | Unreachable:
     """The error that this host's own stack returned at once."""
     if error.errno == errno.EMSGSIZE:
         return TooBig(0)

@@ -1,11 +1,9 @@
 """The server for other nodes' throughput probes: an iperf3 server that serves one client, ends, and restarts.
 
-iperf3 has no list of allowed clients. Instead, the server listens on one address, and prints its client's address
-before the first byte of a test; a client that is not in ``allow`` ends the server at once. So does one that connects
-and sends nothing, or never finishes. A stranger can therefore disturb measurements, and iperf3 has parsed the client's
-parameters by then: ``allow`` prevents tests, but is not a firewall. A port that must be unreachable belongs behind one.
-(A proxy that checks peers first would cost the throughput to be measured; iperf3's users with RSA keys would have to be
-rolled out to every node and prevent neither problem.)
+iperf3 has no list of allowed clients, but prints its client's address before the first byte of a test. We end the
+server when that is not in ``allow``, and when a client sends nothing or never finishes. So a stranger can disturb
+measurements, and iperf3 has parsed the client's parameters by then: ``allow`` prevents tests, but is not a firewall.
+(A proxy that checks peers first would cost the throughput to be measured; iperf3's RSA keys prevent neither problem.)
 
 The server dies with the daemon (``launch.py``). One thread starts it and waits for it, as the kernel requires for that;
 there is never more than one.
@@ -30,20 +28,14 @@ from plumbline.core.backoff import Backoff
 from plumbline.core.process import Child, named_environment
 from plumbline.errors import PlumblineError
 from plumbline.probes.tool import IPERF3
+from plumbline.sources.net.routes import IpAddress, IpNetwork
 
 log = logging.getLogger(__name__)
 
-IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
-IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
-
-LONGEST_TEST_S = 600.0
-"""None of our probes runs this long; a client that does is foreign or dead."""
-SILENT_CLIENT_S = 10.0
-"""A client identifies itself within a round trip; iperf3 itself would wait for ever."""
-LISTENS_WITHIN_S = 10.0
-"""It takes some hundredths of a second; beyond this it hangs, or is not iperf3."""
-STRANGER_COSTS_S = 1.0
-"""Pause after a rejected client, so that it can't keep us busy all the time."""
+LONGEST_TEST_S = 600.0  # none of our probes runs this long; a client that does is foreign or dead
+SILENT_CLIENT_S = 10.0  # a client identifies itself within a round trip; iperf3 itself would wait for ever
+LISTENS_WITHIN_S = 10.0  # it takes some hundredths of a second; beyond this it hangs, or is not iperf3
+STRANGER_COSTS_S = 1.0  # pause after a rejected client, so that it can't keep us busy all the time
 _SERVED_AGAIN_AFTER_S = 0.05
 _LOOK_S = 0.2
 # output of one server, before it serves and in all: a few lines, and 128 streams reported every second for ten minutes
@@ -64,17 +56,14 @@ class ServerPlan:
 
     @classmethod
     def of(cls, config: NetworkServerConfig) -> ServerPlan:
-        """The plan for a checked configuration."""
         address, port = split_address(config.listen)
         return cls(str(ipaddress.ip_address(address)), port, config.networks)
 
     @property
     def listen(self) -> str:
-        """``address:port``, as in the configuration."""
         return f"[{self.address}]:{self.port}" if ":" in self.address else f"{self.address}:{self.port}"
 
     def argv(self, program: str) -> tuple[str, ...]:
-        """The command for a server that serves one client and ends."""
         return (program, "--server", "--one-off", "--bind", self.address, "--port", str(self.port))
 
 
@@ -108,26 +97,17 @@ class IperfServer:
         self._listens_within_s = listens_within_s
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
-        self._up = False
-        self._trouble = ""
-
-    @property
-    def up(self) -> bool:
+        self.up = False
         """Whether it listens or serves."""
-        return self._up
-
-    @property
-    def trouble(self) -> str:
+        self.trouble = ""
         """Why it is not up, or which client it last refused; empty if all is well."""
-        return self._trouble
 
     @property
     def why_down(self) -> str:
         """Its address and why it is down, in a sentence; empty while it is up, and before the first attempt ended."""
-        return "" if self._up or not self._trouble else f"{self.plan.listen}: {self._trouble}"
+        return "" if self.up or not self.trouble else f"{self.plan.listen}: {self.trouble}"
 
     def start(self) -> None:
-        """Start the thread; does not block."""
         self._thread = threads.start("iperf3-server", self._keep, of=self.plan.listen, until=self._stopping)
 
     def stop(self, timeout_s: float = 2.0) -> bool:
@@ -142,23 +122,20 @@ class IperfServer:
         backoff = Backoff()
         try:
             while not self._stopping.is_set():
-                self._serve_once(backoff)
+                end = self._once()
+                self.up = not end.ours
+                if end.trouble and end.trouble != self.trouble:
+                    log.warning("network server %s: %s", self.plan.listen, end.trouble)
+                elif self.trouble and not end.trouble:
+                    log.info("network server %s: works again", self.plan.listen)
+                self.trouble = end.trouble
+                if end.ours:
+                    self._stopping.wait(backoff.failed())
+                else:
+                    backoff.settled()
+                    self._stopping.wait(STRANGER_COSTS_S if end.trouble else _SERVED_AGAIN_AFTER_S)
         finally:
-            self._up = False
-
-    def _serve_once(self, backoff: Backoff) -> None:
-        end = self._once()
-        self._up = not end.ours
-        if end.trouble and end.trouble != self._trouble:
-            log.warning("network server %s: %s", self.plan.listen, end.trouble)
-        elif self._trouble and not end.trouble:
-            log.info("network server %s: works again", self.plan.listen)
-        self._trouble = end.trouble
-        if end.ours:
-            self._stopping.wait(backoff.failed())
-        else:
-            backoff.settled()
-            self._stopping.wait(STRANGER_COSTS_S if end.trouble else _SERVED_AGAIN_AFTER_S)
+            self.up = False
 
     def _once(self) -> _End:
         """Run one server from start to end."""
@@ -186,9 +163,6 @@ class IperfServer:
             process.end(_END_WITHIN_S / 2, killed_within_s=_END_WITHIN_S)
             os.close(ours)
 
-    def _listening(self) -> None:
-        self._up = True
-
 
 class _Service:
     """Follows one server process by its output."""
@@ -215,7 +189,7 @@ class _Service:
                     break
                 self._bytes += len(chunk)
                 if self._bytes > (_MAX_SAID_BYTES if self._served else _MAX_GREETING_BYTES):
-                    return _End("iperf3 was ended for writing too much", ours=True)
+                    return _End("iperf3 wrote too much output and was stopped", ours=True)
                 if refused := self._read(chunk):
                     return _End(refused)
             if self._at_rest is None and time.monotonic() - self._begun > self._server._listens_within_s:
@@ -224,19 +198,19 @@ class _Service:
                 return _End(late)
         if self._served or self._server._stopping.is_set():
             return _End()
-        return _End(self._said or "iperf3 ended without a word", ours=self._at_rest is None)
+        return _End(self._said or "iperf3 ended without a message", ours=self._at_rest is None)
 
     def _read(self, chunk: bytes) -> str:
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         self._rest = self._rest[-4096:]
         for line in lines:
             if _LISTENING in line:
-                self._server._listening()
+                self._server.up = True
                 self._at_rest = _open_files(self._process.pid)
             elif match := _ACCEPTED.search(line):
                 peer = _address(match[1].decode("ascii"))
                 if not any(peer in network for network in self._allowed):
-                    return f"{peer} is not in allow: its test was ended"
+                    return f"{peer} is not in allow: its test was stopped"
                 self._served, self._since = True, time.monotonic()
             elif line.startswith(b"iperf3: "):
                 self._said = self._said or _said(line)  # the first line says why, the last that it exits
@@ -247,7 +221,7 @@ class _Service:
         now = time.monotonic()
         if self._served:
             if now - (self._since or now) > self._server._longest_test_s:
-                return f"a test took longer than {self._server._longest_test_s:g} s and was ended"
+                return f"a test took longer than {self._server._longest_test_s:g} s and was stopped"
             return ""
         files = _open_files(self._process.pid)
         if self._at_rest is None or files is None or files <= self._at_rest:
@@ -255,7 +229,7 @@ class _Service:
         elif self._since is None:
             self._since = now
         elif now - self._since > self._server._silent_client_s:
-            return f"a client connected and said nothing for {self._server._silent_client_s:g} s"
+            return f"a client connected and sent nothing for {self._server._silent_client_s:g} s"
         return ""
 
 

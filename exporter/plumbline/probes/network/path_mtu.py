@@ -13,27 +13,65 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from plumbline import __version__
 from plumbline.config.probes.network import PathMtuConfig
 from plumbline.config.workloads import PathMtu
 from plumbline.core.roots import Roots
 from plumbline.errors import PlumblineError
-from plumbline.probes.model import Host, Identity, Plan, Progress, Run
-from plumbline.probes.network import peer as peers_
-from plumbline.probes.network.echo import EchoSocket
-from plumbline.probes.network.echo_packet import ECHO_BYTES, IP_BYTES, Answer, Reply, TooBig, Unreachable
-from plumbline.probes.network.path_mtu_search import Verdict, biggest
-from plumbline.probes.network.peer import Findings, IpAddress, Peer, failure
-from plumbline.probes.result import OperationResult, Outcome, ProbeResult
+from plumbline.probes.model import Host, Plan, Progress, Run
+from plumbline.probes.network.echo import ECHO_BYTES, IP_BYTES, Answer, EchoSocket, Reply, TooBig, Unreachable
+from plumbline.probes.network.peer import Findings, PeerProbe, failure, peers
+from plumbline.probes.result import OperationResult, Outcome
 from plumbline.probes.tool import refuse_if_stopped
-from plumbline.sources.net.routes import Way, read_way
+from plumbline.sources.net.routes import IpAddress, Way, read_way
 
+# what every path must carry: RFC 1122 for the ends of IPv4, RFC 8200 for links of IPv6
 SMALLEST = {4: 576, 6: 1280}
-"""What every path must carry: RFC 1122 for the ends of IPv4, RFC 8200 for links of IPv6."""
 _BIGGEST = 65535
+# the most frequent answers: Ethernet's own size, and the usual jumbo size. Tried before bisecting
+_USUAL = (1500, 9000)
 _TRIES = 3
 # the shortest and the longest wait for an answer; within these limits ten round trips of a small packet
 _PATIENCE_S = (0.1, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class MtuStep:
+    """Whether a packet of some size passed; ``hint``: the biggest size that a router on the path reported."""
+
+    passes: bool
+    hint: int | None = None
+
+
+def biggest(low: int, high: int, ask: Callable[[int], MtuStep]) -> int:
+    """The biggest size in [``low``, ``high``] that passes ``ask``, given that ``low`` does.
+
+    Tries ``high`` first (the usual answer, one packet), then routers' hints and the usual sizes, then bisects. Silence
+    counts as an answer: a switch that drops an oversized packet reports nothing.
+    """
+    first = ask(high)
+    if first.passes or high <= low:
+        return high if first.passes else low
+    passing, failing, hint = low, high, first.hint
+    while failing - passing > 1:
+        size = _next(passing, failing, hint)
+        verdict = ask(size)
+        hint = verdict.hint or hint
+        if verdict.passes:
+            passing = size
+        else:
+            failing = size
+    return passing
+
+
+def _next(passing: int, failing: int, hint: int | None) -> int:
+    if hint is not None and passing <= hint < failing - (hint == passing):
+        return hint + (hint == passing)  # the router's claim; the next byte verifies it
+    for usual in _USUAL:
+        if passing < usual < failing:
+            return usual
+        if passing == usual < failing - 1:
+            return usual + 1  # the usual size passes: most likely not one byte more does
+    return (passing + failing) // 2
 
 
 class _TimeOver(Exception):
@@ -41,27 +79,12 @@ class _TimeOver(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class PathMtuProbe:
+class PathMtuProbe(PeerProbe):
     """The path MTU between this host and another."""
 
     config: PathMtuConfig
     workload: PathMtu
-    peer: Peer
     roots: Roots
-
-    heavy = False
-
-    @property
-    def identity(self) -> Identity:
-        """See :class:`~plumbline.probes.model.Identity`."""
-        return peers_.identity(self.config, self.peer, self.workload)
-
-    def run(self, run: Run) -> ProbeResult:
-        """See :class:`~plumbline.probes.model.PeriodicProbe`."""
-        return peers_.timed(run, self.identity, __version__, lambda: self._measure(run))
-
-    def clean_up(self, run: Run) -> None:
-        """Nothing is ever left behind."""
 
     def _measure(self, run: Run) -> Findings:
         address, bind = self.peer.address(), self.peer.local()
@@ -81,8 +104,7 @@ class PathMtuProbe:
 
 
 def build(config: PathMtuConfig, workload: PathMtu, host: Host) -> Plan:
-    """One probe per target."""
-    return Plan(periodic=tuple(PathMtuProbe(config, workload, each, host.roots) for each in peers_.peers(config, host)))
+    return Plan(periodic=tuple(PathMtuProbe(config, workload, peer, host.roots) for peer in peers(config, host)))
 
 
 def measure(
@@ -104,7 +126,7 @@ def measure(
             return failure(f"{target}: no answer to packets of {low} bytes{asker.said}")
         found = biggest(low, high, asker.ask)
         if found < high and asker.ask(found + 1).passes:
-            return failure(f"{target}: packets of {found + 1} bytes passed only at times: the path loses packets")
+            return failure(f"{target}: packets of {found + 1} bytes passed only sometimes: the path loses packets")
     except _TimeOver:
         return Findings(Outcome.TIMEOUT, message=f"{target}: no result after {timeout_s:g} s{asker.said}")
     operation = OperationResult(operation="path-mtu", mtu_bytes=found)
@@ -114,8 +136,8 @@ def measure(
 def _remark(found: int, high: int, way: Way, asker: _Asker) -> str:
     if found >= high:
         return ""
-    who = f"{asker.hop} says so" if asker.hop else "nobody on the way says so: a switch drops what is bigger"
-    return f"{way.device} has an MTU of {high}, the path carries {found}: {who}"
+    reporter = f"reported by {asker.hop}" if asker.hop else "no router reports it: a switch drops larger packets"
+    return f"{way.device} has an MTU of {high}, the path carries {found}: {reporter}"
 
 
 class _Asker:
@@ -136,14 +158,14 @@ class _Asker:
             self._patience_s = min(max(_PATIENCE_S[0], 10 * reply.seconds), _PATIENCE_S[1])
         return isinstance(reply, Answer)
 
-    def ask(self, size: int) -> Verdict:
+    def ask(self, size: int) -> MtuStep:
         """Whether a packet of ``size`` bytes, including the IP header, is answered."""
         reply = self._try(size)
         if isinstance(reply, TooBig):
             if reply.hop:
                 self.hop = reply.hop
-            return Verdict(False, reply.mtu_bytes or None)
-        return Verdict(isinstance(reply, Answer))
+            return MtuStep(False, reply.mtu_bytes or None)
+        return MtuStep(isinstance(reply, Answer))
 
     def _try(self, size: int) -> Reply | None:
         reply: Reply | None = None
@@ -155,7 +177,7 @@ class _Asker:
             if isinstance(reply, Answer | TooBig):
                 break
             if isinstance(reply, Unreachable):
-                self.said = f"; {f'{reply.hop} says: ' if reply.hop else ''}{reply.reason}"
+                self.said = f"; {f'{reply.hop} reports: ' if reply.hop else ''}{reply.reason}"
         self._asked += 1
         verdict = "passes" if isinstance(reply, Answer) else "does not pass"
         self._run.progress(Progress("searching", None, f"{size} bytes {verdict}"))

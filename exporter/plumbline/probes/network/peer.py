@@ -1,12 +1,12 @@
-"""Shared by the network probes: the peer they measure, which port of this host leads there, and the result."""
+"""What the network probes share: the peer, the port of this host that leads there, identity and result."""
 
 from __future__ import annotations
 
 import ipaddress
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
+from plumbline import __version__
 from plumbline.config.probes.network import NetworkPeriodic
 from plumbline.config.types import Endpoint, LocalAddress
 from plumbline.config.workloads import Workload
@@ -14,10 +14,7 @@ from plumbline.errors import PlumblineError, ProbeRefused
 from plumbline.probes.identify import identify
 from plumbline.probes.model import Host, Identity, Run
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
-from plumbline.sources.net.resolve import resolve
-from plumbline.sources.net.routes import speed_word
-
-IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+from plumbline.sources.net.routes import IpAddress, resolve, speed_word
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,25 +46,9 @@ def peers(config: NetworkPeriodic, host: Host) -> list[Peer]:
     for target in config.targets:
         way = host.way_to(target.host, config.bind)
         speed = way.speed_mbps if way else None
-        word = config.device_class or (speed_word(speed) if speed else "unknown")
-        found.append(Peer(target, config.bind, way.device if way else "", word))
+        device_class = config.device_class or (speed_word(speed) if speed else "unknown")
+        found.append(Peer(target, config.bind, way.device if way else "", device_class))
     return found
-
-
-def identity(
-    config: NetworkPeriodic, peer: Peer, workload: Workload, *, tool: str = "plumbline", rate: float | None = None
-) -> Identity:
-    """See :class:`~plumbline.probes.model.Identity`; ``rate`` is a limit."""
-    return identify(
-        config,
-        workload,
-        probe=f"{config.name}/{peer.endpoint}",
-        device_class=peer.device_class,
-        tool=tool,
-        target=str(peer.endpoint),
-        device=peer.device,
-        rate_iops=rate,
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,19 +61,56 @@ class Findings:
 
 
 def failure(message: str) -> Findings:
-    """A failed run, and why."""
     return Findings(Outcome.FAILURE, message=message)
 
 
-def timed(run: Run, identity: Identity, tool_version: str, measure: Callable[[], Findings]) -> ProbeResult:
-    """``measure()`` as a result, with start time and duration."""
-    started, begun = run.clock(), time.monotonic()
-    found = measure()
-    return identity.result(
-        tool_version=tool_version,
-        started=started,
-        duration=time.monotonic() - begun,
-        outcome=found.outcome,
-        operations=found.operations,
-        message=found.message,
-    )
+@dataclass(frozen=True, slots=True)
+class PeerProbe:
+    """A periodic probe of one peer. Each kind adds what it measures, as ``_measure``."""
+
+    config: NetworkPeriodic
+    workload: Workload
+    peer: Peer
+
+    heavy = False
+    program = "plumbline"
+
+    @property
+    def identity(self) -> Identity:
+        return identify(
+            self.config,
+            self.workload,
+            probe=f"{self.config.name}/{self.peer.endpoint}",
+            device_class=self.peer.device_class,
+            tool=self.program,
+            target=str(self.peer.endpoint),
+            device=self.peer.device,
+            rate_iops=self.rate,
+        )
+
+    @property
+    def rate(self) -> float | None:
+        """The configured limit."""
+        return None
+
+    def run(self, run: Run) -> ProbeResult:
+        version = self._version(run)
+        started, begun = run.clock(), time.monotonic()
+        found = self._measure(run)
+        return self.identity.result(
+            tool_version=version,
+            started=started,
+            duration=time.monotonic() - begun,
+            outcome=found.outcome,
+            operations=found.operations,
+            message=found.message,
+        )
+
+    def clean_up(self, run: Run) -> None:
+        """Nothing is left behind but connections that the kernels close."""
+
+    def _version(self, run: Run) -> str:  # noqa: ARG002
+        return __version__
+
+    def _measure(self, run: Run) -> Findings:
+        raise NotImplementedError

@@ -1,57 +1,51 @@
 """Round-trip times: one small packet at a time, percentiles, and the share of lost packets.
 
 A packet counts as lost without an answer after a second: in a storage network that is a thousand times too late.
+The packet is an ICMP echo, or the handshake of a TCP connection, whose duration the kernel measures:
+https://github.com/torvalds/linux/blob/v6.12/include/uapi/linux/tcp.h (``struct tcp_info``, ``tcpi_rtt``)
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import math
+import os
+import select
+import socket
+import struct
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from plumbline import __version__
 from plumbline.config.probes.network import RttConfig
 from plumbline.config.workloads import RoundTrip
 from plumbline.core.units import si
 from plumbline.errors import ProbeRefused
-from plumbline.probes.model import Host, Identity, Plan, Progress, Run
-from plumbline.probes.network import peer as peers_
-from plumbline.probes.network.echo import EchoSocket
-from plumbline.probes.network.echo_packet import Answer, Reply, Unreachable
-from plumbline.probes.network.handshake import handshake
-from plumbline.probes.network.peer import Findings, Peer, failure
-from plumbline.probes.result import OperationResult, Outcome, ProbeResult
+from plumbline.probes.model import Host, Plan, Progress, Run
+from plumbline.probes.network.echo import Answer, EchoSocket, Reply, Unreachable
+from plumbline.probes.network.peer import Findings, PeerProbe, failure, peers
+from plumbline.probes.result import OperationResult, Outcome
 from plumbline.probes.tool import refuse_if_stopped
+from plumbline.sources.net.routes import IpAddress
 
 LOST_AFTER_S = 1.0
 # after this many packets without any answer the peer is absent, and the rest would only take time
 _GIVE_UP_AFTER = 10
 _MINIMUM = 3
+_CHECK_S = 0.1  # how soon a stop is noticed while waiting for an answer
+_RTT_AT = 68  # of tcpi_rtt, microseconds; since Linux 2.6
+_U32 = struct.Struct("=I")
+_UNREACHABLE = (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ETIMEDOUT)
 
 
 @dataclass(frozen=True, slots=True)
-class RttProbe:
+class RttProbe(PeerProbe):
     """The round trips between this host and another."""
 
     config: RttConfig
     workload: RoundTrip
-    peer: Peer
-
-    heavy = False
-
-    @property
-    def identity(self) -> Identity:
-        """See :class:`~plumbline.probes.model.Identity`."""
-        return peers_.identity(self.config, self.peer, self.workload)
-
-    def run(self, run: Run) -> ProbeResult:
-        """See :class:`~plumbline.probes.model.PeriodicProbe`."""
-        return peers_.timed(run, self.identity, __version__, lambda: self._measure(run))
-
-    def clean_up(self, run: Run) -> None:
-        """Nothing is ever left behind."""
 
     def _measure(self, run: Run) -> Findings:
         with self._asking(run) as ask:
@@ -77,8 +71,7 @@ class RttProbe:
 
 
 def build(config: RttConfig, workload: RoundTrip, host: Host) -> Plan:
-    """One probe per target."""
-    return Plan(periodic=tuple(RttProbe(config, workload, each) for each in peers_.peers(config, host)))
+    return Plan(periodic=tuple(RttProbe(config, workload, peer) for peer in peers(config, host)))
 
 
 def measure(
@@ -97,7 +90,7 @@ def measure(
         if isinstance(reply, Answer):
             seconds.append(reply.seconds)
         elif isinstance(reply, Unreachable):
-            said = f"{f'{reply.hop} says: ' if reply.hop else ''}{reply.reason}"
+            said = f"{f'{reply.hop} reports: ' if reply.hop else ''}{reply.reason}"
         if not seconds and asked >= _GIVE_UP_AFTER:
             break
         run.progress(Progress("measuring", asked / packets, _figures(seconds, asked)))
@@ -128,3 +121,44 @@ def _figures(seconds: Sequence[float], asked: int) -> str:
     found = statistics(seconds)
     lost = asked - len(seconds)
     return f"p50 {si(found['p50'], 's')}, p99 {si(found['p99'], 's')}, {lost} lost"
+
+
+def handshake(
+    address: IpAddress, port: int, bind: IpAddress | None, *, timeout_s: float, stopping: threading.Event
+) -> Answer | Unreachable | None:
+    """Connect and close. ``None``: no answer in time, or stopped.
+
+    The time is the kernel's first RTT estimate, from the SYN to its acknowledgement; our own measurement would include
+    how late this process was woken. A refused connection is not an answer: it may come from a firewall on the way, and
+    an operator who configured the port wants to know that nothing listens there any more.
+    """
+    family = socket.AF_INET if address.version == 4 else socket.AF_INET6
+    with socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as sock:
+        sock.setblocking(False)
+        if bind is not None:
+            try:
+                sock.bind((str(bind), 0))
+            except OSError as error:
+                return Unreachable(f"{bind} can't be used: {error.strerror}")
+        begun = time.monotonic()
+        code = sock.connect_ex((str(address), port))
+        poll = select.poll()
+        poll.register(sock, select.POLLOUT)
+        while code == errno.EINPROGRESS:
+            left = begun + timeout_s - time.monotonic()
+            if left <= 0 or stopping.is_set():
+                return None
+            if poll.poll(1000 * min(left, _CHECK_S)):
+                code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        took = time.monotonic() - begun
+        if code == 0:
+            return Answer(min(_kernel_rtt_s(sock) or took, took))
+    return None if code in _UNREACHABLE else Unreachable(os.strerror(code))
+
+
+def _kernel_rtt_s(sock: socket.socket) -> float | None:
+    info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 192)
+    if len(info) < _RTT_AT + _U32.size:
+        return None
+    microseconds = _U32.unpack_from(info, _RTT_AT)[0]
+    return microseconds / 1e6 if microseconds else None

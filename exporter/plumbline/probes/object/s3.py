@@ -15,18 +15,18 @@ from plumbline.core.process import Completed
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probes.apart import Failed, Refused, last_line, parse_answer
 from plumbline.probes.identify import identify
-from plumbline.probes.latencies import summarise
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.object.s3_credentials import open_credentials
-from plumbline.probes.object.s3_worker import Answer, Done, Task
-from plumbline.probes.result import Outcome, ProbeResult
+from plumbline.probes.object.s3_worker import Answer, Task
+from plumbline.probes.result import ProbeResult
+from plumbline.probes.timed import Timed, timed_result
 from plumbline.probes.tool import refuse_if_stopped
 
 DEVICE_CLASS = "s3"
 """Used if the configuration does not name the class of storage behind the endpoint."""
-# extra seconds for the start of the worker and one last removal
-_MORE_S = 5.0
-_MOVES_BYTES = frozenset({"put", "get"})
+# for the start of the worker and one last removal, beyond the probe's timeout
+_MARGIN_S = 5.0
+_MOVE_BYTES = ("put", "get")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,6 @@ class S3Probe:
 
     @property
     def identity(self) -> Identity:
-        """See :class:`~plumbline.probes.model.Identity`."""
         return identify(
             self.config,
             self.workload,
@@ -58,40 +57,25 @@ class S3Probe:
     def run(self, run: Run) -> ProbeResult:
         """See :class:`~plumbline.probes.model.PeriodicProbe`; its own reasons: ``credentials``, ``not-ours``,
         ``versioned``."""
-        run.progress(Progress(f"{self.config.operations} objects put, got, listed and deleted"))
+        count = self.config.operations
+        run.progress(Progress(f"putting, getting, listing and deleting {count} objects"))
         started = run.clock()
-        completed, answer = self._ask(run, self.config.operations)
-        if isinstance(answer, Done):
-            for name in self.workload.operations:
-                if len(getattr(answer, name)) != self.config.operations:
-                    answer = Failed(f"{name}: not every request was counted")
-                    break
-        failed = isinstance(answer, Failed)
-        identity = self.identity
-        return identity.result(
-            tool_version="" if isinstance(answer, Failed) else answer.version,
+        completed, answer = self._ask(run, count)
+        return timed_result(
+            self.identity,
+            answer,
+            completed,
             started=started,
-            duration=completed.duration_s,
-            outcome=(Outcome.TIMEOUT if answer.timeout else Outcome.FAILURE)
-            if isinstance(answer, Failed)
-            else Outcome.SUCCESS,
-            message=answer.message if isinstance(answer, Failed) else "",
-            operations=()
-            if failed
-            else tuple(
-                summarise(name, getattr(answer, name), bytes_each=self._bytes_of(name))
-                for name in self.workload.operations
-            ),
+            version=answer.version if isinstance(answer, Timed) else "",
+            count=count,
+            sizes=dict.fromkeys(_MOVE_BYTES, self.workload.object_size),
         )
 
     def clean_up(self, run: Run) -> None:
         """Remove objects below our prefix, in a bucket with our marker."""
         self._ask(run, 0)
 
-    def _bytes_of(self, operation: str) -> int:
-        return self.workload.object_size if operation in _MOVES_BYTES else 0
-
-    def _ask(self, run: Run, operations: int) -> tuple[Completed, Done | Failed]:
+    def _ask(self, run: Run, operations: int) -> tuple[Completed, Timed | Failed]:
         config = self.config
         credentials = open_credentials(config.credentials_file)
         try:
@@ -110,17 +94,16 @@ class S3Probe:
             )
             completed = run.runner.run(
                 argv_of("plumbline.probes.object.s3_worker", msgspec.json.encode(task).decode(), site_packages=True),
-                timeout_s=float(config.timeout) + _MORE_S,
+                timeout_s=float(config.timeout) + _MARGIN_S,
                 keep_fds=(*run.keep_fds, credentials),
             )
         finally:
             os.close(credentials)
         refuse_if_stopped(completed.cancelled)
         if completed.timed_out:
-            return completed, Failed(f"{config.endpoint}: not done in time", timeout=True)
-        answer: Answer
+            return completed, Failed(f"{config.endpoint}: not finished in time", timeout=True)
         try:
-            answer = parse_answer(completed.stdout, Answer, source="s3")
+            answer: Answer = parse_answer(completed.stdout, Answer, source="s3")
         except ParseError as error:
             # only the exception's name: its text may contain secrets
             name = last_line(completed).partition(":")[0]
@@ -131,5 +114,4 @@ class S3Probe:
 
 
 def build(config: S3Config, workload: S3Ops, _host: Host) -> Plan:
-    """A probe of one endpoint."""
     return Plan(periodic=(S3Probe(config, workload, socket.gethostname()),))

@@ -38,13 +38,13 @@ def parse_credentials(text: str, *, source: str) -> Credentials:
         if not equals or key not in _KEYS:
             raise ParseError(source, "expected access_key = … or secret_key = …", line=number)
         if key in found:
-            raise ParseError(source, f"{key} stands twice", line=number)
+            raise ParseError(source, f"{key} is given twice", line=number)
         if not value or not value.isascii() or not value.isprintable() or " " in value:
-            raise ParseError(source, f"{key} is empty or holds what no key holds", line=number)
+            raise ParseError(source, f"{key} is empty or contains an invalid character", line=number)
         found[key] = value
     for key in _KEYS:
         if key not in found:
-            raise ParseError(source, f"there is no {key}")
+            raise ParseError(source, f"{key} is missing")
     return Credentials(found["access_key"], found["secret_key"])
 
 
@@ -58,13 +58,13 @@ def open_credentials(path: str) -> int:
         raise ProbeRefused("credentials", f"{path}: can't be opened: {error.strerror}; see credentials_file") from error
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode):
-        wrong = "is not a plain file"
+        wrong = "is not a regular file"
     elif found.st_uid not in (os.geteuid(), 0):
         wrong = f"belongs to user {found.st_uid}; chown it to the user who runs this"
     elif found.st_mode & 0o077:
-        wrong = f"may be used by others (mode {stat.S_IMODE(found.st_mode):04o}); chmod 600 it"
+        wrong = f"is accessible to others (mode {stat.S_IMODE(found.st_mode):04o}); chmod 600 it"
     elif found.st_size > MAX_BYTES:
-        wrong = "is too big for two keys"
+        wrong = "is too large for two keys"
     else:
         return descriptor
     os.close(descriptor)

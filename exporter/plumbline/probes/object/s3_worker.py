@@ -18,12 +18,12 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from plumbline.core.memory import limit_memory
-from plumbline.core.privacy import keep_memory_private
+from plumbline.core.memory import keep_memory_private, limit_memory
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probes.apart import Failed, Refused
 from plumbline.probes.guard import MARKER, MARKER_TEXT
 from plumbline.probes.object.s3_credentials import MAX_BYTES, Credentials, parse_credentials
+from plumbline.probes.timed import Timed
 
 SWEEP_MAX = 10_000
 """Leftovers removed in one go; a run leaves one at most."""
@@ -34,14 +34,15 @@ MEMORY_MAX_BYTES = 512 << 20
 _COPIES = 8  # of an object: the one put, the one read, the library's own
 _SWEEP_PAGE = 1000  # what S3 lists and deletes at once
 _NOT_THERE = frozenset({"404", "NoSuchBucket", "NoSuchKey", "NotFound"})
+_DENIED = "does the user have this permission? Check its keys and its policy"
 _BY_CODE = {
-    "AccessDenied": "may this user do that? See its keys and its policy",
-    "403": "may this user do that? See its keys and its policy",
-    "InvalidAccessKeyId": "the access key is not known there",
-    "SignatureDoesNotMatch": "the secret key is not that of the access key",
-    "RequestTimeTooSkewed": "the clocks differ by too much",
-    "TooManyBuckets": "this user may have no more buckets: make it by hand",
-    "QuotaExceeded": "the user's or the bucket's quota is used up",
+    "AccessDenied": _DENIED,
+    "403": _DENIED,
+    "InvalidAccessKeyId": "the server does not know the access key",
+    "SignatureDoesNotMatch": "the secret key does not belong to the access key",
+    "RequestTimeTooSkewed": "the clocks differ too much",
+    "TooManyBuckets": "this user has reached its limit of buckets; create the bucket by hand",
+    "QuotaExceeded": "the quota of the user or the bucket is exhausted",
 }
 
 _ENDLESS = f"the answer is longer than {BODY_MAX_BYTES >> 20} MiB; is this an S3 server?"
@@ -63,23 +64,13 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     timeout_s: float
 
 
-class Done(msgspec.Struct, frozen=True, tag_field="kind", tag="done"):
-    """Nanoseconds of each request."""
-
-    version: str
-    put: tuple[int, ...] = ()
-    get: tuple[int, ...] = ()
-    list: tuple[int, ...] = ()
-    delete: tuple[int, ...] = ()
+Answer: TypeAlias = Timed | Refused | Failed
 
 
-Answer: TypeAlias = Done | Refused | Failed
-
-
-class _Trouble(Exception):
+class _RequestError(Exception):
     """A failed request; ``code`` is the server's, "" without one."""
 
-    def __init__(self, code: str, message: str, *, timeout: bool = False) -> None:
+    def __init__(self, message: str, *, code: str = "", timeout: bool = False) -> None:
         self.code, self.timeout = code, timeout
         super().__init__(message)
 
@@ -98,10 +89,10 @@ def main(argv: list[str]) -> int:
         answer = Refused("credentials", str(error))
     except ProbeRefused as refusal:
         answer = Refused(refusal.reason, str(refusal))
-    except _Trouble as trouble:
-        answer = Failed(str(trouble), timeout=trouble.timeout)
+    except _RequestError as error:
+        answer = Failed(str(error), timeout=error.timeout)
     except MemoryError:
-        answer = Failed(f"{task.endpoint}: answers with more than there is memory for; is it an S3 server?")
+        answer = Failed(f"{task.endpoint}: its answer does not fit in memory; is this an S3 server?")
     sys.stdout.buffer.write(msgspec.json.encode(answer))
     return 0
 
@@ -175,7 +166,7 @@ def _bounded(response: Any) -> Any:
 
 
 class Client:
-    """The few requests we need; every error becomes a :class:`_Trouble` with our own message."""
+    """The few requests we need; every error becomes a :class:`_RequestError` with our own message."""
 
     def __init__(self, client: Any, task: Task, version: str) -> None:
         self._client, self._task, self.version = client, task, version
@@ -187,27 +178,24 @@ class Client:
         try:
             return getattr(self._client, operation)(Bucket=self._task.bucket, **arguments)
         except exceptions.ClientError as error:
-            said = error.response.get("Error", {})
             status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", "")
-            code = str(said.get("Code") or status)[:60]
-            advice = _BY_CODE.get(code)
-            raise self._trouble(
-                code, operation, f"{code} (HTTP {status})" + (f"; {advice}" if advice else "")
-            ) from None
+            code = str(error.response.get("Error", {}).get("Code") or status)[:60]
+            advice = f"; {_BY_CODE[code]}" if code in _BY_CODE else ""
+            raise self._error(operation, f"{code} (HTTP {status}){advice}", code=code) from None
         except (exceptions.ConnectTimeoutError, exceptions.ReadTimeoutError):
-            said = f"no answer within {self._task.request_timeout_s:g} s"
-            raise self._trouble("", operation, said, timeout=True) from None
+            message = f"no answer within {self._task.request_timeout_s:g} s"
+            raise self._error(operation, message, timeout=True) from None
         except exceptions.SSLError:
-            raise self._trouble("", operation, "its certificate is not trusted; name its issuer by ca_file") from None
+            raise self._error(operation, "its certificate is not trusted; name the issuer in ca_file") from None
         except exceptions.EndpointConnectionError:
-            raise self._trouble("", operation, "can't be connected to; does it listen, is the name right?") from None
+            raise self._error(operation, "connection failed; is the server running, and the name right?") from None
         except _TooLong:
-            raise self._trouble("", operation, _ENDLESS) from None
+            raise self._error(operation, _ENDLESS) from None
         except (exceptions.BotoCoreError, exceptions.HTTPClientError, OSError) as error:
             if isinstance(getattr(error, "kwargs", {}).get("error"), _TooLong):
-                raise self._trouble("", operation, _ENDLESS) from None
-            # without its text, whose content we do not know
-            raise self._trouble("", operation, f"the request failed ({type(error).__name__})") from None
+                raise self._error(operation, _ENDLESS) from None
+            # without its text, which may contain anything
+            raise self._error(operation, f"the request failed ({type(error).__name__})") from None
 
     def read(self, key: str, size: int) -> bytes:
         """The object, cut off at ``size`` + 1 bytes."""
@@ -217,33 +205,30 @@ class Client:
         try:
             return bytes(body.read(size + 1))
         except exceptions.ReadTimeoutError:
-            raise self._trouble("", "get_object", "the object's end did not come in time", timeout=True) from None
+            raise self._error("get_object", "the object did not arrive completely in time", timeout=True) from None
         except (exceptions.BotoCoreError, exceptions.HTTPClientError, OSError) as error:
-            raise self._trouble("", "get_object", f"the object broke off ({type(error).__name__})") from None
+            raise self._error("get_object", f"the transfer broke off ({type(error).__name__})") from None
         finally:
             body.close()
 
-    def _trouble(self, code: str, operation: str, said: str, *, timeout: bool = False) -> _Trouble:
+    def _error(self, operation: str, message: str, *, code: str = "", timeout: bool = False) -> _RequestError:
         what = operation.replace("_", " ")
-        return _Trouble(code, f"{self._task.endpoint}: {what}: {said}", timeout=timeout)
+        return _RequestError(f"{self._task.endpoint}: {what}: {message}", code=code, timeout=timeout)
 
 
-def work(task: Task, client: Client) -> Done:
+def work(task: Task, client: Client) -> Timed:
     """Create or check the bucket, remove an earlier run's leftovers, then measure."""
     deadline = time.monotonic() + task.timeout_s
-    if not take_bucket(task, client, make=task.operations > 0):
-        return Done(client.version)
-    sweep(task, client, deadline)
-    if not task.operations:
-        return Done(client.version)
     spent: dict[str, list[int]] = {"put": [], "get": [], "list": [], "delete": []}
-    for number in range(task.operations):
-        if time.monotonic() > deadline:
-            raise _Trouble(
-                "", f"{number} of {task.operations} objects in the time there was; raise the timeout", timeout=True
-            )
-        measure(task, client, f"{task.prefix}{number:06d}", spent)
-    return Done(client.version, **{name: tuple(each) for name, each in spent.items()})
+    if take_bucket(task, client, make=task.operations > 0):
+        sweep(task, client, deadline)
+        for number in range(task.operations):
+            if time.monotonic() > deadline:
+                raise _RequestError(
+                    f"only {number} of {task.operations} objects within the timeout; raise it", timeout=True
+                )
+            measure(task, client, f"{task.prefix}{number:06d}", spent)
+    return Timed({name: tuple(ns) for name, ns in spent.items()}, client.version)
 
 
 def measure(task: Task, client: Client, key: str, spent: dict[str, list[int]]) -> None:
@@ -260,12 +245,12 @@ def measure(task: Task, client: Client, key: str, spent: dict[str, list[int]]) -
     try:
         timed("put", lambda: client.ask("put_object", Key=key, Body=content))
         if hashlib.sha256(timed("get", lambda: client.read(key, task.object_size))).digest() != digest:
-            raise _Trouble("", f"{task.endpoint}: {task.bucket}/{key}: was read back with other content than was put")
+            raise _RequestError(f"{task.endpoint}: {task.bucket}/{key}: its content is not what was put")
         listed = timed("list", lambda: client.ask("list_objects_v2", Prefix=task.prefix, MaxKeys=_SWEEP_PAGE))
-        if key not in {each["Key"] for each in listed.get("Contents", ())}:
-            raise _Trouble("", f"{task.endpoint}: {task.bucket}/{key}: is not listed after it was put")
-    except _Trouble:
-        with contextlib.suppress(_Trouble):  # the first trouble is the one to report
+        if key not in {item["Key"] for item in listed.get("Contents", ())}:
+            raise _RequestError(f"{task.endpoint}: {task.bucket}/{key}: is not listed after it was put")
+    except _RequestError:
+        with contextlib.suppress(_RequestError):  # the first error is the one to report
             client.ask("delete_object", Key=key)
         raise
     timed("delete", lambda: client.ask("delete_object", Key=key))
@@ -280,50 +265,49 @@ def take_bucket(task: Task, client: Client, *, make: bool) -> bool:
     where = f"{task.endpoint}: bucket {task.bucket}"
     try:
         client.ask("head_bucket")
-    except _Trouble as trouble:
-        if trouble.code not in _NOT_THERE:
+    except _RequestError as error:
+        if error.code not in _NOT_THERE:
             raise
         if not make:
             return False
         client.ask("create_bucket")
     try:
         marker = client.read(MARKER, len(MARKER_TEXT))
-    except _Trouble as trouble:
-        if trouble.code not in _NOT_THERE:
+    except _RequestError as error:
+        if error.code not in _NOT_THERE:
             raise
         if client.ask("list_objects_v2", MaxKeys=1).get("Contents"):
-            raise ProbeRefused(
-                "not-ours", f"{where} holds objects and has no {MARKER}; name one that does not exist yet or is empty"
-            ) from None
+            advice = "name one that does not exist yet or is empty"
+            raise ProbeRefused("not-ours", f"{where} holds objects but no {MARKER}; {advice}") from None
         if not make:
             return False
         client.ask("put_object", Key=MARKER, Body=MARKER_TEXT)
     else:
         if marker != MARKER_TEXT:
-            raise ProbeRefused("not-ours", f"{where}: its {MARKER} is none of ours; name another bucket")
+            raise ProbeRefused("not-ours", f"{where}: its {MARKER} is not ours; name another bucket")
     try:
         versioned = client.ask("get_bucket_versioning").get("Status") == "Enabled"
-    except _Trouble:
+    except _RequestError:
         versioned = False  # a server that does not support versions
     if versioned:
-        raise ProbeRefused("versioned", f"{where} keeps every version for ever; suspend its versioning or name another")
+        raise ProbeRefused(
+            "versioned", f"{where} keeps old versions of objects; suspend its versioning, or name another"
+        )
     return True
 
 
 def sweep(task: Task, client: Client, deadline: float) -> None:
-    """Remove everything below our own prefix."""
     for key in _keys(task, client):
         if time.monotonic() > deadline:
-            raise _Trouble(
-                "", "removing an earlier run's objects took all the time; the next run goes on", timeout=True
-            )
+            message = "removing an earlier run's objects took all the time; the next run continues"
+            raise _RequestError(message, timeout=True)
         client.ask("delete_object", Key=key)
 
 
 def _keys(task: Task, client: Client) -> Iterator[str]:
     for _ in range(SWEEP_MAX // _SWEEP_PAGE):
         page = client.ask("list_objects_v2", Prefix=task.prefix, MaxKeys=_SWEEP_PAGE)
-        keys = [each["Key"] for each in page.get("Contents", ()) if each["Key"].startswith(task.prefix)]
+        keys = [item["Key"] for item in page.get("Contents", ()) if item["Key"].startswith(task.prefix)]
         if not keys:
             return
         yield from keys

@@ -119,7 +119,6 @@ class Placement:
 
 
 def pool_groups(cluster: Cluster, pool: str) -> int:
-    """Number of placement groups; ``OSError`` if the monitors don't answer."""
     return int(cluster.mon_command("osd pool get", {"pool": pool, "var": "pg_num"})["pg_num"])
 
 
@@ -131,5 +130,4 @@ def primary_of(cluster: Cluster, pool: str, namespace: str, name: str) -> int:
 
 
 def osdmap_epoch(cluster: Cluster) -> int:
-    """The map's epoch, which grows with every change."""
     return int(cluster.mon_command("osd stat")["epoch"])

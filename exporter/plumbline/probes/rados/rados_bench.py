@@ -5,11 +5,27 @@ objects exist. We remove all of them after the run ourselves: Ceph's clean-up ne
 run has not written, and it waits for ever while the pool is full. What a killed daemon left is removed at its next
 start, unless a ``rados`` with that process id still runs here.
 
-The program reports mean and maximum latency, but no percentiles.
-"""
+Its output, of Ceph 16 to 20, is nearly JSON::
+
+    hints = 1
+    {"concurrent_ios":"4","object_size":"65536", …,"datas":[{"sec":"0", …},{"sec":"3", …}Cleaning up (deleting benchmark objects)
+    Removed 1185 objects
+    Clean up completed and total clean up time :2.1507
+    ],"total_time_run":"3.005183","total_writes_made":"1185","write_size":"65536","bandwidth":"24.644923",
+    "average_iops":"394","stddev_iops":"1137091504","average_latency":"0.010132","max_latency":"0.056924", …}
+
+There is text before, inside and after the document; numbers are strings, but may also be plain numbers; the key is
+``max_latency``, or ``max_latency:`` in older releases; ``stddev_iops`` can be an uninitialised word. The output of a
+failed run is incomplete. So nothing is decoded: the few keys needed are searched for in the totals, after ``datas``,
+and each must be a valid number. https://github.com/ceph/ceph/blob/main/src/common/obj_bencher.cc
+
+``bandwidth`` is in MiB/s; latencies are in seconds. There are no percentiles, and none are derived.
+"""  # noqa: E501  (verbatim)
 
 from __future__ import annotations
 
+import math
+import re
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,19 +40,17 @@ from plumbline.probes.ceph.ceph_access import NAMESPACE, CephAccess
 from plumbline.probes.ceph.osd_lookup import only_class
 from plumbline.probes.identify import identify
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
-from plumbline.probes.rados.rados_bench_output import RadosBenchReport, parse_rados_bench
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.probes.tool import RADOS, refuse_if_stopped
 
 # Ceph truncates the host's name to this length
 _HOST_BYTES = 29
-SWEEP_TIMEOUT_S = 90.0
+_SWEEP_TIMEOUT_S = 90.0
+_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|-?nan|-?inf"
 
 
 @dataclass(frozen=True, slots=True)
 class RadosBenchProbe:
-    """The periodic probe of one ``rados bench`` workload."""
-
     config: RadosBenchConfig
     workload: RadosBench
     access: CephAccess
@@ -48,12 +62,10 @@ class RadosBenchProbe:
 
     @property
     def pool(self) -> str:
-        """The pool it writes to."""
         return self.config.pool or self.access.pool
 
     @property
     def identity(self) -> Identity:
-        """See :class:`~plumbline.probes.model.Identity`."""
         return identify(
             self.config, self.workload, device_class=self.device_class, tool="rados", target=self.pool, cluster=True
         )
@@ -65,27 +77,16 @@ class RadosBenchProbe:
 
     def argv(self, mode: str) -> tuple[str, ...]:
         """The command of one part of a run: ``write``, ``seq``, ``rand``."""
-        write: tuple[str, ...] = ()
-        if mode == "write":
-            write = (
-                "-b",
-                str(self.workload.object_size),
-                "--max-objects",
-                str(self.config.max_objects),
-                "--no-cleanup",
-            )
+        size, most = str(self.workload.object_size), str(self.config.max_objects)
+        write = ("-b", size, "--max-objects", most, "--no-cleanup") if mode == "write" else ()
+        # a full pool holds writes back for ever, so there is a limit; a slow pool needs time
+        limit_s = max(5, round(float(self.config.timeout) / 3))
         return (
-            *self.access.rados(
-                "-p", self.pool, "-N", NAMESPACE, "bench", str(max(1, round(self.config.runtime))), mode
-            ),
+            *self.access.rados("-p", self.pool, "-N", NAMESPACE),
+            *("bench", str(max(1, round(self.config.runtime))), mode),
             *("-t", str(self.workload.concurrent), "--run-name", self.run_name, *write),
-            # a full pool holds writes back for ever, so there is a limit; a slow pool needs time
-            *(f"--rados-osd-op-timeout={self._operation_timeout_s}", "--format", "json"),
+            *(f"--rados-osd-op-timeout={limit_s}", "--format", "json"),
         )
-
-    @property
-    def _operation_timeout_s(self) -> int:
-        return max(5, round(float(self.config.timeout) / 3))
 
     def run(self, run: Run) -> ProbeResult:
         """Write, or write and read; the objects are removed afterwards."""
@@ -104,7 +105,9 @@ class RadosBenchProbe:
             started=started,
             duration=spent_s,
             outcome=outcome,
-            operations=(_operation(self.workload, report),) if report and outcome is Outcome.SUCCESS else (),
+            operations=(report.operation(self.workload.operations[0]),)
+            if outcome is Outcome.SUCCESS and report
+            else (),
             message=message,
         )
 
@@ -143,17 +146,13 @@ class RadosBenchProbe:
             names=[self.run_name],
             prefix=f"benchmark_data_{self.host[:_HOST_BYTES]}_",
         )
-        done = runner.run(command, timeout_s=SWEEP_TIMEOUT_S)
-        if done.cancelled:
+        done = runner.run(command, timeout_s=_SWEEP_TIMEOUT_S)
+        if done.cancelled or (done.returncode == 0 and b'"left": 0' in done.stdout):
             return ""
-        answer = done.stdout.decode("utf-8", "replace")
-        if done.returncode == 0 and '"left": 0' in answer:
-            return ""
-        return f"its objects in {self.pool} were not all removed: {first_line(done)}; the next start tries again"
+        return f"some of its objects in {self.pool} were not removed: {first_line(done)}; the next start tries again"
 
 
 def build(config: RadosBenchConfig, workload: RadosBench, host: Host) -> Plan:
-    """One probe for the pool."""
     access = CephAccess.of(host.ceph)
     device_class = config.device_class or only_class(host)
     probe = RadosBenchProbe(config, workload, access, socket.gethostname(), device_class, host.environment)
@@ -163,12 +162,10 @@ def build(config: RadosBenchConfig, workload: RadosBench, host: Host) -> Plan:
 def judge(done: Completed, what: str, timeout_s: float) -> tuple[Outcome, str]:
     """Outcome and message from the exit of one of Ceph's programs; success has no message."""
     if done.timed_out:
-        return (
-            Outcome.TIMEOUT,
-            f"{what}: not finished within {timeout_s:g} s; is the cluster slow, or the timeout short?",
-        )
+        advice = "is the cluster slow, or the timeout too short?"
+        return Outcome.TIMEOUT, f"{what}: not finished within {timeout_s:g} s; {advice}"
     if done.truncated:
-        return Outcome.FAILURE, f"{what}: ended for writing too much"
+        return Outcome.FAILURE, f"{what}: killed for writing too much output"
     if done.returncode != 0:
         status = done.returncode
         how = f"signal {-status}" if status is not None and status < 0 else f"exit status {status}"
@@ -183,8 +180,57 @@ def first_line(done: Completed) -> str:
     return excerpt(lines[0]) if lines else ""
 
 
-def _operation(workload: RadosBench, report: RadosBenchReport) -> OperationResult:
-    latency = {"mean": report.mean_s} | ({"max": report.max_s} if report.max_s is not None else {})
-    return OperationResult(
-        operation=workload.operations[0], iops=report.iops, throughput=report.bytes_per_second, latency=latency
+@dataclass(frozen=True, slots=True)
+class RadosBenchReport:
+    operations: int
+    object_bytes: int
+    duration_s: float
+    iops: float
+    bytes_per_second: float
+    mean_s: float
+    max_s: float | None
+
+    def operation(self, name: str) -> OperationResult:
+        latency = {"mean": self.mean_s} | ({"max": self.max_s} if self.max_s is not None else {})
+        return OperationResult(operation=name, iops=self.iops, throughput=self.bytes_per_second, latency=latency)
+
+
+def parse_rados_bench(text: str, *, source: str = "rados bench") -> RadosBenchReport:
+    """Parse the totals; :class:`ParseError` for a run that is incomplete, did nothing, or has invalid figures."""
+    _, found, totals = text.rpartition('"datas"')
+    if not found:
+        raise ParseError(source, "no JSON document")
+    duration = _positive(totals, "total_time_run", source)
+    made = _find(totals, "total_writes_made")
+    operations = made if made is not None else _find(totals, "total_reads_made")
+    if operations is None:
+        raise ParseError(source, "neither total_writes_made nor total_reads_made: the output is incomplete")
+    if operations < 1 or operations != int(operations):
+        raise ParseError(source, f"{operations:g} operations")
+    bandwidth = _positive(totals, "bandwidth", source)
+    size = _find(totals, "object_size")
+    longest = _find(totals, "max_latency")
+    mean = _positive(totals, "average_latency", source)
+    return RadosBenchReport(
+        operations=int(operations),
+        object_bytes=int(size) if size is not None and size >= 0 else 0,
+        duration_s=duration,
+        iops=operations / duration,  # average_iops is the same, truncated to a whole number
+        bytes_per_second=bandwidth * 2**20,
+        mean_s=mean,
+        max_s=longest if longest is not None and longest >= mean else None,
     )
+
+
+def _positive(text: str, key: str, source: str) -> float:
+    value = _find(text, key)
+    if value is None or value <= 0:
+        raise ParseError(source, f"no {key}" if value is None else f"{key} = {value:g}")
+    return value
+
+
+def _find(text: str, key: str) -> float | None:
+    """The last number of this name, in quotes or not; ``None`` if it is missing or not finite."""
+    found = re.findall(rf'"{key}:?"\s*:\s*"?({_NUMBER})"?', text)
+    value = float(found[-1]) if found else math.nan
+    return value if math.isfinite(value) else None

@@ -14,16 +14,17 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import cache
 from itertools import accumulate
 
 from plumbline.config.workloads import RadosOps
 from plumbline.core.histogram import HistogramValue
 from plumbline.probes.canary import memory
-from plumbline.probes.canary.log import CanaryLog
 from plumbline.probes.canary.process import Trouble, WorkerProcess, Workplace
-from plumbline.probes.canary.reading import SILENT_GAPS, CanaryReading, CanaryState, WorkloadReading
+from plumbline.probes.canary.reading import SILENT_GAPS, CanaryLog, CanaryReading, CanaryState, WorkloadReading
 from plumbline.probes.canary.snapshot import DaemonMemory, Snapshot, StreamPlan, lay_down
 from plumbline.probes.ceph.librados import Access
+from plumbline.probes.ceph.osd_lookup import FoundOsd
 from plumbline.probes.histogram import edge_ns, latency_edges
 from plumbline.probes.rados.rados_canary_worker import ADVICE, ERRORS, NOTES, OPERATIONS, OSDS_CHANGED
 
@@ -39,15 +40,14 @@ _NOT_SERVED = {
 
 
 @dataclass(frozen=True, slots=True)
-class OsdPlan:
+class OsdPlan(FoundOsd):
     """One OSD of the canary, and its baseline's bounds in seconds by operation."""
 
-    number: int
-    crush_class: str
-    device_class: str
     bounds: tuple[tuple[float, ...], ...] = ((),) * len(OPERATIONS)
-    device: str = ""
-    """The OSD's disk, if it is on this host."""
+
+    @property
+    def name(self) -> str:
+        return f"osd.{self.number}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,23 +69,13 @@ class RadosCanaryPlan:
     """Empty while they are unknown."""
 
     def order(self) -> str:
-        """The worker's task as JSON."""
-        return json.dumps(
-            {
-                "access": asdict(self.access),
-                "pool": self.pool,
-                "namespace": self.namespace,
-                "prefix": self.prefix,
-                "host": self.host,
-                "words": self.words,
-                "object_size": self.workload.object_size,
-                "osds": [(osd.number, osd.crush_class) for osd in self.osds],
-            }
-        )
+        facts = {name: getattr(self, name) for name in ("pool", "namespace", "prefix", "host", "words")}
+        facts |= {"access": asdict(self.access), "object_size": self.workload.object_size}
+        return json.dumps({**facts, "osds": [(osd.number, osd.crush_class) for osd in self.osds]})
 
 
 class RadosCanaries:
-    """The worker of one probe and its data; :meth:`of` returns one OSD's canary."""
+    """The worker of one probe and its data."""
 
     def __init__(
         self,
@@ -93,12 +83,10 @@ class RadosCanaries:
         *,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
-        interpreter: str = sys.executable,
     ) -> None:
         self.plan = plan
         self.clock, self.wall = clock, wall
-        self._place = Workplace(interpreter, clock)
-        self._edges = _Edges()
+        self._place = Workplace(sys.executable, clock)
         self._lock = threading.Lock()
         self._memory_fd = lay_down(
             [
@@ -108,7 +96,7 @@ class RadosCanaries:
                     dsync=False,
                     block_bytes=plan.workload.object_size,
                     share=1 / len(OPERATIONS),
-                    edges_ns=tuple(edge_ns(edge) for edge in self._edges(bounds)[1]),
+                    edges_ns=tuple(edge_ns(edge) for edge in edges_of(bounds)[1]),
                 )
                 for osd in plan.osds
                 for operation, bounds in zip(OPERATIONS, osd.bounds, strict=True)
@@ -119,23 +107,17 @@ class RadosCanaries:
         )
         self._memory = DaemonMemory(self._memory_fd)
         self._worker: WorkerProcess | None = None
-        self._wanted = False
+        self._should_run = False
         self._trouble = Trouble(CanaryState.IDLE)
         self.skips = dict.fromkeys(ADVICE, 0)
 
-    def of(self, osd: OsdPlan | None) -> OsdCanary:
-        """One OSD's canary; ``None``: the whole probe's, while no OSD is known."""
-        return OsdCanary(self, osd)
-
     @property
     def pid(self) -> int | None:
-        """The worker's process id, or ``None`` without a worker."""
         worker = self._worker
         return worker.pid if worker else None
 
     @property
     def runs(self) -> int:
-        """Workers started."""
         return self._place.runs
 
     @property
@@ -151,8 +133,8 @@ class RadosCanaries:
     def start(self) -> None:
         """Start the first worker, unless it runs; does not block."""
         with self._lock:
-            if not self._wanted and not self.stopped:
-                self._wanted = True
+            if not self._should_run and not self.stopped:
+                self._should_run = True
                 self._spawn()
 
     def poll(self) -> None:
@@ -164,13 +146,13 @@ class RadosCanaries:
                     self._place.look_after(worker)
                     return
                 self._bury(worker)
-            if self._wanted and self._place.due:
+            if self._should_run and self._place.due:
                 self._spawn()
 
     def stop(self, timeout_s: float) -> bool:
         """End the worker; False if it hangs in the kernel."""
         with self._lock:
-            self._wanted = False
+            self._should_run = False
             worker = self._worker
             if worker is None:
                 self._stopped()
@@ -194,13 +176,9 @@ class RadosCanaries:
             return snapshot, since, CanaryState.RUNNING, reason, message
         if snapshot.state == memory.REFUSED:  # and about to end
             return snapshot, since, CanaryState.REFUSED, reason, message
-        before = f"; the one before it: {trouble.message}" if self.troubled else ""
-        message = f"the worker connects and chooses its objects{before}"
+        before = f"; the previous worker: {trouble.message}" if self.troubled else ""
+        message = f"the worker is connecting and choosing its objects{before}"
         return snapshot, since, CanaryState.PREPARING, "preparing", message
-
-    def edges(self, bounds: tuple[float, ...]) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Bounds as they are counted, and all edges: the same objects for ever, as the renderer needs them."""
-        return self._edges(bounds)
 
     def _spawn(self) -> None:
         order = [str(self._memory_fd), self.plan.order(), self.plan.name]
@@ -213,7 +191,7 @@ class RadosCanaries:
     def _bury(self, worker: WorkerProcess) -> None:
         self._worker = None
         last_words = worker.bury()
-        if not self._wanted:
+        if not self._should_run:
             self._stopped()
             return
         snapshot = self._memory.snapshot()
@@ -237,8 +215,8 @@ class RadosCanaries:
 
 
 class OsdCanary:
-    """One OSD's share of a worker, a :class:`~plumbline.probes.model.ContinuousProbe`. Starting or stopping it affects
-    all OSDs of the probe."""
+    """One OSD's share of a worker, a :class:`~plumbline.probes.model.ContinuousProbe`; without an OSD that of the whole
+    probe, while its OSDs are unknown. Starting or stopping it affects all OSDs of the probe."""
 
     def __init__(self, group: RadosCanaries, osd: OsdPlan | None) -> None:
         self._group, self._osd = group, osd
@@ -249,12 +227,10 @@ class OsdCanary:
 
     @property
     def plan(self) -> RadosCanaryPlan:
-        """The same for all OSDs of the probe."""
         return self._group.plan
 
     @property
     def pid(self) -> int | None:
-        """The worker's process id, or ``None`` without a worker."""
         return self._group.pid
 
     def start(self) -> None:
@@ -276,16 +252,15 @@ class OsdCanary:
         return self._group.stop(timeout)
 
     def read(self) -> CanaryReading:
-        """The current data; never waits."""
         plan, osd, group = self.plan, self._osd, self._group
         snapshot, since_ns, state, reason, message = group.look()
-        mine = slice(self._first, self._first + len(OPERATIONS)) if osd else slice(0, 0)
+        own = slice(self._first, self._first + len(OPERATIONS)) if osd else slice(0, 0)
         now_ns = int(group.clock() * 1e9)
-        in_flight = [max(0, now_ns - since) / 1e9 if since else 0.0 for since in (*since_ns[mine], *since_ns[-1:])]
+        in_flight = [max(0, now_ns - since) / 1e9 if since else 0.0 for since in (*since_ns[own], *since_ns[-1:])]
         streams = []
-        counted = snapshot.streams[mine]
+        counted = snapshot.streams[own]
         for index, (operation, counts) in enumerate(zip(OPERATIONS, counted, strict=False)):
-            bounds, edges = group.edges(osd.bounds[index] if osd else ())
+            bounds, edges = edges_of(osd.bounds[index] if osd else ())
             *cumulative, total = accumulate(counts.buckets)
             streams.append(
                 WorkloadReading(
@@ -303,9 +278,9 @@ class OsdCanary:
                 )
             )
         note = NOTES[counted[0].note] if counted else ""
-        name = f"osd.{osd.number}" if osd else plan.name
+        name = osd.name if osd else plan.name
         longest = max(in_flight, default=0.0)
-        failing = [each for each in streams if each.last_completion_ts != each.last_success_ts]
+        failing = [stream for stream in streams if stream.last_completion_ts != stream.last_success_ts]
         outdated = reason == OSDS_CHANGED
         if outdated:
             reason = message = ""
@@ -314,7 +289,10 @@ class OsdCanary:
             reason, message = note, f"{name}: {_NOT_SERVED[note]}"
         elif state is CanaryState.RUNNING and failing:
             kind = max(failing[0].errors, key=failing[0].errors.__getitem__)
-            reason, message = "errors", f"{name}: the last {failing[0].operation} failed; mostly {kind}"
+            reason, message = (
+                "errors",
+                f"{name}: the last {failing[0].operation} failed; the most frequent error is {kind}",
+            )
         if longest >= plan.stuck_after_s and state in (CanaryState.RUNNING, CanaryState.PREPARING):
             reason, message = "stuck", f"{name}: an operation hangs for {longest:.0f} s"
         return CanaryReading(
@@ -342,21 +320,15 @@ class OsdCanary:
             return False
         if state is CanaryState.PREPARING and self._group.troubled:
             return False  # otherwise it would alternate while the cluster is gone: refused, trying, refused
-        known = [each.last_completion_ts for each in streams if each.last_completion_ts is not None]
-        if len(known) < len(streams) or not streams:
+        completions = [stream.last_completion_ts for stream in streams if stream.last_completion_ts is not None]
+        if len(completions) < len(streams) or not streams:
             return None
-        quiet_s = self._group.wall() - max(known)
+        quiet_s = self._group.wall() - max(completions)
         return quiet_s < self.plan.stuck_after_s + SILENT_GAPS / self.plan.rate
 
 
-class _Edges:
-    """The edges for bounds, each computed once."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[float, ...], tuple[tuple[float, ...], tuple[float, ...]]] = {}
-
-    def __call__(self, bounds: tuple[float, ...]) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        if bounds not in self._known:
-            exact = tuple(sorted({edge_ns(bound) / 10**9 for bound in bounds}))
-            self._known[bounds] = exact, latency_edges(exact)
-        return self._known[bounds]
+@cache
+def edges_of(bounds: tuple[float, ...]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Bounds as they are counted, and all edges: the same objects for ever, as the renderer needs them."""
+    exact = tuple(sorted({edge_ns(bound) / 10**9 for bound in bounds}))
+    return exact, latency_edges(exact)

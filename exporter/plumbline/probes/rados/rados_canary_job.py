@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from msgspec import structs
@@ -26,20 +26,18 @@ APART = "@now"
 
 @dataclass(slots=True)
 class _Shared:
-    """The worker that the OSDs of one probe share."""
-
     storage: Path
-    known: ClusterOsds | None
+    cluster: ClusterOsds | None
     """The cluster's answer when this was planned."""
-    made: RadosCanaries | None = None
+    canaries: RadosCanaries | None = None
 
     def make(self, plan: RadosCanaryPlan) -> RadosCanaries:
         """The worker for this plan; a new one if the last was stopped, or the plan differs."""
-        if self.made is None or self.made.stopped or self.made.plan != plan:
-            self.made = RadosCanaries(plan)
-            if self.known is not None:
-                remember(self.storage, self.known)
-        return self.made
+        if self.canaries is None or self.canaries.stopped or self.canaries.plan != plan:
+            self.canaries = RadosCanaries(plan)
+            if self.cluster is not None:
+                remember(self.storage, self.cluster)
+        return self.canaries
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,24 +55,22 @@ class RadosCanaryJob:
 
     @property
     def name(self) -> str:
-        """The ``probe`` label."""
         return self._label(self.osd) if self.osd else self.config.name
 
     def identities(self) -> tuple[Identity, ...]:
         """One; none if nothing can be measured yet."""
         if self.osd is None:
             return ()
-        return (
-            identify(
-                self.config,
-                self.workload,
-                probe=self.name,
-                device_class=self.osd.device_class,
-                target=f"osd.{self.osd.number}",
-                device=self.osd.device,
-                cluster=True,
-            ),
+        identity = identify(
+            self.config,
+            self.workload,
+            probe=self.name,
+            device_class=self.osd.device_class,
+            target=f"osd.{self.osd.number}",
+            device=self.osd.device,
+            cluster=True,
         )
+        return (identity,)
 
     def plan(self, bounds: Bounds) -> RadosCanaryPlan:
         """The same for all OSDs of the probe: they start and stop together."""
@@ -92,37 +88,26 @@ class RadosCanaryJob:
             workload=self.workload,
             rate=config.rate,
             stuck_after_s=float(config.stuck_after),
-            osds=tuple(
-                OsdPlan(
-                    osd.number,
-                    osd.crush_class,
-                    osd.device_class,
-                    tuple(
-                        bounds.get((self._label(osd), self.workload.id, operation), ())
-                        for operation in self.workload.operations
-                    ),
-                    osd.device,
-                )
-                for osd in self.osds
-            ),
+            osds=tuple(OsdPlan(**asdict(osd), bounds=self._bounds_of(osd, bounds)) for osd in self.osds),
         )
 
     def make(self, bounds: Bounds) -> OsdCanary:
-        """The canary, not yet started."""
         group = self.shared.make(self.plan(bounds))
-        index = self.osds.index(self.osd) if self.osd else None
-        return group.of(None if index is None else group.plan.osds[index])
+        return OsdCanary(group, group.plan.osds[self.osds.index(self.osd)] if self.osd else None)
 
     def hurried(self, factor: float) -> RadosCanaryJob:
         """The same at ``factor`` times the rate, on other objects than the daemon's."""
         return replace(self, config=structs.replace(self.config, rate=quicker(self.config.rate, factor)), apart=True)
+
+    def _bounds_of(self, osd: FoundOsd, bounds: Bounds) -> tuple[tuple[float, ...], ...]:
+        workload = self.workload
+        return tuple(bounds.get((self._label(osd), workload.id, operation), ()) for operation in workload.operations)
 
     def _label(self, osd: FoundOsd) -> str:
         return f"{self.config.name}/osd.{osd.number}"
 
 
 def build(config: RadosCanaryConfig, workload: RadosOps, host: Host) -> Plan:
-    """One canary per OSD."""
     osds = look_up(config.osds, config.device_class, host)
     shared, access = _Shared(host.storage, host.cluster_osds()), CephAccess.of(host.ceph)
     jobs = [RadosCanaryJob(config, access, workload, osds, osd, shared) for osd in osds or (None,)]

@@ -29,8 +29,7 @@ from bisect import bisect_left
 from random import Random
 
 from plumbline.core import threads
-from plumbline.core.memory import LIBRADOS, limit_memory
-from plumbline.core.privacy import keep_memory_private
+from plumbline.core.memory import LIBRADOS, keep_memory_private, limit_memory
 from plumbline.errors import ParseError, ProbeRefused, Unavailable
 from plumbline.probes.canary import memory as canary_memory
 from plumbline.probes.canary.memory import WorkerMemory, WorkerStream
@@ -94,9 +93,7 @@ class Order:
     def __init__(self, facts: Mapping[str, Any]) -> None:
         self.access = Access(**facts["access"])
         self.pool, self.namespace, self.prefix = str(facts["pool"]), str(facts["namespace"]), str(facts["prefix"])
-        self.object_size = int(facts["object_size"])
-        self.host = str(facts["host"])
-        self.words = tuple(facts["words"])
+        self.object_size, self.host, self.words = int(facts["object_size"]), str(facts["host"]), tuple(facts["words"])
         """``host``, ``all``, ``osd.3``: the configuration's words."""
         self.osds = tuple((int(number), str(device_class)) for number, device_class in facts["osds"])
         """The OSDs when this was planned: number and CRUSH class; each has three streams in the memory."""
@@ -112,9 +109,10 @@ class Worker:
         self.names: dict[int, tuple[str, str]] = {}
         """OSD → its current object to write and remove, and the one to read, both in one placement group."""
         self.random = Random()  # noqa: S311
+        self.pool: Pool
+        """Set before the first lane starts."""
         self._lanes: list[Lane] = []
-        self._pool: Pool | None = None
-        self._said = ""
+        self._note = ""
 
     def work(self) -> None:
         """Connect, prepare, and then maintain the objects for ever; ends the process if it can't go on."""
@@ -133,8 +131,8 @@ class Worker:
         """End the process, after removing the existing objects if the cluster answers at once."""
         deadline = time.monotonic() + LEAVE_WITHIN_S
         names = [name for lane in self._lanes for name in lane.leave()]
-        if self._pool is not None and names:
-            removal = threads.start("end", functools.partial(remove, self._pool, names, deadline=deadline), died=die)
+        if names:
+            removal = threads.start("end", functools.partial(remove, self.pool, names, deadline=deadline), died=die)
             removal.join(LEAVE_WITHIN_S)
         os._exit(0)
 
@@ -147,9 +145,8 @@ class Worker:
         except Unavailable as unavailable:
             raise ProbeRefused("unreachable", str(unavailable)) from None
         try:
-            self._pool = pool = cluster.pool(order.pool, namespace=order.namespace)
-            mine = f"{order.prefix}/"
-            sweep(pool, lambda name: name.startswith(mine), within_s=SWEEP_WITHIN_S)
+            self.pool = cluster.pool(order.pool, namespace=order.namespace)
+            sweep(self.pool, lambda name: name.startswith(f"{order.prefix}/"), within_s=SWEEP_WITHIN_S)
             keeper = Keeper(self, cluster)
             keeper.choose()
         except Unavailable as unavailable:
@@ -162,7 +159,7 @@ class Worker:
             self._lanes += [WriteLane(self, number, (write, erase)), ReadLane(self, number, (read,))]
         memory.preparing(0)
         with self.lock:
-            memory.say(canary_memory.RUNNING, self._said)
+            memory.say(canary_memory.RUNNING, self._note)
         for lane in self._lanes:
             threads.start("lane", lane.run, died=die)
         while True:
@@ -174,17 +171,11 @@ class Worker:
 
     def say(self, text: str) -> None:
         """Report a reason and a message besides RUNNING; empty: all is as planned."""
-        if text != self._said:
-            self._said = text
+        if text != self._note:
+            self._note = text
             with self.lock:
                 if self._lanes:
                     self.memory.say(canary_memory.RUNNING, text)
-
-    @property
-    def pool(self) -> Pool:
-        """The pool, opened before the first lane starts."""
-        assert self._pool is not None
-        return self._pool
 
 
 class Keeper:
@@ -212,14 +203,12 @@ class Keeper:
             raise ProbeRefused("no-osds", f"{order.access.conf}: no OSD runs on {order.host}; {ADVICE['no-osds']}")
         self._all_looked_at = time.monotonic()
         self._compare(osds)
-        able = [number for number, _ in order.osds if number in osds.by_number and osds.by_number[number].state == ""]
-        self._placement.choose(able, placement.pool_groups(self._cluster, order.pool))
+        states = {number: osd.state for number, osd in osds.by_number.items()}
+        usable = [number for number, _ in order.osds if states.get(number) == ""]
+        self._placement.choose(usable, placement.pool_groups(self._cluster, order.pool))
         worker.names = names = dict(self._placement.names)
         for index, (number, _) in enumerate(order.osds):
-            note = ""
-            if number not in names:
-                known = osds.by_number.get(number)
-                note = "gone" if known is None else known.state or "no-primary"
+            note = "" if number in names else states.get(number, "gone") or "no-primary"
             for stream in worker.memory.streams[index * len(OPERATIONS) : (index + 1) * len(OPERATIONS)]:
                 stream.note(NOTES.index(note))
 
@@ -254,7 +243,6 @@ class Lane:
         self._rate = worker.memory.rate * sum(stream.share for stream in streams)
 
     def run(self) -> None:
-        """Run for ever."""
         try:
             while True:
                 time.sleep(gap_ns(self.random, self._rate) / 1e9)
@@ -294,16 +282,16 @@ class Lane:
         latency = time.monotonic_ns() - started
         stream.started(0)
         rate = self.worker.memory.rate
-        charges = [(each, charge(self.random, rate * each.share, latency, each.edges_ns)) for each in self.streams]
+        charges = [(other, charge(self.random, rate * other.share, latency, other.edges_ns)) for other in self.streams]
         with self.worker.lock:
             self.worker.memory.begin()
             if whole:
                 stream.count(bisect_left(stream.edges_ns, latency), latency, time.time_ns())
             else:
                 stream.count_error(error_index(failed), time.time_ns())
-            for each, charged in charges:
+            for other, charged in charges:
                 if charged.total:
-                    each.count_charge(charged)
+                    other.count_charge(charged)
             self.worker.memory.end()
         if failed is not None and failed.errno in (errno.ESHUTDOWN, errno.ENOTCONN):
             raise refused_by(failed, self.worker.order)  # the cluster blocked this connection: a new one may work
@@ -363,7 +351,7 @@ class ReadLane(Lane):
         def whole() -> bool:
             data = pool.read(read, size + 1)
             if len(data) == size and data != self._data:
-                raise OSError(errno.EIO, "other bytes than were written", read)
+                raise OSError(errno.EIO, "the bytes read differ from those written", read)
             return len(data) == size
 
         if not self.operate(self.streams[0], whole):
@@ -377,7 +365,6 @@ def error_index(error: OSError | None) -> int:
 
 
 def refused_by(error: OSError, order: Order) -> ProbeRefused:
-    """The refusal for an error, with advice."""
     reason = {
         errno.EACCES: "permission",
         errno.EPERM: "permission",
@@ -390,11 +377,11 @@ def refused_by(error: OSError, order: Order) -> ProbeRefused:
 
 
 ADVICE = {
-    "blocklisted": "the cluster shut this client out; see `ceph osd blocklist ls`",
-    "no-osds": "name OSDs, or run this where OSDs are",
+    "blocklisted": "the cluster has blocklisted this client; see `ceph osd blocklist ls`",
+    "no-osds": "name OSDs, or configure this on a host with OSDs",
     "no-pool": "run `plumbline ceph setup`, or name another pool",
     "no-space": "raise the pool's quota, or free space",
     "permission": "run `plumbline ceph setup`: the user's capabilities are too narrow",
-    "unreachable": "is the cluster up, and the network to its monitors?",
+    "unreachable": "are the cluster and the network to its monitors up?",
 }
 """Every reason for which the worker refuses (a label value), and what an operator can do about it."""

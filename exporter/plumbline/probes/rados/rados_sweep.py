@@ -18,11 +18,7 @@ AT_A_TIME = 8
 
 
 def sweep(
-    pool: Pool,
-    is_ours: Callable[[str], bool],
-    *,
-    within_s: float,
-    clock: Callable[[], float] = time.monotonic,
+    pool: Pool, is_ours: Callable[[str], bool], *, within_s: float, clock: Callable[[], float] = time.monotonic
 ) -> tuple[int, int]:
     """Returns how many were removed, and how many were found but remain (out of time, or an error).
 

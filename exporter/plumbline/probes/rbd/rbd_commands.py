@@ -28,12 +28,7 @@ class Commands:
     """Runs ``rbd`` and ``fio``; raises :class:`ProbeRefused` (``stopped``) if the run must end."""
 
     def __init__(
-        self,
-        access: CephAccess,
-        run: Run,
-        *,
-        timeout_s: float,
-        clock: Callable[[], float] = time.monotonic,
+        self, access: CephAccess, run: Run, *, timeout_s: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.access = access
         self._run, self._clock = run, clock
@@ -41,7 +36,6 @@ class Commands:
 
     @property
     def left_s(self) -> float:
-        """Seconds left of the run's time."""
         return max(0.0, self._until - self._clock())
 
     def rbd(self, *arguments: str) -> Completed:
@@ -66,35 +60,29 @@ class Commands:
 
 
 def is_missing_image(done: Completed) -> bool:
-    """Whether it failed because an existing pool has no image of that name."""
     return done.returncode == errno.ENOENT and b"error opening image" in done.stderr
 
 
 def refusal(done: Completed, what: str, access: CephAccess) -> ProbeRefused:
-    """The refusal for a failed ``rbd`` command."""
-    said = words(done)
-    code = done.returncode
+    words, code = first_words(done), done.returncode
     if done.timed_out or code in (errno.ETIMEDOUT, None):
-        waited = f"{what}: no answer in time{f' ({said})' if said else ''}"
-        return ProbeRefused(UNREACHABLE, f"{waited}; are a monitor and the pool's OSDs up? See ceph health detail")
-    if "couldn't connect to the cluster" in said:
-        return ProbeRefused(PERMISSION, f"{what}: {said} Its monitors refuse the key of {access.user}; {SETUP}")
+        detail = f" ({words})" if words else ""
+        advice = "are a monitor and the pool's OSDs up? See ceph health detail"
+        return ProbeRefused(UNREACHABLE, f"{what}: no answer in time{detail}; {advice}")
+    if "couldn't connect to the cluster" in words:
+        return ProbeRefused(PERMISSION, f"{what}: {words} Its monitors refuse the key of {access.user}; {SETUP}")
     if code == errno.ENOENT:
-        return ProbeRefused(NO_POOL, f"{what}: {said}; {SETUP}")
+        return ProbeRefused(NO_POOL, f"{what}: {words}; {SETUP}")
     if code in (errno.EPERM, errno.EACCES):
-        return ProbeRefused(PERMISSION, f"{what}: {said}; {access.user} may not do that, {SETUP}")
+        return ProbeRefused(PERMISSION, f"{what}: {words}; {access.user} lacks the capability: {SETUP}")
     if code in (errno.ENOSPC, errno.EDQUOT):
-        return ProbeRefused(FULL, f"{what}: {said}; make room in the pool or raise its quota")
-    return ProbeRefused(FAILED, f"{what}: {said or 'no message'} (exit status {code})")
+        return ProbeRefused(FULL, f"{what}: {words}; free space in the pool, or raise its quota")
+    return ProbeRefused(FAILED, f"{what}: {words or 'no message'} (exit status {code})")
 
 
-def words(done: Completed) -> str:
+def first_words(done: Completed) -> str:
     """The first meaningful line for a person; librados' own log lines only if there is no other."""
-    lines = [
-        text
-        for output in (done.stderr, done.stdout)
-        for line in output.decode("utf-8", "replace").splitlines()
-        if (text := line.strip())
-    ]
+    outputs = (output.decode("utf-8", "replace").splitlines() for output in (done.stderr, done.stdout))
+    lines = [text for output in outputs for line in output if (text := line.strip())]
     plain = [line for line in lines if not _LOG_LINE.match(line)]
     return next(iter(plain or lines), "")[:300]

@@ -7,36 +7,27 @@ Rate-limited runs and percentiles are as in ``fio_job.py``.
 
 from __future__ import annotations
 
-import socket
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import ClassVar
 
 from plumbline.config.probes.ceph import RbdFioConfig
 from plumbline.config.workloads import BlockWorkload, Pattern
-from plumbline.core.process import Completed
-from plumbline.errors import ParseError, ProbeRefused
-from plumbline.probes.ceph.ceph_access import CephAccess
+from plumbline.errors import ProbeRefused
 from plumbline.probes.disk.fio import judge_report, operations_of
 from plumbline.probes.disk.fio_job import JOB, PERCENTILES, LatencySearch, rate_options
-from plumbline.probes.disk.fio_output import REPORT_MAX_BYTES, FioReport, parse_report, split_notes
-from plumbline.probes.identify import identify
-from plumbline.probes.model import Host, Identity, Plan, Progress, Run
-from plumbline.probes.rbd.rbd_commands import Commands, words
-from plumbline.probes.rbd.rbd_image import ImagePlan, fio_argv, lay_out, prepare
-from plumbline.probes.result import Outcome, ProbeResult
-from plumbline.probes.tool import FIO, RBD, Tool
+from plumbline.probes.disk.fio_output import REPORT_MAX_BYTES, parse_report, split_notes
+from plumbline.probes.model import Host, Plan
+from plumbline.probes.rbd.rbd_commands import Commands, first_words
+from plumbline.probes.rbd.rbd_image import Measured, RbdPlan, RbdProbe, fio_argv, image_of
+from plumbline.probes.result import Outcome
 
 
-@dataclass(frozen=True, slots=True)
-class RbdFioPlan:
-    """The final parameters of one probe's run. Times in seconds."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RbdFioPlan(RbdPlan):
+    """``runtime_s``: of the measured part."""
 
     workload: BlockWorkload
-    image: ImagePlan
-    device_class: str
     runtime_s: float
-    timeout_s: float
-    rate_iops: int | None = None
-    """Limit on each job's operations per second."""
     search: LatencySearch | None = None
 
 
@@ -65,61 +56,41 @@ def measure_argv(plan: RbdFioPlan) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class RbdFioProbe:
-    """The periodic probe of one workload on its image."""
+class RbdFioProbe(RbdProbe):
+    """The periodic probe of one block workload on its image."""
 
-    config: RbdFioConfig
+    program: ClassVar[str] = "fio"
+
     plan: RbdFioPlan
-    tool: Tool = field(default=FIO, compare=False)
-    rbd: Tool = field(default=RBD, compare=False)
-
-    heavy = True
 
     @property
-    def identity(self) -> Identity:
-        """See :class:`~plumbline.probes.model.Identity`."""
+    def reserve_s(self) -> float:
+        """The whole measured part."""
+        return self.plan.runtime_s
+
+    def measure(self, commands: Commands) -> Measured:
         plan = self.plan
-        return identify(
-            self.config,
-            plan.workload,
-            device_class=plan.device_class,
-            tool="fio",
-            rate_iops=plan.rate_iops,
-            cluster=True,
-        )
-
-    def run(self, run: Run) -> ProbeResult:
-        """Prepare the image, lay out what is missing, measure."""
-        plan, identity = self.plan, self.identity
-        started = run.clock()
-        commands = Commands(plan.image.access, run, timeout_s=plan.timeout_s)
-        version = self.tool.version(run.runner)
-        self.rbd.version(run.runner, limit_s=commands.left_s)
-        done = prepare(plan.image, commands, run.progress)
-        outcome, message, report = _measure(plan, commands, run, done)
-        return identity.result(
-            tool_version=version,
-            started=started,
-            duration=plan.timeout_s - commands.left_s,
-            outcome=outcome,
-            operations=tuple(operations_of(plan.workload, report)) if report and outcome is Outcome.SUCCESS else (),
-            message=message,
-        )
-
-    def clean_up(self, run: Run) -> None:
-        """Only the image outlives a run, and the next run uses it; `plumbline ceph remove` removes it."""
+        done = commands.run(measure_argv(plan), max_output_bytes=REPORT_MAX_BYTES)
+        words = first_words(done)
+        if b"engine rbd not loadable" in done.stderr:
+            raise ProbeRefused("tool-missing", "this fio has no rbd engine; install it (Fedora: fio-engine-rbd)")
+        if done.timed_out:
+            advice = "are the pool's OSDs up, and is the pool not full?"
+            return Outcome.TIMEOUT, f"fio: not finished within {plan.timeout_s:g} s; {advice}", ()
+        if done.truncated:
+            return Outcome.FAILURE, f"fio: killed for writing too much output, which began: {words}", ()
+        if done.returncode != 0:
+            notes = split_notes(done.stdout)
+            reason = next((note for note in notes if note.startswith("fio:")), words).removeprefix("fio: ")
+            return Outcome.FAILURE, f"fio: {reason or 'no message'} (exit status {done.returncode})", ()
+        report = parse_report(done.stdout, job=JOB)
+        outcome, message = judge_report(report, plan.workload)
+        operations = tuple(operations_of(plan.workload, report)) if outcome is Outcome.SUCCESS else ()
+        return outcome, message, operations
 
 
 def build(config: RbdFioConfig, workload: BlockWorkload, host: Host) -> Plan:
-    """One probe on one image of this host."""
-    image = ImagePlan(
-        access=CephAccess.of(host.ceph),
-        pool=config.pool or host.ceph.rbd_pool,
-        probe=config.name,
-        host=socket.gethostname(),
-        size_bytes=int(config.image_size),
-        cache=not workload.direct,
-    )
+    image = image_of(config, host, cache=not workload.direct)
     plan = RbdFioPlan(
         workload=workload,
         image=image,
@@ -129,35 +100,3 @@ def build(config: RbdFioConfig, workload: BlockWorkload, host: Host) -> Plan:
         rate_iops=config.rate_iops,
     )
     return Plan(periodic=(RbdFioProbe(config, plan),))
-
-
-def _measure(plan: RbdFioPlan, commands: Commands, run: Run, done: int) -> tuple[Outcome, str, FioReport | None]:
-    in_time, message = lay_out(plan.image, commands, run.progress, done=done, reserve_s=plan.runtime_s)
-    if message:
-        return Outcome.TIMEOUT if in_time else Outcome.FAILURE, message, None
-    if commands.left_s <= plan.runtime_s:
-        return Outcome.TIMEOUT, "preparing the image took all the time; the next run measures", None
-    run.progress(Progress("measuring"))
-    completed = commands.run(measure_argv(plan), max_output_bytes=REPORT_MAX_BYTES)
-    return _judge(completed, plan)
-
-
-def _judge(completed: Completed, plan: RbdFioPlan) -> tuple[Outcome, str, FioReport | None]:
-    """How fio ended, and its report if it is complete."""
-    said = words(completed)
-    if b"engine rbd not loadable" in completed.stderr:
-        raise ProbeRefused("tool-missing", "this fio has no rbd engine; install it (Fedora: fio-engine-rbd)")
-    if completed.timed_out:
-        hung = "; are the pool's OSDs up, and the pool not full?"
-        return Outcome.TIMEOUT, f"fio: not finished in {plan.timeout_s:g} s{hung}", None
-    if completed.truncated:
-        return Outcome.FAILURE, f"fio: ended for writing too much, first: {said}", None
-    if completed.returncode != 0:
-        notes = split_notes(completed.stdout)
-        failed = next((note for note in notes if note.startswith("fio:")), said).removeprefix("fio: ")
-        return Outcome.FAILURE, f"fio: {failed or 'no message'} (exit status {completed.returncode})", None
-    try:
-        report = parse_report(completed.stdout, job=JOB)
-    except ParseError as error:
-        return Outcome.FAILURE, str(error), None
-    return *judge_report(report, plan.workload), report

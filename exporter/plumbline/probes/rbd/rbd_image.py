@@ -1,4 +1,5 @@
-"""An RBD image of our own: created and marked, or refused if anything indicates that it is someone else's.
+"""An RBD image of our own, created and marked, or refused if anything indicates that it is someone else's; and the run
+of a probe on it.
 
 The mark is image metadata (``plumbline.owner`` = host/probe), so it stays with the image when it is renamed. An image
 without a mark is taken only if nothing was ever written to it and nobody has it open: that is the state after a crash
@@ -24,15 +25,19 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, field
+from typing import ClassVar, TypeVar
 
+from plumbline.config.probes.ceph import OnImage
+from plumbline.config.workloads import Workload
 from plumbline.core.process import Completed
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probes.ceph.ceph_access import IMAGE_PREFIX, CephAccess
 from plumbline.probes.guard import FILL_BYTES_PER_SECOND
-from plumbline.probes.model import Progress
-from plumbline.probes.rbd.rbd_answers import (
+from plumbline.probes.identify import identify
+from plumbline.probes.model import Host, Identity, Progress, Run
+from plumbline.probes.rbd.rbd_commands import FAILED, Commands, first_words, is_missing_image
+from plumbline.probes.rbd.rbd_output import (
     ImageInfo,
     Watcher,
     parse_extents,
@@ -40,26 +45,27 @@ from plumbline.probes.rbd.rbd_answers import (
     parse_metadata,
     parse_watchers,
 )
-from plumbline.probes.rbd.rbd_commands import FAILED, Commands, is_missing_image, words
+from plumbline.probes.result import OperationResult, Outcome, ProbeResult
+from plumbline.probes.tool import FIO, RBD, Tool
 
 OWNER, LAID_OUT = "plumbline.owner", "plumbline.laid-out"
 NOT_OURS, IN_USE, OTHER_SIZE = "not-ours", "in-use", "other-size"
 FEATURES = ("layering",)
-WATCH_ENDS_S = 40.0
-"""An OSD drops a client that died after 30 s (``osd_client_watch_timeout``)."""
 _PIECE_BYTES = 64 << 20
 _BLOCK_BYTES = 4 << 20
 # the metadata key of ``rbd config image set … rbd_cache``
 _CACHE = "conf_rbd_cache"
+# an OSD drops a client that died after 30 s (``osd_client_watch_timeout``)
+_WATCH_ENDS_S = 40.0
 _LOOK_AGAIN_S = 2.0
 
 T = TypeVar("T")
+Measured = tuple[Outcome, str, tuple[OperationResult, ...]]
+"""How a run ended, why if it failed, and its figures."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImagePlan:
-    """The image that a probe works in."""
-
     access: CephAccess
     pool: str
     probe: str
@@ -67,8 +73,6 @@ class ImagePlan:
     size_bytes: int
     cache: bool | None
     """``None``: as the cluster's configuration says."""
-    watch_ends_s: float = WATCH_ENDS_S
-    """How long to wait for the end of an earlier run of ours that was killed."""
 
     @property
     def name(self) -> str:
@@ -85,11 +89,92 @@ class ImagePlan:
         """The content of its mark."""
         return f"{self.host}/{self.probe}"
 
+
+def image_of(config: OnImage, host: Host, *, cache: bool | None) -> ImagePlan:
+    return ImagePlan(
+        access=CephAccess.of(host.ceph),
+        pool=config.pool or host.ceph.rbd_pool,
+        probe=config.name,
+        host=socket.gethostname(),
+        size_bytes=int(config.image_size),
+        cache=cache,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RbdPlan:
+    """The final parameters of one probe's run. Times in seconds."""
+
+    workload: Workload
+    image: ImagePlan
+    device_class: str
+    timeout_s: float
+    rate_iops: int | None = None
+    """Limit on each job's operations per second."""
+
+
+@dataclass(frozen=True, slots=True)
+class RbdProbe:
+    """What the periodic probes of an image share."""
+
+    program: ClassVar[str]
+    """The program that measures."""
+    heavy = True
+
+    config: OnImage
+    plan: RbdPlan
+    tool: Tool = field(default=FIO, compare=False)
+    """fio lays the image out, because rbd itself can only write at full speed."""
+    rbd: Tool = field(default=RBD, compare=False)
+
     @property
-    def removal(self) -> str:
-        """The command that removes it, for messages."""
-        keyring = () if self.access.keyring is None else ("--keyring", self.access.keyring)
-        return " ".join(("rbd", "--conf", self.access.conf, "--name", self.access.user, *keyring, "rm", self.spec))
+    def reserve_s(self) -> float:
+        """Seconds that the measurement needs."""
+        raise NotImplementedError
+
+    def measure(self, commands: Commands) -> Measured:
+        """Measure on the prepared image; may raise :class:`ParseError`."""
+        raise NotImplementedError
+
+    @property
+    def identity(self) -> Identity:
+        plan = self.plan
+        return identify(
+            self.config,
+            plan.workload,
+            device_class=plan.device_class,
+            tool=self.program,
+            rate_iops=plan.rate_iops,
+            cluster=True,
+        )
+
+    def run(self, run: Run) -> ProbeResult:
+        plan, started = self.plan, run.clock()
+        commands = Commands(plan.image.access, run, timeout_s=plan.timeout_s)
+        fio = self.tool.version(run.runner) if self.program == "fio" else ""
+        rbd = self.rbd.version(run.runner, limit_s=commands.left_s)
+        done = prepare(plan.image, commands, run.progress)
+        if done < plan.image.size_bytes and not fio:
+            self.tool.version(run.runner)
+        outcome, message = lay_out(plan.image, commands, run.progress, done=done, reserve_s=self.reserve_s)
+        operations: tuple[OperationResult, ...] = ()
+        if outcome is Outcome.SUCCESS:
+            run.progress(Progress("measuring"))
+            try:
+                outcome, message, operations = self.measure(commands)
+            except ParseError as error:
+                outcome, message = Outcome.FAILURE, str(error)
+        return self.identity.result(
+            tool_version=fio or rbd,
+            started=started,
+            duration=plan.timeout_s - commands.left_s,
+            outcome=outcome,
+            operations=operations,
+            message=message,
+        )
+
+    def clean_up(self, run: Run) -> None:
+        """Only the image outlives a run, and the next run uses it; `plumbline ceph remove` removes it."""
 
 
 def fio_argv(image: ImagePlan, job: str, *options: str) -> tuple[str, ...]:
@@ -115,15 +200,9 @@ def fio_argv(image: ImagePlan, job: str, *options: str) -> tuple[str, ...]:
 def layout_argv(image: ImagePlan, at: int, length: int, *, bytes_per_s: float) -> tuple[str, ...]:
     """fio's command line to write one piece of the image once, at a limited rate."""
     block = min(_BLOCK_BYTES, length)
-    return fio_argv(
-        image,
-        "layout",
-        "--rw=write",
-        f"--bs={block}",
-        f"--offset={at}",
-        f"--size={length}",
-        f"--rate={max(block, int(bytes_per_s))}",
-    )
+    rate = max(block, int(bytes_per_s))
+    options = ("--rw=write", f"--bs={block}", f"--offset={at}", f"--size={length}", f"--rate={rate}")
+    return fio_argv(image, "layout", *options)
 
 
 def prepare(image: ImagePlan, commands: Commands, progress: Callable[[Progress], None]) -> int:
@@ -131,88 +210,88 @@ def prepare(image: ImagePlan, commands: Commands, progress: Callable[[Progress],
     image.access.check()
     info = _info(image, commands)
     if info is None:
-        progress(Progress(f"making {image.spec}"))
+        progress(Progress(f"creating {image.spec}"))
         features = [word for feature in FEATURES for word in ("--image-feature", feature)]
         commands.rbd("create", "--size", f"{image.size_bytes}B", *features, image.spec)
         info = _info(image, commands)
         if info is None:
-            raise ProbeRefused(IN_USE, f"{image.spec}: was removed as soon as it was made; who else works on it?")
-    said = _checked(parse_metadata, commands.rbd("image-meta", "list", image.spec, "--format", "json"))
-    owner = said.get(OWNER)
+            raise ProbeRefused(IN_USE, f"{image.spec}: removed right after it was created; who else uses this image?")
+    metadata = _query(parse_metadata, commands, "image-meta", "list", image.spec)
+    owner = metadata.get(OWNER)
     if owner is not None and owner != image.owner:
         raise ProbeRefused(NOT_OURS, f"{image.spec}: belongs to {owner!r}; rename this probe, or remove the image")
-    _not_watched(image, commands, progress)
+    _check_unwatched(image, commands, progress)
     if owner is None:
         if not _is_blank(info, image, commands):
-            raise ProbeRefused(
-                NOT_OURS, f"{image.spec}: holds data and no mark of ours; rename this probe, or move the image away"
-            )
+            advice = "rename this probe, or rename the image"
+            raise ProbeRefused(NOT_OURS, f"{image.spec}: holds data and lacks our mark; {advice}")
         commands.rbd("image-meta", "set", image.spec, OWNER, image.owner)
     if info.size_bytes != image.size_bytes:
+        removal = " ".join(("rbd", *image.access.credentials, "rm", image.spec))
         raise ProbeRefused(
             OTHER_SIZE,
-            f"{image.spec}: has {info.size_bytes} bytes, image_size says {image.size_bytes}; set image_size back,"
-            f" or remove the image ({image.removal}): the next run makes it anew",
+            f"{image.spec}: has {info.size_bytes} bytes, but image_size is {image.size_bytes}; set image_size back,"
+            f" or remove the image ({removal}): the next run creates it again",
         )
-    wanted = None if image.cache is None else str(image.cache).lower()
-    if wanted is not None and said.get(_CACHE) != wanted:
-        commands.rbd("config", "image", "set", image.spec, "rbd_cache", wanted)
-    done = said.get(LAID_OUT, "0")
+    cache = None if image.cache is None else str(image.cache).lower()
+    if cache is not None and metadata.get(_CACHE) != cache:
+        commands.rbd("config", "image", "set", image.spec, "rbd_cache", cache)
+    done = metadata.get(LAID_OUT, "0")
     return min(int(done), image.size_bytes) if done.isascii() and done.isdigit() and len(done) < 20 else 0
 
 
 def lay_out(
     image: ImagePlan, commands: Commands, progress: Callable[[Progress], None], *, done: int, reserve_s: float
-) -> tuple[bool, str]:
-    """Write what is missing, keeping ``reserve_s`` of the time. Returns False if fio failed, and why the layout is
-    incomplete (empty: complete)."""
+) -> tuple[Outcome, str]:
+    """Write what is missing. The outcome is success if ``reserve_s`` of the time is left after that; the message says
+    why it is not."""
     while done < image.size_bytes:
-        left = commands.left_s - reserve_s
-        if left <= 0:
-            return True, _came_to(image, done)
+        left_s = commands.left_s - reserve_s
+        incomplete = f"laying out {image.spec}: wrote {done >> 20} of {image.size_bytes >> 20} MiB"
+        if left_s <= 0:
+            return Outcome.TIMEOUT, f"{incomplete}; the next run continues"
         progress(Progress("laying out the image", done / image.size_bytes, f"{done >> 20} MiB"))
         length = min(_PIECE_BYTES, image.size_bytes - done)
-        pace = max(FILL_BYTES_PER_SECOND, 2 * (image.size_bytes - done) / left)
-        completed = commands.run(layout_argv(image, done, length, bytes_per_s=pace), limit_s=left)
+        pace = max(FILL_BYTES_PER_SECOND, 2 * (image.size_bytes - done) / left_s)
+        completed = commands.run(layout_argv(image, done, length, bytes_per_s=pace), limit_s=left_s)
         if completed.timed_out:
-            return True, _came_to(image, done)
+            return Outcome.TIMEOUT, f"{incomplete}; the next run continues"
         if completed.returncode != 0:
-            return False, f"laying out {image.spec}: {words(completed) or f'exit status {completed.returncode}'}"
+            words = first_words(completed) or f"exit status {completed.returncode}"
+            return Outcome.FAILURE, f"laying out {image.spec}: {words}"
         done += length
         commands.rbd("image-meta", "set", image.spec, LAID_OUT, str(done))
-    return True, ""
-
-
-def _came_to(image: ImagePlan, done: int) -> str:
-    return f"laying out {image.spec}: came to {done >> 20} of {image.size_bytes >> 20} MiB; the next run goes on"
+    if commands.left_s <= reserve_s:
+        return Outcome.TIMEOUT, "preparing the image took all the time; the next run measures"
+    return Outcome.SUCCESS, ""
 
 
 def _info(image: ImagePlan, commands: Commands) -> ImageInfo | None:
     done = commands.rbd("info", image.spec, "--format", "json")
-    return None if is_missing_image(done) else _checked(parse_info, done)
+    return None if is_missing_image(done) else _parsed(parse_info, done)
 
 
 def _is_blank(info: ImageInfo, image: ImagePlan, commands: Commands) -> bool:
-    if info.snapshots or info.parent or info.size_bytes != image.size_bytes:
+    if info.snapshot_count or info.parent is not None or info.size_bytes != image.size_bytes:
         return False
-    return _checked(parse_extents, commands.rbd("diff", image.spec, "--whole-object", "--format", "json")) == 0
+    return _query(parse_extents, commands, "diff", image.spec, "--whole-object") == 0
 
 
-def _not_watched(image: ImagePlan, commands: Commands, progress: Callable[[Progress], None]) -> None:
+def _check_unwatched(image: ImagePlan, commands: Commands, progress: Callable[[Progress], None]) -> None:
     """Refuse while another client has the image open. A client on this host may be our own killed run: wait until the
     OSD drops it."""
-    waited = 0.0
-    while watchers := _checked(parse_watchers, commands.rbd("status", image.spec, "--format", "json")):
-        foreign = [each for each in watchers if not _of_this_host(each)]
-        if foreign or waited >= image.watch_ends_s or commands.left_s < _LOOK_AGAIN_S:
-            who = ", ".join(str(each) for each in foreign or watchers)
-            raise ProbeRefused(IN_USE, f"{image.spec}: {who} has it open; end that, the image is for this probe alone")
+    waited_s = 0.0
+    while watchers := _query(parse_watchers, commands, "status", image.spec):
+        foreign = [watcher for watcher in watchers if not _is_of_this_host(watcher)]
+        if foreign or waited_s >= _WATCH_ENDS_S or commands.left_s < _LOOK_AGAIN_S:
+            clients = ", ".join(map(str, foreign or watchers))
+            raise ProbeRefused(IN_USE, f"{image.spec}: {clients} has it open; only this probe may use the image")
         progress(Progress(f"waiting for the end of an earlier run: {watchers[0]}"))
         commands.wait(_LOOK_AGAIN_S)
-        waited += _LOOK_AGAIN_S
+        waited_s += _LOOK_AGAIN_S
 
 
-def _of_this_host(watcher: Watcher) -> bool:
+def _is_of_this_host(watcher: Watcher) -> bool:
     """Whether the address belongs to this host: only then can it be bound."""
     family = socket.AF_INET6 if ":" in watcher.ip else socket.AF_INET
     try:
@@ -223,7 +302,11 @@ def _of_this_host(watcher: Watcher) -> bool:
     return True
 
 
-def _checked(parse: Callable[[bytes], T], done: Completed) -> T:
+def _query(parse: Callable[[bytes], T], commands: Commands, *arguments: str) -> T:
+    return _parsed(parse, commands.rbd(*arguments, "--format", "json"))
+
+
+def _parsed(parse: Callable[[bytes], T], done: Completed) -> T:
     try:
         return parse(done.stdout)
     except ParseError as error:

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import msgspec
 
+from plumbline.baseline.arithmetic import depth_of, size_of
 from plumbline.baseline.shown import Figure, ShownRow
 from plumbline.config.workloads import BlockWorkload, TcpThroughput, Workload
 from plumbline.core.units import si
@@ -22,6 +23,7 @@ from plumbline.pages.document import Plot
 from plumbline.report.baseline import words
 
 K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
 
 CURVE_POINTS = 3
 # a reader can tell this many lines apart; with more there is one plot for each device class
@@ -73,16 +75,16 @@ def _plots(rows: Sequence[Row], names: Sequence[str]) -> Iterator[Plot]:
     drawn: set[int] = set()
     for over_depth in (True, False):
         for family in _families(rows, over_depth):
-            lines = _by(family, _line)
+            lines = by(family, _line)
             if any(len(line) >= CURVE_POINTS for line in lines.values()):
                 drawn |= {id(row) for row in family}
-                if len(lines) > LINES:
-                    for group in _by(family, lambda row: row.row.device_class).values():
-                        yield _curves(group, names, over_depth, group[0].row.device_class)
-                else:
+                if len(lines) <= LINES:
                     yield _curves(family, names, over_depth, "")
+                    continue
+                for device_class, group in by(family, lambda row: row.row.device_class).items():
+                    yield _curves(group, names, over_depth, device_class)
     rest = [row for row in rows if id(row) not in drawn]
-    for family in _by(rest, lambda row: _parameters(row, "action")).values():
+    for family in by(rest, lambda row: _parameters(row, "action")).values():
         if len(family) > 1:
             yield _bars(family, names)
 
@@ -90,8 +92,9 @@ def _plots(rows: Sequence[Row], names: Sequence[str]) -> Iterator[Plot]:
 # --- which rows belong together
 
 
-def _by(rows: Iterable[Row], key: Callable[[Row], K]) -> dict[K, list[Row]]:
-    found: dict[K, list[Row]] = {}
+def by(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """Groups of rows, in order of first appearance."""
+    found: dict[K, list[T]] = {}
     for row in rows:
         found.setdefault(key(row), []).append(row)
     return found
@@ -103,9 +106,9 @@ def _line(row: Row) -> tuple[int, str]:
 
 def _families(rows: Sequence[Row], over_depth: bool) -> Iterable[list[Row]]:
     """Rows that differ only in the queue depth, or only in the operation size."""
-    varied = words.depth_of if over_depth else words.size_of
+    varied = depth_of if over_depth else size_of
     fit = [row for row in rows if varied(row.workload) is not None]
-    return _by(fit, lambda row: _parameters(row, "depth" if over_depth else "size")).values()
+    return by(fit, lambda row: _parameters(row, "depth" if over_depth else "size")).values()
 
 
 def _parameters(row: Row, without: str) -> tuple[object, ...]:
@@ -121,7 +124,7 @@ def _figures(family: Sequence[Row], *, rates: int) -> Iterator[str]:
     the median if a row has no mean."""
     have = {figure.figure for row in family for figure in row.row.figures}
     workload = family[0].workload
-    large = isinstance(workload, TcpThroughput) or (words.size_of(workload) or 0) >= LARGE_BYTES
+    large = isinstance(workload, TcpThroughput) or (size_of(workload) or 0) >= LARGE_BYTES
     order = ("throughput", "iops") if large and rates == 1 else ("iops", "throughput")
     yield from [figure for figure in order if figure in have][:rates]
     if "latency.mean" in have:
@@ -138,13 +141,13 @@ def _label(row: Row, names: Sequence[str]) -> str:
 
 
 def _curves(family: Sequence[Row], names: Sequence[str], over_depth: bool, device_class: str) -> Plot:
-    varied = words.depth_of if over_depth else words.size_of
+    varied = depth_of if over_depth else size_of
     sizes = sorted({x for row in family if (x := varied(row.workload)) is not None})
     ticks = [str(size) if over_depth else words.bytes_text(size) for size in sizes]
     first = family[0].workload
     title = f"{words.action(first, family[0].row.operation)} over {'queue depth' if over_depth else 'block size'}"
     axis = _axis(first, over_depth)
-    found = _by(family, _line).values()
+    found = by(family, _line).values()
     series = tuple(_label(group[0], names) for group in found)
     lines = [[next((row for row in group if varied(row.workload) == size), None) for size in sizes] for group in found]
     panels, heads, columns = [], [axis.capitalize()], [ticks]
@@ -171,15 +174,13 @@ def _axis(workload: Workload, over_depth: bool) -> str:
 
 
 def _curve(name: str, index: int, ticks: Sequence[str], line: Sequence[Row | None], figure: str) -> Curve:
-    points: list[Point | None] = []
-    for place, tick, row in zip(_places(len(ticks)), ticks, line, strict=True):
+    def point(x: float, tick: str, row: Row | None) -> Point | None:
         value = row and row.figure(figure)
-        if row and value:
-            said = f"{name}, {tick}: {row.said(value)}"
-            points.append(Point(place, value.base, said, doubt=not row.row.judges))
-        else:
-            points.append(None)
-    return Curve(name, index, tuple(points))
+        if not (row and value):
+            return None
+        return Point(x, value.base, f"{name}, {tick}: {row.said(value)}", doubt=not row.row.judges)
+
+    return Curve(name, index, tuple(map(point, _places(len(ticks)), ticks, line)))
 
 
 def _line_chart(title: str, figure: str, axis: str, ticks: Sequence[str], curves: Sequence[Curve]) -> LineChart:
@@ -215,37 +216,32 @@ def _places(count: int) -> list[float]:
 def _bars(family: Sequence[Row], names: Sequence[str]) -> Plot:
     first = family[0].workload
     used = list(dict.fromkeys(row.subject for row in family))
-    groups = _by(family, lambda row: words.action(row.workload, row.row.operation))
+    groups = by(family, lambda row: words.action(row.workload, row.row.operation))
     title = words.tool(first) or ("Reads and writes" if len(groups) > 1 else next(iter(groups)))
     figures = list(_figures(family, rates=1))
-    labelled = [
-        (group, row, _label(row, names if len(used) > 1 else ()))
-        for group, members in groups.items()
-        for row in members
-    ]
+    labels = {id(row): _label(row, names if len(used) > 1 else ()) for row in family}
+
+    def bar(group: str, row: Row, figure: Figure) -> Bar:
+        text = figure.printed
+        if len(text) > words.READABLE:
+            unit = words.base_unit(figure.figure)
+            text = si(figure.base, unit) + (" IOPS" if unit == "1/s" else "")
+        doubt = not row.row.judges
+        label = labels[id(row)]
+        said = f"{group}, {label}: {row.said(figure)}"
+        return Bar(label, used.index(row.subject), figure.base, text + " (in doubt)" * doubt, said, doubt)
+
     panels = []
     for name in figures:
         heading = words.FIGURE_TITLES[name]
-        bars: dict[str, list[Bar]] = {}
-        for group, row, label in labelled:
-            if figure := row.figure(name):
-                bars.setdefault(group, []).append(_bar(group, row, label, used.index(row.subject), figure))
-        found = tuple((group, tuple(of_group)) for group, of_group in bars.items())
+        bars = {
+            group: tuple(bar(group, row, figure) for row in rows if (figure := row.figure(name)))
+            for group, rows in groups.items()
+        }
+        found = tuple((group, of_group) for group, of_group in bars.items() if of_group)
         described = "; ".join(bar.said for _, of_group in found for bar in of_group)
         panels.append((heading, BarChart(f"{title}: {heading.lower()}", described, found)))
-    rows = ((group, label, *map(row.table_text, figures)) for group, row, label in labelled)
+    cells = [(group, labels[id(row)], *map(row.table_text, figures)) for group, rows in groups.items() for row in rows]
     heads = ("Operation", "Of", *(heading for heading, _ in panels))
     series = tuple(names[index] for index in used)
-    return Plot(
-        title, words.shape(first), tuple(panels), series, heads, tuple(cells for cells in rows if any(cells[2:]))
-    )
-
-
-def _bar(group: str, row: Row, label: str, colour: int, figure: Figure) -> Bar:
-    text = figure.printed
-    if len(text) > words.READABLE:
-        unit = words.base_unit(figure.figure)
-        text = si(figure.base, unit) + (" IOPS" if unit == "1/s" else "")
-    doubt = not row.row.judges
-    said = f"{group}, {label}: {row.said(figure)}"
-    return Bar(label, colour, figure.base, text + " (in doubt)" * doubt, said, doubt)
+    return Plot(title, words.shape(first), tuple(panels), series, heads, tuple(row for row in cells if any(row[2:])))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from plumbline.baseline.arithmetic import depth_of, size_of
 from plumbline.baseline.shown import Figure
 from plumbline.config.workloads import (
     BlockWorkload,
@@ -40,12 +41,11 @@ FIGURE_TITLES = {
     "latency.p999": "99.9th percentile",
     "latency.max": "Highest latency",
 }
+# a longer printed figure has all digits of a program's output: ``485408333.33916885 B/s``
 READABLE = 14
-"""A longer printed figure has all digits of a program's output: ``485408333.33916885 B/s``."""
-DOUBT = "in doubt: the document contradicts itself by more than a factor of two; shown, never judges"
-CONTRADICTS = "the document contradicts itself here; the note says how"
+DOUBT = "in doubt: the document contradicts itself by more than a factor of two; shown, but not used to judge"
+CONTRADICTS = "the document contradicts itself here; see the note"
 BASE_UNITS = {"iops": "1/s", "throughput": "B/s"}
-"""For latencies it is the second."""
 
 _PATTERNS = {
     Pattern.READ: "Sequential reads",
@@ -126,32 +126,6 @@ def tool(workload: Workload) -> str:
             return f"{workload.files:,} files"
         case _:
             return workload.id
-
-
-def size_of(workload: Workload) -> int | None:
-    """Bytes per operation, if the workload defines it."""
-    match workload:
-        case BlockWorkload() | OsdBench():
-            return workload.block_size
-        case RadosBench() | RadosOps() | S3Ops():
-            return workload.object_size
-        case RbdBench():
-            return workload.io_size
-        case _:
-            return None
-
-
-def depth_of(workload: Workload) -> int | None:
-    """Operations in flight; for block workloads per process."""
-    match workload:
-        case BlockWorkload():
-            return workload.iodepth
-        case RadosBench():
-            return workload.concurrent
-        case RbdBench():
-            return workload.threads
-        case _:
-            return None
 
 
 def shape(workload: Workload, *, size: bool = True, depth: bool = True) -> str:

@@ -31,12 +31,9 @@ from plumbline.errors import ParseError, PlumblineError, Unavailable
 
 T = TypeVar("T")
 
-MAX_BYTES = 8 << 20
-"""A dump of all performance counters is 20 KiB, one of twenty slow operations 100 KiB; longer answers are not read."""
-AT_ONCE = 32
-"""Limit of open connections: each occupies the daemon's only admin thread, and one of our descriptors."""
-AGAIN_S = 0.1
-"""Delay between attempts to connect to a full backlog."""
+MAX_BYTES = 8 << 20  # a dump of all performance counters is 20 KiB, one of twenty slow operations 100 KiB
+AT_ONCE = 32  # limit of open connections: each occupies the daemon's only admin thread, and one of our descriptors
+AGAIN_S = 0.1  # delay between attempts to connect to a full backlog
 _LENGTH = struct.Struct(">I")
 _CHUNK = 1 << 16
 
@@ -69,7 +66,7 @@ def ask(questions: Sequence[Question], *, timeout_s: float) -> list[Answer]:
     pending = deque(enumerate(questions))
     full: list[tuple[int, Question]] = []
     again = 0.0
-    answers: list[Answer] = [Unavailable(f"{question.source}: not asked in time") for question in questions]
+    answers: list[Answer] = [Unavailable(f"{question.source}: not queried in time") for question in questions]
     deadline = time.monotonic() + timeout_s
     with selectors.DefaultSelector() as selector:
         talks: dict[int, _Talk] = {}
@@ -115,7 +112,7 @@ def decode(kind: type[T], data: bytes, *, source: str) -> T:
     try:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ParseError(source, f"not what this command answers: {str(error)[:120]}") from error
+        raise ParseError(source, f"not in the format of this command: {str(error)[:120]}") from error
 
 
 class _Talk:
@@ -170,20 +167,15 @@ class _Talk:
 
 def _refused(question: Question, error: OSError) -> Unavailable:
     if error.errno in (errno.EACCES, errno.EPERM):
-        return NotAllowed(f"{question.path}: permission denied; it takes the right to write to it, see docs/ceph.md")
+        return NotAllowed(f"{question.path}: permission denied; querying it needs write permission, see docs/ceph.md")
     why = {
-        errno.EAGAIN: "the daemon accepts no connection: it hangs",
-        errno.ECONNREFUSED: "nobody listens: the daemon ended without removing its socket",
-        errno.ENOENT: "the daemon has gone",
+        errno.EAGAIN: "the daemon hangs: it accepts no connection",
+        errno.ECONNREFUSED: "the daemon ended without removing its socket",
+        errno.ENOENT: "the daemon is gone",
     }.get(error.errno or 0, error.strerror or str(error))
     return Unavailable(f"{question.source}: {why}")
 
 
 def find_sockets(patterns: Sequence[str]) -> Iterator[Path]:
     """Matching files, sorted per pattern, without duplicates; ``patterns`` are absolute globs."""
-    seen: set[Path] = set()
-    for pattern in patterns:
-        for path in sorted(Path("/").glob(pattern.lstrip("/"))):
-            if path not in seen:
-                seen.add(path)
-                yield path
+    yield from dict.fromkeys(path for pattern in patterns for path in sorted(Path("/").glob(pattern.lstrip("/"))))

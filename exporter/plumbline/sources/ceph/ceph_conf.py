@@ -36,8 +36,7 @@ _SEPARATORS = re.compile(r"[\s,;]+")
 _NETWORKS = ("public_network", "cluster_network")
 _ADDRESSES = ("public_addr", "cluster_addr")
 
-MAX_BYTES = 1 << 20
-"""Limit for a Ceph configuration file or keyring."""
+MAX_BYTES = 1 << 20  # limit for a Ceph configuration file or keyring
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +45,7 @@ class CephConf:
 
     public_networks: tuple[Network, ...] = ()
     cluster_networks: tuple[Network, ...] = ()
-    public_addresses: tuple[IpAddress, ...] = ()
-    """Addresses of any daemon, on this host or another."""
+    public_addresses: tuple[IpAddress, ...] = ()  # addresses of any daemon, on this host or another
     cluster_addresses: tuple[IpAddress, ...] = ()
 
 

@@ -1,4 +1,4 @@
-"""Which devices belong to OSDs, without a Ceph command: from the daemons' directories, LVM and systemd.
+"""Ceph's daemons on this host, without a Ceph command: which devices belong to OSDs, whether a monitor or manager runs.
 
     /var/lib/ceph/osd/ceph-71/block → /dev/ceph-1b2c/osd-block-5d6e      packages (ceph-volume, and ceph-disk before)
     /var/lib/ceph/<fsid>/osd.71/block.db → /dev/ceph-9f8e/osd-db-7a6b    cephadm
@@ -12,6 +12,10 @@ https://docs.ceph.com/en/latest/ceph-volume/lvm/prepare/, …/ceph-volume/lvm/sy
 Access: packages give ``/var/lib/ceph`` to the group ``ceph``; cephadm and Rook keep their directories for root. Anyone
 may read the enabled units and the names of volumes, which suffice only for package-installed OSDs on LVM. The label at
 the start of an OSD's device would say everything, but reading a device can hang, so it is not read.
+
+    /var/lib/ceph/mon/ceph-stor01, /etc/systemd/system/ceph-mgr.target.wants/ceph-mgr@stor01.service    packages
+    /var/lib/ceph/<fsid>/mon.stor01, …/ceph-<fsid>.target.wants/ceph-<fsid>@mon.stor01.service          cephadm
+    /var/lib/rook/mon-a                                                        Rook; its managers leave nothing
 """
 
 from __future__ import annotations
@@ -34,6 +38,11 @@ _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _UNIT = re.compile(rf"ceph-volume@lvm-(\d+)-({_UUID})\.service")
 _VOLUME = re.compile(rf"osd-(block|data|db|wal)-({_UUID})")
 _MOUNT_POINT = re.compile(rf"/var/lib/ceph/(?:osd/[^/]+-|{_UUID}/osd\.)(\d+)")
+_ANY = re.compile(r".+")
+_HEAD_OF_CEPHADM = re.compile(r"(?:mon|mgr)\..+")
+_HEAD_TARGET = re.compile(rf"ceph-(?:mon|mgr|{_UUID})\.target\.wants")
+_HEAD_UNIT = re.compile(rf"ceph-(?:(?:mon|mgr)@|{_UUID}@(?:mon|mgr)\.).+\.service")
+_HEAD_OF_ROOK = re.compile(r"mon-[a-z]+")
 # ID_PART_ENTRY_TYPE of ceph-disk, and later of ceph-volume simple. https://github.com/ceph/ceph src/ceph-disk
 _PARTITION_TYPES = {
     "4fbd7e29-9d25-41b8-afd0-062c0ceff05d": OSD,  # data
@@ -65,17 +74,12 @@ def read_osd_links(roots: Roots) -> OsdLinks:
     """Read the links of all three layouts."""
     ceph, rook = roots.var / "lib" / "ceph", roots.var / "lib" / "rook"
     unreadable: list[Path] = []
-    found: list[tuple[str, Path]] = []
-    for path in _children(ceph / "osd", unreadable):
-        found.append((path.name.rpartition("-")[2], path))
+    found = [(path.name.rpartition("-")[2], path) for path in _children(ceph / "osd", unreadable)]
     for cluster in _children(ceph, unreadable):
         if re.fullmatch(_UUID, cluster.name):
-            found += [
-                (path.name.removeprefix("osd."), path)
-                for path in _children(cluster, unreadable)
-                if path.name.startswith("osd.")
-            ]
-    for path in (each for name in _children(rook, unreadable) for each in _children(name, unreadable)):
+            paths = (path for path in _children(cluster, unreadable) if path.name.startswith("osd."))
+            found += [(path.name.removeprefix("osd."), path) for path in paths]
+    for path in (path for namespace in _children(rook, unreadable) for path in _children(namespace, unreadable)):
         if re.fullmatch(f"{_UUID}_{_UUID}", path.name):
             found.append((read_text(path / "whoami") or "", path))
     links = tuple(link for number, path in found if number.isdigit() for link in _links_in(f"osd.{number}", path))
@@ -111,6 +115,28 @@ def osd_by_mount_point(mount_point: str) -> str | None:
 def kind_of_partition(node: BlockNode) -> str | None:
     """The kind of a partition made by ceph-disk; its type does not say which OSD it belongs to."""
     return _PARTITION_TYPES.get(node.property("ID_PART_ENTRY_TYPE").lower())
+
+
+def head_daemon(roots: Roots) -> str:
+    """A path that shows a monitor or manager; empty: there is none, or none that this user may see."""
+    return next(_head_daemons(roots), "")
+
+
+def _head_daemons(roots: Roots) -> Iterator[str]:
+    ceph, rook, units = roots.var / "lib" / "ceph", roots.var / "lib" / "rook", roots.etc / "systemd" / "system"
+    for kind in ("mon", "mgr"):
+        yield from _matching(ceph / kind)
+    for cluster in entries(ceph):
+        if re.fullmatch(_UUID, cluster):
+            yield from _matching(ceph / cluster, _HEAD_OF_CEPHADM)
+    yield from _matching(rook, _HEAD_OF_ROOK)
+    for target in entries(units):
+        if _HEAD_TARGET.fullmatch(target):
+            yield from _matching(units / target, _HEAD_UNIT)
+
+
+def _matching(directory: Path, pattern: re.Pattern[str] = _ANY) -> Iterator[str]:
+    return (str(directory / name) for name in entries(directory) if pattern.fullmatch(name))
 
 
 def _links_in(osd: str, directory: Path) -> Iterator[OsdLink]:

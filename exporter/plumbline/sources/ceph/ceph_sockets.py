@@ -38,10 +38,8 @@ _WORD = 4
 class CephSockets:
     """Local addresses, without wildcard and loopback addresses."""
 
-    daemons: frozenset[IpAddress] = frozenset()
-    """Addresses with a listener on an OSD port."""
-    monitors: frozenset[IpAddress] = frozenset()
-    """Addresses that connect to monitors, or that a monitor listens on."""
+    daemons: frozenset[IpAddress] = frozenset()  # addresses with a listener on an OSD port
+    monitors: frozenset[IpAddress] = frozenset()  # addresses that connect to monitors, or that a monitor listens on
 
     @property
     def public(self) -> frozenset[IpAddress]:
@@ -87,8 +85,8 @@ def read_sockets(roots: Roots) -> CephSockets:
         path = roots.proc / "net" / name
         data = sysfs.read_bytes(path, TABLE)
         if data is not None:
-            each = parse_sockets(data.decode("ascii", "replace"), source=str(path))
-            found = CephSockets(found.daemons | each.daemons, found.monitors | each.monitors)
+            table = parse_sockets(data.decode("ascii", "replace"), source=str(path))
+            found = CephSockets(found.daemons | table.daemons, found.monitors | table.monitors)
     return found
 
 

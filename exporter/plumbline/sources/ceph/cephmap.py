@@ -1,40 +1,124 @@
-"""The cluster map as one reading: OSDs and their places, pools and their rules, limits, and usage.
+"""The cluster map as one reading: OSDs and their places in CRUSH, pools and their rules, limits, and usage.
 
-:mod:`.cephmap_osds` and :mod:`.cephmap_pools` parse the parts; :mod:`plumbline.background.ceph_map` asks for them.
-"""
+    ceph osd tree -f json             {"nodes": [{"id": -13, "name": "store-1", "type": "host", "children": [0]},
+                                                 {"id": 0, "device_class": "hdd", "name": "osd.0", "type": "osd",
+                                                  "crush_weight": 0.0038909912109375, "status": "up", "reweight": 1, …}],
+                                       "stray": […]}
+    ceph osd df -f json               {"nodes": [{"id": 0, "name": "osd.0", "kb": 4194304, "kb_used": 529308, …}], "stray": […]}
+    ceph osd dump -f json             {"full_ratio": 0.94999998807907104, …, "erasure_code_profiles": {"two-one": {"k": "2", …}},
+                                       "pools": [{"pool": 4, "pool_name": "archive", "type": 3, "size": 3, "min_size": 2,
+                                                  "crush_rule": 3, "erasure_code_profile": "two-one", …}], …}
+    ceph osd crush rule dump -f json  [{"rule_id": 1, "steps": [{"op": "take", "item": -2, "item_name": "default~hdd"},
+                                        {"op": "chooseleaf_firstn", "num": 0, "type": "host"}, {"op": "emit"}], …}]
+    ceph df -f json                   {"pools": [{"name": "archive", "id": 4, "stats": {"stored": 47783936, "max_avail": 7115671040, …}}], …}
+
+An OSD that is out keeps its place, but ``osd df`` reports its sizes as 0. An OSD that is not in CRUSH is "stray".
+https://docs.ceph.com/en/latest/rados/operations/crush-map/
+https://docs.ceph.com/en/latest/rados/operations/crush-map-edits/#crush-map-rules
+https://docs.ceph.com/en/latest/rados/operations/erasure-code-profile/
+"""  # noqa: E501  (verbatim)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from plumbline.errors import ParseError
-from plumbline.sources.ceph.cephmap_osds import OsdInMap, OsdUse, parse_osd_df, parse_osd_tree
-from plumbline.sources.ceph.cephmap_pools import Pool, PoolUse, parse_df, parse_full_ratios, parse_pools, parse_rules
+
+REPLICATED, ERASURE = "replicated", "erasure"
+MIXED = "mixed"  # the device class of a rule that takes several, as in :mod:`plumbline.probes.ceph.pool_class_task`
+
+_KINDS = {1: REPLICATED, 3: ERASURE}
+_LIMITS = {"nearfull": "nearfull_ratio", "backfillfull": "backfillfull_ratio", "full": "full_ratio"}
+# Ceph stores ratios in 32 bits and prints 64: 0.95 is printed as 0.94999998807907104
+_RATIO_DIGITS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An OSD's place in CRUSH; a field is empty when no bucket of that type is above it."""
+
+    device_class: str
+    root: str
+    rack: str
+    host: str  # the CRUSH bucket, whose name the map's author chose freely
+    weight: float  # CRUSH weight, usually TiB; 0: no data is placed on it
+
+
+@dataclass(frozen=True, slots=True)
+class OsdInMap:
+    """One OSD of the map."""
+
+    daemon: str  # ``osd.3``
+    reweight_ratio: float  # 0: out, 1: gets the full share of its CRUSH weight
+    place: Place | None  # ``None``: it is not in CRUSH
+    up: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OsdUse:
+    """An OSD's usage, as reported to the manager."""
+
+    size_kib: int
+    used_kib: int  # including metadata
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Where a CRUSH rule places copies; a field is empty when no single value describes it."""
+
+    root: str  # the bucket it takes
+    device_class: str  # empty: any class; :data:`MIXED`: the rule takes several classes in turn
+    failure_domain: str
+    """Type of bucket that never holds two copies. With several steps it is the last step's: ``choose 3 host, choose 2
+    osd`` puts two copies on a host. Empty for a rule with several takes: the buckets of one take may contain hosts of
+    another."""
+
+
+NO_RULE = Rule("", "", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """One pool."""
+
+    pool_id: int
+    name: str
+    kind: str  # ``replicated`` or ``erasure``; empty: a type unknown to Ceph 20
+    rule: Rule
+    copies: int  # ``size``: number of replicas, or of all chunks
+    min_copies: int  # ``min_size``: with fewer copies, nothing is read or written
+    raw_ratio: float | None  # raw bytes per byte stored
+
+
+@dataclass(frozen=True, slots=True)
+class PoolUse:
+    """How full a pool is, before replication."""
+
+    stored_bytes: int
+    max_avail_bytes: int  # bytes that can be stored until the first OSD is full, as computed by Ceph
 
 
 @dataclass(frozen=True, slots=True)
 class CephMap:
     """The cluster at one moment."""
 
-    read_ts: float
-    """Unix time in seconds."""
+    read_ts: float  # Unix time in seconds
     osds: tuple[OsdInMap, ...]
     pools: tuple[Pool, ...]
-    full_ratios: Mapping[str, float]
-    """Limit → ratio."""
-    osd_use: Mapping[str, OsdUse] = field(default_factory=dict)
-    """OSD → its usage."""
-    pool_use: Mapping[int, PoolUse] = field(default_factory=dict)
-    """Pool number → its usage."""
+    full_ratios: Mapping[str, float]  # limit → ratio
+    osd_use: Mapping[str, OsdUse] = field(default_factory=dict)  # OSD → its usage
+    pool_use: Mapping[int, PoolUse] = field(default_factory=dict)  # pool number → its usage
     unread: str = ""
     """Why the map is incomplete: no manager answered, so the usage of OSDs and pools is unknown; or the manager
     has just started and has no data yet from OSDs that are up and in."""
 
 
 def parse_cephmap(answers: Any, *, read_ts: float) -> CephMap:
-    """Parse the result of :func:`plumbline.probes.ceph.cluster_map.ask_map`; :class:`ParseError` when malformed."""
+    """Parse the result of :func:`plumbline.probes.ceph.ceph_task.ask_map`; :class:`ParseError` when malformed."""
     try:
         tree, dump, rules = answers["osd tree"], answers["osd dump"], answers["osd crush rule dump"]
         use, unread = answers["use"], str(answers["unread"])
@@ -49,12 +133,139 @@ def parse_cephmap(answers: Any, *, read_ts: float) -> CephMap:
         full_ratios=parse_full_ratios(dump),
         osd_use=osd_use,
         pool_use={} if use is None else parse_df(df),
-        unread=unread if use is None else _silent(osds, osd_use),
+        unread=unread if use is None else _unreported(osds, osd_use),
     )
 
 
-def _silent(osds: Iterable[OsdInMap], use: Mapping[str, OsdUse]) -> str:
+def _unreported(osds: Iterable[OsdInMap], use: Mapping[str, OsdUse]) -> str:
     """A manager that has just taken over answers with 0 KiB for OSDs that have not reported to it yet."""
-    silent = [osd.daemon for osd in osds if osd.up and osd.reweight_ratio > 0 and osd.daemon not in use]
-    more = f" and {len(silent) - 1} more" if silent[1:] else ""
-    return f"the manager has not heard yet from {silent[0]}{more}" if silent else ""
+    missing = [osd.daemon for osd in osds if osd.up and osd.reweight_ratio > 0 and osd.daemon not in use]
+    more = f" and {len(missing) - 1} more" if missing[1:] else ""
+    return f"the manager has no report yet from {missing[0]}{more}" if missing else ""
+
+
+@contextmanager
+def parsing(command: str) -> Iterator[None]:
+    """Turns what goes wrong in reading an answer of another form into a :class:`ParseError`."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        text = f"not in the format of Ceph 16 to 20: {type(error).__name__}: {error}"
+        raise ParseError(f"ceph {command}", text) from None
+
+
+def parse_osd_tree(answer: Any) -> tuple[OsdInMap, ...]:
+    """Parse the decoded ``osd tree``, in order of OSD numbers; :class:`ParseError` when malformed.
+
+    For an OSD in several places, the first place counts.
+    """
+    with parsing("osd tree"):
+        nodes: dict[int, Any] = {}
+        above: dict[int, int] = {}
+        for node in answer["nodes"]:
+            nodes.setdefault(int(node["id"]), node)
+            for child in node.get("children", ()):
+                above.setdefault(int(child), int(node["id"]))
+        found = {
+            number: _osd(node, _place(node, _ancestors(number, above, nodes)))
+            for number, node in nodes.items()
+            if node["type"] == "osd"
+        }
+        for node in answer.get("stray", ()):
+            found.setdefault(int(node["id"]), _osd(node, None))
+    return tuple(found[number] for number in sorted(found))
+
+
+def parse_osd_df(answer: Any) -> Mapping[str, OsdUse]:
+    """Parse the decoded ``osd df``: OSD → its usage, if it has reported any; :class:`ParseError` when malformed."""
+    with parsing("osd df"):
+        nodes = [*answer["nodes"], *answer.get("stray", ())]
+        found = {str(node["name"]): OsdUse(int(node["kb"]), int(node["kb_used"])) for node in nodes}
+    return {daemon: use for daemon, use in found.items() if use.size_kib > 0}
+
+
+def parse_rules(answer: Any) -> Mapping[int, Rule]:
+    """Parse the decoded ``osd crush rule dump``, by rule number; :class:`ParseError` when malformed."""
+    with parsing("osd crush rule dump"):
+        return {int(rule["rule_id"]): _rule(rule["steps"]) for rule in answer}
+
+
+def parse_pools(answer: Any, rules: Mapping[int, Rule]) -> tuple[Pool, ...]:
+    """Parse the pools of the decoded ``osd dump``, in its order; :class:`ParseError` when malformed."""
+    with parsing("osd dump"):
+        profiles = answer.get("erasure_code_profiles", {})
+        return tuple(_pool(pool, rules, profiles) for pool in answer["pools"])
+
+
+def parse_full_ratios(answer: Any) -> Mapping[str, float]:
+    """Limit (``nearfull``, ``backfillfull``, ``full``) → ratio of the decoded ``osd dump``; else ``ParseError``."""
+    with parsing("osd dump"):
+        return {limit: _ratio(answer[key]) for limit, key in _LIMITS.items()}
+
+
+def parse_df(answer: Any) -> Mapping[int, PoolUse]:
+    """Parse the decoded ``df``, by pool number; :class:`ParseError` when malformed."""
+    with parsing("df"):
+        pools = [(int(pool["id"]), pool["stats"]) for pool in answer["pools"]]
+        return {number: PoolUse(int(stats["stored"]), int(stats["max_avail"])) for number, stats in pools}
+
+
+def _osd(node: Mapping[str, Any], place: Place | None) -> OsdInMap:
+    return OsdInMap(str(node["name"]), _finite(node["reweight"]), place, node["status"] == "up")
+
+
+def _place(node: Mapping[str, Any], ancestors: Mapping[str, str]) -> Place:
+    root, rack, host = (ancestors.get(kind, "") for kind in ("root", "rack", "host"))
+    return Place(str(node.get("device_class", "")), root, rack, host, _finite(node["crush_weight"]))
+
+
+def _ancestors(number: int, above: Mapping[int, int], nodes: Mapping[int, Any]) -> Mapping[str, str]:
+    """Bucket type → name of the nearest bucket of that type."""
+    found: dict[str, str] = {}
+    seen = {number}
+    while (parent := above.get(number)) is not None and parent not in seen:  # a malformed tree may contain a cycle
+        found.setdefault(str(nodes[parent]["type"]), str(nodes[parent]["name"]))
+        seen.add(parent)
+        number = parent
+    return found
+
+
+def _finite(value: Any) -> float:
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"{number} is no weight")
+    return number
+
+
+def _rule(steps: Any) -> Rule:
+    taken = [str(step["item_name"]).partition("~")[::2] for step in steps if step["op"] == "take"]
+    chosen = [str(step["type"]) for step in steps if str(step["op"]).startswith("choose")]
+    roots, classes = {root for root, _ in taken}, {device_class for _, device_class in taken}
+    return Rule(
+        root=roots.pop() if len(roots) == 1 else "",
+        device_class=classes.pop() if len(classes) == 1 else MIXED if classes else "",
+        failure_domain=chosen[-1] if chosen and len(taken) == 1 else "",
+    )
+
+
+def _pool(facts: Mapping[str, Any], rules: Mapping[int, Rule], profiles: Mapping[str, Any]) -> Pool:
+    kind, size = _KINDS.get(int(facts["type"]), ""), int(facts["size"])
+    data_chunks = profiles.get(facts["erasure_code_profile"], {}).get("k") if kind == ERASURE else None
+    stored_copies = 1 if kind == REPLICATED else None if data_chunks is None else int(data_chunks)
+    return Pool(
+        pool_id=int(facts["pool"]),
+        name=str(facts["pool_name"]),
+        kind=kind,
+        rule=rules.get(int(facts["crush_rule"]), NO_RULE),
+        copies=size,
+        min_copies=int(facts["min_size"]),
+        # not (k + m) / k: the plugins lrc and shec have more chunks than that, and the size counts all of them
+        raw_ratio=None if stored_copies is None else size / stored_copies,
+    )
+
+
+def _ratio(value: Any) -> float:
+    number = round(float(value), _RATIO_DIGITS)
+    if not 0 <= number <= 1:
+        raise ValueError(f"{number} is no ratio")
+    return number

@@ -30,10 +30,8 @@ _Ms = Annotated[float, Meta(ge=0)]
 class Heartbeats:
     """One OSD's pings over one network, as averages of the last minute in seconds."""
 
-    interface: str
-    """``front`` (public network) or ``back`` (cluster network)."""
-    median_s: float
-    """Median over all its peers."""
+    interface: str  # ``front`` (public network) or ``back`` (cluster network)
+    median_s: float  # median over all its peers
     worst_s: float
     worst_peer: int
     peers: int

@@ -46,21 +46,17 @@ _STANDS: Mapping[str, str] = {
 class BlockedOperations:
     """Operations older than ``osd_op_complaint_time``."""
 
-    by_stage: Mapping[str, int]
-    """Count for each of :data:`STAGES`."""
-    oldest_s: float
-    """Age of the oldest in seconds; 0 when there is none."""
+    by_stage: Mapping[str, int]  # count for each of :data:`STAGES`
+    oldest_s: float  # age of the oldest in seconds; 0 when there is none
 
 
 @dataclass(frozen=True, slots=True)
 class SlowOperation:
     """A finished operation that took longer than ``osd_op_history_slow_op_threshold`` (10 s)."""
 
-    age_s: float
-    """Seconds since it began."""
+    age_s: float  # seconds since it began
     duration_s: float
-    stage: str
-    """The stage with the longest wait."""
+    stage: str  # the stage with the longest wait
     stage_s: float
 
 

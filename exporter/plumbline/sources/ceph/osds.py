@@ -7,7 +7,7 @@ deadline; it is reported as not answering, the others as usual.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -15,35 +15,29 @@ from typing import TypeVar
 from plumbline.core.histogram import HistogramValue
 from plumbline.errors import ParseError, PlumblineError, Unavailable
 from plumbline.sources.ceph.adminsocket import Answer, NotAllowed, Question, ask, find_sockets
-from plumbline.sources.ceph.osd_latency import parse_latencies
 from plumbline.sources.ceph.osd_network import Heartbeats, parse_heartbeats
 from plumbline.sources.ceph.osd_operations import BlockedOperations, SlowOperation, parse_blocked, parse_slow
-from plumbline.sources.ceph.osd_stages import OsdStages, parse_stages
-from plumbline.sources.ceph.osd_store import (
+from plumbline.sources.ceph.osd_perf import (
     CAPACITY_OPTIONS,
     MCLOCK,
     QUEUE_OPTION,
     OnodeCache,
+    OsdStages,
     parse_capacity,
     parse_fragmentation,
+    parse_latencies,
     parse_onode_cache,
     parse_option,
+    parse_stages,
 )
 
-TIMEOUT_S = 5.0
-"""An OSD's admin thread answers within milliseconds; one that needs seconds is short of CPU time or memory."""
-SLOW_WITHIN_S = 600.0
-"""Older slow operations are out of date; Ceph itself keeps them for ten minutes (``osd_op_history_duration``)."""
+TIMEOUT_S = 5.0  # an admin thread answers within milliseconds; one that needs seconds is short of CPU or memory
+SLOW_WITHIN_S = 600.0  # older ones are out of date; Ceph keeps them as long (``osd_op_history_duration``)
 
 _SOCKET = re.compile(r".+-osd\.(\d{1,9})\.asok")
 
-PERF, HISTOGRAMS, NETWORK, BLOCKED, SLOW = (
-    "perf dump",
-    "perf histogram dump",
-    "dump_osd_network",
-    "dump_blocked_ops",
-    "dump_historic_slow_ops",
-)
+PERF, HISTOGRAMS, NETWORK = "perf dump", "perf histogram dump", "dump_osd_network"
+BLOCKED, SLOW = "dump_blocked_ops", "dump_historic_slow_ops"
 SCORE, CONFIG = "bluestore allocator score block", "config get"
 _QUICK: Mapping[str, Mapping[str, object]] = {PERF: {}, HISTOGRAMS: {}, NETWORK: {"value": 0}, BLOCKED: {}, SLOW: {}}
 
@@ -54,24 +48,18 @@ T = TypeVar("T")
 class OsdReading:
     """One OSD. A part that it did not answer is empty or ``None``, and listed in ``unread``."""
 
-    daemon: str
-    """``osd.3``."""
+    daemon: str  # ``osd.3``
     path: str
-    up: bool
-    """Whether it answered at all."""
-    why: str = ""
-    """Why it did not answer."""
-    denied: bool = False
-    """Permission to query it is missing; whether it would answer is unknown."""
-    latencies: Mapping[str, HistogramValue] = field(default_factory=dict)
-    """By operation."""
+    up: bool  # whether it answered at all
+    why: str = ""  # why it did not answer
+    denied: bool = False  # permission to query it is missing; whether it would answer is unknown
+    latencies: Mapping[str, HistogramValue] = field(default_factory=dict)  # by operation
     stages: OsdStages | None = None
     onodes: OnodeCache | None = None
     heartbeats: tuple[Heartbeats, ...] = ()
     blocked: BlockedOperations | None = None
     slow: tuple[SlowOperation, ...] | None = None
-    unread: tuple[tuple[str, str], ...] = ()
-    """(command, reason): ``malformed`` or ``unreadable``."""
+    unread: tuple[tuple[str, str], ...] = ()  # (command, reason): ``malformed`` or ``unreadable``
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,103 +89,98 @@ def osds_here(patterns: Sequence[str]) -> dict[str, Path]:
     return found
 
 
-def read_osds(sockets: Mapping[str, Path], *, timeout_s: float) -> tuple[OsdReading, ...]:
+def read_osds(sockets: Mapping[str, Path], timeout_s: float) -> tuple[OsdReading, ...]:
     """Ask every OSD all quick questions at once; those that have not answered after ``timeout_s`` seconds are not up.
 
     :class:`NotAllowed` when none of them may be queried."""
-    asked = {daemon: _ask_for(path, _QUICK) for daemon, path in sockets.items()}
-    answers = _answers(asked, timeout_s)
+    questions = {
+        daemon: {prefix: Question(path, prefix, arguments) for prefix, arguments in _QUICK.items()}
+        for daemon, path in sockets.items()
+    }
+    answers = _ask(questions, timeout_s)
     readings = tuple(_reading(daemon, path, answers[daemon]) for daemon, path in sockets.items())
-    if readings and all(each.denied for each in readings):
+    if readings and all(reading.denied for reading in readings):
         raise NotAllowed(readings[0].why)
     return readings
 
 
-def read_stores(sockets: Mapping[str, Path], *, timeout_s: float) -> tuple[OsdStore, ...]:
+def read_stores(sockets: Mapping[str, Path], timeout_s: float) -> tuple[OsdStore, ...]:
     """Query the slowly changing values; an OSD that does not answer has empty ones."""
     options = (QUEUE_OPTION, *CAPACITY_OPTIONS.values())
-    asked = {
+    questions = {
         daemon: {SCORE: Question(path, SCORE)} | {name: Question(path, CONFIG, {"var": name}) for name in options}
         for daemon, path in sockets.items()
     }
-    return tuple(_store(daemon, answers) for daemon, answers in _answers(asked, timeout_s).items())
+    return tuple(_store(daemon, answers) for daemon, answers in _ask(questions, timeout_s).items())
 
 
-def _ask_for(path: Path, commands: Mapping[str, Mapping[str, object]]) -> dict[str, Question]:
-    return {prefix: Question(path, prefix, arguments) for prefix, arguments in commands.items()}
+class _Answers:
+    """One OSD's answers by question; ``unread`` collects (question, reason) of those that gave no value."""
+
+    def __init__(self, answers: Mapping[str, tuple[Question, Answer]]) -> None:
+        self._answers = answers
+        self.faults = [answer for _, answer in answers.values() if isinstance(answer, PlumblineError)]
+        self.silent = len(self.faults) == len(answers)
+        self.unread: list[tuple[str, str]] = []
+
+    def raw(self, name: str) -> bytes:
+        """The answer as JSON, ``{}`` if there is none."""
+        answer = self._answers[name][1]
+        return answer if isinstance(answer, bytes) else b"{}"
+
+    def parsed(self, name: str, parse: Callable[..., T], *arguments: object) -> T | None:
+        """``parse(answer, *arguments, source=…)``; ``None`` without an answer or in another release's format."""
+        question, answer = self._answers[name]
+        try:
+            if isinstance(answer, PlumblineError):
+                raise answer
+            return parse(answer, *arguments, source=question.source)
+        except ParseError:
+            self.unread.append((name, "malformed"))
+        except Unavailable:
+            self.unread.append((name, "unreadable"))
+        return None
 
 
-_Answers = Mapping[str, tuple[Question, Answer]]
-
-
-def _answers(asked: Mapping[str, Mapping[str, Question]], timeout_s: float) -> dict[str, _Answers]:
-    """Daemon → question name → question and answer. One list of questions, so that all share one deadline."""
-    questions = [question for each in asked.values() for question in each.values()]
+def _ask(asked: Mapping[str, Mapping[str, Question]], timeout_s: float) -> dict[str, _Answers]:
+    """The answers by daemon. One list of questions, so that all share one deadline."""
+    questions = [question for of_daemon in asked.values() for question in of_daemon.values()]
     answers = iter(ask(questions, timeout_s=timeout_s))
     return {
-        daemon: {name: (question, next(answers)) for name, question in each.items()} for daemon, each in asked.items()
+        daemon: _Answers({name: (question, next(answers)) for name, question in of_daemon.items()})
+        for daemon, of_daemon in asked.items()
     }
 
 
 def _reading(daemon: str, path: Path, answers: _Answers) -> OsdReading:
-    faults = {name: answer for name, (_, answer) in answers.items() if isinstance(answer, PlumblineError)}
-    if len(faults) == len(answers):
-        why = next(iter(faults.values()))
-        return OsdReading(daemon, str(path), up=False, why=str(why), denied=isinstance(why, NotAllowed))
-    unread: list[tuple[str, str]] = []
-
-    def part(name: str, parse: Callable[[bytes, str], T]) -> T | None:
-        question, answer = answers[name]
-        try:
-            if isinstance(answer, PlumblineError):
-                raise answer
-            return parse(answer, question.source)
-        except ParseError:
-            unread.append((name, "malformed"))
-        except Unavailable:
-            unread.append((name, "unreadable"))
-        return None
-
-    perf = answers[PERF][1]
-    counters = perf if isinstance(perf, bytes) else b"{}"
+    if answers.silent:
+        fault = answers.faults[0]
+        return OsdReading(daemon, str(path), up=False, why=str(fault), denied=isinstance(fault, NotAllowed))
     return OsdReading(
         daemon=daemon,
         path=str(path),
         up=True,
-        latencies=part(
-            HISTOGRAMS,
-            lambda data, source: parse_latencies(data, counters, source=source),
-        )
-        or {},
-        stages=part(PERF, lambda data, source: parse_stages(data, source=source)),
-        onodes=part(PERF, lambda data, source: parse_onode_cache(data, source=source)),
-        heartbeats=part(NETWORK, lambda data, source: parse_heartbeats(data, source=source)) or (),
-        blocked=part(BLOCKED, lambda data, source: parse_blocked(data, source=source)),
-        slow=part(SLOW, lambda data, source: _recent(parse_slow(data, source=source))),
-        unread=tuple(unread),
+        latencies=answers.parsed(HISTOGRAMS, parse_latencies, answers.raw(PERF)) or {},
+        stages=answers.parsed(PERF, parse_stages),
+        onodes=answers.parsed(PERF, parse_onode_cache),
+        heartbeats=answers.parsed(NETWORK, parse_heartbeats) or (),
+        blocked=answers.parsed(BLOCKED, parse_blocked),
+        slow=answers.parsed(SLOW, _recent),
+        unread=tuple(answers.unread),
     )
 
 
-def _recent(operations: Iterable[SlowOperation]) -> tuple[SlowOperation, ...]:
-    return tuple(each for each in operations if each.age_s - each.duration_s <= SLOW_WITHIN_S)
+def _recent(data: bytes, *, source: str) -> tuple[SlowOperation, ...]:
+    found = parse_slow(data, source=source)
+    return tuple(operation for operation in found if operation.age_s - operation.duration_s <= SLOW_WITHIN_S)
 
 
 def _store(daemon: str, answers: _Answers) -> OsdStore:
-    def part(name: str, parse: Callable[[bytes, str], T]) -> T | None:
-        question, answer = answers[name]
-        try:
-            return None if isinstance(answer, PlumblineError) else parse(answer, question.source)
-        except ParseError:
-            return None  # the release is older or newer and lacks it
-
-    mclock = part(QUEUE_OPTION, lambda data, source: parse_option(data, QUEUE_OPTION, source=source)) == MCLOCK
-    capacity: dict[str, float] = {}
-    for device_class, option in CAPACITY_OPTIONS.items() if mclock else ():
-        iops = part(option, lambda data, source, option=option: parse_capacity(data, option, source=source))  # type: ignore[misc]
-        if iops is not None:
-            capacity[device_class] = iops
+    mclock = answers.parsed(QUEUE_OPTION, parse_option, QUEUE_OPTION) == MCLOCK
+    options = CAPACITY_OPTIONS.items() if mclock else ()
+    capacity = {device_class: answers.parsed(option, parse_capacity, option) for device_class, option in options}
     return OsdStore(
         daemon=daemon,
-        fragmentation=part(SCORE, lambda data, source: parse_fragmentation(data, source=source)),
-        capacity_iops=capacity,
+        fragmentation=answers.parsed(SCORE, parse_fragmentation),
+        capacity_iops={device_class: iops for device_class, iops in capacity.items() if iops is not None},
     )

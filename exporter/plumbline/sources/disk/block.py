@@ -67,13 +67,10 @@ def read_block_devices(
     others are returned. :class:`Unavailable` without sysfs.
     """
     directory = roots.sys / "block"
-    try:
-        names = sorted(path.name.replace("!", "/") for path in directory.iterdir())
-    except OSError as error:
-        raise Unavailable(f"{directory}: {error.strerror}; is sysfs mounted there?") from error
     devices: dict[str, BlockDevice] = {}
-    for name in names:
-        if (keep is not None and not keep(name)) or is_hidden(directory / name.replace("/", "!")):
+    for entry in required_entries(directory):
+        name = entry.replace("!", "/")
+        if (keep is not None and not keep(name)) or is_hidden(directory / entry):
             continue
         try:
             devices[name] = read_block_device(name, roots)
@@ -105,6 +102,14 @@ def list_real_disks(roots: Roots) -> tuple[str, ...]:
         and not is_hidden(directory / name)
         and read_text(directory / name / "removable") != "1"
     )
+
+
+def required_entries(directory: Path) -> list[str]:
+    """Sorted names in a directory of sysfs; :class:`Unavailable` without sysfs."""
+    try:
+        return sorted(path.name for path in directory.iterdir())
+    except OSError as error:
+        raise Unavailable(f"{directory}: {error.strerror}; is sysfs mounted there?") from error
 
 
 def is_hidden(directory: Path) -> bool:
@@ -179,7 +184,7 @@ def device_below(path: Path, roots: Roots) -> BlockDevice | None:
                 return None
             path = path.parent
         except OSError as error:
-            raise Unavailable(f"{path}: {error.strerror}; can't tell which disk is below") from error
+            raise Unavailable(f"{path}: {error.strerror}; the disk below it is unknown") from error
 
 
 def _below_existing(path: Path, roots: Roots, depth: int) -> BlockDevice | None:

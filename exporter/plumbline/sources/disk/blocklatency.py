@@ -42,10 +42,9 @@ there was no room to keep it; its completion was not seen (noticed when the kern
 not record its issue, and our program that does was not running; a completion came in an interrupt while the program
 was running on that CPU."""
 
-HOPELESS = ("CONFIG_DEBUG_INFO_BTF", "little-endian")
-"""Substrings of a reason that no package and no capability can fix."""
+HOPELESS = ("CONFIG_DEBUG_INFO_BTF", "little-endian")  # in a reason that no package and no capability can fix
 DROP_IN = "systemd/drop-ins/disk-latency.conf"
-_SWITCHED_OFF = "disk latencies were switched off while the daemon ran, and it gave up what loading takes: restart it"
+_SWITCHED_OFF = "disk latencies were switched off and the daemon gave up the capabilities to load them: restart it"
 _PATH = re.compile(r"(nvme\d+)c\d+(n\d+)")
 _NEEDED = (Capability.BPF, Capability.PERFMON)
 
@@ -64,8 +63,7 @@ class LatencyReading:
 
     disks: tuple[DiskLatency, ...]
     untimed: Mapping[str, int]
-    restart_required: bool = False
-    """A disk can't be timed, because the privileges to attach the program at issue are gone."""
+    restart_required: bool = False  # a disk can't be timed: the privileges to attach the program are gone
 
 
 def request_names(roots: Roots, *, keep: Callable[[str], bool]) -> dict[str, str]:
@@ -112,8 +110,8 @@ def explain(error: BpfError, lockdown: str) -> PlumblineError:
     if "[confidentiality]" in lockdown:
         return Unavailable(f"{error}: the kernel is locked down (confidentiality), which forbids BPF tracing")
     return Unavailable(
-        f"{error}: the kernel forbids it although the capabilities are there; a container or user namespace, a"
-        " security module, or before Linux 5.11 the limit of locked memory (LimitMEMLOCK=infinity)"
+        f"{error}: the kernel refuses although the capabilities are there: a container or user namespace, a"
+        " security module or, before Linux 5.11, the limit of locked memory (LimitMEMLOCK=infinity)"
     )
 
 
@@ -153,20 +151,34 @@ class BlockLatency:
     def open(self) -> None:
         """Load and attach; an error is kept and raised by :attr:`value`."""
         try:
-            names = request_names(self._roots, keep=self._keep)
-            disks = len(set(names.values()))
-            self._attached = _attach(
-                self._roots,
-                self._library,
-                self._image,
-                latencymaps.sizes_for(cpus=possible_cpus(self._roots), disks=disks),
-                own_notes=self._own_notes,
-            )
+            self._attached = self._load()
             self._refresh(SETTINGS_WITHIN_S)
             self._attached.object.attach(["complete"])
         except PlumblineError as error:
             self.close()
             self._why_not = error
+
+    def _load(self) -> _Attached:
+        """Load everything, without attaching the programs."""
+        roots = self._roots
+        if sys.byteorder != "little":
+            raise Unavailable("disk latencies: the BPF program is built for little-endian machines only")
+        btf = roots.sys / "kernel/btf/vmlinux"
+        if not btf.exists():
+            raise Unavailable(
+                f"{btf}: missing; the BPF program can't run on a kernel built without CONFIG_DEBUG_INFO_BTF"
+            )
+        image, library, held = self._image(), self._library(), effective(roots)
+        missing = [] if Capability.SYS_ADMIN in held else [each.label for each in _NEEDED if each not in held]
+        if missing:
+            raise Unavailable(f"{' and '.join(missing)} missing; {DROP_IN} gives the service these capabilities")
+        disks = len(set(request_names(roots, keep=self._keep).values()))
+        sizes = latencymaps.sizes_for(cpus=possible_cpus(roots), disks=disks)
+        try:
+            return _load(library, image, sizes, own_notes=self._own_notes)
+        except BpfError as error:
+            lockdown = sysfs.read_text(roots.sys / "kernel/security/lockdown") or ""
+            raise explain(error, lockdown) from error
 
     def refresh(self, _cancel: threading.Event | None = None) -> None:
         """Register disks added since, and record issues where the kernel turned out not to.
@@ -188,9 +200,8 @@ class BlockLatency:
                 name for name, shown in names.items() if not self._name(attached, name, shown, noted.get(name, False))
             }
             if refused - self._refused:
-                _log.warning(
-                    "disk latencies: no room for %s, restart the daemon to make some", ", ".join(sorted(refused))
-                )
+                untimed = ", ".join(sorted(refused))
+                _log.warning("disk latencies: the table is full, restart the daemon to time %s", untimed)
             self._refused = frozenset(refused)
             self._present = tuple(dict.fromkeys(shown for shown in names.values() if shown in self._slots))
             self._watch_issues(attached)
@@ -204,32 +215,30 @@ class BlockLatency:
         except BpfError as error:
             self._restart_required = True
             names = ", ".join(shown for shown in self._present if self._slots[shown] in unnoted)
-            _log.warning("disk latencies: %s can't be timed any more until a restart of the daemon: %s", names, error)
+            _log.warning("disk latencies: restart the daemon to time %s: %s", names, error)
 
     def _foresee(self, names: Iterable[str], within_s: float | None) -> dict[str, bool]:
         """Whether the kernel records issues, for each disk that answers in time."""
         found: dict[str, bool] = {}
 
-        def ask() -> None:
+        def look_up() -> None:
             for name in names:
                 found[name] = self._notes(self._roots, name)
 
         if within_s is None:
-            ask()
+            look_up()
             return found
-        asking = threads.start("queue-settings", ask)
-        asking.join(within_s)
+        threads.start("queue-settings", look_up).join(within_s)
         return dict(found)  # the thread may still be running
 
     def _name(self, attached: _Attached, name: str, shown: str, noted: bool) -> bool:
         slot = self._slots.get(shown, len(self._slots))
         since_ns = 0 if noted else self._clock_ns()
-        if slot >= attached.sizes.slots or not latencymaps.register(
-            attached.state, name, slot, unnoted_since_ns=since_ns
-        ):
-            return False
-        self._slots[shown] = slot  # permanent: a disk that returns continues its counts
-        return True
+        fits = slot < attached.sizes.slots
+        if fits and latencymaps.register(attached.state, name, slot, unnoted_since_ns=since_ns):
+            self._slots[shown] = slot  # permanent: a disk that returns continues its counts
+            return True
+        return False
 
     @property
     def value(self) -> LatencyReading:
@@ -243,29 +252,6 @@ class BlockLatency:
             untimed = dict(zip((EARLIER, UNSEEN, ENDLESS, UNNOTED), latencymaps.untimed(attached.state), strict=True))
             untimed[INTERRUPTED] = _misses(self._roots, attached.completions_fd)
             return LatencyReading(disks, untimed, self._restart_required)
-
-    @property
-    def is_open(self) -> bool:
-        """Whether requests are being timed."""
-        return self._attached is not None
-
-    @property
-    def program_fds(self) -> dict[str, int]:
-        """File descriptors of the loaded programs; their ``/proc/self/fdinfo`` shows what they cost."""
-        attached = self._attached
-        return {} if attached is None else {name: attached.object.program_fd(name) for name in attached.programs}
-
-    def pause(self) -> None:
-        """Time no requests until :meth:`resume`."""
-        if self._attached is not None:
-            latencymaps.begin(self._attached.state, 0)
-            self._attached.object.detach()
-
-    def resume(self) -> None:
-        """Continue after :meth:`pause`."""
-        if self._attached is not None:
-            self._refresh(SETTINGS_WITHIN_S)
-            self._attached.object.attach(["complete"])
 
     def close(self) -> None:
         """Unload from the kernel. It can't be reopened: that needs capabilities."""
@@ -292,35 +278,6 @@ class _Attached:
     def watch_issues(self, clock_ns: Callable[[], int]) -> None:
         self.object.attach(self.programs[:1])
         latencymaps.begin(self.state, clock_ns())
-
-
-def _attach(
-    roots: Roots,
-    make_library: Callable[[], Library],
-    read: Callable[[], bytes],
-    sizes: latencymaps.Sizes,
-    *,
-    own_notes: bool,
-) -> _Attached:
-    """Load everything, without attaching the programs."""
-    if sys.byteorder != "little":
-        raise Unavailable("disk latencies: the BPF program is built for little-endian machines only")
-    if not (roots.sys / "kernel/btf/vmlinux").exists():
-        raise Unavailable(
-            f"{roots.sys / 'kernel/btf/vmlinux'}: not there; this kernel is built without CONFIG_DEBUG_INFO_BTF, by"
-            " which the BPF program finds its way"
-        )
-    image = read()
-    library = make_library()
-    held = effective(roots)
-    missing = [] if Capability.SYS_ADMIN in held else [each.label for each in _NEEDED if each not in held]
-    if missing:
-        raise Unavailable(f"{' and '.join(missing)} missing; {DROP_IN} gives the service what it takes")
-    try:
-        return _load(library, image, sizes, own_notes=own_notes)
-    except BpfError as error:
-        lockdown = sysfs.read_text(roots.sys / "kernel/security/lockdown") or ""
-        raise explain(error, lockdown) from error
 
 
 def _load(library: Library, image: bytes, sizes: latencymaps.Sizes, *, own_notes: bool) -> _Attached:

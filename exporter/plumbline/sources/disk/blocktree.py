@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from plumbline.core.roots import Roots
-from plumbline.errors import Unavailable
-from plumbline.sources.disk.block import is_hidden
+from plumbline.sources.disk.block import is_hidden, required_entries
 from plumbline.sources.disk.udevdb import read_block_properties
 from plumbline.sources.kernel.sysfs import clean, entries, link_text, read_text
 
@@ -80,11 +79,8 @@ class BlockTree:
 def read_block_tree(roots: Roots) -> BlockTree:
     """Read all of ``/sys/class/block``; :class:`Unavailable` without it."""
     directory = roots.sys / "class" / "block"
-    try:
-        names = sorted(path.name for path in directory.iterdir())
-    except OSError as error:
-        raise Unavailable(f"{directory}: {error.strerror}; is sysfs mounted there?") from error
-    nodes = (_read_node(directory / name, roots) for name in names if not is_hidden(directory / name))
+    paths = (directory / name for name in required_entries(directory))
+    nodes = (_read_node(path, roots) for path in paths if not is_hidden(path))
     return BlockTree({node.name: node for node in nodes if node is not None})
 
 
@@ -93,13 +89,12 @@ def _read_node(entry: Path, roots: Roots) -> BlockNode | None:
     parts = (link_text(entry) or "").split("/")
     if len(parts) < 2:
         return None
-    number = read_text(entry / "dev") or ""
-    match = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})", number)
+    match = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})", read_text(entry / "dev") or "")
     partition = (entry / "partition").exists()
     mapped = entry.name.startswith("dm-")
     return BlockNode(
         name=entry.name.replace("!", "/"),
-        number=number if match else "",
+        number=match[0] if match else "",
         disk=parts[-2 if partition else -1].replace("!", "/"),
         lower=() if partition else tuple(name.replace("!", "/") for name in entries(entry / "slaves")),
         dm_name=(read_text(entry / "dm" / "name") or "") if mapped else "",

@@ -4,27 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from plumbline.errors import Unavailable
 
-DROP_IN = "systemd/drop-ins/disk-health.conf"
-"""This drop-in gives the daemon the permission to query disks."""
+DROP_IN = "systemd/drop-ins/disk-health.conf"  # this drop-in gives the daemon the permission to query disks
 
-NO_PERMISSION, NO_PROGRAM, NOT_SUPPORTED, NO_ANSWER, MALFORMED, GONE = REASONS = (
-    "no-permission",
-    "no-smartctl",
-    "not-supported",
-    "no-answer",
-    "malformed",
-    "gone",
-)
-"""Reasons for a missing report, as labels; the message of :class:`NoHealth` is the text for people."""
+
+class Reason(StrEnum):
+    """Why there is no report, as a label."""
+
+    NO_PERMISSION = "no-permission"
+    NO_PROGRAM = "no-smartctl"
+    NOT_SUPPORTED = "not-supported"
+    NO_ANSWER = "no-answer"
+    MALFORMED = "malformed"
+    GONE = "gone"
 
 
 class NoHealth(Unavailable):
-    """One disk's health is unavailable: ``reason`` is one of :data:`REASONS`, the message says what to do."""
+    """One disk's health is unavailable: the message says what to do."""
 
-    def __init__(self, reason: str, message: str) -> None:
+    def __init__(self, reason: Reason, message: str) -> None:
         self.reason = reason
         super().__init__(message)
 
@@ -33,31 +34,24 @@ class NoHealth(Unavailable):
 class DiskHealth:
     """One disk's own figures; ``None``: not reported. No figure here is computed from others."""
 
-    smart_passed: bool | None = None
-    """SMART's overall verdict. NVMe has none, only ``warnings``."""
-    warnings: Mapping[str, bool] = field(default_factory=dict)
-    """NVMe's critical warnings by name, all of them."""
-    wear_percent: int | None = None
-    """Percentage of the rated endurance used; may exceed 100 (NVMe and ATA stop at 255)."""
+    smart_passed: bool | None = None  # SMART's overall verdict. NVMe has none, only ``warnings``.
+    warnings: Mapping[str, bool] = field(default_factory=dict)  # NVMe's critical warnings by name, all of them
+    wear_percent: int | None = None  # percentage of the rated endurance used; may exceed 100 (NVMe and ATA stop at 255)
     spare_percent: int | None = None
     spare_threshold_percent: int | None = None
-    media_errors: int | None = None
-    """Uncorrectable data errors."""
+    media_errors: int | None = None  # uncorrectable data errors
     unsafe_shutdowns: int | None = None
     power_cycles: int | None = None
     power_on_hours: int | None = None
     written_bytes: int | None = None
     read_bytes: int | None = None
     temperature_celsius: float | None = None
-    warning_celsius: float | None = None
-    """The disk is too warm from here on (NVMe WCTEMP; ATA: specified maximum operating temperature)."""
-    critical_celsius: float | None = None
-    """The disk may stop from here on (NVMe CCTEMP; SCSI: reference temperature, the trip point)."""
+    warning_celsius: float | None = None  # too warm from here on (NVMe WCTEMP; ATA: maximum operating temperature)
+    critical_celsius: float | None = None  # it may stop from here on (NVMe CCTEMP; SCSI: the trip point)
     reallocated_sectors: int | None = None
     pending_sectors: int | None = None
     offline_uncorrectable_sectors: int | None = None
-    interface_errors: int | None = None
-    """CRC errors between disk and host: cable, backplane, expander."""
+    interface_errors: int | None = None  # CRC errors between disk and host: cable, backplane, expander
 
 
 def endurance_left_s(health: DiskHealth) -> float | None:
@@ -86,11 +80,9 @@ class DiskState:
     device: str
     health: DiskHealth | None
     asleep: bool
-    reason: str
-    """One of :data:`REASONS`; empty while the disk answers."""
+    reason: str  # a :class:`Reason`; empty while the disk answers
     message: str
-    last_success_at: float | None
-    """Unix time of the last figures, in seconds."""
+    last_success_at: float | None  # Unix time of the last figures, in seconds
     in_flight_s: float
 
     @property

@@ -107,8 +107,7 @@ class WholeDisks:
         """``partitions``: also accept the partitions of accepted disks."""
         self._roots, self._exclude, self._partitions = roots, exclude, partitions
         self._known: dict[str, bool] = {}
-        self.paths: dict[str, str] = {}
-        """Hidden path → the disk that its counters belong to."""
+        self.paths: dict[str, str] = {}  # hidden path → the disk that its counters belong to
 
     def with_partitions(self) -> WholeDisks:
         """The same disks, with their partitions."""
@@ -120,19 +119,16 @@ class WholeDisks:
 
     def _look_up(self, name: str) -> bool:
         if self._exclude.fullmatch(name):
-            self._known[name] = False
-            return False
+            return self._known.setdefault(name, False)
         blocks, entry = self._roots.sys / "block", name.replace("/", "!")
         if _exists(blocks / entry):
-            self._known[name] = not is_hidden(blocks / entry) or self._counts_for_its_disk(name)
-            return self._known[name]
+            return self._known.setdefault(name, not is_hidden(blocks / entry) or self._counts_for_its_disk(name))
         partition = self._roots.sys / "class" / "block" / entry
         if _exists(partition / "partition"):
             disk = (link_text(partition) or "").split("/")[-2:][0].replace("!", "/")
-            self._known[name] = self._partitions and self(disk)
-            return self._known[name]
+            return self._known.setdefault(name, self._partitions and self(disk))
         if not _exists(blocks):
-            raise Unavailable(f"{blocks}: not there, so disks and partitions look alike; mount sysfs")
+            raise Unavailable(f"{blocks}: missing, so disks and partitions look alike; mount sysfs")
         return False
 
     def _counts_for_its_disk(self, name: str) -> bool:

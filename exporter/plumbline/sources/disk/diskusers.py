@@ -9,9 +9,10 @@ active volume, the disk below a file (loop devices end here), and the OSD of a d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from plumbline.core.roots import Roots
 from plumbline.errors import PlumblineError
@@ -19,12 +20,12 @@ from plumbline.sources.ceph import ceph_osds
 from plumbline.sources.disk import lvm
 from plumbline.sources.disk.blocktree import BlockNode, BlockTree, node_at, read_block_tree
 from plumbline.sources.kernel import sysfs
-from plumbline.sources.kernel.mounts import Mount, read_mounts
-from plumbline.sources.kernel.swaps import read_swaps
+from plumbline.sources.kernel.mounts import Mount, read_mounts, read_swaps
+
+T = TypeVar("T")
 
 _MULTI_DEVICE = ("btrfs", "bcachefs")
-STACKS = frozenset({"lvm", "dm", "md", "bcache"})
-"""Kinds that are themselves block devices."""
+STACKS = frozenset({"lvm", "dm", "md", "bcache"})  # kinds that are themselves block devices
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ def _pools(tree: BlockTree, roots: Roots) -> Iterator[DirectUse]:
 def _mounted(tree: BlockTree, roots: Roots) -> Iterator[DirectUse]:
     """One use per filesystem, by its first whole-tree mount: bind mounts (Kubernetes makes hundreds) don't count."""
     first: dict[str, Mount] = {}
-    for mount in _mounts(roots):
+    for mount in _readable(read_mounts, roots):
         for node in _nodes_of(mount, tree, roots):
             before = first.get(node.name)
             if before is None or (before.root != "/" == mount.root):
@@ -126,24 +127,20 @@ def _nodes_of(mount: Mount, tree: BlockTree, roots: Roots) -> list[BlockNode]:
     return named
 
 
-def _mounts(roots: Roots) -> tuple[Mount, ...]:
+def _readable(read: Callable[[Roots], tuple[T, ...]], roots: Roots) -> tuple[T, ...]:
     try:
-        return read_mounts(roots)
+        return read(roots)
     except PlumblineError:
         return ()
 
 
 def _swapped(tree: BlockTree, roots: Roots) -> Iterator[DirectUse]:
-    try:
-        swaps = read_swaps(roots)
-    except PlumblineError:
-        return
-    for swap in swaps:
+    for swap in _readable(read_swaps, roots):
         if not swap.is_file:
             node = node_at(swap.path, tree, roots)
             found = [node] if node else []
         else:  # by its path alone: accessing the file may hang
-            holding = [mount for mount in _mounts(roots) if _holds(mount.mount_point, swap.path)]
+            holding = [mount for mount in _readable(read_mounts, roots) if _holds(mount.mount_point, swap.path)]
             found = _nodes_of(max(holding, key=lambda mount: len(mount.mount_point)), tree, roots) if holding else []
         for node in found:
             yield DirectUse(node.name, "swap", swap.path)
@@ -155,15 +152,15 @@ def _holds(mount_point: str, path: str) -> bool:
 
 def _of_osds(tree: BlockTree, links: ceph_osds.OsdLinks, before: list[DirectUse], roots: Roots) -> Iterator[DirectUse]:
     """Use the best source for each device: the daemon's own link, LVM tags, enabled units, then partition types."""
-    known = {use.node for use in before if use.kind == ceph_osds.OSD}
+    assigned = {use.node for use in before if use.kind == ceph_osds.OSD}
     for link in links.links:
         node = tree.by_number(link.number) if link.number else node_at(link.path, tree, roots)
         if node is not None:
-            known.update((node.name, *tree.below(node.name)))
+            assigned.update((node.name, *tree.below(node.name)))
             yield DirectUse(node.name, link.kind, link.osd)
     tags, units = lvm.read_tags(roots), ceph_osds.read_enabled_units(roots)
     for node in tree.nodes.values():
-        if node.name in known:
+        if node.name in assigned:
             continue
         volume = lvm.volume_of(node)
         found = volume and (
@@ -172,14 +169,14 @@ def _of_osds(tree: BlockTree, links: ceph_osds.OsdLinks, before: list[DirectUse]
         if found:
             yield DirectUse(node.name, *found)
         elif (kind := ceph_osds.kind_of_partition(node)) and not (
-            kind == ceph_osds.OSD and _disk_is_known(node, tree, known)
+            kind == ceph_osds.OSD and _disk_is_assigned(node, tree, assigned)
         ):
             yield DirectUse(node.name, kind, "")
 
 
-def _disk_is_known(node: BlockNode, tree: BlockTree, known: set[str]) -> bool:
+def _disk_is_assigned(node: BlockNode, tree: BlockTree, assigned: set[str]) -> bool:
     """ceph-disk gives an OSD two partitions of one disk; the mounted one identifies both."""
-    return any(tree.nodes[name].disk == node.disk for name in known if name in tree.nodes)
+    return any(tree.nodes[name].disk == node.disk for name in assigned if name in tree.nodes)
 
 
 def _number(osd: str) -> tuple[int, str]:

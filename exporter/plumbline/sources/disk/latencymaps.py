@@ -21,8 +21,7 @@ from types import MappingProxyType
 from typing import Final
 
 OPERATIONS: Final = ("read", "write", "flush", "discard")
-BUCKETS: Final = 28
-"""Buckets up to 2^0 … 2^26 µs, and one above."""
+BUCKETS: Final = 28  # buckets up to 2^0 … 2^26 µs, and one above
 _WORD = 8
 _OPERATION_WORDS = 2 + 2 * BUCKETS
 SLOT_BYTES: Final = len(OPERATIONS) * _OPERATION_WORDS * _WORD
@@ -58,12 +57,9 @@ class Times:
 class Sizes:
     """Sizes of the maps. ``lanes`` and ``sets`` are powers of two."""
 
-    lanes: int
-    """Each CPU adds to its own lane, up to a limit; above that, CPUs share lanes."""
-    slots: int
-    """Disks that can be told apart."""
-    sets: int
-    """Each set holds four requests in flight."""
+    lanes: int  # each CPU adds to its own lane, up to a limit; above that, CPUs share lanes
+    slots: int  # disks that can be told apart
+    sets: int  # each set holds four requests in flight
 
     @property
     def histogram_entries(self) -> int:
@@ -74,14 +70,8 @@ class Sizes:
         """The program's ``.rodata``. ``own_notes``: never use the kernel's own record of issues."""
         return struct.pack("=IIII", self.slots, self.lanes - 1, 65 - self.sets.bit_length(), own_notes)
 
-    @property
-    def bytes(self) -> int:
-        """Kernel memory used by all maps, in bytes."""
-        return self.histogram_entries * SLOT_BYTES + STATE_BYTES + self.sets * 64
 
-
-MAX_LANES: Final = 64
-"""Each lane costs memory, and time per scrape; CPUs that share a lane add atomically, a little slower."""
+MAX_LANES: Final = 64  # each lane costs memory and time per scrape; CPUs that share one are a little slower
 _MIN_SETS, _SETS_A_DISK, _MAX_SETS = 1024, 256, 65536
 SPARE_SLOTS: Final = 16
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from plumbline.core.kernel import TABLE
@@ -77,13 +78,12 @@ def parse_metadata(text: str, *, source: str) -> Section:
         if follows == "=":
             open_sections[-1][key] = _value(tokens, key, line, source)
             continue
-        section: Section = {}
-        open_sections[-1][key] = section
-        open_sections.append(section)
+        open_sections.append({})
+        open_sections[-2][key] = open_sections[-1]
         if len(open_sections) > _MAX_DEPTH:
-            raise ParseError(source, "sections within sections without end", line=line)
+            raise ParseError(source, "sections are nested too deeply", line=line)
     if len(open_sections) > 1:
-        raise ParseError(source, "ends within a section")
+        raise ParseError(source, "the last section has no end")
     return top
 
 
@@ -108,12 +108,9 @@ def read_tags(roots: Roots) -> Mapping[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     directory = roots.etc / "lvm" / "backup"
     for name in entries(directory):
-        data = read_bytes(directory / name, TABLE)
-        if data is not None:
-            try:
-                found |= tags_by_uuid(parse_metadata(data.decode("utf-8", "replace"), source=str(directory / name)))
-            except ParseError:
-                continue
+        text = (read_bytes(directory / name, TABLE) or b"").decode("utf-8", "replace")
+        with suppress(ParseError):
+            found |= tags_by_uuid(parse_metadata(text, source=str(directory / name)))
     return found
 
 
@@ -131,7 +128,7 @@ def _value(tokens: Iterator[tuple[int, str, str]], key: str, line: int, source: 
             values.append(text)
         elif mark != ",":
             break
-    raise ParseError(source, f"{key[:40]!r} is a list without end", line=line)
+    raise ParseError(source, f"{key[:40]!r}: the list has no end", line=line)
 
 
 def _tokens(text: str, source: str) -> Iterator[tuple[int, str, str]]:

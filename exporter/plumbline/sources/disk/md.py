@@ -30,8 +30,7 @@ from plumbline.core.roots import Roots
 from plumbline.errors import ParseError
 from plumbline.sources.kernel import sysfs
 
-CONTAINER = "container"
-"""The level shown for a container of external metadata (Intel's and SNIA's formats): it holds disks, not data."""
+CONTAINER = "container"  # level of external metadata (Intel's and SNIA's formats): it holds disks, not data
 
 _SURVIVES = {"raid4": 1, "raid5": 1, "raid6": 2}
 _NUMBER = r"[0-9]{1,18}"
@@ -42,12 +41,9 @@ class MdMember:
     """A disk or partition of an array."""
 
     device: str
-    state: str
-    """The kernel's words, separated by commas: ``in_sync``, ``faulty``, ``spare``, ``in_sync,write_mostly`` …"""
-    slot: str
-    """The member's position: a number, ``none`` for a spare, ``journal``."""
-    errors: int | None
-    """Approximate number of corrected read errors; stored with the array, so restarts do not reset it."""
+    state: str  # the kernel's words: ``in_sync``, ``faulty``, ``spare``, ``in_sync,write_mostly`` …
+    slot: str  # the member's position: a number, ``none`` for a spare, ``journal``
+    errors: int | None  # corrected read errors, approximately; stored with the array, so restarts do not reset it
 
     @property
     def faulty(self) -> bool:
@@ -62,15 +58,12 @@ class MdArray:
     device: str
     level: str
     state: str
-    disks: int | None
-    """Members of the complete array."""
+    disks: int | None  # members of the complete array
     degraded_disks: int | None
-    redundant_disks: int | None
-    """Members that may fail without loss of data, whichever they are."""
+    redundant_disks: int | None  # members that may fail without loss of data, whichever they are
     sync_action: str
     sync_done_sectors: int | None
-    sync_total_sectors: int | None
-    """``None`` when nothing is in progress, or it waits for another array on the same disks."""
+    sync_total_sectors: int | None  # ``None``: nothing in progress, or waiting for another array on the same disks
     sync_speed_kib_per_second: int | None
     mismatch_sectors: int | None
     members: tuple[MdMember, ...]
@@ -105,7 +98,7 @@ def parse_progress(text: str, *, source: str) -> tuple[int, int] | None:
         return None
     match = re.fullmatch(rf"({_NUMBER}) / ({_NUMBER})", text)
     if not match:
-        raise ParseError(source, f"neither none nor done / total: {text[:40]!r}")
+        raise ParseError(source, f"not none, delayed or done / total: {text[:40]!r}")
     done, total = int(match[1]), int(match[2])
     return (min(done, total), total) if total else None
 
@@ -142,9 +135,8 @@ def read_md(roots: Roots) -> MdReading:
 
 
 def _read_array(path: Path, device: str, state: str) -> MdArray:
-    disks = _parsed_disks(path / "raid_disks")
-    completed = sysfs.read_text(path / "sync_completed")
-    progress = None if completed is None else parse_progress(completed, source=str(path / "sync_completed"))
+    disks = sysfs.read_parsed(path / "raid_disks", parse_disks)
+    progress = sysfs.read_parsed(path / "sync_completed", parse_progress)
     speed = sysfs.read_text(path / "sync_speed")
     level = _level(path)
     return MdArray(
@@ -177,22 +169,9 @@ def _level(path: Path) -> str:
 def _members(path: Path) -> list[MdMember]:
     found = []
     for entry in sysfs.entries(path):
-        if not entry.startswith("dev-"):
-            continue
-        state = sysfs.read_text(path / entry / "state")
+        state = sysfs.read_text(path / entry / "state") if entry.startswith("dev-") else None
         if state is None:
-            continue  # it is being removed
-        found.append(
-            MdMember(
-                entry.removeprefix("dev-"),
-                state,
-                sysfs.read_text(path / entry / "slot") or "",
-                sysfs.read_number(path / entry / "errors"),
-            )
-        )
+            continue  # not a member, or being removed
+        slot, errors = sysfs.read_text(path / entry / "slot") or "", sysfs.read_number(path / entry / "errors")
+        found.append(MdMember(entry.removeprefix("dev-"), state, slot, errors))
     return found
-
-
-def _parsed_disks(path: Path) -> int | None:
-    text = sysfs.read_text(path)
-    return None if text is None else parse_disks(text, source=str(path))

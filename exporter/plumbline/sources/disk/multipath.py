@@ -28,8 +28,7 @@ from plumbline.core.roots import Roots
 from plumbline.sources.kernel import sysfs
 
 USABLE = frozenset({"running", "live", "optimized", "non-optimized"})
-STANDBY = frozenset({"inaccessible"})
-"""A normal state for an array's passive side: no I/O goes there, and nothing is broken."""
+STANDBY = frozenset({"inaccessible"})  # normal for an array's passive side: no I/O goes there
 
 _HEAD = re.compile(r"nvme(?P<subsystem>[0-9]+)n(?P<namespace>[0-9]+)")
 _CONTROLLER = re.compile(r"nvme[0-9]+")
@@ -39,14 +38,10 @@ _CONTROLLER = re.compile(r"nvme[0-9]+")
 class DiskPath:
     """One path to a disk."""
 
-    name: str
-    """``sdb``, ``nvme1c2n1``."""
-    state: str
-    """The kernel's word; for an NVMe path its controller's state or, while that is live, its ANA state."""
-    transport: str
-    """NVMe: ``pcie``, ``tcp``, ``fc`` …; ``""``: unknown."""
-    address: str
-    """Target: ``traddr=10.0.0.1,trsvcid=4420`` for NVMe, ``1:0:0:2`` (host, channel, target, unit) for SCSI."""
+    name: str  # ``sdb``, ``nvme1c2n1``
+    state: str  # the kernel's word; for an NVMe path its controller's state or, while that is live, its ANA state
+    transport: str  # NVMe: ``pcie``, ``tcp``, ``fc`` …; ``""``: unknown
+    address: str  # NVMe: ``traddr=10.0.0.1,trsvcid=4420``; SCSI: ``1:0:0:2`` (host, channel, target, unit)
 
     @property
     def usable(self) -> bool:
@@ -59,8 +54,7 @@ class MultipathDisk:
     """A disk and all paths to it."""
 
     device: str
-    name: str
-    """Its configured name, ``mpatha``; for NVMe the subsystem's, ``nvme-subsys1``."""
+    name: str  # its configured name, ``mpatha``; for NVMe the subsystem's, ``nvme-subsys1``
     paths: tuple[DiskPath, ...]
 
     @property
@@ -103,9 +97,8 @@ def _nvme(root: Path) -> Iterator[MultipathDisk]:
             head = _HEAD.fullmatch(device)
             if not head:
                 continue
-            paths = tuple(
-                path for each in controllers for path in _nvme_paths(root / subsystem / each, head["namespace"])
-            )
+            found = (_nvme_paths(root / subsystem / controller, head["namespace"]) for controller in controllers)
+            paths = tuple(path for of_controller in found for path in of_controller)
             if len(paths) > 1 or any(path.transport != "pcie" for path in paths):
                 yield MultipathDisk(device, subsystem, paths)
 

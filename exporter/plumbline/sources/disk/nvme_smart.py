@@ -11,7 +11,7 @@ drivers/nvme/host/ioctl.c) or no admin command at all (before). Opening the node
 ``timeout_ms`` stays 0 on purpose, which means the driver's own (``nvme_core.admin_timeout``, 60 s): when an admin
 command times out, the driver resets the controller (``nvme_timeout`` in drivers/nvme/host/pci.c), with all I/O in
 flight. A shorter timeout would turn a slow answer into an outage. Callers must therefore be able to abandon a call;
-see ``healthwatch``.
+see ``background/health.py``.
 """
 
 from __future__ import annotations
@@ -27,15 +27,7 @@ from pathlib import Path
 
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError
-from plumbline.sources.disk.diskhealth import (
-    DROP_IN,
-    GONE,
-    NO_ANSWER,
-    NO_PERMISSION,
-    NOT_SUPPORTED,
-    DiskHealth,
-    NoHealth,
-)
+from plumbline.sources.disk.diskhealth import DROP_IN, DiskHealth, NoHealth, Reason
 from plumbline.sources.kernel.sysfs import entries, link_text, read_text
 
 ADMIN_CMD = 0xC0484E41
@@ -61,19 +53,15 @@ _ZERO_CELSIUS_KELVIN = 273  # the specification has whole kelvins, and other too
 
 @dataclass(frozen=True, slots=True)
 class SmartLog:
-    """The page, field by field. A kelvin field of 0 is not implemented."""
+    """The page, field by field, in its order. A kelvin field of 0 is not implemented."""
 
-    critical_warning: int
-    """Bits, in the order of :data:`WARNINGS`."""
-    temperature_kelvin: int
-    """Composite temperature; each controller weighs its sensors in its own way."""
+    critical_warning: int  # bits, in the order of :data:`WARNINGS`
+    temperature_kelvin: int  # composite temperature; each controller weighs its sensors in its own way
     spare_percent: int
     spare_threshold_percent: int
-    used_percent: int
-    """Estimated percentage of the rated endurance used; may exceed 100, and 255 means 255 or more."""
+    used_percent: int  # estimated percentage of the rated endurance used; may exceed 100, and 255 means 255 or more
     endurance_group_warning: int
-    read_units: int
-    """In units of 1,000 × 512 octets, rounded up."""
+    read_units: int  # in units of 1,000 × 512 octets, rounded up
     written_units: int
     read_commands: int
     write_commands: int
@@ -81,18 +69,13 @@ class SmartLog:
     power_cycles: int
     power_on_hours: int
     unsafe_shutdowns: int
-    media_errors: int
-    """Uncorrected data integrity errors, checksum failures, tag mismatches."""
-    error_log_entries: int
-    """Over the controller's life. Harmless command rejections count too, so no alert uses it."""
+    media_errors: int  # uncorrected data integrity errors, checksum failures, tag mismatches
+    error_log_entries: int  # Over the controller's life. Harmless command rejections count too, so no alert uses it.
     warning_temperature_minutes: int
     critical_temperature_minutes: int
-    sensor_kelvin: tuple[int, ...]
-    """Eight sensors."""
-    throttle_1_count: int
-    """Transitions to light thermal throttling (performance kept as far as possible) …"""
-    throttle_2_count: int
-    """… and to heavy throttling."""
+    sensor_kelvin: tuple[int, ...]  # eight sensors
+    throttle_1_count: int  # transitions to light thermal throttling (performance kept as far as possible)
+    throttle_2_count: int  # transitions to heavy throttling
     throttle_1_seconds: int
     throttle_2_seconds: int
 
@@ -108,45 +91,18 @@ class Limits:
 def parse_smart_log(page: bytes, *, source: str) -> SmartLog:
     """Parse the 512 octets; :class:`ParseError` for another length, or for a page of only 0x00 or 0xff."""
     if len(page) != PAGE_BYTES:
-        raise ParseError(source, f"{len(page)} octets are no health log page of {PAGE_BYTES}")
+        raise ParseError(source, f"a health log page has {PAGE_BYTES} octets, not {len(page)}")
     if page in (bytes(PAGE_BYTES), b"\xff" * PAGE_BYTES):
-        raise ParseError(source, f"the health log page is {PAGE_BYTES} times {page[0]:#04x}: nobody filled it")
-    fields = _PAGE.unpack(page)
-    (
-        read_units, written_units, read_commands, write_commands, busy_minutes,
-        power_cycles, power_on_hours, unsafe_shutdowns, media_errors, error_log_entries,
-    ) = (int.from_bytes(each, "little") for each in fields[6:16])  # fmt: skip
-    return SmartLog(
-        critical_warning=fields[0],
-        temperature_kelvin=fields[1],
-        spare_percent=fields[2],
-        spare_threshold_percent=fields[3],
-        used_percent=fields[4],
-        endurance_group_warning=fields[5],
-        read_units=read_units,
-        written_units=written_units,
-        read_commands=read_commands,
-        write_commands=write_commands,
-        busy_minutes=busy_minutes,
-        power_cycles=power_cycles,
-        power_on_hours=power_on_hours,
-        unsafe_shutdowns=unsafe_shutdowns,
-        media_errors=media_errors,
-        error_log_entries=error_log_entries,
-        warning_temperature_minutes=fields[16],
-        critical_temperature_minutes=fields[17],
-        sensor_kelvin=fields[18:26],
-        throttle_1_count=fields[26],
-        throttle_2_count=fields[27],
-        throttle_1_seconds=fields[28],
-        throttle_2_seconds=fields[29],
-    )
+        raise ParseError(source, f"the controller did not fill the health log page: every octet is {page[0]:#04x}")
+    fields = _PAGE.unpack(page)  # in the order of SmartLog
+    wide = (int.from_bytes(field, "little") for field in fields[6:16])
+    return SmartLog(*(*fields[:6], *wide, *fields[16:18], fields[18:26], *fields[26:]))
 
 
 def parse_limits(identify: bytes, *, source: str) -> Limits:
     """Parse the 4,096 octets of identify controller; :class:`ParseError` for another length."""
     if len(identify) != IDENTIFY_BYTES:
-        raise ParseError(source, f"{len(identify)} octets are no identify controller page of {IDENTIFY_BYTES}")
+        raise ParseError(source, f"an identify controller page has {IDENTIFY_BYTES} octets, not {len(identify)}")
     return Limits(*_LIMITS.unpack_from(identify, _LIMITS_AT))
 
 
@@ -213,18 +169,19 @@ def _ask(fd: int, node: Path, opcode: int, *, nsid: int, size: int, cdw10: int) 
     except OSError as error:
         raise _no_health(node, error) from error
     if status:  # the controller's status: status code 8 bits, its type 3 bits
-        raise NoHealth(NOT_SUPPORTED, f"{node}: the controller refused with NVMe status {status:#06x}")
+        raise NoHealth(Reason.NOT_SUPPORTED, f"{node}: the controller refused with NVMe status {status:#06x}")
     return data.raw
 
 
 def _no_health(node: Path, error: OSError) -> NoHealth:
+    failed = f"{node}: {error.strerror}"
     if error.errno in (errno.EACCES, errno.EPERM):
-        return NoHealth(NO_PERMISSION, f"{node}: {error.strerror}; asking it takes CAP_SYS_ADMIN, see {DROP_IN}")
+        return NoHealth(Reason.NO_PERMISSION, f"{failed}; querying it needs CAP_SYS_ADMIN, see {DROP_IN}")
     if error.errno in (errno.ENOENT, errno.ENXIO, errno.ENODEV):
-        return NoHealth(GONE, f"{node}: {error.strerror}; hidden by the sandbox (see {DROP_IN}), or the disk is gone")
+        return NoHealth(Reason.GONE, f"{failed}; hidden by the sandbox (see {DROP_IN}), or the disk is gone")
     if error.errno in (errno.ENOTTY, errno.EINVAL, errno.EISDIR):
-        return NoHealth(NOT_SUPPORTED, f"{node}: {error.strerror}; this is no NVMe controller")
-    return NoHealth(NO_ANSWER, f"{node}: {error.strerror}; see dmesg")
+        return NoHealth(Reason.NOT_SUPPORTED, f"{failed}; not an NVMe controller")
+    return NoHealth(Reason.NO_ANSWER, f"{failed}; see dmesg")
 
 
 def _celsius(kelvin: int) -> float | None:

@@ -28,7 +28,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.core.roots import Roots
-from plumbline.errors import ParseError, Unavailable
+from plumbline.errors import ParseError
+from plumbline.sources.disk.block import required_entries
 from plumbline.sources.kernel import sysfs
 
 WRITE_BACK, WRITE_THROUGH = "write back", "write through"
@@ -43,31 +44,19 @@ _SIGNED = re.compile(r"-?[0-9]{1,19}")
 class QueueSettings:
     """One device's queue. ``None``: the kernel or the device has no such setting."""
 
-    device: str
-    """The kernel's name, as in /proc/diskstats."""
-    scheduler: str | None = None
-    """The scheduler in force; ``none`` is a valid one."""
-    write_cache: str | None = None
-    """The kernel's assumption: ``write back`` (it sends flushes) or ``write through`` (it sends none)."""
-    device_cache: str | None = None
-    """The cache type last reported by the SCSI or ATA disk: ``write back`` (volatile) or ``write through``."""
-    zoned: str | None = None
-    """``none``, ``host-aware`` or ``host-managed``."""
-    requests: int | None = None
-    """Requests that may be queued or in flight at once (per queue and direction, on the older kind)."""
+    device: str  # the kernel's name, as in /proc/diskstats
+    scheduler: str | None = None  # the active scheduler; ``none`` is a valid one
+    write_cache: str | None = None  # the kernel's view: ``write back`` (sends flushes), ``write through`` (sends none)
+    device_cache: str | None = None  # as the SCSI or ATA disk reports it: ``write back`` is volatile
+    zoned: str | None = None  # ``none``, ``host-aware`` or ``host-managed``
+    requests: int | None = None  # queued or in flight at once (per queue and direction, on the older kind)
     read_ahead_kib: int | None = None
-    rq_affinity: int | None = None
-    """Completion on: 0: the interrupted CPU; 1: one near the requesting CPU; 2: the requesting CPU itself."""
-    nomerges: int | None = None
-    """0: all merges; 1: only cheap merges; 2: no merges."""
-    add_random: bool | None = None
-    """Completions feed the kernel's entropy pool."""
-    max_io_kib: int | None = None
-    """The largest request that the kernel issues."""
-    writeback_throttle_us: int | None = None
-    """Background writes are throttled to keep read latency below this; 0: no throttling."""
-    io_poll: bool | None = None
-    """Whether completions may be polled for."""
+    rq_affinity: int | None = None  # completion on 0: the interrupted CPU; 1: near the requesting CPU; 2: that CPU
+    nomerges: int | None = None  # 0: all merges; 1: only cheap merges; 2: no merges
+    add_random: bool | None = None  # completions feed the kernel's entropy pool
+    max_io_kib: int | None = None  # the largest request that the kernel issues
+    writeback_throttle_us: int | None = None  # writes are throttled to keep reads below this; 0: no throttling
+    io_poll: bool | None = None  # whether completions may be polled for
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +64,7 @@ class QueueReading:
     """All whole devices that have a queue, by name."""
 
     queues: tuple[QueueSettings, ...]
-    skipped: tuple[tuple[str, str], ...] = ()
-    """Devices that were skipped, and why."""
+    skipped: tuple[tuple[str, str], ...] = ()  # devices that were skipped, and why
 
 
 def parse_scheduler(text: str, *, source: str) -> str:
@@ -84,7 +72,7 @@ def parse_scheduler(text: str, *, source: str) -> str:
     match = re.search(r"\[([^\]]*)\]", text)
     name = match[1] if match else text
     if not _NAME.fullmatch(name):
-        raise ParseError(source, f"no scheduler in force: {text[:60]!r}")
+        raise ParseError(source, f"no active scheduler: {text[:60]!r}")
     return name
 
 
@@ -94,13 +82,13 @@ def parse_cache(text: str, *, source: str) -> str:
         return WRITE_BACK
     if text in (WRITE_THROUGH, "none"):
         return WRITE_THROUGH
-    raise ParseError(source, f"not a kind of cache: {text[:40]!r}")
+    raise ParseError(source, f"not a cache type: {text[:40]!r}")
 
 
 def parse_zoned(text: str, *, source: str) -> str:
     """``none``, ``host-aware`` or ``host-managed``; ``drive-managed`` disks report ``none``."""
     if text not in ("none", "host-aware", "host-managed"):
-        raise ParseError(source, f"not a kind of zones: {text[:40]!r}")
+        raise ParseError(source, f"not a zone model: {text[:40]!r}")
     return text
 
 
@@ -121,13 +109,9 @@ def parse_throttle(text: str, *, source: str) -> int | None:
 def read_queue_settings(roots: Roots) -> QueueReading:
     """Every whole device's queue; a malformed one is skipped. :class:`Unavailable` without sysfs."""
     root = roots.sys / "block"
-    try:
-        names = sorted(path.name for path in root.iterdir())
-    except OSError as error:
-        raise Unavailable(f"{root}: {error.strerror}; is sysfs mounted there?") from error
     queues: list[QueueSettings] = []
     skipped: list[tuple[str, str]] = []
-    for name in names:
+    for name in required_entries(root):
         device = name.replace("!", "/")
         try:
             if not _HIDDEN_PATH.fullmatch(name) and (root / name / "queue").is_dir():

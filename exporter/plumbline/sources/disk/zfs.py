@@ -1,6 +1,7 @@
-"""ZFS pools and the read cache (ARC), from the module's statistics: no command runs, and no read waits for a disk.
+"""ZFS: pools and the read cache (ARC) from the module's statistics, and the output of ``zpool status``.
 
-https://openzfs.github.io/openzfs-docs/man/master/8/zpool-status.8.html (the states)
+https://openzfs.github.io/openzfs-docs/man/v2.3/8/zpool-status.8.html
+https://openzfs.github.io/openzfs-docs/man/v2.3/7/zpoolconcepts.7.html (device types and their states)
 https://github.com/openzfs/zfs/blob/zfs-2.2.0/module/zfs/spa_stats.c (``state`` takes no lock that a hung pool holds)
 
 ::
@@ -10,24 +11,65 @@ https://github.com/openzfs/zfs/blob/zfs-2.2.0/module/zfs/spa_stats.c (``state`` 
                                            name                            type data
                                            hits                            4    161230
                                            misses                          4    4501
+
+No read of these statistics waits for a disk. ``zpool status`` as text, or as JSON since OpenZFS 2.3::
+
+      pool: tank
+     state: DEGRADED
+      scan: resilver in progress since Mon May  6 18:06:10 2019
+    config:
+
+    <tab>NAME             STATE     READ WRITE CKSUM
+    <tab>tank             DEGRADED     0     0     0
+    <tab>  raidz2-0       DEGRADED     0     0     0
+    <tab>    sda          ONLINE       0     0     0
+    <tab>    replacing-1  DEGRADED     0     0     0
+    <tab>      127286639  UNAVAIL      0     0     0  was /dev/sde1
+    <tab>      sdk        ONLINE       0     0     0  (resilvering)
+    <tab>spares
+    <tab>  sdn            AVAIL
+
+    errors: No known data errors
+
+Without ``-p`` (unknown before 0.8), counts are rounded: ``1.2K``. JSON of 2.3 omits a draid vdev's state
+(https://github.com/openzfs/zfs/issues/18431), which is then unknown.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError
 from plumbline.sources.kernel import sysfs
 
-SUSPENDED = "SUSPENDED"
-"""A pool that lost its devices: all reads and writes wait until ``zpool clear``."""
+SUSPENDED = "SUSPENDED"  # a pool that lost its devices: all reads and writes wait until ``zpool clear``
+
+ZPOOL_STATUS = "zpool status"  # the source in errors
 
 _HEADER_LINES = 2
 _KSTAT_UINT64 = "4"
+
+_STATES = ("ONLINE", "DEGRADED", "FAULTED", "OFFLINE", "REMOVED", "UNAVAIL", "SUSPENDED", "AVAIL", "INUSE", "SPLIT")
+_HEALTHY = frozenset({"ONLINE", "AVAIL", "INUSE"})
+_COUNT = r"[0-9]{1,20}(?:\.[0-9]{1,3})?[KMGTPE]?|-"
+_ROW = re.compile(
+    rf"\t(?P<indent> *)(?P<name>\S.*?) +(?P<state>{'|'.join(_STATES)})"
+    rf"(?: +(?P<read>{_COUNT}) +(?P<write>{_COUNT}) +(?P<checksum>{_COUNT}))?(?:\s.*)?"
+)
+_SECTION = re.compile(r"\t(?P<name>logs|cache|spares|special|dedup)\s*")
+_HEADING = re.compile(
+    r" *(?P<key>pool|state|status|action|see|scan|remove|checkpoint|config|errors):(?: (?P<value>.*))?"
+)
+_FOUND = re.compile(r"(\d{1,20}) data errors?\b.*")
+_NONE_FOUND = "No known data errors"
+_POWERS = {letter: 1 << 10 * power for power, letter in enumerate("KMGTPE", start=1)}
+_ERROR_KINDS = ("read", "write", "checksum")
+_JSON_SECTIONS = {"logs": "logs", "l2cache": "cache", "spares": "spares", "special": "special", "dedup": "dedup"}
+_MAX_DEPTH = 12  # deeper than any pool
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +93,38 @@ class ZfsReading:
 NO_ZFS = ZfsReading({}, None)
 
 
+@dataclass(frozen=True, slots=True)
+class Vdev:
+    """A device of a pool, or a group of devices. Errors are ``None`` where the tool shows none (spares)."""
+
+    path: str  # within the pool: ``raidz1-0/sdb``, ``logs/mirror-1/sdc``, ``spares/sdd``; unique, unlike names
+    state: str  # ``""``: not reported
+    read_errors: int | None
+    write_errors: int | None
+    checksum_errors: int | None
+
+    @property
+    def healthy(self) -> bool | None:
+        """Whether it is ONLINE, or a usable spare; ``None``: not reported."""
+        return self.state in _HEALTHY if self.state else None
+
+    @property
+    def errors(self) -> dict[str, int]:
+        """Errors by kind (read, write, checksum), where the tool shows them."""
+        counts = zip(_ERROR_KINDS, (self.read_errors, self.write_errors, self.checksum_errors), strict=True)
+        return {kind: count for kind, count in counts if count is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class PoolStatus:
+    """One pool."""
+
+    name: str
+    state: str
+    vdevs: tuple[Vdev, ...]  # Groups come before their members. The pool itself is not included.
+    data_errors: int | None  # damaged files and metadata; ``None``: not reported, or without a count
+
+
 def parse_kstat(text: str, *, source: str) -> dict[str, int]:
     """The unsigned 64-bit values of a named kstat, by name; others are omitted. :class:`ParseError` if malformed."""
     lines = text.splitlines()
@@ -72,18 +146,118 @@ def read_zfs(roots: Roots) -> ZfsReading:
     """Pools by name, and the cache; all empty when the module is not loaded."""
     root = roots.proc / "spl" / "kstat" / "zfs"
     names = sysfs.entries(root)
-    pools = {name: sysfs.read_text(root / name / "state") or "" for name in names if _is_pool(root / name)}
-    return ZfsReading(pools, _read_arc(root / "arcstats"))
-
-
-def _is_pool(path: Path) -> bool:
-    """Every imported pool has a directory; everything else there is a file."""
-    return path.is_dir()
-
-
-def _read_arc(path: Path) -> Arc | None:
-    data = sysfs.read_bytes(path)
+    # every imported pool has a directory; everything else there is a file
+    pools = {name: sysfs.read_text(root / name / "state") or "" for name in names if (root / name).is_dir()}
+    data = sysfs.read_bytes(root / "arcstats")
     if data is None:
+        return ZfsReading(pools, None)
+    values = parse_kstat(data.decode("utf-8", "replace"), source=str(root / "arcstats"))
+    return ZfsReading(pools, Arc(values.get("hits"), values.get("misses"), values.get("size"), values.get("c_max")))
+
+
+def parse_count(text: str) -> int | None:
+    """``0``, ``12``, ``1.2K`` (multiples of 1,024); ``None`` for ``-``; :class:`ParseError` for anything else."""
+    if text == "-":
         return None
-    values = parse_kstat(data.decode("utf-8", "replace"), source=str(path))
-    return Arc(values.get("hits"), values.get("misses"), values.get("size"), values.get("c_max"))
+    if not re.fullmatch(_COUNT, text):
+        raise ParseError(ZPOOL_STATUS, f"not a count: {text[:40]!r}")
+    if text[-1] in _POWERS:
+        return round(float(text[:-1]) * _POWERS[text[-1]])
+    return round(float(text)) if "." in text else int(text)
+
+
+def parse_text(text: str) -> tuple[PoolStatus, ...]:
+    """Every pool in the text. Unknown lines are taken for explanations and skipped."""
+    pools: list[tuple[str, list[tuple[int, str]]]] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        heading = _HEADING.fullmatch(line)
+        if heading and heading["key"] == "pool":
+            pools.append(((heading["value"] or "").strip(), []))
+        elif pools:
+            pools[-1][1].append((number, line))
+    return tuple(_text_pool(name, lines) for name, lines in pools)
+
+
+def _text_pool(name: str, lines: list[tuple[int, str]]) -> PoolStatus:
+    headings: dict[str, str] = {}
+    config: list[tuple[int, str]] = []
+    for number, line in lines:
+        heading = _HEADING.fullmatch(line)
+        if heading:
+            headings[heading["key"]] = (heading["value"] or "").strip()
+        elif next(reversed(headings), "") == "config":
+            config.append((number, line))
+    state, errors = headings.get("state", ""), headings.get("errors", "")
+    return PoolStatus(name, state, _distinct(_text_vdevs(config)), _data_errors(errors))
+
+
+def _text_vdevs(lines: Iterable[tuple[int, str]]) -> Iterator[Vdev]:
+    section, above = "", [""]
+    for number, line in lines:
+        group, row = _SECTION.fullmatch(line), _ROW.fullmatch(line)
+        if group:
+            section, above = f"{group['name']}/", [""]
+        elif row and row["indent"]:  # the row without indent is the pool itself
+            depth = len(row["indent"]) // 2
+            if not 1 <= depth <= len(above):
+                raise ParseError(ZPOOL_STATUS, f"an indent without a parent: {line.strip()[:60]!r}", line=number)
+            above = [*above[:depth], row["name"]]
+            counts = (None if count is None else parse_count(count) for count in row.group(*_ERROR_KINDS))
+            yield Vdev(section + "/".join(above[1:]), row["state"], *counts)
+
+
+def parse_json(text: str) -> tuple[PoolStatus, ...]:
+    """Every pool in ``zpool status -j``, with or without ``--json-int``."""
+    try:
+        pools = _table(json.loads(text)).get("pools", {})
+    except (ValueError, RecursionError) as error:
+        raise ParseError(ZPOOL_STATUS, f"not JSON: {text[:40]!r}") from error
+    return tuple(_json_pool(name, _table(pool)) for name, pool in _table(pools).items())
+
+
+def _json_pool(name: str, pool: dict[str, object]) -> PoolStatus:
+    vdevs: list[Vdev] = []
+    for root in _table(pool.get("vdevs", {})).values():
+        # the outermost is the pool itself
+        vdevs += _json_vdevs("", _table(_table(root).get("vdevs", {})), 0)
+    for key, section in _JSON_SECTIONS.items():
+        vdevs += _json_vdevs(f"{section}/", _table(pool.get(key, {})), 0)
+    return PoolStatus(name, _word(pool.get("state")), _distinct(vdevs), _json_count(pool.get("error_count")))
+
+
+def _json_vdevs(above: str, members: dict[str, object], depth: int) -> Iterator[Vdev]:
+    if depth > _MAX_DEPTH:
+        raise ParseError(ZPOOL_STATUS, "nested too deeply")
+    for name, member in members.items():
+        table, path = _table(member), above + name
+        counts = (_json_count(table.get(f"{kind}_errors")) for kind in _ERROR_KINDS)
+        yield Vdev(path, _word(table.get("state")), *counts)
+        yield from _json_vdevs(f"{path}/", _table(table.get("vdevs", {})), depth + 1)
+
+
+def _distinct(vdevs: Iterable[Vdev]) -> tuple[Vdev, ...]:
+    """Each path once: two vdevs with the same path would produce the same series twice."""
+    return tuple({vdev.path: vdev for vdev in vdevs}.values())
+
+
+def _data_errors(text: str) -> int | None:
+    found = _FOUND.fullmatch(text)
+    return int(found[1]) if found else 0 if text == _NONE_FOUND else None
+
+
+def _json_count(value: object) -> int | None:
+    if isinstance(value, str):
+        return parse_count(value)
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**64):
+        return value
+    raise ParseError(ZPOOL_STATUS, f"not a count: {str(value)[:40]!r}")
+
+
+def _table(value: object) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise ParseError(ZPOOL_STATUS, f"not an object: {str(value)[:40]!r}")
+    return value
+
+
+def _word(value: object) -> str:
+    return value if isinstance(value, str) else ""

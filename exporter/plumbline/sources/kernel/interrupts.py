@@ -25,7 +25,7 @@ from typing import Annotated
 
 import msgspec
 
-from plumbline.core.kernel import TABLE, read_kernel
+from plumbline.core.kernel import TABLE
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError, Unavailable
 from plumbline.sources.kernel import sysfs
@@ -34,7 +34,6 @@ from plumbline.sources.kernel.softnet import parse_cpu_list
 Counts = list[int]
 """One interrupt's counters, in the order of :attr:`InterruptReading.cpus`."""
 
-_PAGE = 4096
 _decode = msgspec.json.Decoder(list[Annotated[int, msgspec.Meta(ge=0, lt=2**32)]]).decode
 _CPU = re.compile(rb"CPU([0-9]{1,6})")
 _MAX_DIGITS = 10
@@ -45,8 +44,7 @@ _IRQ = re.compile(rb" *([0-9]{1,9}):")
 class InterruptReading:
     """Counters by interrupt number; vanished interrupts are missing."""
 
-    cpus: tuple[int, ...]
-    """The CPU of each counter."""
+    cpus: tuple[int, ...]  # The CPU of each counter
     counts: Mapping[int, Counts]
 
 
@@ -55,8 +53,7 @@ class ListedInterrupt:
     """One line of ``/proc/interrupts``."""
 
     counts: Counts
-    name: str
-    """Chip, trigger and requester: ``PCI-MSI 5767168-edge eno1-0``."""
+    name: str  # Chip, trigger and requester: PCI-MSI 5767168-edge eno1-0
 
 
 def parse_per_cpu_count(data: bytes, *, source: str) -> Counts:
@@ -77,7 +74,7 @@ def parse_interrupts(
     """Parse the columns' CPUs and the numbered interrupts (only ``irqs`` if given; skipped lines cost almost nothing).
 
     Lines without a number (NMI, LOC …) belong to the CPUs themselves and are skipped. :class:`ParseError` when the
-    first line names no CPUs or a wanted line has fewer counters than CPUs.
+    first line names no CPUs or an interrupt's line has fewer counters than CPUs.
     """
     lines = data.split(b"\n")
     header = lines[0].split()
@@ -101,21 +98,20 @@ def parse_interrupts(
 
 def read_interrupts(roots: Roots, irqs: Iterable[int]) -> InterruptReading:
     """The counters of ``irqs``. ``Unavailable`` where the kernel has neither file."""
-    wanted = frozenset(irqs)
-    return _read_each(roots, wanted) or _read_listed(roots, wanted)
+    numbers = frozenset(irqs)
+    return _read_files(roots, numbers) or _read_table(roots, numbers)
 
 
-def _read_each(roots: Roots, irqs: frozenset[int]) -> InterruptReading | None:
+def _read_files(roots: Roots, irqs: frozenset[int]) -> InterruptReading | None:
     """From sysfs; ``None`` where it is missing or truncated."""
-    possible = sysfs.read_text(roots.sys / "devices" / "system" / "cpu" / "possible")
+    cpus = sysfs.read_parsed(roots.sys / "devices" / "system" / "cpu" / "possible", parse_cpu_list)
     base = roots.sys / "kernel" / "irq"
-    if possible is None or not base.is_dir():
+    if cpus is None or not base.is_dir():
         return None
-    cpus = parse_cpu_list(possible, source=f"{roots.sys}/devices/system/cpu/possible")
     counts = {}
     for irq in irqs:
         path = f"{base}/{irq}/per_cpu_count"
-        data = _read(path)
+        data = sysfs.read_bytes(path)
         if data is None:
             continue
         if not data.endswith(b"\n"):
@@ -126,20 +122,10 @@ def _read_each(roots: Roots, irqs: frozenset[int]) -> InterruptReading | None:
     return InterruptReading(cpus, counts)
 
 
-def _read(path: str) -> bytes | None:
-    try:
-        return read_kernel(path, _PAGE)
-    except OSError:
-        return None
-
-
-def _read_listed(roots: Roots, irqs: frozenset[int]) -> InterruptReading:
+def _read_table(roots: Roots, irqs: frozenset[int]) -> InterruptReading:
     path = roots.proc / "interrupts"
-    try:
-        data = read_kernel(path, TABLE)
-    except OSError as error:
-        raise Unavailable(f"{path}: {error.strerror}") from error
+    data = sysfs.require(path, TABLE)
     if not data:
-        raise Unavailable(f"{path}: empty, as some containers have it")
+        raise Unavailable(f"{path}: empty, as in some containers")
     cpus, found = parse_interrupts(data, source=str(path), irqs=irqs)
-    return InterruptReading(cpus, {irq: each.counts for irq, each in found.items()})
+    return InterruptReading(cpus, {irq: interrupt.counts for irq, interrupt in found.items()})

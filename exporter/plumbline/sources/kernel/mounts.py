@@ -1,10 +1,15 @@
-"""The mount of a path: ``/proc/self/mountinfo`` (https://man7.org/linux/man-pages/man5/proc_pid_mountinfo.5.html).
+"""Mounts: ``/proc/self/mountinfo`` (https://man7.org/linux/man-pages/man5/proc_pid_mountinfo.5.html).
 
     36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue
     (1)(2)(3)   (4)   (5)      (6)      (7)   (8) (9)   (10)         (11)
 
 (1) mount id, (2) parent, (3) st_dev, (4) root within the filesystem, (5) mount point, (6) per-mount options,
 (7) optional fields up to (8) the separator, (9) filesystem type, (10) source, (11) super block options.
+
+And swap areas: ``/proc/swaps`` (https://man7.org/linux/man-pages/man5/proc_swaps.5.html)::
+
+    Filename                                Type            Size            Used            Priority
+    /swap\\040file                          file            2097148         0               -3
 """
 
 from __future__ import annotations
@@ -80,29 +85,13 @@ def parse_mount_id(text: str, *, source: str = "fdinfo") -> int:
                 return int(value)
             except ValueError as error:
                 raise ParseError(source, f"mnt_id is not a number: {value[:40]!r}", line=number) from error
-    raise ParseError(source, "has no mnt_id line")
+    raise ParseError(source, "no mnt_id line")
 
 
-REMOTE = frozenset(
-    {
-        "9p",
-        "afs",
-        "beegfs",
-        "ceph",
-        "cifs",
-        "fhgfs",
-        "fuse",
-        "gfs2",
-        "gpfs",
-        "lustre",
-        "nfs",
-        "nfs4",
-        "ocfs2",
-        "orangefs",
-        "pvfs2",
-        "smb3",
-    }
-)
+REMOTE = frozenset((
+    "9p", "afs", "beegfs", "ceph", "cifs", "fhgfs", "fuse", "gfs2", "gpfs", "lustre", "nfs", "nfs4", "ocfs2",
+    "orangefs", "pvfs2", "smb3",
+))  # fmt: skip
 """Filesystem types with their data behind a network, besides the ``fuse.`` types."""
 _FUSE = "fuse."  # followed by the server's name: fuse.glusterfs, fuse.sshfs, fuse.mfs (LizardFS)
 # used by desktops and container hosts themselves, not storage
@@ -115,10 +104,8 @@ class MountState:
 
     mount_point: str
     filesystem: str
-    up: bool | None
-    """``None``: unknown, or querying it is not permitted."""
-    in_flight_s: float
-    """Duration of the running query; 0 when there is none."""
+    up: bool | None  # None: unknown, or querying it is not permitted
+    in_flight_s: float  # Duration of the running query; 0 when there is none
 
 
 def is_remote(filesystem: str) -> bool:
@@ -142,16 +129,19 @@ def mount_named(path: str, mounts: tuple[Mount, ...]) -> Mount | None:
 
 
 def read_mounts(roots: Roots) -> tuple[Mount, ...]:
-    """The host's mounts: those of process 1, which a service with its own mount namespace can read too.
+    """The host's mounts: those of process 1, which a service with its own namespace can read too, or else ours."""
+    path = roots.proc / "1" / "mountinfo"
+    data = read_bytes(path, TABLE)
+    return own_mounts(roots) if data is None else parse_mountinfo(os.fsdecode(data), source=str(path))
 
-    If they can't be read: this process's mounts. :class:`Unavailable` without procfs.
-    """
-    for process in ("1", "self"):
-        path = roots.proc / process / "mountinfo"
-        data = read_bytes(path, TABLE)
-        if data is not None:
-            return parse_mountinfo(os.fsdecode(data), source=str(path))
-    raise Unavailable(f"{path}: can't be read; is procfs mounted there?")
+
+def own_mounts(roots: Roots) -> tuple[Mount, ...]:
+    """All mounts in this process's namespace; queries no filesystem. :class:`Unavailable` when proc can't be read."""
+    path = roots.proc / "self" / "mountinfo"
+    data = read_bytes(path, TABLE)
+    if data is None:
+        raise Unavailable(f"{path}: can't be read; is procfs mounted there?")
+    return parse_mountinfo(os.fsdecode(data), source=str(path))
 
 
 def mount_of(path: Path, roots: Roots) -> Mount | None:
@@ -172,16 +162,34 @@ def mount_of(path: Path, roots: Roots) -> Mount | None:
     return next((mount for mount in own_mounts(roots) if mount.mount_id == mount_id), None)
 
 
-def own_mounts(roots: Roots) -> tuple[Mount, ...]:
-    """All mounts in this process's namespace; queries no filesystem. :class:`Unavailable` when proc can't be read."""
-    mountinfo = roots.proc / "self" / "mountinfo"
-    try:
-        text = os.fsdecode(read_kernel(mountinfo, TABLE))
-    except OSError as error:
-        raise Unavailable(f"{mountinfo}: {error.strerror}; can't tell what is mounted") from error
-    return parse_mountinfo(text, source=str(mountinfo))
-
-
 def unescape(text: str) -> str:
     """Undo the kernel's octal escapes of blank, tab, newline, comma and backslash."""
     return _ESCAPE.sub(lambda match: chr(int(match[1], 8)), text) if "\\" in text else text
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """One swap area: a block device or a file."""
+
+    path: str
+    is_file: bool
+
+
+def parse_swaps(text: str, *, source: str = "/proc/swaps") -> tuple[Swap, ...]:
+    """Parse all lines but the heading; :class:`ParseError` for a line without a type."""
+    swaps = []
+    for number, line in enumerate(text.split("\n")[1:], start=2):
+        fields = line.split()
+        if not fields:
+            continue
+        if len(fields) < 2:
+            raise ParseError(source, f"not a swap area: {line[:80]!r}", line=number)
+        swaps.append(Swap(unescape(fields[0]), fields[1] == "file"))
+    return tuple(swaps)
+
+
+def read_swaps(roots: Roots) -> tuple[Swap, ...]:
+    """All swap areas; empty when the kernel has no swap or the file can't be read."""
+    path = roots.proc / "swaps"
+    data = read_bytes(path)
+    return () if data is None else parse_swaps(data.decode("utf-8", "surrogateescape"), source=str(path))

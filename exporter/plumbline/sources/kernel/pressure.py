@@ -13,9 +13,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from plumbline.core.kernel import read_kernel
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError, Unavailable
+from plumbline.sources.kernel import sysfs
 
 RESOURCES = ("cpu", "io", "irq", "memory")
 _LINE = re.compile(r"(some|full) (?:avg[0-9]+=[0-9]+\.[0-9]+ )*total=([0-9]{1,20})")
@@ -26,10 +26,8 @@ class Pressure:
     """One resource, in microseconds since boot. ``None``: the kernel has no such line (``irq`` has no ``some``)."""
 
     resource: str
-    some_us: int | None = None
-    """At least one task waited for it."""
-    full_us: int | None = None
-    """All non-idle tasks waited for it at once."""
+    some_us: int | None = None  # At least one task waited for it
+    full_us: int | None = None  # All non-idle tasks waited for it at once
 
 
 def parse_pressure(text: str, resource: str, *, source: str) -> Pressure:
@@ -40,7 +38,7 @@ def parse_pressure(text: str, resource: str, *, source: str) -> Pressure:
             continue
         match = _LINE.fullmatch(line.rstrip())
         if match is None:
-            raise ParseError(source, f"not a line of pressure: {line[:80]!r}", line=number)
+            raise ParseError(source, f"not a pressure line: {line[:80]!r}", line=number)
         found[match[1]] = int(match[2])
     return Pressure(resource, found.get("some"), found.get("full"))
 
@@ -50,11 +48,9 @@ def read_pressure(roots: Roots) -> tuple[Pressure, ...]:
     found = []
     for resource in RESOURCES:
         path = roots.proc / "pressure" / resource
-        try:
-            text = read_kernel(path).decode("ascii", "replace")
-        except OSError:  # EOPNOTSUPP under psi=0; irq needs Linux 6.1 and its own option
-            continue
-        found.append(parse_pressure(text, resource, source=str(path)))
+        data = sysfs.read_bytes(path)  # EOPNOTSUPP under psi=0; irq needs Linux 6.1 and its own option
+        if data is not None:
+            found.append(parse_pressure(data.decode("ascii", "replace"), resource, source=str(path)))
     if not found:
-        raise Unavailable("this kernel has no /proc/pressure: Linux 4.20 with CONFIG_PSI, and not psi=0")
+        raise Unavailable("no readable file in /proc/pressure; it needs Linux 4.20 with CONFIG_PSI, and not psi=0")
     return tuple(found)

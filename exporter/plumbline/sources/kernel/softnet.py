@@ -21,11 +21,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from plumbline.core.kernel import TABLE, read_kernel
+from plumbline.core.kernel import TABLE
 from plumbline.core.roots import Roots
-from plumbline.errors import ParseError, Unavailable
+from plumbline.errors import ParseError
+from plumbline.sources.kernel import sysfs
 
 _WRAP = 1 << 32
+_COUNTERS = ("processed", "dropped", "time_squeeze")
 _MIN_COLUMNS = 9
 _CPU_COLUMN, _BACKLOG_COLUMN, _INPUT_COLUMN, _PROCESS_COLUMN = 12, 11, 13, 14
 _HEX = re.compile(r"[0-9a-fA-F]{1,8}")
@@ -37,14 +39,10 @@ class SoftnetCpu:
     """One CPU. Counters since boot; the kernel's own are 32 bits wide and wrap."""
 
     cpu: int
-    processed: int
-    """Frames passed to the protocols (see above: one packet may count several times)."""
-    dropped: int
-    """Backlog overflow: more than ``netdev_max_backlog`` packets waited, or the flow limit applied."""
-    time_squeeze: int
-    """Poll loops that ended because ``netdev_budget`` or their time was used up, possibly with work left."""
-    backlog_length: int | None
-    """Packets waiting now, in both queues below; ``None`` before Linux 5.10."""
+    processed: int  # Frames passed to the protocols (see above: one packet may count several times)
+    dropped: int  # Backlog overflow: more than netdev_max_backlog packets waited, or the flow limit applied
+    time_squeeze: int  # Poll loops that ended because netdev_budget or their time was used up, possibly with work left
+    backlog_length: int | None  # Packets waiting now, in both queues below; None before Linux 5.10
     input_queue_length: int | None = None
     """Those still in the queue that other CPUs and drivers fill; ``None`` before Linux 6.4."""
     process_queue_length: int | None = None
@@ -78,7 +76,7 @@ def parse_softnet(text: str, *, source: str, online: Sequence[int] | None = None
         else:
             cpu = online[line - 1] if online is not None and line <= len(online) else line - 1
         if cpu in cpus:
-            raise ParseError(source, f"CPU {cpu} is there twice", line=line)
+            raise ParseError(source, f"CPU {cpu} is listed twice", line=line)
         queues = (
             values[column] if column < len(values) else None
             for column in (_BACKLOG_COLUMN, _INPUT_COLUMN, _PROCESS_COLUMN)
@@ -103,22 +101,11 @@ def parse_cpu_list(text: str, *, source: str) -> tuple[int, ...]:
 def read_softnet(roots: Roots) -> SoftnetReading:
     """Read the file. ``Unavailable`` when the kernel lacks it, ``ParseError`` when it is malformed."""
     path = roots.proc / "net" / "softnet_stat"
-    try:
-        text = read_kernel(path, TABLE).decode("ascii", "replace")
-    except OSError as error:
-        raise Unavailable(f"{path}: {error.strerror}") from error
-    first = text.split("\n", 1)[0].split()
-    online = None if len(first) > _CPU_COLUMN else _read_online(roots)
+    text = sysfs.require(path, TABLE).decode("ascii", "replace")
+    online = None
+    if len(text.split("\n", 1)[0].split()) <= _CPU_COLUMN:
+        online = sysfs.read_parsed(roots.sys / "devices" / "system" / "cpu" / "online", parse_cpu_list)
     return parse_softnet(text, source=str(path), online=online)
-
-
-def _read_online(roots: Roots) -> tuple[int, ...] | None:
-    path = roots.sys / "devices" / "system" / "cpu" / "online"
-    try:
-        text = read_kernel(path).decode("ascii", "replace")
-    except OSError:
-        return None
-    return parse_cpu_list(text, source=str(path))
 
 
 class SoftnetUnwrapper:
@@ -135,20 +122,11 @@ class SoftnetUnwrapper:
 
     def unwrap(self, reading: SoftnetReading) -> SoftnetReading:
         """The same reading, with counters that only increase."""
-        cpus = tuple(self._continue(cpu) for cpu in reading.cpus)
-        self._last.update((cpu.cpu, cpu) for cpu in cpus)
-        return SoftnetReading(cpus)
-
-    def _continue(self, now: SoftnetCpu) -> SoftnetCpu:
-        last = self._last.get(now.cpu)
-        if last is None:
-            return now
-        return replace(
-            now,
-            processed=_grow(last.processed, now.processed),
-            dropped=_grow(last.dropped, now.dropped),
-            time_squeeze=_grow(last.time_squeeze, now.time_squeeze),
-        )
+        for now in reading.cpus:
+            last = self._last.get(now.cpu, now)
+            grown = {name: _grow(getattr(last, name), getattr(now, name)) for name in _COUNTERS}
+            self._last[now.cpu] = replace(now, **grown)
+        return SoftnetReading(tuple(self._last[cpu.cpu] for cpu in reading.cpus))
 
 
 def _grow(total: int, raw: int) -> int:

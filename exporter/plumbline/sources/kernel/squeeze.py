@@ -100,7 +100,7 @@ def parse_softirq_ticks(data: bytes, *, source: str) -> dict[int, int]:
         if not match or len(columns) <= _SOFTIRQ_COLUMN:
             continue
         if not _COUNTER.fullmatch(columns[_SOFTIRQ_COLUMN]):
-            raise ParseError(source, f"softirq time is {columns[_SOFTIRQ_COLUMN][:20]!r}", line=number)
+            raise ParseError(source, f"softirq time is {columns[_SOFTIRQ_COLUMN][:20]!r}, not a number", line=number)
         ticks[int(match[1])] = int(columns[_SOFTIRQ_COLUMN])
     return ticks
 
@@ -119,8 +119,7 @@ def read_limits(roots: Roots) -> Limits:
 class _Moment:
     softnet: Mapping[int, SoftnetCpu]
     softirq_ticks: Mapping[int, int]
-    frames: Mapping[str, int]
-    """Frames received, by hardware port."""
+    frames: Mapping[str, int]  # Frames received, by hardware port
 
 
 class SqueezeReader:
@@ -131,12 +130,8 @@ class SqueezeReader:
         self._roots, self._ticks_per_s = roots, ticks_per_s
         self._before: _Moment | None = None
         self._totals: dict[int, Squeezes] = {}
-        self._latest: Mapping[int, Squeezes] = {}
-
-    @property
-    def latest(self) -> Mapping[int, Squeezes]:
+        self.latest: Mapping[int, Squeezes] = {}
         """Squeezes by online CPU, since the first reading; empty while nothing can be attributed."""
-        return self._latest
 
     def refresh(self) -> None:
         """Read, and attribute the squeezes since the last reading. An error hides the counters until it is gone."""
@@ -145,22 +140,20 @@ class SqueezeReader:
             softnet = {cpu.cpu: cpu for cpu in read_softnet(self._roots).cpus}
             now = _Moment(softnet, self._read_ticks(), self._read_frames())
         except PlumblineError:
-            self._latest = {}  # softnet's own collector reports the error in the file
+            self.latest = {}  # softnet's own collector reports the error in the file
             return
         if self._before:
             self._attribute(self._before, now, limits)
         self._before = now
-        self._latest = {cpu: self._totals.get(cpu, Squeezes(0, 0)) for cpu in now.softnet}
+        self.latest = {cpu: self._totals.get(cpu, Squeezes(0, 0)) for cpu in now.softnet}
 
     def _read_ticks(self) -> dict[int, int]:
         path = self._roots.proc / "stat"
-        data = sysfs.read_bytes(path, TABLE)
-        return {} if data is None else parse_softirq_ticks(data, source=str(path))
+        return parse_softirq_ticks(sysfs.read_bytes(path, TABLE) or b"", source=str(path))
 
     def _read_frames(self) -> dict[str, int]:
         path, ports = self._roots.proc / "net" / "dev", self._roots.sys / "class" / "net"
-        data = sysfs.read_bytes(path, TABLE)
-        frames = {} if data is None else parse_received(data, source=str(path))
+        frames = parse_received(sysfs.read_bytes(path, TABLE) or b"", source=str(path))
         return {name: count for name, count in frames.items() if (ports / name / "device").exists()}
 
     def _attribute(self, before: _Moment, now: _Moment, limits: Limits) -> None:

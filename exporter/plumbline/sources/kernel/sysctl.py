@@ -21,45 +21,27 @@ from plumbline.sources.kernel import sysfs
 _SOCKET_MEMORY = ("min", "default", "max")
 NUMBERS: Mapping[str, tuple[str, ...]] = {
     # receiving packets
-    "net.core.netdev_budget": ("",),
-    "net.core.netdev_budget_usecs": ("",),
-    "net.core.netdev_max_backlog": ("",),
-    "net.core.dev_weight": ("",),
-    "net.core.somaxconn": ("",),
-    "net.core.rps_sock_flow_entries": ("",),
-    # socket memory
-    "net.core.rmem_default": ("",),
-    "net.core.rmem_max": ("",),
-    "net.core.wmem_default": ("",),
-    "net.core.wmem_max": ("",),
-    "net.core.optmem_max": ("",),
+    **dict.fromkeys((
+        "net.core.netdev_budget", "net.core.netdev_budget_usecs", "net.core.netdev_max_backlog", "net.core.dev_weight",
+        "net.core.somaxconn", "net.core.rps_sock_flow_entries",
+        # socket memory
+        "net.core.rmem_default", "net.core.rmem_max", "net.core.wmem_default", "net.core.wmem_max",
+        "net.core.optmem_max",
+    ), ("",)),
     "net.ipv4.tcp_rmem": _SOCKET_MEMORY,
     "net.ipv4.tcp_wmem": _SOCKET_MEMORY,
     "net.ipv4.tcp_mem": ("min", "pressure", "max"),  # pages, for all sockets together
-    # TCP behaviour
-    "net.ipv4.tcp_timestamps": ("",),
-    "net.ipv4.tcp_sack": ("",),
-    "net.ipv4.tcp_window_scaling": ("",),
-    "net.ipv4.tcp_moderate_rcvbuf": ("",),
-    "net.ipv4.tcp_mtu_probing": ("",),
-    "net.ipv4.tcp_slow_start_after_idle": ("",),
-    "net.ipv4.tcp_max_syn_backlog": ("",),
-    # processes and memory
-    "kernel.pid_max": ("",),
-    "kernel.threads-max": ("",),
-    "kernel.numa_balancing": ("",),
-    "vm.max_map_count": ("",),
-    "vm.min_free_kbytes": ("",),
-    "vm.vfs_cache_pressure": ("",),
-    "vm.zone_reclaim_mode": ("",),
-    "vm.swappiness": ("",),
-    "vm.dirty_ratio": ("",),
-    "vm.dirty_background_ratio": ("",),
-    "vm.dirty_bytes": ("",),  # if not 0, it is in force instead of the ratio, which then reads 0
-    "vm.dirty_background_bytes": ("",),
-    "fs.aio-max-nr": ("",),
-    "fs.file-max": ("",),
-}
+    **dict.fromkeys((
+        # TCP behaviour
+        "net.ipv4.tcp_timestamps", "net.ipv4.tcp_sack", "net.ipv4.tcp_window_scaling", "net.ipv4.tcp_moderate_rcvbuf",
+        "net.ipv4.tcp_mtu_probing", "net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_max_syn_backlog",
+        # processes and memory
+        "kernel.pid_max", "kernel.threads-max", "kernel.numa_balancing", "vm.max_map_count", "vm.min_free_kbytes",
+        "vm.vfs_cache_pressure", "vm.zone_reclaim_mode", "vm.swappiness", "vm.dirty_ratio", "vm.dirty_background_ratio",
+        "vm.dirty_bytes", "vm.dirty_background_bytes",  # if not 0, in force instead of the ratio, which then reads 0
+        "fs.aio-max-nr", "fs.file-max",
+    ), ("",)),
+}  # fmt: skip
 """Settings that are numbers, and the names of their fields."""
 
 WORDS = ("net.ipv4.tcp_congestion_control", "net.core.default_qdisc", "kernel.osrelease")
@@ -97,10 +79,7 @@ def read_sysctl(
     words: Iterable[str] = WORDS,
     on_skip: Callable[[str, str], None] = lambda _name, _reason: None,
 ) -> SysctlReading:
-    """The named settings, if readable; a malformed one is skipped.
-
-    ``Unavailable`` when none can be read.
-    """
+    """The named settings, if readable; a malformed one is skipped. ``Unavailable`` when none can be read."""
     found: dict[str, tuple[int, ...]] = {}
     for name in numbers:
         path = _path(roots, name)
@@ -110,10 +89,10 @@ def read_sysctl(
                 found[name] = parse_numbers(text, count=len(NUMBERS[name]), source=str(path))
         except ParseError as error:
             on_skip(name, str(error))
-    said = {name: text for name in words if (text := sysfs.read_text(_path(roots, name))) is not None}
-    if not found and not said:
+    texts = {name: text for name in words if (text := sysfs.read_text(_path(roots, name))) is not None}
+    if not found and not texts:
         raise Unavailable(f"{roots.proc / 'sys'}: none of the settings can be read")
-    return SysctlReading(found, said)
+    return SysctlReading(found, texts)
 
 
 def _path(roots: Roots, name: str) -> Path:

@@ -1,4 +1,4 @@
-"""Read single sysfs attributes, one value per file; absent and unreadable ones are ``None``."""
+"""Read files of /sys and /proc, mostly of one value each; absent and unreadable ones are ``None``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from plumbline.core.kernel import ATTRIBUTE, read_kernel
-from plumbline.errors import ParseError
+from plumbline.errors import ParseError, Unavailable
 
 T = TypeVar("T")
 
@@ -21,7 +21,15 @@ def clean(data: bytes) -> str | None:
     return " ".join(text.split()) or None
 
 
-def read_bytes(path: Path, limit: int = ATTRIBUTE) -> bytes | None:
+def require(path: Path, limit: int = ATTRIBUTE) -> bytes:
+    """The whole file; :class:`Unavailable` when it can't be read."""
+    try:
+        return read_kernel(path, limit)
+    except OSError as error:
+        raise Unavailable(f"{path}: {error.strerror}") from error
+
+
+def read_bytes(path: str | Path, limit: int = ATTRIBUTE) -> bytes | None:
     """``None`` when the attribute is absent, forbidden, longer than ``limit`` or fails with an error (EIO)."""
     try:
         return read_kernel(path, limit)

@@ -8,9 +8,6 @@ Each group is a pair of lines, names and then values; which names exist differs 
     Tcp: RtoAlgorithm RtoMin RtoMax MaxConn ActiveOpens PassiveOpens … InSegs OutSegs RetransSegs InErrs OutRsts …
     Tcp: 1 200 120000 -1 5132 4888 42 49 0 162656 106847 15 0 194 0
 
-    TcpExt: SyncookiesSent … PruneCalled RcvPruned OfoPruned … ListenOverflows ListenDrops … TCPRcvCollapsed …
-    TcpExt: 0 0 0 …
-
 All are 64-bit counters since boot on 64-bit kernels.
 """
 
@@ -19,9 +16,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from plumbline.core.kernel import read_kernel
 from plumbline.core.roots import Roots
-from plumbline.errors import ParseError, Unavailable
+from plumbline.errors import ParseError
+from plumbline.sources.kernel import sysfs
 
 _COUNTER = re.compile(rb"[0-9]{1,20}")
 
@@ -30,63 +27,31 @@ _COUNTER = re.compile(rb"[0-9]{1,20}")
 class TcpReading:
     """Counters since boot; ``None``: not counted by this kernel. Each has the kernel's own name beside it."""
 
-    segments_received: int | None
-    """``InSegs``: segments passed to the protocol; those that GRO merged count once."""
-    segments_sent: int | None
-    """``OutSegs``: on the wire, counting each segment of a TSO packet, without retransmissions."""
-    segments_retransmitted: int | None
-    """``RetransSegs``, also counted on the wire."""
-    checksum_errors: int | None
-    """``InCsumErrors``"""
-    established: int | None
-    """``CurrEstab``, a gauge: connections in ESTABLISHED or CLOSE-WAIT now."""
-    retransmission_timeouts: int | None
-    """``TCPTimeouts``: waits of 200 ms and more, noticeable to clients."""
-    syn_retransmissions: int | None
-    """``TCPSynRetrans``"""
-    sack_recoveries: int | None
-    """``TCPSackRecovery``: times a loss was repaired by selective acknowledgement."""
-    out_of_order_queued: int | None
-    """``TCPOFOQueue``: segments that arrived before an earlier one."""
-    listen_overflows: int | None
-    """``ListenOverflows``: the accept queue was full (net.core.somaxconn or the program's own limit)."""
-    listen_drops: int | None
-    """``ListenDrops``: connection requests dropped, overflows included."""
-    receive_queue_collapsed: int | None
-    """``TCPRcvCollapsed``: segments merged by copying because the socket's receive buffer was full; costs CPU."""
-    receive_queue_pruned: int | None
-    """``PruneCalled``: times a receive buffer exceeded its limit and had to be pruned."""
-    receive_queue_drops: int | None
-    """``RcvPruned``: segments dropped because pruning did not help."""
-    out_of_order_drops: int | None
-    """``OfoPruned``: times the out-of-order queue was discarded to free memory."""
-    backlog_drops: int | None
-    """``TCPBacklogDrop``: segments dropped while the program held the socket and its backlog was full."""
-    memory_pressures: int | None
-    """``TCPMemoryPressures``: times TCP as a whole exceeded the middle value of net.ipv4.tcp_mem."""
+    segments_received: int | None  # InSegs: segments passed to the protocol; those that GRO merged count once
+    segments_sent: int | None  # OutSegs: on the wire, counting each segment of a TSO packet, without retransmissions
+    segments_retransmitted: int | None  # RetransSegs, also counted on the wire
+    checksum_errors: int | None  # InCsumErrors
+    established: int | None  # CurrEstab, a gauge: connections in ESTABLISHED or CLOSE-WAIT now
+    retransmission_timeouts: int | None  # TCPTimeouts: waits of 200 ms and more, noticeable to clients
+    syn_retransmissions: int | None  # TCPSynRetrans
+    sack_recoveries: int | None  # TCPSackRecovery: times a loss was repaired by selective acknowledgement
+    out_of_order_queued: int | None  # TCPOFOQueue: segments that arrived before an earlier one
+    listen_overflows: int | None  # ListenOverflows: accept queue full (net.core.somaxconn or the program's own limit)
+    listen_drops: int | None  # ListenDrops: connection requests dropped, overflows included
+    receive_queue_collapsed: int | None  # TCPRcvCollapsed: segments merged by copying, as the receive buffer was full
+    receive_queue_pruned: int | None  # PruneCalled: times a receive buffer exceeded its limit and had to be pruned
+    receive_queue_drops: int | None  # RcvPruned: segments dropped because pruning did not help
+    out_of_order_drops: int | None  # OfoPruned: times the out-of-order queue was discarded to free memory
+    backlog_drops: int | None  # TCPBacklogDrop: segments dropped while the program held the socket, its backlog full
+    memory_pressures: int | None  # TCPMemoryPressures: times TCP exceeded the middle value of net.ipv4.tcp_mem
 
 
-_TCP = {
-    "segments_received": b"InSegs",
-    "segments_sent": b"OutSegs",
-    "segments_retransmitted": b"RetransSegs",
-    "checksum_errors": b"InCsumErrors",
-    "established": b"CurrEstab",
-}
-_TCP_EXT = {
-    "retransmission_timeouts": b"TCPTimeouts",
-    "syn_retransmissions": b"TCPSynRetrans",
-    "sack_recoveries": b"TCPSackRecovery",
-    "out_of_order_queued": b"TCPOFOQueue",
-    "listen_overflows": b"ListenOverflows",
-    "listen_drops": b"ListenDrops",
-    "receive_queue_collapsed": b"TCPRcvCollapsed",
-    "receive_queue_pruned": b"PruneCalled",
-    "receive_queue_drops": b"RcvPruned",
-    "out_of_order_drops": b"OfoPruned",
-    "backlog_drops": b"TCPBacklogDrop",
-    "memory_pressures": b"TCPMemoryPressures",
-}
+# in the order of TcpReading's fields
+_TCP = (b"InSegs", b"OutSegs", b"RetransSegs", b"InCsumErrors", b"CurrEstab")
+_TCP_EXT = (
+    b"TCPTimeouts", b"TCPSynRetrans", b"TCPSackRecovery", b"TCPOFOQueue", b"ListenOverflows", b"ListenDrops",
+    b"TCPRcvCollapsed", b"PruneCalled", b"RcvPruned", b"OfoPruned", b"TCPBacklogDrop", b"TCPMemoryPressures",
+)  # fmt: skip
 
 
 def parse_tcp(snmp: bytes, netstat: bytes, *, source: str) -> TcpReading:
@@ -97,21 +62,16 @@ def parse_tcp(snmp: bytes, netstat: bytes, *, source: str) -> TcpReading:
     tcp = _group(snmp, b"Tcp:", source=f"{source}/snmp")
     extended = _group(netstat, b"TcpExt:", source=f"{source}/netstat")
     return TcpReading(
-        **{field: _count(tcp.get(name), name, f"{source}/snmp") for field, name in _TCP.items()},
-        **{field: _count(extended.get(name), name, f"{source}/netstat") for field, name in _TCP_EXT.items()},
+        *(_count(tcp.get(name), name, f"{source}/snmp") for name in _TCP),
+        *(_count(extended.get(name), name, f"{source}/netstat") for name in _TCP_EXT),
     )
 
 
 def read_tcp(roots: Roots) -> TcpReading:
     """Read the current network namespace's counters. ``Unavailable`` when the kernel lacks a file."""
     directory = roots.proc / "net"
-    texts = []
-    for name in ("snmp", "netstat"):
-        try:
-            texts.append(read_kernel(directory / name))
-        except OSError as error:
-            raise Unavailable(f"{directory / name}: {error.strerror}") from error
-    return parse_tcp(texts[0], texts[1], source=str(directory))
+    snmp, netstat = (sysfs.require(directory / name) for name in ("snmp", "netstat"))
+    return parse_tcp(snmp, netstat, source=str(directory))
 
 
 def _group(data: bytes, prefix: bytes, *, source: str) -> dict[bytes, bytes]:

@@ -11,14 +11,16 @@ in a virtual machine is a container. Verbatim, from a KVM guest and from a proce
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from plumbline.core.kernel import TABLE, read_kernel
+from plumbline.core.kernel import TABLE
 from plumbline.core.roots import Roots
+from plumbline.sources.kernel import sysfs
 
 _DMI = ("product_name", "sys_vendor", "board_vendor", "bios_vendor", "product_version")
 # firmware names of virtual machines; not Microsoft's vendor name, which its laptops have too
@@ -47,24 +49,16 @@ class Vantage(StrEnum):
 class Signs:
     """Evidence for the vantage; empty fields are absent signs."""
 
-    container_word: str = ""
-    """``$container`` of this process or of init: ``podman``, ``lxc``, ``systemd-nspawn`` …"""
+    container_word: str = ""  # $container of this process or of init: podman, lxc, systemd-nspawn …
     kubernetes: bool = False
-    container_files: tuple[str, ...] = ()
-    """Files that container runtimes create in the root directory."""
-    groups: tuple[str, ...] = ()
-    """Paths of this process' control groups."""
+    container_files: tuple[str, ...] = ()  # Files that container runtimes create in the root directory
+    groups: tuple[str, ...] = ()  # Paths of this process' control groups
     openvz: bool = False
-    hypervisor: str = ""
-    """``/sys/hypervisor/type``."""
-    dom0: bool = False
-    """Xen's own host: it runs under the hypervisor, but owns the hardware."""
-    firmware: tuple[str, ...] = ()
-    """DMI strings."""
-    hypervisor_flag: bool = False
-    """CPUID reports a hypervisor (x86)."""
-    hypervisor_node: bool = False
-    """The device tree reports a hypervisor (arm64, ppc64)."""
+    hypervisor: str = ""  # /sys/hypervisor/type
+    dom0: bool = False  # Xen's own host: it runs under the hypervisor, but owns the hardware
+    firmware: tuple[str, ...] = ()  # DMI strings
+    hypervisor_flag: bool = False  # CPUID reports a hypervisor (x86)
+    hypervisor_node: bool = False  # The device tree reports a hypervisor (arm64, ppc64)
 
 
 def judge(signs: Signs) -> tuple[Vantage, str]:
@@ -154,14 +148,8 @@ def read_vantage(roots: Roots, *, root: Path, environment: Mapping[str, str]) ->
 
 
 def _text(file: Path) -> str:
-    try:
-        return read_kernel(file, TABLE).decode("utf-8", "replace")
-    except OSError:
-        return ""
+    return (sysfs.read_bytes(file, TABLE) or b"").decode("utf-8", "replace")
 
 
 def _exists(file: Path) -> bool:
-    try:
-        return file.exists()
-    except OSError:
-        return False
+    return os.access(file, os.F_OK)

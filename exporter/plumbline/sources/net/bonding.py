@@ -8,25 +8,35 @@ https://github.com/torvalds/linux/blob/v6.12/drivers/net/bonding/bond_netlink.c 
 A bond's ``IFLA_LINKINFO`` holds ``IFLA_INFO_DATA``; a slave's holds ``IFLA_INFO_SLAVE_DATA``. LACP attributes exist
 only in mode 802.3ad, and a slave's only while it is attached to an aggregator. All can be read without privilege,
 unlike those in ``/proc/net/bonding``. Netlink reports the churn state since 2026 (also in stable kernels); for older
-kernels, :mod:`.bonding_proc` reads it.
+kernels, the slow tier reads it from ``/proc/net/bonding/<bond>``
+(https://github.com/torvalds/linux/blob/v6.12/drivers/net/bonding/bond_procfs.c, ``bond_info_show_slave``), which has
+one block per slave, in mode 802.3ad with these lines (and more, not needed, for readers with CAP_NET_ADMIN)::
 
-Attribute numbers and widths come from the header. The development machine could not create a bond, so the tests build
-their messages from the same header and check them with pyroute2's tables.
+    Slave Interface: enp145s0f0
+    Actor Churn State: churned
+    Partner Churn State: churned
+    Actor Churned Count: 1
+    Partner Churned Count: 2
+
+The file is formatted for people, so a scrape does not read it; the state changes at most once a minute.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag, StrEnum
 
+from plumbline.core.roots import Roots
 from plumbline.errors import ParseError
-from plumbline.sources.net import netlink
-from plumbline.sources.net.links import Link
+from plumbline.sources.kernel import sysfs
+from plumbline.sources.net.links import Link, label
+from plumbline.sources.net.netlink import Attributes, parse_attributes
 
 KIND = "bond"
 _INFO_DATA, _INFO_SLAVE_DATA = 2, 5
-(_MODE, _ACTIVE_SLAVE, _MIIMON, _ARP_INTERVAL, _XMIT_HASH_POLICY) = (1, 2, 3, 7, 14)
+(_MODE, _MIIMON, _ARP_INTERVAL, _XMIT_HASH_POLICY) = (1, 3, 7, 14)
 (_MIN_LINKS, _LACP_RATE, _AD_SELECT, _AD_INFO) = (18, 21, 22, 23)
 (_AD_AGGREGATOR, _AD_NUM_PORTS, _AD_PARTNER_MAC) = (1, 2, 5)
 (_SLAVE_STATE, _SLAVE_MII_STATUS, _SLAVE_LINK_FAILURES, _SLAVE_AGGREGATOR) = (1, 2, 3, 6)
@@ -38,7 +48,6 @@ _HASH_POLICIES = ("layer2", "layer3+4", "layer2+3", "encap2+3", "encap3+4", "vla
 _LACP_RATES = ("slow", "fast")
 _AD_SELECTS = ("stable", "bandwidth", "count", "actor_port_prio")
 
-Attributes = Mapping[int, tuple[int, int]]
 SkipHook = Callable[[str, str], None]
 
 
@@ -72,7 +81,13 @@ class Churn(StrEnum):
     NONE = "none"
 
 
-_CHURN = (Churn.MONITORING, Churn.CHURNED, Churn.NONE)  # churn_state_t of bond_3ad.h
+_CHURN = tuple(Churn)  # in the order of churn_state_t in bond_3ad.h
+_STATES = {churn.value: churn for churn in Churn}
+_FIELDS = {
+    f"{side} {field}": re.compile(pattern)
+    for side in ("Actor", "Partner")
+    for field, pattern in (("Churn State", "|".join((*_STATES, "unknown"))), ("Churned Count", "[0-9]{1,10}"))
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +96,7 @@ class Aggregator:
 
     aggregator_id: int
     ports: int | None
-    partner_mac: str
-    """The switch's MAC; ``00:00:00:00:00:00`` when nothing answers LACP."""
+    partner_mac: str  # The switch's MAC; 00:00:00:00:00:00 when nothing answers LACP
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,22 +182,23 @@ def read_bonds(links: Mapping[int, Link], *, on_skip: SkipHook) -> tuple[Bond, .
 def parse_bond(info: bytes, device: str, slaves: tuple[Slave, ...] = ()) -> Bond:
     """Parse a bond's ``IFLA_LINKINFO``; :class:`ParseError` when an attribute is malformed or there is no mode."""
     source = f"netlink route: bond {device}"
-    found = _nested(info, 0, len(info), _INFO_DATA, source)
-    mode = _number(info, found, _MODE, source)
-    if mode is None:
+    found = parse_attributes(info, 0, len(info), source=source).nested(_INFO_DATA)
+    number = found.number(_MODE)
+    if number is None:
         raise ParseError(source, "no mode")
-    lacp = _name(_MODES, mode) == "802.3ad"
-    hashed = _name(_MODES, mode) in ("balance-xor", "802.3ad", "balance-tlb", "balance-alb")
+    mode = _name(_MODES, number)
+    lacp = mode == "802.3ad"
+    hashed = mode in ("balance-xor", "802.3ad", "balance-tlb", "balance-alb")
     return Bond(
         device,
-        _name(_MODES, mode),
-        _name(_HASH_POLICIES, _number(info, found, _XMIT_HASH_POLICY, source)) if hashed else "",
-        _name(_LACP_RATES, _number(info, found, _LACP_RATE, source)) if lacp else "",
-        _name(_AD_SELECTS, _number(info, found, _AD_SELECT, source)) if lacp else "",
-        _number(info, found, _MIIMON, source),
-        _number(info, found, _ARP_INTERVAL, source),
-        _number(info, found, _MIN_LINKS, source),
-        _aggregator(info, found.get(_AD_INFO), source),
+        mode,
+        _name(_HASH_POLICIES, found.number(_XMIT_HASH_POLICY)) if hashed else "",
+        _name(_LACP_RATES, found.number(_LACP_RATE)) if lacp else "",
+        _name(_AD_SELECTS, found.number(_AD_SELECT)) if lacp else "",
+        found.number(_MIIMON),
+        found.number(_ARP_INTERVAL),
+        found.number(_MIN_LINKS),
+        _aggregator(found.nested(_AD_INFO)),
         slaves,
     )
 
@@ -191,46 +206,30 @@ def parse_bond(info: bytes, device: str, slaves: tuple[Slave, ...] = ()) -> Bond
 def parse_slave(info: bytes, device: str) -> Slave:
     """Parse a slave's ``IFLA_LINKINFO``; :class:`ParseError` when an attribute is malformed."""
     source = f"netlink route: bond slave {device}"
-    found = _nested(info, 0, len(info), _INFO_SLAVE_DATA, source)
-    state = _number(info, found, _SLAVE_STATE, source)
-    actor, partner = (_number(info, found, kind, source) for kind in (_SLAVE_ACTOR, _SLAVE_PARTNER))
+    found = parse_attributes(info, 0, len(info), source=source).nested(_INFO_SLAVE_DATA)
+    state, actor, partner = (found.number(kind) for kind in (_SLAVE_STATE, _SLAVE_ACTOR, _SLAVE_PARTNER))
     return Slave(
         device,
         None if state is None else state == 0,
-        _number(info, found, _SLAVE_MII_STATUS, source),
-        _number(info, found, _SLAVE_LINK_FAILURES, source),
-        _number(info, found, _SLAVE_AGGREGATOR, source),
+        found.number(_SLAVE_MII_STATUS),
+        found.number(_SLAVE_LINK_FAILURES),
+        found.number(_SLAVE_AGGREGATOR),
         # the standard has eight bits; the partner's arrive in sixteen
         None if actor is None else LacpState(actor & 0xFF),
         None if partner is None else LacpState(partner & 0xFF),
-        _churn(_number(info, found, _SLAVE_CHURN_ACTOR, source)),
-        _churn(_number(info, found, _SLAVE_CHURN_PARTNER, source)),
+        _churn(found.number(_SLAVE_CHURN_ACTOR)),
+        _churn(found.number(_SLAVE_CHURN_PARTNER)),
     )
 
 
-def _aggregator(info: bytes, span: tuple[int, int] | None, source: str) -> Aggregator | None:
-    if span is None:
-        return None
-    found = {kind: (start, end) for kind, start, end in netlink.attributes(info, *span, source=source)}
-    number = _number(info, found, _AD_AGGREGATOR, source)
+def _aggregator(found: Attributes) -> Aggregator | None:
+    number = found.number(_AD_AGGREGATOR)
     if number is None:
-        return None  # no active aggregator: the kernel leaves the nest empty
-    start, end = found.get(_AD_PARTNER_MAC, (0, 0))
+        return None  # not LACP, or no active aggregator: the kernel leaves the nest empty
+    start, end = found.spans.get(_AD_PARTNER_MAC, (0, 0))
     if end - start not in (0, _MAC_BYTES):
-        raise ParseError(source, f"a partner MAC of {end - start} bytes")
-    return Aggregator(number, _number(info, found, _AD_NUM_PORTS, source), info[start:end].hex(":"))
-
-
-def _nested(info: bytes, start: int, end: int, wanted: int, source: str) -> Attributes:
-    for kind, *span in netlink.attributes(info, start, end, source=source):
-        if kind == wanted:
-            return {inner: (first, last) for inner, first, last in netlink.attributes(info, *span, source=source)}
-    return {}
-
-
-def _number(info: bytes, found: Attributes, kind: int, source: str) -> int | None:
-    span = found.get(kind)
-    return None if span is None else netlink.unsigned(info, *span, source=source)
+        raise ParseError(found.source, f"partner MAC of {end - start} bytes, expected {_MAC_BYTES}")
+    return Aggregator(number, found.number(_AD_NUM_PORTS), found.data[start:end].hex(":"))
 
 
 def _name(names: tuple[str, ...], number: int | None) -> str:
@@ -242,3 +241,64 @@ def _name(names: tuple[str, ...], number: int | None) -> str:
 
 def _churn(number: int | None) -> Churn | None:
     return _CHURN[number] if number is not None and number < len(_CHURN) else None
+
+
+@dataclass(frozen=True, slots=True)
+class SlaveChurn:
+    """One slave's churn state. ``None``: not LACP, not attached, or older than Linux 4.2."""
+
+    actor: Churn | None = None
+    partner: Churn | None = None
+    actor_times: int | None = None  # Number of churns since the bond was created
+    partner_times: int | None = None
+
+
+Churns = Mapping[tuple[str, str], SlaveChurn]
+"""Churn by (bond, slave)."""
+
+
+def parse_bonding(text: str, *, source: str) -> dict[str, SlaveChurn]:
+    """Parse churn by slave. Other lines (patched kernels have more) are skipped; a malformed churn line raises."""
+    found: dict[str, dict[str, str]] = {}
+    block: dict[str, str] | None = None
+    for number, line in enumerate(text.split("\n"), start=1):
+        key, _, value = line.partition(": ")
+        if key == "Slave Interface":
+            if not value or value in found:
+                raise ParseError(source, f"slave {value!r} has no name or is listed twice", line=number)
+            block = found[value] = {}
+        elif block is not None and key in _FIELDS:
+            if not _FIELDS[key].fullmatch(value):
+                raise ParseError(source, f"{key}: {value[:40]!r}", line=number)
+            block[key] = value
+    return {slave: _slave(fields) for slave, fields in found.items()}
+
+
+def read_churns(roots: Roots, *, on_skip: SkipHook) -> Churns:
+    """Churn of the slaves of all bonds; empty without bonds. A bond that can't be read is skipped."""
+    directory = roots.proc / "net" / "bonding"
+    churns: dict[tuple[str, str], SlaveChurn] = {}
+    for name in sysfs.entries(directory):
+        path = directory / name
+        data = sysfs.read_bytes(path)
+        bond = label(name.encode("utf-8", "surrogateescape"))
+        if data is None:
+            on_skip(bond, "vanished")
+            continue
+        try:
+            slaves = parse_bonding(label(data), source=str(path))
+        except ParseError:
+            on_skip(bond, "malformed")
+            continue
+        churns.update({(bond, slave): churn for slave, churn in slaves.items()})
+    return churns
+
+
+def _slave(fields: Mapping[str, str]) -> SlaveChurn:
+    actor_times, partner_times = (fields.get(f"{side} Churned Count") for side in ("Actor", "Partner"))
+    return SlaveChurn(
+        _STATES.get(fields.get("Actor Churn State", "")),
+        _STATES.get(fields.get("Partner Churn State", "")),
+        None if actor_times is None else int(actor_times),
+        None if partner_times is None else int(partner_times),
+    )

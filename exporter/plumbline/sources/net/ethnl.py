@@ -10,12 +10,13 @@ missing. So after an incomplete dump, each expected device that is missing is qu
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Collection
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from plumbline.errors import ParseError, PlumblineError
 from plumbline.sources.net import netlink
-from plumbline.sources.net.netlink import Message, Netlink, attribute, attributes, skip_reason, unsigned
+from plumbline.sources.net.netlink import Attributes, Message, Netlink, Span, attribute, attributes, parse_attributes
 
 STRSET_GET, LINKINFO_GET, LINKMODES_GET, FEATURES_GET = 1, 2, 4, 11
 RINGS_GET, CHANNELS_GET, COALESCE_GET, PAUSE_GET, FEC_GET = 15, 17, 19, 21, 29
@@ -26,7 +27,15 @@ _GENL_HEADER_BYTES = 4  # command, version, reserved
 _HEADER, _NESTED = 1, 0x8000  # ETHTOOL_A_*_HEADER is 1 in every request and reply
 _DEV_INDEX, _FLAGS = 1, 3
 _VERSION = 1
+_BITSET_VALUE, _BITSET_MASK = 4, 5
 T = TypeVar("T")
+
+
+class Bitset(NamedTuple):
+    """Bits as integers: 64 are too few for link modes (Linux 6.18 has 121). ``mask``: ``None`` for a plain list."""
+
+    value: int
+    mask: int | None
 
 
 def request(command: int, *, flags: int = 0, ifindex: int | None = None) -> bytes:
@@ -37,27 +46,51 @@ def request(command: int, *, flags: int = 0, ifindex: int | None = None) -> byte
     return bytes((command, _VERSION, 0, 0)) + attribute(_HEADER | _NESTED, header)
 
 
-def fields(message: Message, *, source: str) -> tuple[int, dict[int, tuple[int, int]]]:
-    """Parse a reply → interface index and spans of its attributes by type; :class:`ParseError` without an index."""
-    start = message.start + _GENL_HEADER_BYTES
-    found = {kind: (begin, end) for kind, begin, end in attributes(message.data, start, message.end, source=source)}
-    header = found.get(_HEADER)
-    if header is not None:
-        for kind, begin, end in attributes(message.data, *header, source=source):
-            if kind == _DEV_INDEX:
-                return unsigned(message.data, begin, end, source=source), found
-    raise ParseError(source, "a reply that names no interface")
+def parse_reply(message: Message, *, source: str) -> tuple[int, Attributes]:
+    """Parse a reply → interface index and attributes; :class:`ParseError` without an index."""
+    found = parse_attributes(message.data, message.start + _GENL_HEADER_BYTES, message.end, source=source)
+    ifindex = _ifindex(message.data, found.spans.get(_HEADER), source)
+    if ifindex is None:
+        raise ParseError(source, "reply names no interface")
+    return ifindex, found
+
+
+def _ifindex(data: bytes, header: Span | None, source: str) -> int | None:
+    for kind, *span in attributes(data, *header, source=source) if header else ():
+        if kind == _DEV_INDEX:
+            return netlink.unsigned(data, *span, source=source)
+    return None
 
 
 def _is_about(message: Message, ports: Collection[int], *, source: str) -> bool:
     """Whether a reply is for one of ``ports``; a quarter of the cost of parsing it. True if it names no interface."""
-    data = message.data
-    for kind, *header in attributes(data, message.start + _GENL_HEADER_BYTES, message.end, source=source):
+    for kind, start, end in attributes(message.data, message.start + _GENL_HEADER_BYTES, message.end, source=source):
         if kind == _HEADER:  # the first
-            for part, begin, end in attributes(data, *header, source=source):
-                if part == _DEV_INDEX:
-                    return unsigned(data, begin, end, source=source) in ports
+            ifindex = _ifindex(message.data, (start, end), source)
+            return ifindex is None or ifindex in ports
     return True
+
+
+def parse_bitset(nest: Attributes) -> Bitset:
+    """Parse a bitset's attributes; :class:`ParseError` when it is not compact.
+
+    Compact (https://docs.kernel.org/networking/ethtool-netlink.html#bit-sets): a value and maybe a mask, each in 32-bit
+    words, as :data:`FLAG_COMPACT_BITSETS` requests.
+    """
+    data, spans, source = nest
+    value, mask = (
+        words(data, *spans[kind], source=source) if kind in spans else None for kind in (_BITSET_VALUE, _BITSET_MASK)
+    )
+    if value is None:
+        raise ParseError(source, "bitset has no value")
+    return Bitset(value, mask)
+
+
+def words(data: bytes, start: int, end: int, *, source: str) -> int:
+    """Join 32-bit words into one integer, lowest first; :class:`ParseError` unless the length is a multiple of 4."""
+    if (end - start) % 4:
+        raise ParseError(source, f"bitset of {end - start} bytes, expected a multiple of 4")
+    return sum(word << (32 * place) for place, (word,) in enumerate(struct.iter_unpack("=I", data[start:end])))
 
 
 def read_all(
@@ -84,18 +117,19 @@ def read_all(
         for message in dump.messages
         if message.type == family and (only is None or _is_about(message, only, source=source))
     )
-    if dump.error:
-        if not replies and not expected:
-            netlink.raise_errno(dump.error, source)
-        for ifindex in expected:
-            if ifindex in replies:
-                continue
-            try:
-                reply = ethtool.get(family, request(command, flags=flags, ifindex=ifindex))
-            except PlumblineError as error:
-                on_skip(f"ifindex {ifindex}", skip_reason(error))
-                continue
-            if reply is not None and reply.type == family:
-                index, value = parse(reply)
-                replies[index] = value
+    if not dump.error:
+        return replies
+    if not replies and not expected:
+        netlink.raise_errno(dump.error, source)
+    for ifindex in expected:
+        if ifindex in replies:
+            continue
+        try:
+            reply = ethtool.get(family, request(command, flags=flags, ifindex=ifindex))
+        except PlumblineError as error:
+            on_skip(f"ifindex {ifindex}", netlink.skip_reason(error))
+            continue
+        if reply is not None and reply.type == family:
+            index, value = parse(reply)
+            replies[index] = value
     return replies

@@ -42,19 +42,13 @@ _DRVINFO = struct.Struct("=I32s32s32s32s32s12xIIIII")  # cmd, driver, version, f
 _COUNTED = struct.Struct("=II")  # struct ethtool_stats: cmd, n_stats
 _STRINGS = struct.Struct("=III")  # struct ethtool_gstrings: cmd, string_set, len
 _SSET_INFO = struct.Struct("=IIQI")  # cmd, reserved, mask, one count
-_RINGS = struct.Struct("=9I")  # cmd, four maxima, four settings
-_PAUSE = struct.Struct("=4I")  # cmd, autoneg, rx, tx
 
 
 class EthtoolTransport(Protocol):
     """Exchanges one ethtool structure with the kernel; tests replay recorded ones."""
 
     def call(self, device: bytes, request: bytes, size: int) -> bytes:
-        """The first ``size`` bytes of the structure after the call.
-
-        :class:`~plumbline.errors.Unavailable` when the device has gone, its driver lacks this call, or permission is
-        missing.
-        """
+        """The first ``size`` bytes after the call; ``Unavailable`` without the device, the call or permission."""
 
     def close(self) -> None:
         """Release open resources; the next call reopens them."""
@@ -77,78 +71,31 @@ class DriverInfo:
     firmware: str
     bus: str
     statistics: int
-    version: str = ""
-    """The driver's own version; in-tree drivers repeat the kernel release."""
+    version: str = ""  # The driver's own version; in-tree drivers repeat the kernel release
 
 
-@dataclass(frozen=True, slots=True)
-class RingSizes:
-    """Descriptors per ring; ``None``: the device has no such ring. ``rx`` … are in force, ``*_max`` supported."""
-
-    rx: int | None = None
-    rx_mini: int | None = None
-    rx_jumbo: int | None = None
-    tx: int | None = None
-    rx_max: int | None = None
-    rx_mini_max: int | None = None
-    rx_jumbo_max: int | None = None
-    tx_max: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PauseConfig:
-    """IEEE 802.3x flow control as configured: honour pause frames (receive), send them (transmit)."""
-
-    autonegotiate: bool | None
-    receive: bool | None
-    transmit: bool | None
-
-
-def parse_driver_info(data: bytes, *, source: str = SOURCE) -> DriverInfo:
+def parse_driver_info(data: bytes) -> DriverInfo:
     """Parse ``struct ethtool_drvinfo``; :class:`ParseError` when it is truncated."""
-    need(data, _DRVINFO.size, source, "GDRVINFO")
+    need(data, _DRVINFO.size, "GDRVINFO")
     _cmd, driver, version, firmware, bus, _rom, _flags, statistics, *_ = _DRVINFO.unpack_from(data)
     return DriverInfo(_string(driver), _string(firmware), _string(bus), statistics, _string(version))
 
 
-def parse_strings(data: bytes, *, source: str = SOURCE) -> tuple[str, ...]:
+def parse_strings(data: bytes) -> tuple[str, ...]:
     """Parse ``struct ethtool_gstrings`` → the names in order, without padding blanks (cxgb4 has them)."""
-    need(data, _STRINGS.size, source, "GSTRINGS")
+    need(data, _STRINGS.size, "GSTRINGS")
     _cmd, _set, count = _STRINGS.unpack_from(data)
-    need(data, _STRINGS.size + count * _STRING_BYTES, source, "GSTRINGS")
+    need(data, _STRINGS.size + count * _STRING_BYTES, "GSTRINGS")
     starts = range(_STRINGS.size, _STRINGS.size + count * _STRING_BYTES, _STRING_BYTES)
     return tuple(_string(data[start : start + _STRING_BYTES]) for start in starts)
 
 
-def parse_stats(data: bytes, *, source: str = SOURCE) -> tuple[int, ...]:
+def parse_stats(data: bytes) -> tuple[int, ...]:
     """Parse ``struct ethtool_stats`` → the values in the order of the strings."""
-    need(data, _COUNTED.size, source, "GSTATS")
+    need(data, _COUNTED.size, "GSTATS")
     _cmd, count = _COUNTED.unpack_from(data)
-    need(data, _COUNTED.size + 8 * count, source, "GSTATS")
+    need(data, _COUNTED.size + 8 * count, "GSTATS")
     return struct.unpack_from(f"={count}Q", data, _COUNTED.size)
-
-
-def parse_rings(data: bytes, *, source: str = SOURCE) -> RingSizes:
-    """Parse ``struct ethtool_ringparam``; a maximum of 0 means that there is no such ring."""
-    need(data, _RINGS.size, source, "GRINGPARAM")
-    _cmd, rx_max, mini_max, jumbo_max, tx_max, rx, mini, jumbo, tx = _RINGS.unpack_from(data)
-    return RingSizes(
-        rx=rx if rx_max else None,
-        rx_mini=mini if mini_max else None,
-        rx_jumbo=jumbo if jumbo_max else None,
-        tx=tx if tx_max else None,
-        rx_max=rx_max or None,
-        rx_mini_max=mini_max or None,
-        rx_jumbo_max=jumbo_max or None,
-        tx_max=tx_max or None,
-    )
-
-
-def parse_pause(data: bytes, *, source: str = SOURCE) -> PauseConfig:
-    """Parse ``struct ethtool_pauseparam``."""
-    need(data, _PAUSE.size, source, "GPAUSEPARAM")
-    _cmd, autoneg, receive, transmit = _PAUSE.unpack_from(data)
-    return PauseConfig(autoneg != 0, receive != 0, transmit != 0)
 
 
 class Ethtool:
@@ -174,7 +121,7 @@ class Ethtool:
         """The names of the driver's statistics (or of another set), in order."""
         request = _SSET_INFO.pack(ETHTOOL_GSSET_INFO, 0, 1 << string_set, 0)
         reply = self._call(device, request, _SSET_INFO.size)
-        need(reply, _SSET_INFO.size, SOURCE, "GSSET_INFO")
+        need(reply, _SSET_INFO.size, "GSSET_INFO")
         _cmd, _reserved, mask, count = _SSET_INFO.unpack_from(reply)
         if not mask or not count:
             return ()
@@ -186,18 +133,10 @@ class Ethtool:
     def stats(self, device: bytes, count: int) -> tuple[int, ...] | None:
         """The ``count`` values; ``None`` when the driver now has a different number: read the strings again."""
         reply = self._call(device, _COUNTED.pack(ETHTOOL_GSTATS, count), _COUNTED.size + 8 * count)
-        need(reply, _COUNTED.size, SOURCE, "GSTATS")
+        need(reply, _COUNTED.size, "GSTATS")
         if _COUNTED.unpack_from(reply)[1] != count:
             return None
         return parse_stats(reply)
-
-    def rings(self, device: bytes) -> RingSizes:
-        """Ring sizes, for kernels without ethtool netlink (before 5.6)."""
-        return parse_rings(self._call(device, _request(ETHTOOL_GRINGPARAM, _RINGS.size), _RINGS.size))
-
-    def pause(self, device: bytes) -> PauseConfig:
-        """Flow control, for kernels without ethtool netlink (before 5.6)."""
-        return parse_pause(self._call(device, _request(ETHTOOL_GPAUSEPARAM, _PAUSE.size), _PAUSE.size))
 
 
 class EthtoolSocket:
@@ -217,7 +156,7 @@ class EthtoolSocket:
                 self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
                 self._buffer = array.array("B", bytes(_BUFFER_BYTES))
             if size > _BUFFER_BYTES:
-                raise ParseError(SOURCE, f"{label(device)}: {size} bytes asked, {_BUFFER_BYTES} are the limit")
+                raise ParseError(SOURCE, f"{label(device)}: {size} bytes requested, the limit is {_BUFFER_BYTES}")
             view = memoryview(self._buffer)
             view[: len(request)] = request
             address, _ = self._buffer.buffer_info()
@@ -239,10 +178,10 @@ def _request(command: int, size: int) -> bytes:
     return U32.pack(command) + bytes(size - 4)
 
 
-def need(data: bytes, size: int, source: str, what: str) -> None:
+def need(data: bytes, size: int, what: str) -> None:
     """Raise :class:`ParseError` when a structure is truncated."""
     if len(data) < size:
-        raise ParseError(source, f"{what}: {len(data)} bytes, {size} expected")
+        raise ParseError(SOURCE, f"{what}: {len(data)} bytes, {size} expected")
 
 
 def _string(value: bytes) -> str:

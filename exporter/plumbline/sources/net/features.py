@@ -16,11 +16,10 @@ from dataclasses import dataclass
 
 from plumbline.errors import ParseError
 from plumbline.sources.net import netlink
-from plumbline.sources.net.bitset import parse_bitset
-from plumbline.sources.net.ethnl import STRSET_GET, fields, request
-from plumbline.sources.net.ethtool import ETH_SS_FEATURES, SOURCE, need
+from plumbline.sources.net.ethnl import STRSET_GET, parse_bitset, parse_reply, request
+from plumbline.sources.net.ethtool import ETH_SS_FEATURES, need
 from plumbline.sources.net.links import label
-from plumbline.sources.net.netlink import Message, attribute, attributes, unsigned
+from plumbline.sources.net.netlink import Attributes, Message, attribute, attributes, parse_attributes
 
 OFFLOADS = {
     "rx-checksumming": "rx-checksum",
@@ -43,7 +42,7 @@ These are the offloads that the literature on storage networks names; ``ethtool 
 running kernel lacks (UDP fragmentation since 4.14) are omitted."""
 
 _HW, _ACTIVE, _NOCHANGE = 2, 4, 5
-_STRINGSETS, _NESTED, _MAX_FEATURES = 2, 0x8000, 4096
+_STRINGSETS, _STRINGSET_STRINGS, _NESTED, _MAX_FEATURES = 2, 3, 0x8000, 4096
 _COUNTED = struct.Struct("=II")  # struct ethtool_gfeatures: cmd, number of blocks
 _BLOCKS = 4  # 128 features; only kernels before 5.7 need this call, and they have 60
 _BLOCK = struct.Struct("=4I")  # struct ethtool_get_features_block: available, requested, active, never changed
@@ -66,23 +65,22 @@ class Offload:
     fixed: bool
 
 
-def parse_features(message: Message, *, source: str = "ethtool netlink: FEATURES_GET") -> tuple[int, FeatureBits]:
+def parse_features(message: Message) -> tuple[int, FeatureBits]:
     """Parse a reply with compact bitsets → interface index and bits."""
-    ifindex, found = fields(message, source=source)
+    ifindex, reply = parse_reply(message, source="ethtool netlink: FEATURES_GET")
     hardware, active, fixed = (
-        parse_bitset(message.data, *found[kind], source=source).value if kind in found else 0
-        for kind in (_HW, _ACTIVE, _NOCHANGE)
+        parse_bitset(reply.nested(kind)).value if kind in reply.spans else 0 for kind in (_HW, _ACTIVE, _NOCHANGE)
     )
-    if _ACTIVE not in found:
-        raise ParseError(source, "a reply without the active features")
+    if _ACTIVE not in reply.spans:
+        raise ParseError(reply.source, "reply lacks the active features")
     return ifindex, FeatureBits(active, hardware & ~fixed)
 
 
-def parse_features_structure(data: bytes, *, source: str = SOURCE) -> FeatureBits:
+def parse_features_structure(data: bytes) -> FeatureBits:
     """Parse ``struct ethtool_gfeatures``. Its count is the kernel's blocks; it holds only as many as were requested."""
-    need(data, _COUNTED.size, source, "GFEATURES")
+    need(data, _COUNTED.size, "GFEATURES")
     _cmd, blocks = _COUNTED.unpack_from(data)
-    need(data, _COUNTED.size + min(blocks, _BLOCKS) * _BLOCK.size, source, "GFEATURES")
+    need(data, _COUNTED.size + min(blocks, _BLOCKS) * _BLOCK.size, "GFEATURES")
     active = changeable = 0
     for place in range(min(blocks, _BLOCKS)):
         available, _requested, on, never = _BLOCK.unpack_from(data, _COUNTED.size + place * _BLOCK.size)
@@ -102,18 +100,17 @@ def names_request() -> bytes:
     return request(STRSET_GET) + attribute(_STRINGSETS | _NESTED, attribute(1 | _NESTED, string_set))
 
 
-def parse_names(message: Message, *, source: str = "ethtool netlink: STRSET_GET") -> tuple[str, ...]:
+def parse_names(message: Message) -> tuple[str, ...]:
     """Parse a ``STRSET_GET`` reply with one string set → the strings by index; unused ones are empty."""
-    data = message.data
+    data, source = message.data, "ethtool netlink: STRSET_GET"
     # the reply's header has no interface: this set is global
-    top = {kind: span for kind, *span in attributes(data, message.start + 4, message.end, source=source)}
+    top = parse_attributes(data, message.start + 4, message.end, source=source)
     names: dict[int, str] = {}
-    for _, *string_set in attributes(data, *top.get(_STRINGSETS, (0, 0)), source=source):
-        for kind, *strings in attributes(data, *string_set, source=source):
-            if kind == 3:  # ETHTOOL_A_STRINGSET_STRINGS
-                names.update(
-                    _string(data, *span, source=source) for _, *span in attributes(data, *strings, source=source)
-                )
+    for string_set in top.nested(_STRINGSETS).spans.values():
+        found = parse_attributes(data, *string_set, source=source)
+        for _, *span in attributes(data, *found.spans.get(_STRINGSET_STRINGS, (0, 0)), source=source):
+            index, name = _string(parse_attributes(data, *span, source=source))
+            names[index] = name
     if not names:
         raise ParseError(source, "no feature has a name")
     return tuple(names.get(index, "") for index in range(max(names) + 1))
@@ -133,12 +130,11 @@ def offloads(bits: FeatureBits, masks: Mapping[str, int]) -> tuple[Offload, ...]
     return tuple(Offload(name, bool(bits.active & mask), not bits.changeable & mask) for name, mask in masks.items())
 
 
-def _string(data: bytes, start: int, end: int, *, source: str) -> tuple[int, str]:
-    found = {kind: span for kind, *span in attributes(data, start, end, source=source)}
-    if 1 not in found or 2 not in found:
-        raise ParseError(source, "a string without index or value")
-    index = unsigned(data, *found[1], source=source)
+def _string(found: Attributes) -> tuple[int, str]:
+    index = found.number(1)
+    if index is None or 2 not in found.spans:
+        raise ParseError(found.source, "string lacks an index or a value")
     if index >= _MAX_FEATURES:
-        raise ParseError(source, f"feature number {index}")
-    value_start, value_end = found[2]
-    return index, label(data[value_start:value_end].partition(b"\0")[0])
+        raise ParseError(found.source, f"feature number {index}")
+    start, end = found.spans[2]
+    return index, label(found.data[start:end].partition(b"\0")[0])

@@ -1,7 +1,6 @@
 """InfiniBand and RoCE ports, from sysfs.
 
-https://docs.kernel.org/admin-guide/abi-stable.html#abi-sys-class-infiniband-device-ports-port-num-counters-…
-(Documentation/ABI/stable/sysfs-class-infiniband: the meaning of each counter)
+Documentation/ABI/stable/sysfs-class-infiniband (the meaning of each counter)
 https://github.com/torvalds/linux/blob/v6.12/drivers/infiniband/core/sysfs.c (the file formats)
 https://enterprise-support.nvidia.com/s/article/understanding-mlx5-linux-counters-and-status-parameters (hw_counters)
 
@@ -34,42 +33,17 @@ from plumbline.sources.kernel import sysfs
 _OCTETS = 4
 TRAFFIC = ("port_rcv_data", "port_xmit_data", "port_rcv_packets", "port_xmit_packets")
 ERRORS = (
-    "symbol_error",
-    "link_error_recovery",
-    "link_downed",
-    "port_rcv_errors",
-    "port_rcv_remote_physical_errors",
-    "port_rcv_switch_relay_errors",
-    "port_rcv_constraint_errors",
-    "port_xmit_constraint_errors",
-    "port_xmit_discards",
-    "local_link_integrity_errors",
-    "excessive_buffer_overrun_errors",
-    "VL15_dropped",
-)
+    "symbol_error", "link_error_recovery", "link_downed", "port_rcv_errors", "port_rcv_remote_physical_errors",
+    "port_rcv_switch_relay_errors", "port_rcv_constraint_errors", "port_xmit_constraint_errors", "port_xmit_discards",
+    "local_link_integrity_errors", "excessive_buffer_overrun_errors", "VL15_dropped",
+)  # fmt: skip
 WAIT = "port_xmit_wait"
 EVENTS = (
-    "out_of_buffer",
-    "out_of_sequence",
-    "packet_seq_err",
-    "duplicate_request",
-    "implied_nak_seq_err",
-    "local_ack_timeout_err",
-    "rnr_nak_retry_err",
-    "req_cqe_error",
-    "resp_cqe_error",
-    "req_remote_access_errors",
-    "resp_local_length_error",
-    "rx_icrc_encapsulated",
-    "np_cnp_sent",
-    "np_ecn_marked_roce_packets",
-    "rp_cnp_handled",
-    "rp_cnp_ignored",
-    "roce_adp_retrans",
-    "roce_adp_retrans_to",
-    "roce_slow_restart",
-    "roce_slow_restart_trans",
-)
+    "out_of_buffer", "out_of_sequence", "packet_seq_err", "duplicate_request", "implied_nak_seq_err",
+    "local_ack_timeout_err", "rnr_nak_retry_err", "req_cqe_error", "resp_cqe_error", "req_remote_access_errors",
+    "resp_local_length_error", "rx_icrc_encapsulated", "np_cnp_sent", "np_ecn_marked_roce_packets", "rp_cnp_handled",
+    "rp_cnp_ignored", "roce_adp_retrans", "roce_adp_retrans_to", "roce_slow_restart", "roce_slow_restart_trans",
+)  # fmt: skip
 """The drivers' own counters that show loss, retransmission or congestion; a driver may have thousands of others."""
 
 _STATE = re.compile(r"([0-9]{1,2}): .*")
@@ -83,21 +57,16 @@ class InfinibandPort:
 
     device: str
     port: str
-    link_layer: str
-    """``InfiniBand`` or ``Ethernet`` (RoCE)."""
+    link_layer: str  # InfiniBand or Ethernet (RoCE)
     firmware: str
     board: str
-    netdev: str
-    """The network interface on this port."""
-    state: int | None
-    """``ib_port_state``: 0 no state change, 1 down, 2 initialize, 3 armed, 4 active, 5 active deferred."""
+    netdev: str  # The network interface on this port
+    state: int | None  # ib_port_state: 0 no state change, 1 down, 2 initialize, 3 armed, 4 active, 5 active deferred
     physical_state: int | None
     """1 sleep, 2 polling, 3 disabled, 4 port configuration training, 5 link up, 6 link error recovery, 7 phy test."""
     rate_mbps: int | None
-    counters: Mapping[str, int]
-    """``counters/``; ``*_data`` in units of four octets."""
-    events: Mapping[str, int]
-    """``hw_counters/``, only those in :data:`EVENTS`."""
+    counters: Mapping[str, int]  # counters/; *_data in units of four octets
+    events: Mapping[str, int]  # hw_counters/, only those in EVENTS
 
     def octets(self, counter: str) -> int | None:
         """A ``*_data`` counter in octets: the kernel reports it divided by four, whatever the number of lanes."""
@@ -111,8 +80,7 @@ class InfinibandReading:
 
     ports: tuple[InfinibandPort, ...]
     ipoib_connected: Mapping[str, bool]
-    skipped: tuple[tuple[str, str], ...] = ()
-    """Ports that were skipped, and why."""
+    skipped: tuple[tuple[str, str], ...] = ()  # Ports that were skipped, and why
 
 
 def parse_state(text: str, *, source: str) -> int:

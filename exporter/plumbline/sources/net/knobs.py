@@ -1,4 +1,4 @@
-"""A port's settings: channels, coalescing, offloads, link modes, FEC; and whether a transceiver is plugged in.
+"""A port's settings: rings, flow control, channels, coalescing, offloads, link modes, FEC, connector.
 
 Slow tier. Each part fails independently. Settings are read of hardware ports and of links stacked on them (bond, team,
 VLAN). Ends of software links are no ports of the node, and a host with containers has hundreds of them. Inside a
@@ -7,28 +7,19 @@ container, though, such an end is the only link, so without hardware these are r
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from plumbline.errors import PlumblineError
-from plumbline.sources.net import ethnl, features
-from plumbline.sources.net.channels import GCHANNELS, Channels, parse_channels
-from plumbline.sources.net.coalesce import GCOALESCE, Coalescing, parse_coalesce
+from plumbline.errors import PlumblineError, Unavailable
+from plumbline.sources.net import ethnl, features, linkmodes, port_settings
 from plumbline.sources.net.ethtool import ETH_SS_FEATURES, Ethtool
 from plumbline.sources.net.features import FeatureBits, Offload
-from plumbline.sources.net.fec import GFECPARAM, parse_fec
-from plumbline.sources.net.linkmodes import (
-    LinkModes,
-    link_modes_words,
-    link_settings_request,
-    parse_link_settings,
-    parse_linkmodes,
-)
+from plumbline.sources.net.linkmodes import LinkModes
 from plumbline.sources.net.links import Link
-from plumbline.sources.net.module import parse_port
-from plumbline.sources.net.netlink import Message, Netlink
-from plumbline.sources.net.settings import SettingsReader, attempt, each, value
+from plumbline.sources.net.netlink import Message, Netlink, Refused
+from plumbline.sources.net.port_settings import Channels, Coalescing, PauseConfig, RingSizes
 
 T = TypeVar("T")
 
@@ -42,16 +33,16 @@ _CONTAINER_KINDS = frozenset({"veth", "macvlan", "ipvlan", "tun"})
 class Knobs:
     """Settings by interface index. A part that failed holds its error, which the scrape then raises."""
 
+    rings: Mapping[int, RingSizes] | PlumblineError = field(default_factory=dict)
+    pause: Mapping[int, PauseConfig] | PlumblineError = field(default_factory=dict)
     channels: Mapping[int, Channels] | PlumblineError = field(default_factory=dict)
     coalescing: Mapping[int, Coalescing] | PlumblineError = field(default_factory=dict)
     offloads: Mapping[int, tuple[Offload, ...]] | PlumblineError = field(default_factory=dict)
     linkmodes: Mapping[int, LinkModes] | PlumblineError = field(default_factory=dict)
-    """Of hardware ports and :data:`STACKED_KINDS`."""
+    """Of hardware ports and :data:`STACKED_KINDS`; rings, pause, FEC and connectors: of hardware ports."""
     fec: Mapping[int, str | None] | PlumblineError = field(default_factory=dict)
-    connectors: Mapping[int, int | None] | PlumblineError = field(default_factory=dict)
-    """``PORT_*`` of hardware ports."""
-    offload_masks: Mapping[str, int] = field(default_factory=dict)
-    """Bits of each offload in this kernel's features."""
+    connectors: Mapping[int, int | None] | PlumblineError = field(default_factory=dict)  # PORT_*
+    offload_masks: Mapping[str, int] = field(default_factory=dict)  # Bits of each offload in this kernel's features
 
 
 class KnobsReader:
@@ -59,44 +50,73 @@ class KnobsReader:
 
     def __init__(self, generic: Netlink, ioctl: Ethtool) -> None:
         self._generic, self._ioctl = generic, ioctl
-        self._settings = SettingsReader(generic)
 
-    def read(self, family: int | None, links: Mapping[int, Link], known: Knobs) -> Knobs:
-        """Read the settings of the ports among ``links``; only the meaning of feature bits is reused from ``known``."""
+    def read(self, family: int | None, links: Mapping[int, Link], previous: Knobs) -> Knobs:
+        """Read the settings of the ports among ``links``; only the meaning of feature bits is reused from ``previous``.
+
+        ``family`` ``None``: no ethtool netlink (before Linux 5.6).
+        """
         hardware = {index: link for index, link in links.items() if link.hardware}
         stacked = {index: link for index, link in links.items() if link.hardware or link.kind in STACKED_KINDS}
         ends = {index: link for index, link in links.items() if link.kind in _CONTAINER_KINDS}
         ports = stacked if hardware else stacked | ends
-        masks = known.offload_masks or attempt(lambda: self._offload_masks(family, ports))
+        masks = previous.offload_masks or attempt(lambda: self._offload_masks(family, ports))
 
-        def part(
-            command: int,
-            parse: Callable[[Message], tuple[int, T]],
-            ports: Mapping[int, Link],
-            by_ioctl: Callable[[bytes], T],
-        ) -> dict[int, T] | PlumblineError:
-            flags = ethnl.FLAG_COMPACT_BITSETS
-            return attempt(lambda: self._settings.read(family, command, parse, ports, by_ioctl=by_ioctl, flags=flags))
-
-        bits = part(ethnl.FEATURES_GET, features.parse_features, ports, self._feature_bits)
+        part = self._read_setting
+        ioctl, settings = self._ioctl.reader, port_settings
+        bits = part(family, ethnl.FEATURES_GET, features.parse_features, ports, self._feature_bits)
         return Knobs(
-            channels=part(ethnl.CHANNELS_GET, parse_channels, ports, self._ioctl.reader(GCHANNELS)),
-            coalescing=part(ethnl.COALESCE_GET, parse_coalesce, ports, self._ioctl.reader(GCOALESCE)),
+            rings=part(family, ethnl.RINGS_GET, settings.parse_rings, hardware, ioctl(settings.GRINGPARAM)),
+            pause=part(family, ethnl.PAUSE_GET, settings.parse_pause_config, hardware, ioctl(settings.GPAUSEPARAM)),
+            channels=part(family, ethnl.CHANNELS_GET, settings.parse_channels, ports, ioctl(settings.GCHANNELS)),
+            coalescing=part(family, ethnl.COALESCE_GET, settings.parse_coalesce, ports, ioctl(settings.GCOALESCE)),
             offloads=attempt(
                 lambda: {index: features.offloads(port, value(masks)) for index, port in value(bits).items()}
             ),
-            linkmodes=part(ethnl.LINKMODES_GET, parse_linkmodes, stacked, self._link_settings),
-            fec=part(ethnl.FEC_GET, parse_fec, hardware, self._ioctl.reader(GFECPARAM)),
-            connectors=part(ethnl.LINKINFO_GET, parse_port, hardware, lambda device: self._link_settings(device).port),
+            linkmodes=part(family, ethnl.LINKMODES_GET, linkmodes.parse_linkmodes, stacked, self._link_settings),
+            fec=part(family, ethnl.FEC_GET, settings.parse_fec, hardware, ioctl(settings.GFECPARAM)),
+            connectors=part(family, ethnl.LINKINFO_GET, settings.parse_port, hardware, self._connector),
             offload_masks={} if isinstance(masks, PlumblineError) else masks,
         )
+
+    def _read_setting(
+        self,
+        family: int | None,
+        command: int,
+        parse: Callable[[Message], tuple[int, T]],
+        ports: Mapping[int, Link],
+        by_ioctl: Callable[[bytes], T],
+    ) -> dict[int, T] | PlumblineError:
+        """One setting by interface index, from a dump or, where the kernel lacks that, one ioctl per port.
+
+        Ports that lack the setting are left out. Netlink gained its commands over time (until 5.13 for FEC). Any other
+        failure of netlink, or a malformed reply, is the result.
+        """
+        try:
+            if family is not None:
+                return ethnl.read_all(
+                    self._generic,
+                    family,
+                    command,
+                    parse,
+                    flags=ethnl.FLAG_COMPACT_BITSETS,
+                    expected=ports,
+                    only=ports,
+                    on_skip=lambda _item, _reason: None,
+                )
+        except Refused as refusal:
+            if refusal.code != errno.EOPNOTSUPP:
+                return refusal
+        except PlumblineError as error:
+            return error
+        return attempt(lambda: _ask_ports(ports, by_ioctl))
 
     def _offload_masks(self, family: int | None, ports: Mapping[int, Link]) -> dict[str, int]:
         if family is not None:
             reply = self._generic.get(family, features.names_request())
             return features.offload_masks(features.parse_names(reply) if reply else ())
         # the names are the same for all ports: any port may answer
-        answers = each(ports, lambda device: self._ioctl.strings(device, ETH_SS_FEATURES))
+        answers = _ask_ports(ports, lambda device: self._ioctl.strings(device, ETH_SS_FEATURES))
         return features.offload_masks(next((names for names in answers.values() if names), ()))
 
     def _feature_bits(self, device: bytes) -> FeatureBits:
@@ -104,7 +124,36 @@ class KnobsReader:
 
     def _link_settings(self, device: bytes) -> LinkModes:
         """Two calls: the first gets the number of words in a set of modes on this kernel, the second the sets."""
-        size = link_settings_request(_GLINKSETTINGS, 0)
-        count = link_modes_words(self._ioctl.call(device, size, len(size)))
-        request = link_settings_request(_GLINKSETTINGS, count)
-        return parse_link_settings(self._ioctl.call(device, request, len(request)))
+        size = linkmodes.link_settings_request(_GLINKSETTINGS, 0)
+        count = linkmodes.link_modes_words(self._ioctl.call(device, size, len(size)))
+        request = linkmodes.link_settings_request(_GLINKSETTINGS, count)
+        return linkmodes.parse_link_settings(self._ioctl.call(device, request, len(request)))
+
+    def _connector(self, device: bytes) -> int | None:
+        return self._link_settings(device).port
+
+
+def attempt(ask: Callable[[], T]) -> T | PlumblineError:
+    """The result of ``ask``, or the error it raised: a failed part must not stop the other parts."""
+    try:
+        return ask()
+    except PlumblineError as error:
+        return error
+
+
+def value(part: T | PlumblineError) -> T:
+    """Undo :func:`attempt`: return the result, or raise the error."""
+    if isinstance(part, PlumblineError):
+        raise part.with_traceback(None)  # raised once per scrape: it must not accumulate tracebacks
+    return part
+
+
+def _ask_ports(ports: Mapping[int, Link], ask: Callable[[bytes], T]) -> dict[int, T]:
+    """The answers by interface index, without the ports that do not answer."""
+    found = {}
+    for index, link in ports.items():
+        try:
+            found[index] = ask(link.raw_name)
+        except Unavailable:
+            continue  # the driver does not support this, or the port has gone
+    return found

@@ -12,10 +12,9 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from plumbline.sources.net.bitset import parse_bitset, words
-from plumbline.sources.net.ethnl import fields
+from plumbline.sources.net.ethnl import parse_bitset, parse_reply, words
 from plumbline.sources.net.ethtool import SOURCE, need
-from plumbline.sources.net.netlink import Message, unsigned
+from plumbline.sources.net.netlink import Message
 
 _AUTONEG, _OURS, _SPEED, _DUPLEX = 2, 3, 5, 6
 _UNKNOWN_SPEED = 0xFFFFFFFF
@@ -51,41 +50,34 @@ class LinkModes:
 
     speed_mbps: int | None = None
     full_duplex: bool | None = None
-    autonegotiation: bool | None = None
-    """On or off; ``None`` also where it is off because the port does not support it."""
+    autonegotiation: bool | None = None  # On or off; None also where it is off because the port does not support it
     max_speed_mbps: int | None = None
     """The fastest supported mode; drivers that check the plugged-in module list only its modes."""
-    fibre: bool = False
-    """The port supports fibre."""
-    port: int | None = None
-    """Connector (``PORT_*``); only the ioctl reports it here."""
+    fibre: bool = False  # The port supports fibre
+    port: int | None = None  # Connector (PORT_*); only the ioctl reports it here
 
 
-def parse_linkmodes(message: Message, *, source: str = "ethtool netlink: LINKMODES_GET") -> tuple[int, LinkModes]:
+def parse_linkmodes(message: Message) -> tuple[int, LinkModes]:
     """Parse a reply with compact bitsets → interface index and link. The mask of "our" modes is the supported modes."""
-    ifindex, found = fields(message, source=source)
-
-    def number(kind: int) -> int | None:
-        return unsigned(message.data, *found[kind], source=source) if kind in found else None
-
-    ours = parse_bitset(message.data, *found[_OURS], source=source) if _OURS in found else None
-    supported = ours.mask or 0 if ours else 0
-    return ifindex, _link_modes(number(_SPEED), number(_DUPLEX), number(_AUTONEG), supported)
+    ifindex, reply = parse_reply(message, source="ethtool netlink: LINKMODES_GET")
+    supported = parse_bitset(reply.nested(_OURS)).mask or 0 if _OURS in reply.spans else 0
+    speed, duplex, autoneg = (reply.number(kind) for kind in (_SPEED, _DUPLEX, _AUTONEG))
+    return ifindex, _link_modes(speed, duplex, autoneg, supported)
 
 
-def parse_link_settings(data: bytes, *, source: str = SOURCE) -> LinkModes:
+def parse_link_settings(data: bytes) -> LinkModes:
     """Parse ``struct ethtool_link_settings`` and its three sets of modes, the first of which is the supported modes."""
-    need(data, _SETTINGS.size, source, "GLINKSETTINGS")
+    need(data, _SETTINGS.size, "GLINKSETTINGS")
     _cmd, speed, duplex, port, _phy, autoneg, _mdio, _mdix, _mdix_set, count = _SETTINGS.unpack_from(data)
     size = 4 * max(count, 0)
-    need(data, _SETTINGS.size + 3 * size, source, "GLINKSETTINGS")
-    supported = words(data, _SETTINGS.size, _SETTINGS.size + size, source=source)
+    need(data, _SETTINGS.size + 3 * size, "GLINKSETTINGS")
+    supported = words(data, _SETTINGS.size, _SETTINGS.size + size, source=SOURCE)
     return _link_modes(speed, duplex, autoneg, supported, port)
 
 
-def link_modes_words(data: bytes, *, source: str = SOURCE) -> int:
+def link_modes_words(data: bytes) -> int:
     """Words in a set of modes: asked for 0 words, the kernel answers with that number, negated."""
-    need(data, _SETTINGS.size, source, "GLINKSETTINGS")
+    need(data, _SETTINGS.size, "GLINKSETTINGS")
     *_, count = _SETTINGS.unpack_from(data)
     return max(0, -int(count))
 

@@ -14,26 +14,30 @@ Links are named tuples and not dataclasses: a scrape creates 200 of them, and a 
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
 from plumbline.errors import ParseError, PlumblineError
 from plumbline.sources.net import netlink
-from plumbline.sources.net.netlink import ATTRIBUTE, NLA_TYPE_MASK, U32, Message, Netlink
+from plumbline.sources.net.netlink import ATTRIBUTE, NLA_TYPE_MASK, U32, Message, Netlink, Span
 
 RTM_NEWLINK, RTM_GETLINK = 16, 18
+SOURCE = "netlink route"
 IFF_UP, IFF_LOOPBACK = 0x1, 0x8
 
 _IFINFO = struct.Struct("=BxHiII")  # family, ARP type, index, flags, change mask
 (_ADDRESS, _IFNAME, _MTU, _MASTER, _OPERSTATE, _LINKINFO, _STATS64) = (1, 3, 4, 10, 16, 18, 23)
 (_LINK, _LINK_NETNSID) = (5, 37)
 (_CARRIER, _CARRIER_CHANGES, _PARENT, _PARENT_BUS) = (33, 35, 56, 57)
-_LINK_STATE = (_ADDRESS, _IFNAME, _MTU, _MASTER, _OPERSTATE, _LINKINFO, _STATS64)
-_WANTED = frozenset((*_LINK_STATE, _CARRIER, _CARRIER_CHANGES, _PARENT, _PARENT_BUS, _LINK, _LINK_NETNSID))
+_ATTRIBUTES = frozenset((_ADDRESS, _IFNAME, _MTU, _LINK, _MASTER, _OPERSTATE, _LINKINFO, _STATS64))
+_ATTRIBUTES |= {_CARRIER, _CARRIER_CHANGES, _LINK_NETNSID, _PARENT, _PARENT_BUS}
 _INFO_KIND, _INFO_SLAVE_KIND = 1, 4
 _BOND = "bond"
 # real ports; kernels before 5.14 do not show that by naming the parent device
 _HARDWARE_KINDS = frozenset({"ipoib", "dsa"})
+# kinds that come in pairs: their IFLA_LINK is the peer, not a link below
+_PAIRED_KINDS = frozenset({"veth", "vxcan", "netkit"})
 
 
 class OperState(IntEnum):
@@ -91,28 +95,21 @@ class Link(NamedTuple):
     ifindex: int
     name: str
     """Safe as a label: bytes that are not UTF-8 become ``\\xff``, so two such names stay distinct."""
-    raw_name: bytes
-    """The kernel's name for it, as ioctls need it."""
-    kind: str
-    """``veth``, ``bridge``, ``vlan``, ``bond`` …; empty for a plain device."""
+    raw_name: bytes  # The kernel's name for it, as ioctls need it
+    kind: str  # veth, bridge, vlan, bond …; empty for a plain device
     flags: int
     mtu_bytes: int | None
     operstate: int
     carrier: bool | None
     carrier_changes: int | None
-    master_index: int
-    """Bond or bridge it belongs to; 0: none."""
+    master_index: int  # Bond or bridge it belongs to; 0: none
     address: str
-    parent: str
-    """The bus address of the device behind it, e.g. ``0000:3b:00.0``; empty before Linux 5.14."""
+    parent: str  # The bus address of the device behind it, e.g. 0000:3b:00.0; empty before Linux 5.14.
     parent_bus: str
     stats: LinkStats | None
-    lower_index: int = 0
-    """``IFLA_LINK``: the link below a VLAN or tunnel, or the peer of a veth; 0: none in this namespace."""
-    slave_kind: str = ""
-    """Kind of the master it belongs to, as reported by the master's driver: ``bond``, ``bridge`` …"""
-    bond_info: bytes = b""
-    """``IFLA_LINKINFO`` of bonds and their slaves, for :mod:`.bonding`; empty for every other link."""
+    lower_index: int = 0  # IFLA_LINK: the link below a VLAN or tunnel, or the peer of a veth; 0: none in this namespace
+    slave_kind: str = ""  # Kind of the master it belongs to, as reported by the master's driver: bond, bridge …
+    bond_info: bytes = b""  # IFLA_LINKINFO of bonds and their slaves, for bonding.py; empty for every other link
 
     @property
     def hardware(self) -> bool:
@@ -129,49 +126,50 @@ class Link(NamedTuple):
         return self.operstate == OperState.UP
 
 
-def parse_link(message: Message, *, source: str = "netlink route") -> Link:
+def parse_link(message: Message) -> Link:
     """Parse one ``RTM_NEWLINK`` message; :class:`ParseError` when an attribute is malformed or there is no name."""
     data, position, end = message.data, message.start, message.end
     if end - position < _IFINFO.size:
-        raise ParseError(source, f"a link of {end - position} bytes")
+        raise ParseError(SOURCE, f"link message of {end - position} bytes is too short")
     _family, _type, index, flags, _change = _IFINFO.unpack_from(data, position)
     position += _IFINFO.size
-    found: dict[int, tuple[int, int]] = {}
+    found: dict[int, Span] = {}
     unpack = ATTRIBUTE.unpack_from
     # netlink.attributes() inlined: called 45 times per link, the generator would take half of the total time
     while position + 4 <= end:
         length, kind = unpack(data, position)
         if length < 4 or position + length > end:
-            raise ParseError(source, f"link {index}: attribute {kind} says {length} bytes, {end - position} left")
+            raise ParseError(SOURCE, f"link {index}: attribute {kind} claims {length} bytes, {end - position} are left")
         kind &= NLA_TYPE_MASK
-        if kind in _WANTED:
+        if kind in _ATTRIBUTES:
             found[kind] = (position + 4, position + length)
         position += (length + 3) & ~3
     get = found.get
     raw_name = _text(data, get(_IFNAME))
     if not raw_name:
-        raise ParseError(source, f"link {index} has no name")
+        raise ParseError(SOURCE, f"link {index} has no name")
     info = get(_LINKINFO)
-    kind_name, slave_kind = _kinds(data, info, source) if info else ("", "")
+    nest = netlink.parse_attributes(data, *info, source=SOURCE).spans if info else {}
+    kind_name, slave_kind = (label(_text(data, nest.get(kind))) for kind in (_INFO_KIND, _INFO_SLAVE_KIND))
     address = get(_ADDRESS)
-    carrier = _number(data, get(_CARRIER), source)
+    carrier = _number(data, get(_CARRIER))
     return Link(
         index,
         label(raw_name),
         raw_name,
         kind_name,
         flags,
-        _number(data, get(_MTU), source),
-        _number(data, get(_OPERSTATE), source) or 0,
+        _number(data, get(_MTU)),
+        _number(data, get(_OPERSTATE)) or 0,
         None if carrier is None else carrier != 0,
-        _number(data, get(_CARRIER_CHANGES), source),
-        _number(data, get(_MASTER), source) or 0,
+        _number(data, get(_CARRIER_CHANGES)),
+        _number(data, get(_MASTER)) or 0,
         data[address[0] : address[1]].hex(":") if address else "",
         label(_text(data, get(_PARENT))),
         label(_text(data, get(_PARENT_BUS))),
-        _stats(data, get(_STATS64), source),
+        _stats(data, get(_STATS64)),
         # with a namespace ID, the index belongs to that namespace: a different link may have it here
-        0 if _LINK_NETNSID in found else _number(data, get(_LINK), source) or 0,
+        0 if _LINK_NETNSID in found else _number(data, get(_LINK)) or 0,
         slave_kind,
         data[info[0] : info[1]] if info and _BOND in (kind_name, slave_kind) else b"",
     )
@@ -180,16 +178,40 @@ def parse_link(message: Message, *, source: str = "netlink route") -> Link:
 def read_links(route: Netlink) -> dict[int, Link]:
     """All interfaces of this network namespace by index, in the kernel's order; an empty list is an error."""
     dump = route.dump(RTM_GETLINK, _IFINFO.pack(0, 0, 0, 0, 0))
-    if dump.error:
-        netlink.raise_errno(dump.error, "netlink route: RTM_GETLINK")
+    netlink.raise_errno(dump.error, f"{SOURCE}: RTM_GETLINK")
     links: dict[int, Link] = {}
     for message in dump.messages:
         if message.type == RTM_NEWLINK:
             link = parse_link(message)
             links[link.ifindex] = link
     if not links:
-        raise PlumblineError("netlink route: the kernel lists no interface, not even a loopback")
+        raise PlumblineError(f"{SOURCE}: the kernel lists no interface, not even a loopback")
     return links
+
+
+class Relation(NamedTuple):
+    """``device`` is stacked on ``lower``; ``kind`` joins them: ``vlan``, ``bond``, ``bridge``, ``macvlan`` …
+
+    A frame lost below is often counted again above, so rules use the losses of the lowest link: one that is never the
+    ``device`` of a relation.
+    """
+
+    device: str
+    lower: str
+    kind: str
+
+
+def relations(links: Mapping[int, Link]) -> tuple[Relation, ...]:
+    """All relations inside one network namespace; an end in another namespace is omitted."""
+    found = []
+    for index, link in links.items():
+        lower = links.get(link.lower_index)
+        if lower is not None and link.lower_index != index and link.kind not in _PAIRED_KINDS:
+            found.append(Relation(link.name, lower.name, link.kind))
+        master = links.get(link.master_index)
+        if master is not None:
+            found.append(Relation(master.name, link.name, link.slave_kind or master.kind))
+    return tuple(found)
 
 
 def label(name: bytes) -> str:
@@ -197,35 +219,25 @@ def label(name: bytes) -> str:
     return name.decode("utf-8", "backslashreplace")
 
 
-def _text(data: bytes, span: tuple[int, int] | None) -> bytes:
+def _text(data: bytes, span: Span | None) -> bytes:
     return data[span[0] : span[1]].partition(b"\0")[0] if span else b""
 
 
-def _number(data: bytes, span: tuple[int, int] | None, source: str) -> int | None:
+def _number(data: bytes, span: Span | None) -> int | None:
     if span is None:
         return None
     start, end = span
     if end - start == 4:
         return int(U32.unpack_from(data, start)[0])
-    return netlink.unsigned(data, start, end, source=source)
+    return netlink.unsigned(data, start, end, source=SOURCE)
 
 
-def _kinds(data: bytes, span: tuple[int, int], source: str) -> tuple[str, str]:
-    kind = slave_kind = ""
-    for attribute, start, end in netlink.attributes(data, *span, source=source):
-        if attribute == _INFO_KIND:
-            kind = label(_text(data, (start, end)))
-        elif attribute == _INFO_SLAVE_KIND:
-            slave_kind = label(_text(data, (start, end)))
-    return kind, slave_kind
-
-
-def _stats(data: bytes, span: tuple[int, int] | None, source: str) -> LinkStats | None:
+def _stats(data: bytes, span: Span | None) -> LinkStats | None:
     if span is None:
         return None
     start, end = span
     count = min((end - start) // 8, len(LinkStats._fields))
     if count < _ALWAYS:
-        raise ParseError(source, f"link statistics of {end - start} bytes, at least {8 * _ALWAYS} expected")
+        raise ParseError(SOURCE, f"link statistics of {end - start} bytes, at least {8 * _ALWAYS} expected")
     values = _STATS[count].unpack_from(data, start)
     return LinkStats._make(values + (None,) * (len(LinkStats._fields) - count))

@@ -13,7 +13,6 @@ of its family, then attributes ``nlattr`` (length, type: 4 bytes, then the value
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import itertools
 import os
@@ -37,6 +36,8 @@ NLA_TYPE_MASK = 0x3FFF
 HEADER = struct.Struct("=IHHII")
 ATTRIBUTE = struct.Struct("=HH")
 U32 = struct.Struct("=I")
+Span = tuple[int, int]
+"""Start and end of an attribute's value."""
 _ERRNO = struct.Struct("=i")
 _DUMP_ATTEMPTS = 3
 _RECEIVE_BYTES = 1 << 17
@@ -90,10 +91,10 @@ def parse_messages(data: bytes, *, source: str) -> Iterator[Message]:
     position, size = 0, len(data)
     while position < size:
         if size - position < HEADER.size:
-            raise ParseError(source, f"{size - position} bytes left over at byte {position}: truncated message")
+            raise ParseError(source, f"{size - position} bytes at byte {position}: truncated message")
         length, kind, flags, sequence, _port = HEADER.unpack_from(data, position)
         if length < HEADER.size or position + length > size:
-            raise ParseError(source, f"message at byte {position} says {length} bytes, {size - position} are there")
+            raise ParseError(source, f"message at byte {position} claims {length} bytes, {size - position} are left")
         yield Message(kind, flags, sequence, data, position + HEADER.size, position + length)
         position += (length + 3) & ~3
 
@@ -104,10 +105,8 @@ def attributes(data: bytes, start: int, end: int, *, source: str) -> Iterator[tu
     while position + 4 <= end:
         length, kind = ATTRIBUTE.unpack_from(data, position)
         if length < 4 or position + length > end:
-            raise ParseError(
-                source,
-                f"attribute {kind & NLA_TYPE_MASK} at byte {position} says {length} bytes, {end - position} left",
-            )
+            where = f"attribute {kind & NLA_TYPE_MASK} at byte {position}"
+            raise ParseError(source, f"{where} claims {length} bytes, {end - position} are left")
         yield kind & NLA_TYPE_MASK, position + 4, position + length
         position += (length + 3) & ~3
 
@@ -115,8 +114,36 @@ def attributes(data: bytes, start: int, end: int, *, source: str) -> Iterator[tu
 def unsigned(data: bytes, start: int, end: int, *, source: str) -> int:
     """An attribute's value as a number of 1, 2, 4 or 8 bytes (the width differs between drivers and kernels)."""
     if end - start not in (1, 2, 4, 8):
-        raise ParseError(source, f"a number of {end - start} bytes at byte {start}")
+        raise ParseError(source, f"number of {end - start} bytes at byte {start}, expected 1, 2, 4 or 8")
     return int.from_bytes(data[start:end], sys.byteorder)
+
+
+class Attributes(NamedTuple):
+    """The attributes of a message or of a nest, by type: the span of each value in ``data``."""
+
+    data: bytes
+    spans: dict[int, Span]
+    source: str
+
+    def number(self, kind: int) -> int | None:
+        """The value as a number; ``None`` when there is no such attribute."""
+        span = self.spans.get(kind)
+        return None if span is None else unsigned(self.data, *span, source=self.source)
+
+    def flag(self, kind: int) -> bool | None:
+        """The value as a boolean; ``None`` when there is no such attribute."""
+        number = self.number(kind)
+        return None if number is None else number != 0
+
+    def nested(self, kind: int) -> Attributes:
+        """The attributes inside one; empty when there is no such attribute."""
+        return parse_attributes(self.data, *self.spans.get(kind, (0, 0)), source=self.source)
+
+
+def parse_attributes(data: bytes, start: int, end: int, *, source: str) -> Attributes:
+    """The attributes in ``data[start:end]``; of several of one type, the last."""
+    found = {kind: (first, last) for kind, first, last in attributes(data, start, end, source=source)}
+    return Attributes(data, found, source)
 
 
 def attribute(kind: int, value: bytes) -> bytes:
@@ -140,22 +167,24 @@ class Netlink:
         identify objects by their index, not by their position.
         """
         for _ in range(_DUMP_ATTEMPTS):
-            with self._clean():
-                dump = self._collect(self._send(kind, payload, NLM_F_REQUEST | NLM_F_DUMP), dump=True)
+            dump = self._exchange(kind, payload, NLM_F_REQUEST | NLM_F_DUMP)
             if not any(message.flags & NLM_F_DUMP_INTR for message in dump.messages):
                 break
         return dump
 
     def get(self, kind: int, payload: bytes) -> Message | None:
         """The reply to a request for one object; ``None`` when the kernel only acknowledges it."""
-        with self._clean():
-            replies = self._collect(self._send(kind, payload, NLM_F_REQUEST), dump=False)
-        return replies.messages[0] if replies.messages else None
+        replies = self._exchange(kind, payload, NLM_F_REQUEST).messages
+        return replies[0] if replies else None
 
-    def _send(self, kind: int, payload: bytes, flags: int) -> int:
+    def _exchange(self, kind: int, payload: bytes, flags: int) -> Dump:
         sequence = next(self._sequence) & 0xFFFFFFFF
-        self._transport.send(HEADER.pack(HEADER.size + len(payload), kind, flags, sequence, 0) + payload)
-        return sequence
+        try:
+            self._transport.send(HEADER.pack(HEADER.size + len(payload), kind, flags, sequence, 0) + payload)
+            return self._collect(sequence, dump=bool(flags & NLM_F_DUMP))
+        except PlumblineError:
+            self._transport.reset()
+            raise
 
     def _collect(self, sequence: int, *, dump: bool) -> Dump:
         replies: list[Message] = []
@@ -182,29 +211,23 @@ class Netlink:
             return 0  # old kernels send an empty NLMSG_DONE
         return abs(int(_ERRNO.unpack_from(message.data, message.start)[0]))
 
-    @contextlib.contextmanager
-    def _clean(self) -> Iterator[None]:
-        try:
-            yield
-        except PlumblineError:
-            self._transport.reset()
-            raise
+
+class KernelError(PlumblineError):
+    """The kernel answered with an errno."""
+
+    def __init__(self, code: int, source: str) -> None:
+        self.code = code
+        # ENOTSUP is the same number, and errno.errorcode happens to use that name
+        name = "EOPNOTSUPP" if code == errno.EOPNOTSUPP else errno.errorcode.get(code, f"errno {code}")
+        super().__init__(f"{source}: {name} ({os.strerror(code)})")
 
 
-class Refused(Unavailable):
+class Refused(KernelError, Unavailable):
     """The kernel refused for an ordinary reason: no such device, no support, no permission."""
 
-    def __init__(self, code: int, source: str) -> None:
-        self.code = code
-        super().__init__(_describe(code, source))
 
-
-class Failed(PlumblineError):
+class Failed(KernelError):
     """The kernel refused for a reason that should not occur."""
-
-    def __init__(self, code: int, source: str) -> None:
-        self.code = code
-        super().__init__(_describe(code, source))
 
 
 def raise_errno(code: int, source: str) -> None:
@@ -217,15 +240,7 @@ def skip_reason(error: PlumblineError) -> str:
     """Why one device was skipped, as a short label value."""
     if isinstance(error, ParseError):
         return "malformed"
-    if isinstance(error, Refused | Failed):
-        return _REASONS.get(error.code, "failed")
-    return "failed"
-
-
-def _describe(code: int, source: str) -> str:
-    # ENOTSUP is the same number, and errno.errorcode happens to use that name
-    name = "EOPNOTSUPP" if code == errno.EOPNOTSUPP else errno.errorcode.get(code, f"errno {code}")
-    return f"{source}: {name} ({os.strerror(code)})"
+    return _REASONS.get(error.code, "failed") if isinstance(error, KernelError) else "failed"
 
 
 class NetlinkSocket:
@@ -252,7 +267,7 @@ class NetlinkSocket:
     def receive(self) -> bytes:
         """Receive one datagram from the kernel."""
         if self._socket is None:
-            raise PlumblineError("netlink socket: nothing was asked")
+            raise PlumblineError("netlink socket: receive without a request")
         try:
             size, _, flags, _ = self._socket.recvmsg_into([self._buffer])
         except BlockingIOError as error:

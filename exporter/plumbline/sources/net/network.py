@@ -14,21 +14,22 @@ from typing import TypeVar
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.sources.net import drivers, ethnl
 from plumbline.sources.net.bonding import Bond, read_bonds
-from plumbline.sources.net.channels import Channels
-from plumbline.sources.net.coalesce import Coalescing
-from plumbline.sources.net.driverrules import DriverRules, DriverTable
-from plumbline.sources.net.drivers import NicLoss, Plan
-from plumbline.sources.net.ethtool import DriverInfo, Ethtool, RingSizes
+from plumbline.sources.net.drivers import DriverRules, DriverTable, NicLoss, Plan
+from plumbline.sources.net.ethtool import DriverInfo, Ethtool
 from plumbline.sources.net.features import Offload
-from plumbline.sources.net.knobs import Knobs
+from plumbline.sources.net.knobs import Knobs, value
 from plumbline.sources.net.linkmodes import LinkModes
-from plumbline.sources.net.links import Link, read_links
-from plumbline.sources.net.module import transceiver_present
+from plumbline.sources.net.links import Link, Relation, read_links, relations
 from plumbline.sources.net.netlink import Netlink, skip_reason
-from plumbline.sources.net.pause import PauseState, parse_pause
+from plumbline.sources.net.port_settings import (
+    Channels,
+    Coalescing,
+    PauseState,
+    RingSizes,
+    parse_pause,
+    transceiver_present,
+)
 from plumbline.sources.net.portfacts import Facts, FactsReader, Port, SkipHook, Transports
-from plumbline.sources.net.relations import Relation, relations
-from plumbline.sources.net.settings import value
 
 T = TypeVar("T")
 
@@ -58,22 +59,6 @@ class PortLosses:
 
 
 @dataclass(frozen=True, slots=True)
-class PortRings:
-    """One port's rings."""
-
-    device: str
-    rings: RingSizes
-
-
-@dataclass(frozen=True, slots=True)
-class PortPause:
-    """One port's flow control."""
-
-    device: str
-    state: PauseState
-
-
-@dataclass(frozen=True, slots=True)
 class PortModes:
     """The link modes of one hardware port; ``fec`` and ``transceiver`` are ``None`` where unknown."""
 
@@ -89,18 +74,14 @@ class PortReading:
 
     link: Link
     master: str
-    info: DriverInfo | None
-    """``None``: a software link."""
+    info: DriverInfo | None  # None: a software link
     drop_source: str
     rules: DriverRules
     plan: Plan
     names: tuple[str, ...]
-    values: tuple[int, ...]
-    """In the order of ``names``; both empty where the rules need no driver counters."""
-    pause: PauseState | None
-    """``None``: no 802.3x flow control."""
-    pause_source: str
-    """What counts pause frames: ``netlink``, ``driver``, or nothing (empty)."""
+    values: tuple[int, ...]  # In the order of names; both empty where the rules need no driver counters
+    pause: PauseState | None  # None: no 802.3x flow control
+    pause_source: str  # What counts pause frames: netlink, driver, or nothing (empty)
     rings: RingSizes | None
 
 
@@ -109,6 +90,7 @@ class _Snapshot:
     """The state at one moment, shared by the collectors of one scrape."""
 
     links: dict[int, Link]
+    reported: dict[int, Link]
     facts: Facts
     taken_s: float
     used_by: set[str] = field(default_factory=set)
@@ -154,111 +136,28 @@ class NetworkReader:
     def read_links(self) -> LinksReading:
         """All links with their counters."""
         snapshot = self._take("links")
-        links = tuple(link for link in snapshot.links.values() if self._keep(link.name))
-        return LinksReading(links, snapshot.facts.speeds_mbps)
+        return LinksReading(tuple(snapshot.reported.values()), snapshot.facts.speeds_mbps)
 
     def read_losses(self, on_skip: SkipHook) -> tuple[PortLosses, ...]:
         """Drops and errors by cause. A port is skipped when it vanishes or appeared after the last refresh."""
         snapshot = self._take("losses")
         found = []
-        for link in snapshot.links.values():
-            if not self._keep(link.name):
-                continue
+        for link in snapshot.reported.values():
             port = self._hardware(snapshot, link, on_skip) if link.hardware else self._software_link(snapshot, link)
             if port is not None:
                 found.append(port)
         self._before = {index: last for index, last in self._before.items() if index in snapshot.links}
         return tuple(found)
 
-    def read_rings(self) -> tuple[PortRings, ...]:
-        """Ring sizes as of the last refresh; ``Unavailable`` when no port has rings."""
-        snapshot = self._take("rings")
-        rings = value(snapshot.facts.rings)
-        ports = tuple(
-            PortRings(link.name, rings[index])
-            for index, link in snapshot.links.items()
-            if index in rings and self._keep(link.name)
-        )
-        if not ports:
-            raise Unavailable("no network port says how large its rings are")
-        return ports
-
-    def read_pause(self, on_skip: SkipHook) -> tuple[PortPause, ...]:
-        """Flow control, counters included; ``Unavailable`` when no port has it."""
-        snapshot = self._take("pause")
-        states = self._pause_states(snapshot, on_skip)
-        ports = tuple(
-            PortPause(link.name, self._with_driver_counters(snapshot, link, states[index], on_skip))
-            for index, link in snapshot.links.items()
-            if index in states and self._keep(link.name)
-        )
-        if not ports:
-            raise Unavailable("no network port has 802.3x flow control")
-        return ports
-
-    def read_channels(self) -> tuple[tuple[str, Channels], ...]:
-        """Devices and their channels as of the last refresh; ``Unavailable`` when no port reports any."""
-        return self._settings("channels", lambda knobs: knobs.channels, "says how many channels it has")
-
-    def read_coalescing(self) -> tuple[tuple[str, Coalescing], ...]:
-        """Devices and their interrupt coalescing as of the last refresh; ``Unavailable`` when no port reports it."""
-        return self._settings("coalescing", lambda knobs: knobs.coalescing, "says how it coalesces interrupts")
-
-    def read_offloads(self) -> tuple[tuple[str, tuple[Offload, ...]], ...]:
-        """Devices and their offloads as of the last refresh; ``Unavailable`` when no port reports any."""
-        return self._settings("offloads", lambda knobs: knobs.offloads, "says what it offloads")
-
-    def read_link_modes(self, on_skip: SkipHook) -> tuple[PortModes, ...]:
-        """Link modes of hardware ports as of the last refresh; ``Unavailable`` when there are none.
-
-        The optional parts (FEC, transceiver) are skipped when they could not be read.
-        """
-        snapshot = self._take("link modes")
-        knobs = snapshot.facts.knobs
-        modes = value(knobs.linkmodes)
-        fec = _or_skip("fec", knobs.fec, on_skip)
-        connectors = _or_skip("connector", knobs.connectors, on_skip)
-        ports = []
-        for index, link in snapshot.links.items():
-            if link.hardware and index in modes and self._keep(link.name):
-                port = snapshot.facts.ports.get(index)
-                transceiver = transceiver_present(
-                    port=connectors.get(index),
-                    fibre=modes[index].fibre,
-                    carrier=link.carrier,
-                    driver=port.info.driver if port else "",
-                )
-                ports.append(PortModes(link.name, modes[index], fec.get(index), transceiver))
-        if not ports:
-            raise Unavailable("no network port says what links it can have")
-        return tuple(ports)
-
-    def _settings(
-        self, consumer: str, part: Callable[[Knobs], Mapping[int, T] | PlumblineError], what: str
-    ) -> tuple[tuple[str, T], ...]:
-        snapshot = self._take(consumer)
-        settings, links = value(part(snapshot.facts.knobs)), snapshot.links
-        found = tuple(
-            (links[index].name, each)
-            for index, each in settings.items()
-            if index in links and self._keep(links[index].name)
-        )
-        if not found:
-            raise Unavailable(f"no network port {what}")
-        return found
-
     def read_ports(self, on_skip: SkipHook) -> tuple[PortReading, ...]:
         """Every link with its counters and rules; ports whose driver can't be queried are skipped with the reason."""
         snapshot = self._take("ports")
-        rings = snapshot.facts.rings if not isinstance(snapshot.facts.rings, PlumblineError) else {}
+        rings = snapshot.facts.knobs.rings if not isinstance(snapshot.facts.knobs.rings, PlumblineError) else {}
         states = self._pause_states(snapshot, on_skip)
         found = []
-        for index, link in snapshot.links.items():
-            if not self._keep(link.name):
-                continue
-            port = snapshot.facts.ports.get(index) if link.hardware else None
+        for index, link in snapshot.reported.items():
+            port = self._port(snapshot, link, on_skip) if link.hardware else None
             if link.hardware and port is None:
-                on_skip(link.name, snapshot.facts.refused.get(index, "unknown"))
                 continue
             info = port.info if port else None
             rules, source = self._table.select(link, info.driver if info else "")
@@ -274,10 +173,98 @@ class NetworkReader:
             found.append(PortReading(link, master, info, source, rules, plan, names, values, state, counted_by, ring))
         return tuple(found)
 
+    def read_pause(self, on_skip: SkipHook) -> tuple[tuple[str, PauseState], ...]:
+        """Devices and their flow control, counters included; ``Unavailable`` when no port has it."""
+        snapshot = self._take("pause")
+        states = self._pause_states(snapshot, on_skip)
+        ports = tuple(
+            (link.name, self._with_driver_counters(snapshot, link, states[index], on_skip))
+            for index, link in snapshot.reported.items()
+            if index in states
+        )
+        if not ports:
+            raise Unavailable("no network port has 802.3x flow control")
+        return ports
+
+    def read_rings(self) -> tuple[tuple[str, RingSizes], ...]:
+        """Devices and their ring sizes as of the last refresh; ``Unavailable`` when no port has rings."""
+        return self._settings("rings", lambda knobs: knobs.rings, "the size of its rings")
+
+    def read_channels(self) -> tuple[tuple[str, Channels], ...]:
+        """Devices and their channels as of the last refresh; ``Unavailable`` when no port reports any."""
+        return self._settings("channels", lambda knobs: knobs.channels, "its channels")
+
+    def read_coalescing(self) -> tuple[tuple[str, Coalescing], ...]:
+        """Devices and their interrupt coalescing as of the last refresh; ``Unavailable`` when no port reports it."""
+        return self._settings("coalescing", lambda knobs: knobs.coalescing, "its interrupt coalescing")
+
+    def read_offloads(self) -> tuple[tuple[str, tuple[Offload, ...]], ...]:
+        """Devices and their offloads as of the last refresh; ``Unavailable`` when no port reports any."""
+        return self._settings("offloads", lambda knobs: knobs.offloads, "its offloads")
+
+    def read_link_modes(self, on_skip: SkipHook) -> tuple[PortModes, ...]:
+        """Link modes of hardware ports as of the last refresh; ``Unavailable`` when there are none.
+
+        The optional parts (FEC, transceiver) are skipped when they could not be read.
+        """
+        snapshot = self._take("link modes")
+        knobs = snapshot.facts.knobs
+        modes = value(knobs.linkmodes)
+        fec = _or_skip("fec", knobs.fec, on_skip)
+        connectors = _or_skip("connector", knobs.connectors, on_skip)
+        ports = []
+        for index, link in snapshot.reported.items():
+            if link.hardware and index in modes:
+                port = snapshot.facts.ports.get(index)
+                transceiver = transceiver_present(
+                    port=connectors.get(index),
+                    fibre=modes[index].fibre,
+                    carrier=link.carrier,
+                    driver=port.info.driver if port else "",
+                )
+                ports.append(PortModes(link.name, modes[index], fec.get(index), transceiver))
+        if not ports:
+            raise Unavailable("no network port reports its link modes")
+        return tuple(ports)
+
+    def read_bonds(self, on_skip: SkipHook) -> tuple[Bond, ...]:
+        """Bonds with their slaves; ``Unavailable`` when there is none."""
+        snapshot = self._take("bonds")
+        bonds = tuple(bond for bond in read_bonds(snapshot.links, on_skip=on_skip) if self._keep(bond.device))
+        if not bonds:
+            raise Unavailable("no network links are bonded")
+        return bonds
+
+    def read_relations(self) -> tuple[Relation, ...]:
+        """Which link is stacked on which, among reported links: a relation with an excluded link is omitted."""
+        return relations(self._take("relations").reported)
+
+    def _take(self, consumer: str) -> _Snapshot:
+        """The current links. Collectors of one scrape share a dump; a repeated request starts the next scrape."""
+        now = self._clock()
+        snapshot = self._snapshot
+        if snapshot is None or consumer in snapshot.used_by or now - snapshot.taken_s > _SHARED_S:
+            self._snapshot = None
+            links = read_links(self._route)
+            reported = {index: link for index, link in links.items() if self._keep(link.name)}
+            self._snapshot = snapshot = _Snapshot(links, reported, self._facts, now)
+        snapshot.used_by.add(consumer)
+        return snapshot
+
+    def _settings(
+        self, consumer: str, part: Callable[[Knobs], Mapping[int, T] | PlumblineError], what: str
+    ) -> tuple[tuple[str, T], ...]:
+        snapshot = self._take(consumer)
+        settings, links = value(part(snapshot.facts.knobs)), snapshot.reported
+        found = tuple((links[index].name, setting) for index, setting in settings.items() if index in links)
+        if not found:
+            raise Unavailable(f"no network port reports {what}")
+        return found
+
     def _pause_states(self, snapshot: _Snapshot, on_skip: SkipHook) -> Mapping[int, PauseState]:
         """Flow control of the ports that support it, with the kernel's own counters."""
-        known = value(snapshot.facts.pause)
-        expected = {index: config for index, config in known.items() if index in snapshot.links}
+        configured = value(snapshot.facts.knobs.pause)
+        expected = {index: config for index, config in configured.items() if index in snapshot.links}
         if not expected or snapshot.facts.family is None:
             return {index: PauseState(config) for index, config in expected.items()}
         return ethnl.read_all(
@@ -290,29 +277,6 @@ class NetworkReader:
             on_skip=on_skip,
         )
 
-    def read_bonds(self, on_skip: SkipHook) -> tuple[Bond, ...]:
-        """Bonds with their slaves; ``Unavailable`` when there is none."""
-        snapshot = self._take("bonds")
-        bonds = tuple(bond for bond in read_bonds(snapshot.links, on_skip=on_skip) if self._keep(bond.device))
-        if not bonds:
-            raise Unavailable("no network links are bonded")
-        return bonds
-
-    def read_relations(self) -> tuple[Relation, ...]:
-        """Which link is stacked on which, among reported links: a relation with an excluded link is omitted."""
-        found = relations(self._take("relations").links)
-        return tuple(each for each in found if self._keep(each.device) and self._keep(each.lower))
-
-    def _take(self, consumer: str) -> _Snapshot:
-        """The current links. Collectors of one scrape share a dump; a repeated request starts the next scrape."""
-        now = self._clock()
-        snapshot = self._snapshot
-        if snapshot is None or consumer in snapshot.used_by or now - snapshot.taken_s > _SHARED_S:
-            self._snapshot = None
-            self._snapshot = snapshot = _Snapshot(read_links(self._route), self._facts, now)
-        snapshot.used_by.add(consumer)
-        return snapshot
-
     def _software_link(self, snapshot: _Snapshot, link: Link) -> PortLosses:
         plan = self._kinds.get(link.kind)
         source = "members" if plan else "rtnl"
@@ -320,20 +284,22 @@ class NetworkReader:
         return PortLosses(link.name, link.kind or "loopback", "", "", _master(snapshot, link), source, loss)
 
     def _hardware(self, snapshot: _Snapshot, link: Link, on_skip: SkipHook) -> PortLosses | None:
+        port = self._port(snapshot, link, on_skip)
+        values = self._driver_stats(snapshot, link, port, on_skip) if port else None
+        if port is None or values is None:
+            return None
+        loss = self._steady(link, port, drivers.losses(port.plan, values, link.stats))
+        info, master = port.info, _master(snapshot, link)
+        return PortLosses(link.name, info.driver, info.firmware, info.bus, master, port.drop_source, loss)
+
+    def _port(self, snapshot: _Snapshot, link: Link, on_skip: SkipHook) -> Port | None:
+        """The port as of the last refresh; ``None`` (and a skip) when it was not there or its driver did not answer."""
         port = snapshot.facts.ports.get(link.ifindex)
         if port is None:
             reason = snapshot.facts.refused.get(link.ifindex)
             self.wants_refresh |= reason is None
             on_skip(link.name, reason or "unknown")
-            return None
-        values = self._driver_stats(snapshot, link, port, on_skip)
-        if values is None:
-            return None
-        loss = self._steady(link, port, drivers.losses(port.plan, values, link.stats))
-        info = port.info
-        return PortLosses(
-            link.name, info.driver, info.firmware, info.bus, _master(snapshot, link), port.drop_source, loss
-        )
+        return port
 
     def _driver_stats(self, snapshot: _Snapshot, link: Link, port: Port, on_skip: SkipHook) -> tuple[int, ...] | None:
         """The port's ``ethtool -S`` values, read once per scrape; ``None`` (and a skip) when they can't be read."""

@@ -1,4 +1,4 @@
-"""Rarely changing facts about network ports: driver, names of statistics, rings, flow control and other settings.
+"""Rarely changing facts: a port's driver, names of statistics and settings; bond slaves' churn; links' Ceph roles.
 
 Slow tier: read at start, on link events and every few minutes, never in a scrape. Some drivers query their firmware
 for these facts, and the names of 600 statistics take 20 kB.
@@ -6,23 +6,25 @@ for these facts, and the names of 600 statistics take 20 kB.
 
 from __future__ import annotations
 
+import logging
+import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
+from plumbline.core.roots import Roots
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.sources.net import drivers, ethnl
-from plumbline.sources.net.driverrules import DriverTable
-from plumbline.sources.net.drivers import Evidence, Plan
-from plumbline.sources.net.ethtool import DriverInfo, Ethtool, EthtoolSocket, EthtoolTransport, PauseConfig, RingSizes
-from plumbline.sources.net.knobs import Knobs, KnobsReader
+from plumbline.sources.net.bonding import Churns, read_churns
+from plumbline.sources.net.drivers import DriverTable, Evidence, Plan
+from plumbline.sources.net.ethtool import DriverInfo, Ethtool, EthtoolSocket, EthtoolTransport
+from plumbline.sources.net.knobs import Knobs, KnobsReader, attempt
 from plumbline.sources.net.links import Link, read_links
 from plumbline.sources.net.netlink import NETLINK_GENERIC, NETLINK_ROUTE, Netlink, NetlinkSocket, Transport, skip_reason
-from plumbline.sources.net.pause import parse_pause_config
-from plumbline.sources.net.rings import parse_rings
-from plumbline.sources.net.settings import SettingsReader, attempt
+from plumbline.sources.net.roles import Configured, Role, read_roles
 
 SkipHook = Callable[[str, str], None]
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +42,8 @@ class Transports:
 
     def close(self) -> None:
         """Release the file descriptors."""
-        self.route.close()
-        self.generic.close()
-        self.ioctl.close()
+        for transport in (self.route, self.generic, self.ioctl):
+            transport.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +60,10 @@ class Port:
 class Facts:
     """Facts by interface index. A part that failed holds its error, which the scrape then raises."""
 
-    family: int | None = None
-    """Message type of ethtool netlink; ``None``: this kernel has only the ioctls (before 5.6)."""
+    family: int | None = None  # Message type of ethtool netlink; None: this kernel has only the ioctls (before 5.6)
     ports: Mapping[int, Port] = field(default_factory=dict)
     refused: Mapping[int, str] = field(default_factory=dict)
     """Hardware ports whose driver could not be queried, and the reason (from :func:`.netlink.skip_reason`)."""
-    rings: Mapping[int, RingSizes] | PlumblineError = field(default_factory=dict)
-    pause: Mapping[int, PauseConfig] | PlumblineError = field(default_factory=dict)
     knobs: Knobs = field(default_factory=Knobs)
 
     @property
@@ -91,44 +89,25 @@ class FactsReader:
         """Opens nothing. ``resolve_family`` is called by :meth:`read` until the family is known."""
         self._table, self._resolve_family, self._keep = table, resolve_family, keep
         self._route = Netlink(transports.route, source="netlink route")
-        generic = Netlink(transports.generic, source="netlink ethtool")
         self._ioctl = Ethtool(transports.ioctl)
-        self._settings = SettingsReader(generic)
-        self._knobs = KnobsReader(generic, self._ioctl)
+        self._knobs = KnobsReader(Netlink(transports.generic, source="netlink ethtool"), self._ioctl)
 
-    def read(self, known: Facts) -> Facts:
-        """Read everything again; only names that can't have changed are reused from ``known``.
+    def read(self, previous: Facts) -> Facts:
+        """Read everything again; only names that can't have changed are reused from ``previous``.
 
         Raises when the links can't be listed at all; any other failure is stored in the result.
         """
         links = {index: link for index, link in read_links(self._route).items() if self._keep(link.name)}
         hardware = {index: link for index, link in links.items() if link.hardware}
-        family = known.family if known.family is not None else self._resolve()
-        ports, refused = self._read_ports(hardware, known)
-        read, ioctl = self._settings.read, self._ioctl
-        return Facts(
-            family=family,
-            ports=ports,
-            refused=refused,
-            rings=attempt(lambda: read(family, ethnl.RINGS_GET, parse_rings, hardware, by_ioctl=ioctl.rings)),
-            pause=attempt(lambda: read(family, ethnl.PAUSE_GET, parse_pause_config, hardware, by_ioctl=ioctl.pause)),
-            knobs=self._knobs.read(family, links, known.knobs),
-        )
-
-    def _resolve(self) -> int | None:
-        try:
-            return self._resolve_family(ethnl.FAMILY)
-        except Unavailable:
-            return None
-
-    def _read_ports(self, links: Mapping[int, Link], known: Facts) -> tuple[dict[int, Port], dict[int, str]]:
+        family = attempt(lambda: self._resolve_family(ethnl.FAMILY)) if previous.family is None else previous.family
+        number = None if isinstance(family, PlumblineError) else family
         ports, refused = {}, {}
-        for index, link in links.items():
+        for index, link in hardware.items():
             try:
-                ports[index] = self._read_port(link, known.ports.get(index))
+                ports[index] = self._read_port(link, previous.ports.get(index))
             except PlumblineError as error:
                 refused[index] = skip_reason(error)
-        return self._decide(ports, links), refused
+        return Facts(number, self._decide(ports, links), refused, self._knobs.read(number, links, previous.knobs))
 
     def _decide(self, ports: dict[int, Port], links: Mapping[int, Link]) -> dict[int, Port]:
         """Bind again, with their counters, the ports whose rules have undecided conditions.
@@ -151,10 +130,10 @@ class FactsReader:
             if rtnl is not None:
                 rules, _ = self._table.select(links[index], port.info.driver)
                 plan = drivers.bind(rules, port.names, Evidence(port.names, counted, rtnl))
-                ports[index] = Port(port.info, port.names, plan, port.drop_source)
+                ports[index] = replace(port, plan=plan)
         return ports
 
-    def _read_port(self, link: Link, known: Port | None) -> Port:
+    def _read_port(self, link: Link, previous: Port | None) -> Port:
         try:
             info = self._ioctl.driver_info(link.raw_name)
         except Unavailable as error:
@@ -162,7 +141,33 @@ class FactsReader:
                 raise
             info = DriverInfo("", "", link.parent, 0)  # a driver without ethtool: only rtnl's counters exist
         rules, source = self._table.select(link, info.driver)
-        if known and (known.info.driver, known.info.statistics) == (info.driver, info.statistics):
-            return Port(info, known.names, known.plan, source)
+        if previous and (previous.info.driver, previous.info.statistics) == (info.driver, info.statistics):
+            return Port(info, previous.names, previous.plan, source)
         names = self._ioctl.strings(link.raw_name) if source == "driver" else ()
         return Port(info, names, drivers.bind(rules, names), source)
+
+
+class LinkFacts:
+    """The latest churn and roles; one thread refreshes, any thread may read."""
+
+    def __init__(self, *, roots: Roots, transport: Transport, configured: Callable[[], Configured]) -> None:
+        """``configured`` returns the devices that the configuration assigns to Ceph, at each refresh."""
+        self._roots, self._configured = roots, configured
+        self._route = Netlink(transport, source="netlink route")
+        self._failure = ""
+        self.churns: Churns = {}
+        self.roles: tuple[Role, ...] = ()
+
+    def refresh(self, _cancel: threading.Event | None = None) -> None:
+        """Read both again. A failure is logged once and leaves the last known value."""
+        self.churns = read_churns(
+            self._roots, on_skip=lambda item, reason: log.debug("bond %s left out: %s", item, reason)
+        )
+        failure = ""
+        try:
+            self.roles = read_roles(self._roots, self._route, configured=self._configured())
+        except PlumblineError as error:
+            failure = str(error)
+        if failure != self._failure:
+            log.warning("Ceph roles of network links: %s", failure or "determined again")
+        self._failure = failure

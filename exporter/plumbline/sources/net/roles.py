@@ -8,21 +8,18 @@ VLAN, the bond and the bond's ports carry the traffic.
 
 from __future__ import annotations
 
-import ipaddress
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from plumbline.core.roots import Roots
 from plumbline.errors import Unavailable
 from plumbline.sources.ceph.ceph_conf import CephConf, read_ceph_conf
 from plumbline.sources.ceph.ceph_sockets import CephSockets, read_sockets
-from plumbline.sources.net.addresses import Address, read_addresses
-from plumbline.sources.net.links import Link, read_links
+from plumbline.sources.net.links import Link, read_links, relations
 from plumbline.sources.net.netlink import Netlink
-from plumbline.sources.net.relations import relations
+from plumbline.sources.net.routes import Address, IpAddress, IpNetwork, read_addresses
 
-IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 PUBLIC, CLUSTER = "ceph_public", "ceph_cluster"
 # software kinds that may lie between an address and a port; other ports of a bridge belong to guests
 _CARRIERS = frozenset({"bond", "team", "vlan", "bridge"})
@@ -53,24 +50,24 @@ def assign(
     ``sockets`` is called only on a Ceph node where ``ceph.conf`` gives no role and ``configured`` lacks one.
     """
     local = [
-        (links[each.ifindex].name, each.address)
-        for each in addresses
-        if each.ifindex in links and not each.address.is_loopback
+        (links[address.ifindex].name, address.address)
+        for address in addresses
+        if address.ifindex in links and not address.address.is_loopback
     ]
-    told: Mapping[str, Sequence[str]] = _by_conf(local, conf) if conf is not None else {}
-    if conf is not None and not told and not all(configured.get(role) for role in (PUBLIC, CLUSTER)):
-        seen = sockets()
-        told = {
-            PUBLIC: [name for name, address in local if address in seen.public],
-            CLUSTER: [name for name, address in local if address in seen.cluster],
+    detected: Mapping[str, Sequence[str]] = _by_conf(local, conf) if conf is not None else {}
+    if conf is not None and not detected and not all(configured.get(role) for role in (PUBLIC, CLUSTER)):
+        open_sockets = sockets()
+        detected = {
+            PUBLIC: [name for name, address in local if address in open_sockets.public],
+            CLUSTER: [name for name, address in local if address in open_sockets.cluster],
         }
     lowers = _lowers(links)
     roles = set()
     for role in (PUBLIC, CLUSTER):
-        for device in configured.get(role) or told.get(role, ()):
-            roles |= {Role(each, role) for each in _with_lowers(device, lowers)}
+        for device in configured.get(role) or detected.get(role, ()):
+            roles |= {Role(carrier, role) for carrier in _with_lowers(device, lowers)}
     present = {link.name for link in links.values()}
-    return tuple(sorted(each for each in roles if each.device in present))
+    return tuple(sorted(role for role in roles if role.device in present))
 
 
 def read_roles(roots: Roots, route: Netlink, *, configured: Configured) -> tuple[Role, ...]:
@@ -82,26 +79,20 @@ def read_roles(roots: Roots, route: Netlink, *, configured: Configured) -> tuple
         # cephadm's files may be unreadable, but the directory shows that Ceph is here
         conf = CephConf() if (roots.var / "lib" / "ceph").is_dir() else None
     return assign(
-        read_links(route),
-        read_addresses(route),
-        configured=configured,
-        conf=conf,
-        sockets=lambda: read_sockets(roots),
+        read_links(route), read_addresses(route), configured=configured, conf=conf, sockets=lambda: read_sockets(roots)
     )
 
 
 def _by_conf(local: list[tuple[str, IpAddress]], conf: CephConf) -> dict[str, list[str]]:
     """Devices by role; empty when the file names no local network or address."""
-    public = [
-        name
-        for name, address in local
-        if address in conf.public_addresses or any(address in network for network in conf.public_networks)
-    ]
-    cluster = [
-        name
-        for name, address in local
-        if address in conf.cluster_addresses or any(address in network for network in conf.cluster_networks)
-    ]
+
+    def devices(addresses: Container[IpAddress], networks: Iterable[IpNetwork]) -> list[str]:
+        return [
+            name for name, address in local if address in addresses or any(address in network for network in networks)
+        ]
+
+    public = devices(conf.public_addresses, conf.public_networks)
+    cluster = devices(conf.cluster_addresses, conf.cluster_networks)
     if not public and not cluster:
         return {}
     separate = conf.cluster_networks or conf.cluster_addresses
@@ -111,10 +102,10 @@ def _by_conf(local: list[tuple[str, IpAddress]], conf: CephConf) -> dict[str, li
 def _lowers(links: Mapping[int, Link]) -> dict[str, list[str]]:
     kinds = {link.name: link for link in links.values()}
     found: dict[str, list[str]] = defaultdict(list)
-    for each in relations(links):
-        lower = kinds[each.lower]
+    for relation in relations(links):
+        lower = kinds[relation.lower]
         if lower.hardware or lower.kind in _CARRIERS:
-            found[each.device].append(each.lower)
+            found[relation.device].append(relation.lower)
     return found
 
 

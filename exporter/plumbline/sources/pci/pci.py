@@ -1,4 +1,4 @@
-"""PCI functions' attributes in sysfs: their formats and meanings.
+"""PCI functions' attributes in sysfs: their formats and meanings, and which ports belong to a chipset.
 
 https://docs.kernel.org/PCI/sysfs-pci.html, Documentation/ABI/testing/sysfs-bus-pci,
 Documentation/ABI/testing/sysfs-bus-pci-devices-aer_stats (Linux 4.19)
@@ -15,6 +15,8 @@ Documentation/ABI/testing/sysfs-bus-pci-devices-aer_stats (Linux 4.19)
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from plumbline.errors import ParseError
 from plumbline.sources.kernel.sysfs import parse_number
@@ -31,6 +33,34 @@ _ADDRESS = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 _ADDRESSES = re.compile(rf"(?<=/){_ADDRESS}(?=/|$)")
 _SPEED = re.compile(r"([0-9]{1,3})(\.5|\.0)? GT/s(?: PCIe)?")
 _UNKNOWN_LANES = (0, 63, 255)
+
+_INTEL, _AMD = 0x8086, 0x1022
+_CHIPSET_NAME = re.compile(r"\b(?:chipset|PCH|platform controller hub|ICH[0-9]*)\b", re.IGNORECASE)
+# ports by vendor, first and last device id (https://pci-ids.ucw.cz/); no advice is based on a port not listed here
+_CHIPSETS = (
+    (_INTEL, 0x1C10, 0x1C1F),  # 6 series, C200
+    (_INTEL, 0x1D10, 0x1D1F),  # C600, X79
+    (_INTEL, 0x1E10, 0x1E1F),  # 7 series, C210
+    (_INTEL, 0x8C10, 0x8C1F),  # 8 series, C220
+    (_INTEL, 0x8D10, 0x8D1F),  # C610, X99
+    (_INTEL, 0xA110, 0xA11F),  # 100 series, C230
+    (_INTEL, 0xA167, 0xA16A),  # 100 series, C230
+    (_INTEL, 0xA190, 0xA19F),  # C620
+    (_INTEL, 0xA1E7, 0xA1EA),  # C620
+    (_INTEL, 0xA290, 0xA29F),  # 200 series
+    (_INTEL, 0xA32C, 0xA343),  # 300 series, C240
+    (_AMD, 0x4300, 0x43FF),  # 300 to 600 series, FCH
+    (_AMD, 0x57A3, 0x57AD),  # X570
+)
+_CPUS = (
+    (_INTEL, 0x0E02, 0x0E0B),  # Xeon E5 and E7 v2
+    (_INTEL, 0x2030, 0x2033),  # Xeon Scalable, first and second generation
+    (_INTEL, 0x2F02, 0x2F0B),  # Xeon E5 and E7 v3
+    (_INTEL, 0x3C02, 0x3C0B),  # Xeon E5
+    (_INTEL, 0x6F02, 0x6F0B),  # Xeon E5 and E7 v4, Xeon D
+    (_AMD, 0x1453, 0x1453),  # EPYC, Zen
+    (_AMD, 0x1483, 0x1483),  # EPYC, Zen 2 and 3
+)
 
 
 def parse_class(text: str, *, source: str) -> int:
@@ -80,3 +110,28 @@ def parse_aer(text: str, *, source: str, total: str) -> int:
 def addresses_in(path: str) -> tuple[str, ...]:
     """The PCI functions on a device's path in sysfs, from the root complex down."""
     return tuple(_ADDRESSES.findall(path))
+
+
+@dataclass(frozen=True, slots=True)
+class Bridge:
+    """A port between the CPU and a device; ``name`` is udev's, or empty."""
+
+    vendor: int
+    device: int
+    name: str = ""
+
+
+def behind_chipset(bridges: Sequence[Bridge]) -> bool | None:
+    """Whether a port on the path belongs to a chipset; ``False`` only if one is known to be a CPU's, else ``None``.
+
+    A port's name shows it if udev knows the port (``C620 Series Chipset Family PCI Express Root Port #1``). Without
+    udev, or if the name is inconclusive, its id does, as far as known for certain. AMD's chipsets are switches below a
+    CPU's port, so a single chipset port decides.
+    """
+    if any(_CHIPSET_NAME.search(bridge.name) or _within(bridge, _CHIPSETS) for bridge in bridges):
+        return True
+    return False if any(_within(bridge, _CPUS) for bridge in bridges) else None
+
+
+def _within(bridge: Bridge, table: Iterable[tuple[int, int, int]]) -> bool:
+    return any(bridge.vendor == vendor and first <= bridge.device <= last for vendor, first, last in table)

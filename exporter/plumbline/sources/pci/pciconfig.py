@@ -35,14 +35,10 @@ _NO_EXTENDED = "no extended configuration space: the kernel reaches 256 bytes of
 class PciConfig:
     """Parsed configuration space. ``None``: the function lacks this, or it is in the ``missing`` part."""
 
-    missing: str = ""
-    """Why a part could not be read; empty when it is complete."""
-    express: bool | None = None
-    """Whether there is a PCI Express capability."""
-    slot: int | None = None
-    """For a port: the number of the physical slot below it."""
-    max_mtps: int | None = None
-    """Megatransfers per second and lane."""
+    missing: str = ""  # Why a part could not be read; empty when it is complete
+    express: bool | None = None  # Whether there is a PCI Express capability
+    slot: int | None = None  # For a port: the number of the physical slot below it
+    max_mtps: int | None = None  # Megatransfers per second and lane
     max_lanes: int | None = None
     mtps: int | None = None
     lanes: int | None = None
@@ -50,8 +46,7 @@ class PciConfig:
     aspm_l1: bool | None = None
     ltr_supported: bool | None = None
     ltr_enabled: bool | None = None
-    ltr_snoop_ns: int | None = None
-    """The highest latency that the function may report as tolerable."""
+    ltr_snoop_ns: int | None = None  # The highest latency that the function may report as tolerable
     ltr_no_snoop_ns: int | None = None
     aer: bool | None = None
 
@@ -94,7 +89,7 @@ def parse_config(data: bytes, *, source: str) -> PciConfig:
 def _express(data: bytes, start: int, extended: dict[int, int] | None, source: str) -> PciConfig:
     flags, link_control, link_status = _word(data, start + 2), _word(data, start + 0x10), _word(data, start + 0x12)
     if flags == link_status == 0xFFFF:
-        raise ParseError(source, "PCI Express capability of all ones: the function went while it was read")
+        raise ParseError(source, "PCI Express capability of all ones: the function disappeared during the read")
     link = _double(data, start + 0x0C)
     of_port = flags >> 4 & 0xF in (_ROOT_PORT, _SWITCH_DOWNSTREAM) and flags & 1 << 8
     has_link = _MTPS.get(link & 0xF) is not None  # integrated into the root complex: all zeros

@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from plumbline.errors import ParseError, Unavailable
 from plumbline.sources.disk.udevdb import read_properties
 from plumbline.sources.kernel import sysfs
 from plumbline.sources.pci import pci, pciconfig
-from plumbline.sources.pci.pcichipsets import Bridge, behind_chipset
+from plumbline.sources.pci.pci import Bridge
 from plumbline.sources.pci.pciconfig import PciConfig
 
 _NVME_PATH = re.compile(r"(nvme[0-9]+)c[0-9]+(n[0-9]+)")
@@ -37,24 +37,16 @@ _NOTHING = PciConfig()
 class PciFunction:
     """One storage controller or network port. ``None`` and ``""``: unknown, or absent."""
 
-    address: str
-    """``0000:01:00.0``."""
-    kind: str
-    """``nvme``, ``hba`` or ``nic``."""
-    name: str
-    """udev's name with vendor and device id, in the form of ``lspci -nn``: the same for identical hardware."""
+    address: str  # 0000:01:00.0
+    kind: str  # nvme, hba or nic
+    name: str  # udev's name with vendor and device id, in the form of lspci -nn: the same for identical hardware
     driver: str = ""
-    slot: str = ""
-    """The physical slot, as named by firmware or hotplug."""
-    upstream: str = ""
-    """The port above: the other end of the link."""
-    devices: tuple[str, ...] = ()
-    """Disks and network interfaces on this function, by their kernel names."""
+    slot: str = ""  # The physical slot, as named by firmware or hotplug
+    upstream: str = ""  # The port above: the other end of the link
+    devices: tuple[str, ...] = ()  # Disks and network interfaces on this function, by their kernel names
     numa_node: int | None = None
-    mtps: int | None = None
-    """Megatransfers per second and lane."""
-    max_mtps: int | None = None
-    """The highest speed that both ends of the link support."""
+    mtps: int | None = None  # Megatransfers per second and lane
+    max_mtps: int | None = None  # The highest speed that both ends of the link support
     lanes: int | None = None
     max_lanes: int | None = None
     aspm_l0s: bool | None = None
@@ -63,8 +55,7 @@ class PciFunction:
     ltr_snoop_ns: int | None = None
     ltr_no_snoop_ns: int | None = None
     behind_chipset: bool | None = None
-    missing: str = ""
-    """Why configuration space is incomplete."""
+    missing: str = ""  # Why configuration space is incomplete
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +64,7 @@ class PciReading:
 
     functions: tuple[PciFunction, ...]
     aer: Mapping[str, Mapping[str, int]]
-    skipped: tuple[tuple[str, str], ...] = ()
-    """Functions that were skipped, and why."""
+    skipped: tuple[tuple[str, str], ...] = ()  # Functions that were skipped, and why
 
 
 def read_pci(roots: Roots) -> PciReading:
@@ -86,13 +76,13 @@ def read_pci(roots: Roots) -> PciReading:
     for address in sysfs.entries(reader.root):
         try:
             found = reader.function(address)
-            errors = {each: reader.aer(each) for each in (address, found.upstream) if each} if found else {}
+            errors = {end: reader.aer(end) for end in (address, found.upstream) if end} if found else {}
         except ParseError:
             skipped.append((address, "malformed"))
             continue
         if found is not None:
             functions.append(found)
-            aer.update((each, counts) for each, counts in errors.items() if counts)
+            aer.update((end, counts) for end, counts in errors.items() if counts)
     if not functions and not skipped:
         raise Unavailable(f"{reader.root}: no storage controller and no network card on PCI")
     return PciReading(tuple(functions), aer, tuple(skipped))
@@ -115,13 +105,16 @@ class _Reader:
         if kind is None or (path / "physfn").exists():
             return None
         above = pci.addresses_in(sysfs.link_text(path) or "")[:-1]
-        ports = tuple(each for each in above if self._class(each) == pci.BRIDGE)
+        ports = tuple(port for port in above if self._class(port) == pci.BRIDGE)
         upstream = ports[-1] if ports and ports[-1] == above[-1] else ""
         asleep = self._asleep(address)
         config = _NOTHING if asleep else _config(path / "config", extended=True)
-        bridges = {each: self._bridge(each) for each in (*ports, address)}
-        mtps, lanes = (None, None) if asleep else (_speed(path, "current"), _lanes(path, "current"))
-        max_mtps, max_lanes = (None, None) if asleep or not upstream else self._both_ends(path, self.root / upstream)
+        bridges = {function: self._bridge(function) for function in (*ports, address)}
+        mtps = lanes = max_mtps = max_lanes = None
+        if not asleep:
+            mtps, lanes = _link(path, "current")
+            if upstream:
+                max_mtps, max_lanes = map(_lower, _link(path, "max"), _link(self.root / upstream, "max"))
         return PciFunction(
             address=address,
             kind=kind,
@@ -140,7 +133,7 @@ class _Reader:
             ltr_enabled=config.ltr_enabled,
             ltr_snoop_ns=config.ltr_snoop_ns,
             ltr_no_snoop_ns=config.ltr_no_snoop_ns,
-            behind_chipset=behind_chipset([bridges[each] for each in ports]),
+            behind_chipset=pci.behind_chipset([bridges[port] for port in ports]),
             missing="asleep" if asleep else config.missing,
         )
 
@@ -159,9 +152,9 @@ class _Reader:
 
     def _bridge(self, address: str) -> Bridge:
         path = self.root / address
-        vendor, device = (sysfs.read_parsed(path / each, pci.parse_id) for each in ("vendor", "device"))
+        vendor, device = (sysfs.read_parsed(path / name, pci.parse_id) for name in ("vendor", "device"))
         properties = read_properties(self._roots, f"+pci:{address}")
-        words = (sysfs.clean(properties.get(f"ID_{each}_FROM_DATABASE", b"")) for each in ("VENDOR", "MODEL"))
+        words = (sysfs.clean(properties.get(f"ID_{part}_FROM_DATABASE", b"")) for part in ("VENDOR", "MODEL"))
         return Bridge(vendor or 0, device or 0, " ".join(word for word in words if word))
 
     def _asleep(self, address: str) -> bool:
@@ -178,16 +171,10 @@ class _Reader:
         number = _config(self.root / upstream / "config", extended=False).slot
         return "" if number is None else str(number)
 
-    @staticmethod
-    def _both_ends(path: Path, port: Path) -> tuple[int | None, int | None]:
-        """``None`` when one end is unknown: a virtual machine sees a card but not its slot."""
-        speeds, lanes = (_speed(path, "max"), _speed(port, "max")), (_lanes(path, "max"), _lanes(port, "max"))
-        return _least(speeds), _least(lanes)
 
-
-def _least(values: Iterable[int | None]) -> int | None:
-    known = list(values)
-    return None if None in known else min(each for each in known if each is not None)
+def _lower(one: int | None, other: int | None) -> int | None:
+    """``None`` when one end is unknown: a virtual machine sees a card but not its slot."""
+    return None if one is None or other is None else min(one, other)
 
 
 def _config(path: Path, *, extended: bool) -> PciConfig:
@@ -221,17 +208,15 @@ def _read_config(file: int, *, extended: bool) -> bytes:
     return bytes(space)
 
 
-def _speed(path: Path, which: str) -> int | None:
-    return sysfs.read_parsed(path / f"{which}_link_speed", pci.parse_speed)
+def _link(path: Path, which: str) -> tuple[int | None, int | None]:
+    """The link's ``current`` or ``max`` speed and lanes."""
+    speed = sysfs.read_parsed(path / f"{which}_link_speed", pci.parse_speed)
+    return speed, sysfs.read_parsed(path / f"{which}_link_width", pci.parse_lanes)
 
 
-def _lanes(path: Path, which: str) -> int | None:
-    return sysfs.read_parsed(path / f"{which}_link_width", pci.parse_lanes)
-
-
-def _state(told: bool | None, path: Path) -> bool | None:
+def _state(register: bool | None, path: Path) -> bool | None:
     """The device's own register; if that can't be read, the kernel's setting."""
-    return told if told is not None else {"0": False, "1": True}.get(sysfs.read_text(path) or "")
+    return register if register is not None else {"0": False, "1": True}.get(sysfs.read_text(path) or "")
 
 
 def _numa_node(path: Path) -> int | None:

@@ -56,8 +56,7 @@ class _HttpConfig(Strict, frozen=True):
 class Access:
     """Credentials and TLS settings for every request. By default none, with the system's certificate authorities."""
 
-    authorization: str | None = field(default=None, repr=False)
-    """The value of the ``Authorization`` header."""
+    authorization: str | None = field(default=None, repr=False)  # the value of the ``Authorization`` header
     context: ssl.SSLContext | None = field(default=None, repr=False)
 
 
@@ -70,7 +69,7 @@ def load_access(path: Path) -> Access:
     data = read_yaml(read_text(path, max_bytes=MAX_BYTES), where=where)
     found = convert_secret(_HttpConfig, data, where=where, reference="docs/report.md")
     if found.basic_auth and found.authorization:
-        raise ConfigError(where, "stands beside basic_auth; one of them", key="authorization")
+        raise ConfigError(where, "conflicts with basic_auth; give only one", key="authorization")
     return Access(_header(found, path), _context(found.tls_config, path) if found.tls_config else None)
 
 
@@ -78,20 +77,24 @@ def _header(config: _HttpConfig, path: Path) -> str | None:
     if basic := config.basic_auth:
         password = _secret(basic.password, basic.password_file, path, "basic_auth.password")
         if ":" in basic.username:  # RFC 7617
-            raise ConfigError(str(path), "a user's name holds no colon", key="basic_auth.username")
+            raise ConfigError(str(path), "a user name can't contain a colon", key="basic_auth.username")
         return "Basic " + base64.b64encode(f"{basic.username}:{password}".encode()).decode("ascii")
     if given := config.authorization:
         credentials = _secret(given.credentials, given.credentials_file, path, "authorization.credentials")
         value = f"{given.type} {credentials}"
         if not value.isascii() or not value.isprintable():
-            raise ConfigError(str(path), "no header holds such characters", key="authorization")
+            raise ConfigError(str(path), "contains characters that are not allowed in a header", key="authorization")
         return value
     return None
 
 
 def _secret(text: Secret | None, file: str | None, path: Path, key: str) -> str:
     if (text is None) == (file is None):
-        reason = "is missing; or name a file with it" if text is None else "stands beside its file; one of them"
+        reason = (
+            "is missing; give it or name a file that contains it"
+            if text is None
+            else "conflicts with its file; give only one"
+        )
         raise ConfigError(str(path), reason, key=key)
     if file is None:
         return str(text)

@@ -23,7 +23,8 @@ import ssl
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPException
 
@@ -32,10 +33,8 @@ import msgspec
 from plumbline.errors import ParseError, Unavailable
 from plumbline.sources.prometheus.access import OPEN, Access
 
-MAX_BYTES = 32 << 20
-"""Some hundred bytes per series: a thousand OSDs take a few MiB."""
-MAX_POINTS = 11_000
-"""Points of one series in one answer; Prometheus rejects requests for more."""
+MAX_BYTES = 32 << 20  # some hundred bytes per series: a thousand OSDs take a few MiB
+MAX_POINTS = 11_000  # points of one series in one answer; Prometheus rejects requests for more
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,27 +81,24 @@ class _Answer(msgspec.Struct, frozen=True):
 
 def parse_vector(data: bytes, *, source: str) -> tuple[Series, ...]:
     """Parse an instant query's answer; series whose value is NaN (0/0) are omitted. :class:`ParseError` on an error."""
-    try:
-        found = [msgspec.json.decode(bytes(each), type=_Result) for each in _results(data, "vector", source)]
-        values = [float(each.value[1]) for each in found]
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise _malformed(source, error) from error
-    return tuple(
-        Series(each.metric.get("__name__", ""), {k: v for k, v in each.metric.items() if k != "__name__"}, value)
-        for each, value in zip(found, values, strict=True)
-        if not math.isnan(value)
-    )
+    found = []
+    with _parsing(source):
+        for result in _results(data, "vector", source):
+            series = msgspec.json.decode(bytes(result), type=_Result)
+            name = series.metric.pop("__name__", "")
+            found.append(Series(name, series.metric, float(series.value[1])))
+    return tuple(series for series in found if not math.isnan(series.value))
 
 
 def parse_matrix(data: bytes, *, source: str) -> tuple[Track, ...]:
-    """Parse a range query's answer; NaN points, and series with no other points, are left out. or ``ParseError``."""
-    try:
-        found = [msgspec.json.decode(bytes(each), type=_Values) for each in _results(data, "matrix", source)]
-        tracks = (Track(each.metric, tuple((at, float(value)) for at, value in each.values)) for each in found)
-        known = [Track(each.labels, tuple(p for p in each.points if not math.isnan(p[1]))) for each in tracks]
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise _malformed(source, error) from error
-    return tuple(each for each in known if each.points)
+    """Parse a range query's answer; NaN points, and series with no other points, are omitted. Otherwise as above."""
+    tracks = []
+    with _parsing(source):
+        for result in _results(data, "matrix", source):
+            series = msgspec.json.decode(bytes(result), type=_Values)
+            points = ((at, float(value)) for at, value in series.values)
+            tracks.append(Track(series.metric, tuple(point for point in points if not math.isnan(point[1]))))
+    return tuple(track for track in tracks if track.points)
 
 
 def _results(data: bytes, kind: str, source: str) -> tuple[msgspec.Raw, ...]:
@@ -110,12 +106,16 @@ def _results(data: bytes, kind: str, source: str) -> tuple[msgspec.Raw, ...]:
     if answer.status != "success":
         raise ParseError(source, f"Prometheus refused the query: {answer.error[:160]}")
     if answer.data is None or answer.data.result_type != kind:
-        raise ParseError(source, f"not the answer of {'an instant' if kind == 'vector' else 'a range'} query")
+        raise ParseError(source, f"not the answer to {'an instant' if kind == 'vector' else 'a range'} query")
     return answer.data.result
 
 
-def _malformed(source: str, error: Exception) -> ParseError:
-    return ParseError(source, f"not what Prometheus answers: {str(error)[:120]}")
+@contextmanager
+def _parsing(source: str) -> Iterator[None]:
+    try:
+        yield
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise ParseError(source, f"not an answer of Prometheus: {str(error)[:120]}") from error
 
 
 def read_vector(
@@ -140,7 +140,9 @@ def _ask(url: str, what: str, form: Mapping[str, str], timeout_s: float, access:
     if urllib.parse.urlsplit(address).scheme not in ("http", "https"):
         raise Unavailable(f"{url}: not the address of a Prometheus server; http://host:9090 is one")
     if "@" in urllib.parse.urlsplit(address).netloc:
-        raise Unavailable("a password in the address: every user here could read it; see --http.config.file")
+        raise Unavailable(
+            "the address contains a password, which every user of this host can read; see --http.config.file"
+        )
     request = urllib.request.Request(address, data=urllib.parse.urlencode(form).encode())  # noqa: S310
     if access.authorization is not None:
         # not sent to the target of a redirect
@@ -150,19 +152,19 @@ def _ask(url: str, what: str, form: Mapping[str, str], timeout_s: float, access:
             data: bytes = response.read(MAX_BYTES + 1)
     except urllib.error.HTTPError as error:
         with error:
-            said: bytes = error.read(MAX_BYTES)
-        if said.startswith(b"{"):
-            return said
+            body: bytes = error.read(MAX_BYTES)
+        if body.startswith(b"{"):
+            return body
         hint = "is this a Prometheus server?"
         if error.code in (401, 403):
             asked = access.authorization is None
-            hint = "it wants credentials: --http.config.file" if asked else "it rejected these credentials"
+            hint = "it requires credentials: --http.config.file" if asked else "it rejected these credentials"
         raise Unavailable(f"{url}: HTTP {error.code} {error.reason}; {hint}") from error
     except (OSError, HTTPException, ValueError) as error:
         reason = getattr(error, "reason", None) or error
         # with TLS 1.3, a server that requires our certificate just closes the connection
         is_tls = isinstance(error, ssl.SSLError) or isinstance(reason, ssl.SSLError)
-        hint = "; its authority, or our certificate? see --http.config.file" if is_tls else ""
+        hint = "; check the CA and the client certificate in --http.config.file" if is_tls else ""
         raise Unavailable(f"{url}: {str(reason) or type(reason).__name__}{hint}") from error
     if len(data) > MAX_BYTES:
         raise ParseError(url, f"more than {MAX_BYTES} bytes")

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -15,14 +16,20 @@ from pathlib import Path
 import psutil
 import pytest
 
+from plumbline.config.model import GatesConfig
 from plumbline.config.workloads import BlockWorkload, Pattern, Sync
+from plumbline.core.roots import Roots
+from plumbline.core.units import si
 from plumbline.errors import ProbeRefused
 from plumbline.probes import guard
 from plumbline.probes.canary import canary
-from plumbline.probes.canary.canary import Canary, CanaryPlan, CanaryReading, CanaryState, measure
+from plumbline.probes.canary.canary import Canary
 from plumbline.probes.canary.canary_worker import FILE_NAME
-from plumbline.probes.canary.reading import WorkloadReading
+from plumbline.probes.canary.plan import CanaryPlan
+from plumbline.probes.canary.reading import CanaryReading, CanaryState, WorkloadReading
 from plumbline.probes.histogram import latency_edges, quantile
+from plumbline.probes.model import Progress
+from plumbline.probes.single_run import RunOnce
 from support.canaries import until
 
 READ = BlockWorkload(id="randread-4k-qd1-j1", layer="disk", pattern=Pattern.RANDREAD, block_size=4096)
@@ -265,7 +272,8 @@ class TestWorker:
         daemon = (
             "import sys, threading, time\n"
             "from pathlib import Path\n"
-            "from plumbline.probes.canary.canary import Canary, CanaryPlan\n"
+            "from plumbline.probes.canary.canary import Canary\n"
+            "from plumbline.probes.canary.plan import CanaryPlan\n"
             "from plumbline.config.workloads import load_catalogue\n"
             "work = load_catalogue().by_id['randread-4k-qd1-j1']\n"
             "one = Canary(CanaryPlan(name='c', directory=Path(sys.argv[1]), file_size_bytes=2**20,\n"
@@ -299,7 +307,7 @@ class TestWorker:
         second = start()
         reading = until(second, lambda reading: reading.skips["locked"] > 0)
         assert (reading.reason, reading.skips["locked"], reading.success) == ("locked", 1, False)
-        assert "another probe is at work here" in reading.message
+        assert "another probe is using it" in reading.message
 
 
 class TestTrouble:
@@ -358,15 +366,26 @@ class TestTrouble:
         assert (directory / guard.MARKER).is_file()
 
 
+def measure(
+    one: CanaryPlan, run_s: float, progress: Callable[[Progress], None] = lambda _progress: None
+) -> CanaryReading:
+    once = RunOnce(
+        storage=one.directory.parent, roots=Roots.under(Path("/")), environment=os.environ, rules=GatesConfig(),
+        cluster=None, stopping=threading.Event(),
+    )  # fmt: skip
+    return once.in_file(one, run_s=run_s, progress=progress)
+
+
 class TestMeasure:
     def test_gives_fresh_counts(self, directory: Path) -> None:
-        seen: list[CanaryReading] = []
-        first = measure(plan(directory), 1.0, on_tick=seen.append)
+        seen: list[Progress] = []
+        first = measure(plan(directory), 1.0, seen.append)
         again = measure(plan(directory), 0.5)
         assert sum(counts(first).values()) == pytest.approx(100, abs=50)
         assert sum(counts(again).values()) == pytest.approx(50, abs=36)
         assert first.success is True
-        assert seen[-1] == first
+        medians = {each.operation: quantile(each.latency, 0.5) for each in first.workloads}
+        assert seen[-1].figures == ", ".join(f"{name} p50 {si(s, 's')}" for name, s in medians.items() if s is not None)
 
     def test_is_refused(self, tmp_path: Path) -> None:
         (tmp_path / "cat.jpg").write_bytes(b"meow")
@@ -375,13 +394,13 @@ class TestMeasure:
         assert caught.value.reason == "not-ours"
 
     def test_does_not_go_on_after_a_worker_died(self, directory: Path) -> None:
-        def kill(reading: CanaryReading) -> None:
-            if reading.state is CanaryState.RUNNING:
+        def kill(progress: Progress) -> None:
+            if progress.stage == "measuring":
                 for child in psutil.Process().children():
                     child.kill()
 
         with pytest.raises(ProbeRefused) as caught:
-            measure(plan(directory), 5.0, on_tick=kill)
+            measure(plan(directory), 5.0, kill)
         assert caught.value.reason == "died"
 
 

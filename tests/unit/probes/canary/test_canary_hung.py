@@ -15,8 +15,10 @@ import pytest
 
 from plumbline.config.workloads import BlockWorkload, Pattern, Sync
 from plumbline.probes import guard
-from plumbline.probes.canary.canary import Canary, CanaryPlan, CanaryReading, CanaryState
+from plumbline.probes.canary.canary import Canary
 from plumbline.probes.canary.canary_worker import FILE_NAME
+from plumbline.probes.canary.plan import CanaryPlan
+from plumbline.probes.canary.reading import CanaryReading, CanaryState
 from plumbline.probes.histogram import quantile
 from support.canaries import healthy, until
 from support.filesystems import MIB, Mounts, run, shut_down, skip_without_root

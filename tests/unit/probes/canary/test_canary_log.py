@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plumbline.probes.canary.log import CanaryLog
-from plumbline.probes.canary.reading import CanaryReading, CanaryState
+from plumbline.probes.canary.reading import CanaryLog, CanaryReading, CanaryState
 
 
 def reading(reason: str, *, success: bool | None = False) -> CanaryReading:

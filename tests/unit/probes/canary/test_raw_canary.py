@@ -16,19 +16,20 @@ import psutil
 import pytest
 
 from plumbline.collectors import canary as collector
-from plumbline.config.model import CephConfig, Config
+from plumbline.config.model import CephConfig, Config, GatesConfig
 from plumbline.config.probes.disk import FioConfig, RawCanaryConfig
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.roots import Roots
-from plumbline.probes.canary.canary import Canary, measure
+from plumbline.probes.canary.canary import Canary
 from plumbline.probes.canary.crew import Crew
+from plumbline.probes.canary.job import CanaryJob
 from plumbline.probes.canary.plan import DevicePlan
 from plumbline.probes.canary.reading import CanaryReading, CanaryState
-from plumbline.probes.disk import raw_canary_job
 from plumbline.probes.histogram import quantile
 from plumbline.probes.kinds import plan_probe
 from plumbline.probes.model import Host
 from plumbline.probes.plan import make_plan
+from plumbline.probes.single_run import FASTER, RunOnce
 from plumbline.sources.disk.block import BlockDevice
 from support.canaries import healthy, until
 from support.descriptors import open_descriptors
@@ -43,9 +44,8 @@ READ = CATALOGUE.by_id["randread-4k-qd1-j1"]
 def plan(name: str, **changes: object) -> DevicePlan:
     values: dict[str, object] = {
         "name": f"raw/{name}",
-        "device": name,
-        "workload": READ,
-        "bounds": (),
+        "target": name,
+        "workloads": ((READ, ()),),
         "device_class": "ssd",
         "dev": Path("/dev"),
         "sys": Path("/sys"),
@@ -158,8 +158,14 @@ class TestReads:
         (one,) = start(loops.disk(), max_busy_ratio=1e-6, rate=100.0)
         assert until(one, lambda reading: reading.rate_per_s < 100).rate_per_s == 0.2
 
-    def test_fresh_counts_for_a_baseline(self, loops: Loops) -> None:
-        reading = measure(plan(loops.disk(), rate=100.0), 1.0)
+    def test_fresh_counts_for_a_baseline(self, loops: Loops, tmp_path: Path) -> None:
+        once = RunOnce(
+            storage=tmp_path, roots=Roots.under(Path("/")), environment=os.environ, rules=GatesConfig(),
+            cluster=None, stopping=threading.Event(),
+        )  # fmt: skip
+        config, planned = RawCanaryConfig(name="raw"), plan(loops.disk(), rate=100.0 / FASTER)
+        job = CanaryJob(config, planned, planned.target)
+        (reading,) = once.canaries("raw", [job], run_s=1.0, bounds={}, progress=lambda _progress: None)
         assert reading.success is True
         assert 20 < executed(reading) < 180
 
@@ -360,7 +366,7 @@ class TestTrouble:
             "from plumbline.probes.canary.crew import Crew\n"
             "from plumbline.config.workloads import load_catalogue\n"
             "work, crew = load_catalogue().by_id['randread-4k-qd1-j1'], Crew()\n"
-            "made = [Canary(DevicePlan(name=n, device=n, workload=work, bounds=(), device_class='ssd',\n"
+            "made = [Canary(DevicePlan(name=n, target=n, workloads=((work, ()),), device_class='ssd',\n"
             "        dev=Path('/dev'), sys=Path('/sys')), crew=crew) for n in sys.argv[1:]]\n"
             "[one.start() for one in made]\n"
             "while not all(one.read().workloads[0].latency.count for one in made): time.sleep(0.02)\n"
@@ -499,7 +505,7 @@ class TestPlanning:
     def test_sixteen_share_a_worker(self) -> None:
         many = host(tuple(disk(f"sd{i:03}") for i in range(40)), {f"sd{i:03}": f"osd.{i}" for i in range(40)})
         made = plan_probe(RawCanaryConfig(name="raw"), many).continuous
-        crews = [id(job.crew) for job in made if isinstance(job, raw_canary_job.RawCanaryJob)]
+        crews = [id(job.crew) for job in made if isinstance(job, CanaryJob)]
         assert [crews.count(each) for each in dict.fromkeys(crews)] == [16, 16, 8]
 
     def test_fio_has_a_probe_for_each(self) -> None:
@@ -527,6 +533,6 @@ def test_the_scrape_says_which_disk_it_is(loops: Loops, start: Start) -> None:
     reading = until(one, healthy)
     samples = {(spec.name, labels): value for spec, labels, value in collector.samples([reading])}
     assert samples["plumbline_probe_target_info", (f"raw/{name}", name, name)] == 1
-    assert samples["plumbline_probe_skipped_total", (f"raw/{name}", "device-gone")] == 0
+    assert samples["plumbline_probe_runs_skipped_total", (f"raw/{name}", "device-gone")] == 0
     (info,) = [labels for spec, labels in samples if spec == "plumbline_probe_info"]
     assert info[:3] == (f"raw/{name}", "raw-canary", "plumbline")

@@ -44,9 +44,9 @@ def test_what_is_missing_is_said_and_the_worker_stays(session: CephSession) -> N
 def test_a_worker_that_dies_is_replaced_after_a_pause(session: CephSession) -> None:
     said(session)
     os.kill(session.pid or 0, signal.SIGKILL)
-    assert "the session with the cluster ended; it is begun anew" in said(session)
-    assert "it is asked again in" in said(session)
-    eventually(lambda: "asked again" not in said(session))
+    assert "the session with the cluster ended; the session starts again" in said(session)
+    assert "next attempt in" in said(session)
+    eventually(lambda: "next attempt" not in said(session))
     assert session.pid is not None
 
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from plumbline.config.model import GatesConfig
 from plumbline.errors import ParseError
-from plumbline.probes.ceph.ceph_status import Check, ClusterStatus, Rules, closed, parse_status, wants_detail
+from plumbline.probes.ceph.ceph_status import Check, ClusterStatus, closed, parse_status, wants_detail
 
 FIXTURES = Path(__file__).parents[3] / "fixtures" / "ceph-16.2"
 
@@ -25,20 +26,20 @@ def raised(name: str, message: str, severity: int = 1, **more: Any) -> ClusterSt
 def test_a_healthy_cluster() -> None:
     status = parse_status(load("status"))
     assert status.pg_states == {"active+clean": 41}
-    assert closed(status, Rules(health="ok")) == {}
+    assert closed(status, GatesConfig(health="ok")) == {}
 
 
 def test_an_osd_down() -> None:
     status = parse_status(load("status-osd-down"))
-    assert closed(status, Rules()) == {"recovery": "11 PGs degraded, 27 PGs undersized"}
-    assert closed(status, Rules(recovery=True)) == {}
-    by_health = closed(status, Rules(health="ok", recovery=True))
+    assert closed(status, GatesConfig()) == {"recovery": "11 PGs degraded, 27 PGs undersized"}
+    assert closed(status, GatesConfig(recovery=True)) == {}
+    by_health = closed(status, GatesConfig(health="ok", recovery=True))
     assert by_health.keys() == {"health"}
     assert "OSD_DOWN: 1 osds down; OSD_HOST_DOWN: 1 host (1 osds) down" in by_health["health"]
 
 
 def test_recovery_under_way() -> None:
-    shut = closed(parse_status(load("status-recovery")), Rules())
+    shut = closed(parse_status(load("status-recovery")), GatesConfig())
     assert list(shut) == ["recovery"]
     assert shut["recovery"] == (
         "9 PGs degraded, 8 PGs recovering, 5 PGs recovery_wait, 9 PGs remapped, 9 PGs undersized"
@@ -46,39 +47,41 @@ def test_recovery_under_way() -> None:
 
 
 def test_objects_alone_tell_of_recovery_too() -> None:
-    assert closed(ClusterStatus((), {}, misplaced_objects=7), Rules()) == {"recovery": "7 objects misplaced"}
-    assert closed(ClusterStatus((), {}, degraded_objects=7), Rules()) == {"recovery": "7 objects degraded"}
+    assert closed(ClusterStatus((), {}, misplaced_objects=7), GatesConfig()) == {"recovery": "7 objects misplaced"}
+    assert closed(ClusterStatus((), {}, degraded_objects=7), GatesConfig()) == {"recovery": "7 objects degraded"}
 
 
 @pytest.mark.parametrize("state", ["active+clean+scrubbing+deep", "active+clean+snaptrim", "active+clean", "peering"])
 def test_states_that_move_no_data(state: str) -> None:
-    assert closed(ClusterStatus((), {state: 3}), Rules()) == {}
+    assert closed(ClusterStatus((), {state: 3}), GatesConfig()) == {}
 
 
 @pytest.mark.parametrize(
     ("message", "expected"),
     [
-        ("noout flag(s) set", "noout is set: somebody works on the cluster"),
-        ("noout,noscrub,nodeep-scrub flag(s) set", "noout is set: somebody works on the cluster"),
-        ("pauserd,pausewr flag(s) set", "pauserd, pausewr is set: somebody works on the cluster"),
+        ("noout flag(s) set", "noout is set, which means maintenance"),
+        ("noout,noscrub,nodeep-scrub flag(s) set", "noout is set, which means maintenance"),
+        ("pauserd,pausewr flag(s) set", "pauserd, pausewr is set, which means maintenance"),
         ("noscrub,nodeep-scrub flag(s) set", ""),
     ],
 )
 def test_flags(message: str, expected: str) -> None:
     for muted in (False, True):
-        shut = closed(raised("OSDMAP_FLAGS", message, muted=muted), Rules(health="ok"))
+        shut = closed(raised("OSDMAP_FLAGS", message, muted=muted), GatesConfig(health="ok"))
         assert shut == ({"maintenance": expected} if expected else {})
 
 
 def test_flags_of_single_osds() -> None:
-    shut = closed(raised("OSD_FLAGS", "1 OSDs or CRUSH {nodes, device-classes} have {NOUP,NOOUT} flags set"), Rules())
+    shut = closed(
+        raised("OSD_FLAGS", "1 OSDs or CRUSH {nodes, device-classes} have {NOUP,NOOUT} flags set"), GatesConfig()
+    )
     assert list(shut) == ["maintenance"]
 
 
 @pytest.mark.parametrize("name", ["OSD_NEARFULL", "OSD_BACKFILLFULL", "OSD_FULL"])
 def test_full_osds_are_full_muted_or_not(name: str) -> None:
     for muted in (False, True):
-        shut = closed(raised(name, "1 nearfull osd(s)", muted=muted), Rules(health="any"))
+        shut = closed(raised(name, "1 nearfull osd(s)", muted=muted), GatesConfig(health="any"))
         assert shut == {"full": f"{name}: 1 nearfull osd(s)"}
 
 
@@ -89,7 +92,7 @@ def test_a_full_pool_closes_it_if_it_is_ours(pools: tuple[str, ...], full: bool)
     assert "POOL_FULL" in detail["checks"]
     status = {"health": detail, "pgmap": {}}
     assert wants_detail(status)
-    assert ("full" in closed(parse_status(status, detail), Rules(pools=pools))) is full
+    assert ("full" in closed(parse_status(status, detail), GatesConfig(), pools=pools)) is full
 
 
 @pytest.mark.parametrize(
@@ -103,18 +106,20 @@ def test_a_full_pool_closes_it_if_it_is_ours(pools: tuple[str, ...], full: bool)
     ],
 )
 def test_health(worst: Any, severity: int, muted: bool, shut: bool) -> None:
-    found = closed(raised("MON_DOWN", "1/3 mons down", severity, muted=muted), Rules(health=worst))
+    found = closed(raised("MON_DOWN", "1/3 mons down", severity, muted=muted), GatesConfig(health=worst))
     assert found == ({"health": "MON_DOWN: 1/3 mons down"} if shut else {})
 
 
 def test_how_pools_are_laid_out_is_no_trouble() -> None:
-    assert closed(raised("POOL_APP_NOT_ENABLED", "1 pool(s) do not have an application"), Rules(health="ok")) == {}
+    assert (
+        closed(raised("POOL_APP_NOT_ENABLED", "1 pool(s) do not have an application"), GatesConfig(health="ok")) == {}
+    )
 
 
 def test_the_nearest_to_a_cause_comes_first() -> None:
     checks = (Check("OSDMAP_FLAGS", 1, "noout flag(s) set"), Check("OSD_FULL", 2, "1 full osd(s)"))
     both = ClusterStatus(checks, {"active+degraded": 1})
-    assert list(closed(both, Rules())) == ["maintenance", "full", "recovery", "health"]
+    assert list(closed(both, GatesConfig())) == ["maintenance", "full", "recovery", "health"]
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def tree(name: str = "osd-tree.json") -> Any:
 
 def test_a_healthy_cluster() -> None:
     osds = parse_osds(tree(), {"vm": [0, 1, 2]})
-    assert [(osd.name, osd.device_class, osd.crush_host, osd.state) for osd in osds.by_number.values()] == [
+    assert [(f"osd.{osd.number}", osd.device_class, osd.crush_host, osd.state) for osd in osds.by_number.values()] == [
         ("osd.0", "hdd", "node-0", ""),
         ("osd.1", "hdd", "node-1", ""),
         ("osd.2", "hdd", "node-2", ""),

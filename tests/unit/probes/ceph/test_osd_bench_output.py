@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.errors import ParseError
-from plumbline.probes.ceph.osd_bench_output import OsdBenchReport, parse_osd_bench
+from plumbline.probes.ceph.osd_bench import OsdBenchReport, parse_osd_bench
 
 CEPH = Path(__file__).parents[3] / "fixtures" / "ceph-16.2"
 

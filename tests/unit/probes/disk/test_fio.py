@@ -10,6 +10,7 @@ import os
 import shutil
 import stat
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,9 +22,11 @@ from plumbline.config.types import Duration, Size
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.process import Completed, ProcessRunner
 from plumbline.errors import ProbeRefused
-from plumbline.probes.disk.fio import FioPlan, remove_surplus, run_fio
+from plumbline.probes.disk.fio import remove_surplus, run_fio
+from plumbline.probes.disk.fio_job import FioPlan
 from plumbline.probes.gates import HeavyLock
 from plumbline.probes.guard import prepare_directory
+from plumbline.probes.model import Run
 from plumbline.probes.result import Outcome, ProbeResult
 from plumbline.probes.tool import FIO
 
@@ -81,7 +84,7 @@ class Script:
 
     def run(self, of: FioPlan, body: str, **more: object) -> ProbeResult:
         self.write(body)
-        return run_fio(of, runner=self.runner, tool=self.tool, clock=lambda: NOW, **more)
+        return run_fio(of, Run(self.runner, lambda: NOW, threading.Event(), **more), self.tool)
 
 
 @pytest.fixture
@@ -118,7 +121,7 @@ def test_fio_is_not_installed(disk: Path):
     of = plan(disk / "probe")
     tool = replace(FIO, which=lambda _: None)
     with pytest.raises(ProbeRefused) as caught:
-        run_fio(of, runner=Answers(), tool=tool, clock=lambda: NOW)
+        run_fio(of, Run(Answers(), lambda: NOW, threading.Event()), tool)
     assert caught.value.reason == "tool-missing"
     assert str(caught.value) == "fio is not installed; on Debian: apt-get install fio"
     assert not of.directory.exists()
@@ -180,7 +183,7 @@ def test_stopped_by_the_daemon_is_neither_success_nor_failure(disk: Path):
     lay_out(of)
     runner = Answers(Completed(("fio",), -15, cancelled=True))
     with pytest.raises(ProbeRefused) as caught:
-        run_fio(of, runner=runner, tool=replace(FIO, which=lambda _: "/bin/sh"), clock=lambda: NOW)
+        run_fio(of, Run(runner, lambda: NOW, threading.Event()), replace(FIO, which=lambda _: "/bin/sh"))
     assert caught.value.reason == "stopped"
     assert left(of) == [".plumbline-probe", "fio.0"]
 
@@ -236,7 +239,7 @@ def test_the_command_holds_the_lock(disk: Path, fio: Script):
         ),
         (
             f"cat {FIXTURES}/randread-4k-qd16-j1.json >$report",  # reads, where writes were asked for
-            "fio finished without one operation; give it a longer runtime",
+            "fio finished without a single operation; give it a longer runtime",
         ),
         ("echo fio: bad $(echo $report | sed s/[0-9].*/99/) >&2; exit 1", "fio: bad /proc/self/fd/99 (exit status 1)"),
     ],
@@ -255,7 +258,7 @@ def test_a_flood(disk: Path, fio: Script):
     lay_out(of)
     result = fio.run(of, "yes fio: same error again >&2")
     assert result.outcome is Outcome.FAILURE
-    assert result.message == "fio: ended for writing too much, first: fio: same error again"
+    assert result.message == "fio: wrote too much output and was stopped; first line: fio: same error again"
 
 
 def test_a_flood_of_what_is_not_to_be_seen(disk: Path, fio: Script):
@@ -263,7 +266,7 @@ def test_a_flood_of_what_is_not_to_be_seen(disk: Path, fio: Script):
     lay_out(of)
     result = fio.run(of, "cat /dev/zero")
     assert result.outcome is Outcome.FAILURE
-    assert result.message.startswith(r"fio: ended for writing too much, first: \x00\x00\x00")
+    assert result.message.startswith(r"fio: wrote too much output and was stopped; first line: \x00\x00\x00")
     assert len(result.message) < 400
 
 
@@ -281,7 +284,7 @@ def test_a_hang(disk: Path, fio: Script):
 def run_answers(of: FioPlan, *answers: Completed) -> tuple[ProbeResult, list[float]]:
     runner = Answers(*answers)
     tool = replace(FIO, which=lambda _: "/bin/sh")
-    return run_fio(of, runner=runner, tool=tool, clock=lambda: NOW), runner.timeouts
+    return run_fio(of, Run(runner, lambda: NOW, threading.Event()), tool), runner.timeouts
 
 
 def test_a_process_that_outlives_sigkill(disk: Path):
@@ -306,7 +309,7 @@ def test_layout_that_takes_all_the_time_is_used_by_the_next_run(disk: Path):
     result, _ = run_answers(of, Completed(("fio",), 0, LAID_OUT, duration_s=8.5))
     assert (result.outcome, result.message) == (
         Outcome.TIMEOUT,
-        "laying out the files took all the time; the next run measures",
+        "laying out the files took the whole timeout; the next run measures",
     )
     assert left(of) == [".plumbline-probe", "fio.0"]
 

@@ -14,9 +14,9 @@ from plumbline.config.types import Duration
 from plumbline.config.workloads import load_catalogue
 from plumbline.probes.ceph.ceph_access import CephAccess
 from plumbline.probes.disk import fio_job, fio_raw, fio_target
-from plumbline.probes.disk.fio import FioProbe
 from plumbline.probes.disk.fio_job import FioPlan, LatencySearch
-from plumbline.probes.disk.fio_raw import RawFioPlan, RawFioProbe
+from plumbline.probes.disk.fio_probe import FioProbe
+from plumbline.probes.disk.fio_raw import RawFioPlan
 from plumbline.probes.disk.raw_device import RawDevice
 from plumbline.probes.rbd import rbd_fio
 from plumbline.probes.rbd.rbd_fio import RbdFioPlan, RbdFioProbe
@@ -32,13 +32,13 @@ def in_directory(workload: str = "randread-4k-qd16-j1", name: str = "a", directo
     return FioProbe(config, plan, "sda")
 
 
-def on_disk(workload: str = "randread-4k-qd1-j1") -> RawFioProbe:
+def on_disk(workload: str = "randread-4k-qd1-j1") -> FioProbe:
     load = CATALOGUE.by_id[workload]
     plan = RawFioPlan(
         probe="raw/sdb", workload=load, device="sdb", device_class="hdd", dev="/dev", sys="/sys", runtime_s=10.0,
         timeout_s=60.0, rate_iops=20,
     )  # fmt: skip
-    return RawFioProbe(FioConfig(name="raw", workload=workload, devices=("sdb",)), plan)
+    return FioProbe(FioConfig(name="raw", workload=workload, devices=("sdb",)), plan, "sdb")
 
 
 def on_image(workload: str = "rbd-randwrite-4k-qd1-j1") -> RbdFioProbe:

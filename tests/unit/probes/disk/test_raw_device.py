@@ -137,15 +137,17 @@ class TestRefused:
         with pytest.raises(ValueError, match="not a direct read"):
             DevicePlan(
                 name="a",
-                device="sdb",
-                workload=workload,
-                bounds=(),
+                target="sdb",
+                workloads=((workload, ()),),
                 device_class="ssd",
                 dev=Path("/dev"),
                 sys=Path("/"),
             )
         with pytest.raises(ValueError, match="not a direct read"):
-            RawFioPlan("a", workload, "sdb", "ssd", "/dev", "/sys", 1.0, 10.0)
+            RawFioPlan(
+                probe="a", workload=workload, device="sdb", device_class="ssd", dev="/dev", sys="/sys", runtime_s=1.0,
+                timeout_s=10.0,
+            )  # fmt: skip
 
     def test_2_a_mounted_disk_is_read_and_not_written(self, loops: Loops, tmp_path: Path) -> None:
         mounts = Mounts(tmp_path)

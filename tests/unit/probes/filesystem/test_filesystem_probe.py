@@ -17,10 +17,10 @@ from plumbline.core.process import Completed
 from plumbline.core.roots import Roots
 from plumbline.errors import ConfigError, ParseError, ProbeRefused
 from plumbline.probes.apart import parse_answer
-from plumbline.probes.filesystem.filesystem import FilesystemProbe, MetadataDone, MountAnswer, zfs_release
-from plumbline.probes.latencies import summarise
+from plumbline.probes.filesystem.filesystem import FilesystemProbe, MountAnswer, zfs_release
 from plumbline.probes.model import Run
-from plumbline.probes.result import Outcome
+from plumbline.probes.result import Outcome, summarise
+from plumbline.probes.timed import Timed
 from plumbline.sources.kernel.mounts import is_remote, mount_named, parse_mountinfo
 
 CATALOGUE = load_catalogue()
@@ -60,7 +60,7 @@ def run(tmp_path: Path, directory: str, answers: Answers, workload: str = "fs-me
 
 def test_figures_of_every_operation(tmp_path: Path):
     spent = [1_000_000] * 990 + [50_000_000] * 10
-    answers = Answers({"mount_id": 36}, {"kind": "done", "create": spent, "stat": spent, "unlink": spent})
+    answers = Answers({"mount_id": 36}, {"kind": "done", "spent": {"create": spent, "stat": spent, "unlink": spent}})
     result = run(tmp_path, "/mnt/ceph/probe", answers, filesystem="ceph")
     assert result.outcome is Outcome.SUCCESS
     assert [each.operation for each in result.operations] == ["create", "stat", "unlink"]
@@ -77,9 +77,9 @@ def test_figures_of_every_operation(tmp_path: Path):
         ({"errno": 116, "error": "Stale file handle"}, "mount-dead", "Stale file handle"),
         ({"errno": 107, "error": "Transport endpoint is not connected"}, "mount-dead", "umount -l"),
         ({"errno": 2, "error": "No such file or directory"}, "missing", "create the parent"),
-        ({"mount_id": 27}, "not-mounted", "lies on ext4 (mounted on /), not on ceph"),
-        ({"mount_id": 40}, "not-mounted", "lies on zfs"),
-        ({"mount_id": 99}, "not-mounted", "does not hold its mount"),
+        ({"mount_id": 27}, "not-mounted", "is on ext4 (mounted on /), not on ceph"),
+        ({"mount_id": 40}, "not-mounted", "is on zfs"),
+        ({"mount_id": 99}, "not-mounted", "its mount is not visible"),
         (Completed((), 1, b"", b"Traceback\nMemoryError: no\n"), "mount-dead", "MemoryError"),
         (Completed((), None, cancelled=True), "stopped", "ended"),
     ],
@@ -104,7 +104,8 @@ def test_any_file_system_but_the_root_without_a_type(tmp_path: Path):
     [
         ({"kind": "failed", "message": "No space left on device"}, Outcome.FAILURE, "No space"),
         ({"kind": "failed", "message": "raise the timeout", "timeout": True}, Outcome.TIMEOUT, "raise"),
-        ({"kind": "done"}, Outcome.FAILURE, "not every file"),
+        ({"kind": "done"}, Outcome.FAILURE, "create: 0 of 1000 operations"),
+        ({"kind": "done", "spent": {"create": [1] * 1000}}, Outcome.FAILURE, "stat: 0 of 1000 operations"),
         (Completed((), None, timed_out=True), Outcome.TIMEOUT, "SIGKILL"),
         (Completed((), 1, b"nonsense", b"OSError: odd"), Outcome.FAILURE, "OSError: odd"),
     ],
@@ -187,7 +188,7 @@ def test_verdicts(said: bytes, up: bool | None):
 
 @given(st.binary(max_size=200))
 def test_answers_are_understood_or_refused(said: bytes):
-    for kind in (MountAnswer, MetadataDone):
+    for kind in (MountAnswer, Timed):
         try:
             found = parse_answer(said, kind, source="x")
         except ParseError:

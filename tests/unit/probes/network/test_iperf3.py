@@ -16,7 +16,7 @@ from plumbline.config.workloads import load_catalogue
 from plumbline.core.process import Completed
 from plumbline.errors import ProbeRefused
 from plumbline.probes.model import Progress, Run
-from plumbline.probes.network.iperf3 import IperfPlan, IperfProbe
+from plumbline.probes.network.iperf3 import IperfProbe
 from plumbline.probes.network.peer import Peer
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.probes.tool import IPERF3
@@ -71,8 +71,9 @@ def test_both_directions_one_after_the_other() -> None:
 
 
 def test_the_command_line() -> None:
-    plan = IperfPlan(ipaddress.ip_address("fd00::2"), 10048, 5, 4, bind="fd00::1", bytes_per_second=1_000_000)
-    assert " ".join(plan.argv("receive")) == (
+    made = probe(runtime=Duration(5.0), bind=LocalAddress("fd00::1"), rate=Size(1_000_000))
+    made = replace(made, workload=load_catalogue().by_id["tcp-throughput-s4"])
+    assert " ".join(made.argv(ipaddress.ip_address("fd00::2"), "receive")) == (
         "iperf3 --client fd00::2 --port 10048 --json --time 5 --parallel 4 --connect-timeout 3000"
         " --bind fd00::1 --bitrate 2000000 --reverse"
     )
@@ -132,7 +133,10 @@ def test_it_is_stopped() -> None:
 
 def test_it_floods() -> None:
     result = run(Runner(VERSION, Completed((), -15, b"\0" * 5000, truncated=True)))
-    assert (result.outcome, result.message) == (Outcome.FAILURE, "transmit: iperf3 was ended for writing too much")
+    assert (result.outcome, result.message) == (
+        Outcome.FAILURE,
+        "transmit: iperf3 wrote too much output and was stopped",
+    )
 
 
 def test_words_instead_of_a_report() -> None:

@@ -40,11 +40,11 @@ def server(tmp_path: Path, request: pytest.FixtureRequest) -> Start:
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        ("exec cat /dev/zero", "iperf3 was ended for writing too much"),
-        ("exec yes", "iperf3 was ended for writing too much"),
-        ("exit 137", "iperf3 ended without a word"),
-        ("kill -9 $$", "iperf3 ended without a word"),
-        ("head -c 5000 /dev/urandom", "iperf3 ended without a word"),
+        ("exec cat /dev/zero", "iperf3 wrote too much output and was stopped"),
+        ("exec yes", "iperf3 wrote too much output and was stopped"),
+        ("exit 137", "iperf3 ended without a message"),
+        ("kill -9 $$", "iperf3 ended without a message"),
+        ("head -c 5000 /dev/urandom", "iperf3 ended without a message"),
         ("echo iperf3: error - unable to start listener", "unable to start listener"),
     ],
 )

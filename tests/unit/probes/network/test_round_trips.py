@@ -15,7 +15,7 @@ from plumbline.core.process import ProcessRunner
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probes.model import Progress, Run
 from plumbline.probes.network import path_mtu, rtt
-from plumbline.probes.network.echo_packet import (
+from plumbline.probes.network.echo import (
     Answer,
     Reply,
     TooBig,
@@ -26,7 +26,7 @@ from plumbline.probes.network.echo_packet import (
     parse_failure,
     received_at_ns,
 )
-from plumbline.probes.network.path_mtu_search import Verdict, biggest
+from plumbline.probes.network.path_mtu import MtuStep, biggest
 from plumbline.probes.network.peer import Findings
 from plumbline.probes.result import Outcome
 from plumbline.sources.net.routes import Way
@@ -62,7 +62,7 @@ def test_nobody_is_there() -> None:
     seen: list[Progress] = []
     found = measured([Unreachable("No route to host", "10.0.0.254")] * 10, 100, run=make_run(seen=seen))
     assert (found.outcome, found.operations) == (Outcome.FAILURE, ())
-    assert found.message == "stor02: no answer to 10 packets; 10.0.0.254 says: No route to host"
+    assert found.message == "stor02: no answer to 10 packets; 10.0.0.254 reports: No route to host"
     assert seen[-1].figures == "no answer to 9 packets"
 
 
@@ -142,9 +142,9 @@ def test_the_search_finds_every_size(real: int, high: int, hint: int | None, hon
     """Whatever routers claim: a hint is only a guess."""
     asked: list[int] = []
 
-    def ask(size: int) -> Verdict:
+    def ask(size: int) -> MtuStep:
         asked.append(size)
-        return Verdict(size <= real, None if size <= real else (real if honest else hint))
+        return MtuStep(size <= real, None if size <= real else (real if honest else hint))
 
     assert biggest(576, max(576, high), ask) == min(real, max(576, high))
     assert len(asked) <= (6 if honest else 24)
@@ -154,9 +154,9 @@ def test_the_search_finds_every_size(real: int, high: int, hint: int | None, hon
 def test_the_search_takes_few_packets(real: int, packets: int) -> None:
     asked: list[int] = []
 
-    def ask(size: int) -> Verdict:
+    def ask(size: int) -> MtuStep:
         asked.append(size)
-        return Verdict(size <= real)
+        return MtuStep(size <= real)
 
     assert biggest(576, 9000, ask) == real
     assert len(asked) <= packets
@@ -191,8 +191,8 @@ def test_less_than_the_port_is_a_result_with_a_remark() -> None:
     silent, said = searched(1500), searched(1500, hop="10.0.0.254")
     assert silent.operations[0].mtu_bytes == said.operations[0].mtu_bytes == 1500
     assert silent.outcome is said.outcome is Outcome.SUCCESS
-    assert silent.message.endswith("nobody on the way says so: a switch drops what is bigger")
-    assert said.message == "ens2f0 has an MTU of 9000, the path carries 1500: 10.0.0.254 says so"
+    assert silent.message.endswith("no router reports it: a switch drops larger packets")
+    assert said.message == "ens2f0 has an MTU of 9000, the path carries 1500: reported by 10.0.0.254"
 
 
 def test_two_lost_packets_of_three_do_not_mislead() -> None:

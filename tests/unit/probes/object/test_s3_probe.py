@@ -56,7 +56,7 @@ def run(keys: Path, answer: Answer) -> ProbeResult:
 
 def test_figures_and_where_the_keys_go(keys: Path):
     spent = [1_000_000, 3_000_000]
-    answer = Answer({"kind": "done", "version": "1", "put": spent, "get": spent, "list": spent, "delete": spent})
+    answer = Answer({"kind": "done", "version": "1", "spent": dict.fromkeys(("put", "get", "list", "delete"), spent)})
     result = run(keys, answer)
     assert result.outcome is Outcome.SUCCESS
     assert [each.operation for each in result.operations] == ["put", "get", "list", "delete"]
@@ -71,8 +71,8 @@ def test_figures_and_where_the_keys_go(keys: Path):
     [
         ({"kind": "failed", "message": "AccessDenied"}, Outcome.FAILURE, "AccessDenied"),
         ({"kind": "failed", "message": "late", "timeout": True}, Outcome.TIMEOUT, "late"),
-        ({"kind": "done", "version": "1", "put": [1]}, Outcome.FAILURE, "not every request"),
-        (Completed((), None, timed_out=True), Outcome.TIMEOUT, "not done in time"),
+        ({"kind": "done", "version": "1", "spent": {"put": [1]}}, Outcome.FAILURE, "put: 1 of 2 operations"),
+        (Completed((), None, timed_out=True), Outcome.TIMEOUT, "not finished in time"),
         (Completed((), 1, b"", f"ValueError: {SECRET}".encode()), Outcome.FAILURE, "ValueError"),
     ],
 )
@@ -102,9 +102,9 @@ def test_keys_through_a_link_or_missing_are_refused(keys: Path, tmp_path: Path):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "there is no access_key"),
-        ("access_key = a", "there is no secret_key"),
-        ("access_key = a\naccess_key = b", "keys:2: access_key stands twice"),
+        ("", "access_key is missing"),
+        ("access_key = a", "secret_key is missing"),
+        ("access_key = a\naccess_key = b", "keys:2: access_key is given twice"),
         (f"access_key = a\n{SECRET}", "keys:2: expected"),
         (f"password = {SECRET}", "keys:1: expected"),
         ("access_key =", "keys:1: access_key is empty"),

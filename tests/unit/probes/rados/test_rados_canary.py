@@ -47,7 +47,7 @@ def plan(**changes: object) -> RadosCanaryPlan:
         "workload": OPS,
         "rate": 100.0,
         "stuck_after_s": 5.0,
-        "osds": (OsdPlan(3, "hdd", "hdd"), OsdPlan(7, "ssd", "fast", ((0.001,), (), ()))),
+        "osds": (OsdPlan(3, "hdd", "hdd"), OsdPlan(7, "ssd", "fast", bounds=((0.001,), (), ()))),
     }
     return RadosCanaryPlan(**(values | changes))  # type: ignore[arg-type]
 
@@ -59,7 +59,7 @@ class Pretended:
         self.canaries = RadosCanaries(plan(), clock=lambda: 100.0, wall=lambda: 1000.0)
         self.canaries._worker = cast(Any, object())
         self.memory = WorkerMemory(self.canaries._memory_fd)
-        self.osds: list[OsdCanary] = [self.canaries.of(osd) for osd in self.canaries.plan.osds]
+        self.osds: list[OsdCanary] = [OsdCanary(self.canaries, osd) for osd in self.canaries.plan.osds]
         self.memory.say(canary_memory.RUNNING)
 
     def done(self, stream: int, latency_ns: int = 10**6, wall_ns: int = 999 * 10**9) -> None:
@@ -121,7 +121,7 @@ class TestReading:
         reading = pretended.osds[0].read()
         assert reading.workloads[0].errors == dict.fromkeys(ERRORS, 0) | {"EDQUOT": 1}
         assert (reading.reason, reading.success) == ("errors", False)
-        assert reading.message == "osd.3: the last write failed; mostly EDQUOT"
+        assert reading.message == "osd.3: the last write failed; the most frequent error is EDQUOT"
 
     def test_other_osds_than_planned(self) -> None:
         pretended = Pretended()
@@ -140,13 +140,16 @@ class TestReading:
         pretended.memory.say(canary_memory.PREPARING)
         reading = osd.read()
         assert (reading.state, reading.reason, reading.success) == (CanaryState.PREPARING, "preparing", False)
-        assert reading.message == "the worker connects and chooses its objects; the one before it: no monitor answered"
+        assert (
+            reading.message
+            == "the worker is connecting and choosing its objects; the previous worker: no monitor answered"
+        )
         pretended.memory.say(canary_memory.RUNNING)
         assert (osd.read().reason, osd.read().success) == ("", True)
 
     def test_without_a_cluster_it_says_why(self) -> None:
         canaries = RadosCanaries(plan())
-        three, seven = (canaries.of(osd) for osd in canaries.plan.osds)
+        three, seven = (OsdCanary(canaries, osd) for osd in canaries.plan.osds)
         assert three.read().state is CanaryState.IDLE
         three.start()
         seven.start()
@@ -197,13 +200,13 @@ def bench() -> Iterator[tuple[FakePool, Worker, RadosCanaries]]:
     canaries = RadosCanaries(plan())
     pool = FakePool()
     worker = Worker(WorkerMemory(canaries._memory_fd), Order(json.loads(canaries.plan.order())))
-    worker._pool = cast(Any, pool)
+    worker.pool = cast(Any, pool)
     yield pool, worker, canaries
     canaries.stop(1.0)
 
 
 def counted(canaries: RadosCanaries) -> list[tuple[int, int]]:
-    reading = canaries.of(canaries.plan.osds[0]).read()
+    reading = OsdCanary(canaries, canaries.plan.osds[0]).read()
     return [(each.latency.count - each.charged, sum(each.errors.values())) for each in reading.workloads]
 
 

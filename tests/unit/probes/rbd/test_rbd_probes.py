@@ -22,7 +22,7 @@ from plumbline.core.roots import Roots
 from plumbline.errors import ProbeRefused
 from plumbline.probes.kinds import plan_probe
 from plumbline.probes.model import Host, Progress, Run
-from plumbline.probes.rbd import rbd_fio
+from plumbline.probes.rbd import rbd_image
 from plumbline.probes.rbd.rbd_bench import RbdBenchProbe, bench_argv
 from plumbline.probes.rbd.rbd_commands import Commands
 from plumbline.probes.rbd.rbd_fio import RbdFioProbe, measure_argv
@@ -240,7 +240,7 @@ def test_the_first_run_makes_marks_and_fills(here: Host) -> None:
     assert [next(word for word in words if word.startswith("--offset")) for words in cluster.layouts] == [
         "--offset=0", "--offset=67108864",
     ]  # fmt: skip
-    assert stages[0] == "making plumbline-rbd/plumbline-node-1-a"
+    assert stages[0] == "creating plumbline-rbd/plumbline-node-1-a"
     assert stages[-1] == "measuring"
     (operation,) = result.operations
     assert operation.operation == "write"
@@ -273,12 +273,12 @@ def test_a_layout_that_takes_all_the_time_leaves_the_rest_to_the_next_run(
     here: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [0.0]
-    monkeypatch.setattr(rbd_fio, "Commands", functools.partial(Commands, clock=lambda: now[0]))
+    monkeypatch.setattr(rbd_image, "Commands", functools.partial(Commands, clock=lambda: now[0]))
     cluster = Cluster(size=128 * MIB, metadata=ours(**{"plumbline.laid-out": "0"}))
     cluster.on_layout = lambda: now.__setitem__(0, now[0] + 55)
     result = fio_probe(here).run(run_in(cluster))
     assert result.outcome is Outcome.TIMEOUT
-    assert "came to 64 of 128 MiB; the next run goes on" in result.message
+    assert "wrote 64 of 128 MiB; the next run continues" in result.message
     assert cluster.metadata["plumbline.laid-out"] == str(64 * MIB)
     assert result.duration == 55
 
@@ -303,10 +303,10 @@ def test_a_bench_has_no_latency(here: Host) -> None:
     ("cluster", "reason", "said"),
     [
         (Cluster(size=128 * MIB, metadata=ours(**{"plumbline.owner": "node-2/a"})), "not-ours", "'node-2/a'"),
-        (Cluster(size=128 * MIB, written=True), "not-ours", "holds data and no mark of ours"),
-        (Cluster(size=128 * MIB, info={"snapshot_count": 1}), "not-ours", "no mark of ours"),
-        (Cluster(size=128 * MIB, info={"parent": {"pool": "x"}}), "not-ours", "no mark of ours"),
-        (Cluster(size=64 * MIB), "not-ours", "no mark of ours"),
+        (Cluster(size=128 * MIB, written=True), "not-ours", "holds data and lacks our mark"),
+        (Cluster(size=128 * MIB, info={"snapshot_count": 1}), "not-ours", "lacks our mark"),
+        (Cluster(size=128 * MIB, info={"parent": {"pool": "x"}}), "not-ours", "lacks our mark"),
+        (Cluster(size=64 * MIB), "not-ours", "lacks our mark"),
         (Cluster(size=64 * MIB, metadata=ours()), "other-size", "set image_size back, or remove the image"),
         (Cluster(size=128 * MIB, metadata=ours(), watchers=[FAR]), "in-use", "client.42 at 192.0.2.7:0/7 has it open"),
         (Cluster(fails={"info": (2, "rbd: error opening pool 'p': (2) No such")}), "no-pool", "plumbline ceph setup"),
@@ -316,7 +316,7 @@ def test_a_bench_has_no_latency(here: Host) -> None:
         (Cluster(fails={"info": (-1, "")}), "unreachable", "rbd info: no answer in time"),
         (Cluster(fails={"create": (122, "rbd: create error: (122) Disk quota")}), "full", "raise its quota"),
         (Cluster(fails={"create": (30, "rbd: create error: (30) what")}), "rbd-failed", "(exit status 30)"),
-        (Cluster(size=128 * MIB, info={"size": "much"}), "rbd-failed", "rbd info: not what rbd writes"),
+        (Cluster(size=128 * MIB, info={"size": "much"}), "rbd-failed", "rbd info: unexpected output"),
     ],
 )  # fmt: skip
 def test_refusals_touch_nothing(here: Host, cluster: Cluster, reason: str, said: str) -> None:
@@ -337,18 +337,17 @@ def test_our_own_killed_run_is_waited_for(here: Host, monkeypatch: pytest.Monkey
 
 def test_one_of_this_host_that_stays_is_refused(here: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("plumbline.probes.rbd.rbd_image._LOOK_AGAIN_S", 0.01)
-    probe = fio_probe(here)
-    probe = replace(probe, plan=replace(probe.plan, image=replace(probe.plan.image, watch_ends_s=0.05)))
+    monkeypatch.setattr("plumbline.probes.rbd.rbd_image._WATCH_ENDS_S", 0.05)
     cluster = Cluster(size=128 * MIB, metadata=ours(), watchers=[WATCHED])
-    assert refusal(probe, cluster).reason == "in-use"
+    assert refusal(fio_probe(here), cluster).reason == "in-use"
 
 
 @pytest.mark.parametrize(
     ("ended", "outcome", "said"),
     [
         (Completed((), 1, stderr=b"rados_connect failed.\nfio_rbd_connect failed."), Outcome.FAILURE, "rados_connect"),
-        (Completed((), -9, timed_out=True), Outcome.TIMEOUT, "not finished in 60 s"),
-        (Completed((), None, timed_out=True), Outcome.TIMEOUT, "not finished in 60 s"),
+        (Completed((), -9, timed_out=True), Outcome.TIMEOUT, "not finished within 60 s"),
+        (Completed((), None, timed_out=True), Outcome.TIMEOUT, "not finished within 60 s"),
         (Completed((), 0, stdout=b"nothing"), Outcome.FAILURE, "holds no JSON document"),
         (Completed((), -15, truncated=True, stdout=b"a lot"), Outcome.FAILURE, "writing too much"),
         (Completed((), 0, stdout=REPORT.replace(b'"error" : 0', b'"error" : 28')), Outcome.FAILURE, "No space left"),

@@ -75,7 +75,7 @@ def test_one_that_accepts_nothing(short):
         full.listen(0)
         answers = ask([Question(short / "a", "version")] * 8, timeout_s=0.5)
     said = {str(each).split(": ", 1)[1] for each in answers}
-    assert said == {"the daemon accepts no connection: it hangs", "no answer within 0.5 s"}
+    assert said == {"the daemon hangs: it accepts no connection", "no answer within 0.5 s"}
 
 
 def test_a_backlog_that_is_full_for_a_moment_costs_no_answer(short):
@@ -101,9 +101,9 @@ def test_a_backlog_that_is_full_for_a_moment_costs_no_answer(short):
 @pytest.mark.parametrize(
     ("make", "why"),
     [
-        (lambda path: None, "the daemon has gone"),
-        (lambda path: socket.socket(socket.AF_UNIX).bind(str(path)), "nobody listens"),
-        (lambda path: path.write_text("no socket"), "nobody listens"),
+        (lambda path: None, "the daemon is gone"),
+        (lambda path: socket.socket(socket.AF_UNIX).bind(str(path)), "ended without removing its socket"),
+        (lambda path: path.write_text("no socket"), "ended without removing its socket"),
     ],
 )
 def test_nobody_there(short, make, why):

@@ -10,15 +10,19 @@ from typing import Any
 import pytest
 
 from plumbline.errors import ParseError
-from plumbline.sources.ceph.cephmap import parse_cephmap
-from plumbline.sources.ceph.cephmap_osds import OsdInMap, OsdUse, Place, parse_osd_df, parse_osd_tree
-from plumbline.sources.ceph.cephmap_pools import (
+from plumbline.sources.ceph.cephmap import (
     NO_RULE,
+    OsdInMap,
+    OsdUse,
+    Place,
     Pool,
     PoolUse,
     Rule,
+    parse_cephmap,
     parse_df,
     parse_full_ratios,
+    parse_osd_df,
+    parse_osd_tree,
     parse_pools,
     parse_rules,
 )
@@ -146,7 +150,7 @@ def test_all_of_it() -> None:
 @pytest.mark.parametrize(
     ("status", "reweight", "unread"),
     [
-        ("up", 1, "the manager has not heard yet from osd.1"),
+        ("up", 1, "the manager has no report yet from osd.1"),
         ("up", 0, ""),  # out: forgotten
         ("down", 1, ""),  # since before the manager began
     ],
@@ -163,7 +167,7 @@ def test_a_manager_that_has_just_begun(status: str, reweight: int, unread: str) 
 def test_a_manager_that_knows_no_osd_yet() -> None:
     told = answers()
     told["use"]["osd df"]["nodes"] = []
-    assert parse_cephmap(told, read_ts=0.0).unread == "the manager has not heard yet from osd.0 and 2 more"
+    assert parse_cephmap(told, read_ts=0.0).unread == "the manager has no report yet from osd.0 and 2 more"
 
 
 @pytest.mark.parametrize("command", ["osd tree", "osd dump", "osd crush rule dump", "osd df", "df"])
@@ -174,7 +178,7 @@ def test_what_is_no_answer(command: str, answer: Any) -> None:
     if command == "osd crush rule dump" and answer in ([], {}):
         assert {pool.rule for pool in parse_cephmap(wrong, read_ts=0.0).pools} == {NO_RULE}
         return
-    with pytest.raises(ParseError, match=rf"^ceph {command}: not as Ceph 16 to 20 say it: "):
+    with pytest.raises(ParseError, match=rf"^ceph {command}: not in the format of Ceph 16 to 20: "):
         parse_cephmap(wrong, read_ts=0.0)
 
 

@@ -7,16 +7,18 @@ import pytest
 
 from plumbline.errors import ParseError
 from plumbline.probes.histogram import quantile
-from plumbline.sources.ceph.osd_latency import EDGES, LongRunAverage, parse_latencies
 from plumbline.sources.ceph.osd_network import Heartbeats, parse_heartbeats
 from plumbline.sources.ceph.osd_operations import PEER, QUEUE, STORE, parse_blocked, parse_slow
-from plumbline.sources.ceph.osd_stages import parse_stages
-from plumbline.sources.ceph.osd_store import (
+from plumbline.sources.ceph.osd_perf import (
+    EDGES,
+    LongRunAverage,
     OnodeCache,
     parse_capacity,
     parse_fragmentation,
+    parse_latencies,
     parse_onode_cache,
     parse_option,
+    parse_stages,
 )
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"

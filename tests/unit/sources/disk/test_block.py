@@ -288,5 +288,5 @@ def test_no_proc_to_look_up_an_anonymous_device(changing: Path) -> None:
 
 def test_a_path_that_may_not_be_looked_at(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
-    with pytest.raises(Unavailable, match="Too many levels of symbolic links; can't tell which disk is below"):
+    with pytest.raises(Unavailable, match="Too many levels of symbolic links; the disk below it is unknown"):
         device_below(tmp_path / "loop", Roots.under(Path("/")))

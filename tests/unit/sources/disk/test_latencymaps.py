@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from plumbline.sources.disk import latencymaps
 from plumbline.sources.disk.latencymaps import BUCKETS, SLOT_BYTES, STATE_BYTES, Histogram, Sizes
 
+SET_BYTES = 64
 SOURCE = Path(latencymaps.__file__).parents[2] / "bpf" / "disk_latency.bpf.c"
 
 
@@ -27,7 +28,7 @@ def test_the_program_has_the_same_constants() -> None:
     assert int(defined["BUCKETS"]) == BUCKETS
     assert operations * (2 + 2 * BUCKETS) * 8 == SLOT_BYTES
     assert (int(defined["DEVICE_BITS"]), int(defined["PROBES"])) == (latencymaps._DEVICE_BITS, latencymaps._PROBES)
-    assert int(defined["WAYS"]) * 16 == 64  # Sizes.bytes
+    assert int(defined["WAYS"]) * 16 == SET_BYTES
 
 
 @pytest.mark.parametrize(
@@ -45,7 +46,8 @@ def test_sizes_follow_the_host_up_to_a_limit(cpus: int, disks: int, sizes: Sizes
 
 def test_the_memory_of_a_large_node() -> None:
     sizes = latencymaps.sizes_for(cpus=128, disks=60)
-    assert sizes.bytes / 2**20 == pytest.approx(16.4, abs=0.1)
+    memory = sizes.histogram_entries * SLOT_BYTES + STATE_BYTES + sizes.sets * SET_BYTES
+    assert memory / 2**20 == pytest.approx(16.4, abs=0.1)
 
 
 def test_a_name_is_found_where_it_was_put_and_stays_there() -> None:

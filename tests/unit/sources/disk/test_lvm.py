@@ -73,11 +73,11 @@ def test_the_text_format() -> None:
         ("}", "x:1: not LVM metadata: '}'"),
         ("a =", "x:1: 'a' has no value"),
         ("a = }", "x:1: 'a' has no value"),
-        ("a = [1, 2", "x:1: 'a' is a list without end"),
-        ("a = [1 = 2]", "x:1: 'a' is a list without end"),
-        ("a {", "x: ends within a section"),
+        ("a = [1, 2", "x:1: 'a': the list has no end"),
+        ("a = [1 = 2]", "x:1: 'a': the list has no end"),
+        ("a {", "x: the last section has no end"),
         ('a = "open', "x:1: not LVM metadata: "),
-        ("a {" * 50, "x:1: sections within sections without end"),
+        ("a {" * 50, "x:1: sections are nested too deeply"),
     ],
 )
 def test_what_is_no_metadata(text: str, says: str) -> None:

@@ -105,7 +105,7 @@ def test_progress() -> None:
     assert parse_progress("0 / 0", source="s") is None
     assert parse_progress("5 / 10", source="s") == (5, 10)
     assert parse_progress("12 / 10", source="s") == (10, 10)  # it runs over while the array shrinks
-    with pytest.raises(ParseError, match="s: neither none nor done / total: '5 of 10'"):
+    with pytest.raises(ParseError, match="s: not none, delayed or done / total: '5 of 10'"):
         parse_progress("5 of 10", source="s")
 
 

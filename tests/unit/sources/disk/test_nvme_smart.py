@@ -12,7 +12,7 @@ import pytest
 
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError
-from plumbline.sources.disk.diskhealth import GONE, NO_PERMISSION, NOT_SUPPORTED, NoHealth
+from plumbline.sources.disk.diskhealth import NoHealth, Reason
 from plumbline.sources.disk.nvme_smart import (
     ADMIN_CMD,
     COMMAND,
@@ -104,15 +104,15 @@ def test_the_command_is_laid_out_as_the_kernels_header_says(tmp_path: Path) -> N
 
 
 def test_a_node_that_is_no_controller() -> None:
-    with pytest.raises(NoHealth, match="no NVMe controller") as caught:
+    with pytest.raises(NoHealth, match="not an NVMe controller") as caught:
         read_nvme_health(Path("/dev/null"), None)
-    assert caught.value.reason == NOT_SUPPORTED
+    assert caught.value.reason == Reason.NOT_SUPPORTED
 
 
 def test_a_node_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(NoHealth, match=r"disk-health\.conf") as caught:
         read_nvme_health(tmp_path / "nvme0", None)
-    assert caught.value.reason == GONE
+    assert caught.value.reason == Reason.GONE
 
 
 def test_a_node_that_may_not_be_opened(tmp_path: Path) -> None:
@@ -123,10 +123,12 @@ def test_a_node_that_may_not_be_opened(tmp_path: Path) -> None:
         pytest.skip("root may open everything")
     with pytest.raises(NoHealth, match="CAP_SYS_ADMIN") as caught:
         read_nvme_health(node, None)
-    assert caught.value.reason == NO_PERMISSION
+    assert caught.value.reason == Reason.NO_PERMISSION
 
 
-@pytest.mark.parametrize(("errno", "reason"), [(13, NO_PERMISSION), (1, NO_PERMISSION), (19, GONE), (5, "no-answer")])
+@pytest.mark.parametrize(
+    ("errno", "reason"), [(13, Reason.NO_PERMISSION), (1, Reason.NO_PERMISSION), (19, Reason.GONE), (5, "no-answer")]
+)
 def test_what_the_kernel_refuses(errno: int, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> int:
         raise OSError(errno, os.strerror(errno))

@@ -13,9 +13,8 @@ import pytest
 from plumbline.core.process import Completed, ProcessRunner
 from plumbline.errors import ParseError
 from plumbline.sources.disk import diskhealth
-from plumbline.sources.disk.diskhealth import Asleep, DiskHealth, NoHealth
-from plumbline.sources.disk.smartctl import MAX_OUTPUT_BYTES, command, read_smartctl
-from plumbline.sources.disk.smartctl_answer import parse_answer
+from plumbline.sources.disk.diskhealth import Asleep, DiskHealth, NoHealth, Reason
+from plumbline.sources.disk.smartctl import MAX_OUTPUT_BYTES, command, parse_answer, read_smartctl
 from support.daemon import alive, eventually
 from support.programs import need
 
@@ -90,12 +89,12 @@ def test_asleep_is_no_failure(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "reason", "says"),
     [
-        ("recorded-loop", diskhealth.NOT_SUPPORTED, "Unable to detect device type"),
-        ("recorded-loop-sat", diskhealth.NO_ANSWER, "CHECK POWER MODE"),
-        ("recorded-forbidden", diskhealth.NO_PERMISSION, "disk-health.conf"),
-        ("recorded-gone", diskhealth.GONE, "No such device"),
-        ("recorded-command-line", diskhealth.NO_ANSWER, "INVALID ARGUMENT"),
-        ("no-smart", diskhealth.NOT_SUPPORTED, "lacks SMART"),
+        ("recorded-loop", Reason.NOT_SUPPORTED, "Unable to detect device type"),
+        ("recorded-loop-sat", Reason.NO_ANSWER, "CHECK POWER MODE"),
+        ("recorded-forbidden", Reason.NO_PERMISSION, "disk-health.conf"),
+        ("recorded-gone", Reason.GONE, "No such device"),
+        ("recorded-command-line", Reason.NO_ANSWER, "INVALID ARGUMENT"),
+        ("no-smart", Reason.NOT_SUPPORTED, "lacks SMART"),
     ],
 )
 def test_why_there_is_nothing(name: str, reason: str, says: str) -> None:
@@ -123,17 +122,17 @@ def test_it_never_asks_without_looking_for_sleep_first() -> None:
 
 
 @pytest.fixture
-def stand_in(tmp_path: Path) -> Callable[[str], Callable[[], str | None]]:
-    def make(script: str) -> Callable[[], str | None]:
+def stand_in(tmp_path: Path) -> Callable[[str], str]:
+    def make(script: str) -> str:
         program = tmp_path / "smartctl"
         program.write_text(f"#!/bin/sh\n{script}\n")
         program.chmod(0o755)
-        return lambda: str(program)
+        return str(program)
 
     return make
 
 
-StandIn = Callable[[str], Callable[[], str | None]]
+StandIn = Callable[[str], str]
 
 
 @pytest.fixture
@@ -142,8 +141,8 @@ def runner() -> ProcessRunner:
 
 
 def test_an_answer_in_full(stand_in: StandIn, runner: ProcessRunner) -> None:
-    find = stand_in(f'test "$LC_ALL" = C && cat {ANSWERS}/sata-hdd-failing.json; exit 216')
-    health = read_smartctl(NODE, "sata", runner=runner, find=find)
+    program = stand_in(f'test "$LC_ALL" = C && cat {ANSWERS}/sata-hdd-failing.json; exit 216')
+    health = read_smartctl(NODE, "sata", program, runner)
     assert isinstance(health, DiskHealth)
     assert health.pending_sectors == 24
 
@@ -151,10 +150,10 @@ def test_an_answer_in_full(stand_in: StandIn, runner: ProcessRunner) -> None:
 def test_one_that_never_ends_is_killed_with_its_children(
     stand_in: StandIn, runner: ProcessRunner, tmp_path: Path
 ) -> None:
-    find = stand_in(f"trap '' TERM\nsleep 600 & echo $! > {tmp_path}/child\nwait\nsleep 600")
+    program = stand_in(f"trap '' TERM\nsleep 600 & echo $! > {tmp_path}/child\nwait\nsleep 600")
     with pytest.raises(NoHealth, match="no answer within 2 s") as caught:
-        read_smartctl(NODE, "sata", runner=runner, find=find, timeout_s=2)
-    assert caught.value.reason == diskhealth.NO_ANSWER
+        read_smartctl(NODE, "sata", program, runner, timeout_s=2)
+    assert caught.value.reason == Reason.NO_ANSWER
     child = int((tmp_path / "child").read_text())
     assert eventually(lambda: not alive(child))
 
@@ -162,29 +161,29 @@ def test_one_that_never_ends_is_killed_with_its_children(
 @pytest.mark.parametrize(
     ("script", "reason", "says"),
     [
-        ("yes '{'", diskhealth.MALFORMED, f"more than {MAX_OUTPUT_BYTES} octets"),
-        ("kill -9 $$", diskhealth.NO_ANSWER, "ended with -9"),
-        ("echo broken library >&2; exit 127", diskhealth.NO_PROGRAM, "broken library"),
-        ("exit 137", diskhealth.NO_ANSWER, "ended with 137"),
+        ("yes '{'", Reason.MALFORMED, f"more than {MAX_OUTPUT_BYTES} octets"),
+        ("kill -9 $$", Reason.NO_ANSWER, "exit -9"),
+        ("echo broken library >&2; exit 127", Reason.NO_PROGRAM, "broken library"),
+        ("exit 137", Reason.NO_ANSWER, "exit 137"),
     ],
 )
 def test_what_else_a_program_may_do(
     script: str, reason: str, says: str, stand_in: StandIn, runner: ProcessRunner
 ) -> None:
     with pytest.raises(NoHealth, match=says) as caught:
-        read_smartctl(NODE, "sata", runner=runner, find=stand_in(script), timeout_s=60)
+        read_smartctl(NODE, "sata", stand_in(script), runner, timeout_s=60)
     assert caught.value.reason == reason
 
 
 def test_garbage_from_a_program(stand_in: StandIn, runner: ProcessRunner) -> None:
     with pytest.raises(ParseError, match="not smartctl's JSON"):
-        read_smartctl(NODE, "sata", runner=runner, find=stand_in("echo Segmentation fault; exit 139"))
+        read_smartctl(NODE, "sata", stand_in("echo Segmentation fault; exit 139"), runner)
 
 
 def test_not_installed(runner: ProcessRunner) -> None:
     with pytest.raises(NoHealth, match="apt-get install smartmontools") as caught:
-        read_smartctl(NODE, "sata", runner=runner, find=lambda: None)
-    assert caught.value.reason == diskhealth.NO_PROGRAM
+        read_smartctl(NODE, "sata", None, runner)
+    assert caught.value.reason == Reason.NO_PROGRAM
 
 
 def test_no_second_one_while_the_first_is_stuck_in_the_kernel() -> None:
@@ -202,7 +201,7 @@ def test_no_second_one_while_the_first_is_stuck_in_the_kernel() -> None:
 
     stuck, pauses = Stuck(), []
     with pytest.raises(NoHealth, match="no answer"):
-        read_smartctl(NODE, "sata", runner=stuck, find=lambda: "smartctl", pause=pauses.append)
+        read_smartctl(NODE, "sata", "smartctl", stuck, pause=pauses.append)
     assert (stuck.looks, len(pauses)) == (4, 3)
 
 
@@ -227,6 +226,6 @@ def test_the_real_program_about_a_loop_device(tmp_path: Path) -> None:
     loop = Path(made.stdout.strip())
     try:
         with pytest.raises(NoHealth):
-            read_smartctl(loop, "sata", runner=ProcessRunner(os.environ), find=lambda: program)
+            read_smartctl(loop, "sata", program, ProcessRunner(os.environ))
     finally:
         subprocess.run(["losetup", "-d", loop], timeout=60, check=True)

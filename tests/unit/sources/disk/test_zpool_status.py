@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.errors import ParseError
-from plumbline.sources.disk.zpool_status import PoolStatus, Vdev, parse_count, parse_json, parse_text
+from plumbline.sources.disk.zfs import PoolStatus, Vdev, parse_count, parse_json, parse_text
 
 TEXT = (Path(__file__).parents[3] / "fixtures" / "arrays-storage-node" / "zpool_status.txt").read_text()
 
@@ -118,7 +118,7 @@ def test_no_pools() -> None:
 
 
 def test_an_indent_that_fits_nothing_is_malformed() -> None:
-    with pytest.raises(ParseError, match="zpool status:7: an indent that fits nothing above: 'sda  ONLINE  0  0  0'"):
+    with pytest.raises(ParseError, match="zpool status:7: an indent without a parent: 'sda  ONLINE  0  0  0'"):
         pool("      sda  ONLINE  0  0  0")
 
 

@@ -101,7 +101,7 @@ def test_without_sysfs_the_list_is_read(tmp_path: Path) -> None:
     (roots.sys / "kernel" / "irq").rmdir()
     assert read_interrupts(roots, (9, 77)) == InterruptReading((0, 2), {9: [0, 5]})
     (roots.proc / "interrupts").write_bytes(b"")
-    with pytest.raises(Unavailable, match=r"interrupts: empty, as some containers have it"):
+    with pytest.raises(Unavailable, match=r"interrupts: empty, as in some containers"):
         read_interrupts(roots, (9,))
     (roots.proc / "interrupts").unlink()
     with pytest.raises(Unavailable, match=r"interrupts: No such file"):

@@ -66,7 +66,7 @@ def test_malformed_lines(line: str) -> None:
 
 def test_mount_id() -> None:
     assert parse_mount_id("pos:\t0\nflags:\t012100000\nmnt_id:\t27\nino:\t2\n") == 27
-    with pytest.raises(ParseError, match="has no mnt_id line"):
+    with pytest.raises(ParseError, match="no mnt_id line"):
         parse_mount_id("pos:\t0\n")
     with pytest.raises(ParseError, match="fdinfo:1: mnt_id is not a number"):
         parse_mount_id("mnt_id:\tx\n")

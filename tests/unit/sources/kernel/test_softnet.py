@@ -54,7 +54,7 @@ def test_columns_of_kernels_to_come_are_passed_over() -> None:
         ("00000001" + " 00000000" * 8 + "\n0000000g" + " 00000000" * 8, "s:2: column 1 is '0000000g', not 32 bits"),
         ("000000001" + " 00000000" * 8, "s:1: column 1 is '000000001'"),
         ("-0000001" + " 00000000" * 8, "column 1 is '-0000001'"),
-        (("00000001" + " 00000000" * 12 + "\n") * 2, "s:2: CPU 0 is there twice"),
+        (("00000001" + " 00000000" * 12 + "\n") * 2, "s:2: CPU 0 is listed twice"),
     ],
 )
 def test_malformed_files(text: str, reason: str) -> None:

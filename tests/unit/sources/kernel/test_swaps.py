@@ -6,7 +6,7 @@ import pytest
 
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError
-from plumbline.sources.kernel.swaps import Swap, parse_swaps, read_swaps
+from plumbline.sources.kernel.mounts import Swap, parse_swaps, read_swaps
 
 HEADING = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
 

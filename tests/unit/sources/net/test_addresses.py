@@ -8,8 +8,8 @@ from ipaddress import ip_address
 import pytest
 
 from plumbline.errors import ParseError
-from plumbline.sources.net.addresses import RTM_GETADDR, RTM_NEWADDR, Address, read_addresses
 from plumbline.sources.net.netlink import Netlink, Refused, attribute
+from plumbline.sources.net.routes import RTM_GETADDR, RTM_NEWADDR, Address, read_addresses
 from support.replay_network import ReplayNetlink, done, error, message
 
 
@@ -31,9 +31,9 @@ def test_a_host_with_ipv4_ipv6_and_a_point_to_point_link() -> None:
 
 
 def test_malformed() -> None:
-    with pytest.raises(ParseError, match="interface 3: an address of 3 bytes in family 2"):
+    with pytest.raises(ParseError, match="interface 3: address of 3 bytes in family 2"):
         read(ifaddr(2, 3, attribute(2, b"abc")), done())
-    with pytest.raises(ParseError, match="an address of 2 bytes"):
+    with pytest.raises(ParseError, match="address message of 2 bytes"):
         read(message(RTM_NEWADDR, b"\2\0"), done())
 
 

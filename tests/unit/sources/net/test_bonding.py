@@ -95,8 +95,11 @@ def test_what_a_newer_kernel_has_added_is_shown_by_its_number() -> None:
     ("info", "message"),
     [
         (attribute(1, b"bond\0"), "netlink route: bond bond0: no mode"),
-        (bond_info(4, aggregator(1, 1, b"\1\2\3")), "netlink route: bond bond0: a partner MAC of 3 bytes"),
-        (attribute(2, attribute(1, b"abc")), "netlink route: bond bond0: a number of 3 bytes at byte 8"),
+        (bond_info(4, aggregator(1, 1, b"\1\2\3")), "netlink route: bond bond0: partner MAC of 3 bytes, expected 6"),
+        (
+            attribute(2, attribute(1, b"abc")),
+            "netlink route: bond bond0: number of 3 bytes at byte 8, expected 1, 2, 4 or 8",
+        ),
     ],
 )
 def test_malformed(info: bytes, message: str) -> None:

@@ -9,8 +9,7 @@ import pytest
 
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError
-from plumbline.sources.net.bonding import Churn
-from plumbline.sources.net.bonding_proc import SlaveChurn, parse_bonding, read_churns
+from plumbline.sources.net.bonding import Churn, SlaveChurn, parse_bonding, read_churns
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 CHURNED, NONE, MONITORING = Churn.CHURNED, Churn.NONE, Churn.MONITORING
@@ -48,8 +47,8 @@ def test_other_modes_have_no_churn() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("Slave Interface: \n", "t:1: slave '' has no name or is there twice"),
-        ("Slave Interface: a\nSlave Interface: a\n", "t:2: slave 'a' has no name or is there twice"),
+        ("Slave Interface: \n", "t:1: slave '' has no name or is listed twice"),
+        ("Slave Interface: a\nSlave Interface: a\n", "t:2: slave 'a' has no name or is listed twice"),
         ("Slave Interface: a\nActor Churn State: lost\n", "t:2: Actor Churn State: 'lost'"),
         ("Slave Interface: a\n\nPartner Churned Count: -1\n", "t:3: Partner Churned Count: '-1'"),
     ],

@@ -11,8 +11,17 @@ from typing import Any
 import pytest
 
 from plumbline.config.yaml import read_yaml
-from plumbline.sources.net.driverrules import DriverRules, alternatives, load_table, matching, terms
-from plumbline.sources.net.drivers import Count, Evidence, bind, losses
+from plumbline.sources.net.drivers import (
+    Count,
+    DriverRules,
+    Evidence,
+    alternatives,
+    bind,
+    load_table,
+    losses,
+    matching,
+    terms,
+)
 from plumbline.sources.net.links import LinkStats
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.errors import ConfigError
-from plumbline.sources.net.driverrules import load_table, parse_table
-from plumbline.sources.net.drivers import Count, NicLoss, bind, hold, losses
+from plumbline.sources.net.drivers import Count, NicLoss, bind, hold, load_table, losses, parse_table
 from plumbline.sources.net.links import Link, LinkStats
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
@@ -241,11 +240,14 @@ def test_patterns_add_all_queues_and_only_those() -> None:
         ("x: {source: s, drops: {receive: {crc: a}}}", "crc"),
         ("x: {source: s, drops: {receive: {ring: 5}}}", "str"),
         ("x: {source: s, drops: {receive: {ring: rtnl.nonsense}}}", "statistics have no rtnl.nonsense"),
-        ("x: {source: s, drops: {receive: {ring: a + a}}}", "drops.receive.ring = 'a \\+ a': a counter stands twice"),
+        (
+            "x: {source: s, drops: {receive: {ring: a + a}}}",
+            "receive.ring = 'a \\+ a': a counter is listed twice",
+        ),
         ("x: {source: s, drops: {receive: {ring: ''}}}", "a counter's name is missing"),
-        ("x: {source: s, port_wide: [a]}", "drivers.x.port_wide: a is not used"),
-        ("x: {source: s, pause: {receive: a}, not_losses: {a: why}}", "not_losses.a = 'why': is used all the same"),
-        ("x: {source: s}\n  x: {source: s}", "'x' stands twice"),
+        ("x: {source: s, port_wide: [a]}", "drivers.x.port_wide: a is not used in any rule"),
+        ("x: {source: s, pause: {receive: a}, not_losses: {a: why}}", "not_losses.a = 'why': is used in a rule"),
+        ("x: {source: s}\n  x: {source: s}", "duplicate key 'x'"),
     ],
 )
 def test_mistakes_in_a_table_are_named(drivers: str, reason: str) -> None:

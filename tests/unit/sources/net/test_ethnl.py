@@ -10,11 +10,9 @@ import pytest
 
 from plumbline.errors import ParseError, Unavailable
 from plumbline.sources.net import ethnl
-from plumbline.sources.net.ethtool import PauseConfig, RingSizes
 from plumbline.sources.net.linkmodes import LinkModes, parse_linkmodes
 from plumbline.sources.net.netlink import Netlink, attribute
-from plumbline.sources.net.pause import PauseState, parse_pause
-from plumbline.sources.net.rings import parse_rings
+from plumbline.sources.net.port_settings import PauseConfig, PauseState, RingSizes, parse_pause, parse_rings
 from support.ethnl_replies import FAMILY, only, reply, u8, u32, u64
 from support.replay_network import ReplayNetlink, done, error, message
 
@@ -76,10 +74,10 @@ def test_a_driver_that_does_not_count_pause_frames_has_none() -> None:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (message(FAMILY, b""), "a reply that names no interface"),
-        (message(FAMILY, b"\x10\x01\0\0" + attribute(1, b"")), "a reply that names no interface"),
-        (message(FAMILY, b"\x10\x01\0\0" + attribute(1, attribute(1, b"abc"))), "a number of 3 bytes"),
-        (reply(2, struct.pack("=HH", 9, 5)), "attribute 5 at byte .* says 9 bytes"),
+        (message(FAMILY, b""), "reply names no interface"),
+        (message(FAMILY, b"\x10\x01\0\0" + attribute(1, b"")), "reply names no interface"),
+        (message(FAMILY, b"\x10\x01\0\0" + attribute(1, attribute(1, b"abc"))), "number of 3 bytes"),
+        (reply(2, struct.pack("=HH", 9, 5)), "attribute 5 at byte .* claims 9 bytes"),
     ],
 )
 def test_malformed_replies(parse, data: bytes, reason: str) -> None:  # type: ignore[no-untyped-def]
@@ -88,11 +86,11 @@ def test_malformed_replies(parse, data: bytes, reason: str) -> None:  # type: ig
 
 
 def test_malformed_numbers() -> None:
-    with pytest.raises(ParseError, match="RINGS_GET: a number of 5 bytes"):
+    with pytest.raises(ParseError, match="RINGS_GET: number of 5 bytes"):
         parse_rings(only(reply(2, attribute(6, b"\0" * 5))))
-    with pytest.raises(ParseError, match="PAUSE_GET: a number of 0 bytes"):
+    with pytest.raises(ParseError, match="PAUSE_GET: number of 0 bytes"):
         parse_pause(only(reply(2, attribute(3, b""))))
-    with pytest.raises(ParseError, match="LINKMODES_GET: a number of 6 bytes"):
+    with pytest.raises(ParseError, match="LINKMODES_GET: number of 6 bytes"):
         parse_linkmodes(only(reply(2, attribute(5, b"\0" * 6))))
 
 
@@ -145,7 +143,7 @@ def test_replies_of_other_devices_are_left_unread() -> None:
 
 def test_a_reply_of_nobody_is_malformed_also_where_some_are_left_unread() -> None:
     nobody = message(FAMILY, b"\x10\x01\0\0" + u32(6, 512)) + done()
-    with pytest.raises(ParseError, match="RINGS_GET: a reply that names no interface"):
+    with pytest.raises(ParseError, match="RINGS_GET: reply names no interface"):
         ethnl.read_all(
             ethtool(ethnl.RINGS_GET, nobody), FAMILY, ethnl.RINGS_GET, parse_rings, only=(2,), on_skip=no_skip
         )

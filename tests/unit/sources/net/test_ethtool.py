@@ -13,13 +13,17 @@ from plumbline.sources.net.ethtool import (
     DriverInfo,
     Ethtool,
     EthtoolSocket,
-    PauseConfig,
-    RingSizes,
     parse_driver_info,
-    parse_pause,
-    parse_rings,
     parse_stats,
     parse_strings,
+)
+from plumbline.sources.net.port_settings import (
+    GPAUSEPARAM,
+    GRINGPARAM,
+    PauseConfig,
+    RingSizes,
+    parse_pause_structure,
+    parse_rings_structure,
 )
 from support.replay_network import ReplayEthtool, drvinfo, gstats, gstrings, sset_info
 
@@ -38,9 +42,9 @@ def test_a_real_driver_answers() -> None:
     statistics = dict(zip(names, values, strict=True))
     assert statistics["rx_drops"] == 0
     assert statistics["rx_kicks"] == statistics["rx0_kicks"] > 0
-    assert ethtool.rings(b"eth0") == RingSizes(rx=256, tx=256, rx_max=256, tx_max=256)
+    assert ethtool.reader(GRINGPARAM)(b"eth0") == RingSizes(rx=256, tx=256, rx_max=256, tx_max=256)
     with pytest.raises(Unavailable, match="EOPNOTSUPP"):
-        ethtool.pause(b"eth0")
+        ethtool.reader(GPAUSEPARAM)(b"eth0")
 
 
 def test_driver_info_is_decoded_with_care() -> None:
@@ -61,13 +65,13 @@ def test_names_lose_their_padding() -> None:
 
 def test_a_ring_that_has_no_maximum_does_not_exist() -> None:
     data = struct.pack("=9I", 0x10, 8192, 0, 2048, 4096, 1024, 7, 512, 256)
-    assert parse_rings(data) == RingSizes(
+    assert parse_rings_structure(data) == RingSizes(
         rx=1024, rx_mini=None, rx_jumbo=512, tx=256, rx_max=8192, rx_mini_max=None, rx_jumbo_max=2048, tx_max=4096
     )
 
 
 def test_flow_control() -> None:
-    assert parse_pause(struct.pack("=4I", 0x12, 1, 0, 1)) == PauseConfig(True, False, True)
+    assert parse_pause_structure(struct.pack("=4I", 0x12, 1, 0, 1)) == PauseConfig(True, False, True)
 
 
 @pytest.mark.parametrize(
@@ -78,8 +82,8 @@ def test_flow_control() -> None:
         (parse_strings, gstrings(["a", "b"])[:-1], "GSTRINGS: 75 bytes, 76 expected"),
         (parse_stats, b"\0" * 7, "GSTATS: 7 bytes, 8 expected"),
         (parse_stats, gstats([1, 2])[:-1], "GSTATS: 23 bytes, 24 expected"),
-        (parse_rings, b"\0" * 35, "GRINGPARAM: 35 bytes, 36 expected"),
-        (parse_pause, b"\0" * 15, "GPAUSEPARAM: 15 bytes, 16 expected"),
+        (parse_rings_structure, b"\0" * 35, "GRINGPARAM: 35 bytes, 36 expected"),
+        (parse_pause_structure, b"\0" * 15, "GPAUSEPARAM: 15 bytes, 16 expected"),
     ],
 )
 def test_structures_that_are_not_whole_are_malformed(parse, data: bytes, reason: str) -> None:  # type: ignore[no-untyped-def]
@@ -115,7 +119,7 @@ def test_the_real_ioctl_says_which_device_has_gone() -> None:
     try:
         with pytest.raises(Unavailable, match=r"ioctl SIOCETHTOOL: \\xffgone: ENODEV \(No such device\)"):
             Ethtool(handle).driver_info(b"\xffgone")
-        with pytest.raises(ParseError, match="are the limit"):
+        with pytest.raises(ParseError, match="the limit is"):
             handle.call(b"lo", b"\0\0\0\0", 1 << 21)
     finally:
         handle.close()

@@ -117,7 +117,7 @@ def test_names_that_are_missing(data: bytes, reason: str) -> None:
 
 
 def test_a_reply_without_active_features() -> None:
-    with pytest.raises(ParseError, match="FEATURES_GET: a reply without the active features"):
+    with pytest.raises(ParseError, match="FEATURES_GET: reply lacks the active features"):
         parse_features(only(reply(2, bits(2, {1}), u32(9, 0))))
 
 

@@ -10,15 +10,13 @@ from pathlib import Path
 import pytest
 
 from plumbline.sources.net import ethnl
-from plumbline.sources.net.channels import Channels
-from plumbline.sources.net.coalesce import Coalescing, Moderation
 from plumbline.sources.net.ethtool import Ethtool
 from plumbline.sources.net.features import Offload
 from plumbline.sources.net.knobs import Knobs, KnobsReader
 from plumbline.sources.net.linkmodes import LinkModes
 from plumbline.sources.net.links import Link, read_links
-from plumbline.sources.net.module import PORT_FIBRE
 from plumbline.sources.net.netlink import Netlink, Refused
+from plumbline.sources.net.port_settings import PORT_FIBRE, Channels, Coalescing, Moderation, PauseConfig, RingSizes
 from support.ethnl_replies import FAMILY, bits, reply, strings, u8, u32
 from support.replay_network import (
     GLINKSETTINGS,
@@ -33,7 +31,7 @@ from support.replay_network import (
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 NAMES = ("tx-scatter-gather", "rx-gro")
-FEATURES, CHANNELS, COALESCE, LINKMODES, LINKINFO, FEC, STRSET = (
+FEATURES, CHANNELS, COALESCE, LINKMODES, LINKINFO, FEC, STRSET, RINGS, PAUSE = (
     (FAMILY, command)
     for command in (
         ethnl.FEATURES_GET,
@@ -43,9 +41,11 @@ FEATURES, CHANNELS, COALESCE, LINKMODES, LINKINFO, FEC, STRSET = (
         ethnl.LINKINFO_GET,
         ethnl.FEC_GET,
         ethnl.STRSET_GET,
+        ethnl.RINGS_GET,
+        ethnl.PAUSE_GET,
     )
 )
-DUMPS = (FEATURES, CHANNELS, COALESCE, LINKMODES, LINKINFO, FEC)
+DUMPS = (FEATURES, CHANNELS, COALESCE, LINKMODES, LINKINFO, FEC, RINGS, PAUSE)
 
 
 def link(index: int, name: str, kind: str = "") -> Link:
@@ -70,6 +70,8 @@ def answers(*, ports: Iterable[int] = (2,)) -> dict[int | tuple[int, int], bytes
         LINKMODES: dump(u8(2, 1), bits(3, (), mask={6, 10, 38}), u32(5, 25_000), u8(6, 1)),
         LINKINFO: dump(u8(2, PORT_FIBRE)),
         FEC: dump(u32(4, 50)),
+        RINGS: dump(u32(2, 4096), u32(6, 512)),
+        PAUSE: dump(u8(2, 1), u8(3, 1), u8(4, 0)),
     }
 
 
@@ -82,6 +84,8 @@ def read(
 
 def test_everything_that_a_port_says() -> None:
     assert read(ReplayNetlink(answers()), host(link(1, "lo"), link(2, "eth0"))) == Knobs(
+        rings={2: RingSizes(rx=512, rx_max=4096)},
+        pause={2: PauseConfig(autonegotiate=True, receive=True, transmit=False)},
         channels={2: Channels(combined=16, combined_max=63)},
         coalescing={2: Coalescing(Moderation(8, None, True), Moderation())},
         offloads={2: (Offload("scatter-gather", True, False), Offload("generic-receive-offload", False, True))},
@@ -103,6 +107,8 @@ def test_a_part_that_fails_hides_no_other(broken: tuple[int, int]) -> None:
         LINKMODES: "linkmodes",
         LINKINFO: "connectors",
         FEC: "fec",
+        RINGS: "rings",
+        PAUSE: "pause",
     }[broken]
     for failure in (error(errno.EIO), reply(2, struct.pack("=HH", 9, 5)) + done()):
         found = read(ReplayNetlink({**answers(), broken: failure}), links)
@@ -155,6 +161,8 @@ def test_a_kernel_without_ethtool_netlink() -> None:
             (b"eth0", 0x3C): struct.pack("=9I", 0x3C, 0, 0, 0, 63, 0, 0, 0, 16),
             (b"eth0", 0x0E): struct.pack("=23I", 0x0E, 8, *[0] * 8, 1, *[0] * 12),
             (b"eth0", 0x50): struct.pack("=4I", 0x50, 1 << 3, 0, 0),
+            (b"eth0", 0x10): struct.pack("=9I", 0x10, 4096, 0, 0, 0, 512, 0, 0, 0),
+            (b"eth0", 0x12): struct.pack("=4I", 0x12, 1, 1, 0),
             (b"eth0", 0x3A): struct.pack("=II8I", 0x3A, 2, 1, 1, 1, 0, 0, 0, 0, 0).ljust(72, b"\0"),
             (b"eth0", 0x37): sset_info(2),
             (b"eth0", 0x1B): gstrings(list(NAMES)),
@@ -168,7 +176,7 @@ def test_a_kernel_without_ethtool_netlink() -> None:
     assert isinstance(found.linkmodes, dict)
     assert isinstance(by_netlink.linkmodes, dict)
     assert found.linkmodes[2].max_speed_mbps == by_netlink.linkmodes[2].max_speed_mbps == 100_000
-    for part in ("channels", "coalescing", "offloads", "fec", "connectors", "offload_masks"):
+    for part in ("rings", "pause", "channels", "coalescing", "offloads", "fec", "connectors", "offload_masks"):
         assert getattr(found, part) == getattr(by_netlink, part)
 
 

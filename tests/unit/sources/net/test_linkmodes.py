@@ -90,7 +90,7 @@ def test_no_mode_stands_in_the_table_twice() -> None:
 
 
 def test_a_verbose_bitset_is_refused() -> None:
-    with pytest.raises(ParseError, match="LINKMODES_GET: a bit set without its value"):
+    with pytest.raises(ParseError, match="LINKMODES_GET: bitset has no value"):
         parse_linkmodes(only(reply(2, struct.pack("=HH", 4, 3))))
 
 

@@ -11,15 +11,12 @@ import pytest
 
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.sources.net import ethnl, ethtool
-from plumbline.sources.net.channels import Channels
-from plumbline.sources.net.driverrules import load_table
-from plumbline.sources.net.drivers import Count, NicLoss
-from plumbline.sources.net.ethtool import PauseConfig, RingSizes
+from plumbline.sources.net.drivers import Count, NicLoss, load_table
 from plumbline.sources.net.features import Offload
 from plumbline.sources.net.links import RTM_GETLINK, RTM_NEWLINK, LinkStats
 from plumbline.sources.net.netlink import Refused, attribute
-from plumbline.sources.net.network import NetworkReader, PortPause, PortRings
-from plumbline.sources.net.pause import PauseState
+from plumbline.sources.net.network import NetworkReader
+from plumbline.sources.net.port_settings import Channels, PauseConfig, PauseState, RingSizes
 from plumbline.sources.net.portfacts import Transports
 from support.ethnl_replies import FAMILY, bits, reply, strings, u8, u32
 from support.replay_network import (
@@ -141,7 +138,7 @@ def test_a_virtual_machine_from_its_recording() -> None:
         Count("transmit", "other", 0),
     )
     assert (losses["lo"].driver, losses["ifb0"].driver, losses["lo"].drop_source) == ("loopback", "ifb", "rtnl")
-    assert host.reader.read_rings() == (PortRings("eth0", RingSizes(rx=256, tx=256, rx_max=256, tx_max=256)),)
+    assert host.reader.read_rings() == (("eth0", RingSizes(rx=256, tx=256, rx_max=256, tx_max=256)),)
     assert host.reader.read_links().speeds_mbps == {}
     with pytest.raises(Unavailable, match=r"no network port has 802\.3x flow control"):
         host.reader.read_pause(host.skip)
@@ -157,7 +154,7 @@ def test_a_namespace_of_software_links_asks_no_driver_and_believes_no_speed() ->
     masters = {port.device: port.master for port in host.reader.read_losses(host.skip)}
     assert masters["vb0"] == "br0"
     assert host.ioctl.calls == []
-    with pytest.raises(Unavailable, match="how large its rings are"):
+    with pytest.raises(Unavailable, match="reports the size of its rings"):
         host.reader.read_rings()
 
 
@@ -187,11 +184,11 @@ def test_pause_frames_come_from_the_driver_where_netlink_does_not_count_them() -
     host.reader.refresh()
     config = PauseConfig(autonegotiate=False, receive=True, transmit=True)
     expected = PauseState(config, receive_frames=3, transmit_frames=30)
-    assert host.reader.read_pause(host.skip) == (PortPause("eth0", expected), PortPause("eth1", expected))
+    assert host.reader.read_pause(host.skip) == (("eth0", expected), ("eth1", expected))
     stats = attribute(5, attribute(2, struct.pack("=Q", 7)) + attribute(3, struct.pack("=Q", 8)))
     host.generic.answers[PAUSE] = reply(2, u8(3, 1), stats) + done()
-    (eth0,) = host.reader.read_pause(host.skip)
-    assert eth0.state == PauseState(PauseConfig(None, True, None), receive_frames=8, transmit_frames=7)
+    ((_, state),) = host.reader.read_pause(host.skip)
+    assert state == PauseState(PauseConfig(None, True, None), receive_frames=8, transmit_frames=7)
 
 
 def test_one_scrape_is_one_dump_and_one_call_per_port() -> None:
@@ -297,8 +294,8 @@ def test_excluded_devices_are_neither_read_nor_shown() -> None:
     host.reader.refresh()
     assert [link.name for link in host.reader.read_links().links] == ["eth1", "odd0", "bond0"]
     assert [port.device for port in host.reader.read_losses(host.skip)] == ["eth1", "odd0", "bond0"]
-    assert [port.device for port in host.reader.read_rings()] == ["eth1"]
-    assert [port.device for port in host.reader.read_pause(host.skip)] == ["eth1"]
+    assert [device for device, _ in host.reader.read_rings()] == ["eth1"]
+    assert [device for device, _ in host.reader.read_pause(host.skip)] == ["eth1"]
     assert b"eth0" not in {device for device, _ in host.ioctl.calls}
 
 
@@ -312,9 +309,9 @@ def test_a_kernel_without_ethtool_netlink_is_asked_by_ioctl() -> None:
     host.ioctl.answers[b"eth0", ethtool.ETHTOOL_GPAUSEPARAM] = struct.pack("=4I", 18, 0, 1, 0)
     host.ioctl.answers[b"eth1", ethtool.ETHTOOL_GPAUSEPARAM] = errno.EOPNOTSUPP
     host.reader.refresh()
-    assert host.reader.read_rings() == (PortRings("eth0", RingSizes(rx=512, tx=512, rx_max=4096, tx_max=4096)),)
+    assert host.reader.read_rings() == (("eth0", RingSizes(rx=512, tx=512, rx_max=4096, tx_max=4096)),)
     assert host.reader.read_pause(host.skip) == (
-        PortPause("eth0", PauseState(PauseConfig(False, True, False), receive_frames=3, transmit_frames=30)),
+        ("eth0", PauseState(PauseConfig(False, True, False), receive_frames=3, transmit_frames=30)),
     )
     assert host.reader.read_links().speeds_mbps == {2: 25000}
     assert host.generic.requests == []
@@ -325,9 +322,9 @@ def test_a_broken_dump_of_rings_is_the_rings_collectors_error_and_nobody_elses()
     host.generic.answers[RINGS] = message(FAMILY, b"\x10\x01\0\0") + done()
     host.reader.refresh()
     for _ in range(2):
-        with pytest.raises(PlumblineError, match="RINGS_GET: a reply that names no interface") as raised:
+        with pytest.raises(PlumblineError, match="RINGS_GET: reply names no interface") as raised:
             host.reader.read_rings()
-        assert len(raised.traceback) == 3, "the stored error must not collect the tracebacks of every scrape"
+        assert len(raised.traceback) == 4, "the stored error must not collect the tracebacks of every scrape"
     assert len(host.reader.read_losses(host.skip)) == 4
     assert len(host.reader.read_pause(host.skip)) == 2
 
@@ -388,7 +385,7 @@ def test_settings_are_served_from_the_last_refresh() -> None:
     asked = len(host.generic.requests)
     assert host.reader.read_channels() == (("eth0", Channels(combined=16, combined_max=63)),)
     assert host.reader.read_offloads() == (("eth0", (Offload("generic-receive-offload", True, False),)),)
-    with pytest.raises(Unavailable, match="no network port says how it coalesces interrupts"):
+    with pytest.raises(Unavailable, match="no network port reports its interrupt coalescing"):
         host.reader.read_coalescing()
     eth0, eth1 = host.reader.read_link_modes(host.skip)
     assert (eth0.device, eth0.modes.full_duplex, eth0.modes.max_speed_mbps) == ("eth0", True, 10_000)
@@ -426,7 +423,7 @@ def test_a_broken_dump_of_channels_is_the_channel_collectors_error_and_nobody_el
     host = knobs_host()
     host.generic.answers[FAMILY, ethnl.CHANNELS_GET] = message(FAMILY, b"\x10\x01\0\0") + done()
     host.reader.refresh()
-    with pytest.raises(PlumblineError, match="CHANNELS_GET: a reply that names no interface"):
+    with pytest.raises(PlumblineError, match="CHANNELS_GET: reply names no interface"):
         host.reader.read_channels()
     assert len(host.reader.read_offloads()) == 1
     assert len(host.reader.read_link_modes(host.skip)) == 2

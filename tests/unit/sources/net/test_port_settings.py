@@ -7,15 +7,28 @@ import struct
 import pytest
 
 from plumbline.errors import ParseError
-from plumbline.sources.net.bitset import Bitset, parse_bitset
-from plumbline.sources.net.channels import Channels, parse_channels, parse_channels_structure
-from plumbline.sources.net.coalesce import Coalescing, Moderation, parse_coalesce, parse_coalesce_structure
-from plumbline.sources.net.ethtool import PauseConfig, RingSizes
-from plumbline.sources.net.fec import parse_fec, parse_fec_structure
-from plumbline.sources.net.module import PORT_DA, PORT_FIBRE, PORT_NONE, parse_port, transceiver_present
-from plumbline.sources.net.netlink import attribute
-from plumbline.sources.net.pause import parse_pause_config
-from plumbline.sources.net.rings import parse_rings
+from plumbline.sources.net.ethnl import Bitset, parse_bitset
+from plumbline.sources.net.netlink import attribute, parse_attributes
+from plumbline.sources.net.port_settings import (
+    PORT_DA,
+    PORT_FIBRE,
+    PORT_NONE,
+    Channels,
+    Coalescing,
+    Moderation,
+    PauseConfig,
+    RingSizes,
+    parse_channels,
+    parse_channels_structure,
+    parse_coalesce,
+    parse_coalesce_structure,
+    parse_fec,
+    parse_fec_structure,
+    parse_pause_config,
+    parse_port,
+    parse_rings,
+    transceiver_present,
+)
 from support.ethnl_replies import bits, only, reply, u8, u32
 
 # The three figures stand in chapter 5 of a thesis on a university's Ceph cluster (UNNOBA, 2020). The values are
@@ -111,12 +124,12 @@ def test_a_transceiver_is_there_or_not_or_nobody_knows(
 def test_bitsets() -> None:
     whole = bits(3, {0, 31, 32, 120}, mask={38}, size=128)
     expected = Bitset(1 | 1 << 31 | 1 << 32 | 1 << 120, 1 << 38)
-    assert parse_bitset(whole, 4, len(whole), source="test") == expected
+    assert parse_bitset(parse_attributes(whole, 4, len(whole), source="test")) == expected
     without = bits(3, {5}, size=64)
-    assert parse_bitset(without, 4, len(without), source="test") == Bitset(1 << 5, None)
+    assert parse_bitset(parse_attributes(without, 4, len(without), source="test")) == Bitset(1 << 5, None)
 
 
 def test_a_bitset_of_half_a_word() -> None:
     data = attribute(4, b"\1\0")
-    with pytest.raises(ParseError, match="test: a bit set of 2 bytes"):
-        parse_bitset(data, 0, len(data), source="test")
+    with pytest.raises(ParseError, match="test: bitset of 2 bytes"):
+        parse_bitset(parse_attributes(data, 0, len(data), source="test"))

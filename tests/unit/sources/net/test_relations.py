@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from plumbline.sources.net.links import RTM_GETLINK, Link, read_links
+from plumbline.sources.net.links import RTM_GETLINK, Link, Relation, read_links, relations
 from plumbline.sources.net.netlink import Netlink, attribute
-from plumbline.sources.net.relations import Relation, relations
 from support.bond_messages import bond_info, link, slave_info, u32
 from support.replay_network import ReplayNetlink, done
 

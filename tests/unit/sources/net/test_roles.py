@@ -10,10 +10,9 @@ import pytest
 from plumbline.collectors import topology
 from plumbline.sources.ceph.ceph_conf import CephConf
 from plumbline.sources.ceph.ceph_sockets import CephSockets
-from plumbline.sources.net.addresses import Address
-from plumbline.sources.net.links import Link
-from plumbline.sources.net.relations import Relation, relations
+from plumbline.sources.net.links import Link, Relation, relations
 from plumbline.sources.net.roles import CLUSTER, PUBLIC, Role, assign
+from plumbline.sources.net.routes import Address
 
 
 def make_link(index: int, name: str, kind: str = "", *, master: int = 0, lower: int = 0, slave_kind: str = "") -> Link:

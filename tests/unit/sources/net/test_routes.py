@@ -23,11 +23,10 @@ from plumbline.probes.gates import check_nic_busy
 from plumbline.probes.kinds import plan_probe
 from plumbline.probes.model import Host
 from plumbline.probes.network.iperf3_server import ServerPlan
-from plumbline.sources.net import resolve as resolving
+from plumbline.sources.net import routes
 from plumbline.sources.net.links import IFF_LOOPBACK, Link
 from plumbline.sources.net.netlink import Message, attribute
-from plumbline.sources.net.resolve import resolve
-from plumbline.sources.net.routes import Way, parse_route, read_speed_mbps, route_request, speed_word
+from plumbline.sources.net.routes import Way, parse_route, read_speed_mbps, resolve, route_request, speed_word
 
 CATALOGUE = load_catalogue()
 
@@ -90,7 +89,7 @@ def test_an_address_is_its_own_answer_and_a_dead_name_server_is_not_waited_for(m
         ended.wait(60)
         raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
 
-    monkeypatch.setattr(resolving.socket, "getaddrinfo", silent)
+    monkeypatch.setattr(routes.socket, "getaddrinfo", silent)
     try:
         with pytest.raises(Unavailable, match=r"stor02: the name can't be resolved: no answer within 0\.1 s"):
             resolve("stor02", within_s=0.1)
@@ -174,10 +173,10 @@ def test_local_addresses() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{type: rtt, targets: []}", "name at least one target, each once"),
-        ("{type: rtt, targets: [a, a]}", "name at least one target, each once"),
-        ("{type: rtt, targets: ['a:1']}", "this probe knows no ports"),
-        ("{type: path-mtu, targets: ['a:1']}", "this probe knows no ports"),
+        ("{type: rtt, targets: []}", "give at least one target, and none twice"),
+        ("{type: rtt, targets: [a, a]}", "give at least one target, and none twice"),
+        ("{type: rtt, targets: ['a:1']}", "this probe uses no port"),
+        ("{type: path-mtu, targets: ['a:1']}", "this probe uses no port"),
         ("{type: rtt, workload: tcp-rtt, targets: [a]}", "a TCP handshake needs host:port"),
         ("{type: rtt, targets: ['a b']}", "expected a host such as"),
         ("{type: rtt, targets: [a], bind: eth0}", "expected an IP address of this host"),
@@ -198,8 +197,8 @@ def test_network_probes_that_are_refused(text: str, message: str) -> None:
     [
         ("{listen: stor01:10048}", "expected address:port"),
         ("{listen: 10.0.0.11}", "expected address:port"),
-        ("{listen: 10.0.0.11:0}", "other nodes have to know the port"),
-        ("{listen: '0.0.0.0:10048'}", "or say who may in allow"),
+        ("{listen: 10.0.0.11:0}", "set a port: other nodes need to know it"),
+        ("{listen: '0.0.0.0:10048'}", "or set allow"),
         ("{listen: 10.0.0.11:10048, allow: [10.0.0.1/24]}", "has host bits set"),
         ("{listen: 10.0.0.11:10048, allow: [stor02]}", "does not appear to be an IPv4 or IPv6 network"),
     ],

@@ -97,7 +97,7 @@ def test_ones_are_no_answer() -> None:
         parse_config(b"\xff" * 4096, source="config")
     half = bytearray(SLOW)
     half[EXPRESS_AT + 2 :] = b"\xff" * (len(half) - EXPRESS_AT - 2)
-    with pytest.raises(ParseError, match="went while it was read"):
+    with pytest.raises(ParseError, match="disappeared during the read"):
         parse_config(bytes(half[:256]), source="config")
 
 

@@ -11,7 +11,7 @@ import pytest
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError, Unavailable
 from plumbline.sources.pci import pci
-from plumbline.sources.pci.pcichipsets import Bridge, behind_chipset
+from plumbline.sources.pci.pci import Bridge, behind_chipset
 from plumbline.sources.pci.pcidevices import PciFunction, read_pci
 from support.pcispace import Express, add_function, link_files, space
 

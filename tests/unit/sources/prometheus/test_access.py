@@ -81,7 +81,7 @@ def test_who_is_not_let_in_is_told_what_to_do(tmp_path: Path) -> None:
         request.end_headers()
 
     with answering(handle) as url:
-        with pytest.raises(Unavailable, match=r"HTTP 401 Unauthorized; it wants credentials: --http\.config\.file"):
+        with pytest.raises(Unavailable, match=r"HTTP 401 Unauthorized; it requires credentials: --http\.config\.file"):
             read_vector(url, "up", timeout_s=30)
         with pytest.raises(Unavailable, match="HTTP 401 Unauthorized; it rejected these credentials"):
             read_vector(url, "up", timeout_s=30, access=load(tmp_path, "authorization: {credentials: abc}"))
@@ -91,12 +91,12 @@ def test_who_is_not_let_in_is_told_what_to_do(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("basic_auth: {username: u}", "basic_auth.password is missing"),
-        ("basic_auth: {username: 'a:b', password: geheim}", "holds no colon"),
-        ("basic_auth: {username: u, password: geheim, password_file: f}", "stands beside its file"),
+        ("basic_auth: {username: 'a:b', password: geheim}", "can't contain a colon"),
+        ("basic_auth: {username: u, password: geheim, password_file: f}", "conflicts with its file"),
         ("basic_auth: {username: u, password_file: nowhere}", "nowhere can't be read"),
         ("basic_auth: {username: u, password_file: empty}", "empty is empty"),
-        ("basic_auth: {username: u, password: geheim}\nauthorization: {credentials: geheim}", "one of them"),
-        ('authorization: {credentials: "geheim\\n"}', "no header holds such characters"),
+        ("basic_auth: {username: u, password: geheim}\nauthorization: {credentials: geheim}", "give only one"),
+        ('authorization: {credentials: "geheim\\n"}', "not allowed in a header"),
         ("basic_auth: {username: u, password: 7}", "expected text"),
         ("oauth2: {client_secret: geheim}", "oauth2"),
         ("tls_config: {ca_file: nowhere}", "tls_config.ca_file can't be read"),

@@ -1,0 +1,136 @@
+"""The cluster map and this host's OSDs, queried in the background: the scrape shows the latest answers.
+
+A separate process queries the map and exits (``probes/ceph_task.py``): if it hangs it is killed, and the session that
+renews the cluster's lock never waits for the manager.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from plumbline.background.periodic import PeriodicSlot
+from plumbline.config.model import Config
+from plumbline.core.process import ProcessRunner, Runner
+from plumbline.core.roots import Roots
+from plumbline.core.scheduler import Job
+from plumbline.errors import ParseError, PlumblineError, ProbeRefused, Unavailable
+from plumbline.probes.ceph import ceph_task
+from plumbline.probes.ceph.ceph_access import CephAccess
+from plumbline.sources.ceph.ceph_osds import head_daemon
+from plumbline.sources.ceph.cephmap import CephMap, parse_cephmap
+from plumbline.sources.ceph.osds import TIMEOUT_S, osds_here, read_osds, read_stores
+
+log = logging.getLogger(__name__)
+
+CEPH_MAP, CEPH_MAP_EVERY_S = "ceph map", 60.0  # a minute's delay is acceptable even for a host that dies
+KEPT_S = 300.0
+"""How long to keep showing the last map when the cluster answers partly or not at all: a change of manager takes half a
+minute after a crash, and nothing is lost by it. The map's age is exported."""
+OSDS_EVERY_S = 15.0  # for histograms, heartbeats and blocked operations: a usual scrape interval
+OSD_STORES_EVERY_S = 300.0
+"""Fragmentation walks the OSD's free list and holds its lock meanwhile; settings only change when an admin does it."""
+
+_MAP_COMMANDS = 5
+_MAX_BYTES = 64 << 20  # about 1 KiB an OSD
+_MAX_REASON_CHARS = 300
+
+
+class OsdWatch:
+    """Both slots and the jobs that fill them. ``patterns`` returns the active globs of admin sockets."""
+
+    def __init__(self, patterns: Callable[[], Sequence[str]], *, timeout_s: float = TIMEOUT_S) -> None:
+        self.osds = PeriodicSlot(
+            "osds", OSDS_EVERY_S, "the OSDs' admin sockets", lambda: read_osds(osds_here(patterns()), timeout_s)
+        )
+        self.stores = PeriodicSlot(
+            "osd stores", OSD_STORES_EVERY_S, "the OSDs' stores", lambda: read_stores(osds_here(patterns()), timeout_s)
+        )
+
+    def jobs(self) -> list[Job]:
+        """Two jobs; each limits its own run time."""
+        return [self.osds.job, self.stores.job]
+
+
+class CephMapWatch:
+    """The slot and the job that fills it. ``config`` returns the active configuration, ``wall`` Unix seconds."""
+
+    def __init__(
+        self,
+        config: Callable[[], Config],
+        *,
+        roots: Roots,
+        environment: Mapping[str, str],
+        runner: Runner | None = None,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._config, self._roots, self._wall = config, roots, wall
+        self._processes = ProcessRunner(environment)
+        self._runner: Runner = runner or self._processes
+        self._latest: tuple[CephAccess, CephMap] | None = None
+        self._complete = True
+        self.map = PeriodicSlot(CEPH_MAP, CEPH_MAP_EVERY_S, "the cluster map's parts", self._read)
+
+    def jobs(self) -> list[Job]:
+        """One job; it limits its own run time."""
+        return [self.map.job]
+
+    def stop(self) -> None:
+        """End the running queries."""
+        self._processes.stop()
+
+    def _read(self) -> CephMap:
+        """:class:`Unavailable` if this node should not query the cluster, has no cluster or has no key."""
+        config = self._config()
+        if not config.collectors.get("cephmap", True):
+            raise Unavailable("the collector is switched off")
+        if config.ceph.map == "never":
+            raise Unavailable("ceph.map is never")
+        if config.ceph.map == "auto" and not head_daemon(self._roots):
+            raise Unavailable("no monitor or manager is set up on this host; ceph.map: always queries the map anyway")
+        access = CephAccess.of(config.ceph)
+        try:
+            access.check()
+        except ProbeRefused as refusal:
+            raise Unavailable(str(refusal)) from refusal
+        last = self._last(access)
+        try:
+            found = self._query(access)
+        except PlumblineError as error:
+            if last is None:
+                raise
+            return self._kept(last, str(error))
+        if found.unread and last is not None and not last.unread:
+            return self._kept(last, found.unread)
+        self._latest, self._complete = (access, found), True
+        return found
+
+    def _query(self, access: CephAccess) -> CephMap:
+        librados = access.librados()
+        limit_s = librados.connect_timeout_s + _MAP_COMMANDS * librados.operation_timeout_s + 1.0
+        began_ts = self._wall()
+        done = self._runner.run(ceph_task.argv(librados, "map"), timeout_s=limit_s, max_output_bytes=_MAX_BYTES)
+        if done.cancelled:
+            raise Unavailable("the daemon is stopping")
+        if done.returncode != 0:
+            reason = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2][:_MAX_REASON_CHARS]
+            raise PlumblineError(f"the cluster map can't be read: {reason or f'no answer within {limit_s:g} s'}")
+        try:
+            answers = json.loads(done.stdout)
+        except (ValueError, RecursionError) as error:
+            raise ParseError("the cluster map", f"not JSON: {error}") from None
+        return parse_cephmap(answers, read_ts=began_ts)
+
+    def _last(self, access: CephAccess) -> CephMap | None:
+        """The last map of this cluster, if it is fresh enough."""
+        if self._latest is None or self._latest[0] != access or self._wall() - self._latest[1].read_ts > KEPT_S:
+            return None
+        return self._latest[1]
+
+    def _kept(self, last: CephMap, reason: str) -> CephMap:
+        if self._complete:
+            log.info("%s; the last map is shown for up to %.0f s", reason, KEPT_S)
+        self._complete = False
+        return last

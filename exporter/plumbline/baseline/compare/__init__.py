@@ -1,1 +1,0 @@
-"""Comparison of two baselines, or of a baseline with current measurements."""

@@ -1,0 +1,49 @@
+"""Are there latency histograms of the disks?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from plumbline.checks.model import Fix, Keep, Severity, Verdict, check
+from plumbline.sources.disk.blocklatency import HOPELESS, LatencyReading
+
+DROP_IN_FILE = "/etc/systemd/system/plumbline.service.d/disk-latency.conf"
+DROP_IN = """[Service]
+AmbientCapabilities=CAP_BPF CAP_PERFMON
+CapabilityBoundingSet=CAP_BPF CAP_PERFMON
+PrivateUsers=no
+SystemCallFilter=bpf capset"""
+_RESTART = "systemctl restart plumbline.service"
+_INSTALL = f"apt-get install --no-install-recommends libbpf1 && systemctl daemon-reload && {_RESTART}"
+
+Latency: TypeAlias = LatencyReading | str | None
+"""A text says why there are no histograms; ``None``: unknown. No advice where this kernel or machine can't have
+them."""
+
+
+@check(
+    "disk.latency-histograms",
+    "Let the daemon measure disk latencies in the kernel.",
+    "a running daemon, on kernels with BTF",
+    "Without the histograms there are only the averages of /proc/diskstats, which hide the few slow requests that a "
+    "whole stripe waits for.",
+    "systemd/README.md, disk latencies; capabilities(7), CAP_BPF and CAP_PERFMON",
+    Severity.INFO,
+    _INSTALL,
+)
+def latency_histograms(latency: Latency) -> Iterator[Verdict]:
+    if latency is None or (isinstance(latency, str) and any(word in latency for word in HOPELESS)):
+        return
+    should = "latency histograms of every disk"
+    keep, caution = Keep(DROP_IN_FILE, DROP_IN), "The restart ends the probes that are running."
+    if isinstance(latency, str):
+        yield Verdict("disks", latency, should, Fix(_INSTALL, keep, caution))
+    elif latency.restart_required:
+        is_ = "some disks are not timed: the kernel no longer notes when their requests are issued"
+        yield Verdict("disks", is_, should, Fix(_RESTART, keep, caution))
+    else:
+        yield Verdict("disks", "measured in the kernel", should)
+
+
+CHECKS = (latency_histograms,)

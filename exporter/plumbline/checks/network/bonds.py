@@ -1,0 +1,166 @@
+"""The checks of bonds and InfiniBand."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from plumbline.checks import fixes
+from plumbline.checks.model import Fix, Keep, Severity, Verdict, check
+from plumbline.checks.network.facts import NetworkFacts
+from plumbline.checks.text import listed
+from plumbline.sources.net.bonding import Bond, Churn, Slave
+
+# --- bonds: are all members up, and aggregated?
+
+LACP = "802.3ad"
+_MIIMON_MS = 100
+
+
+@check(
+    "network.bond-degraded",
+    "Have every member of a bond up.",
+    "Bonds that report their members' state.",
+    "A member that is down reduces bandwidth and redundancy, and nothing else shows it.",
+    "unnoba-2020, 4.4.3 (bonds of two ports with LACP); Documentation/networking/bonding.rst",
+    Severity.WARNING,
+    "ip link set dev <member> up",
+)
+def degraded(facts: NetworkFacts) -> Iterator[Verdict]:
+    for bond in facts.bonds:
+        slaves = [slave for slave in bond.slaves if slave.up is not None]
+        if not slaves:
+            continue
+        down = [slave.device for slave in slaves if not slave.up]
+        should = f"all {len(slaves)} members up"
+        if not down:
+            yield Verdict(bond.device, should, should)
+            continue
+        fix = Fix(
+            "; ".join(f"ip link set dev {shlex.quote(device)} up" for device in down),
+            caution="If that changes nothing: check the cable, the transceiver and the switch's port.",
+        )
+        severity = Severity.CRITICAL if len(down) == len(slaves) else Severity.WARNING
+        yield Verdict(bond.device, f"down: {listed(down)}", should, fix, severity)
+
+
+@check(
+    "network.bond-not-aggregated",
+    "Have all members of an LACP bond aggregated with the switch.",
+    "Bonds in mode 802.3ad with members that are up and report their aggregator or partner.",
+    "Members outside the active aggregator are up and carry nothing: the bond has one port's bandwidth.",
+    "unnoba-2020, 4.4.3; Documentation/networking/bonding.rst; IEEE 802.1AX",
+    Severity.WARNING,
+    "cat /proc/net/bonding/<bond>",
+)
+def not_aggregated(facts: NetworkFacts) -> Iterator[Verdict]:
+    should = "all members in one aggregator, with a partner"
+    for bond in facts.bonds:
+        slaves = [slave for slave in bond.slaves if slave.up]
+        reports = any(slave.aggregator_id is not None or slave.actor is not None for slave in slaves)
+        if bond.mode != LACP or not reports:
+            continue
+        faults = "; ".join(_faults(bond, slaves))
+        # only the switch can fix this; the file shows which port to look for there
+        fix = Fix(
+            f"cat /proc/net/bonding/{shlex.quote(bond.device)}",
+            caution="This only shows. Fix it at the switch: LACP on these ports, all in one channel group, on one "
+            "switch (or a stack that acts as one).",
+        )
+        yield Verdict(bond.device, faults or should, should, fix if faults else None)
+
+
+def _faults(bond: Bond, slaves: list[Slave]) -> Iterator[str]:
+    silent = [slave.device for slave in slaves if bond.partner_valid(slave) is False]
+    if silent:
+        yield f"no LACP partner on {listed(silent)}"
+    ids = {slave.aggregator_id for slave in slaves if slave.aggregator_id is not None}
+    if len(ids) > 1:
+        yield f"{len(ids)} aggregators, of which one carries all the traffic"
+    churned = [slave.device for slave in slaves if Churn.CHURNED in (slave.actor_churn, slave.partner_churn)]
+    if churned:
+        yield f"churned: {listed(churned)}"
+
+
+@check(
+    "network.bond-unmonitored",
+    "Have the bond monitor its members' links.",
+    "Bonds that report their settings.",
+    "Without it a member whose link is dead still gets its share of the packets, which are lost.",
+    "Documentation/networking/bonding.rst (miimon; 100 ms is what it calls a good starting point)",
+    Severity.WARNING,
+    "ip link set dev <bond> type bond miimon 100",
+)
+def unmonitored(facts: NetworkFacts) -> Iterator[Verdict]:
+    should = "miimon (or arp_interval) set"
+    for bond in facts.bonds:
+        if bond.monitored is None:
+            continue
+        fix = Fix(
+            f"ip link set dev {shlex.quote(bond.device)} type bond miimon {_MIIMON_MS}",
+            Keep(fixes.INTERFACES_FILE, f"bond-miimon {_MIIMON_MS}", f"in the stanza of {bond.device}"),
+        )
+        is_ = should if bond.monitored else "the links are not monitored"
+        yield Verdict(bond.device, is_, should, None if bond.monitored else fix)
+
+
+# --- InfiniBand, as in the Fujitsu slides: ``ibstatus``, and IP over it in connected mode
+
+CONNECTED_MTU = 65520
+"""Slides: ``ib0 … mtu 65520``; Documentation/infiniband/ipoib.rst."""
+_ACTIVE, _LINK_UP = 4, 5  # the numbers that ibstatus prints before these words
+
+
+@check(
+    "infiniband.port-not-active",
+    "Have each InfiniBand port with a link in state ACTIVE.",
+    "InfiniBand ports (not RoCE) whose physical link is up. A port without a cable is not judged.",
+    "A link that no subnet manager has configured carries nothing.",
+    "Fujitsu, SDC 2013, slide 21 (ibstatus: ACTIVE, LinkUp); ibstat(8)",
+    Severity.WARNING,
+    "ibstat <device> <port>",
+)
+def inactive(facts: NetworkFacts) -> Iterator[Verdict]:
+    should = "ACTIVE, LinkUp"
+    for port in facts.infiniband.ports:
+        if port.link_layer != "InfiniBand" or port.state is None or port.physical_state != _LINK_UP:
+            continue
+        subject = f"{port.device}/{port.port}"
+        if port.state == _ACTIVE:
+            yield Verdict(subject, should, should)
+        else:  # a link without a state: no subnet manager has configured it
+            fix = Fix(
+                f"ibstat {shlex.quote(port.device)} {shlex.quote(port.port)}",
+                caution="This only shows. The link is up but not configured: is a subnet manager (opensm) running?",
+            )
+            yield Verdict(subject, "LinkUp, not ACTIVE", should, fix)
+
+
+@check(
+    "infiniband.ipoib-datagram",
+    "Carry IP over InfiniBand in connected mode.",
+    "IPoIB interfaces that are up, with a driver that offers both modes (not mlx5).",
+    "Packets of up to 65,520 bytes instead of about 2,000: more bandwidth, and the better compromise overall.",
+    "Fujitsu, SDC 2013, summary (CM is the better compromise); Documentation/infiniband/ipoib.rst",
+    Severity.INFO,
+    "echo connected > /sys/class/net/<device>/mode && ip link set dev <device> mtu 65520",
+)
+def datagram(facts: NetworkFacts) -> Iterator[Verdict]:
+    nics = {nic.device: nic for nic in facts.nics}
+    for device, connected in facts.infiniband.ipoib_connected.items():
+        nic = nics.get(device)
+        # mlx5 implements IPoIB in its own way ("enhanced"), without a connected mode
+        if nic is None or not nic.up or nic.driver is None or nic.driver.startswith("mlx5"):
+            continue
+        name = shlex.quote(device)
+        mode = f"echo connected > /sys/class/net/{name}/mode"
+        fix = Fix(
+            f"{mode} && ip link set dev {name} mtu {CONNECTED_MTU}",
+            Keep(fixes.INTERFACES_FILE, f"pre-up {mode}\nmtu {CONNECTED_MTU}", f"in the stanza of {device}"),
+            "On every host of the network, or large packets are lost. Datagram mode is slightly faster for small "
+            "blocks.",
+        )
+        yield Verdict(device, "connected" if connected else "datagram", "connected", None if connected else fix)
+
+
+CHECKS = (degraded, not_aggregated, unmonitored, inactive, datagram)

@@ -1,0 +1,238 @@
+"""An OSD's performance: latency histograms of its client operations, where they spend their time, and its store.
+
+``perf histogram dump`` and ``perf dump`` on the admin socket; ``src/osd/osd_perf_counters.cc`` (what is counted),
+``src/common/perf_histogram.h`` (the form) and ``src/os/bluestore/BlueStore.cc`` of Ceph::
+
+    {"osd": {"op_w_latency_in_bytes_histogram": {
+        "axes": [{"name": "Latency (usec)", "scale_type": "log2", "quant_size": 100000, "buckets": 32,
+                  "ranges": [{"max": -1}, {"min": 0, "max": 99999}, {"min": 100000, "max": 199999}, …, {"min": …}]},
+                 {"name": "Request size (bytes)", …}],
+        "values": [[0, 0, …], …]}}}
+
+    {"osd": {"op_w_latency": {"avgcount": 20037, "sum": 315.011732211, "avgtime": 0.015721501},
+             "op_w_process_latency": {…}, "op_w_prepare_latency": {…}, "subop_w_latency": {…}, …},
+     "bluestore": {"commit_lat": {…}, "state_aio_wait_lat": {…}, "kv_sync_lat": {…}, "read_lat": {…},
+                   "onode_hits": 118, "onode_misses": 104, …}}
+
+The latency axis is named "usec" but counts nanoseconds (measured on 16.2: operations of 1 to 13 ms fill the buckets
+from 0.8 to 12.8 ms). A row of ``values`` is one latency range, a column one size range. Read-modify-write operations
+have two histograms, by bytes in and by bytes out; one of them is used.
+
+For one operation, ``latency`` is from the message's arrival to the reply, including the queue, ``process`` the same
+without the queue; ``prepare`` ends when a write has been passed to the store and to the replicas. ``subop_w_latency``
+is a replica's part of other OSDs' writes, from the message's arrival to this OSD's own commit; its priority is 0, so
+neither of Ceph's exporters shows it. ``commit_lat`` (``txc_commit_lat`` since Ceph 17) counts every transaction,
+including those of replicas and of recovery. All count since the daemon's start.
+
+Other commands answer about the store and the scheduler::
+
+    bluestore allocator score block                →  {"fragmentation_rating": 0.00088365191593341218}
+    config get osd_mclock_max_capacity_iops_ssd    →  {"osd_mclock_max_capacity_iops_ssd": "21500.000000"}
+    config get osd_op_queue                        →  {"osd_op_queue": "mclock_scheduler"}
+
+The rating is Ceph's own, 0 (one extent) to 1 (only single allocation units). Of the two capacities, the OSD uses that
+of its device's type: ``_hdd`` if the kernel calls it rotational.
+https://docs.ceph.com/en/latest/rados/configuration/mclock-config-ref/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from plumbline.core.histogram import HistogramValue
+from plumbline.errors import ParseError
+from plumbline.sources.ceph.adminsocket import decode
+
+READ, WRITE, READ_MODIFY_WRITE = "read", "write", "read-modify-write"
+_SHORT = {READ: "r", WRITE: "w", READ_MODIFY_WRITE: "rw"}
+OPERATIONS: Mapping[str, tuple[str, str]] = {
+    READ: ("op_r_latency_out_bytes_histogram", "op_r_latency"),
+    WRITE: ("op_w_latency_in_bytes_histogram", "op_w_latency"),
+    READ_MODIFY_WRITE: ("op_rw_latency_in_bytes_histogram", "op_rw_latency"),
+}
+"""Operation → its histogram, and the counter with its sum."""
+
+EDGES_NS = tuple(100_000 << power for power in range(20))  # 0.1 ms to 52 s: Ceph's, but the ten above it count as +Inf
+EDGES = tuple(edge / 1e9 for edge in EDGES_NS)
+
+CAPACITY_OPTIONS = {"hdd": "osd_mclock_max_capacity_iops_hdd", "ssd": "osd_mclock_max_capacity_iops_ssd"}
+QUEUE_OPTION = "osd_op_queue"
+MCLOCK = "mclock_scheduler"
+
+_Count = Annotated[int, Meta(ge=0)]
+
+
+class LongRunAverage(msgspec.Struct, frozen=True):
+    """A ``*_latency`` counter: the number of operations and their total seconds."""
+
+    avgcount: _Count = 0
+    sum: Annotated[float, Meta(ge=0)] = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class OperationStages:
+    """One kind of client operation; all three counters cover nearly the same operations."""
+
+    total: LongRunAverage
+    process: LongRunAverage
+    prepare: LongRunAverage
+
+
+@dataclass(frozen=True, slots=True)
+class OsdStages:
+    """One OSD's counters. ``None``: not counted by the release, or the store is not BlueStore."""
+
+    operations: Mapping[str, OperationStages]  # by kind of operation
+    replica_writes: LongRunAverage | None = None
+    commit: LongRunAverage | None = None  # the store's transactions, from submission to commit
+    device: LongRunAverage | None = None  # their wait for the device; small writes to a rotating disk go to kv instead
+    kv: LongRunAverage | None = None  # syncs of the key-value store; one covers many transactions
+    store_read: LongRunAverage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OnodeCache:
+    """Lookups of object metadata since the daemon's start."""
+
+    hits: int
+    misses: int
+
+
+class _Range(msgspec.Struct, frozen=True):
+    min: int | None = None
+    max: int | None = None
+
+
+class _Axis(msgspec.Struct, frozen=True):
+    ranges: tuple[_Range, ...]
+
+
+class _Histogram(msgspec.Struct, frozen=True):
+    axes: tuple[_Axis, ...]
+    values: tuple[tuple[_Count, ...], ...]
+
+
+class _OsdCounters(msgspec.Struct, frozen=True):
+    osd: dict[str, msgspec.Raw] = {}
+
+
+class _Times(msgspec.Struct, frozen=True):
+    txc_commit_lat: LongRunAverage | None = None
+    commit_lat: LongRunAverage | None = None
+    state_aio_wait_lat: LongRunAverage | None = None
+    kv_sync_lat: LongRunAverage | None = None
+    read_lat: LongRunAverage | None = None
+
+
+class _StoreTimes(_OsdCounters, frozen=True):
+    bluestore: _Times = _Times()
+
+
+class _Onodes(msgspec.Struct, frozen=True):
+    onode_hits: _Count | None = None
+    onode_misses: _Count | None = None
+    old_hits: _Count | None = msgspec.field(name="bluestore_onode_hits", default=None)
+    old_misses: _Count | None = msgspec.field(name="bluestore_onode_misses", default=None)
+
+
+class _StoreOnodes(msgspec.Struct, frozen=True):
+    bluestore: _Onodes = _Onodes()
+
+
+class _Score(msgspec.Struct, frozen=True):
+    fragmentation_rating: Annotated[float, Meta(ge=0, le=1)]
+
+
+def parse_latencies(histograms: bytes, counters: bytes, *, source: str) -> dict[str, HistogramValue]:
+    """Parse operation → histogram in seconds, from ``perf histogram dump`` and ``perf dump`` of one daemon.
+
+    Operations that the release does not count are omitted. The two dumps are moments apart, so the sum may include
+    a few operations more than the buckets. :class:`ParseError` when the format differs.
+    """
+    found = decode(_OsdCounters, histograms, source=source).osd
+    sums = decode(_OsdCounters, counters, source=source).osd
+    return {
+        operation: _collapse(found[name], _average(sums, average, source), f"{source}: {name}")
+        for operation, (name, average) in OPERATIONS.items()
+        if name in found
+    }
+
+
+def _collapse(raw: msgspec.Raw, average: LongRunAverage | None, source: str) -> HistogramValue:
+    histogram = decode(_Histogram, bytes(raw), source=source)
+    if not histogram.axes or len(histogram.axes[0].ranges) != len(histogram.values):
+        raise ParseError(source, "the number of rows of values differs from the number of latency ranges")
+    counts, total = [0] * len(EDGES_NS), 0
+    for span, row in zip(histogram.axes[0].ranges, histogram.values, strict=True):
+        operations = sum(row)
+        total += operations
+        if operations and span.max is not None:
+            # a range ends one nanosecond before the next one begins
+            first = next((index for index, edge in enumerate(EDGES_NS) if edge > span.max), None)
+            if first is not None:
+                counts[first] += operations
+    return HistogramValue(EDGES, list(accumulate(counts)), total, 0.0 if average is None else average.sum)
+
+
+def _average(counters: Mapping[str, msgspec.Raw], name: str, source: str) -> LongRunAverage | None:
+    raw = counters.get(name)
+    return None if raw is None else decode(LongRunAverage, bytes(raw), source=f"{source}: {name}")
+
+
+def parse_stages(counters: bytes, *, source: str) -> OsdStages:
+    """Parse ``perf dump``; a kind of operation with missing counters is omitted. :class:`ParseError` when malformed."""
+    found = decode(_StoreTimes, counters, source=source)
+    operations = {}
+    for operation, short in _SHORT.items():
+        names = (f"op_{short}_{part}latency" for part in ("", "process_", "prepare_"))
+        total, process, prepare = (_average(found.osd, name, source) for name in names)
+        if total is not None and process is not None and prepare is not None:
+            operations[operation] = OperationStages(total, process, prepare)
+    store = found.bluestore
+    return OsdStages(
+        operations=operations,
+        replica_writes=_average(found.osd, "subop_w_latency", source),
+        commit=store.commit_lat if store.txc_commit_lat is None else store.txc_commit_lat,
+        device=store.state_aio_wait_lat,
+        kv=store.kv_sync_lat,
+        store_read=store.read_lat,
+    )
+
+
+def parse_onode_cache(counters: bytes, *, source: str) -> OnodeCache | None:
+    """Parse ``perf dump``; ``None`` when the release lacks these counters. Before 17, their names were longer."""
+    found = decode(_StoreOnodes, counters, source=source).bluestore
+    hits = found.old_hits if found.onode_hits is None else found.onode_hits
+    misses = found.old_misses if found.onode_misses is None else found.onode_misses
+    return None if hits is None or misses is None else OnodeCache(hits, misses)
+
+
+def parse_fragmentation(data: bytes, *, source: str) -> float:
+    """Parse ``bluestore allocator score block``: a ratio."""
+    return decode(_Score, data, source=source).fragmentation_rating
+
+
+def parse_option(data: bytes, option: str, *, source: str) -> str:
+    """The value of one option from ``config get``; :class:`ParseError` when it is missing."""
+    values = decode(dict[str, str], data, source=source)
+    if option not in values:
+        raise ParseError(source, f"no {option}")
+    return values[option]
+
+
+def parse_capacity(data: bytes, option: str, *, source: str) -> float:
+    """The value of a capacity option, in operations of 4 KiB per second; :class:`ParseError` when not a number."""
+    text = parse_option(data, option, source=source)
+    try:
+        iops = float(text)
+    except ValueError:
+        raise ParseError(source, f"{option} = {text[:40]!r}: not a number") from None
+    if not 0 <= iops < 1e12:  # also rejects nan
+        raise ParseError(source, f"{option} = {text[:40]!r}: out of range")
+    return iops

@@ -1,0 +1,231 @@
+"""A port's rings, channels, interrupt coalescing, flow control, FEC and connector, by ethtool netlink or its ioctls.
+
+https://docs.kernel.org/networking/ethtool-netlink.html (``RINGS_GET``, ``CHANNELS_GET`` … and their attributes)
+
+A netlink reply has attributes only for what the driver has. The ioctl reports 0 for the rest.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from plumbline.sources.net.ethnl import parse_reply
+from plumbline.sources.net.ethtool import ETHTOOL_GPAUSEPARAM, ETHTOOL_GRINGPARAM, Structure, need
+from plumbline.sources.net.netlink import Message
+
+T = TypeVar("T")
+
+_LIMITED = struct.Struct("=9I")  # struct ethtool_ringparam, ethtool_channels: cmd, four maxima, four settings
+_COALESCE = struct.Struct("=23I")  # struct ethtool_coalesce: cmd, then its fields in the order of the attributes
+_RECEIVE, _TRANSMIT = (2, 3, 11), (6, 7, 12)  # attributes: delay, frames, adaptive
+_PAUSE = struct.Struct("=4I")  # struct ethtool_pauseparam: cmd, autoneg, rx, tx
+_PAUSE_STATS, _STAT_TX_FRAMES, _STAT_RX_FRAMES = 5, 2, 3
+_FECPARAM = struct.Struct("=4I")  # struct ethtool_fecparam: cmd, active, configured, reserved
+_FEC_BY_LINK_MODE = {49: "off", 50: "rs", 51: "baser", 74: "llrs"}  # ETHTOOL_LINK_MODE_FEC_*_BIT
+_FEC_BY_FLAG = {1 << 2: "off", 1 << 3: "rs", 1 << 4: "baser", 1 << 5: "llrs"}  # ETHTOOL_FEC_*
+PORT_FIBRE, PORT_DA, PORT_NONE = 0x03, 0x05, 0xEF
+# ixgbe_ethtool.c: PORT_NONE and FIBRE for ixgbe_sfp_type_not_present; bnx2x_ethtool.c: for ETH_PHY_NOT_PRESENT,
+# which bnx2x_link.c sets when the module is removed
+_NONE_IS_EMPTY = frozenset({"ixgbe", "bnx2x"})
+
+
+@dataclass(frozen=True, slots=True)
+class RingSizes:
+    """Descriptors per ring; ``None``: the device has no such ring. ``rx`` … are in force, ``*_max`` supported."""
+
+    rx: int | None = None
+    rx_mini: int | None = None
+    rx_jumbo: int | None = None
+    tx: int | None = None
+    rx_max: int | None = None
+    rx_mini_max: int | None = None
+    rx_jumbo_max: int | None = None
+    tx_max: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Channels:
+    """Interrupts with the queues they serve (``ethtool -l``); ``None``: the port has no channels of that type.
+
+    Drivers have separate ``rx`` and ``tx`` channels or ``combined`` ones; ``other`` is for link changes and the like.
+    """
+
+    rx: int | None = None
+    tx: int | None = None
+    other: int | None = None
+    combined: int | None = None
+    rx_max: int | None = None
+    tx_max: int | None = None
+    other_max: int | None = None
+    combined_max: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Moderation:
+    """One direction's interrupts: sent after a delay or a number of frames; ``None``: the driver has no such setting.
+
+    In adaptive mode the driver (or the kernel's DIM) changes both; it reports either the current or the initial value.
+    """
+
+    delay_us: int | None = None
+    frames: int | None = None
+    adaptive: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Coalescing:
+    """One port's interrupt coalescing (``ethtool -c``)."""
+
+    receive: Moderation
+    transmit: Moderation
+
+
+@dataclass(frozen=True, slots=True)
+class PauseConfig:
+    """IEEE 802.3x flow control as configured: honour pause frames (receive), send them (transmit)."""
+
+    autonegotiate: bool | None
+    receive: bool | None
+    transmit: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class PauseState:
+    """Flow control and its frames since the driver reset the counters; ``None``: the driver does not report them here.
+
+    Pause frames are hidden loss: a port that sends them has run out of buffer and makes the sender wait, and no drop
+    counter increases. Only some drivers count them here (ixgbe, mlx5, bnxt …; in 6.12 not i40e, ice, igb); for the
+    others, the driver table names their ``ethtool -S`` counters.
+    """
+
+    config: PauseConfig
+    receive_frames: int | None = None
+    transmit_frames: int | None = None
+
+
+def parse_rings(message: Message) -> tuple[int, RingSizes]:
+    """Parse a ``RINGS_GET`` reply (Linux 5.6) → interface index and ring sizes."""
+    return _limited(message, RingSizes, "RINGS_GET")
+
+
+def parse_rings_structure(data: bytes) -> RingSizes:
+    """Parse ``struct ethtool_ringparam``; a maximum of 0 means that there is no such ring."""
+    return _limited_structure(data, RingSizes, "GRINGPARAM")
+
+
+def parse_channels(message: Message) -> tuple[int, Channels]:
+    """Parse a ``CHANNELS_GET`` reply (Linux 5.7) → interface index and channels."""
+    return _limited(message, Channels, "CHANNELS_GET")
+
+
+def parse_channels_structure(data: bytes) -> Channels:
+    """Parse ``struct ethtool_channels``; a maximum of 0 means that there are no such channels."""
+    return _limited_structure(data, Channels, "GCHANNELS")
+
+
+def _limited(message: Message, make: Callable[..., T], command: str) -> tuple[int, T]:
+    """Attributes 2 to 5 are the maxima, 6 to 9 the settings in force."""
+    ifindex, reply = parse_reply(message, source=f"ethtool netlink: {command}")
+    return ifindex, make(*map(reply.number, (6, 7, 8, 9, 2, 3, 4, 5)))
+
+
+def _limited_structure(data: bytes, make: Callable[..., T], command: str) -> T:
+    need(data, _LIMITED.size, command)
+    _cmd, *counts = _LIMITED.unpack_from(data)
+    maxima = counts[:4]
+    settings = (count if limit else None for count, limit in zip(counts[4:], maxima, strict=True))
+    return make(*settings, *(limit or None for limit in maxima))
+
+
+def parse_coalesce(message: Message) -> tuple[int, Coalescing]:
+    """Parse a ``COALESCE_GET`` reply (Linux 5.7) → interface index and settings."""
+    ifindex, reply = parse_reply(message, source="ethtool netlink: COALESCE_GET")
+    receive, transmit = (
+        Moderation(reply.number(delay), reply.number(frames), reply.flag(adaptive))
+        for delay, frames, adaptive in (_RECEIVE, _TRANSMIT)
+    )
+    return ifindex, Coalescing(receive, transmit)
+
+
+def parse_coalesce_structure(data: bytes) -> Coalescing:
+    """Parse ``struct ethtool_coalesce``. Its 0 may be real or stand for a missing setting, so it counts as unknown."""
+    need(data, _COALESCE.size, "GCOALESCE")
+    values = _COALESCE.unpack_from(data)
+    # attributes start at 2, fields after the command at 1
+    receive, transmit = (
+        Moderation(values[delay - 1] or None, values[frames - 1] or None, values[adaptive - 1] != 0 or None)
+        for delay, frames, adaptive in (_RECEIVE, _TRANSMIT)
+    )
+    return Coalescing(receive, transmit)
+
+
+def parse_pause(message: Message) -> tuple[int, PauseState]:
+    """Parse a ``PAUSE_GET`` reply, with statistics since Linux 5.10 → interface index and flow control."""
+    ifindex, reply = parse_reply(message, source="ethtool netlink: PAUSE_GET")
+    frames = reply.nested(_PAUSE_STATS)
+    config = PauseConfig(reply.flag(2), reply.flag(3), reply.flag(4))
+    return ifindex, PauseState(config, frames.number(_STAT_RX_FRAMES), frames.number(_STAT_TX_FRAMES))
+
+
+def parse_pause_config(message: Message) -> tuple[int, PauseConfig]:
+    """As :func:`parse_pause`, without the counters."""
+    ifindex, state = parse_pause(message)
+    return ifindex, state.config
+
+
+def parse_pause_structure(data: bytes) -> PauseConfig:
+    """Parse ``struct ethtool_pauseparam``."""
+    need(data, _PAUSE.size, "GPAUSEPARAM")
+    _cmd, autoneg, receive, transmit = _PAUSE.unpack_from(data)
+    return PauseConfig(autoneg != 0, receive != 0, transmit != 0)
+
+
+def parse_fec(message: Message) -> tuple[int, str | None]:
+    """Parse a ``FEC_GET`` reply (Linux 5.13) → interface index and active mode, named as in ``ethtool --set-fec``.
+
+    Modes: off, rs, baser, llrs. ``None``: no active mode (no link), or one newer than this program. From 25 Gb/s on,
+    both ends must use the same mode; otherwise the link stays down, or comes up and loses frames.
+    """
+    ifindex, reply = parse_reply(message, source="ethtool netlink: FEC_GET")
+    mode = reply.number(4)
+    return ifindex, None if mode is None else _FEC_BY_LINK_MODE.get(mode)
+
+
+def parse_fec_structure(data: bytes) -> str | None:
+    """Parse ``struct ethtool_fecparam``; ``None`` when several modes are set."""
+    need(data, _FECPARAM.size, "GFECPARAM")
+    _cmd, active, _configured, _reserved = _FECPARAM.unpack_from(data)
+    return _FEC_BY_FLAG.get(active)
+
+
+def parse_port(message: Message) -> tuple[int, int | None]:
+    """Parse a ``LINKINFO_GET`` reply (Linux 5.6) → interface index and connector (``PORT_*``)."""
+    ifindex, reply = parse_reply(message, source="ethtool netlink: LINKINFO_GET")
+    return ifindex, reply.number(2)
+
+
+def transceiver_present(*, port: int | None, fibre: bool, carrier: bool | None, driver: str) -> bool | None:
+    """Whether a transceiver is plugged in, ``None``: unknown; ``fibre``: the port supports the link mode of that name.
+
+    The module's own EEPROM would say more, but it is read over I²C at 100 kHz through the card's firmware and needs
+    ``CAP_NET_ADMIN``; only switch drivers answer ``MODULE_GET`` (mlxsw, Linux 6.12). So the answer is inferred:
+
+    - a fibre or direct-attach port with a carrier must have a module or cable;
+    - a port that reports connector "none" has an empty cage with ixgbe and bnx2x; other drivers report it for
+      backplanes and virtual functions (i40e, iavf, hns3) or always (amd-xgbe).
+    """
+    if fibre and carrier and port in (PORT_FIBRE, PORT_DA):
+        return True
+    if fibre and port == PORT_NONE and driver in _NONE_IS_EMPTY:
+        return False
+    return None
+
+
+GRINGPARAM = Structure(ETHTOOL_GRINGPARAM, _LIMITED.size, parse_rings_structure)
+GPAUSEPARAM = Structure(ETHTOOL_GPAUSEPARAM, _PAUSE.size, parse_pause_structure)
+GCHANNELS = Structure(0x3C, _LIMITED.size, parse_channels_structure)
+GCOALESCE = Structure(0x0E, _COALESCE.size, parse_coalesce_structure)
+GFECPARAM = Structure(0x50, _FECPARAM.size, parse_fec_structure)
