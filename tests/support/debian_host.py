@@ -24,6 +24,7 @@ BASES = Path(os.environ.get("PLUMBLINE_DEBIAN", str(Path(__file__).parents[2] / 
 """Where the bases are kept, some 300 MB each."""
 
 BOOT_SECONDS = 90.0
+_SCRIPT = "/usr/share/debootstrap/scripts/sid"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,9 @@ def made(base: Base) -> Path:
     making = Path(tempfile.mkdtemp(dir=BASES, prefix="making-"))
     try:
         include = [f"--include={','.join(base.installed)}"] if base.installed else []
-        _run(["debootstrap", "--variant=minbase", *include, base.suite, str(making), *_mirror(base.suite)])
+        # its script is the same for every Debian; a later one than this debootstrap has no name for it yet
+        source = [*mirror, _SCRIPT] if (mirror := _mirror(base.suite)) else []
+        _run(["debootstrap", "--variant=minbase", *include, base.suite, str(making), *source])
         _run(["chroot", str(making), "apt-get", "clean"])
         if base.fetched:
             shutil.copyfile("/etc/resolv.conf", making / "etc/resolv.conf")

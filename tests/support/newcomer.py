@@ -104,24 +104,32 @@ def missing() -> str | None:
 
 
 @contextmanager
-def newcomer(suite: str, *, fresh: bool = True) -> Iterator[Newcomer]:
-    """The machine, running; ``fresh``: bare again, else as the last run left it. RuntimeError when it does not come
-    up."""
+def newcomer(suite: str, *, kept: bool = False) -> Iterator[Newcomer]:
+    """The machine, running, with a clone of what is committed: bare, or ``kept`` as the last such run left it but for
+    the commit. RuntimeError when it does not come up."""
     base = made(Base(f"newcomer-{suite}", installed=("ca-certificates", "git", "make", "python3"), suite=suite))
-    tree = BASES / f"newcomer-{suite}-last"
-    if fresh:
+    tree = BASES / f"newcomer-{suite}-{'kept' if kept else 'last'}"
+    clone = tree / CLONE.lstrip("/")
+    if not kept:
         shutil.rmtree(tree, ignore_errors=True)
-    if not tree.exists():
+    if not clone.exists():
+        shutil.rmtree(tree, ignore_errors=True)
         subprocess.run(["cp", "-a", str(base), str(tree)], check=True)
         _give(tree)
+        _git("clone", "--quiet", "--no-hardlinks", str(ROOT), str(clone))
+    else:
+        _git("-C", str(clone), "fetch", "--quiet", str(ROOT), "HEAD")
+        _git("-C", str(clone), "reset", "--quiet", "--hard", "FETCH_HEAD")
     with _started(tree) as pid:
         yield Newcomer(pid)
 
 
+def _git(*arguments: str) -> None:
+    subprocess.run(["git", *arguments], check=True)
+
+
 def _give(tree: Path) -> None:
-    """The clone; and what this machine has that leads to the registries."""
-    clone = tree / CLONE.lstrip("/")
-    subprocess.run(["git", "clone", "--quiet", "--no-hardlinks", str(ROOT), str(clone)], check=True)
+    """What this machine has that leads to the registries."""
     shutil.copyfile("/etc/resolv.conf", tree / "etc/resolv.conf")
     (tree / "etc/hosts").write_text("127.0.0.1 localhost newcomer\n::1 localhost\n")
     settings = subprocess.run(["apt-config", "dump"], capture_output=True, text=True, check=True).stdout.splitlines()
