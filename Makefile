@@ -80,13 +80,16 @@ CEPH_TESTS := -o testpaths=tests/integration $(BOUND)
 SOME := $(if $(ARGS),|| [ $$? = 5 ])
 # CEPH: a release, each on the Debian that has it, in a clone of what is committed; none: this machine's.
 DEBIAN_OF_CEPH := 16:bookworm 18:trixie 20:forky
+# Debian 13's manager loads no module with Debian's bcrypt (docs/ceph.md): an older one before it in Python's path.
+BEFORE_CEPH_18 := && .venv-test/bin/python $(PIP_INSTALL) --no-deps --target /usr/local/lib/python3.13/dist-packages \
+  -r requirements/ceph-18-bcrypt.txt
 CEPH ?=
 ifdef CEPH
 .PHONY: test-ceph
 test-ceph: $(TEST_VENV)/.installed-$(KEY) ## install Ceph, run the tests that need a real cluster; CEPH=16, 18 or 20: in a Debian of its own
 	@requirements/need-debian -f requirements/debian-hosts.txt || true
 	@PYTHONPATH=tests $(TEST_VENV)/bin/python -m newcomer "$(or $(patsubst $(CEPH):%,%,$(filter $(CEPH):%,$(DEBIAN_OF_CEPH))),$(error CEPH is 16, 18 or 20))" \
-	  'make ceph-packages && $(WITHOUT_BCRYPT) && exec make test-ceph CEPH= ARGS="$(ARGS)"'
+	  'make ceph-packages wheel $(BEFORE_CEPH_$(CEPH)) && exec make test-ceph CEPH= ARGS="$(ARGS)"'
 else
 # First, one by one, what measures latencies; then the rest, each process with a cluster of its own.
 .PHONY: test-ceph
@@ -94,9 +97,6 @@ test-ceph: ceph-packages $(TEST_VENV)/.installed-$(KEY)
 	@$(TEST_VENV)/bin/python -m pytest $(CEPH_TESTS) -m "ceph and calm" $(ARGS) $(SOME)
 	@$(TEST_VENV)/bin/python -m pytest $(LANES) $(CEPH_TESTS) -m "ceph and not calm" $(ARGS) $(SOME)
 endif
-# Debian's manager of 18.2.7 loads no module beside it (docs/ceph.md); without its package apt would do nothing more.
-WITHOUT_BCRYPT := rm -rf /usr/lib/python3/dist-packages/bcrypt
-
 # The bases of the hosts, Debian 12, are made once and kept in .debian/; make test-packages has the same.
 .PHONY: test-ansible
 test-ansible: $(TEST_VENV)/.installed-$(KEY) $(ANSIBLE_VENV)/.deps-$(KEY) ## deploy/ansible on a Debian 12 with systemd and in a chroot, for real (root; half an hour)

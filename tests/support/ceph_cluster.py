@@ -462,6 +462,7 @@ class CephCluster:
             process = subprocess.Popen(
                 ["setpriv", "--pdeathsig", "KILL", "--", *argv],
                 stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=self.environment, process_group=0,
+                cwd="/",  # as under systemd: Debian 13's OSDs look for their object classes in a relative directory
             )  # fmt: skip
         self._all.append(process)
         return process
