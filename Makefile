@@ -80,8 +80,8 @@ CEPH_TESTS := -o testpaths=tests/integration $(BOUND)
 SOME := $(if $(ARGS),|| [ $$? = 5 ])
 # CEPH: a release, each on the Debian that has it, in a clone of what is committed; none: this machine's.
 DEBIAN_OF_CEPH := 16:bookworm 18:trixie 20:forky
-# Debian 13's manager loads no module with Debian's bcrypt (docs/ceph.md): an older one before it in Python's path.
-BEFORE_CEPH_18 := && .venv-test/bin/python $(PIP_INSTALL) --no-deps --target /usr/local/lib/python3.13/dist-packages \
+# Debian 13's manager loads no module with Debian's bcrypt (docs/ceph.md): an older one in its place.
+BEFORE_CEPH_18 := && .venv-test/bin/python $(PIP_INSTALL) --no-deps --upgrade --target /usr/lib/python3/dist-packages \
   -r requirements/ceph-18-bcrypt.txt
 CEPH ?=
 ifdef CEPH
