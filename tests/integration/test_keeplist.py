@@ -1,7 +1,7 @@
 """Two real Prometheus servers over the same pages, one with keep-lists: every rule records the same, from fewer series.
 
-The pages: recorded hosts of ours that go on (``support.played_host``), and a real manager's under load, once as Ceph 16
-served it with all counters, once as the documents say Ceph 18 divides it between manager and ceph-exporter.
+The pages: recorded hosts of ours that go on (``support.played_host``), a real manager's of Ceph 16 with all counters,
+and of a real Ceph 20 the manager's and the ceph-exporter's, which divide them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ import yaml
 from deploy.prometheus import keeplist
 
 from support import page_server
-from support.ceph_pages import LOAD_S, Page, as_exporter, as_manager, captured, text_of
+from support.ceph_pages import LOAD_S, Page, captured, served, text_of
 from support.daemon import eventually
 from support.metrics import ROOT
 from support.played_host import played_hosts
@@ -32,9 +32,8 @@ Series = frozenset[tuple[str, str]]
 
 
 @contextlib.contextmanager
-def page_of_ceph(change: Callable[[Page], Page]) -> Iterator[str]:
+def page_of_ceph(first: Page, last: Page) -> Iterator[str]:
     """The address of a page whose figures go on as they went between the two captured ones."""
-    first, last = change(captured("load-1")), change(captured("load-2"))
     started = time.monotonic()
 
     def page(_path: str) -> bytes:
@@ -67,7 +66,7 @@ def scrapes(hosts: dict[str, str], ceph: dict[str, str], *, lists: bool) -> list
         ],
         "ceph": [
             {"targets": [ceph["16"]], "labels": {"cluster": "north"}},
-            {"targets": [ceph["18"]], "labels": {"cluster": "south"}},
+            {"targets": [ceph["20"]], "labels": {"cluster": "south"}},
         ],
         "ceph-exporter": [{"targets": [ceph["exporter"]], "labels": {"cluster": "south"}}],
     }
@@ -108,10 +107,13 @@ def test_rules_record_the_same_with_keep_lists_from_fewer_series(tmp_path: Path)
     rules = rules_at_once(tmp_path / "rules")
     with contextlib.ExitStack() as stack:
         hosts = stack.enter_context(played_hosts(HOSTS))
+        state = served(20, "mgr-metrics")
         ceph = {
-            "16": stack.enter_context(page_of_ceph(lambda page: page)),
-            "18": stack.enter_context(page_of_ceph(lambda page: as_manager(page, 18, counters=False))),
-            "exporter": stack.enter_context(page_of_ceph(lambda page: as_exporter(page, 18, "vm"))),
+            "16": stack.enter_context(page_of_ceph(captured("load-1"), captured("load-2"))),
+            "20": stack.enter_context(page_of_ceph(state, state)),
+            "exporter": stack.enter_context(
+                page_of_ceph(served(20, "exporter-metrics"), served(20, "exporter-metrics-load"))
+            ),
         }
         servers = []
         for lists in (False, True):

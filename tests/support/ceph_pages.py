@@ -1,8 +1,22 @@
 """Pages of Ceph's exporters: read as captured, rewritten as other releases and producers have them, made into series.
 
 A page is read line by line: prometheus_client's parser renames counters, and rules see what is written.
-What other releases change is the documented schema (``tests/fixtures/ceph-constructed/ORIGIN.md``); nothing is invented
-but what that file says.
+16.2, 18.2 and 20.2 are captured, the ceph-exporter's page of 20.2 alone. Pages of 17 and 19, and of other releases'
+ceph-exporters, nobody captured: :func:`as_manager` and :func:`as_exporter` make them. What they change is what the
+releases' documentation, sources and change requests say, and where there is a capture what that says:
+
+==========================================================================  ================  =======================
+what                                                                        since             said in
+==========================================================================  ================  =======================
+``ceph_bluestore_{commit,submit,throttle}_lat`` are called ``txc_…``        17                ceph/ceph#41557; 18.2.7
+the manager leaves OSD counters to the ceph-exporter                        18; 17 has both   ceph/ceph#49248; 18.2.7
+the ceph-exporter calls an OSD ``ceph-osd.0``                               17.2.6 only       ceph/ceph#52191, #52774
+``ceph_daemon_socket_up``, where an OSD is ``ceph-osd.0`` to this day       late 18; here 19  ceph/ceph#60167; 20.2.4
+``ceph_pool_metadata`` has a label ``application``                          here 19           20.2.4
+``ceph_disk_occupation`` for LVM volumes (the cluster of 16.2 is on files)  16                mgr/prometheus; 18.2.7
+==========================================================================  ================  =======================
+
+Counters that newer releases add are not in pages made from 16.2: there is nothing to derive their values from.
 """
 
 from __future__ import annotations
@@ -17,16 +31,19 @@ Page = dict[tuple[str, Labels], float]
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 CAPTURED = FIXTURES / "ceph-16.2-states"
-CONSTRUCTED = FIXTURES / "ceph-constructed"
+NEWER = {18: FIXTURES / "ceph-18.2", 20: FIXTURES / "ceph-20.2"}
+"""Releases with captures of their own → where."""
 RELEASES = (17, 18, 19, 20)
 STATES = ("load-1", "load-2")
+MANAGER, WITH_COUNTERS, EXPORTER = "manager", "manager with counters", "ceph-exporter"
+COUNTERS = ("ceph_osd_op", "ceph_bluestore")
 LOAD_S = 75.0
-"""Between load-1 and load-2."""
+"""Between load-1 and load-2. How long passed between 20.2's two pages of the ceph-exporter nobody wrote down."""
 
 _LINE = re.compile(r"([a-zA-Z_:][\w:]*)(?:{(.*)})? (\S+)")
 _LABEL = re.compile(r'([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"')
 _COUNTERS = re.compile(
-    r"ceph_(osd_(op_(r|w|rw)_.*latency_|numpg$)|bluestore_(commit|submit|throttle|kv_.+|read|state_.+)_lat_)"
+    r"ceph_(osd_(op_(r|w|rw)_.*latency_|numpg$)|bluestore_((txc_)?(commit|submit|throttle)|kv_.+|read|state_.+)_lat_)"
 )
 """What the ceph-exporter has of an OSD, as far as the rules or their tests look at it."""
 _STATE = re.compile(
@@ -36,8 +53,8 @@ _STATE = re.compile(
 """What the manager has of the cluster's state, likewise."""
 _RENAMED = {"commit": "txc_commit", "submit": "txc_submit", "throttle": "txc_throttle"}
 """BlueStore's latencies, Ceph 16 → 17 (ceph/ceph#41557)."""
-_VERSIONS = {17: "17.2.6", 18: "18.2.8", 19: "19.2.3", 20: "20.2.0"}
-_NAMES = {17: "quincy", 18: "reef", 19: "squid", 20: "tentacle"}
+_VERSIONS = {17: "17.2.6", 18: "18.2.7", 19: "19.2.3"}
+_NAMES = {17: "quincy", 18: "reef", 19: "squid"}
 
 
 def parse(text: str) -> Page:
@@ -57,9 +74,32 @@ def captured(state: str) -> Page:
     return parse((CAPTURED / state / "mgr-metrics.txt").read_text("utf-8"))
 
 
-def constructed(release: int, state: str, producer: str) -> Page:
-    """The committed page of ``producer`` = mgr, exporter."""
-    return parse((CONSTRUCTED / str(release) / state / f"{producer}-metrics.txt").read_text("utf-8"))
+def served(release: int, page: str) -> Page:
+    """What a real 18.2.7 or 20.2.4 served: ``mgr-metrics`` by default, ``mgr-metrics-counters`` without
+    ``exclude_perf_counters``; of 20 ``exporter-metrics`` and, after more operations, ``exporter-metrics-load``.
+    """
+    return parse((NEWER[release] / f"{page}.txt").read_text("utf-8"))
+
+
+def every_captured() -> dict[tuple[int, str], Page]:
+    """(release, producer) → all samples captured of it; producers: manager, manager with counters, ceph-exporter.
+
+    Before 18 a manager has counters anyway. Of several pages with one sample the last's value is there.
+    """
+    older: Page = {}
+    for file in sorted([*CAPTURED.glob("*/mgr-metrics.txt"), FIXTURES / "ceph-16.2" / "mgr-metrics.txt"]):
+        older |= parse(file.read_text("utf-8"))
+    found = {(16, WITH_COUNTERS): older}
+    for release in NEWER:
+        found[release, MANAGER] = served(release, "mgr-metrics")
+        found[release, WITH_COUNTERS] = served(release, "mgr-metrics-counters")
+    found[20, EXPORTER] = served(20, "exporter-metrics") | served(20, "exporter-metrics-load")
+    return found
+
+
+def from_zero(page: Page) -> Page:
+    """The page as when its daemons started: counters of OSDs at zero, all else as it is."""
+    return {key: 0.0 if key[0].startswith(COUNTERS) else value for key, value in page.items()}
 
 
 def as_manager(page: Page, release: int, *, counters: bool) -> Page:
@@ -81,7 +121,7 @@ def as_exporter(page: Page, release: int, hostname: str, *, early: bool = False)
     osds = sorted({dict(labels)["ceph_daemon"] for name, labels in page if name == "ceph_osd_numpg"})
     up: Page = {}
     if release >= 19:  # in some 18.2, too: the metric is optional everywhere
-        up = {("ceph_daemon_socket_up", (("ceph_daemon", osd), ("hostname", hostname))): 1.0 for osd in osds}
+        up = {("ceph_daemon_socket_up", (("ceph_daemon", f"ceph-{osd}"), ("hostname", hostname))): 1.0 for osd in osds}
     return up | relabelled(_renamed(page), named)
 
 
@@ -98,24 +138,12 @@ def scraped(page: Page, **target: str) -> Page:
 
 
 def text_of(page: Page, what: str) -> str:
-    """A page to commit."""
+    """The page as text."""
     lines = [f"# {what}"]
     for (name, labels), value in sorted(page.items()):
         inside = ",".join(f'{label}="{text}"' for label, text in labels)
         lines.append(f"{name}{{{inside}}} {value!r}" if inside else f"{name} {value!r}")
     return "\n".join(lines) + "\n"
-
-
-def pages() -> dict[Path, str]:
-    """Every constructed page: where it is committed → its text."""
-    made = {}
-    for release in RELEASES:
-        for state in STATES:
-            folder, page = CONSTRUCTED / str(release) / state, captured(state)
-            what = f"CONSTRUCTED from ceph-16.2-states/{state} for Ceph {release}, see ORIGIN.md; nobody captured it."
-            made[folder / "mgr-metrics.txt"] = text_of(as_manager(page, release, counters=release == 17), what)
-            made[folder / "exporter-metrics.txt"] = text_of(as_exporter(page, release, "vm", early=release == 17), what)
-    return made
 
 
 # -- promtool's series
@@ -169,8 +197,6 @@ def _state_labels(release: int, name: str, labels: dict[str, str]) -> dict[str, 
     if "ceph_version" in labels:
         version = f"ceph version {_VERSIONS[release]} ({'0' * 40}) {_NAMES[release]} (stable)"
         labels = {**labels, "ceph_version": version}
-    if name == "ceph_health_detail" and release == 20:
-        labels = {**labels, "message": ""}
     if name == "ceph_pool_metadata" and release >= 19:
         labels = {**labels, "application": "plumbline"}
     return labels
@@ -181,9 +207,3 @@ def _occupation(osd: str, number: int) -> Labels:
         ("ceph_daemon", osd), ("device", f"/dev/dm-{number}"), ("db_device", ""), ("wal_device", ""),
         ("instance", "vm"), ("devices", f"vd{chr(ord('b') + number)}"), ("device_ids", ""),
     )  # fmt: skip
-
-
-if __name__ == "__main__":
-    for path, text in pages().items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, "utf-8")

@@ -207,12 +207,11 @@ def _exported() -> dict[str, frozenset[str]]:
 
 
 def _captured() -> dict[str, frozenset[str]]:
-    """What Ceph's own exporters served, on every page of a real cluster and those made from them."""
+    """What Ceph's own exporters served, on every page of a real cluster."""
     found: dict[str, frozenset[str]] = {}
-    for folder in (ceph_pages.CAPTURED, ceph_pages.CONSTRUCTED):
-        for file in sorted(folder.rglob("*-metrics.txt")):
-            for name, labels in ceph_pages.parse(file.read_text("utf-8")):
-                found[name] = found.get(name, NONE) | {label for label, _ in labels}
+    for page in ceph_pages.every_captured().values():
+        for name, labels in page:
+            found[name] = found.get(name, NONE) | {label for label, _ in labels}
     return found
 
 

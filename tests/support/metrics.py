@@ -36,12 +36,8 @@ OF_PROMETHEUS: dict[str, frozenset[str]] = {
 FOREIGN: dict[str, frozenset[str] | None] = {
     "up": None,
     "ALERTS": None,
-    "ceph_osd_metadata": frozenset(
-        {"back_iface", "ceph_daemon", "ceph_version", "cluster_addr", "device_class", "front_iface", "hostname",
-         "objectstore", "public_addr"}
-    ),
     **LABELS,
-}  # fmt: skip
+}
 """Series of others that rules read → their labels as Ceph's manager writes them (16.2 to 20); ``None``: whatever the
 target and the alert have."""
 

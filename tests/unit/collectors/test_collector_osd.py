@@ -42,6 +42,32 @@ def shown(osds, stores=()):
     return {(spec.name, *labels): value for spec, labels, value in osd.samples(osds, stores)}
 
 
+@pytest.mark.parametrize(
+    ("release", "reads", "writes", "subops"), [("18.2", 4838, 4611, 4631), ("20.2", 8278, 7114, 8212)]
+)
+def test_what_an_osd_of_a_newer_release_says(folder, release, reads, writes, subops):
+    files = {
+        "perf dump": "perf-dump",
+        "perf histogram dump": "perf-histogram-dump",
+        "dump_osd_network": "dump_osd_network",
+        "dump_blocked_ops": "dump_blocked_ops-none",
+        "dump_historic_slow_ops": "dump_historic_slow_ops-none",
+        "bluestore allocator score block": "allocator-score",
+        "config get": "config",
+    }
+    captured = {prefix: (FIXTURES / f"ceph-{release}" / f"{name}.json").read_bytes() for prefix, name in files.items()}
+    with serving(folder / "ceph-osd.7.asok", captured):
+        sockets = find_osds([f"{folder}/*.asok"])
+        found = shown(read_osds(sockets, timeout_s=60), read_stores(sockets, timeout_s=60))
+    assert found["plumbline_osd_socket_up", "osd.7"] == 1
+    assert found["plumbline_osd_latency_seconds", "osd.7", "read"].count == reads
+    assert found["plumbline_osd_latency_seconds", "osd.7", "write"].count == writes
+    assert found["plumbline_osd_subops_total", "osd.7"] == subops
+    assert found["plumbline_osd_heartbeat_worst_peer_id", "osd.7", "back"] == 2
+    assert found["plumbline_osd_blocked_operations", "osd.7", "peer"] == 0
+    assert found["plumbline_osd_onode_lookups_total", "osd.7", "hit"] > 20_000
+
+
 def test_everything_an_osd_says(folder, answers):
     with serving(folder / "ceph-osd.7.asok", answers) as server:
         sockets = find_osds([f"{folder}/*.asok"])

@@ -15,8 +15,8 @@ from plumbline.probes.ceph.ceph_status import Check, ClusterStatus, closed, pars
 FIXTURES = Path(__file__).parents[3] / "fixtures" / "ceph-16.2"
 
 
-def load(name: str) -> Any:
-    return json.loads((FIXTURES / f"{name}.json").read_text())
+def load(name: str, folder: Path = FIXTURES) -> Any:
+    return json.loads((folder / f"{name}.json").read_text())
 
 
 def raised(name: str, message: str, severity: int = 1, **more: Any) -> ClusterStatus:
@@ -26,6 +26,16 @@ def raised(name: str, message: str, severity: int = 1, **more: Any) -> ClusterSt
 def test_a_healthy_cluster() -> None:
     status = parse_status(load("status"))
     assert status.pg_states == {"active+clean": 41}
+    assert closed(status, GatesConfig(health="ok")) == {}
+
+
+@pytest.mark.parametrize("release", ["18.2", "20.2"])
+def test_a_healthy_cluster_of_a_newer_release(release: str) -> None:
+    folder = FIXTURES.parent / f"ceph-{release}"
+    told = load("status", folder)
+    status = parse_status(told, load("health-detail", folder))
+    assert status == ClusterStatus((), {"active+clean": 17})
+    assert not wants_detail(told)
     assert closed(status, GatesConfig(health="ok")) == {}
 
 

@@ -15,12 +15,13 @@ from plumbline.probes.ceph.cluster_osds import ClusterOsds, Osd, from_json, pars
 CEPH = Path(__file__).parents[3] / "fixtures" / "ceph-16.2"
 
 
-def tree(name: str = "osd-tree.json") -> Any:
-    return json.loads((CEPH / name).read_text())
+def tree(name: str = "osd-tree.json", release: str = "16.2") -> Any:
+    return json.loads((CEPH.parent / f"ceph-{release}" / name).read_text())
 
 
-def test_a_healthy_cluster() -> None:
-    osds = parse_osds(tree(), {"vm": [0, 1, 2]})
+@pytest.mark.parametrize("release", ["16.2", "18.2", "20.2"])
+def test_a_healthy_cluster(release: str) -> None:
+    osds = parse_osds(tree(release=release), {"vm": [0, 1, 2]})
     assert [(f"osd.{osd.number}", osd.device_class, osd.crush_host, osd.state) for osd in osds.by_number.values()] == [
         ("osd.0", "hdd", "node-0", ""),
         ("osd.1", "hdd", "node-1", ""),

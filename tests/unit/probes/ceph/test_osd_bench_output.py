@@ -20,6 +20,17 @@ def test_large_and_small_blocks() -> None:
     assert (report.block_bytes, report.iops) == (4096, 12438.803935198061)
 
 
+@pytest.mark.parametrize(
+    ("release", "report"),
+    [
+        ("18.2", OsdBenchReport(12288000, 4096, 124214714.43382867, 0.098925478, 30325.858016071452)),
+        ("20.2", OsdBenchReport(12288000, 4096, 127834421.13441709, 0.096124345, 31209.575472269797)),
+    ],
+)
+def test_newer_releases(release: str, report: OsdBenchReport) -> None:
+    assert parse_osd_bench((CEPH.parent / f"ceph-{release}" / "osd-bench-4k.json").read_text()) == report
+
+
 def test_old_releases_tell_less() -> None:
     old = '{"bytes_written":1073741824,"blocksize":4194304,"bytes_per_sec":"148000000.5"}'
     assert parse_osd_bench(old) == OsdBenchReport(2**30, 4 << 20, 148000000.5, None, None)

@@ -36,6 +36,24 @@ def test_totals(name: str, operations: int, duration: float, mibs: float, mean: 
 
 
 @pytest.mark.parametrize(
+    ("name", "operations", "duration", "mibs", "mean", "longest"),
+    [
+        ("ceph-18.2/rados-bench-write.json", 14990, 12.002956, 4.878356, 0.006402, 0.074438),
+        ("ceph-18.2/rados-bench-rand.json", 15867, 4.000345, 15.493783, 0.001, 0.062995),
+        ("ceph-20.2/rados-bench-write.json", 18909, 12.001748, 6.154377, 0.005075, 0.02481),
+        ("ceph-20.2/rados-bench-rand.json", 21949, 4.000607, 21.431319, 0.000723, 0.012142),
+    ],
+)
+def test_totals_of_newer_releases(
+    name: str, operations: int, duration: float, mibs: float, mean: float, longest: float
+) -> None:
+    report = parse_rados_bench(text(name))
+    assert (report.operations, report.duration_s, report.object_bytes) == (operations, duration, 4096)
+    assert report.bytes_per_second == mibs * 2**20
+    assert (report.mean_s, report.max_s) == (mean, longest)
+
+
+@pytest.mark.parametrize(
     ("broken", "said"),
     [
         ("", "no JSON document"),

@@ -1,4 +1,4 @@
-"""The cluster map from what Ceph 16.2 said: places, rules, pools, limits, and what is used."""
+"""The cluster map from what Ceph 16.2 said, and 18.2 and 20.2: places, rules, pools, limits, and what is used."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from plumbline.sources.ceph.cephmap import (
 from support.ceph_map import answers, said
 
 WEIGHT = 0.0038909912109375
+CAPTURES = Path(__file__).parents[3] / "fixtures"
 
 
 def rule(*steps: dict[str, Any]) -> list[dict[str, Any]]:
@@ -148,6 +149,35 @@ def test_all_of_it() -> None:
 
 
 @pytest.mark.parametrize(
+    ("folder", "used_kib", "pool_use"),
+    [
+        ("ceph-18.2", (172304, 151588, 206848), PoolUse(61399064, 5802609664)),
+        ("ceph-20.2", (232860, 181964, 178812), PoolUse(77451288, 5762655232)),
+    ],
+)
+def test_newer_releases(folder: str, used_kib: tuple[int, ...], pool_use: PoolUse) -> None:
+    read = {path.stem: json.loads(path.read_text()) for path in (CAPTURES / folder).glob("*.json")}
+    told = {
+        **{key: read[key.replace(" ", "-")] for key in ("osd tree", "osd dump", "osd crush rule dump")},
+        "use": {"osd df": read["osd-df"], "df": read["df"]},
+        "unread": "",
+    }
+    found = parse_cephmap(told, read_ts=0.0)
+    by_host = Rule("default", "", "host")
+    assert found.osds == tuple(
+        OsdInMap(f"osd.{number}", 1.0, Place("hdd", "default", "", f"node-{number}", WEIGHT), True)
+        for number in range(3)
+    )
+    assert found.osd_use == {f"osd.{number}": OsdUse(4194304, used) for number, used in enumerate(used_kib)}
+    assert found.pools == (
+        Pool(1, ".mgr", "replicated", by_host, 2, 1, 2.0),
+        Pool(2, "plumbline-probe", "replicated", by_host, 2, 1, 2.0),
+    )
+    assert found.pool_use[2] == pool_use
+    assert (found.full_ratios, found.unread) == ({"nearfull": 0.85, "backfillfull": 0.9, "full": 0.95}, "")
+
+
+@pytest.mark.parametrize(
     ("status", "reweight", "unread"),
     [
         ("up", 1, "the manager has no report yet from osd.1"),
@@ -212,5 +242,5 @@ def test_impossible_values(path: tuple[Any, ...], value: Any) -> None:
 
 def test_fixtures_are_whole() -> None:
     """The tree's fourth node is an OSD: what the test above changes."""
-    folder = Path(__file__).parents[3] / "fixtures" / "ceph-16.2-map"
+    folder = CAPTURES / "ceph-16.2-map"
     assert json.loads((folder / "osd-tree.json").read_text())["nodes"][3]["type"] == "osd"

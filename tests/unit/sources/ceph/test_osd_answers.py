@@ -1,4 +1,4 @@
-"""What OSDs answer on their admin sockets, from answers of a real Ceph 16.2.15."""
+"""What OSDs answer on their admin sockets, from answers of a real Ceph 16.2.15, 18.2.7 and 20.2.4."""
 
 import json
 from pathlib import Path
@@ -23,6 +23,7 @@ from plumbline.sources.ceph.osd_perf import (
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 HEALTHY, LOADED = FIXTURES / "ceph-16.2", FIXTURES / "ceph-16.2-states" / "load-2"
+REEF, TENTACLE = FIXTURES / "ceph-18.2", FIXTURES / "ceph-20.2"
 SOURCE = "osd.0"
 
 
@@ -34,23 +35,30 @@ def latencies(folder):
 # --- latency ------------------------------------------------------------------------------------------------------
 
 
-def test_the_buckets_hold_what_the_osds_own_counter_counts():
-    writes = latencies(LOADED)["write"]
-    counted = json.loads((LOADED / "perf-dump.json").read_text())["osd"]["op_w_latency"]
+of_each_release = pytest.mark.parametrize("folder", [LOADED, REEF, TENTACLE], ids=lambda folder: folder.name)
+
+
+@of_each_release
+def test_the_buckets_hold_what_the_osds_own_counter_counts(folder):
+    writes = latencies(folder)["write"]
+    counted = json.loads((folder / "perf-dump.json").read_text())["osd"]["op_w_latency"]
     assert writes.count == pytest.approx(counted["avgcount"], rel=0.01)  # the dumps are moments apart
+    assert writes.count > 4000
     assert writes.sum == counted["sum"]
     assert list(writes.cumulative) == sorted(writes.cumulative)
     assert writes.cumulative[-1] == writes.count
 
 
-def test_the_axis_is_in_nanoseconds():
+@of_each_release
+def test_the_axis_is_in_nanoseconds(folder):
     """The mean of the same operations lies between the quartiles; by the axis' name they would be 1000 times off."""
-    writes = latencies(LOADED)["write"]
+    writes = latencies(folder)["write"]
     assert quantile(writes, 0.25) < writes.sum / writes.count < quantile(writes, 0.95)
 
 
-def test_edges_are_cephs_own():
-    ranges = json.loads((LOADED / "perf-histogram-dump.json").read_text())["osd"]["op_w_latency_in_bytes_histogram"]
+@of_each_release
+def test_edges_are_cephs_own(folder):
+    ranges = json.loads((folder / "perf-histogram-dump.json").read_text())["osd"]["op_w_latency_in_bytes_histogram"]
     ends = [each["max"] + 1 for each in ranges["axes"][0]["ranges"][1:-1]]
     assert [round(edge * 1e9) for edge in EDGES] == ends[: len(EDGES)]
 
@@ -97,6 +105,25 @@ def test_a_replicas_part_of_others_writes():
         parse_stages(b'{"osd": {"subop_w_latency": 7}}', source=SOURCE)
 
 
+@pytest.mark.parametrize(
+    ("folder", "write", "replica", "commit", "device", "kv", "read"),
+    [
+        (REEF, (4611, 26.124489582), (4631, 17.644106861), (12397, 79.121749133), (12397, 0.398446555),
+         (4695, 11.044671988), (4851, 1.388468636)),
+        (TENTACLE, (7114, 29.28548365), (8212, 20.573581136), (18498, 65.623189155), (18498, 0.358261271),
+         (8850, 9.594468495), (8289, 1.700699987)),
+    ],
+    ids=["18.2", "20.2"],
+)  # fmt: skip
+def test_stages_by_the_names_of_newer_releases(folder, write, replica, commit, device, kv, read):
+    found = parse_stages((folder / "perf-dump.json").read_bytes(), source=SOURCE)
+    assert found.operations.keys() == {"read", "write", "read-modify-write"}
+    assert found.operations["write"].total == LongRunAverage(*write)
+    assert (found.replica_writes, found.commit, found.device, found.kv, found.store_read) == tuple(
+        LongRunAverage(*pair) for pair in (replica, commit, device, kv, read)
+    )
+
+
 def test_a_release_without_histograms_has_no_latencies():
     assert parse_latencies(b'{"osd": {}}', b"{}", source=SOURCE) == {}
 
@@ -110,6 +137,16 @@ def test_the_worst_and_the_median_peer_of_each_network():
     # milliseconds of the last minute: 1.009 to osd.1, 1.046 to osd.2
     assert back == Heartbeats("back", median_s=pytest.approx(1.0275e-3), worst_s=1.046e-3, worst_peer=2, peers=2)
     assert front.interface == "front"
+
+
+@pytest.mark.parametrize(
+    ("folder", "worst_s", "median_s"), [(REEF, 0.717e-3, 0.6275e-3), (TENTACLE, 0.53e-3, 0.49e-3)], ids=["18.2", "20.2"]
+)
+def test_heartbeats_of_newer_releases(folder, worst_s, median_s):
+    back, front = parse_heartbeats((folder / "dump_osd_network.json").read_bytes(), source=SOURCE)
+    assert back == Heartbeats("back", pytest.approx(median_s), pytest.approx(worst_s), worst_peer=2, peers=2)
+    assert (front.interface, front.peers) == ("front", 2)
+    assert parse_heartbeats((folder / "dump_osd_network-none.json").read_bytes(), source=SOURCE) == ()
 
 
 def test_stale_pings_are_left_out_and_none_is_no_summary():
@@ -128,9 +165,11 @@ def test_blocked_operations_by_what_they_wait_for():
     assert found.oldest_s > 2
 
 
-def test_none_is_blocked():
-    found = parse_blocked(b'{"ops": [], "complaint_time": 30, "num_blocked_ops": 0}', source=SOURCE)
+@pytest.mark.parametrize("folder", [REEF, TENTACLE], ids=["18.2", "20.2"])
+def test_none_is_blocked_or_slow(folder):
+    found = parse_blocked((folder / "dump_blocked_ops-none.json").read_bytes(), source=SOURCE)
     assert (sum(found.by_stage.values()), found.oldest_s) == (0, 0.0)
+    assert parse_slow((folder / "dump_historic_slow_ops-none.json").read_bytes(), source=SOURCE) == ()
 
 
 def test_a_replica_that_committed_leaves_the_own_store():
@@ -167,15 +206,21 @@ def test_the_later_commit_is_the_one_that_was_waited_for():
 
 def test_onode_cache_of_both_names():
     assert parse_onode_cache((LOADED / "perf-dump.json").read_bytes(), source=SOURCE).hits > 0
+    assert parse_onode_cache((REEF / "perf-dump.json").read_bytes(), source=SOURCE) == OnodeCache(24377, 15770)
+    assert parse_onode_cache((TENTACLE / "perf-dump.json").read_bytes(), source=SOURCE) == OnodeCache(38397, 26630)
     old = b'{"bluestore": {"bluestore_onode_hits": 3, "bluestore_onode_misses": 1}}'
     assert parse_onode_cache(old, source=SOURCE) == OnodeCache(3, 1)
     assert parse_onode_cache(b'{"filestore": {}}', source=SOURCE) is None
 
 
-def test_fragmentation():
-    assert parse_fragmentation(b'{"fragmentation_rating": 0.00088365191593341218}', source=SOURCE) == pytest.approx(
-        8.8e-4, rel=0.01
-    )
+@pytest.mark.parametrize(
+    ("folder", "rating"), [(REEF, 1.415749766331118e-3), (TENTACLE, 9.790067193422885e-6)], ids=["18.2", "20.2"]
+)
+def test_fragmentation(folder, rating):
+    assert parse_fragmentation((folder / "allocator-score.json").read_bytes(), source=SOURCE) == pytest.approx(rating)
+
+
+def test_a_fragmentation_that_is_no_ratio():
     with pytest.raises(ParseError):
         parse_fragmentation(b'{"fragmentation_rating": 12}', source=SOURCE)
 
@@ -184,6 +229,10 @@ def test_options():
     option = "osd_mclock_max_capacity_iops_ssd"
     assert parse_capacity(json.dumps({option: "21500.000000"}).encode(), option, source=SOURCE) == 21500.0
     assert parse_option(b'{"osd_op_queue": "wpq"}', "osd_op_queue", source=SOURCE) == "wpq"
+    for folder in (REEF, TENTACLE):
+        captured = (folder / "config.json").read_bytes()
+        assert parse_capacity(captured, option, source=SOURCE) == 21500.0
+        assert parse_option(captured, "osd_op_queue", source=SOURCE) == "mclock_scheduler"
     for value in ("", "many", "nan", "-1", "1e300"):
         with pytest.raises(ParseError, match=option):
             parse_capacity(json.dumps({option: value}).encode(), option, source=SOURCE)
