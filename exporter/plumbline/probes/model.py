@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from plumbline.config.model import CephConfig
-from plumbline.config.probes.base import Periodic
-from plumbline.config.workloads import WorkloadCatalogue
+from plumbline.config.probes.base import Periodic, ProbeBase
+from plumbline.config.workloads import Workload, WorkloadCatalogue
 from plumbline.core.process import Runner
 from plumbline.core.roots import Roots
 from plumbline.probes.canary.reading import CanaryReading
@@ -53,6 +53,36 @@ class Identity:
     """A rate limit; already part of ``config_hash``."""
     cluster: bool = False
     """Whether the probe loads the Ceph cluster, so that the cluster's gates apply."""
+
+    @classmethod
+    def of(
+        cls,
+        config: ProbeBase,
+        workload: Workload,
+        *,
+        device_class: str,
+        probe: str = "",
+        tool: str = "plumbline",
+        target: str = "",
+        device: str = "",
+        rate_iops: float | None = None,
+        cluster: bool = False,
+    ) -> Identity:
+        """``probe`` defaults to the configured name: one target."""
+        return cls(
+            probe=probe or config.name,
+            kind=config.kind,
+            layer=workload.layer,
+            device_class=device_class,
+            workload=workload.id,
+            operations=workload.operations,
+            config_hash=workload.config_hash(rate_iops=rate_iops),
+            tool=tool,
+            target=target,
+            device=device,
+            rate_iops=rate_iops,
+            cluster=cluster,
+        )
 
     def result(
         self,
@@ -113,17 +143,14 @@ class PeriodicProbe(Protocol):
     @property
     def identity(self) -> Identity:
         """Constant for the probe's lifetime."""
-        ...
 
     @property
     def config(self) -> Periodic:
         """Schedule, timeout and limits."""
-        ...
 
     @property
     def heavy(self) -> bool:
         """Only one heavy probe runs in the cluster at a time; a light one (a few hundred packets) may run beside it."""
-        ...
 
     def run(self, run: Run) -> ProbeResult:
         """Prepare, measure, and leave behind only what the next run reuses.
@@ -131,11 +158,9 @@ class PeriodicProbe(Protocol):
         Raises :class:`ProbeRefused` if the probe must not run (nothing was touched) or was stopped (reason
         ``stopped``). A run that started and failed returns a result with its outcome and message.
         """
-        ...
 
     def clean_up(self, run: Run) -> None:
         """Remove anything of ours that an earlier process left behind; called once after a start."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,23 +180,18 @@ class ContinuousJob(Protocol):
     @property
     def name(self) -> str:
         """The ``probe`` label."""
-        ...
 
     def identities(self) -> tuple[Identity, ...]:
         """One per workload."""
-        ...
 
     def plan(self, bounds: Bounds) -> object:
         """What the engine compares at a reload; the baseline's bounds are exact bucket edges."""
-        ...
 
     def make(self, bounds: Bounds) -> ContinuousProbe:
         """The canary, not yet started."""
-        ...
 
     def hurried(self, factor: float) -> ContinuousJob:
         """The same job for an interactive run: ``factor`` times the rate, without disturbing others."""
-        ...
 
 
 class ContinuousProbe(Protocol):
@@ -183,23 +203,18 @@ class ContinuousProbe(Protocol):
     @property
     def pid(self) -> int | None:
         """The worker's process id, or ``None`` without a worker."""
-        ...
 
     def start(self) -> None:
         """Start the first worker; does not block."""
-        ...
 
     def poll(self) -> None:
         """Called once a second: detect a worker that ended and start the next."""
-        ...
 
     def read(self) -> CanaryReading:
         """All current data; callable from any thread, never blocks."""
-        ...
 
     def stop(self, timeout: float = 1.0) -> bool:
         """End the worker; False if it is stuck in the kernel."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +245,6 @@ class Lease(Protocol):
 
     def check(self) -> None:
         """Raise :class:`ProbeRefused` (``lock-lost``) as soon as another process may hold it."""
-        ...
 
 
 class ClusterGuard(Protocol):
@@ -238,8 +252,6 @@ class ClusterGuard(Protocol):
 
     def check(self) -> None:
         """Raise :class:`ProbeRefused` while the cluster is unfit: ``health``, ``recovery``, ``unreachable`` …"""
-        ...
 
     def hold(self, holder: str) -> AbstractContextManager[Lease]:
         """Hold the cluster's lock for heavy probes with a lease; raises :class:`ProbeRefused` (``locked``)."""
-        ...

@@ -10,7 +10,6 @@ from plumbline.probes.canary.canary import Canary
 from plumbline.probes.canary.crew import Crew
 from plumbline.probes.canary.plan import AnyPlan, CanaryPlan, DevicePlan, quicker
 from plumbline.probes.disk.raw_disks import raw_disks
-from plumbline.probes.identify import identify
 from plumbline.probes.model import Bounds, Host, Identity, Plan
 
 # measured with loop devices, ten reads a second each, two busy CPUs: a worker needs 5 MiB of its own with 12 disks,
@@ -37,7 +36,7 @@ class CanaryJob:
     def identities(self) -> tuple[Identity, ...]:
         plan = self.unbounded
         return tuple(
-            identify(
+            Identity.of(
                 self.config,
                 workload,
                 probe=plan.name,

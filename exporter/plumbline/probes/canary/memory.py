@@ -15,7 +15,7 @@ Light modules only: the worker imports this.
 from __future__ import annotations
 
 import mmap
-from errno import EIO, ENOSPC, EROFS, ETIMEDOUT
+from errno import errorcode
 
 TYPE_CHECKING = False  # like typing.TYPE_CHECKING, without importing typing
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ S_NOTE = 5
 """A number that the worker sets for this stream alone; 0: none."""
 S_IN_FLIGHT_SINCE, S_LAST_COMPLETION, S_LAST_SUCCESS, S_SUM_NS, S_CHARGED, S_ERRORS = range(6, 12)
 ERRORS = ("EIO", "ENOSPC", "EROFS", "ETIMEDOUT", "short", "other")
-"""Kinds of failed operations, by errno; ``short``: fewer bytes than requested. The same for every kind of canary."""
+"""Kinds of failed operations, by errno; ``short``: fewer bytes than requested."""
 STREAM_WORDS = S_ERRORS + len(ERRORS)
 
 WRITE, SEQUENTIAL, DSYNC = 1, 2, 4
@@ -52,14 +52,11 @@ STARTING, PREPARING, RUNNING, REFUSED = range(4)
 EXIT_REFUSED = 3
 """The worker's exit status after it reported REFUSED."""
 
-_ERROR_INDEX = {EIO: 0, ENOSPC: 1, EROFS: 2, ETIMEDOUT: 3}
 
-
-def error_index(error: OSError | None) -> int:
-    """Index into :data:`ERRORS` for a failed operation; ``None`` means a short one."""
-    if error is None:
-        return ERRORS.index("short")
-    return _ERROR_INDEX.get(error.errno or 0, len(ERRORS) - 1)
+def error_index(error: OSError | None, errors: tuple[str, ...] = ERRORS) -> int:
+    """Index into ``errors`` for a failed operation; ``None`` means a short one."""
+    kind = "short" if error is None else errorcode.get(error.errno or 0, "")
+    return errors.index(kind if kind in errors else "other")
 
 
 class MappedWords:

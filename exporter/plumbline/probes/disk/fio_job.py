@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline.config.probes.disk import FioConfig
+from plumbline.config.probes.base import FioFiles
 from plumbline.config.workloads import BlockWorkload, Pattern, Sync
 from plumbline.probes.guard import FILL_BYTES_PER_SECOND
 
@@ -108,7 +108,7 @@ class FioPlan(RunPlan):
     file_size: int
 
     @classmethod
-    def of(cls, config: FioConfig, workload: BlockWorkload, *, directory: Path, device_class: str) -> FioPlan:
+    def of(cls, config: FioFiles, workload: BlockWorkload, *, directory: Path, device_class: str) -> FioPlan:
         return cls(
             probe=config.name,
             workload=workload,

@@ -11,7 +11,6 @@ from plumbline.probes.disk.fio import remove_surplus, run_fio
 from plumbline.probes.disk.fio_job import FioPlan
 from plumbline.probes.disk.fio_raw import RawFioPlan, run_raw_fio
 from plumbline.probes.disk.raw_disks import raw_disks
-from plumbline.probes.identify import identify
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.result import ProbeResult
 from plumbline.probes.tool import FIO, Tool
@@ -32,7 +31,7 @@ class FioProbe:
     @property
     def identity(self) -> Identity:
         plan = self.plan
-        return identify(
+        return Identity.of(
             self.config,
             plan.workload,
             probe=plan.probe,

@@ -21,14 +21,12 @@ from plumbline.core.kernel import read_kernel
 from plumbline.core.process import Completed
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError, PlumblineError, ProbeRefused
-from plumbline.probes.apart import Failed, Refused, last_line, parse_answer
+from plumbline.probes.apart import Failed, Refused, Timed, last_line, parse_answer, timed_result
 from plumbline.probes.disk.fio_job import FioPlan
 from plumbline.probes.filesystem.filesystem_worker import Done, Task
 from plumbline.probes.filesystem.mount_look import DEAD
-from plumbline.probes.identify import identify
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.result import ProbeResult
-from plumbline.probes.timed import Timed, timed_result
 from plumbline.probes.tool import refuse_if_stopped
 from plumbline.sources.kernel.mounts import Mount, mount_named, own_mounts
 
@@ -68,7 +66,7 @@ class FilesystemProbe:
     @property
     def identity(self) -> Identity:
         block = isinstance(self.workload, BlockWorkload)
-        return identify(
+        return Identity.of(
             self.config,
             self.workload,
             device_class=self.device_class,
@@ -108,16 +106,7 @@ class FilesystemProbe:
 
     def _fio(self, run: Run, workload: BlockWorkload, *, clean_up: bool = False) -> tuple[Completed, Done | Failed]:
         config = self.config
-        plan = FioPlan(
-            probe=config.name,
-            workload=workload,
-            directory=Path(config.directory),
-            device_class=self.device_class,
-            runtime_s=float(config.runtime),
-            timeout_s=float(config.timeout),
-            file_size=int(config.file_size) // workload.block_size * workload.block_size,
-            rate_iops=config.rate_iops,
-        )
+        plan = FioPlan.of(config, workload, directory=Path(config.directory), device_class=self.device_class)
         task = Task(plan, run.keep_fds, clean_up).encode()
         argv = argv_of("plumbline.probes.filesystem.filesystem_worker", task, site_packages=True)
         return self._work(run, argv, Done | Refused | Failed, "fio")

@@ -33,7 +33,6 @@ class Transfer:
     """What arrived at the receiver; part of what the sender passed to its kernel may still be in buffers."""
     retransmits: int | None
     """The sender's; ``None`` if its kernel does not report it."""
-    sent_bytes: int
     streams: int
 
 
@@ -71,7 +70,6 @@ def _transfer(end: dict[str, Any], source: str) -> Transfer:
     return Transfer(
         bytes_per_second=_number(received, "bits_per_second", source) / 8,
         retransmits=_count(sent.get("retransmits")),
-        sent_bytes=_count(sent.get("bytes")) or 0,
         streams=len(streams) if isinstance(streams, list) else 0,
     )
 

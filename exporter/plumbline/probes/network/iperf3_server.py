@@ -86,15 +86,13 @@ class IperfServer:
         *,
         networks: Callable[[str], tuple[IpNetwork, ...]],
         which: Callable[[str], str | None] = shutil.which,
-        longest_test_s: float = LONGEST_TEST_S,
         silent_client_s: float = SILENT_CLIENT_S,
         listens_within_s: float = LISTENS_WITHIN_S,
     ) -> None:
         self.plan = plan
         self._env = named_environment(environment)
         self._networks, self._which = networks, which
-        self._longest_test_s, self._silent_client_s = longest_test_s, silent_client_s
-        self._listens_within_s = listens_within_s
+        self._silent_client_s, self._listens_within_s = silent_client_s, listens_within_s
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self.up = False
@@ -220,8 +218,8 @@ class _Service:
         """Why a client blocks the server: it has an extra open file, but has not printed its client's address."""
         now = time.monotonic()
         if self._served:
-            if now - (self._since or now) > self._server._longest_test_s:
-                return f"a test took longer than {self._server._longest_test_s:g} s and was stopped"
+            if now - (self._since or now) > LONGEST_TEST_S:
+                return f"a test took longer than {LONGEST_TEST_S:g} s and was stopped"
             return ""
         files = _open_files(self._process.pid)
         if self._at_rest is None or files is None or files <= self._at_rest:

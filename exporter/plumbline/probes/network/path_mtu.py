@@ -149,7 +149,6 @@ class _Asker:
         self._exchange, self._run, self._header, self._deadline = exchange, run, header_bytes, deadline
         self._patience_s = _PATIENCE_S[1]
         self.hop = self.said = ""
-        self._asked = 0
 
     def meet(self, size: int) -> bool:
         """Whether the peer answers at all; its round trip then sets how long to wait."""
@@ -178,7 +177,6 @@ class _Asker:
                 break
             if isinstance(reply, Unreachable):
                 self.said = f"; {f'{reply.hop} reports: ' if reply.hop else ''}{reply.reason}"
-        self._asked += 1
         verdict = "passes" if isinstance(reply, Answer) else "does not pass"
         self._run.progress(Progress("searching", None, f"{size} bytes {verdict}"))
         return reply

@@ -11,7 +11,6 @@ from plumbline.config.probes.network import NetworkPeriodic
 from plumbline.config.types import Endpoint, LocalAddress
 from plumbline.config.workloads import Workload
 from plumbline.errors import PlumblineError, ProbeRefused
-from plumbline.probes.identify import identify
 from plumbline.probes.model import Host, Identity, Run
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.sources.net.routes import IpAddress, resolve, speed_word
@@ -77,7 +76,7 @@ class PeerProbe:
 
     @property
     def identity(self) -> Identity:
-        return identify(
+        return Identity.of(
             self.config,
             self.workload,
             probe=f"{self.config.name}/{self.peer.endpoint}",

@@ -20,10 +20,9 @@ import msgspec
 
 from plumbline.core.memory import keep_memory_private, limit_memory
 from plumbline.errors import ParseError, ProbeRefused
-from plumbline.probes.apart import Failed, Refused
+from plumbline.probes.apart import Failed, Refused, Timed
 from plumbline.probes.guard import MARKER, MARKER_TEXT
 from plumbline.probes.object.s3_credentials import MAX_BYTES, Credentials, parse_credentials
-from plumbline.probes.timed import Timed
 
 SWEEP_MAX = 10_000
 """Leftovers removed in one go; a run leaves one at most."""

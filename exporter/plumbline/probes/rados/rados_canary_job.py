@@ -14,7 +14,6 @@ from plumbline.probes.canary.plan import quicker
 from plumbline.probes.ceph.ceph_access import NAMESPACE, CephAccess
 from plumbline.probes.ceph.cluster_osds import ClusterOsds
 from plumbline.probes.ceph.osd_lookup import FoundOsd, look_up, remember
-from plumbline.probes.identify import identify
 from plumbline.probes.model import Bounds, Host, Identity, Plan
 from plumbline.probes.rados.rados_canary import OsdCanary, OsdPlan, RadosCanaries, RadosCanaryPlan
 
@@ -61,7 +60,7 @@ class RadosCanaryJob:
         """One; none if nothing can be measured yet."""
         if self.osd is None:
             return ()
-        identity = identify(
+        identity = Identity.of(
             self.config,
             self.workload,
             probe=self.name,

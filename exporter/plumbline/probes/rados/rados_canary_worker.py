@@ -32,7 +32,7 @@ from plumbline.core import threads
 from plumbline.core.memory import LIBRADOS, keep_memory_private, limit_memory
 from plumbline.errors import ParseError, ProbeRefused, Unavailable
 from plumbline.probes.canary import memory as canary_memory
-from plumbline.probes.canary.memory import WorkerMemory, WorkerStream
+from plumbline.probes.canary.memory import WorkerMemory, WorkerStream, error_index
 from plumbline.probes.canary.pacing import charge, gap_ns
 from plumbline.probes.ceph.cluster_osds import ClusterOsds, ask_osds
 from plumbline.probes.ceph.librados import Access, Cluster, Pool, connect
@@ -288,7 +288,7 @@ class Lane:
             if whole:
                 stream.count(bisect_left(stream.edges_ns, latency), latency, time.time_ns())
             else:
-                stream.count_error(error_index(failed), time.time_ns())
+                stream.count_error(error_index(failed, ERRORS), time.time_ns())
             for other, charged in charges:
                 if charged.total:
                     other.count_charge(charged)
@@ -356,12 +356,6 @@ class ReadLane(Lane):
 
         if not self.operate(self.streams[0], whole):
             self._written = ""
-
-
-def error_index(error: OSError | None) -> int:
-    """Index into :data:`ERRORS` for a failed operation; ``None`` means a short one."""
-    kind = "short" if error is None else errno.errorcode.get(error.errno or 0, "")
-    return ERRORS.index(kind if kind in ERRORS else "other")
 
 
 def refused_by(error: OSError, order: Order) -> ProbeRefused:

@@ -34,7 +34,6 @@ from plumbline.core.process import Completed
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probes.ceph.ceph_access import IMAGE_PREFIX, CephAccess
 from plumbline.probes.guard import FILL_BYTES_PER_SECOND
-from plumbline.probes.identify import identify
 from plumbline.probes.model import Host, Identity, Progress, Run
 from plumbline.probes.rbd.rbd_commands import FAILED, Commands, first_words, is_missing_image
 from plumbline.probes.rbd.rbd_output import (
@@ -139,7 +138,7 @@ class RbdProbe:
     @property
     def identity(self) -> Identity:
         plan = self.plan
-        return identify(
+        return Identity.of(
             self.config,
             plan.workload,
             device_class=plan.device_class,
