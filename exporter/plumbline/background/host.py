@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping, Set
 
 from plumbline.background.ceph import OsdWatch
 from plumbline.background.health import DiskAsker, HealthWatch
-from plumbline.background.periodic import PeriodicSlot
 from plumbline.background.presence import DISK_PRESENCE, DiskPresence
 from plumbline.background.storage import DISK_USERS, QUEUES, StorageWatch
 from plumbline.config.model import Config
@@ -23,7 +22,7 @@ from plumbline.core.capabilities import NEVER_USED, Capability, effective, give_
 from plumbline.core.process import ProcessRunner
 from plumbline.core.roots import Roots
 from plumbline.core.scheduler import Job
-from plumbline.core.slot import Slot
+from plumbline.core.slot import PeriodicSlot, Slot
 from plumbline.errors import PlumblineError
 from plumbline.probes.state import StateStore
 from plumbline.sources.disk.block import BlockDevice, read_block_devices
@@ -160,8 +159,9 @@ class HostWatch:
             Job(LATENCY_DISKS, COUNTERS_EVERY_S, COUNTERS_EVERY_S, self.latency.refresh),
             self.infiniband.job,
             *self.storage.jobs(),
-            *self.osds.jobs(),
-            *self.presence.jobs(),
+            self.osds.osds.job,
+            self.osds.stores.job,
+            self.presence.job,
         ]
 
     @property

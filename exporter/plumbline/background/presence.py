@@ -41,10 +41,7 @@ class DiskPresence:
         self._roots, self._facts, self._keep, self._store, self._wall = roots, facts, keep, store, wall
         self._saved_ts = 0.0
         self.seen: tuple[DiskSeen, ...] = ()
-
-    def jobs(self) -> list[Job]:
-        """One job that runs every few seconds and is kicked when disks appear or disappear."""
-        return [Job(DISK_PRESENCE, LOOK_EVERY_S, 0.0, self.look)]
+        self.job = Job(DISK_PRESENCE, LOOK_EVERY_S, 0.0, self.look)
 
     def look(self, _cancel: threading.Event | None = None) -> None:
         """List the disks and record them."""

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 
 from plumbline.background.health import LOOK_EVERY_S, HealthWatch
 from plumbline.background.mounts import MOUNTS, MOUNTS_EVERY_S, MountWatch
-from plumbline.background.periodic import PeriodicSlot
 from plumbline.core.process import Completed, ProcessRunner
 from plumbline.core.roots import Roots
 from plumbline.core.scheduler import Job
+from plumbline.core.slot import PeriodicSlot
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.sources.disk.diskhealth import DiskState
 from plumbline.sources.disk.diskusers import read_disk_users
@@ -57,13 +57,8 @@ class StorageWatch:
         )
         # each reading starts a process; errors may be a minute old
         read_zpools = ZpoolStatus(roots, zpool).read if zpool else tuple[PoolStatus, ...]
-        self.zpools = PeriodicSlot(
-            "zpool status",
-            60.0,
-            "zpool status",
-            read_zpools,
-            cancel=zpool.stop if zpool else lambda: None,
-        )
+        ends = zpool.stop if zpool else lambda: None
+        self.zpools = PeriodicSlot("zpool status", 60.0, "zpool status", read_zpools, cancel=ends)
         self.mounts = MountWatch(roots)
 
     def jobs(self) -> list[Job]:

@@ -36,11 +36,10 @@ _STRENGTH = {source: rank for rank, source in enumerate(Source)}
 
 @dataclass(frozen=True, slots=True)
 class Comparable:
-    """An entry to export. ``reason`` says why it does not judge; empty if it does."""
+    """An entry to export."""
 
     entry: BaselineEntry
     judges: bool
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,6 @@ class Incomparable:
 
     entry: BaselineEntry
     target: Target
-    reason: str
     would_judge: bool = True
     """False: it would only be shown, because it is a document that the configuration does not choose."""
 
@@ -82,21 +80,13 @@ class Selection:
         """Targets without a baseline in force."""
         return tuple(verdict.target for verdict in self.verdicts if verdict.in_force is None)
 
-    def bounds(self, probe: str) -> dict[tuple[str, str], float]:
-        """(workload, operation) → bound in seconds, for one probe."""
-        return {
-            (verdict.target.workload, verdict.target.operation): verdict.bound
-            for verdict in self.verdicts
-            if verdict.target.probe == probe and verdict.bound is not None
-        }
-
 
 def select(entries: Sequence[BaselineEntry], targets: Sequence[Target], judge: Mapping[str, str]) -> Selection:
     """Compare ``entries`` of all sources with this node's ``targets``; ``judge``: device class → profile."""
     wanted = {_experiment(target) for target in targets}
     candidates = [entry for entry in entries if _experiment(entry) in wanted]
     newest = _newest_of_each_source(candidates)
-    comparable = tuple(_unique(_comparable(entry, newest, judge) for entry in candidates))
+    comparable = tuple(_unique(Comparable(entry, _judges(entry, newest, judge)) for entry in candidates))
     in_force: dict[_Experiment, BaselineEntry] = {}
     for one in sorted((one for one in comparable if one.judges), key=lambda one: _STRENGTH[one.entry.source]):
         in_force.setdefault(_experiment(one.entry), one.entry)
@@ -138,18 +128,12 @@ def _newest_of_each_source(entries: Iterable[BaselineEntry]) -> dict[tuple[_Expe
     return newest
 
 
-def _comparable(
+def _judges(
     entry: BaselineEntry, newest: Mapping[tuple[_Experiment, Source], BaselineEntry], judge: Mapping[str, str]
-) -> Comparable:
+) -> bool:
     if entry.source is Source.DOCUMENTED:
-        if judge.get(entry.device_class) != entry.profile:
-            reason = f"another site's hardware; baseline.judge does not choose it for {entry.device_class}"
-            return Comparable(entry, False, reason)
-        return Comparable(entry, not entry.doubt, entry.doubt)
-    winner = newest[_experiment(entry), entry.source]
-    if winner is not entry:
-        return Comparable(entry, False, f"superseded by the {winner.source} baseline {winner.profile}")
-    return Comparable(entry, True, "")
+        return judge.get(entry.device_class) == entry.profile and not entry.doubt
+    return newest[_experiment(entry), entry.source] is entry
 
 
 def _unique(comparable: Iterable[Comparable]) -> list[Comparable]:
@@ -168,12 +152,8 @@ def _incomparable(
     for target in targets:
         for entry in entries:
             if entry.key == target.key and entry.config_hash != target.config_hash:
-                reason = (
-                    f"another experiment: config_hash {entry.config_hash}, {target.probe} has {target.config_hash} "
-                    "(another rate_iops, or recorded with another workload catalogue)"
-                )
                 chosen = entry.source is not Source.DOCUMENTED or judge.get(entry.device_class) == entry.profile
-                yield Incomparable(entry, target, reason, chosen)
+                yield Incomparable(entry, target, chosen)
 
 
 def _verdict(target: Target, entry: BaselineEntry | None) -> Verdict:

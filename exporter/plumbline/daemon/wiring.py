@@ -113,7 +113,7 @@ class Wiring:
     def jobs(self) -> list[Job]:
         """The slow tier and the jobs that only the daemon runs."""
         fingerprint = Job(FINGERPRINT, FINGERPRINT_EVERY_S, 0.0, self._fingerprint.refresh)
-        return [*self.slow_tier(), *self.ceph_map.jobs(), fingerprint]
+        return [*self.slow_tier(), self.ceph_map.map.job, fingerprint]
 
     def take(self, running: Running) -> None:
         """Apply another configuration to all parts."""

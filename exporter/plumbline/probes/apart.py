@@ -1,8 +1,8 @@
 """Run our own code in a separate process, if it may hang in the kernel or is too heavy for the daemon.
 
 The daemon starts it through a :class:`~plumbline.core.process.Runner`, so that it is bounded in time and killed as a
-group, and reads one JSON document from its standard output: a refusal, a failure, or the result. Arguments are visible in the process list: never pass a
-secret among them.
+group, and reads one JSON document from its standard output: a refusal, a failure, or the result. Arguments are visible
+in the process list: never pass a secret among them.
 """
 
 from __future__ import annotations

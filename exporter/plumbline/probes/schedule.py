@@ -8,6 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from plumbline.config.model import GatesConfig
@@ -23,9 +24,8 @@ from plumbline.probes import gates
 from plumbline.probes.canary.reading import CanaryReading, WorkloadReading
 from plumbline.probes.engine import STOPPED, Gates, run_probe
 from plumbline.probes.histogram import MedianHistory, RecentHistogram
-from plumbline.probes.model import Bounds, ClusterGuard, ContinuousProbe, PeriodicProbe, Run
+from plumbline.probes.model import Bounds, ClusterGuard, ContinuousProbe, Identity, PeriodicProbe, Run
 from plumbline.probes.plan import ProbingPlan
-from plumbline.probes.probe_status import ProbeStatus
 from plumbline.probes.result import Outcome
 from plumbline.probes.state import ProbeRecord, StateStore
 from plumbline.sources.disk.diskstats import read_diskstats
@@ -37,6 +37,24 @@ FIRST_RUN_WITHIN_S = 300.0
 """A probe that never ran here starts within this time, at a moment splayed by host."""
 CALENDAR_SPLAY_S = 1800.0
 """Hosts with the same calendar start within this time after the scheduled moment, each with its own offset."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeStatus:
+    """A periodic probe at the moment of a scrape: what is remembered of it, and its current run."""
+
+    identity: Identity
+    record: ProbeRecord
+    interval_s: float
+    timeout_s: float | None = None
+    in_flight_s: float | None = None  # None: idle
+    vantage: str = ""  # host, vm or container
+
+    @property
+    def comparable(self) -> bool:
+        """Whether the totals and the recent figures are those of the current parameters."""
+        success = self.record.success
+        return success is not None and success.config_hash == self.identity.config_hash
 
 
 class Followed:
@@ -251,32 +269,13 @@ class Probing:
         return True
 
     def _status(self, probe: PeriodicProbe) -> ProbeStatus:
-        identity = probe.identity
-        record = self._store.get(identity.probe)
-        success = record.success
-        same = success is not None and success.config_hash == identity.config_hash
+        name = probe.identity.probe
         return ProbeStatus(
-            probe=identity.probe,
-            kind=identity.kind,
+            probe.identity,
+            self._store.get(name),
             interval_s=interval_s(probe),
-            result=record.result,
-            good_result=success,
-            last_success_ts=success.started + success.duration if success else None,
-            success=record.result.outcome is Outcome.SUCCESS if record.result else None,
-            runs=record.runs,
-            skipped=record.skipped,
-            in_flight_s=self._scheduler.in_flight(identity.probe),
-            tool=identity.tool,
-            tool_version=success.tool_version if success else "",
-            config_hash=identity.config_hash,
-            layer=identity.layer,
-            device_class=identity.device_class,
-            workload=identity.workload,
-            target=identity.target,
-            device=identity.device,
             timeout_s=float(probe.config.timeout),
-            operations={name: totals.histogram() for name, totals in record.totals.items()} if same else {},
-            recent=record.recent if same else (),
+            in_flight_s=self._scheduler.in_flight(name),
             vantage=self._vantage,
         )
 

@@ -8,15 +8,14 @@ all runs of one. A failure of one probe does not affect the others; a lower laye
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import dataclass, replace
 
-from plumbline.baseline.files import SCHEMA_VERSION
-from plumbline.baseline.fingerprint import Fingerprint
+import msgspec
+
 from plumbline.baseline.model import Target
 from plumbline.baseline.record.statistics import EntryRecord, Quantile, RunFigures, likenesses, summarise
-from plumbline.baseline.record.work_file import KeptRun, runs_of
-from plumbline.baseline.site import Device, SiteFile
+from plumbline.baseline.record.work_file import KeptRun
+from plumbline.baseline.site import SiteFile
 from plumbline.config.workloads import LAYERS
 from plumbline.errors import BaselineError, PlumblineError, ProbeRefused
 
@@ -91,7 +90,7 @@ def walk(
 
     ``clock`` returns Unix seconds. Raises :class:`ProbeRefused` (``stopped``) if the walk is ended from outside.
     """
-    done = {step.name: runs_of(kept, step.name)[: step.runs] for step in steps}
+    done = {step.name: [run for run in kept if run.step == step.name][: step.runs] for step in steps}
     lasts = {step.name: step.lasts_s for step in steps}
     failed: dict[str, PlumblineError] = {}
     total = sum(step.runs for step in steps)
@@ -146,19 +145,6 @@ def _teller(now: Progress, progress: Callable[[Progress], None]) -> Tell:
     return lambda stage, figures: progress(replace(now, stage=stage, figures=figures))
 
 
-@dataclass(frozen=True, slots=True)
-class Environment:
-    """Where, when, by whom and with what a recording was made; ``recorded`` has a time zone."""
-
-    host: str
-    recorded: datetime
-    by: str = ""
-    kernel: str = ""
-    tools: Mapping[str, str] = field(default_factory=dict)
-    devices: tuple[Device, ...] = ()
-    fingerprint: Fingerprint | None = None
-
-
 def entries_of(targets: Sequence[Target], runs: Sequence[KeptRun], quantile: Quantile) -> tuple[EntryRecord, ...]:
     """The entries of ``targets``, lowest layer first. Raises :class:`BaselineError` if a run lacks a figure."""
     found: dict[tuple[str, str, str], list[RunFigures]] = {}
@@ -171,21 +157,9 @@ def entries_of(targets: Sequence[Target], runs: Sequence[KeptRun], quantile: Qua
     return tuple(sorted(records, key=lambda record: LAYERS.index(record.layer)))
 
 
-def file_of(environment: Environment, records: Sequence[EntryRecord], notes: Sequence[str]) -> SiteFile:
-    """The file to write. Raises :class:`BaselineError` without ``records``."""
+def file_of(head: SiteFile, records: Sequence[EntryRecord], notes: Sequence[str]) -> SiteFile:
+    """The file to write: ``head`` says where, when, by whom and with what. :class:`BaselineError` without
+    ``records``."""
     if not records:
         raise BaselineError("record", "no probe measures anything on this host; enable one in the configuration")
-    return SiteFile(
-        schema_version=SCHEMA_VERSION,
-        source="measured",
-        name=environment.host,  # the name in alerts: "the measured baseline stor01"
-        host=environment.host,
-        recorded=environment.recorded.replace(microsecond=0),
-        recorded_by=environment.by,
-        kernel=environment.kernel,
-        tools=dict(environment.tools),
-        fingerprint=environment.fingerprint,
-        devices=environment.devices,
-        notes=tuple(notes),
-        entries=tuple(record.entry for record in records),
-    )
+    return msgspec.structs.replace(head, notes=tuple(notes), entries=tuple(record.entry for record in records))
