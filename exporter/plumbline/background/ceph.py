@@ -114,7 +114,6 @@ class CephMapWatch:
         return parse_cephmap(answers, read_ts=began_ts)
 
     def _last(self, access: CephAccess) -> CephMap | None:
-        """The last map of this cluster, if it is fresh enough."""
         if self._latest is None or self._latest[0] != access or self._wall() - self._latest[1].read_ts > KEPT_S:
             return None
         return self._latest[1]

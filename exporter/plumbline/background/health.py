@@ -174,7 +174,6 @@ class HealthWatch:
         return DiskState(name, health, asleep, reason, message, disk.success_at, in_flight_s)
 
     def _log_change(self, disk: _Disk) -> None:
-        """Log each change of state once."""
         state = self._state(disk)
         if state is None or state.reason == disk.logged:
             return

@@ -70,7 +70,6 @@ class KernelWatch:
         )
 
     def refresh(self, _cancel: threading.Event) -> None:
-        """Read all parts again."""
         self.interrupts.refresh()
         self.squeezes.refresh()
         self.sysctl.refresh()
@@ -151,7 +150,6 @@ class HostWatch:
         )
 
     def jobs(self) -> list[Job]:
-        """All jobs that read outside the scrape."""
         return [
             *self.facts.jobs(),
             Job(LINK_FACTS, FACTS_EVERY_S, 0.0, self.links.refresh),
@@ -200,16 +198,13 @@ class HostWatch:
             self.latency.close()
 
     def stop(self) -> None:
-        """End the running queries to disks."""
         self._asker.runner.stop()
 
     def keeps_nic(self, name: str) -> bool:
-        """Whether this network device is reported."""
         exclude = self._config().devices.nic_exclude
         return not (exclude and re.fullmatch(exclude, name))
 
     def keeps_disk(self, name: str) -> bool:
-        """Whether this disk is reported."""
         return not re.fullmatch(self._config().devices.disk_exclude, name)
 
     def _ceph_devices(self) -> Configured:

@@ -40,14 +40,12 @@ class _Check:
         self.killed = False
 
     def start(self, now_s: float) -> None:
-        """Start the process."""
         self.killed, self.began_s = False, now_s
         self.process = Child(
             argv_of("plumbline.probes.filesystem.mount_look", self.mount.mount_point), tied=True, stdout=subprocess.PIPE
         )
 
     def take_answer(self) -> None:
-        """If the process has ended, take its answer."""
         process = self.process
         if process is None or not process.ended:
             return

@@ -44,7 +44,6 @@ class DiskPresence:
         self.job = Job(DISK_PRESENCE, LOOK_EVERY_S, 0.0, self.look)
 
     def look(self, _cancel: threading.Event | None = None) -> None:
-        """List the disks and record them."""
         now = self._wall()
         listed = [name for name in list_real_disks(self._roots) if self._keep(name)]
         stored = [disk for disk in self._store.disks if self._keep(disk.device)]  # an excluded disk is not missing

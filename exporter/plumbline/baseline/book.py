@@ -48,7 +48,6 @@ class Book:
     budgets: tuple[tuple[str, Budget], ...] = ()
 
     def in_force(self, target: Target) -> BaselineEntry | None:
-        """The baseline that judges ``target``, or ``None``."""
         same = (verdict for verdict in self.selection.verdicts if _same(verdict.target, target))
         return next((verdict.in_force for verdict in same), None)
 

@@ -77,7 +77,6 @@ class Selection:
 
     @property
     def missing(self) -> tuple[Target, ...]:
-        """Targets without a baseline in force."""
         return tuple(verdict.target for verdict in self.verdicts if verdict.in_force is None)
 
 

@@ -126,7 +126,7 @@ class LoadedSite:
 
 
 def read_site(path: Path, *, host: str | None, catalogue: WorkloadCatalogue) -> LoadedSite:
-    """Read and check one file; ``host`` as for :func:`parse_site`. Raises :class:`BaselineError`."""
+    """As :func:`parse_site`, for a file."""
     try:
         text = read_text(path, max_bytes=MAX_BYTES)
     except ConfigError as error:

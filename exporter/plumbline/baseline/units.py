@@ -68,7 +68,6 @@ class Quantity:
 
     @property
     def value(self) -> float:
-        """The figure in its base unit."""
         return float(self.exact)
 
     @property

@@ -117,7 +117,6 @@ class Cluster:
         return sorted(name.removeprefix(f"{pool}-") for name in ours if name.startswith(f"{pool}-"))
 
     def classes(self) -> list[str]:
-        """Device classes that the cluster knows."""
         return [str(each) for each in self._json("osd", "crush", "class", "ls")]
 
     def look(self, required: Requirements) -> Facts:
@@ -260,7 +259,6 @@ def _directory_of(path: str) -> OwnDirectory:
 
 
 def run_setup(options: argparse.Namespace) -> int:
-    """``plumbline ceph setup``."""
     ceph, cluster = _cluster(options.config_file, options.conf, options.name, options.keyring)
     blind = options.blind and not options.apply
     required = requirements(
@@ -281,7 +279,6 @@ def run_setup(options: argparse.Namespace) -> int:
 
 
 def run_remove(options: argparse.Namespace) -> int:
-    """``plumbline ceph remove``."""
     admin = (options.conf, options.name, options.keyring)
     return remove_ours(options.config_file, *admin, key_dir=options.key_dir, apply=options.apply)
 

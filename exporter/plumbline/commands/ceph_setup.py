@@ -87,7 +87,6 @@ class PoolFacts:
     """An object or image in it that is not ours, if any; known only for pools with our mark."""
 
     def is_ours(self, kind: str) -> bool:
-        """Whether it has our mark."""
         if kind == OBJECTS:
             return APPLICATION in self.applications
         return self.applications.get("rbd", {}).get(MARK[0]) == MARK[1]
@@ -129,7 +128,6 @@ class Plan:
 
 
 def groups_for(osds: int) -> int:
-    """Placement groups of an object pool on this many OSDs."""
     return max(8, 1 << (max(1, osds * GROUPS_PER_OSD) - 1).bit_length())
 
 

@@ -102,7 +102,6 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run(options: argparse.Namespace) -> int:
-    """``plumbline nic``."""
     readings, skipped = read_ports(config_file=options.config_file)
     ports = [explain(reading) for reading in pick(readings, options.device, skipped)]
     show(options, ports, lambda console: print_ports(console, ports))
@@ -112,7 +111,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def explain(reading: PortReading) -> Explanation:
-    """Explain the numbers of one link."""
     info = reading.info
     figures = tuple(_figures(reading))
     known = info.driver if info else reading.link.kind or "loopback"

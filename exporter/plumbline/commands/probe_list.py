@@ -58,7 +58,6 @@ class Listed:
 
 
 def run(options: argparse.Namespace) -> int:
-    """``plumbline probe list``."""
     node, now = this_node(options), time.time()
     daemon = daemon_runs(node.storage, roots(options))
     rows = list_probes(node.plan, read_state(node.storage), host=node.host, now=now, daemon=daemon)
@@ -97,7 +96,6 @@ def _listed(name: str, identity: Identity, schedule: str, *, heavy: bool) -> Lis
 
 
 def schedule_text(config: Periodic) -> str:
-    """The schedule as configured."""
     if config.at is not None:
         return str(config.at)
     seconds = float(config.interval)

@@ -32,7 +32,6 @@ _GOOD, _BAD, _NOTE = "green", "bold red", "yellow"
 
 
 def run(options: argparse.Namespace) -> int:
-    """``plumbline probe run``."""
     stopping = threading.Event()
     try:
         node = this_node(options)

@@ -71,7 +71,6 @@ class Recording:
 
 
 def run(options: argparse.Namespace) -> int:
-    """``plumbline baseline record``."""
     request = Request(
         layers=options.layer,
         probes=options.probe,
@@ -268,7 +267,6 @@ def _who() -> str:
 
 
 def _devices(roots: Roots, names: set[str]) -> tuple[Device, ...]:
-    """The file's description of the measured disks."""
     try:
         found = read_block_devices(roots, on_skip=lambda _item, _reason: None, keep=names.__contains__)
     except Unavailable:
@@ -285,7 +283,6 @@ def _devices(roots: Roots, names: set[str]) -> tuple[Device, ...]:
 
 
 def print_record(console: Console, done: Recording) -> None:
-    """What was recorded, its notes, and where it was written."""
     heads = (
         "Layer", "Probe", "Workload", "Operation", "Class", "p50", "p99", "IOPS", "Throughput", "At latency", "MAD",
         "Spread", "Tolerance",

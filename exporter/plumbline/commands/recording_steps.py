@@ -110,7 +110,6 @@ def choose(plan: ProbingPlan, request: Request) -> tuple[list[Item], dict[str, s
 
 
 def identities_of(item: Item) -> tuple[Identity, ...]:
-    """The identities of its experiments."""
     return (item.identity,) if isinstance(item, PeriodicProbe) else item.identities()
 
 

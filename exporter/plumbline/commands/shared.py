@@ -52,7 +52,6 @@ Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 
 
 def add_group(commands: Commands, name: str, text: str) -> Commands:
-    """Add a command that has actions; returns what to add them to."""
     return commands.add_parser(name, help=text).add_subparsers(required=True, metavar="ACTION")
 
 
@@ -95,7 +94,6 @@ def complain(text: str) -> None:
 
 
 def print_json(data: object) -> None:
-    """Print on standard output, indented."""
     import msgspec  # noqa: PLC0415
 
     sys.stdout.write(msgspec.json.format(msgspec.json.encode(data), indent=2).decode() + "\n")
@@ -129,7 +127,6 @@ def positive_duration(text: str, flag: str) -> float:
 
 
 def roots(options: argparse.Namespace) -> Roots:
-    """The host's trees, at the paths that the flags give."""
     return Roots(
         proc=options.path_procfs,
         sys=options.path_sysfs,

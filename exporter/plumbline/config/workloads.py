@@ -57,7 +57,6 @@ class _Common(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
     @property
     def operations(self) -> tuple[str, ...]:
-        """The operations in a result of this workload."""
         raise NotImplementedError
 
     def config_hash(self, *, rate_iops: float | None = None) -> str:

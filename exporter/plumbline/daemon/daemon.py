@@ -161,7 +161,6 @@ class Daemon:
     # --- life
 
     def run(self) -> int:
-        """Serve until asked to stop; returns 0."""
         self._began_s = time.monotonic()
         self._signals.install()
         keep_memory_private()
@@ -337,7 +336,6 @@ class Daemon:
         self._wired.collect()
 
     def _serve_network(self, config: NetworkServerConfig | None) -> None:
-        """Run the server that ``config`` asks for, and no other."""
         plan = None if config is None else ServerPlan.of(config)
         if self._network_server is not None and self._network_server.plan != plan:
             self._network_server.stop(SERVER_STOPS_WITHIN_S)

@@ -92,7 +92,6 @@ class FileWatch:
 
     @property
     def changed(self) -> bool:
-        """Whether a file changed since the last :meth:`take`."""
         return self._now() != self._taken
 
     def take(self, read: Callable[[], T]) -> T:

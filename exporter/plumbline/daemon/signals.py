@@ -24,7 +24,6 @@ class Signals:
         self._ready.register(self._read_fd, select.POLLIN)
 
     def install(self) -> None:
-        """Install the signal handlers."""
         # a full pipe means that a wake-up is already pending: nothing is lost
         signal.set_wakeup_fd(self._write_fd, warn_on_full_buffer=False)
         signal.signal(signal.SIGTERM, self._ask_stop)

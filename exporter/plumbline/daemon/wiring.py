@@ -93,7 +93,6 @@ class Wiring:
         )
 
     def config(self) -> Config:
-        """The active configuration."""
         return self.running.config
 
     def collect(self, *, daemon: bool = True) -> None:
@@ -111,7 +110,6 @@ class Wiring:
         return [*self.watch.jobs(), Job(CEPH, CEPH_EVERY_S, 0.0, self.ceph.refresh)]
 
     def jobs(self) -> list[Job]:
-        """The slow tier and the jobs that only the daemon runs."""
         fingerprint = Job(FINGERPRINT, FINGERPRINT_EVERY_S, 0.0, self._fingerprint.refresh)
         return [*self.slow_tier(), self.ceph_map.map.job, fingerprint]
 

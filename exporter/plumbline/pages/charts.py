@@ -105,7 +105,6 @@ class BarChart:
         return tuple(bar for _, bars in self.groups for bar in bars)
 
     def svg(self, ident: str) -> Html:
-        """See :meth:`LineChart.svg`."""
         return _picture(self, ident, *_bars(self))
 
 
@@ -171,7 +170,6 @@ def swatch(index: int) -> Html:
 
 
 def bar_swatch(index: int) -> Html:
-    """A bar's colour, for the legend."""
     return _swatch(12, tag("rect", width="12", height="12", rx="2", class_=f"fill{index % 8}"))
 
 

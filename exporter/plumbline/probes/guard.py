@@ -137,7 +137,6 @@ class ProbeDirectory:
         return other
 
     def close(self) -> None:
-        """Close the directory and release its lock."""
         if self._marker_fd >= 0:
             os.close(self._marker_fd)
         self._marker_fd = -1

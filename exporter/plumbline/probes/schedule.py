@@ -69,7 +69,6 @@ class Followed:
         self._kept: dict[tuple[str, str], tuple[RecentHistogram, MedianHistory]] = {}
 
     def poll(self, now: float) -> None:
-        """Supervise the canary and remember the last minutes."""
         self.canary.poll()
         for each in self.canary.read().workloads:
             key = (each.workload, each.operation)

@@ -269,7 +269,6 @@ class StateStore:
                 self._own = None
 
     def get(self, probe: str) -> ProbeRecord:
-        """What is remembered about ``probe``; an empty record if nothing is."""
         return self._probes.get(probe, _EMPTY)
 
     def put(self, probe: str, record: ProbeRecord) -> None:
@@ -291,7 +290,6 @@ class StateStore:
                 self._save()
 
     def forget_others(self, probes: frozenset[str]) -> None:
-        """Drop probes that the configuration no longer names."""
         with self._lock:
             self._probes = {name: record for name, record in self._probes.items() if name in probes}
 

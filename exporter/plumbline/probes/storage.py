@@ -72,7 +72,6 @@ def _unusable(path: Path, error: OSError) -> StateError:
 
 
 def marked(directory: OwnDirectory) -> bool:
-    """Whether the directory has our marker."""
     try:
         return directory.read(MARKER, len(MARKER_TEXT)) == MARKER_TEXT
     except (FileNotFoundError, FileRefused):
@@ -92,7 +91,6 @@ def of_earlier_release(
 
 
 def _is_ours(directory: OwnDirectory, name: str) -> bool:
-    """Judged by content."""
     if name in LOCKS:
         descriptor = directory.open(name)
         try:

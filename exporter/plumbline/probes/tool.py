@@ -38,7 +38,6 @@ class Tool:
 
     @property
     def missing(self) -> str:
-        """What to do if it is not installed."""
         return f"{self.program} is not installed; on Debian: apt-get install {self.package}"
 
 

@@ -135,7 +135,6 @@ def described(change: Change) -> str:
 
 
 def capacity(review: Review) -> Point:
-    """Which device class fills up first, and whether the loss of a host is safe."""
     question = "How long will the capacity last?"
     found = [each for each in review.classes if each.days_to_full or each.used or each.host_loss]
     if not found:

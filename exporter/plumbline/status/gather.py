@@ -191,7 +191,6 @@ def _periodic_rows(
 
 
 def _failures(probing: Probing, now: float) -> list[FailureRow]:
-    """The last few failures of each probe, newest first."""
     failed = [
         FailureRow(each.probe, each.outcome.value, now - each.started - each.duration, each.duration, each.message)
         for periodic in probing.periodic()

@@ -223,7 +223,6 @@ def _grown(total: int, grew: int | None) -> str:
 
 
 def sparkline(trend: Trend) -> Html:
-    """The picture; empty if nothing was measured."""
     return charts.sparkline(trend.values, trend.baseline, trend_text(trend))
 
 

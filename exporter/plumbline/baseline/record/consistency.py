@@ -86,13 +86,11 @@ class Measured:
 
     @property
     def name(self) -> str:
-        """The name in findings."""
         entry = self.entry
         return f"{entry.layer} {entry.device_class} {entry.workload} {entry.operation}"
 
     @property
     def p50(self) -> float | None:
-        """Median latency in seconds."""
         return self.entry.latency.get("p50")
 
 

@@ -64,7 +64,6 @@ class RunFigures(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def empty(self) -> bool:
-        """Whether the run completed no operation."""
         if self.histogram is not None:
             return not self.histogram.count
         return not (self.latency or self.iops or self.throughput)
@@ -86,7 +85,6 @@ class EntryRecord:
 
     @property
     def layer(self) -> str:
-        """The layer of all its targets."""
         return self.targets[0].layer
 
 

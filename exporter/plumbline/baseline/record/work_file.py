@@ -128,7 +128,6 @@ class WorkFile:
 
 
 def is_work(data: bytes) -> bool:
-    """Whether ``data`` is a work file."""
     try:
         jsontext.decode(data, Work)
     except msgspec.DecodeError:

@@ -63,7 +63,6 @@ class Canary:
         self._crew.start(self)
 
     def poll(self) -> None:
-        """Detect a worker that ended, and start the next one when it is due. Never waits."""
         self._crew.poll()
         self.count_refusals()
         self._log.look(self.read())

@@ -145,7 +145,6 @@ def read_devices(places: list[str], *, pause: Pause) -> NoReturn:
 
 
 def watch_device(memory: WorkerMemory, name: str, dev: str, sysfs: str, pause: Pause) -> None:
-    """Read one disk until its canary is over; after a refusal, try again later."""
     backoff = Backoff()
     try:
         while not memory.leaving:
@@ -273,7 +272,6 @@ class Writer(Reader):
     """The same for a stream that writes; only ever used on a file of our own."""
 
     def get_ready(self) -> None:
-        """Also fill the buffer with new random bytes."""
         super().get_ready()
         self.buffer[:] = os.urandom(self.stream.block_bytes)
 

@@ -63,7 +63,6 @@ class Crew:
                 self._supervise()
 
     def poll(self) -> None:
-        """Detect a worker that ended, and start the next one when it is due."""
         with self._lock:
             self._supervise()
 
@@ -148,7 +147,6 @@ class Crew:
             member.memory.go()
 
     def _bury(self, worker: _Working) -> None:
-        """Clean up after a worker that ended: record why, close what belonged to it."""
         self._worker = None
         last_words = worker.process.bury()
         said = worker.members[0].memory.snapshot()

@@ -106,7 +106,6 @@ class WorkerStream:
         self._words[self._at + S_LAST_COMPLETION] = wall_ns
 
     def count_charge(self, charge: Charge) -> None:
-        """Count the arrivals during an operation."""
         for bucket, count in charge.buckets.items():
             self._words[self._buckets + bucket] += count
         self._words[self._at + S_SUM_NS] += charge.sum_ns

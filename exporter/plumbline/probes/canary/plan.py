@@ -43,7 +43,6 @@ class _DiskPlan:
         return HDD_RATE if self.device_class == "hdd" else DEFAULT_RATE
 
     def with_bounds(self, bounds: Mapping[tuple[str, str, str], tuple[float, ...]]) -> Self:
-        """The same plan with the baseline's bounds, see :data:`.model.Bounds`."""
         workloads = [workload for workload, _ in self.workloads]
         limits = [bounds.get((self.name, workload.id, workload.operations[0]), ()) for workload in workloads]
         return replace(self, workloads=tuple(zip(workloads, limits, strict=True)))

@@ -61,7 +61,6 @@ class WorkerProcess:
 
     @property
     def ended(self) -> bool:
-        """Whether the process has ended and must be reaped."""
         return self._process.ended
 
     def replace(self) -> None:
@@ -82,7 +81,6 @@ class WorkerProcess:
         return words
 
     def why(self, last_words: str, said: Snapshot) -> Trouble:
-        """Why it ended: the refusal in its memory, or its exit status or signal."""
         code = self._process.reap() or 0
         if code == memory.EXIT_REFUSED and said.state == memory.REFUSED:
             reason, _, message = said.text.partition("\n")
@@ -119,5 +117,4 @@ class Workplace:
         self._retry_at = self._clock() + self._backoff.failed()
 
     def look_after(self, worker: WorkerProcess) -> None:
-        """Reset the backoff once the worker has lived long enough."""
         self._backoff.lasted(self._clock() - worker.started)

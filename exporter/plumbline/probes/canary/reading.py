@@ -93,7 +93,6 @@ class CanaryReading:
 
     @property
     def last_success_ts(self) -> float | None:
-        """Unix seconds of the last successful operation."""
         return _latest(each.last_success_ts for each in self.workloads)
 
 

@@ -211,7 +211,6 @@ def judge(completed: Completed, what: str, timeout_s: float, notes: Sequence[str
 
 
 def judge_report(report: FioReport, workload: BlockWorkload) -> tuple[Outcome, str]:
-    """Outcome and message from the report of a command that exited successfully."""
     if report.error:
         # fio can report an error of a job and exit with 0
         said = report.notes[0] if report.notes else os.strerror(report.error)

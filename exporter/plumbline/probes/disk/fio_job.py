@@ -130,7 +130,6 @@ class FioPlan(RunPlan):
 
 
 def measure_argv(plan: FioPlan, files: Sequence[int], report: str) -> tuple[str, ...]:
-    """fio's command line for the measured run on open files, one per job."""
     workload = plan.workload
     return (
         "fio",
@@ -153,7 +152,6 @@ def layout_pace(plan: FioPlan) -> int:
 
 
 def rate_options(workload: BlockWorkload, rate_iops: int | None) -> Iterator[str]:
-    """The limit on each job's operations, if there is one."""
     if rate_iops is None:
         return
     if workload.pattern is Pattern.RANDRW:

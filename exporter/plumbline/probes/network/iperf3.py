@@ -121,7 +121,6 @@ def build(config: IperfConfig, workload: TcpThroughput, host: Host) -> Plan:
 
 
 def _report(completed: Completed) -> Report | str:
-    """The report, or iperf3's message instead of one."""
     try:
         return parse_report(completed.stdout)
     except ParseError as error:

@@ -46,7 +46,7 @@ class Report:
 
 
 def parse_report(data: bytes, *, source: str = SOURCE) -> Report:
-    """Parse the report; raises :class:`ParseError` for anything else."""
+    """Raises :class:`ParseError` for anything but a report."""
     try:
         document = json.loads(data.decode("utf-8", "replace"))
     except (ValueError, RecursionError) as error:

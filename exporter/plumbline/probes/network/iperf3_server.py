@@ -136,7 +136,6 @@ class IperfServer:
             self.up = False
 
     def _once(self) -> _End:
-        """Run one server from start to end."""
         program = self._which("iperf3")
         if program is None:
             return _End(IPERF3.missing, ours=True)
@@ -176,7 +175,6 @@ class _Service:
         self._at_rest: int | None = None
 
     def follow(self) -> _End:
-        """Follow until it ends, or must be ended."""
         poll = select.poll()
         poll.register(self._output, select.POLLIN)
         while not self._server._stopping.is_set():

@@ -27,7 +27,6 @@ class Peer:
     device_class: str
 
     def local(self) -> IpAddress | None:
-        """The address to measure from, if one is configured."""
         return None if self.bind is None else ipaddress.ip_address(self.bind)
 
     def address(self) -> IpAddress:
@@ -89,7 +88,6 @@ class PeerProbe:
 
     @property
     def rate(self) -> float | None:
-        """The configured limit."""
         return None
 
     def run(self, run: Run) -> ProbeResult:

@@ -75,7 +75,6 @@ class _RequestError(Exception):
 
 
 def main(argv: list[str]) -> int:
-    """See the module; always 0."""
     keep_memory_private()  # it will hold a key
     task = msgspec.json.decode(argv[0], type=Task)
     limit_memory(MEMORY_MAX_BYTES + _COPIES * task.object_size)

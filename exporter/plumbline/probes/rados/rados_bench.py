@@ -88,7 +88,6 @@ class RadosBenchProbe:
         )
 
     def run(self, run: Run) -> ProbeResult:
-        """Write, or write and read; the objects are removed afterwards."""
         self.access.check()
         version = RADOS.version(run.runner)
         started = run.clock()
@@ -111,7 +110,6 @@ class RadosBenchProbe:
         )
 
     def clean_up(self, run: Run) -> None:
-        """Remove what a killed daemon left behind."""
         self.access.check()
         left = self._sweep(run.runner)
         if left:

@@ -138,7 +138,6 @@ class RadosCanaries:
                 self._spawn()
 
     def poll(self) -> None:
-        """Detect a worker that ended, and start the next one when it is due. Never waits."""
         with self._lock:
             worker = self._worker
             if worker is not None:
@@ -234,11 +233,9 @@ class OsdCanary:
         return self._group.pid
 
     def start(self) -> None:
-        """Start the worker, unless another OSD's canary did."""
         self._group.start()
 
     def poll(self) -> None:
-        """Detect a worker that ended, and changes for this OSD."""
         self._group.poll()
         reading = self.read()
         if reading.reason != self._note:
@@ -248,7 +245,6 @@ class OsdCanary:
         self._log.look(reading)
 
     def stop(self, timeout: float = 1.0) -> bool:
-        """End the worker, unless another OSD's canary did."""
         return self._group.stop(timeout)
 
     def read(self) -> CanaryReading:

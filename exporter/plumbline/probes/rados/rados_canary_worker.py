@@ -298,7 +298,6 @@ class Lane:
         return whole
 
     def discard(self, name: str) -> bool:
-        """Remove an object without measuring."""
         try:
             self.worker.pool.remove(name)
         except OSError as error:

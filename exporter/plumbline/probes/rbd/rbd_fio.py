@@ -65,7 +65,6 @@ class RbdFioProbe(RbdProbe):
 
     @property
     def reserve_s(self) -> float:
-        """The whole measured part."""
         return self.plan.runtime_s
 
     def measure(self, commands: Commands) -> Measured:

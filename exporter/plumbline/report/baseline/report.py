@@ -25,7 +25,6 @@ class Subject:
 
     @property
     def facts(self) -> tuple[tuple[str, str], ...]:
-        """Names and values."""
         return *self.shown.facts.items(), *self.fingerprint
 
     @property
@@ -139,7 +138,6 @@ def _cell(row: ShownRow, notes: dict[str, int]) -> Cell:
 
 
 def render_html(report: Report) -> str:
-    """The whole page."""
     rows = [cell.row for section in report.sections for row in section.rows for cell in row.cells if cell]
     return render(
         "baseline.html",
