@@ -42,8 +42,7 @@ class Link(Strict, frozen=True):
     line: int
     total: Latency
     stages: dict[str, Latency]
-    breaks: str = ""
-    """Why the total differs from the sum of the stages; required where it does and refused elsewhere."""
+    breaks: str = ""  # Why the total differs from the sum of the stages; required where it does and refused elsewhere
 
 
 class Budget(Strict, frozen=True):

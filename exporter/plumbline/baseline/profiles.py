@@ -29,8 +29,7 @@ class Document(Strict, frozen=True):
     """What was published, and the file name of its text."""
 
     title: str
-    year: int | None
-    """``None``: the document does not say."""
+    year: int | None  # None: the document does not say
     language: str
     text: str
 
@@ -147,8 +146,7 @@ class LoadedProfile:
 
     profile: Profile
     rows: tuple[Row, ...]
-    layers: dict[str, str]
-    """The layer of each workload that budgets, methods and pictures name."""
+    layers: dict[str, str]  # The layer of each workload that budgets, methods and pictures name
 
     @property
     def name(self) -> str:

@@ -50,8 +50,7 @@ class IopsAtLatency(Strict, frozen=True, kw_only=True):
     """The most operations per second at which a share of them stays within a latency, and the queue depth for it."""
 
     target: Latency
-    percentile: Annotated[float, Meta(gt=0, le=100)]
-    """Percentage of operations that took no longer than ``target``."""
+    percentile: Annotated[float, Meta(gt=0, le=100)]  # Percentage of operations that took no longer than target
     iops: Iops
     queue_depth: Annotated[int, Meta(ge=1)]
 

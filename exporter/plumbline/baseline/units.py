@@ -27,8 +27,7 @@ class Quantity:
 
     __slots__ = ("number", "text", "unit")
 
-    UNITS: ClassVar[dict[str, Decimal]] = {}
-    """Unit → its size in base units."""
+    UNITS: ClassVar[dict[str, Decimal]] = {}  # Unit → its size in base units
     WRITTEN: ClassVar[tuple[str, ...]] = ()
     """The units :meth:`of` chooses from, largest first. All are powers of ten: dividing by 2²⁰ would need twenty more
     digits to read back as the same float."""

@@ -40,11 +40,9 @@ class Pool:
     """A pool as it should be."""
 
     name: str
-    kind: str
-    """``objects`` or ``images``."""
+    kind: str  # objects or images
     groups: int
-    rule: str = ""
-    """CRUSH rule; empty: the cluster's default."""
+    rule: str = ""  # CRUSH rule; empty: the cluster's default
     device_class: str = ""
 
 
@@ -54,13 +52,11 @@ class Requirements:
 
     pools: tuple[Pool, ...]
     user: str
-    keyring: str
-    """The file to write the user's key to."""
+    keyring: str  # The file to write the user's key to
     bench_user: str = ""
     bench_keyring: str = ""
     root: str = "default"
-    failure_domain: str = "host"
-    """For the rules of device classes."""
+    failure_domain: str = "host"  # For the rules of device classes
 
     @property
     def osd_caps(self) -> str:
@@ -83,8 +79,7 @@ class PoolFacts:
 
     applications: Mapping[str, Mapping[str, str]]
     rule: str = ""
-    foreign: str = ""
-    """An object or image in it that is not ours, if any; known only for pools with our mark."""
+    foreign: str = ""  # An object or image in it that is not ours, if any; known only for pools with our mark
 
     def is_ours(self, kind: str) -> bool:
         if kind == OBJECTS:
@@ -97,10 +92,8 @@ class Facts:
     """What the cluster already has."""
 
     pools: Mapping[str, PoolFacts] = field(default_factory=dict)
-    rules: Mapping[str, str] = field(default_factory=dict)
-    """CRUSH rule → the root it takes (``default~ssd``)."""
-    users: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """User → capabilities; of the required users."""
+    rules: Mapping[str, str] = field(default_factory=dict)  # CRUSH rule → the root it takes (default~ssd)
+    users: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # User → capabilities; of the required users
     keyrings: Mapping[str, str] = field(default_factory=dict)
     """Keyring path → the only user whose key it holds, or ``""`` when it holds other keys too; existing files only."""
 
@@ -111,10 +104,8 @@ class Step:
 
     argv: tuple[str, ...]
     why: str
-    keyring: str = ""
-    """The only place to write the command's output to, which is a key."""
-    user: str = ""
-    """User whose key the removed file holds."""
+    keyring: str = ""  # The only place to write the command's output to, which is a key
+    user: str = ""  # User whose key the removed file holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +114,7 @@ class Plan:
 
     steps: tuple[Step, ...] = ()
     foreign: tuple[str, ...] = ()
-    there: tuple[str, ...] = ()
-    """What already is as it should be."""
+    there: tuple[str, ...] = ()  # What already is as it should be
 
 
 def groups_for(osds: int) -> int:

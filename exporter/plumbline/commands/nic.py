@@ -50,8 +50,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     cause: str
     frames: int
     terms: tuple[Term, ...]
-    whole_port: bool
-    """The other functions of a shared port show the same frames."""
+    whole_port: bool  # The other functions of a shared port show the same frames
 
 
 class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,8 +90,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     master: str
     drop_source: str
     why: str
-    source: str
-    """Where the counters' meanings are documented."""
+    source: str  # Where the counters' meanings are documented
     figures: tuple[Figure, ...]
     not_told: tuple[str, ...]
     """Causes that this port's driver can't report; they have no series. Software links have no such causes."""

@@ -43,16 +43,12 @@ class Listed:
     device_class: str
     target: str
     workload: str
-    schedule: str
-    """``every 6h``, ``Sun 03:00``, ``continuous``."""
+    schedule: str  # every 6h, Sun 03:00, continuous
     heavy: bool
-    result: str | None = None
-    """Result of the newest run with these parameters."""
-    message: str = ""
-    """Why it failed, or why the newest tick was skipped."""
+    result: str | None = None  # Result of the newest run with these parameters
+    message: str = ""  # Why it failed, or why the newest tick was skipped
     finished: float | None = None
-    next_start: float | None = None
-    """From what the daemon saved, so accurate to a minute; ``None`` without a daemon."""
+    next_start: float | None = None  # From what the daemon saved, so accurate to a minute; None without a daemon
     runs: Mapping[str, int] = field(default_factory=dict)
     skipped: Mapping[str, int] = field(default_factory=dict)
 

@@ -66,8 +66,7 @@ class Recording:
     records: tuple[EntryRecord, ...]
     path: Path
     kept: Path | None
-    left_out: Mapping[str, str]
-    """Probes that could not be recorded here, and why."""
+    left_out: Mapping[str, str]  # Probes that could not be recorded here, and why
 
 
 def run(options: argparse.Namespace) -> int:

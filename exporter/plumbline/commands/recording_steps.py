@@ -58,16 +58,12 @@ _NO_PART = frozenset(
 class Request:
     """What the user asked for."""
 
-    layers: Collection[str] = ()
-    """Empty: all."""
-    probes: Sequence[str] = ()
-    """Names as configured, or ``name/target``; empty: all."""
+    layers: Collection[str] = ()  # Empty: all
+    probes: Sequence[str] = ()  # Names as configured, or name/target; empty: all
     without: Sequence[str] = ()
     runs: int = 5
-    run_duration_s: float | None = None
-    """``None``: each probe's own, for canaries :data:`CANARY_RUN_S`."""
-    latency_target_s: float | None = None
-    """Search for the most IOPS within this latency; ``None``: don't."""
+    run_duration_s: float | None = None  # None: each probe's own, for canaries CANARY_RUN_S
+    latency_target_s: float | None = None  # Search for the most IOPS within this latency; None: don't
     latency_percentile: float = 99.0
     force: bool = False
 

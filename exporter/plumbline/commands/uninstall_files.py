@@ -48,10 +48,8 @@ class Folder:
     """A directory of ours: the names in it to remove, in this order, and those that stay."""
 
     path: Path
-    identity: tuple[int, int]
-    """Device and inode."""
-    ours: Callable[[str], IsOurs | None]
-    """File name → the test of its content; None: not one of our names."""
+    identity: tuple[int, int]  # Device and inode
+    ours: Callable[[str], IsOurs | None]  # File name → the test of its content; None: not one of our names
     files: tuple[str, ...]
     strange: tuple[str, ...] = ()
     size_bytes: int = 0

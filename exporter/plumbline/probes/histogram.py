@@ -92,8 +92,7 @@ class OperationTotals(msgspec.Struct, frozen=True, kw_only=True):
     counts: dict[int, Count] = {}
     """Operations by the upper edge of their bucket in nanoseconds; keyed by value, so that it stays valid if a later
     release has other edges. 0: above the last edge."""
-    sum: Annotated[float, msgspec.Meta(ge=0)] = 0.0
-    """Seconds."""
+    sum: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # Seconds
 
     def plus(self, bins: Iterable[tuple[float, int]]) -> OperationTotals:
         """Add the distribution of one more run; a bin is counted in the bucket that contains its middle."""

@@ -34,25 +34,18 @@ class Identity:
     """Which experiment a probe is. Results of two identities are comparable when layer, device class, workload,
     operation and ``config_hash`` are equal."""
 
-    probe: str
-    """The ``probe`` label: the configured name, followed by ``/`` and the target if there are several."""
-    kind: str
-    """The ``type`` in the configuration."""
+    probe: str  # The probe label: the configured name, followed by / and the target if there are several
+    kind: str  # The type in the configuration
     layer: str
     device_class: str
     workload: str
     operations: tuple[str, ...]
     config_hash: str
-    tool: str
-    """The program that measures; ``plumbline`` for built-in probes."""
-    target: str = ""
-    """What is measured: ``osd.3``, ``sdb``, ``10.0.0.12``; empty for the node itself."""
-    device: str = ""
-    """The underlying disk or the network port in use, if known: it must not be busy."""
-    rate_iops: float | None = None
-    """A rate limit; already part of ``config_hash``."""
-    cluster: bool = False
-    """Whether the probe loads the Ceph cluster, so that the cluster's gates apply."""
+    tool: str  # The program that measures; plumbline for built-in probes
+    target: str = ""  # What is measured: osd.3, sdb, 10.0.0.12; empty for the node itself
+    device: str = ""  # The underlying disk or the network port in use, if known: it must not be busy
+    rate_iops: float | None = None  # A rate limit; already part of config_hash
+    cluster: bool = False  # Whether the probe loads the Ceph cluster, so that the cluster's gates apply
 
     @classmethod
     def of(
@@ -126,11 +119,9 @@ class Progress:
 class Run:
     """What the engine passes to a run. ``clock`` is Unix time in seconds."""
 
-    runner: Runner
-    """Ends the commands it started when the run must stop."""
+    runner: Runner  # Ends the commands it started when the run must stop
     clock: Callable[[], float]
-    stopping: threading.Event
-    """Set when the run must end at once: the daemon is stopping, or a gate closed."""
+    stopping: threading.Event  # Set when the run must end at once: the daemon is stopping, or a gate closed
     keep_fds: tuple[int, ...] = ()
     """Lock descriptors; every command keeps them open, so that a lock lasts until its last holder exits."""
     progress: Callable[[Progress], None] = field(default=lambda _progress: None)
@@ -226,12 +217,9 @@ class Host:
     catalogue: WorkloadCatalogue
     ceph: CephConfig
     environment: Mapping[str, str]
-    disk_below: Callable[[Path], BlockDevice | None]
-    """``None`` if there is no disk, or it does not answer in time."""
-    disks: Callable[[], tuple[BlockDevice, ...]]
-    """All disks of this host as last read; may be empty."""
-    osd_disks: Callable[[], Mapping[str, str]]
-    """Disk → the OSD that stores its data there (``osd.3``)."""
+    disk_below: Callable[[Path], BlockDevice | None]  # None if there is no disk, or it does not answer in time
+    disks: Callable[[], tuple[BlockDevice, ...]]  # All disks of this host as last read; may be empty
+    osd_disks: Callable[[], Mapping[str, str]]  # Disk → the OSD that stores its data there (osd.3)
     way_to: Callable[[str, str | None], Way | None] = lambda _host, _bind: None
     """The network device that leads to a host from a local address (``None``: any); ``None`` if unknown."""
     cluster_osds: Callable[[], ClusterOsds | None] = field(default=lambda: None)

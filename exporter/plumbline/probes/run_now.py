@@ -38,12 +38,9 @@ class OperationReport:
 
     operation: str
     figures: tuple[Beside, ...]
-    facts: Mapping[str, float]
-    """Figures without a baseline: ``retransmits``, ``loss_ratio``, ``mtu_bytes``."""
-    baseline: str = ""
-    """Source and name of the baseline shown beside it; empty if there is none."""
-    judges: bool = False
-    """False: the baseline is only shown."""
+    facts: Mapping[str, float]  # Figures without a baseline: retransmits, loss_ratio, mtu_bytes
+    baseline: str = ""  # Source and name of the baseline shown beside it; empty if there is none
+    judges: bool = False  # False: the baseline is only shown
     tolerance_ratio: float | None = None
 
 
@@ -61,10 +58,8 @@ class Report:
     tool_version: str
     started: float
     duration_s: float
-    outcome: str
-    """``success``, ``failure``, ``timeout``, ``refused`` (nothing was touched) or ``stopped``."""
-    reason: str = ""
-    """Of a refusal: the label value it would have in ``plumbline_probe_runs_skipped_total``."""
+    outcome: str  # success, failure, timeout, refused (nothing was touched) or stopped
+    reason: str = ""  # Of a refusal: the label value it would have in plumbline_probe_runs_skipped_total
     message: str = ""
     operations: tuple[OperationReport, ...] = ()
 

@@ -109,8 +109,7 @@ class Probing:
         self._rules = GatesConfig()
         self._heavy = gates.HeavyLock(store.directory / HEAVY_LOCK)
         self._cluster = cluster
-        self.needs_cluster = False
-        """Whether any probe loads the Ceph cluster."""
+        self.needs_cluster = False  # Whether any probe loads the Ceph cluster
         self._leaving: list[ContinuousProbe] = []
 
     def apply(self, plan: ProbingPlan, bounds: Bounds, rules: GatesConfig = GatesConfig()) -> None:  # noqa: B008  (frozen)

@@ -50,23 +50,17 @@ log = logging.getLogger(__name__)
 class ProbeRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Everything remembered about one periodic probe; immutable, so that a scrape reads it without a lock."""
 
-    result: ProbeResult | None = None
-    """The latest finished run, whatever its outcome."""
-    success: ProbeResult | None = None
-    """The latest successful run."""
-    failures: tuple[ProbeResult, ...] = ()
-    """The last few runs that did not succeed, newest first, for the status page."""
+    result: ProbeResult | None = None  # The latest finished run, whatever its outcome
+    success: ProbeResult | None = None  # The latest successful run
+    failures: tuple[ProbeResult, ...] = ()  # The last few runs that did not succeed, newest first, for the status page
     runs: dict[Outcome, Count] = {}
     skipped: dict[str, Count] = {}
-    last_skip: str = ""
-    """Why the latest tick was skipped, in one line; empty after a run."""
-    ticked: float | None = None
-    """Time of the latest tick, run or skip; Unix seconds."""
+    last_skip: str = ""  # Why the latest tick was skipped, in one line; empty after a run
+    ticked: float | None = None  # Time of the latest tick, run or skip; Unix seconds
     totals_of: str = ""
     """The experiment that ``totals``, ``recent`` and ``history`` belong to: they restart with other parameters or
     another device class."""
-    totals: dict[str, OperationTotals] = {}
-    """By operation: durations over all successful runs."""
+    totals: dict[str, OperationTotals] = {}  # By operation: durations over all successful runs
     recent: tuple[tuple[OperationResult, ...], ...] = ()
     """Figures of the last :data:`RECENT_RUNS` successful runs, newest first."""
     history: dict[str, tuple[float, ...]] = {}

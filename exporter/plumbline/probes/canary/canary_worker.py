@@ -252,8 +252,7 @@ class Reader:
         self._blocks = file_bytes // stream.block_bytes
         self._random = random
         self._block = -1
-        self.failures = 0
-        """Consecutive failures."""
+        self.failures = 0  # Consecutive failures
 
     @property
     def offset(self) -> int:

@@ -24,10 +24,8 @@ class CanaryJob:
 
     config: CanaryConfig | RawCanaryConfig
     unbounded: AnyPlan
-    device: str
-    """The disk, or the one below the file; empty if unknown."""
-    crew: Crew | None = field(default=None, compare=False)
-    """Those that share a worker; ``None``: a worker of its own."""
+    device: str  # The disk, or the one below the file; empty if unknown
+    crew: Crew | None = field(default=None, compare=False)  # Those that share a worker; None: a worker of its own
 
     @property
     def name(self) -> str:

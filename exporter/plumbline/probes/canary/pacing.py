@@ -91,11 +91,9 @@ class LoadCap:
 
     def __init__(self, rate: float, *, max_busy: float, floor: float, healthy_ns: int = 0) -> None:
         self._wanted, self._max_busy, self._floor = rate, max_busy, floor
-        self.healthy_ns = healthy_ns
-        """Lowest window mean so far in nanoseconds; 0 until the first window is full."""
+        self.healthy_ns = healthy_ns  # Lowest window mean so far in nanoseconds; 0 until the first window is full
         self._count = self._sum_ns = 0
-        self.rate = self._capped()
-        """Current rate in operations per second."""
+        self.rate = self._capped()  # Current rate in operations per second
 
     def observe(self, latency_ns: int) -> None:
         self._count += 1

@@ -31,8 +31,7 @@ class _DiskPlan:
     """Each with its baseline's bounds in seconds; they become exact bucket edges."""
     device_class: str
     rate: float | None = None
-    stuck_after_s: float = 10.0
-    """An operation in flight for longer counts as a failure."""
+    stuck_after_s: float = 10.0  # An operation in flight for longer counts as a failure
     max_busy_ratio: float = 0.01
 
     @property
@@ -73,8 +72,7 @@ class CanaryPlan(_DiskPlan):
 class DevicePlan(_DiskPlan):
     """One canary on one whole disk: single reads at random places; it never writes."""
 
-    target: str
-    """The kernel's name of the disk."""
+    target: str  # The kernel's name of the disk
     dev: Path
     sys: Path
 
@@ -109,8 +107,7 @@ class Stream:
     config_hash: str
     bounds: tuple[float, ...]
     edges: tuple[float, ...]
-    share: float
-    """Of the canary's arrivals."""
+    share: float  # Of the canary's arrivals
 
     def for_worker(self) -> StreamPlan:
         return StreamPlan(

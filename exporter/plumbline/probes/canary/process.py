@@ -95,8 +95,7 @@ class Workplace:
     def __init__(self, interpreter: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._interpreter, self._clock = interpreter, clock
         self._backoff, self._retry_at = Backoff(), 0.0
-        self.runs = 0
-        """Workers started."""
+        self.runs = 0  # Workers started
 
     @property
     def due(self) -> bool:

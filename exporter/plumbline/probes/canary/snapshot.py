@@ -37,8 +37,7 @@ class StreamCounts:
     charged: int
     errors: tuple[int, ...]
     buckets: tuple[int, ...]
-    note: int = 0
-    """A number that the worker sets for this stream alone."""
+    note: int = 0  # A number that the worker sets for this stream alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +47,7 @@ class Snapshot:
     state: int
     rate: float
     text: str
-    refusals: int
-    """Total number of times it reported REFUSED."""
+    refusals: int  # Total number of times it reported REFUSED
     streams: tuple[StreamCounts, ...]
 
 

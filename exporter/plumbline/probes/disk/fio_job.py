@@ -44,8 +44,7 @@ class LatencySearch:
     the rest when one fails, and reports the final depth. Only for a recording, never for automatic runs."""
 
     target_s: float
-    percentile: float
-    """Percentage of a window's operations that must stay within the latency."""
+    percentile: float  # Percentage of a window's operations that must stay within the latency
     window_s: float
 
     def options(self) -> tuple[str, ...]:

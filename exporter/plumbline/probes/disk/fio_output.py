@@ -105,8 +105,7 @@ class FioReport:
     read: Figures | None
     write: Figures | None
     sync: Latency | None
-    notes: tuple[str, ...]
-    """Lines before the document: fio's messages."""
+    notes: tuple[str, ...]  # Lines before the document: fio's messages
     latency_depth: int | None = None
     """Operations in flight at the end of a search for a latency (``latency_target``); ``None`` without a search."""
 

@@ -22,8 +22,7 @@ class FioProbe:
 
     config: FioConfig
     plan: FioPlan | RawFioPlan
-    device: str
-    """The disk, or the one below the directory; empty if unknown."""
+    device: str  # The disk, or the one below the directory; empty if unknown
     tool: Tool = field(default=FIO, compare=False)
 
     heavy = True

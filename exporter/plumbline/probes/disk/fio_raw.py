@@ -34,8 +34,7 @@ _ALIGNED = 2**20
 class RawFioPlan(RunPlan):
     """One read-only run on one disk."""
 
-    device: str
-    """The kernel's name of the disk."""
+    device: str  # The kernel's name of the disk
     dev: str
     sys: str
 

@@ -56,8 +56,7 @@ class FilesystemProbe:
     config: FilesystemConfig
     workload: BlockWorkload | Metadata
     device_class: str
-    filesystem: str
-    """The type mounted during planning; if it was not mounted, the configured one or empty."""
+    filesystem: str  # The type mounted during planning; if it was not mounted, the configured one or empty
     device: str
     roots: Roots
 

@@ -31,8 +31,7 @@ class Transfer:
 
     bytes_per_second: float
     """What arrived at the receiver; part of what the sender passed to its kernel may still be in buffers."""
-    retransmits: int | None
-    """The sender's; ``None`` if its kernel does not report it."""
+    retransmits: int | None  # The sender's; None if its kernel does not report it
     streams: int
 
 

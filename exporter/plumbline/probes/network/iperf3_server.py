@@ -51,8 +51,7 @@ class ServerPlan:
 
     address: str
     port: int
-    allow: tuple[IpNetwork, ...]
-    """Empty: every address in this host's networks that ``address`` belongs to."""
+    allow: tuple[IpNetwork, ...]  # Empty: every address in this host's networks that address belongs to
 
     @classmethod
     def of(cls, config: NetworkServerConfig) -> ServerPlan:
@@ -72,8 +71,7 @@ class _End:
     """How one server ended. ``trouble`` is empty if it served a client."""
 
     trouble: str = ""
-    ours: bool = False
-    """True: the server could not listen; False: a client was at fault."""
+    ours: bool = False  # True: the server could not listen; False: a client was at fault
 
 
 class IperfServer:
@@ -95,10 +93,8 @@ class IperfServer:
         self._silent_client_s, self._listens_within_s = silent_client_s, listens_within_s
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
-        self.up = False
-        """Whether it listens or serves."""
-        self.trouble = ""
-        """Why it is not up, or which client it last refused; empty if all is well."""
+        self.up = False  # Whether it listens or serves
+        self.trouble = ""  # Why it is not up, or which client it last refused; empty if all is well
 
     @property
     def why_down(self) -> str:

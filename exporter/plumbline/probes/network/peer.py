@@ -22,8 +22,7 @@ class Peer:
 
     endpoint: Endpoint
     bind: LocalAddress | None
-    device: str
-    """Empty if there was no route, or the name did not resolve in time."""
+    device: str  # Empty if there was no route, or the name did not resolve in time
     device_class: str
 
     def local(self) -> IpAddress | None:

@@ -81,10 +81,8 @@ class Placement:
         self._primary, self._namespace, self._prefix = primary, namespace, prefix
         self._random, self._pause = random, pause
         self._groups = 0
-        self.names: dict[int, tuple[str, str]] = {}
-        """OSD → names."""
-        self.asked = 0
-        """Queries to the monitors so far."""
+        self.names: dict[int, tuple[str, str]] = {}  # OSD → names
+        self.asked = 0  # Queries to the monitors so far
 
     def choose(self, osds: Collection[int], groups: int) -> None:
         """Find names for ``osds`` in a pool of ``groups``; known names are checked, and kept if still valid."""

@@ -62,11 +62,9 @@ class RadosCanaryPlan:
     host: str
     words: tuple[str, ...]
     workload: RadosOps
-    rate: float
-    """Operations per second on each OSD."""
+    rate: float  # Operations per second on each OSD
     stuck_after_s: float
-    osds: tuple[OsdPlan, ...]
-    """Empty while they are unknown."""
+    osds: tuple[OsdPlan, ...]  # Empty while they are unknown
 
     def order(self) -> str:
         facts = {name: getattr(self, name) for name in ("pool", "namespace", "prefix", "host", "words")}

@@ -26,8 +26,7 @@ APART = "@now"
 @dataclass(slots=True)
 class _Shared:
     storage: Path
-    cluster: ClusterOsds | None
-    """The cluster's answer when this was planned."""
+    cluster: ClusterOsds | None  # The cluster's answer when this was planned
     canaries: RadosCanaries | None = None
 
     def make(self, plan: RadosCanaryPlan) -> RadosCanaries:

@@ -104,13 +104,11 @@ class Worker:
 
     def __init__(self, memory: WorkerMemory, order: Order) -> None:
         self.memory, self.order = memory, order
-        self.lock = threading.Lock()
-        """Guards the memory's counts, which all lanes update."""
+        self.lock = threading.Lock()  # Guards the memory's counts, which all lanes update
         self.names: dict[int, tuple[str, str]] = {}
         """OSD → its current object to write and remove, and the one to read, both in one placement group."""
         self.random = Random()  # noqa: S311
-        self.pool: Pool
-        """Set before the first lane starts."""
+        self.pool: Pool  # Set before the first lane starts
         self._lanes: list[Lane] = []
         self._note = ""
 
@@ -235,8 +233,7 @@ class Lane:
 
     def __init__(self, worker: Worker, osd: int, streams: tuple[WorkerStream, ...]) -> None:
         self.worker, self.osd, self.streams = worker, osd, streams
-        self.objects: set[str] = set()
-        """Objects of ours that may exist."""
+        self.objects: set[str] = set()  # Objects of ours that may exist
         self._beginning = threading.Lock()
         self._leaving = False
         self.random = Random()  # noqa: S311

@@ -70,8 +70,7 @@ class ImagePlan:
     probe: str
     host: str
     size_bytes: int
-    cache: bool | None
-    """``None``: as the cluster's configuration says."""
+    cache: bool | None  # None: as the cluster's configuration says
 
     @property
     def name(self) -> str:
@@ -108,16 +107,14 @@ class RbdPlan:
     image: ImagePlan
     device_class: str
     timeout_s: float
-    rate_iops: int | None = None
-    """Limit on each job's operations per second."""
+    rate_iops: int | None = None  # Limit on each job's operations per second
 
 
 @dataclass(frozen=True, slots=True)
 class RbdProbe:
     """What the periodic probes of an image share."""
 
-    program: ClassVar[str]
-    """The program that measures."""
+    program: ClassVar[str]  # The program that measures
     heavy = True
 
     config: OnImage
