@@ -40,10 +40,8 @@ _TRANSPORTS = frozenset({"nvme", "sata", "sas", "scsi"})
 
 
 def is_queried(device: BlockDevice) -> bool:
-    """Whether to query this disk: real disks only, no virtual, software or network disks, SAN LUNs or USB sticks.
-
-    USB bridges are left out because some can't report the power mode, so that a query would wake the disk.
-    """
+    """Whether to query this disk: real disks only, no virtual, software or network disks, SAN LUNs or USB sticks. USB
+    bridges are left out because some can't report the power mode, so that a query would wake the disk."""
     return bool(_DISK.fullmatch(device.name)) and device.transport in _TRANSPORTS and device.device_class != "virtual"
 
 

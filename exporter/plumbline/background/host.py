@@ -53,10 +53,8 @@ DISKS_CHANGED = (DISK_FACTS, DISK_USERS, DISK_PRESENCE, QUEUES, LATENCY_DISKS)
 
 
 class KernelWatch:
-    """Kernel readings that take too long for a scrape or need two samples; each fails on its own and keeps its error.
-
-    A job calls :meth:`refresh`; values are replaced as a whole, so any thread may read them.
-    """
+    """Kernel readings that take too long for a scrape or need two samples; each fails on its own and keeps its error. A
+    job calls :meth:`refresh`; values are replaced as a whole, so any thread may read them."""
 
     def __init__(
         self, *, roots: Roots, clock: Callable[[], float], ticks_per_s: int, keep_nic: Callable[[str], bool]
@@ -177,9 +175,7 @@ class HostWatch:
 
     def use_capabilities(self, needed: Set[Capability]) -> str:
         """Do what needs capabilities, then drop all but the ``needed``; a reload can't regain them. Returns a message.
-
-        Call it while there is only one thread: capabilities belong to threads.
-        """
+        Call it while there is only one thread: capabilities belong to threads."""
         if self._config().collectors.get(LATENCY, True):
             self.latency.open()
         unneeded = set(Capability) - needed

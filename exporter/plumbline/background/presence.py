@@ -69,11 +69,9 @@ class DiskPresence:
 
 
 def remember(before: Mapping[Key, DiskRecord], present: set[Key], now: float) -> dict[Key, DiskRecord]:
-    """The known disks after a look at ``now`` that found ``present``.
-
-    Forgets a disk that has been away for a week; one without serial number if a disk of that name is present (udev
-    supplied the number later); and one that is present under a name it got later (names depend on detection order).
-    """
+    """The known disks after a look at ``now`` that found ``present``. Forgets a disk that has been away for a week; one
+    without serial number if a disk of that name is present (udev supplied the number later); and one that is present
+    under a name it got later (names depend on detection order)."""
     disks = {
         key: msgspec.structs.replace(before[key], last_seen=now)
         if key in before

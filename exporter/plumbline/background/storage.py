@@ -35,10 +35,8 @@ _USAGE, _NOT_FOUND = 2, 127  # exit statuses
 
 
 class StorageWatch:
-    """The latest reading of each part. Slots are replaced as a whole, so any thread may read them.
-
-    ``zpool`` runs the tool of that name; with ``None`` it is not run. Without ``health`` no disk's health is queried.
-    """
+    """The latest reading of each part. Slots are replaced as a whole, so any thread may read them. ``zpool`` runs the
+    tool of that name; with ``None`` it is not run. Without ``health`` no disk's health is queried."""
 
     def __init__(self, roots: Roots, *, zpool: ProcessRunner | None = None, health: HealthWatch | None = None) -> None:
         self._roots, self._health = roots, health
@@ -90,10 +88,8 @@ class StorageWatch:
 
 class ZpoolStatus:
     """Runs ``zpool status`` for the pools that can answer. For one thread at a time; ``runner`` must run nothing else.
-
     For a pool whose devices are gone the tool waits in the kernel, where no signal reaches it. So a suspended pool is
-    not queried, and no command is started while an earlier one hangs: one stuck process, not one a minute.
-    """
+    not queried, and no command is started while an earlier one hangs: one stuck process, not one a minute."""
 
     def __init__(self, roots: Roots, runner: ProcessRunner) -> None:
         self._roots, self._runner = roots, runner

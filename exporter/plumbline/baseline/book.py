@@ -36,11 +36,9 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Book:
-    """The baselines, and the selection made among them for this node's targets.
-
-    ``recorded_error``: why the recorded file is not used, if it is unusable. ``measured_on``: profile of each measured
-    baseline → the environment recorded in its file. ``budgets``: profile and documented latency budget.
-    """
+    """The baselines, and the selection made among them for this node's targets. ``recorded_error``: why the recorded
+    file is not used, if it is unusable. ``measured_on``: profile of each measured baseline → the environment recorded
+    in its file. ``budgets``: profile and documented latency budget."""
 
     selection: Selection
     recorded_error: BaselineError | None = None
@@ -78,10 +76,8 @@ def load_book(
     catalogue: WorkloadCatalogue,
     targets: Sequence[Target],
 ) -> Book:
-    """Read and select all baselines. ``where`` names the configuration in errors.
-
-    Raises :class:`ConfigError` for an unknown profile, :class:`BaselineError` for an invalid file in the configuration.
-    """
+    """Read and select all baselines. ``where`` names the configuration in errors. Raises :class:`ConfigError` for an
+    unknown profile, :class:`BaselineError` for an invalid file in the configuration."""
     profiles = load_profiles(catalogue)
     check_judge(config.judge, profiles, where)
     entries = [entry for profile in profiles.values() for entry in profile.entries]

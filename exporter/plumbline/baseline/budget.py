@@ -21,10 +21,8 @@ from plumbline.config.workloads import LAYERS, WorkloadCatalogue
 
 
 class Stage(Strict, frozen=True):
-    """One stage, which an operation passes ``times`` times; ``printed`` is the heading of its column.
-
-    ``workload`` is the workload with which Plumbline measures it live; empty if there is none.
-    """
+    """One stage, which an operation passes ``times`` times; ``printed`` is the heading of its column. ``workload`` is
+    the workload with which Plumbline measures it live; empty if there is none."""
 
     name: str
     layer: str

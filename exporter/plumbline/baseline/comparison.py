@@ -32,9 +32,7 @@ WITHIN, WORSE, NOT_COMPARED = 0, 1, 3
 @dataclass(frozen=True, slots=True)
 class Beside:
     """One figure in base units, with its degradation ratio; ``name`` is ``latency.p50``, ``iops`` or ``throughput``.
-
-    ``within``: whether it is inside the tolerance; ``None``: the baseline does not judge or has no tolerance.
-    """
+    ``within``: whether it is inside the tolerance; ``None``: the baseline does not judge or has no tolerance."""
 
     name: str
     measured: float
@@ -98,9 +96,7 @@ class Item:
 @dataclass(frozen=True, slots=True)
 class Side:
     """One of the two sides of a comparison. ``source``: ``measured``, ``site``, ``documented``, or ``now``.
-
-    ``missing``: for current figures, what is not known and how to get it, one line each.
-    """
+    ``missing``: for current figures, what is not known and how to get it, one line each."""
 
     name: str
     source: str
@@ -127,10 +123,8 @@ class Figure:
 @dataclass(frozen=True, slots=True)
 class Compared:
     """One experiment that both sides have. ``device_class_b`` is the second side's, which differs with ``--as``.
-
     ``own_tolerance`` false: the first side states no tolerance, so the default applies. ``doubt``: why nothing is
-    judged: the document of one side contradicts itself.
-    """
+    judged: the document of one side contradicts itself."""
 
     layer: str
     device_class: str

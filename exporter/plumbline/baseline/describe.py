@@ -42,11 +42,9 @@ def find(
     *,
     read: Callable[[Path], LoadedSite],
 ) -> Loaded:
-    """The profile or file that ``name`` means; ``read`` reads a file that the configuration does not name.
-
-    The file may come from another host: it is only shown here and does not judge. Raises :class:`BaselineError` if
-    nothing or more than one baseline has the name, and for an invalid file.
-    """
+    """The profile or file that ``name`` means; ``read`` reads a file that the configuration does not name. The file may
+    come from another host: it is only shown here and does not judge. Raises :class:`BaselineError` if nothing or more
+    than one baseline has the name, and for an invalid file."""
     found = named(name, profiles, sites)
     if len(found) > 1:
         where = ", ".join(site.where for site in sites if site.name == name)
@@ -80,11 +78,8 @@ def show(
     device_class: str | None = None,
     workload: str | None = None,
 ) -> Shown:
-    """One profile (by name) or file (by name or path).
-
-    ``workload`` may be a shell pattern, such as ``randwrite-*``. Raises :class:`BaselineError` for an unknown ``name``,
-    with similar names.
-    """
+    """One profile (by name) or file (by name or path). ``workload`` may be a shell pattern, such as ``randwrite-*``.
+    Raises :class:`BaselineError` for an unknown ``name``, with similar names."""
     asked = Filter(layer, device_class, workload)
     found = named(name, profiles, sites)
     if not found:
@@ -282,11 +277,8 @@ class Filter:
 
 def narrowed(shown: Shown, asked: Filter, layers: Mapping[str, str], classes: Mapping[str, str] | None = None) -> Shown:
     """``shown``, filtered. ``layers``: workload → layer for workloads named outside the rows; ``classes``: hardware →
-    device class.
-
-    Statements about the whole document (contradictions, figures left out) are shown only without a filter. Raises
-    :class:`BaselineError` if nothing is left, listing what there is.
-    """
+    device class. Statements about the whole document (contradictions, figures left out) are shown only without a
+    filter. Raises :class:`BaselineError` if nothing is left, listing what there is."""
     if asked.everything:
         return shown
     classes = classes or {}

@@ -53,10 +53,8 @@ class BaselineEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One thing that this node's probes measure, with its parameters.
-
-    ``rate_iops`` is the rate limit of each job, already part of ``config_hash``; ``device`` is the block device below.
-    """
+    """One thing that this node's probes measure, with its parameters. ``rate_iops`` is the rate limit of each job,
+    already part of ``config_hash``; ``device`` is the block device below."""
 
     probe: str
     layer: str

@@ -115,10 +115,7 @@ def _experiment(one: BaselineEntry | Target) -> _Experiment:
 
 def _newest_of_each_source(entries: Iterable[BaselineEntry]) -> dict[tuple[_Experiment, Source], BaselineEntry]:
     """The newest entry per experiment and source. Of entries of the same age or without a date, the last one wins, as
-    everywhere in the configuration.
-
-    Documented profiles do not compete: the configuration chooses between them.
-    """
+    everywhere in the configuration. Documented profiles do not compete: the configuration chooses between them."""
     newest: dict[tuple[_Experiment, Source], BaselineEntry] = {}
     for entry in entries:
         slot = (_experiment(entry), entry.source)

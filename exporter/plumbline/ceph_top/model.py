@@ -182,11 +182,9 @@ def _split(kind: str, done: OperationStages, in_store: float | None) -> tuple[fl
 def parts(
     kind: str, *, queue: float, process: float, waits: float, in_store: float | None
 ) -> tuple[float, float | None, float | None]:
-    """Queue, store and peers of one operation; ``waits`` is process − prepare, ``in_store`` the store's own mean.
-
-    The counters are not read at the same instant, so differences are limited to 0 from below. ``peers`` of a write is
-    ``None`` if the store's part of the wait is unknown.
-    """
+    """Queue, store and peers of one operation; ``waits`` is process − prepare, ``in_store`` the store's own mean. The
+    counters are not read at the same instant, so differences are limited to 0 from below. ``peers`` of a write is
+    ``None`` if the store's part of the wait is unknown."""
     queue, waits = max(queue, 0.0), max(waits, 0.0)
     if kind == READ:
         return queue, None if in_store is None else min(in_store, max(process, 0.0)), waits

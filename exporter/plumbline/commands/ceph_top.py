@@ -100,10 +100,8 @@ def screen(top: Top, *, width: int, height: int) -> Group:
 
 
 def watch(console: Console, tops: Iterator[Top]) -> None:
-    """Draw each as it comes, on the alternate screen, until Ctrl-C or a signal; then restore the terminal.
-
-    SIGTERM and SIGHUP end it cleanly, too: a terminal left on the alternate screen looks broken.
-    """
+    """Draw each as it comes, on the alternate screen, until Ctrl-C or a signal; then restore the terminal. SIGTERM and
+    SIGHUP end it cleanly, too: a terminal left on the alternate screen looks broken."""
 
     def end(number: int, _previous: object) -> None:
         raise SystemExit(128 + number)

@@ -60,10 +60,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def compare_here(a: str, b: str, *, node: Node, classes: Iterable[str] = ()) -> Comparison:
-    """Compare ``a`` with ``b``: names or paths, ``b`` also ``now``; ``classes`` are pairs such as ``ssd=nvme``.
-
-    Raises :class:`BaselineError`, :class:`ConfigError` or :class:`StateError` when they can't be compared.
-    """
+    """Compare ``a`` with ``b``: names or paths, ``b`` also ``now``; ``classes`` are pairs such as ``ssd=nvme``. Raises
+    :class:`BaselineError`, :class:`ConfigError` or :class:`StateError` when they can't be compared."""
     renamed = _classes(classes)
     if a == NOW:
         raise BaselineError(a, "only the second side can be `now`; name what was accepted first")

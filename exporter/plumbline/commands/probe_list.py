@@ -113,10 +113,8 @@ def next_start(probe: PeriodicProbe, record: ProbeRecord, *, host: str, now: flo
 
 
 def daemon_runs(storage: Path, roots: Roots) -> bool:
-    """Whether a daemon holds the storage path, from the kernel's list of locks: trying the lock would take it.
-
-    Compares inodes only: overlay and btrfs file systems show another device number there than stat(2) does.
-    """
+    """Whether a daemon holds the storage path, from the kernel's list of locks: trying the lock would take it. Compares
+    inodes only: overlay and btrfs file systems show another device number there than stat(2) does."""
     try:
         inode = (storage / LOCK_FILE).stat().st_ino
         return inode in parse_flocks(read_kernel(roots.proc / "locks", TABLE).decode("ascii", "replace"))

@@ -326,10 +326,8 @@ def _short(figure: Quantity | None, unit: str) -> str:
 
 @contextmanager
 def record_progress(console: Console) -> Iterator[Callable[[Progress], None]]:
-    """On a terminal a bar with layer, probe, run and the time left; elsewhere one line per run.
-
-    It advances by time, not by runs: a run of one probe takes a second, of another five minutes.
-    """
+    """On a terminal a bar with layer, probe, run and the time left; elsewhere one line per run. It advances by time,
+    not by runs: a run of one probe takes a second, of another five minutes."""
     began = time.monotonic()
 
     def step(now: Progress) -> BarStep:

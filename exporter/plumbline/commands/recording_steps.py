@@ -87,10 +87,8 @@ def _lasting(probe: object, seconds: float) -> object:
 
 
 def choose(plan: ProbingPlan, request: Request) -> tuple[list[Item], dict[str, str]]:
-    """The probes to record, and those that were asked for but are left out, with the reason.
-
-    Raises :class:`BaselineError` for a name that no probe has.
-    """
+    """The probes to record, and those that were asked for but are left out, with the reason. Raises
+    :class:`BaselineError` for a name that no probe has."""
     items: list[Item] = [*plan.continuous, *plan.periodic]
     for name in (*request.probes, *request.without):
         if not any(_is(item, name) for item in items):

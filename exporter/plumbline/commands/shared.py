@@ -56,12 +56,9 @@ def add_group(commands: Commands, name: str, text: str) -> Commands:
 
 
 def add_command(commands: Commands, name: str, run: str, *, host: bool = True, json: str = "", **texts: Any) -> Parser:
-    """Add a command or action.
-
-    ``run``: ``module.function`` in :mod:`plumbline.commands`, imported only when the command is run: many need much.
-    ``host``: with the flags for this host; ``json``: the help of its flag ``--json``, if it has one; ``texts``: of
-    :class:`argparse.ArgumentParser`.
-    """
+    """Add a command or action. ``run``: ``module.function`` in :mod:`plumbline.commands`, imported only when the
+    command is run: many need much. ``host``: with the flags for this host; ``json``: the help of its flag ``--json``,
+    if it has one; ``texts``: of :class:`argparse.ArgumentParser`."""
     parser = commands.add_parser(name, **texts)
     if host:
         _add_host(parser)
@@ -154,10 +151,8 @@ def handled(numbers: tuple[signal.Signals, ...], handle: Callable[[int, Any], ob
 
 @contextmanager
 def set_by_signals(stopping: threading.Event) -> Iterator[None]:
-    """SIGINT, SIGTERM and SIGHUP end the run under way as the daemon would: processes ended, locks released.
-
-    The second Ctrl-C has Python's own effect: it raises, and the runner kills at once.
-    """
+    """SIGINT, SIGTERM and SIGHUP end the run under way as the daemon would: processes ended, locks released. The second
+    Ctrl-C has Python's own effect: it raises, and the runner kills at once."""
 
     def stop(number: int, previous: Any) -> None:
         stopping.set()

@@ -103,10 +103,8 @@ class Examined:
 
 
 def examine(*, config_file: Path | None, storage_path_flag: Path | None, roots: Roots, wait_s: float) -> Examined:
-    """Look at this host twice, ``wait_s`` seconds apart, and judge it, whether or not a daemon runs.
-
-    Only reads: starts, locks and writes nothing. :class:`Unavailable` if nothing at all could be judged.
-    """
+    """Look at this host twice, ``wait_s`` seconds apart, and judge it, whether or not a daemon runs. Only reads:
+    starts, locks and writes nothing. :class:`Unavailable` if nothing at all could be judged."""
     catalogue = load_catalogue()
     config = read_config(config_file, Overrides(), catalogue, collectors=NAMES)
     store = StateStore(storage_path(storage_path_flag, config, os.environ))

@@ -54,11 +54,9 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class LineChart:
-    """``unit`` is ``ratio``, ``share`` or a base unit. Ticks, gaps and moments start with their position, 0 to 1.
-
-    The second line of a tick's label is printed small: units of sizes. ``gaps`` (start, end, tooltip) are drawn shaded,
-    ``level`` (name, value) as a dashed horizontal line.
-    """
+    """``unit`` is ``ratio``, ``share`` or a base unit. Ticks, gaps and moments start with their position, 0 to 1. The
+    second line of a tick's label is printed small: units of sizes. ``gaps`` (start, end, tooltip) are drawn shaded,
+    ``level`` (name, value) as a dashed horizontal line."""
 
     title: str
     description: str
@@ -139,10 +137,8 @@ def _bars(chart: BarChart) -> tuple[int, list[Html]]:
 
 
 def sparkline(values: Sequence[float | None], baseline: float | None, label: str) -> Html:
-    """A line of values, oldest first; ``label`` describes it in words. Empty if there is no value to draw.
-
-    The scale starts at 0, so that twice as high means twice as slow; the baseline is a dashed horizontal line.
-    """
+    """A line of values, oldest first; ``label`` describes it in words. Empty if there is no value to draw. The scale
+    starts at 0, so that twice as high means twice as slow; the baseline is a dashed horizontal line."""
     top = max((value for value in (*values, baseline) if value is not None), default=0.0) or 1.0
     step = (SPARK_WIDTH - 2 * _SPARK_MARGIN) / max(len(values) - 1, 1)
     first = SPARK_WIDTH - _SPARK_MARGIN - step * (len(values) - 1)

@@ -50,11 +50,9 @@ def run_probe(
     progress: Callable[[Progress], None] = lambda _progress: None,
     look_again_s: float = LOOK_AGAIN_S,
 ) -> ProbeResult:
-    """Run ``probe`` once. ``clock`` is Unix time; ``stopping`` ends it from outside.
-
-    Raises :class:`ProbeRefused`: ``stuck``, ``locked``, ``lock-lost``, a gate's reason (also if it closed during the
-    run), the probe's own reasons, ``stopped``.
-    """
+    """Run ``probe`` once. ``clock`` is Unix time; ``stopping`` ends it from outside. Raises :class:`ProbeRefused`:
+    ``stuck``, ``locked``, ``lock-lost``, a gate's reason (also if it closed during the run), the probe's own reasons,
+    ``stopped``."""
     if pids := runner.stuck():
         raise ProbeRefused(
             STUCK,
@@ -96,10 +94,8 @@ def _locks(
 
 class _Watch:
     """Checks gates repeatedly during a run; ``stop`` is set when one closed, or when the run must end anyway.
-
     ``leases`` answer at once and are checked ten times a second, in their own thread: a gate that waits for a cluster
-    must not delay the detection of a lost lock.
-    """
+    must not delay the detection of a lost lock."""
 
     def __init__(
         self, leases: Sequence[Gate], gates: Sequence[Gate], stopping: threading.Event, every_s: float

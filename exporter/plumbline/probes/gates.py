@@ -58,10 +58,8 @@ def check_nic_busy(
     wait: Callable[[float], object],
     window_s: float = BUSY_WINDOW_S,
 ) -> None:
-    """Refuse (``nic-busy``) while ``device`` carried more than ``limit`` of its speed, in either direction.
-
-    ``read`` returns received and sent bytes and the monotonic time in seconds; otherwise as :func:`check_device_busy`.
-    """
+    """Refuse (``nic-busy``) while ``device`` carried more than ``limit`` of its speed, in either direction. ``read``
+    returns received and sent bytes and the monotonic time in seconds; otherwise as :func:`check_device_busy`."""
     moved, seconds = _growth(read, "nic-busy", device, "its counters", lambda: wait(window_s))
     share = max(moved) * 8 / seconds / (speed_mbps * 1e6)
     if share > limit:
@@ -168,11 +166,9 @@ def is_lock_text(descriptor: int) -> bool:
 
 
 def _taken(descriptor: int) -> str:
-    """Take the lock and return an empty string, or return the current holder.
-
-    Waits for a lock that this process has just released: a child that another thread forks has a copy of each
-    descriptor until it executes its program, some milliseconds later.
-    """
+    """Take the lock and return an empty string, or return the current holder. Waits for a lock that this process has
+    just released: a child that another thread forks has a copy of each descriptor until it executes its program, some
+    milliseconds later."""
     deadline = time.monotonic() + _COPIES_GONE_WITHIN_S
     while True:
         try:

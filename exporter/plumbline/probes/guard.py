@@ -69,10 +69,8 @@ _BY_ERRNO = {
 
 
 class ProbeDirectory:
-    """A marked directory, open and locked until :meth:`close`: one probe at a time writes in it.
-
-    ``files`` is the directory itself, ``fd`` its descriptor, ``path`` the name it was opened by, for messages.
-    """
+    """A marked directory, open and locked until :meth:`close`: one probe at a time writes in it. ``files`` is the
+    directory itself, ``fd`` its descriptor, ``path`` the name it was opened by, for messages."""
 
     __slots__ = ("_marker_fd", "files")
 
@@ -91,10 +89,8 @@ class ProbeDirectory:
         return Path(self.files.name)
 
     def open(self, name: str) -> int:
-        """Open a file of ours for reading and writing; create it if it is missing.
-
-        Raises ``OSError``, :class:`FileRefused`, and :class:`ProbeRefused` if something is mounted on the name.
-        """
+        """Open a file of ours for reading and writing; create it if it is missing. Raises ``OSError``,
+        :class:`FileRefused`, and :class:`ProbeRefused` if something is mounted on the name."""
         fd = self.files.open(name, os.O_RDWR, create=True)
         if mount_of(fd) != mount_of(self.files.fd):
             os.close(fd)
@@ -104,11 +100,9 @@ class ProbeDirectory:
     def open_file(
         self, name: str, size_bytes: int, *, direct: bool, dsync: bool, pause: Callable[[float], None] = time.sleep
     ) -> int:
-        """Open a file of ours for reading and writing, ``size_bytes`` long with every block allocated.
-
-        A file that is new, of another size or sparse is filled first (:func:`fill`). Raises :class:`ProbeRefused`
-        if the existing entry is not a plain, single-linked file of this user.
-        """
+        """Open a file of ours for reading and writing, ``size_bytes`` long with every block allocated. A file that is
+        new, of another size or sparse is filled first (:func:`fill`). Raises :class:`ProbeRefused` if the existing
+        entry is not a plain, single-linked file of this user."""
         if name == MARKER:
             raise ValueError(f"not a plain file name: {name!r}")
         where = self.files.where(name)

@@ -144,11 +144,9 @@ class PeriodicProbe(Protocol):
         """Only one heavy probe runs in the cluster at a time; a light one (a few hundred packets) may run beside it."""
 
     def run(self, run: Run) -> ProbeResult:
-        """Prepare, measure, and leave behind only what the next run reuses.
-
-        Raises :class:`ProbeRefused` if the probe must not run (nothing was touched) or was stopped (reason
-        ``stopped``). A run that started and failed returns a result with its outcome and message.
-        """
+        """Prepare, measure, and leave behind only what the next run reuses. Raises :class:`ProbeRefused` if the probe
+        must not run (nothing was touched) or was stopped (reason ``stopped``). A run that started and failed returns a
+        result with its outcome and message."""
 
     def clean_up(self, run: Run) -> None:
         """Remove anything of ours that an earlier process left behind; called once after a start."""

@@ -62,10 +62,8 @@ def make_plan(
     environment: Mapping[str, str],
     disks_before: tuple[BlockDevice, ...] = (),
 ) -> ProbingPlan:
-    """What ``config`` means on this host. Raises :class:`ConfigError` for what no host could run.
-
-    ``disks_before``: the disks as last read, used if one of them hangs now: its probes must continue unchanged.
-    """
+    """What ``config`` means on this host. Raises :class:`ConfigError` for what no host could run. ``disks_before``: the
+    disks as last read, used if one of them hangs now: its probes must continue unchanged."""
     enabled = [probe for probe in config.probes if probe.enabled]
     directories = {
         directory

@@ -60,10 +60,8 @@ class ProbeResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def summarise(operation: str, latencies_ns: Sequence[int], *, bytes_each: int = 0) -> OperationResult:
-    """Rates and percentiles (nearest rank) of operations that ran one after the other.
-
-    The rate covers the operations alone: time that the measuring program spends between them is excluded.
-    """
+    """Rates and percentiles (nearest rank) of operations that ran one after the other. The rate covers the operations
+    alone: time that the measuring program spends between them is excluded."""
     ordered = sorted(latencies_ns)
     if not ordered:
         return OperationResult(operation=operation)

@@ -106,10 +106,8 @@ def group_name(group: Group) -> str:
 
 
 def check_storage(storage: Path) -> None:
-    """Make sure that the daemon can use what a run leaves in the storage path; raises :class:`ConfigError` if not.
-
-    The daemon's guard would permanently refuse a directory created by root as not its own.
-    """
+    """Make sure that the daemon can use what a run leaves in the storage path; raises :class:`ConfigError` if not. The
+    daemon's guard would permanently refuse a directory created by root as not its own."""
     try:
         owner = storage.stat().st_uid
     except OSError:

@@ -58,11 +58,8 @@ class ProbeStatus:
 
 
 class Followed:
-    """A running canary and its recent history, which never mixes two series.
-
-    A canary with another configuration gets a new object, without history. Call :meth:`poll` from one thread, the rest
-    from any.
-    """
+    """A running canary and its recent history, which never mixes two series. A canary with another configuration gets a
+    new object, without history. Call :meth:`poll` from one thread, the rest from any."""
 
     def __init__(self, plan: object, canary: ContinuousProbe) -> None:
         self.plan, self.canary = plan, canary
@@ -253,9 +250,7 @@ class Probing:
 
     def clean_up(self, probe: PeriodicProbe, runner: ProcessRunner, cancel: threading.Event) -> bool:
         """Remove what an earlier process of this probe left behind; a failed removal is retried at the next start.
-
-        False: postponed, because another heavy probe runs (the remains may belong to ``plumbline probe run``).
-        """
+        False: postponed, because another heavy probe runs (the remains may belong to ``plumbline probe run``)."""
         name = probe.identity.probe
         try:
             with self._heavy.hold(f"{name}, cleaning up") if probe.heavy else contextlib.nullcontext():
@@ -294,11 +289,9 @@ def gates_of(
     wait: Callable[[float], object],
     force: bool = False,
 ) -> Gates:
-    """The gates for ``probe``, both for the daemon and for a run on demand.
-
-    ``force`` leaves out the gates that only protect the figures and the neighbours on this node: its load and how busy
-    the disk or port is. Quiet hours and the cluster's health always apply.
-    """
+    """The gates for ``probe``, both for the daemon and for a run on demand. ``force`` leaves out the gates that only
+    protect the figures and the neighbours on this node: its load and how busy the disk or port is. Quiet hours and the
+    cluster's health always apply."""
     cpus, config, device = os.cpu_count() or 1, probe.config, probe.identity.device
     throughout: list[gates.Gate] = []
     before: list[gates.Gate] = []

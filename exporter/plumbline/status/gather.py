@@ -45,11 +45,8 @@ class Overview:
         fingerprint: Fingerprint = Fingerprint(),  # noqa: B008  (frozen)
     ) -> StatusModel:
         """Everything on the page, as of now, but what only the daemon knows of itself. Callable from any thread,
-        because it changes no state.
-
-        ``recordable``: names of the probes for which a recording writes a baseline; ``fingerprint``: this node's
-        current environment.
-        """
+        because it changes no state. ``recordable``: names of the probes for which a recording writes a baseline;
+        ``fingerprint``: this node's current environment."""
         now = time.time()
         counters = counters_of(snapshot)
         age_s, earlier = self._recent.oldest(time.monotonic()) or (None, None)

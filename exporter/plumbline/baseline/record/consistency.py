@@ -54,11 +54,8 @@ _FLASH = ("ssd", "nvme")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What the rules need to know about the measuring host.
-
-    ``holds_osds``: some of the cluster's data is on it, so not every operation uses the network. ``links``: network
-    device → number of ports it bonds; 1 if it is not listed.
-    """
+    """What the rules need to know about the measuring host. ``holds_osds``: some of the cluster's data is on it, so not
+    every operation uses the network. ``links``: network device → number of ports it bonds; 1 if it is not listed."""
 
     holds_osds: bool
     links: Mapping[str, int] = field(default_factory=dict)

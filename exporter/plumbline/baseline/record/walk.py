@@ -86,10 +86,8 @@ def walk(
     clock: Callable[[], float],
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> Walked:
-    """Make every run that is not yet ``kept``; ``keep`` is called with each run as soon as it is finished.
-
-    ``clock`` returns Unix seconds. Raises :class:`ProbeRefused` (``stopped``) if the walk is ended from outside.
-    """
+    """Make every run that is not yet ``kept``; ``keep`` is called with each run as soon as it is finished. ``clock``
+    returns Unix seconds. Raises :class:`ProbeRefused` (``stopped``) if the walk is ended from outside."""
     done = {step.name: [run for run in kept if run.step == step.name][: step.runs] for step in steps}
     lasts = {step.name: step.lasts_s for step in steps}
     failed: dict[str, PlumblineError] = {}

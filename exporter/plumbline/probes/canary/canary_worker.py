@@ -77,10 +77,8 @@ def main(argv: list[str]) -> int:
 
 
 def live_only_with(lifeline: int) -> None:
-    """Die (SIGIO's default) when the other end of this pipe closes; SIGTERM ends the worker, too.
-
-    Both also interrupt a wait inside the kernel, if the file system allows that at all.
-    """
+    """Die (SIGIO's default) when the other end of this pipe closes; SIGTERM ends the worker, too. Both also interrupt a
+    wait inside the kernel, if the file system allows that at all."""
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGIO, signal.SIG_DFL)
@@ -188,10 +186,8 @@ def read_device(memory: WorkerMemory, name: str, dev: str, sysfs: str, pause: Pa
 
 
 def operate(memory: WorkerMemory, operators: list[Reader], random: Random, *, look: Look, pause: Pause) -> None:
-    """One operation per arrival, one at a time. ``look`` is called after each one.
-
-    Raises the disk's ``OSError`` after too many failures in a row, or if the disk does not support the operation.
-    """
+    """One operation per arrival, one at a time. ``look`` is called after each one. Raises the disk's ``OSError`` after
+    too many failures in a row, or if the disk does not support the operation."""
     clock, wall = time.monotonic_ns, time.time_ns
     cap = LoadCap(memory.rate, max_busy=memory.max_busy_ratio, floor=FLOOR_RATE, healthy_ns=memory.healthy_ns)
     shares = [operator.stream.share for operator in operators]

@@ -40,10 +40,8 @@ class Charge:
 
 
 def charge(random: Random, rate: float, elapsed_ns: int, edges_ns: Sequence[int]) -> Charge:
-    """Arrivals at ``rate`` per second during an operation of ``elapsed_ns``, by their remaining wait.
-
-    Index ``len(edges_ns)`` is the bucket above the last edge. The cost is bounded: see :data:`EXACT_ARRIVALS`.
-    """
+    """Arrivals at ``rate`` per second during an operation of ``elapsed_ns``, by their remaining wait. Index
+    ``len(edges_ns)`` is the bucket above the last edge. The cost is bounded: see :data:`EXACT_ARRIVALS`."""
     charged = Charge()
     expected = rate * elapsed_ns / 1e9
     if expected > EXACT_ARRIVALS:
@@ -60,10 +58,8 @@ def charge(random: Random, rate: float, elapsed_ns: int, edges_ns: Sequence[int]
 
 
 def _charge_at_once(random: Random, expected: float, elapsed_ns: int, edges_ns: Sequence[int], charged: Charge) -> None:
-    """For many arrivals: their number is normal about its mean, their waits are uniform over (0, elapsed].
-
-    Systematic sampling: one random offset, then every bucket gets its share to within one arrival.
-    """
+    """For many arrivals: their number is normal about its mean, their waits are uniform over (0, elapsed]. Systematic
+    sampling: one random offset, then every bucket gets its share to within one arrival."""
     total = max(1, round(random.gauss(expected, expected**0.5)))
     offset = random.random()
     done = 0

@@ -20,11 +20,9 @@ MIN_RATE, MAX_RATE = 0.001, 100.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _DiskPlan:
-    """What both kinds of canary have.
-
-    ``rate`` is in operations per second over all workloads; ``None`` means the device class' default. It is lowered if
-    it would keep the device busy for more than ``max_busy_ratio`` of the time, judged by the device's healthy latency.
-    """
+    """What both kinds of canary have. ``rate`` is in operations per second over all workloads; ``None`` means the
+    device class' default. It is lowered if it would keep the device busy for more than ``max_busy_ratio`` of the time,
+    judged by the device's healthy latency."""
 
     name: str
     workloads: tuple[tuple[BlockWorkload, tuple[float, ...]], ...]

@@ -29,10 +29,8 @@ class Trouble:
 
 
 class WorkerProcess:
-    """A running worker: ``main([lifeline fd, *arguments])`` of ``plumbline.probes.<module>``.
-
-    ``keep_fds`` stay open in it. Raises ``OSError`` if it can't be started.
-    """
+    """A running worker: ``main([lifeline fd, *arguments])`` of ``plumbline.probes.<module>``. ``keep_fds`` stay open in
+    it. Raises ``OSError`` if it can't be started."""
 
     def __init__(
         self, interpreter: str, module: str, arguments: Sequence[str], *, keep_fds: Sequence[int], started: float

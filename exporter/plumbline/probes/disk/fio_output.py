@@ -94,11 +94,9 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class FioReport:
-    """One job (all its processes together, as with ``group_reporting``).
-
-    ``error`` is an errno, 0 for none; ``read`` and ``write`` are ``None`` if no such operation finished. ``sync`` is
-    the latency of flushes, which is kept apart: it belongs to no data operation.
-    """
+    """One job (all its processes together, as with ``group_reporting``). ``error`` is an errno, 0 for none; ``read``
+    and ``write`` are ``None`` if no such operation finished. ``sync`` is the latency of flushes, which is kept apart:
+    it belongs to no data operation."""
 
     version: str
     error: int

@@ -55,9 +55,7 @@ def find(
     probe: FioKind, target_s: float, percentile: float, run: Callable[[PeriodicProbe], ProbeResult]
 ) -> ProbeResult:
     """The proof's result, with the depth in ``queue_depth``; 0 if even one operation at a time misses the latency.
-
-    ``run`` executes a run, with locks and gates. A failed proof is returned as it is.
-    """
+    ``run`` executes a run, with locks and gates. A failed proof is returned as it is."""
     search = LatencySearch(target_s, percentile, _window_s(probe))
     found = run(_at_depth(probe, DEEPEST, search))
     if found.outcome is Outcome.SUCCESS:

@@ -63,10 +63,8 @@ class RawDevice:
 
 
 def open_device(name: str, *, dev: str, sys: str, block_bytes: int) -> RawDevice:
-    """Open the whole disk ``name`` below ``dev`` (``/dev``) for reads of ``block_bytes`` with O_DIRECT.
-
-    Raises :class:`ProbeRefused` with a reason of :data:`ADVICE`.
-    """
+    """Open the whole disk ``name`` below ``dev`` (``/dev``) for reads of ``block_bytes`` with O_DIRECT. Raises
+    :class:`ProbeRefused` with a reason of :data:`ADVICE`."""
     parts = name.replace("!", "/").split("/")
     where = "/".join((dev, *parts))
     if any(part in {"", ".", ".."} for part in parts):

@@ -14,11 +14,9 @@ _MAX_STACK = 16  # more levels than anybody builds
 
 
 def raw_disks(names: Sequence[str], host: Host) -> tuple[tuple[str, BlockDevice | None], ...]:
-    """(Name, what is known about it) of every disk meant, each once, ordered by name.
-
-    Volumes, multipath and encrypted devices stand for the disks below them: only a whole physical disk is read. A disk
-    that the kernel does not show keeps its name with ``None``: it may come back.
-    """
+    """(Name, what is known about it) of every disk meant, each once, ordered by name. Volumes, multipath and encrypted
+    devices stand for the disks below them: only a whole physical disk is read. A disk that the kernel does not show
+    keeps its name with ``None``: it may come back."""
     disks = {disk.name: disk for disk in host.disks()}
     devices: list[str] = []
     for name in names:

@@ -135,12 +135,9 @@ class FilesystemProbe:
         return completed, answer
 
     def _check_mount(self, run: Run) -> Mount:
-        """The mount that the directory is on, once it has answered.
-
-        Raises :class:`ProbeRefused`: ``mount-dead`` if it does not answer, ``missing`` if it can't be opened, and
-        ``not-mounted`` if the directory is on another file system than expected: a probe must not fill the root disk
-        because its target is not mounted.
-        """
+        """The mount that the directory is on, once it has answered. Raises :class:`ProbeRefused`: ``mount-dead`` if it
+        does not answer, ``missing`` if it can't be opened, and ``not-mounted`` if the directory is on another file
+        system than expected: a probe must not fill the root disk because its target is not mounted."""
         directory = self.config.directory
         completed = run.runner.run(
             argv_of("plumbline.probes.filesystem.mount_look", directory),

@@ -43,11 +43,9 @@ class MtuStep:
 
 
 def biggest(low: int, high: int, ask: Callable[[int], MtuStep]) -> int:
-    """The biggest size in [``low``, ``high``] that passes ``ask``, given that ``low`` does.
-
-    Tries ``high`` first (the usual answer, one packet), then routers' hints and the usual sizes, then bisects. Silence
-    counts as an answer: a switch that drops an oversized packet reports nothing.
-    """
+    """The biggest size in [``low``, ``high``] that passes ``ask``, given that ``low`` does. Tries ``high`` first (the
+    usual answer, one packet), then routers' hints and the usual sizes, then bisects. Silence counts as an answer: a
+    switch that drops an oversized packet reports nothing."""
     first = ask(high)
     if first.passes or high <= low:
         return high if first.passes else low

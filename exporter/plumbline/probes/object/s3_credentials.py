@@ -25,10 +25,8 @@ class Credentials(msgspec.Struct, frozen=True):
 
 
 def parse_credentials(text: str, *, source: str) -> Credentials:
-    """Parse ``access_key = …`` and ``secret_key = …``; empty lines and ``#`` comments are allowed.
-
-    Raises :class:`ParseError`, which names the line and never its content.
-    """
+    """Parse ``access_key = …`` and ``secret_key = …``; empty lines and ``#`` comments are allowed. Raises
+    :class:`ParseError`, which names the line and never its content."""
     found: dict[str, str] = {}
     for number, line in enumerate(text.split("\n"), 1):
         written = line.strip()

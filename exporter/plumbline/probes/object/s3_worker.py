@@ -255,11 +255,9 @@ def measure(task: Task, client: Client, key: str, spent: dict[str, list[int]]) -
 
 
 def take_bucket(task: Task, client: Client, *, make: bool) -> bool:
-    """Whether there is a bucket that we may write to: created by us, or found empty, and marked.
-
-    Raises :class:`ProbeRefused`: ``not-ours`` for a bucket with objects but no marker, ``versioned`` for one that keeps
-    every version.
-    """
+    """Whether there is a bucket that we may write to: created by us, or found empty, and marked. Raises
+    :class:`ProbeRefused`: ``not-ours`` for a bucket with objects but no marker, ``versioned`` for one that keeps every
+    version."""
     where = f"{task.endpoint}: bucket {task.bucket}"
     try:
         client.ask("head_bucket")

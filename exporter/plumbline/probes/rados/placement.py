@@ -65,9 +65,7 @@ def _mix(a: int, b: int, c: int) -> tuple[int, int, int]:
 
 class Placement:
     """For each OSD that is primary for some group in one namespace: two object names in one placement group.
-
-    ``primary`` asks the monitors for a name's acting primary; ``pause`` is called before each query.
-    """
+    ``primary`` asks the monitors for a name's acting primary; ``pause`` is called before each query."""
 
     def __init__(
         self,

@@ -20,10 +20,8 @@ AT_A_TIME = 8
 def sweep(
     pool: Pool, is_ours: Callable[[str], bool], *, within_s: float, clock: Callable[[], float] = time.monotonic
 ) -> tuple[int, int]:
-    """Returns how many were removed, and how many were found but remain (out of time, or an error).
-
-    ``OSError`` if the namespace can't be listed.
-    """
+    """Returns how many were removed, and how many were found but remain (out of time, or an error). ``OSError`` if the
+    namespace can't be listed."""
     deadline = clock() + within_s
     return remove(pool, (name for name in pool.objects() if is_ours(name)), deadline=deadline, clock=clock)
 

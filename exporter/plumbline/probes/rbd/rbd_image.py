@@ -175,9 +175,7 @@ class RbdProbe:
 
 def fio_argv(image: ImagePlan, job: str, *options: str) -> tuple[str, ...]:
     """fio's command on the image. The environment names the cluster: fio's rbd engine accepts no configuration path.
-
-    ``thread``: fio's job *processes* call ``setsid`` and would escape the kill of the process group.
-    """
+    ``thread``: fio's job *processes* call ``setsid`` and would escape the kill of the process group."""
     return image.access.in_environment(
         "fio",
         f"--name={job}",
