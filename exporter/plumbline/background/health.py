@@ -46,8 +46,6 @@ def is_queried(device: BlockDevice) -> bool:
 
 
 class _Disk:
-    """One disk: its thread while it is queried, and its last answer."""
-
     def __init__(self, device: BlockDevice) -> None:
         self.device = device
         self.seen_s = 0.0

@@ -30,8 +30,6 @@ _ANSWER_MAX_BYTES = 4096
 
 
 class _Check:
-    """The state of one mount, and the process that checks it, if one runs."""
-
     def __init__(self, mount: Mount) -> None:
         self.mount = mount
         self.up: bool | None = None

@@ -26,8 +26,6 @@ Figure = Iops | Latency | Throughput
 
 
 class Document(Strict, frozen=True):
-    """What was published, and the file name of its text."""
-
     title: str
     year: int | None  # None: the document does not say
     language: str
@@ -35,8 +33,6 @@ class Document(Strict, frozen=True):
 
 
 class Hardware(Strict, frozen=True):
-    """The hardware on which the figures were measured."""
-
     device_class: str
     description: str
     model: str = ""

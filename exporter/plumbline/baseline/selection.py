@@ -27,8 +27,7 @@ from plumbline.baseline.model import BaselineEntry, Source, Target
 DEFAULT_TOLERANCE = 1.5
 """For baselines without a tolerance: between 1.25, the least of a recorded baseline, and 2, which is never normal."""
 
-TAIL_FLOOR = 2.0
-"""The bound is at least this many medians."""
+TAIL_FLOOR = 2.0  # The bound is at least this many medians
 
 _TO_P99 = {"p99": 1.0, "p95": math.log(100) / math.log(20), "mean": math.log(100), "p50": math.log(100) / math.log(2)}
 _STRENGTH = {source: rank for rank, source in enumerate(Source)}
@@ -36,8 +35,6 @@ _STRENGTH = {source: rank for rank, source in enumerate(Source)}
 
 @dataclass(frozen=True, slots=True)
 class Comparable:
-    """An entry to export."""
-
     entry: BaselineEntry
     judges: bool
 

@@ -78,8 +78,6 @@ class ShownLink(msgspec.Struct, frozen=True):
 
 
 class ShownBudget(msgspec.Struct, frozen=True):
-    """The breakdown of one operation of one workload."""
-
     about: str
     where: str
     workload: str

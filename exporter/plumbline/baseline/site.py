@@ -38,8 +38,6 @@ _Ratio = Annotated[float, Meta(ge=1, le=1000)]
 
 
 class Device(Strict, frozen=True, omit_defaults=True):
-    """A block device on which entries were measured."""
-
     name: str
     device_class: str
     model: str = ""

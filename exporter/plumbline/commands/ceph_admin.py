@@ -100,8 +100,6 @@ def _kept_in(configured: str | None, default: str) -> str:
 
 
 class Cluster:
-    """A cluster and its administrator."""
-
     def __init__(self, admin: Admin, environment: Mapping[str, str]) -> None:
         self.admin, self._runner = admin, ProcessRunner(environment)
         self._pools: list[Any] | None = None

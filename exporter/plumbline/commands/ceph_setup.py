@@ -23,8 +23,7 @@ APPLICATION, MARK = "plumbline", ("plumbline", "probe")
 GROUPS_PER_OSD = 4
 """Placement groups of an object pool, rounded up to a power of two, so that nearly every OSD is primary of some:
 otherwise the canary could not reach it. The autoscaler would remove them again, so it is off there."""
-IMAGE_GROUPS = 32
-"""Ceph's own default; on image pools the autoscaler follows the cluster's settings."""
+IMAGE_GROUPS = 32  # Ceph's own default; on image pools the autoscaler follows the cluster's settings
 MON_CAPS = "allow service mon r, allow service osd r"
 """Allows status, health, mappings and finding the OSDs; no other monitor command, no list of users."""
 BENCH_OSD_CAPS = "allow *"
@@ -37,8 +36,6 @@ _RBD_OWN = re.compile(r"rbd_(?!id\.)|journal")
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """A pool as it should be."""
-
     name: str
     kind: str  # objects or images
     groups: int
@@ -48,8 +45,6 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Requirements:
-    """Everything that should exist."""
-
     pools: tuple[Pool, ...]
     user: str
     keyring: str  # The file to write the user's key to
@@ -75,8 +70,6 @@ class Requirements:
 
 @dataclass(frozen=True, slots=True)
 class PoolFacts:
-    """An existing pool."""
-
     applications: Mapping[str, Mapping[str, str]]
     rule: str = ""
     foreign: str = ""  # An object or image in it that is not ours, if any; known only for pools with our mark
@@ -89,8 +82,6 @@ class PoolFacts:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the cluster already has."""
-
     pools: Mapping[str, PoolFacts] = field(default_factory=dict)
     rules: Mapping[str, str] = field(default_factory=dict)  # CRUSH rule → the root it takes (default~ssd)
     users: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # User → capabilities; of the required users
@@ -100,8 +91,6 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One command, and why."""
-
     argv: tuple[str, ...]
     why: str
     keyring: str = ""  # The only place to write the command's output to, which is a key

@@ -54,16 +54,12 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
-    """A counter of the port that is left out of the figures."""
-
     counter: str
     value: int
     why: str
 
 
 class Ring(msgspec.Struct, frozen=True, kw_only=True):
-    """Descriptors: current and maximum."""
-
     ring: str
     entries: int | None
     maximum: int | None
@@ -81,8 +77,6 @@ class Pause(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
-    """One device."""
-
     device: str
     driver: str
     firmware: str

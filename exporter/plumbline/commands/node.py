@@ -35,8 +35,6 @@ from plumbline.sources.net.portfacts import Transports
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Configuration, plan and baselines of this host."""
-
     config_file: Path | None
     config: Config
     roots: Roots

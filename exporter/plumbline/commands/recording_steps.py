@@ -40,10 +40,8 @@ from plumbline.probes.single_run import RunOnce
 
 _T = TypeVar("_T")
 
-CANARY_RUN_S = 12.0
-"""How long a canary works in one run: five runs take a minute, which shows its p95 on any disk."""
-WAIT_S = 300.0
-"""How long a run waits for its turn, while another probe works or the disk or node is busy."""
+CANARY_RUN_S = 12.0  # How long a canary works in one run: five runs take a minute, which shows its p95 on any disk
+WAIT_S = 300.0  # How long a run waits for its turn, while another probe works or the disk or node is busy
 _AGAIN_S = 5.0
 _BUSY_LIMIT = 0.5
 # Reasons to try again: they pass by themselves
@@ -56,8 +54,6 @@ _NO_PART = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the user asked for."""
-
     layers: Collection[str] = ()  # Empty: all
     probes: Sequence[str] = ()  # Names as configured, or name/target; empty: all
     without: Sequence[str] = ()

@@ -34,8 +34,7 @@ from plumbline.probes.gates import is_lock_text
 from plumbline.probes.state import MAX_BYTES, READABLE_VERSIONS, is_state
 from plumbline.probes.storage import MARKER_TEXT, baseline_source, of_earlier_release
 
-IsOurs = Callable[[int], bool]
-"""Called with a descriptor of a plain file with one name."""
+IsOurs = Callable[[int], bool]  # Called with a descriptor of a plain file with one name
 
 _DAMAGED = r"(\.new|\.damaged-[0-9]+|\.version-[0-9]+)?"
 _BASELINE = rf"{re.escape(RECORDED)}(\.bak(-[0-9]+)?)?|\.{re.escape(RECORDED)}\.[a-z0-9_]{{8}}(\.old)?"

@@ -65,15 +65,11 @@ FIRST_PAGE_WITHIN_S, FIRST_READINGS_WITHIN_S = 15.0, 7.0
 spent waiting for the slow tier; the rest is the limit for all collectors together."""
 CHECK_WITHIN_S = 10.0
 """How long each look of `plumbline check` waits for facts; a disk that hangs must not make the command hang."""
-SERVER_STOPS_WITHIN_S = 1.0
-"""The iperf3 server stops on SIGTERM at once, on SIGKILL half a second later."""
+SERVER_STOPS_WITHIN_S = 1.0  # The iperf3 server stops on SIGTERM at once, on SIGKILL half a second later
 FINDINGS = "findings"
-RELOAD_CHECK_EVERY_S = 2.0
-"""Only checks the times of a few files; short, so that a saved change takes effect soon."""
-PLAN_ANEW_EVERY_S = 60.0
-"""The shortest time between plans for OSDs that come and go: each plan queries the cluster."""
-STOP_WITHIN_S = 1.6
-"""How long the parts may take to stop; SIGTERM promises two seconds altogether."""
+RELOAD_CHECK_EVERY_S = 2.0  # Only checks the times of a few files; short, so that a saved change takes effect soon
+PLAN_ANEW_EVERY_S = 60.0  # The shortest time between plans for OSDs that come and go: each plan queries the cluster
+STOP_WITHIN_S = 1.6  # How long the parts may take to stop; SIGTERM promises two seconds altogether
 
 
 def serve(*, config_file: Path | None, storage_path_flag: Path | None, roots: Roots, overrides: Overrides) -> int:

@@ -37,10 +37,8 @@ from plumbline.sources.kernel.vantage import Vantage, read_vantage
 
 log = logging.getLogger("plumbline")
 
-FACTS_WITHIN_S = 3.0
-"""How long the daemon waits for the first facts before it continues without them."""
-CEPH, CEPH_EVERY_S = "ceph", 15.0
-"""The cluster's state for the metrics; queried only if a probe needs the cluster."""
+FACTS_WITHIN_S = 3.0  # How long the daemon waits for the first facts before it continues without them
+CEPH, CEPH_EVERY_S = "ceph", 15.0  # The cluster's state for the metrics; queried only if a probe needs the cluster
 FINGERPRINT, FINGERPRINT_EVERY_S = "fingerprint", 600.0
 """It changes with updates, and reading it starts processes, so a delay of minutes does not matter."""
 

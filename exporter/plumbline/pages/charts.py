@@ -92,8 +92,6 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class BarChart:
-    """Bars starting at 0, in named groups."""
-
     title: str
     description: str
     groups: tuple[tuple[str, tuple[Bar, ...]], ...]

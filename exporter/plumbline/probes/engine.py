@@ -22,12 +22,9 @@ from plumbline.probes.result import ProbeResult
 
 log = logging.getLogger(__name__)
 
-STOPPED = "stopped"
-"""The reason of a run that was ended from outside."""
-STUCK = "stuck"
-"""The reason while a command of an earlier run survives SIGKILL: at most one command hangs."""
-LOOK_AGAIN_S = 3.0
-"""How often gates are checked while a probe runs: recovery that begins is noticed within this time."""
+STOPPED = "stopped"  # The reason of a run that was ended from outside
+STUCK = "stuck"  # The reason while a command of an earlier run survives SIGKILL: at most one command hangs
+LOOK_AGAIN_S = 3.0  # How often gates are checked while a probe runs: recovery that begins is noticed within this time
 
 
 @dataclass(frozen=True, slots=True)

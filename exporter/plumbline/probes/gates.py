@@ -25,8 +25,7 @@ BUSY_WINDOW_S = 2.0
 _COPIES_GONE_WITHIN_S, _LOOK_AGAIN_S = 0.5, 0.02
 _HELD = re.compile(rb"[^\n]+, pid \d+\n")
 
-Gate = Callable[[], None]
-"""Returns if the probe may start, raises :class:`ProbeRefused` if not."""
+Gate = Callable[[], None]  # Returns if the probe may start, raises ProbeRefused if not
 
 
 def check_device_busy(

@@ -27,10 +27,8 @@ if TYPE_CHECKING:
 
 MARKER = ".plumbline-probe"
 MARKER_TEXT = b"Plumbline's probes write here. Nothing else should: any file in this directory may be overwritten.\n"
-RESERVE_BYTES = 64 * 2**20
-"""Space a probe leaves free beyond twice what it adds, so that no probe ever fills a disk."""
-FILL_BYTES_PER_SECOND = 32 * 2**20
-"""Rate at which a new file is filled: a disk in production hardly notices."""
+RESERVE_BYTES = 64 * 2**20  # Space a probe leaves free beyond twice what it adds, so that no probe ever fills a disk
+FILL_BYTES_PER_SECOND = 32 * 2**20  # Rate at which a new file is filled: a disk in production hardly notices
 # small enough that the C library returns the memory: a few chunks of 1 MiB would stay with the worker for ever
 _CHUNK_BYTES = 64 * 2**10
 # a new file is flushed, and the free space checked, each time this much was written

@@ -43,8 +43,6 @@ K = TypeVar("K", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class ProbingPlan(Plan):
-    """All probes of a configuration on this host."""
-
     def targets(self) -> tuple[Target, ...]:
         return tuple(target for identity in self.identities() for target in targets_of(identity))
 

@@ -34,8 +34,6 @@ _RARE = 1000
 
 @dataclass(frozen=True, slots=True)
 class OperationReport:
-    """One operation's figures next to its baseline."""
-
     operation: str
     figures: tuple[Beside, ...]
     facts: Mapping[str, float]  # Figures without a baseline: retransmits, loss_ratio, mtu_bytes
@@ -65,8 +63,7 @@ class Report:
 
 
 Item = PeriodicProbe | ContinuousJob
-Group = Sequence[Item]
-"""One periodic probe, or canaries that run in parallel."""
+Group = Sequence[Item]  # One periodic probe, or canaries that run in parallel
 
 
 def pick(plan: ProbingPlan, names: Sequence[str]) -> list[Item]:

@@ -33,8 +33,7 @@ from plumbline.sources.net.routes import read_device, read_device_speed_mbps
 
 log = logging.getLogger(__name__)
 
-FIRST_RUN_WITHIN_S = 300.0
-"""A probe that never ran here starts within this time, at a moment splayed by host."""
+FIRST_RUN_WITHIN_S = 300.0  # A probe that never ran here starts within this time, at a moment splayed by host
 CALENDAR_SPLAY_S = 1800.0
 """Hosts with the same calendar start within this time after the scheduled moment, each with its own offset."""
 

@@ -37,12 +37,10 @@ READABLE_VERSIONS = (1, 2, 3)
 RECENT_RUNS = 3
 """Number of successful runs whose figures are kept: if two of three exceed a limit, so does their median."""
 
-HISTORY_RUNS = 30
-"""Enough to show a trend: 240 bytes per operation in memory, 600 in the file."""
+HISTORY_RUNS = 30  # Enough to show a trend: 240 bytes per operation in memory, 600 in the file
 
 _FAILURES_KEPT = 5
-MAX_BYTES = 64 << 20
-"""A hundred probes need a few hundred KiB; a larger file is not ours."""
+MAX_BYTES = 64 << 20  # A hundred probes need a few hundred KiB; a larger file is not ours
 
 log = logging.getLogger(__name__)
 
@@ -124,8 +122,6 @@ class DiskRecord(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class DiskSeen:
-    """A disk that is or was present, for display."""
-
     device: str
     serial: str
     present: bool

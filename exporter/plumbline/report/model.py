@@ -140,8 +140,6 @@ class ClassCapacity:
 
 @dataclass(frozen=True, slots=True)
 class PoolCapacity:
-    """One pool at the end of the period."""
-
     cluster: str
     pool: str
     days_to_full: tuple[tuple[str, float], ...]

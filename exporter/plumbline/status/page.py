@@ -26,16 +26,13 @@ from plumbline.status.verdict import judge
 
 __all__ = ["place", "render_status"]
 
-IN_VIEW = 12
-"""Lines before the rest is folded, enough for a dozen disks. For findings: per check, and over all checks."""
+IN_VIEW = 12  # Lines before the rest is folded, enough for a dozen disks. For findings: per check, and over all checks.
 _NAMED = 3
 _LEVELS = {Severity.CRITICAL: Level.BAD, Severity.WARNING: Level.NOTE, Severity.INFO: Level.NEUTRAL}
 
 
 @dataclass(frozen=True, slots=True)
 class FindingGroup:
-    """Findings of one check that are not met."""
-
     severity: Severity
     check: str
     findings: tuple[Finding, ...]
@@ -59,8 +56,6 @@ class FindingGroup:
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """Something that is not available, and why."""
-
     what: str
     kind: str
     why: str

@@ -47,8 +47,6 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The result of one run of a step."""
-
     figures: tuple[RunFigures, ...]
     tool: str = ""
     tool_version: str = ""

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Working:
-    """A running worker and the canaries it works for."""
-
     process: WorkerProcess
     members: tuple[Member, ...]
 

@@ -19,8 +19,7 @@ TYPE_CHECKING = False  # like typing.TYPE_CHECKING, without importing typing: th
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-EXACT_ARRIVALS = 512
-"""Up to this many expected arrivals are drawn one by one; a longer stall is charged in one step."""
+EXACT_ARRIVALS = 512  # Up to this many expected arrivals are drawn one by one; a longer stall is charged in one step
 
 
 def gap_ns(random: Random, rate: float) -> int:

@@ -44,8 +44,6 @@ class WorkloadReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanaryReading:
-    """A canary at one moment."""
-
     probe: str
     device_class: str
     state: CanaryState

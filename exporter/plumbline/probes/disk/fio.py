@@ -31,8 +31,7 @@ _EARLIER = re.compile(rf"{re.escape(REPORT)}|{re.escape(PARTIAL)}\.[0-9]{{1,4}}"
 _FILE = re.compile(rf"{re.escape(FILE)}\.([0-9]{{1,4}})")
 _OPEN_FILE = re.compile(r"/proc/self/fd/([0-9]+)")
 
-Ending = tuple[Outcome, str, FioReport | None]
-"""How a run ended: outcome, message, and the report if there is one."""
+Ending = tuple[Outcome, str, FioReport | None]  # How a run ended: outcome, message, and the report if there is one
 
 
 def run_fio(plan: FioPlan, run: Run, tool: Tool = FIO) -> ProbeResult:

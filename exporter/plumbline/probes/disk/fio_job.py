@@ -29,10 +29,8 @@ from plumbline.config.probes.base import FioFiles
 from plumbline.config.workloads import BlockWorkload, Pattern, Sync
 from plumbline.probes.guard import FILL_BYTES_PER_SECOND
 
-JOB = "plumbline"
-"""The measured job's name in fio's report."""
-FILE = "fio"
-"""Data files are fio.0, fio.1, … one per job; all probes of a directory share them, and one runs at a time."""
+JOB = "plumbline"  # The measured job's name in fio's report
+FILE = "fio"  # Data files are fio.0, fio.1, … one per job; all probes of a directory share them, and one runs at a time
 # names that earlier releases used for the report and for incomplete files: only removed
 REPORT, PARTIAL = "fio.json", "fio-partial"
 PERCENTILES = ("--lat_percentiles=1", "--clat_percentiles=0", "--percentile_list=50:95:99:99.9")

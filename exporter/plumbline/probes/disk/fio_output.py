@@ -26,8 +26,7 @@ from msgspec import Meta
 
 from plumbline.errors import ParseError
 
-REPORT_MAX_BYTES = 8 << 20
-"""Anything larger is not a report: one with all bins is about 100 KiB."""
+REPORT_MAX_BYTES = 8 << 20  # Anything larger is not a report: one with all bins is about 100 KiB
 
 _STATISTIC = {"50.000000": "p50", "95.000000": "p95", "99.000000": "p99", "99.900000": "p999"}
 _Count = Annotated[int, Meta(ge=0)]

@@ -32,8 +32,6 @@ _ALIGNED = 2**20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawFioPlan(RunPlan):
-    """One read-only run on one disk."""
-
     device: str  # The kernel's name of the disk
     dev: str
     sys: str

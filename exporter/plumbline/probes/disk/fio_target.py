@@ -27,8 +27,7 @@ from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 
 FioKind = FioProbe | RbdFioProbe
 
-DEEPEST = 128
-"""The maximum searched for: the deepest of the documented series, and enough to saturate an NVMe disk."""
+DEEPEST = 128  # The maximum searched for: the deepest of the documented series, and enough to saturate an NVMe disk
 # a search takes 7 windows to double up to the deepest and 7 to halve back; fio ends it by itself
 _WINDOWS = 20
 # shares of the depth that fio found, tried in this order; the last means one operation at a time

@@ -19,8 +19,7 @@ import stat
 from plumbline.core.kernel import read_kernel
 from plumbline.errors import ProbeRefused
 
-READ_ONLY = os.O_RDONLY | os.O_DIRECT | os.O_NOFOLLOW | os.O_CLOEXEC
-"""The only flags a disk is opened with."""
+READ_ONLY = os.O_RDONLY | os.O_DIRECT | os.O_NOFOLLOW | os.O_CLOEXEC  # The only flags a disk is opened with
 
 BLKGETSIZE64 = 0x80081272  # _IOR(0x12, 114, size_t), include/uapi/linux/fs.h
 BLKSSZGET = 0x1268  # _IO(0x12, 104): the logical block

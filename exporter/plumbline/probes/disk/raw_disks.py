@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from plumbline.probes.model import Host
 from plumbline.sources.disk.block import BlockDevice
 
-OSD = "osd"
-"""In the configuration: every disk that holds an OSD's data."""
+OSD = "osd"  # In the configuration: every disk that holds an OSD's data
 _STACKED = ("dm-", "md", "bcache")
 _MAX_STACK = 16  # more levels than anybody builds
 

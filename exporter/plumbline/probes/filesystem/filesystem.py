@@ -30,12 +30,10 @@ from plumbline.probes.result import ProbeResult
 from plumbline.probes.tool import refuse_if_stopped
 from plumbline.sources.kernel.mounts import Mount, mount_named, own_mounts
 
-LOOK_WITHIN_S = 5.0
-"""A mount that answers does so within milliseconds, over the worst network within a second."""
+LOOK_WITHIN_S = 5.0  # A mount that answers does so within milliseconds, over the worst network within a second
 # for the worker around the measurement, beyond the probe's timeout
 _MARGIN_S = 5.0
-CEPH_FILESYSTEMS = frozenset({"ceph", "fuse.ceph", "fuse.ceph-fuse"})
-"""These load the Ceph cluster, so its gates apply."""
+CEPH_FILESYSTEMS = frozenset({"ceph", "fuse.ceph", "fuse.ceph-fuse"})  # These load the Ceph cluster, so its gates apply
 # older releases of OpenZFS accept O_DIRECT but use their cache anyway
 _ZFS_DIRECT = (2, 3)
 _BUFFERED = "name a workload whose id ends in -buffered"

@@ -34,8 +34,6 @@ _ENDING_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class IperfProbe(PeerProbe):
-    """The throughput between this host and one other."""
-
     config: IperfConfig
     workload: TcpThroughput
     tool: Tool = field(default=IPERF3, compare=False)

@@ -158,8 +158,6 @@ class IperfServer:
 
 
 class _Service:
-    """Follows one server process by its output."""
-
     def __init__(self, server: IperfServer, process: Child, output: int, allowed: tuple[IpNetwork, ...]) -> None:
         self._server, self._process, self._output, self._allowed = server, process, output, allowed
         self._begun = time.monotonic()

@@ -78,8 +78,6 @@ class _TimeOver(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PathMtuProbe(PeerProbe):
-    """The path MTU between this host and another."""
-
     config: PathMtuConfig
     workload: PathMtu
     roots: Roots

@@ -50,8 +50,6 @@ def peers(config: NetworkPeriodic, host: Host) -> list[Peer]:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """The findings of a run, before they become a result."""
-
     outcome: Outcome
     operations: tuple[OperationResult, ...] = ()
     message: str = ""

@@ -42,8 +42,6 @@ _UNREACHABLE = (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ETIMEDOUT)
 
 @dataclass(frozen=True, slots=True)
 class RttProbe(PeerProbe):
-    """The round trips between this host and another."""
-
     config: RttConfig
     workload: RoundTrip
 

@@ -20,8 +20,7 @@ from plumbline.probes.object.s3_worker import Answer, Task
 from plumbline.probes.result import ProbeResult
 from plumbline.probes.tool import refuse_if_stopped
 
-DEVICE_CLASS = "s3"
-"""Used if the configuration does not name the class of storage behind the endpoint."""
+DEVICE_CLASS = "s3"  # Used if the configuration does not name the class of storage behind the endpoint
 # for the start of the worker and one last removal, beyond the probe's timeout
 _MARGIN_S = 5.0
 _MOVE_BYTES = ("put", "get")

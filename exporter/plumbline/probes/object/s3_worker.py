@@ -24,12 +24,10 @@ from plumbline.probes.apart import Failed, Refused, Timed
 from plumbline.probes.guard import MARKER, MARKER_TEXT
 from plumbline.probes.object.s3_credentials import MAX_BYTES, Credentials, parse_credentials
 
-SWEEP_MAX = 10_000
-"""Leftovers removed in one go; a run leaves one at most."""
+SWEEP_MAX = 10_000  # Leftovers removed in one go; a run leaves one at most
 BODY_MAX_BYTES = 4 << 20
 """Limit for an answer other than an object; a listing of a thousand keys of maximum length is smaller."""
-MEMORY_MAX_BYTES = 512 << 20
-"""Five times what this process needs, not counting its objects."""
+MEMORY_MAX_BYTES = 512 << 20  # Five times what this process needs, not counting its objects
 _COPIES = 8  # of an object: the one put, the one read, the library's own
 _SWEEP_PAGE = 1000  # what S3 lists and deletes at once
 _NOT_THERE = frozenset({"404", "NoSuchBucket", "NoSuchKey", "NotFound"})

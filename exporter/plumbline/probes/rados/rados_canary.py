@@ -73,8 +73,6 @@ class RadosCanaryPlan:
 
 
 class RadosCanaries:
-    """The worker of one probe and its data."""
-
     def __init__(
         self,
         plan: RadosCanaryPlan,

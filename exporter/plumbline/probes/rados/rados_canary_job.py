@@ -17,10 +17,8 @@ from plumbline.probes.ceph.osd_lookup import FoundOsd, look_up, remember
 from plumbline.probes.model import Bounds, Host, Identity, Plan
 from plumbline.probes.rados.rados_canary import OsdCanary, OsdPlan, RadosCanaries, RadosCanaryPlan
 
-PREFIX = "plumbline"
-"""Prefix of all the canaries' objects: ``plumbline/<host>/<probe>/osd.3/17``."""
-APART = "@now"
-"""Appended to the probe's name in an interactive run beside the daemon; no name contains ``@``."""
+PREFIX = "plumbline"  # Prefix of all the canaries' objects: plumbline/<host>/<probe>/osd.3/17
+APART = "@now"  # Appended to the probe's name in an interactive run beside the daemon; no name contains @
 
 
 @dataclass(slots=True)

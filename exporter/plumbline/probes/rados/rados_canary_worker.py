@@ -45,20 +45,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-OPERATIONS = ("write", "read", "remove")
-"""An OSD's streams, in this order."""
+OPERATIONS = ("write", "read", "remove")  # An OSD's streams, in this order
 NOTES = ("", "choosing", "down", "out", "gone", "no-primary")
 """Why an OSD has no operations; the index is the note in its streams."""
 ERRORS = ("EIO", "ENOSPC", "EDQUOT", "ETIMEDOUT", "short", "other")
 """Kinds of failed operations; ``EDQUOT``: the pool's quota is full."""
-OSDS_CHANGED = "osds-changed"
-"""Reported besides RUNNING if the configuration now means other OSDs than the worker's."""
+OSDS_CHANGED = "osds-changed"  # Reported besides RUNNING if the configuration now means other OSDs than the worker's
 LOOK_AGAIN_S = 10.0
-LOOK_AT_ALL_S = 300.0
-"""How often the OSDs' classes and hosts are checked if no object moved."""
+LOOK_AT_ALL_S = 300.0  # How often the OSDs' classes and hosts are checked if no object moved
 SWEEP_WITHIN_S = 30.0
-LEAVE_WITHIN_S = 1.0
-"""The daemon ends a worker that is not gone by then."""
+LEAVE_WITHIN_S = 1.0  # The daemon ends a worker that is not gone by then
 _QUESTION_GAP_S = 0.002
 
 
@@ -305,8 +301,6 @@ class Lane:
 
 
 class WriteLane(Lane):
-    """A write, and then its removal."""
-
     def arrive(self, written: str, read: str) -> None:  # noqa: ARG002
         """Write the object, or remove it if it exists."""
         (write, erase), pool = self.streams, self.worker.pool
@@ -324,8 +318,6 @@ class WriteLane(Lane):
 
 
 class ReadLane(Lane):
-    """Repeated reads of one permanent object."""
-
     def __init__(self, worker: Worker, osd: int, streams: tuple[WorkerStream, ...]) -> None:
         super().__init__(worker, osd, streams)
         self._data = os.urandom(worker.order.object_size)

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 
     from plumbline.probes.ceph.librados import Operation, Pool
 
-AT_A_TIME = 8
-"""Removals in flight: a disk in production hardly notices."""
+AT_A_TIME = 8  # Removals in flight: a disk in production hardly notices
 
 
 def sweep(

@@ -57,8 +57,6 @@ def measure_argv(plan: RbdFioPlan) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class RbdFioProbe(RbdProbe):
-    """The periodic probe of one block workload on its image."""
-
     program: ClassVar[str] = "fio"
 
     plan: RbdFioPlan

@@ -59,8 +59,7 @@ _WATCH_ENDS_S = 40.0
 _LOOK_AGAIN_S = 2.0
 
 T = TypeVar("T")
-Measured = tuple[Outcome, str, tuple[OperationResult, ...]]
-"""How a run ended, why if it failed, and its figures."""
+Measured = tuple[Outcome, str, tuple[OperationResult, ...]]  # How a run ended, why if it failed, and its figures
 
 
 @dataclass(frozen=True, slots=True)
