@@ -122,8 +122,7 @@ class MountWatch:
 
 
 def verdict(output: bytes) -> bool | None:
-    """Whether the mount is up, from the output of :mod:`~plumbline.probes.filesystem.mount_look`; ``None`` if it could
-    not be checked."""
+    """Whether the mount is up, from what the process printed; ``None`` if it could not be checked."""
     try:
         answer = json.loads(output)
         number = answer.get("errno", 0)

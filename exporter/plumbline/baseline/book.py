@@ -13,7 +13,7 @@ from pathlib import Path
 
 from plumbline.baseline.budget import Budget
 from plumbline.baseline.fingerprint import Fingerprint, Part, changes
-from plumbline.baseline.model import BaselineEntry, Source, Target
+from plumbline.baseline.model import BaselineEntry, Source, Target, experiment
 from plumbline.baseline.profiles import check_judge, load_profiles
 from plumbline.baseline.selection import Selection, select
 from plumbline.baseline.site import LoadedSite, read_site
@@ -46,12 +46,12 @@ class Book:
     budgets: tuple[tuple[str, Budget], ...] = ()
 
     def in_force(self, target: Target) -> BaselineEntry | None:
-        same = (verdict for verdict in self.selection.verdicts if _same(verdict.target, target))
+        same = (verdict for verdict in self.selection.verdicts if experiment(verdict.target) == experiment(target))
         return next((verdict.in_force for verdict in same), None)
 
     def shown(self, target: Target) -> BaselineEntry | None:
         """The baseline to show beside ``target``: the one in force, else one that may only be shown."""
-        entries = (one.entry for one in self.selection.comparable if _same(one.entry, target))
+        entries = (one.entry for one in self.selection.comparable if experiment(one.entry) == experiment(target))
         return self.in_force(target) or next(entries, None)
 
     def bounds(self) -> Mapping[tuple[str, str, str], tuple[float, ...]]:
@@ -61,10 +61,6 @@ class Book:
             for verdict in self.selection.verdicts
             if verdict.bound is not None
         }
-
-
-def _same(one: BaselineEntry | Target, target: Target) -> bool:
-    return one.key == target.key and one.config_hash == target.config_hash
 
 
 def load_book(

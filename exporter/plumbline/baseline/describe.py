@@ -252,9 +252,6 @@ def _row(entry: BaselineEntry, wrote: Point | SiteEntry, **more: Any) -> ShownRo
     )
 
 
-# --- show, filtered by layer, device class or workload
-
-
 @dataclass(frozen=True, slots=True)
 class Filter:
     """The filter; ``None`` matches everything. ``workload`` is an id or a shell pattern."""
@@ -262,10 +259,6 @@ class Filter:
     layer: str | None = None
     device_class: str | None = None
     workload: str | None = None
-
-    @property
-    def everything(self) -> bool:
-        return self.layer is None and self.device_class is None and self.workload is None
 
     def has(self, layer: str, device_class: str, workload: str) -> bool:
         return (
@@ -279,7 +272,7 @@ def narrowed(shown: Shown, asked: Filter, layers: Mapping[str, str], classes: Ma
     """``shown``, filtered. ``layers``: workload → layer for workloads named outside the rows; ``classes``: hardware →
     device class. Statements about the whole document (contradictions, figures left out) are shown only without a
     filter. Raises :class:`BaselineError` if nothing is left, listing what there is."""
-    if asked.everything:
+    if asked == Filter():
         return shown
     classes = classes or {}
 

@@ -22,7 +22,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from plumbline.baseline.model import BaselineEntry, Source, Target
+from plumbline.baseline.model import BaselineEntry, Experiment, Source, Target, experiment
 
 DEFAULT_TOLERANCE = 1.5
 """For baselines without a tolerance: between 1.25, the least of a recorded baseline, and 2, which is never normal."""
@@ -79,17 +79,17 @@ class Selection:
 
 def select(entries: Sequence[BaselineEntry], targets: Sequence[Target], judge: Mapping[str, str]) -> Selection:
     """Compare ``entries`` of all sources with this node's ``targets``; ``judge``: device class → profile."""
-    wanted = {_experiment(target) for target in targets}
-    candidates = [entry for entry in entries if _experiment(entry) in wanted]
+    wanted = {experiment(target) for target in targets}
+    candidates = [entry for entry in entries if experiment(entry) in wanted]
     newest = _newest_of_each_source(candidates)
     comparable = tuple(_unique(Comparable(entry, _judges(entry, newest, judge)) for entry in candidates))
-    in_force: dict[_Experiment, BaselineEntry] = {}
+    in_force: dict[Experiment, BaselineEntry] = {}
     for one in sorted((one for one in comparable if one.judges), key=lambda one: _STRENGTH[one.entry.source]):
-        in_force.setdefault(_experiment(one.entry), one.entry)
+        in_force.setdefault(experiment(one.entry), one.entry)
     return Selection(
         comparable=comparable,
         incomparable=tuple(_incomparable(entries, targets, judge)),
-        verdicts=tuple(_verdict(target, in_force.get(_experiment(target))) for target in targets),
+        verdicts=tuple(_verdict(target, in_force.get(experiment(target))) for target in targets),
     )
 
 
@@ -103,37 +103,30 @@ def bound(entry: BaselineEntry) -> float | None:
     return _round_up(max(tail, TAIL_FLOOR * entry.latency.get("p50", 0.0)))
 
 
-_Experiment = tuple[tuple[str, str, str, str], str]
-
-
-def _experiment(one: BaselineEntry | Target) -> _Experiment:
-    return one.key, one.config_hash
-
-
-def _newest_of_each_source(entries: Iterable[BaselineEntry]) -> dict[tuple[_Experiment, Source], BaselineEntry]:
+def _newest_of_each_source(entries: Iterable[BaselineEntry]) -> dict[tuple[Experiment, Source], BaselineEntry]:
     """The newest entry per experiment and source. Of entries of the same age or without a date, the last one wins, as
     everywhere in the configuration. Documented profiles do not compete: the configuration chooses between them."""
-    newest: dict[tuple[_Experiment, Source], BaselineEntry] = {}
+    newest: dict[tuple[Experiment, Source], BaselineEntry] = {}
     for entry in entries:
-        slot = (_experiment(entry), entry.source)
+        slot = (experiment(entry), entry.source)
         if slot not in newest or (entry.measured or 0.0) >= (newest[slot].measured or 0.0):
             newest[slot] = entry
     return newest
 
 
 def _judges(
-    entry: BaselineEntry, newest: Mapping[tuple[_Experiment, Source], BaselineEntry], judge: Mapping[str, str]
+    entry: BaselineEntry, newest: Mapping[tuple[Experiment, Source], BaselineEntry], judge: Mapping[str, str]
 ) -> bool:
     if entry.source is Source.DOCUMENTED:
         return judge.get(entry.device_class) == entry.profile and not entry.doubt
-    return newest[_experiment(entry), entry.source] is entry
+    return newest[experiment(entry), entry.source] is entry
 
 
 def _unique(comparable: Iterable[Comparable]) -> list[Comparable]:
     """Two site files may share a name and thus the labels of their series; then the one that judges is kept."""
-    kept: dict[tuple[_Experiment, Source, str], Comparable] = {}
+    kept: dict[tuple[Experiment, Source, str], Comparable] = {}
     for one in comparable:
-        label = (_experiment(one.entry), one.entry.source, one.entry.profile)
+        label = (experiment(one.entry), one.entry.source, one.entry.profile)
         if label not in kept or one.judges:
             kept[label] = one
     return list(kept.values())

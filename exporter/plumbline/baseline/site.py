@@ -87,12 +87,10 @@ class SiteEntry(Strict, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class SiteFile(Strict, frozen=True, kw_only=True, omit_defaults=True):
-    """A whole file. A ``measured`` file needs ``host`` and ``recorded``.
-
-    ``name`` is the ``profile`` label; it defaults to the file's name without its suffix. ``recorded_by`` is a user.
-    The ``fingerprint`` is compared with the current one by the daemon and ``plumbline baseline compare``. ``notes``:
-    what the signer must know: few runs, a host that was not idle, what was accepted by force, what was left out.
-    """
+    """A whole file. A ``measured`` file needs ``host`` and ``recorded``. ``name`` is the ``profile`` label; it defaults
+    to the file's name without its suffix. ``recorded_by`` is a user. The ``fingerprint`` is compared with the current
+    one by the daemon and ``plumbline baseline compare``. ``notes``: what the signer must know: few runs, a host that
+    was not idle, what was accepted by force, what was left out."""
 
     schema_version: int
     source: Literal["site", "measured"] = "site"

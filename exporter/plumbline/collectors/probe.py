@@ -90,8 +90,8 @@ def samples(statuses: Iterable[ProbeStatus], *, now: float) -> Iterator[Sample]:
         yield from state_samples(
             identity.probe,
             success=result.outcome is Outcome.SUCCESS if result else None,
-            last_run_ts=_finished(result) if result else None,
-            last_success_ts=_finished(success) if success else None,
+            last_run_ts=result.finished if result else None,
+            last_success_ts=success.finished if success else None,
             in_flight_s=status.in_flight_s or 0.0,
             skipped=record.skipped,
             info=(identity.kind, *tool, *experiment),
@@ -140,7 +140,7 @@ def _figures(status: ProbeStatus, now: float) -> Iterator[Sample]:
     # A result with other parameters (the configuration changed) says nothing about the probe as it is now.
     if result is None or not status.comparable:
         return
-    if now - _finished(result) > STALE_AFTER_INTERVALS * status.interval_s:
+    if now - result.finished > STALE_AFTER_INTERVALS * status.interval_s:
         return
     for operation in result.operations:
         place = (result.probe, result.layer, result.device_class, result.workload, operation.operation)
@@ -180,10 +180,6 @@ def _medians(recent: Sequence[Sequence[OperationResult]], result: ProbeResult) -
 def _median(figures: Iterable[float | None]) -> float | None:
     measured = [figure for figure in figures if figure is not None]
     return median(measured) if len(measured) >= RECENT_RUNS else None
-
-
-def _finished(result: ProbeResult) -> float:
-    return result.started + result.duration
 
 
 COLLECTOR: Collector[Host, tuple[tuple[ProbeStatus, ...], float]] = Collector(

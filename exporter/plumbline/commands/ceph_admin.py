@@ -1,5 +1,4 @@
-"""``plumbline ceph setup`` and ``remove``: look at the cluster as its administrator, show or run the steps of
-:mod:`.ceph_setup`."""
+"""``plumbline ceph setup`` and ``remove``: show or run :mod:`.ceph_setup`'s steps as the cluster's administrator."""
 
 from __future__ import annotations
 

@@ -117,12 +117,10 @@ def record_here(
     progress: Callable[[Progress], None] = lambda _: None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Recording:
-    """Measure what is missing, check, write. ``output`` defaults to ``baseline.yaml`` in the storage path.
-
-    ``replace``: an existing file may be replaced; ``restart``: runs that an earlier recording kept are repeated;
-    ``say`` gets a line before the start, if there is something to say. Raises :class:`BaselineError` when nothing can
-    or should be written, :class:`Stopped` when stopped from outside; finished runs are kept in both cases.
-    """
+    """Measure what is missing, check, write. ``output`` defaults to ``baseline.yaml`` in the storage path. ``replace``:
+    an existing file may be replaced; ``restart``: runs that an earlier recording kept are repeated; ``say`` gets a line
+    before the start, if there is something to say. Raises :class:`BaselineError` when nothing can or should be written,
+    :class:`Stopped` when stopped from outside; finished runs are kept in both cases."""
     if request.runs < 2:
         raise BaselineError("record", "one run shows no spread; use at least 2", key="runs", value=request.runs)
     check_storage(node.storage)

@@ -60,8 +60,7 @@ class Folder:
 
 
 def find(storage: Path, directories: Iterable[Path] = ()) -> tuple[Folder, ...]:
-    """The existing directories, inner ones first; only reads. ``directories``: probes' own, outside the storage
-    path."""
+    """The existing directories, inner ones first; only reads. ``directories``: outside the storage path."""
     found: dict[Path, Folder] = {}
     for directory in directories:
         found |= {folder.path: folder for folder in _probe_folders(directory) if folder.path not in found}

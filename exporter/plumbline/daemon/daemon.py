@@ -152,8 +152,6 @@ class Daemon:
             host, port, site.respond, logger=log, guard=self._guard, max_requests=config.web.max_requests
         )
 
-    # --- life
-
     def run(self) -> int:
         self._began_s = time.monotonic()
         self._signals.install()
@@ -260,8 +258,6 @@ class Daemon:
             ending.join(max(0.0, began + STOP_WITHIN_S - time.monotonic()))
         log.info("stopped")
 
-    # --- configuration
-
     def _look_for_changes(self, *, forced: bool) -> Callable[[], object]:
         """Read the files if they changed or if ``forced``; returns what to do next. May block."""
         return self._files.take(self._read_anew) if forced or self._files.changed else lambda: None
@@ -337,8 +333,6 @@ class Daemon:
         if plan is not None and self._network_server is None:
             self._network_server = IperfServer(plan, self._world.environment, networks=networks_of)
             self._network_server.start()
-
-    # --- status
 
     def _state(self) -> DaemonState:
         server, exposure = self._network_server, self._exposure()

@@ -42,12 +42,6 @@ class Signals:
         with contextlib.suppress(OSError):  # full: a wake-up is already pending; closed: nobody waits any more
             os.write(self._write_fd, b"\0")
 
-    def close(self) -> None:
-        """Close the pipe. The handlers stay: a second SIGTERM must not interrupt the shutdown."""
-        signal.set_wakeup_fd(-1)
-        os.close(self._read_fd)
-        os.close(self._write_fd)
-
     def _ask_stop(self, _number: int, _frame: FrameType | None) -> None:
         self.stop = True
 

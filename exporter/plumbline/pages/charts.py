@@ -204,9 +204,6 @@ def runs(points: Iterable[T | None]) -> Iterator[list[T]]:
             yield [point for point in group if point is not None]
 
 
-# --- the parts of a line chart
-
-
 @dataclass(frozen=True, slots=True)
 class _Plane:
     """The area of the curves; ``left`` and ``bottom`` are its edges in units."""
@@ -286,9 +283,6 @@ def _moments(chart: LineChart, plane: _Plane) -> Iterator[Html]:
         yield _text(x - 4 if left else x + 4, _TOP + 8, name, "end" if left else "start", "small")
 
 
-# --- shapes
-
-
 def _bar(bar: Bar, longest: float, y: float) -> Iterator[Html]:
     style = f"hollow line{bar.colour % 8}" if bar.doubt else f"fill{bar.colour % 8}"
     room = _LABEL_CHARS - len(bar.text) + 12
@@ -327,9 +321,6 @@ def _line(x1: float, y1: float, x2: float, y2: float, style: str) -> Html:
 
 def _text(x: float, y: float, words: str, anchor: str, style: str = "") -> Html:
     return tag("text", words, x=_n(x), y=_n(y), text_anchor=anchor, class_=style)
-
-
-# --- scales
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,8 +48,7 @@ def run_probe(
     look_again_s: float = LOOK_AGAIN_S,
 ) -> ProbeResult:
     """Run ``probe`` once. ``clock`` is Unix time; ``stopping`` ends it from outside. Raises :class:`ProbeRefused`:
-    ``stuck``, ``locked``, ``lock-lost``, a gate's reason (also if it closed during the run), the probe's own reasons,
-    ``stopped``."""
+    ``stuck``, ``locked``, ``lock-lost``, a gate's (also if it closed during the run), the probe's own, ``stopped``."""
     if pids := runner.stuck():
         raise ProbeRefused(
             STUCK,

@@ -37,11 +37,9 @@ def check_device_busy(
     window_s: float = BUSY_WINDOW_S,
 ) -> None:
     """Refuse (``device-busy``) while ``device`` had operations in flight for more than ``limit`` of the window.
-
-    ``read`` returns the device's busy time in milliseconds (``io_ticks``, field 10 of its line in
-    ``/proc/diskstats``) and the monotonic time in seconds; it is called twice, ``wait(window_s)`` apart. Unknown
-    counts as busy: the device is gone, or the counter went backwards (it is printed as 32 bits and wraps).
-    """
+    ``read`` returns the device's busy time in milliseconds (``io_ticks``, field 10 of its line in ``/proc/diskstats``)
+    and the monotonic time in seconds; it is called twice, ``wait(window_s)`` apart. Unknown counts as busy: the device
+    is gone, or the counter went backwards (it is printed as 32 bits and wraps)."""
     (busy_ms,), seconds = _growth(read, "device-busy", device, "its busy time", lambda: wait(window_s))
     share = busy_ms / 1000 / seconds
     if share > limit:
@@ -166,8 +164,7 @@ def is_lock_text(descriptor: int) -> bool:
 
 def _taken(descriptor: int) -> str:
     """Take the lock and return an empty string, or return the current holder. Waits for a lock that this process has
-    just released: a child that another thread forks has a copy of each descriptor until it executes its program, some
-    milliseconds later."""
+    just released: a child that another thread forks has a copy of each descriptor until it executes its program."""
     deadline = time.monotonic() + _COPIES_GONE_WITHIN_S
     while True:
         try:

@@ -201,13 +201,10 @@ def holds_mark(fd: int) -> bool:
 
 
 def fill(fd: int, size_bytes: int, where: str, pause: Callable[[float], None]) -> None:
-    """Write the whole file once and flush it; free its blocks on failure.
-
-    The bytes are random: reading a hole never reaches the disk, and a compressing disk stores almost nothing for zeros.
-    ``pause`` is called with seconds between chunks to keep to :data:`FILL_BYTES_PER_SECOND`. Raises
-    :class:`ProbeRefused` (``no-space``) before free space falls below :data:`RESERVE_BYTES`: others may fill the disk
-    meanwhile.
-    """
+    """Write the whole file once and flush it; free its blocks on failure. The bytes are random: reading a hole never
+    reaches the disk, and a compressing disk stores almost nothing for zeros. ``pause`` is called with seconds between
+    chunks to keep to :data:`FILL_BYTES_PER_SECOND`. Raises :class:`ProbeRefused` (``no-space``) before free space falls
+    below :data:`RESERVE_BYTES`: others may fill the disk meanwhile."""
     try:
         os.ftruncate(fd, min(size_bytes, os.fstat(fd).st_size))
         at = looked = 0

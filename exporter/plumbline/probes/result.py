@@ -58,6 +58,10 @@ class ProbeResult(msgspec.Struct, frozen=True, kw_only=True):
     operations: tuple[OperationResult, ...] = ()
     message: str = ""  # Why it failed, in one line; on success empty, or a remark on the figures
 
+    @property
+    def finished(self) -> float:
+        return self.started + self.duration
+
 
 def summarise(operation: str, latencies_ns: Sequence[int], *, bytes_each: int = 0) -> OperationResult:
     """Rates and percentiles (nearest rank) of operations that ran one after the other. The rate covers the operations

@@ -56,8 +56,7 @@ class ProbeRecord(msgspec.Struct, frozen=True, kw_only=True):
     last_skip: str = ""  # Why the latest tick was skipped, in one line; empty after a run
     ticked: float | None = None  # Time of the latest tick, run or skip; Unix seconds
     totals_of: str = ""
-    """The experiment that ``totals``, ``recent`` and ``history`` belong to: they restart with other parameters or
-    another device class."""
+    """The experiment that ``totals``, ``recent`` and ``history`` belong to: others start anew."""
     totals: dict[str, OperationTotals] = {}  # By operation: durations over all successful runs
     recent: tuple[tuple[OperationResult, ...], ...] = ()
     """Figures of the last :data:`RECENT_RUNS` successful runs, newest first."""
@@ -220,8 +219,7 @@ class StateStore:
         self._probes: dict[str, ProbeRecord] = {}
         self.disks: tuple[DiskRecord, ...] = ()
         self.save_failed = False
-        """True while the newest state is not where the next daemon will look (disk full, another directory …); it is
-        kept in memory."""
+        """True while the newest state is only in memory, not where the next daemon will look (disk full, …)."""
         # schema of the file that was loaded, until it is replaced
         self._schema_there: int | None = None
 

@@ -121,9 +121,6 @@ def _contents(model: StatusModel, open_findings: int, *, failing: bool, absent: 
     return [(ident, name) for ident, name, there in sections if there]
 
 
-# --- the worst first
-
-
 def _probe_order(row: ProbeRow) -> tuple[bool, float, bool, bool]:
     failed = row.success is False or row.stuck_s is not None
     return not failed, -row.excess if row.excess > 1 else 0.0, not row.overdue, row.success is not None
@@ -143,9 +140,6 @@ def _slowest(times: Iterable[Times]) -> float:
     return max((each.p99_s or 0.0 for each in times), default=0.0)
 
 
-# --- findings
-
-
 def _findings_about(findings: Sequence[Finding] | None, open_ones: int) -> str:
     if findings is None:
         return "This host has not been judged yet."
@@ -163,9 +157,6 @@ def _groups(open_ones: Sequence[Finding]) -> Iterator[FindingGroup]:
         group = tuple(members)
         seen += min(len(group), IN_VIEW)
         yield FindingGroup(severity, check, group, unfolded=severity is Severity.CRITICAL or seen <= IN_VIEW)
-
-
-# --- what is not available
 
 
 def _absent(healths: Sequence[CollectorHealth]) -> Iterator[Absence]:
@@ -195,9 +186,6 @@ def _skipped(rows: Sequence[ProbeRow]) -> Iterator[Absence]:
         skipped = ", ".join(f"{reason} {count:,}" for reason, count in sorted(row.skipped.items()) if count)
         last = f"the newest: {row.last_skip}" if row.last_skip else "has run since"
         yield Absence(row.probe, "starts skipped", skipped, last)
-
-
-# --- words and figures
 
 
 def _recently(window_s: float | None) -> str:

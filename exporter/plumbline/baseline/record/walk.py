@@ -29,12 +29,10 @@ Tell = Callable[[str, str], None]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing to run several times: a probe, canaries side by side, or a search for a latency.
-
-    ``parameters``: hash of everything that defines the experiment; ``lasts_s``: estimated duration of one run;
-    ``measure`` makes one run and raises :class:`PlumblineError`; ``last``: it runs after all other steps of its layer,
-    because it loads the device to its limit.
-    """
+    """One thing to run several times: a probe, canaries side by side, or a search for a latency. ``parameters``: hash
+    of everything that defines the experiment; ``lasts_s``: estimated duration of one run; ``measure`` makes one run and
+    raises :class:`PlumblineError`; ``last``: it runs after all other steps of its layer, because it loads the device to
+    its limit."""
 
     name: str
     layer: str
@@ -154,8 +152,7 @@ def entries_of(targets: Sequence[Target], runs: Sequence[KeptRun], quantile: Qua
 
 
 def file_of(head: SiteFile, records: Sequence[EntryRecord], notes: Sequence[str]) -> SiteFile:
-    """The file to write: ``head`` says where, when, by whom and with what. :class:`BaselineError` without
-    ``records``."""
+    """The file; ``head`` says where, when, by whom and with what. :class:`BaselineError` without ``records``."""
     if not records:
         raise BaselineError("record", "no probe measures anything on this host; enable one in the configuration")
     return msgspec.structs.replace(head, notes=tuple(notes), entries=tuple(record.entry for record in records))

@@ -74,13 +74,10 @@ def _charge_at_once(random: Random, expected: float, elapsed_ns: int, edges_ns: 
 
 
 class LoadCap:
-    """Lowers the rate until the canary keeps the device busy for at most ``max_busy`` of the time.
-
-    The busy time is judged by the *healthy* latency, the lowest mean of any :data:`WINDOW` consecutive operations: a
-    device that becomes slower later is sampled as often as before, at a cost of at most the slowdown times
-    ``max_busy``. For a device that is slow from the start, ``floor`` (per second) keeps enough operations for a median
-    over five minutes.
-    """
+    """Lowers the rate until the canary keeps the device busy for at most ``max_busy`` of the time. The busy time is
+    judged by the *healthy* latency, the lowest mean of any :data:`WINDOW` consecutive operations: a device that becomes
+    slower later is sampled as often as before, at a cost of at most the slowdown times ``max_busy``. For a device that
+    is slow from the start, ``floor`` (per second) keeps enough operations for a median over five minutes."""
 
     WINDOW = 32
 

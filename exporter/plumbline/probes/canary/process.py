@@ -66,8 +66,7 @@ class WorkerProcess:
         self._process.signal(signal.SIGTERM)
 
     def end(self, timeout_s: float, *, asked_share: float) -> bool:
-        """SIGTERM, then, after ``asked_share`` of the time to clean up, SIGKILL; False if it still hangs in the
-        kernel."""
+        """SIGTERM, then SIGKILL after ``asked_share`` of the time; False if it still hangs in the kernel."""
         return self._process.end(timeout_s * asked_share, killed_within_s=timeout_s * (0.95 - asked_share))
 
     def bury(self) -> str:

@@ -42,8 +42,7 @@ class RawFioPlan(RunPlan):
 
 
 def run_raw_fio(plan: RawFioPlan, run: Run, tool: Tool = FIO) -> ProbeResult:
-    """Run ``plan`` once. Raises :class:`ProbeRefused`: ``tool-missing``, the reasons of :data:`.raw_device.ADVICE`,
-    ``stopped``."""
+    """Raises :class:`ProbeRefused`: ``tool-missing``, the reasons of :data:`.raw_device.ADVICE`, ``stopped``."""
     version = tool.version(run.runner)
     device = open_device(plan.device, dev=plan.dev, sys=plan.sys, block_bytes=plan.workload.block_size)
     try:

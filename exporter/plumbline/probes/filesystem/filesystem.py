@@ -74,8 +74,7 @@ class FilesystemProbe:
         )
 
     def run(self, run: Run) -> ProbeResult:
-        """See :class:`~plumbline.probes.model.PeriodicProbe`; its own reasons: ``mount-dead``, ``not-mounted``,
-        ``no-direct-io``."""
+        """See :class:`.model.PeriodicProbe`; its own reasons: ``mount-dead``, ``not-mounted``, ``no-direct-io``."""
         run.progress(Progress("checking that the mount responds"))
         mount, workload = self._check_mount(run), self.workload
         if isinstance(workload, BlockWorkload):

@@ -112,8 +112,7 @@ def measure(
     timeout_s: float,
     target: str,
 ) -> Findings:
-    """Search between what every path carries and our own port's MTU; ``exchange`` takes data bytes and a wait in
-    seconds."""
+    """Search between what every path carries and our own port's MTU; ``exchange`` takes data bytes and seconds."""
     asker = _Asker(exchange, run, IP_BYTES[address.version] + ECHO_BYTES, time.monotonic() + timeout_s)
     low = SMALLEST[address.version]
     high = max(low, min(way.mtu_bytes or 1500, _BIGGEST))

@@ -52,8 +52,7 @@ class S3Probe:
         return f"plumbline-probe/{self.host}/{self.config.name}/"
 
     def run(self, run: Run) -> ProbeResult:
-        """See :class:`~plumbline.probes.model.PeriodicProbe`; its own reasons: ``credentials``, ``not-ours``,
-        ``versioned``."""
+        """See :class:`.model.PeriodicProbe`; its own reasons: ``credentials``, ``not-ours``, ``versioned``."""
         count = self.config.operations
         run.progress(Progress(f"putting, getting, listing and deleting {count} objects"))
         started = run.clock()

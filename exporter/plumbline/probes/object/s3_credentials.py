@@ -47,8 +47,7 @@ def parse_credentials(text: str, *, source: str) -> Credentials:
 
 
 def open_credentials(path: str) -> int:
-    """A descriptor of the file, which only the worker reads. Raises :class:`ProbeRefused` (``credentials``) if others
-    can access it."""
+    """A descriptor for the worker. Raises :class:`ProbeRefused` (``credentials``) if others can access it."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         descriptor = ask_in_time(path, lambda: os.open(path, flags), late=os.close)

@@ -236,8 +236,7 @@ def prepare(image: ImagePlan, commands: Commands, progress: Callable[[Progress],
 def lay_out(
     image: ImagePlan, commands: Commands, progress: Callable[[Progress], None], *, done: int, reserve_s: float
 ) -> tuple[Outcome, str]:
-    """Write what is missing. The outcome is success if ``reserve_s`` of the time is left after that; the message says
-    why it is not."""
+    """Write what is missing. Success if ``reserve_s`` of the time is left after that; the message says why not."""
     while done < image.size_bytes:
         left_s = commands.left_s - reserve_s
         incomplete = f"laying out {image.spec}: wrote {done >> 20} of {image.size_bytes >> 20} MiB"
@@ -271,8 +270,7 @@ def _is_blank(info: ImageInfo, image: ImagePlan, commands: Commands) -> bool:
 
 
 def _check_unwatched(image: ImagePlan, commands: Commands, progress: Callable[[Progress], None]) -> None:
-    """Refuse while another client has the image open. A client on this host may be our own killed run: wait until the
-    OSD drops it."""
+    """Refuse while another client has the image open. One on this host may be our own killed run: wait for its end."""
     waited_s = 0.0
     while watchers := _query(parse_watchers, commands, "status", image.spec):
         foreign = [watcher for watcher in watchers if not _is_of_this_host(watcher)]
