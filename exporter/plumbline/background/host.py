@@ -90,7 +90,6 @@ class HostFacts:
 
     @property
     def read_once(self) -> bool:
-        """Whether everything has been read, or has failed."""
         return self._ports.tried and self._disks.tried
 
     @property
@@ -167,7 +166,6 @@ class HostWatch:
 
     @property
     def disks(self) -> tuple[BlockDevice, ...]:
-        """All disks as last read; empty before that."""
         try:
             return self.facts.devices
         except PlumblineError:

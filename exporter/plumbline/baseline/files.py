@@ -70,7 +70,6 @@ class Place:
     key: str = ""
 
     def at(self, key: str) -> Place:
-        """A place below this one."""
         return Place(self.where, f"{self.key}.{key}".strip("."))
 
     def error(self, key: str, reason: str, value: object = None) -> BaselineError:

@@ -56,7 +56,6 @@ class Admin:
     keyring: str | None = None
 
     def flags(self) -> tuple[str, ...]:
-        """The flags, which all of Ceph's programs take."""
         pairs = (("--conf", self.conf), ("--name", self.name), ("--keyring", self.keyring))
         return tuple(word for flag, value in pairs if value is not None for word in (flag, value))
 

@@ -61,7 +61,6 @@ class Requirements:
 
     @property
     def users(self) -> dict[str, tuple[str, dict[str, str]]]:
-        """User → (keyring, capabilities)."""
         found = {self.user: (self.keyring, {"mon": MON_CAPS, "osd": self.osd_caps})}
         if self.bench_user:
             found[self.bench_user] = (self.bench_keyring, {"mon": MON_CAPS, "osd": BENCH_OSD_CAPS})

@@ -45,7 +45,6 @@ class Node:
     sites: tuple[LoadedSite, ...]
 
     def book(self) -> Book:
-        """The baselines for this host's targets, chosen as the daemon does."""
         return load_book(
             self.config.baseline,
             where=str(self.config_file or "configuration"),

@@ -104,7 +104,6 @@ def identities_of(item: Item) -> tuple[Identity, ...]:
 
 
 def layer_of(item: Item) -> str:
-    """Its layer; empty where it is unknown what it measures."""
     identities = identities_of(item)
     return identities[0].layer if identities else ""
 

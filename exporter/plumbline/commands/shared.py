@@ -97,7 +97,6 @@ def print_json(data: object) -> None:
 
 
 def show(options: argparse.Namespace, data: object, draw: Callable[[Console], object]) -> None:
-    """Print the data with ``--json``, else call ``draw``."""
     if options.json:
         print_json(data)
     else:

@@ -158,7 +158,6 @@ def sparkline(values: Sequence[float | None], baseline: float | None, label: str
 
 
 def swatch(index: int) -> Html:
-    """A line's mark, for the legend."""
     stroke = tag("line", x1="0", y1="6", x2="26", y2="6", class_=line_class(index))
     return _swatch(26, stroke, _mark(index, 13, 6, doubt=False))
 

@@ -22,7 +22,6 @@ from plumbline.probes.filesystem.filesystem_type import filesystem_type, mount_o
 TYPE_CHECKING = False  # like typing.TYPE_CHECKING, without importing typing
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
-    from pathlib import Path
     from types import TracebackType
 
 MARKER = ".plumbline-probe"
@@ -68,7 +67,7 @@ _BY_ERRNO = {
 
 class ProbeDirectory:
     """A marked directory, open and locked until :meth:`close`: one probe at a time writes in it. ``files`` is the
-    directory itself, ``fd`` its descriptor, ``path`` the name it was opened by, for messages."""
+    directory itself, ``fd`` its descriptor."""
 
     __slots__ = ("_marker_fd", "files")
 
@@ -79,12 +78,6 @@ class ProbeDirectory:
     def fd(self) -> int:
         """The directory's descriptor, -1 once it is closed."""
         return self.files.fd
-
-    @property
-    def path(self) -> Path:
-        from pathlib import Path  # not for the worker, see the module's docstring  # noqa: PLC0415
-
-        return Path(self.files.name)
 
     def open(self, name: str) -> int:
         """Open a file of ours for reading and writing; create it if it is missing. Raises ``OSError``,

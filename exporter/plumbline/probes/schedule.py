@@ -129,7 +129,6 @@ class Probing:
         self._scheduler.replace(self._job(probe) for probe in plan.periodic)
 
     def poll(self) -> None:
-        """Supervise: restart canaries that died, remember the last minutes."""
         now = time.monotonic()
         for canary in self._leaving:
             canary.poll()

@@ -17,11 +17,6 @@ NEVER = "does not grow"
 SOON_DAYS, NEAR_DAYS = 90.0, 365.0
 
 
-def points(review: Review) -> tuple[Point, ...]:
-    """Always these three points; unknowns are stated too."""
-    return performance(review), change(review), capacity(review)
-
-
 def lead(review: Review) -> Iterator[str]:
     """The subject of the page, and how much of the period was observed."""
     period = review.period

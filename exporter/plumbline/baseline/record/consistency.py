@@ -260,7 +260,6 @@ def _durable(disks: Sequence[Measured], size: int) -> Measured | None:
 
 
 def _lowest(several: Iterable[Measured]) -> Measured | None:
-    """The weakest bound: the lowest p50."""
     return min((one for one in several if one.p50 is not None), key=lambda one: one.p50 or 0.0, default=None)
 
 

@@ -161,7 +161,6 @@ class Crew:
 
 
 def _order(members: tuple[Member, ...]) -> list[str]:
-    """The worker's arguments, see ``canary_worker.py``."""
     first = members[0].plan
     if isinstance(first, CanaryPlan):
         (alone,) = members

@@ -39,7 +39,6 @@ class Transfer:
 class Report:
     """One test's report. ``transfer`` is ``None`` if and only if there is an ``error``."""
 
-    version: str
     transfer: Transfer | None
     error: str = ""
 
@@ -52,13 +51,10 @@ def parse_report(data: bytes, *, source: str = SOURCE) -> Report:
         raise ParseError(source, f"not JSON: {error}") from error
     if not isinstance(document, dict):
         raise ParseError(source, "not an object")
-    start = document.get("start")
-    version = start.get("version") if isinstance(start, dict) else None
-    version = version.removeprefix("iperf ") if isinstance(version, str) else ""
     said = document.get("error")
     if isinstance(said, str) and said.strip():
-        return Report(version, None, " ".join(said.split())[:300])
-    return Report(version, _transfer(_object(document, "end", source), source))
+        return Report(None, " ".join(said.split())[:300])
+    return Report(_transfer(_object(document, "end", source), source))
 
 
 def _transfer(end: dict[str, Any], source: str) -> Transfer:

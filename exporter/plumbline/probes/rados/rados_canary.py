@@ -127,7 +127,6 @@ class RadosCanaries:
         return bool(self._trouble.message)
 
     def start(self) -> None:
-        """Start the first worker, unless it runs; does not block."""
         with self._lock:
             if not self._should_run and not self.stopped:
                 self._should_run = True

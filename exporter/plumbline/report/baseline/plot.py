@@ -62,12 +62,10 @@ class Row:
         return f"{words.figure_text(figure)}{'' if self.row.judges else ' †'}" if figure else ""
 
     def said(self, figure: Figure) -> str:
-        """As printed, marked if doubtful."""
         return figure.printed + ("" if self.row.judges else " (in doubt)")
 
 
 def plots(rows: Iterable[Row], names: Sequence[str]) -> tuple[Plot, ...]:
-    """``names``: the baselines' names."""
     return tuple(_plots([row for row in rows if row.plain], names))
 
 

@@ -85,7 +85,6 @@ class Section:
 
     @property
     def by_class(self) -> dict[str, list[TableRow]]:
-        """Rows by device class, in order of first appearance."""
         return by(self.rows, lambda row: row.device_class)
 
 

@@ -17,20 +17,20 @@ def report(name: str):
 
 
 @pytest.mark.parametrize(
-    ("name", "version", "transfer"),
+    ("name", "transfer"),
     [
-        ("transmit-s1.json", "3.12", Transfer(191467142.1660543 / 8, 5466, 1)),
-        ("transmit-s4.json", "3.12", Transfer(186097358.80178085 / 8, 8477, 4)),
-        ("receive-s1.json", "3.12", Transfer(95822746.9010656 / 8, 4084, 1)),
-        ("receive-s4.json", "3.12", Transfer(95904405.30550554 / 8, 1150, 4)),
-        ("transmit-s2-capped.json", "3.12", Transfer(16775068.79119473 / 8, 256, 2)),
-        ("older-no-retransmits.json", "3.1.3", Transfer(191467142.1660543 / 8, None, 1)),
-        ("newer.json", "3.18", Transfer(95904405.30550554 / 8, 1150, 4)),
+        ("transmit-s1.json", Transfer(191467142.1660543 / 8, 5466, 1)),
+        ("transmit-s4.json", Transfer(186097358.80178085 / 8, 8477, 4)),
+        ("receive-s1.json", Transfer(95822746.9010656 / 8, 4084, 1)),
+        ("receive-s4.json", Transfer(95904405.30550554 / 8, 1150, 4)),
+        ("transmit-s2-capped.json", Transfer(16775068.79119473 / 8, 256, 2)),
+        ("older-no-retransmits.json", Transfer(191467142.1660543 / 8, None, 1)),
+        ("newer.json", Transfer(95904405.30550554 / 8, 1150, 4)),
     ],
 )
-def test_what_arrived_and_what_was_sent_again(name: str, version: str, transfer: Transfer) -> None:
+def test_what_arrived_and_what_was_sent_again(name: str, transfer: Transfer) -> None:
     found = report(name)
-    assert (found.version, found.transfer, found.error) == (version, transfer, "")
+    assert (found.transfer, found.error) == (transfer, "")
 
 
 @pytest.mark.parametrize(
