@@ -13,7 +13,6 @@ import pytest
 
 from plumbline import __version__
 from plumbline.background.health import HealthWatch
-from plumbline.background.periodic import PeriodicSlot
 from plumbline.background.presence import DiskPresence
 from plumbline.background.storage import StorageWatch
 from plumbline.baseline.book import Book, load_book
@@ -23,14 +22,16 @@ from plumbline.config.model import BaselineConfig, Config, DevicesConfig
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.histogram import HistogramValue
 from plumbline.core.roots import Roots
+from plumbline.core.slot import PeriodicSlot
 from plumbline.metrics.exposition import Exposition
 from plumbline.metrics.rendering import Format, Renderer
 from plumbline.probes.canary.reading import CanaryReading, CanaryState, WorkloadReading
 from plumbline.probes.ceph.cluster import ClusterView
 from plumbline.probes.histogram import latency_edges
-from plumbline.probes.probe_status import ProbeStatus
+from plumbline.probes.model import Identity
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
-from plumbline.probes.state import DiskRecord, StateStore
+from plumbline.probes.schedule import ProbeStatus
+from plumbline.probes.state import DiskRecord, ProbeRecord, StateStore
 from plumbline.sources.ceph.cephmap import parse_cephmap
 from plumbline.sources.disk.block import BlockDevice
 from plumbline.sources.disk.blocklatency import EARLIER, ENDLESS, INTERRUPTED, UNSEEN, DiskLatency, LatencyReading
@@ -157,23 +158,19 @@ def fio() -> ProbeStatus:
         outcome=Outcome.SUCCESS,
         operations=(figures,),
     )
-    return ProbeStatus(
+    identity = Identity(
         probe="fio-randread",
         kind="fio",
-        interval_s=21600.0,
-        result=result,
-        good_result=result,
-        last_success_ts=NOW - 3600.0,
-        runs={Outcome.SUCCESS: 41, Outcome.TIMEOUT: 1},
-        skipped={"load": 2},
-        in_flight_s=None,
-        success=True,
-        tool="fio",
-        tool_version="3.33",
-        config_hash=FIO.config_hash(),
         layer="disk",
         device_class="ssd",
         workload=FIO.id,
+        operations=FIO.operations,
+        config_hash=FIO.config_hash(),
+        tool="fio",
+    )
+    runs = {Outcome.SUCCESS: 41, Outcome.TIMEOUT: 1}
+    return ProbeStatus(
+        identity, ProbeRecord(result=result, success=result, runs=runs, skipped={"load": 2}), interval_s=21600.0
     )
 
 

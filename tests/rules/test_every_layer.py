@@ -21,12 +21,14 @@ from plumbline.metrics.spec import MetricSpec
 from plumbline.probes.ceph.osd_bench import parse_osd_bench
 from plumbline.probes.disk.fio import operations_of
 from plumbline.probes.disk.fio_output import parse_report as parse_fio
+from plumbline.probes.model import Identity
 from plumbline.probes.network.iperf3_output import parse_report as parse_iperf3
 from plumbline.probes.network.rtt import statistics
-from plumbline.probes.probe_status import ProbeStatus
 from plumbline.probes.rados.rados_bench import parse_rados_bench
 from plumbline.probes.rbd.rbd_output import parse_rbd_bench
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult, summarise
+from plumbline.probes.schedule import ProbeStatus
+from plumbline.probes.state import ProbeRecord
 from support.programs import need
 from support.rules import ROOT, RULES
 
@@ -107,22 +109,24 @@ def status(name: str, workload: str, figures: Iterable[OperationResult]) -> Prob
         probe=name, layer=known.layer, device_class="ssd", workload=workload, config_hash=known.config_hash(),
         tool="t", tool_version="1", started=0.0, duration=1.0, outcome=Outcome.SUCCESS, operations=tuple(figures),
     )  # fmt: skip
-    return ProbeStatus(
-        probe=name, kind="k", interval_s=3600.0, result=result, good_result=result, last_success_ts=1.0, runs={},
-        skipped={}, in_flight_s=None, success=True, tool="t", tool_version="1", config_hash=known.config_hash(),
-        layer=known.layer, device_class="ssd", workload=workload, recent=(result.operations,) * 3,
+    identity = Identity(
+        probe=name, kind="k", layer=known.layer, device_class="ssd", workload=workload, operations=known.operations,
+        config_hash=known.config_hash(), tool="t",
     )  # fmt: skip
+    record = ProbeRecord(result=result, success=result, recent=(result.operations,) * 3)
+    return ProbeStatus(identity, record, interval_s=3600.0)
 
 
 def twice_as_good(probed: ProbeStatus) -> list[BaselineEntry]:
     return [
         BaselineEntry(
-            layer=probed.layer, device_class="ssd", workload=probed.workload, operation=each.operation,
-            source=Source.MEASURED, profile="baseline", config_hash=probed.config_hash,
+            layer=probed.identity.layer, device_class="ssd", workload=probed.identity.workload,
+            operation=each.operation, source=Source.MEASURED, profile="baseline",
+            config_hash=probed.identity.config_hash,
             latency={statistic: seconds / 2 for statistic, seconds in each.latency.items()},
             iops=each.iops and each.iops * 2, throughput=each.throughput and each.throughput * 2,
         )
-        for each in probed.result.operations
+        for each in probed.record.result.operations
     ]  # fmt: skip
 
 
@@ -151,10 +155,11 @@ def rated(results: Iterable[OperationResult], *, judged_only: bool) -> list[tupl
 def test_each_kind_of_probe_is_judged(name: str, tmp_path: Path) -> None:
     workload, layer, measure = KINDS[name]
     probed = status(name, workload, measure(workload))
-    assert probed.layer == layer
-    assert {each.operation for each in probed.result.operations} <= set(operations(workload))
+    assert probed.identity.layer == layer
+    assert {each.operation for each in probed.record.result.operations} <= set(operations(workload))
     targets = [
-        Target(name, layer, "ssd", workload, each.operation, probed.config_hash) for each in probed.result.operations
+        Target(name, layer, "ssd", workload, each.operation, probed.identity.config_hash)
+        for each in probed.record.result.operations
     ]
     chosen = select(twice_as_good(probed), targets, {})
     assert chosen.missing == ()
@@ -168,7 +173,7 @@ def test_each_kind_of_probe_is_judged(name: str, tmp_path: Path) -> None:
                 f'probe="{name}",profile="baseline",source="measured",statistic="{statistic}",workload="{workload}"}}',
                 "value": 2,
             }
-            for operation, statistic in rated(probed.result.operations, judged_only=judged_only)
+            for operation, statistic in rated(probed.record.result.operations, judged_only=judged_only)
         ]
 
     assert expected(judged_only=True), "a kind without a figure that judges"

@@ -17,7 +17,7 @@ from plumbline.collectors.registry import Parts
 from plumbline.core.roots import Roots
 from plumbline.errors import Unavailable
 from plumbline.probes.canary.reading import CanaryReading
-from plumbline.probes.probe_status import ProbeStatus
+from plumbline.probes.schedule import ProbeStatus
 from plumbline.sources.disk.block import read_block_devices
 from plumbline.sources.kernel.softnet import SoftnetUnwrapper
 from plumbline.sources.net import ethnl

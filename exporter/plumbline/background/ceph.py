@@ -11,11 +11,10 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from plumbline.background.periodic import PeriodicSlot
 from plumbline.config.model import Config
 from plumbline.core.process import ProcessRunner, Runner
 from plumbline.core.roots import Roots
-from plumbline.core.scheduler import Job
+from plumbline.core.slot import PeriodicSlot
 from plumbline.errors import ParseError, PlumblineError, ProbeRefused, Unavailable
 from plumbline.probes.ceph import ceph_task
 from plumbline.probes.ceph.ceph_access import CephAccess
@@ -39,7 +38,7 @@ _MAX_REASON_CHARS = 300
 
 
 class OsdWatch:
-    """Both slots and the jobs that fill them. ``patterns`` returns the active globs of admin sockets."""
+    """Both slots; each job limits its own run time. ``patterns`` returns the active globs of admin sockets."""
 
     def __init__(self, patterns: Callable[[], Sequence[str]], *, timeout_s: float = TIMEOUT_S) -> None:
         self.osds = PeriodicSlot(
@@ -48,10 +47,6 @@ class OsdWatch:
         self.stores = PeriodicSlot(
             "osd stores", OSD_STORES_EVERY_S, "the OSDs' stores", lambda: read_stores(osds_here(patterns()), timeout_s)
         )
-
-    def jobs(self) -> list[Job]:
-        """Two jobs; each limits its own run time."""
-        return [self.osds.job, self.stores.job]
 
 
 class CephMapWatch:
@@ -73,12 +68,7 @@ class CephMapWatch:
         self._complete = True
         self.map = PeriodicSlot(CEPH_MAP, CEPH_MAP_EVERY_S, "the cluster map's parts", self._read)
 
-    def jobs(self) -> list[Job]:
-        """One job; it limits its own run time."""
-        return [self.map.job]
-
     def stop(self) -> None:
-        """End the running queries."""
         self._processes.stop()
 
     def _read(self) -> CephMap:
@@ -124,7 +114,6 @@ class CephMapWatch:
         return parse_cephmap(answers, read_ts=began_ts)
 
     def _last(self, access: CephAccess) -> CephMap | None:
-        """The last map of this cluster, if it is fresh enough."""
         if self._latest is None or self._latest[0] != access or self._wall() - self._latest[1].read_ts > KEPT_S:
             return None
         return self._latest[1]

@@ -64,11 +64,9 @@ _CEPH_VERSION = re.compile(r"ceph version (\S+)")
 
 
 def read_fingerprint(roots: Roots, *, environment: Mapping[str, str], ceph: CephConfig | None = None) -> Fingerprint:
-    """Everything that can be read within :data:`WITHIN_S`; the rest stays empty.
-
-    ``ceph``: if this node has a cluster and a key, only the cluster is queried for the version of its OSDs: the node's
-    packages may have another (containers), which would look like a change.
-    """
+    """Everything that can be read within :data:`WITHIN_S`; the rest stays empty. ``ceph``: if this node has a cluster
+    and a key, only the cluster is queried for the version of its OSDs: the node's packages may have another
+    (containers), which would look like a change."""
     runner = ProcessRunner(environment)
     kernel = sysfs.read_text(roots.proc / "sys/kernel/osrelease") or ""
     readers: dict[Part, Callable[[], Any]] = {
@@ -100,11 +98,8 @@ def disks(devices: Iterable[BlockDevice]) -> dict[str, str]:
 
 
 def tuning(settings: SysctlReading, queues: Iterable[QueueSettings], devices: Iterable[BlockDevice]) -> str:
-    """Twelve hex digits of SHA-256 over one line a setting, sorted.
-
-    Queues count by the class of their disk, not by its name, and equal ones count once: names change at a reboot, and
-    another disk with the same settings is no change.
-    """
+    """Twelve hex digits of SHA-256 over one line a setting, sorted. Queues count by the class of their disk, not by its
+    name, and equal ones count once: names change at a reboot, and another disk with the same settings is no change."""
     classes = {disk.name: disk.device_class or "unknown" for disk in devices}
     lines = {f"{name}={' '.join(map(str, values))}" for name, values in settings.numbers.items()}
     for queue in queues:
@@ -128,9 +123,7 @@ def nics(ports: Iterable[tuple[str, DriverInfo]], *, kernel: str) -> dict[str, s
 
 def parse_versions(answer: Any) -> str:
     """From decoded ``ceph versions``: the OSDs' version, or all daemons' if there are no OSDs; several are sorted.
-
-    ``{"osd": {"ceph version 19.2.3 (<commit>) squid (stable)": 3}, "overall": {…}}`` → ``19.2.3``
-    """
+    ``{"osd": {"ceph version 19.2.3 (<commit>) squid (stable)": 3}, "overall": {…}}`` → ``19.2.3``"""
     with parsing("versions"):
         texts = [str(text) for text in answer.get("osd") or answer["overall"]]
     return ", ".join(sorted({_version(text) for text in texts}))

@@ -40,16 +40,12 @@ _TRANSPORTS = frozenset({"nvme", "sata", "sas", "scsi"})
 
 
 def is_queried(device: BlockDevice) -> bool:
-    """Whether to query this disk: real disks only, no virtual, software or network disks, SAN LUNs or USB sticks.
-
-    USB bridges are left out because some can't report the power mode, so that a query would wake the disk.
-    """
+    """Whether to query this disk: real disks only, no virtual, software or network disks, SAN LUNs or USB sticks. USB
+    bridges are left out because some can't report the power mode, so that a query would wake the disk."""
     return bool(_DISK.fullmatch(device.name)) and device.transport in _TRANSPORTS and device.device_class != "virtual"
 
 
 class _Disk:
-    """One disk: its thread while it is queried, and its last answer."""
-
     def __init__(self, device: BlockDevice) -> None:
         self.device = device
         self.seen_s = 0.0
@@ -174,7 +170,6 @@ class HealthWatch:
         return DiskState(name, health, asleep, reason, message, disk.success_at, in_flight_s)
 
     def _log_change(self, disk: _Disk) -> None:
-        """Log each change of state once."""
         state = self._state(disk)
         if state is None or state.reason == disk.logged:
             return

@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping, Set
 
 from plumbline.background.ceph import OsdWatch
 from plumbline.background.health import DiskAsker, HealthWatch
-from plumbline.background.periodic import PeriodicSlot
 from plumbline.background.presence import DISK_PRESENCE, DiskPresence
 from plumbline.background.storage import DISK_USERS, QUEUES, StorageWatch
 from plumbline.config.model import Config
@@ -23,7 +22,7 @@ from plumbline.core.capabilities import NEVER_USED, Capability, effective, give_
 from plumbline.core.process import ProcessRunner
 from plumbline.core.roots import Roots
 from plumbline.core.scheduler import Job
-from plumbline.core.slot import Slot
+from plumbline.core.slot import PeriodicSlot, Slot
 from plumbline.errors import PlumblineError
 from plumbline.probes.state import StateStore
 from plumbline.sources.disk.block import BlockDevice, read_block_devices
@@ -54,10 +53,8 @@ DISKS_CHANGED = (DISK_FACTS, DISK_USERS, DISK_PRESENCE, QUEUES, LATENCY_DISKS)
 
 
 class KernelWatch:
-    """Kernel readings that take too long for a scrape or need two samples; each fails on its own and keeps its error.
-
-    A job calls :meth:`refresh`; values are replaced as a whole, so any thread may read them.
-    """
+    """Kernel readings that take too long for a scrape or need two samples; each fails on its own and keeps its error. A
+    job calls :meth:`refresh`; values are replaced as a whole, so any thread may read them."""
 
     def __init__(
         self, *, roots: Roots, clock: Callable[[], float], ticks_per_s: int, keep_nic: Callable[[str], bool]
@@ -71,7 +68,6 @@ class KernelWatch:
         )
 
     def refresh(self, _cancel: threading.Event) -> None:
-        """Read all parts again."""
         self.interrupts.refresh()
         self.squeezes.refresh()
         self.sysctl.refresh()
@@ -94,7 +90,6 @@ class HostFacts:
 
     @property
     def read_once(self) -> bool:
-        """Whether everything has been read, or has failed."""
         return self._ports.tried and self._disks.tried
 
     @property
@@ -152,7 +147,6 @@ class HostWatch:
         )
 
     def jobs(self) -> list[Job]:
-        """All jobs that read outside the scrape."""
         return [
             *self.facts.jobs(),
             Job(LINK_FACTS, FACTS_EVERY_S, 0.0, self.links.refresh),
@@ -160,8 +154,9 @@ class HostWatch:
             Job(LATENCY_DISKS, COUNTERS_EVERY_S, COUNTERS_EVERY_S, self.latency.refresh),
             self.infiniband.job,
             *self.storage.jobs(),
-            *self.osds.jobs(),
-            *self.presence.jobs(),
+            self.osds.osds.job,
+            self.osds.stores.job,
+            self.presence.job,
         ]
 
     @property
@@ -171,7 +166,6 @@ class HostWatch:
 
     @property
     def disks(self) -> tuple[BlockDevice, ...]:
-        """All disks as last read; empty before that."""
         try:
             return self.facts.devices
         except PlumblineError:
@@ -179,9 +173,7 @@ class HostWatch:
 
     def use_capabilities(self, needed: Set[Capability]) -> str:
         """Do what needs capabilities, then drop all but the ``needed``; a reload can't regain them. Returns a message.
-
-        Call it while there is only one thread: capabilities belong to threads.
-        """
+        Call it while there is only one thread: capabilities belong to threads."""
         if self._config().collectors.get(LATENCY, True):
             self.latency.open()
         unneeded = set(Capability) - needed
@@ -200,16 +192,13 @@ class HostWatch:
             self.latency.close()
 
     def stop(self) -> None:
-        """End the running queries to disks."""
         self._asker.runner.stop()
 
     def keeps_nic(self, name: str) -> bool:
-        """Whether this network device is reported."""
         exclude = self._config().devices.nic_exclude
         return not (exclude and re.fullmatch(exclude, name))
 
     def keeps_disk(self, name: str) -> bool:
-        """Whether this disk is reported."""
         return not re.fullmatch(self._config().devices.disk_exclude, name)
 
     def _ceph_devices(self) -> Configured:

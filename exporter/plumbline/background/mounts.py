@@ -30,8 +30,6 @@ _ANSWER_MAX_BYTES = 4096
 
 
 class _Check:
-    """The state of one mount, and the process that checks it, if one runs."""
-
     def __init__(self, mount: Mount) -> None:
         self.mount = mount
         self.up: bool | None = None
@@ -40,14 +38,12 @@ class _Check:
         self.killed = False
 
     def start(self, now_s: float) -> None:
-        """Start the process."""
         self.killed, self.began_s = False, now_s
         self.process = Child(
             argv_of("plumbline.probes.filesystem.mount_look", self.mount.mount_point), tied=True, stdout=subprocess.PIPE
         )
 
     def take_answer(self) -> None:
-        """If the process has ended, take its answer."""
         process = self.process
         if process is None or not process.ended:
             return
@@ -126,8 +122,7 @@ class MountWatch:
 
 
 def verdict(output: bytes) -> bool | None:
-    """Whether the mount is up, from the output of :mod:`~plumbline.probes.filesystem.mount_look`; ``None`` if it could
-    not be checked."""
+    """Whether the mount is up, from what the process printed; ``None`` if it could not be checked."""
     try:
         answer = json.loads(output)
         number = answer.get("errno", 0)

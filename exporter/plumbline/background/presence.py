@@ -41,13 +41,9 @@ class DiskPresence:
         self._roots, self._facts, self._keep, self._store, self._wall = roots, facts, keep, store, wall
         self._saved_ts = 0.0
         self.seen: tuple[DiskSeen, ...] = ()
-
-    def jobs(self) -> list[Job]:
-        """One job that runs every few seconds and is kicked when disks appear or disappear."""
-        return [Job(DISK_PRESENCE, LOOK_EVERY_S, 0.0, self.look)]
+        self.job = Job(DISK_PRESENCE, LOOK_EVERY_S, 0.0, self.look)
 
     def look(self, _cancel: threading.Event | None = None) -> None:
-        """List the disks and record them."""
         now = self._wall()
         listed = [name for name in list_real_disks(self._roots) if self._keep(name)]
         stored = [disk for disk in self._store.disks if self._keep(disk.device)]  # an excluded disk is not missing
@@ -73,11 +69,9 @@ class DiskPresence:
 
 
 def remember(before: Mapping[Key, DiskRecord], present: set[Key], now: float) -> dict[Key, DiskRecord]:
-    """The known disks after a look at ``now`` that found ``present``.
-
-    Forgets a disk that has been away for a week; one without serial number if a disk of that name is present (udev
-    supplied the number later); and one that is present under a name it got later (names depend on detection order).
-    """
+    """The known disks after a look at ``now`` that found ``present``. Forgets a disk that has been away for a week; one
+    without serial number if a disk of that name is present (udev supplied the number later); and one that is present
+    under a name it got later (names depend on detection order)."""
     disks = {
         key: msgspec.structs.replace(before[key], last_seen=now)
         if key in before

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 
 from plumbline.background.health import LOOK_EVERY_S, HealthWatch
 from plumbline.background.mounts import MOUNTS, MOUNTS_EVERY_S, MountWatch
-from plumbline.background.periodic import PeriodicSlot
 from plumbline.core.process import Completed, ProcessRunner
 from plumbline.core.roots import Roots
 from plumbline.core.scheduler import Job
+from plumbline.core.slot import PeriodicSlot
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.sources.disk.diskhealth import DiskState
 from plumbline.sources.disk.diskusers import read_disk_users
@@ -35,10 +35,8 @@ _USAGE, _NOT_FOUND = 2, 127  # exit statuses
 
 
 class StorageWatch:
-    """The latest reading of each part. Slots are replaced as a whole, so any thread may read them.
-
-    ``zpool`` runs the tool of that name; with ``None`` it is not run. Without ``health`` no disk's health is queried.
-    """
+    """The latest reading of each part. Slots are replaced as a whole, so any thread may read them. ``zpool`` runs the
+    tool of that name; with ``None`` it is not run. Without ``health`` no disk's health is queried."""
 
     def __init__(self, roots: Roots, *, zpool: ProcessRunner | None = None, health: HealthWatch | None = None) -> None:
         self._roots, self._health = roots, health
@@ -57,13 +55,8 @@ class StorageWatch:
         )
         # each reading starts a process; errors may be a minute old
         read_zpools = ZpoolStatus(roots, zpool).read if zpool else tuple[PoolStatus, ...]
-        self.zpools = PeriodicSlot(
-            "zpool status",
-            60.0,
-            "zpool status",
-            read_zpools,
-            cancel=zpool.stop if zpool else lambda: None,
-        )
+        ends = zpool.stop if zpool else lambda: None
+        self.zpools = PeriodicSlot("zpool status", 60.0, "zpool status", read_zpools, cancel=ends)
         self.mounts = MountWatch(roots)
 
     def jobs(self) -> list[Job]:
@@ -95,10 +88,8 @@ class StorageWatch:
 
 class ZpoolStatus:
     """Runs ``zpool status`` for the pools that can answer. For one thread at a time; ``runner`` must run nothing else.
-
     For a pool whose devices are gone the tool waits in the kernel, where no signal reaches it. So a suspended pool is
-    not queried, and no command is started while an earlier one hangs: one stuck process, not one a minute.
-    """
+    not queried, and no command is started while an earlier one hangs: one stuck process, not one a minute."""
 
     def __init__(self, roots: Roots, runner: ProcessRunner) -> None:
         self._roots, self._runner = roots, runner

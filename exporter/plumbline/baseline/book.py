@@ -13,7 +13,7 @@ from pathlib import Path
 
 from plumbline.baseline.budget import Budget
 from plumbline.baseline.fingerprint import Fingerprint, Part, changes
-from plumbline.baseline.model import BaselineEntry, Source, Target
+from plumbline.baseline.model import BaselineEntry, Source, Target, experiment
 from plumbline.baseline.profiles import check_judge, load_profiles
 from plumbline.baseline.selection import Selection, select
 from plumbline.baseline.site import LoadedSite, read_site
@@ -36,11 +36,9 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Book:
-    """The baselines, and the selection made among them for this node's targets.
-
-    ``recorded_error``: why the recorded file is not used, if it is unusable. ``measured_on``: profile of each measured
-    baseline → the environment recorded in its file. ``budgets``: profile and documented latency budget.
-    """
+    """The baselines, and the selection made among them for this node's targets. ``recorded_error``: why the recorded
+    file is not used, if it is unusable. ``measured_on``: profile of each measured baseline → the environment recorded
+    in its file. ``budgets``: profile and documented latency budget."""
 
     selection: Selection
     recorded_error: BaselineError | None = None
@@ -48,13 +46,12 @@ class Book:
     budgets: tuple[tuple[str, Budget], ...] = ()
 
     def in_force(self, target: Target) -> BaselineEntry | None:
-        """The baseline that judges ``target``, or ``None``."""
-        same = (verdict for verdict in self.selection.verdicts if _same(verdict.target, target))
+        same = (verdict for verdict in self.selection.verdicts if experiment(verdict.target) == experiment(target))
         return next((verdict.in_force for verdict in same), None)
 
     def shown(self, target: Target) -> BaselineEntry | None:
         """The baseline to show beside ``target``: the one in force, else one that may only be shown."""
-        entries = (one.entry for one in self.selection.comparable if _same(one.entry, target))
+        entries = (one.entry for one in self.selection.comparable if experiment(one.entry) == experiment(target))
         return self.in_force(target) or next(entries, None)
 
     def bounds(self) -> Mapping[tuple[str, str, str], tuple[float, ...]]:
@@ -66,10 +63,6 @@ class Book:
         }
 
 
-def _same(one: BaselineEntry | Target, target: Target) -> bool:
-    return one.key == target.key and one.config_hash == target.config_hash
-
-
 def load_book(
     config: BaselineConfig,
     *,
@@ -79,10 +72,8 @@ def load_book(
     catalogue: WorkloadCatalogue,
     targets: Sequence[Target],
 ) -> Book:
-    """Read and select all baselines. ``where`` names the configuration in errors.
-
-    Raises :class:`ConfigError` for an unknown profile, :class:`BaselineError` for an invalid file in the configuration.
-    """
+    """Read and select all baselines. ``where`` names the configuration in errors. Raises :class:`ConfigError` for an
+    unknown profile, :class:`BaselineError` for an invalid file in the configuration."""
     profiles = load_profiles(catalogue)
     check_judge(config.judge, profiles, where)
     entries = [entry for profile in profiles.values() for entry in profile.entries]

@@ -21,10 +21,8 @@ from plumbline.config.workloads import LAYERS, WorkloadCatalogue
 
 
 class Stage(Strict, frozen=True):
-    """One stage, which an operation passes ``times`` times; ``printed`` is the heading of its column.
-
-    ``workload`` is the workload with which Plumbline measures it live; empty if there is none.
-    """
+    """One stage, which an operation passes ``times`` times; ``printed`` is the heading of its column. ``workload`` is
+    the workload with which Plumbline measures it live; empty if there is none."""
 
     name: str
     layer: str
@@ -42,8 +40,7 @@ class Link(Strict, frozen=True):
     line: int
     total: Latency
     stages: dict[str, Latency]
-    breaks: str = ""
-    """Why the total differs from the sum of the stages; required where it does and refused elsewhere."""
+    breaks: str = ""  # Why the total differs from the sum of the stages; required where it does and refused elsewhere
 
 
 class Budget(Strict, frozen=True):

@@ -16,7 +16,7 @@ from enum import StrEnum
 import msgspec
 
 from plumbline.baseline.fingerprint import Change, Fingerprint, Part, changes, compared
-from plumbline.baseline.model import BaselineEntry
+from plumbline.baseline.model import BaselineEntry, Experiment, experiment
 from plumbline.baseline.selection import DEFAULT_TOLERANCE, bound
 from plumbline.config.workloads import LAYERS
 
@@ -32,9 +32,7 @@ WITHIN, WORSE, NOT_COMPARED = 0, 1, 3
 @dataclass(frozen=True, slots=True)
 class Beside:
     """One figure in base units, with its degradation ratio; ``name`` is ``latency.p50``, ``iops`` or ``throughput``.
-
-    ``within``: whether it is inside the tolerance; ``None``: the baseline does not judge or has no tolerance.
-    """
+    ``within``: whether it is inside the tolerance; ``None``: the baseline does not judge or has no tolerance."""
 
     name: str
     measured: float
@@ -98,9 +96,7 @@ class Item:
 @dataclass(frozen=True, slots=True)
 class Side:
     """One of the two sides of a comparison. ``source``: ``measured``, ``site``, ``documented``, or ``now``.
-
-    ``missing``: for current figures, what is not known and how to get it, one line each.
-    """
+    ``missing``: for current figures, what is not known and how to get it, one line each."""
 
     name: str
     source: str
@@ -127,10 +123,8 @@ class Figure:
 @dataclass(frozen=True, slots=True)
 class Compared:
     """One experiment that both sides have. ``device_class_b`` is the second side's, which differs with ``--as``.
-
     ``own_tolerance`` false: the first side states no tolerance, so the default applies. ``doubt``: why nothing is
-    judged: the document of one side contradicts itself.
-    """
+    judged: the document of one side contradicts itself."""
 
     layer: str
     device_class: str
@@ -200,28 +194,21 @@ class Comparison:
 
 def compare(a: Side, b: Side, *, renamed: Mapping[str, str] | None = None) -> Comparison:
     """Compare two sides; ``renamed``: device class of the first side → the second side's class to compare it with."""
-    there: dict[_Experiment, list[Item]] = {}
+    there: dict[Experiment, list[Item]] = {}
     for item in b.items:
-        there.setdefault(_experiment(item.entry), []).append(item)
+        there.setdefault(experiment(item.entry), []).append(item)
     here = [(_as(item.entry, renamed or {}), item.entry) for item in a.items]
-    found = (_row(entry, other) for meant, entry in here for other in there.get(_experiment(meant), []))
+    found = (_row(entry, other) for meant, entry in here for other in there.get(experiment(meant), []))
     rows = sorted((row for row in found if row.figures), key=lambda row: (LAYERS.index(row.layer), row.device_class))
-    both = {_experiment(meant) for meant, _ in here}
-    alone = [meant for meant, _ in here if _experiment(meant) not in there]
-    alone_b = [item.entry for item in b.items if _experiment(item.entry) not in both]
+    both = {experiment(meant) for meant, _ in here}
+    alone = [meant for meant, _ in here if experiment(meant) not in there]
+    alone_b = [item.entry for item in b.items if experiment(item.entry) not in both]
     others = tuple(_others(alone, alone_b))
     keys = {(each.layer, each.device_class, each.workload, each.operation) for each in others}
     environment = None
     if a.fingerprint is not None and b.fingerprint is not None:
         environment = Environment(changes(a.fingerprint, b.fingerprint), compared(a.fingerprint, b.fingerprint))
     return Comparison(a, b, tuple(rows), others, _only(alone, keys), _only(alone_b, keys), environment)
-
-
-_Experiment = tuple[tuple[str, str, str, str], str]
-
-
-def _experiment(entry: BaselineEntry) -> _Experiment:
-    return entry.key, entry.config_hash
 
 
 def _as(entry: BaselineEntry, renamed: Mapping[str, str]) -> BaselineEntry:

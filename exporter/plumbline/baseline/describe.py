@@ -42,11 +42,9 @@ def find(
     *,
     read: Callable[[Path], LoadedSite],
 ) -> Loaded:
-    """The profile or file that ``name`` means; ``read`` reads a file that the configuration does not name.
-
-    The file may come from another host: it is only shown here and does not judge. Raises :class:`BaselineError` if
-    nothing or more than one baseline has the name, and for an invalid file.
-    """
+    """The profile or file that ``name`` means; ``read`` reads a file that the configuration does not name. The file may
+    come from another host: it is only shown here and does not judge. Raises :class:`BaselineError` if nothing or more
+    than one baseline has the name, and for an invalid file."""
     found = named(name, profiles, sites)
     if len(found) > 1:
         where = ", ".join(site.where for site in sites if site.name == name)
@@ -80,11 +78,8 @@ def show(
     device_class: str | None = None,
     workload: str | None = None,
 ) -> Shown:
-    """One profile (by name) or file (by name or path).
-
-    ``workload`` may be a shell pattern, such as ``randwrite-*``. Raises :class:`BaselineError` for an unknown ``name``,
-    with similar names.
-    """
+    """One profile (by name) or file (by name or path). ``workload`` may be a shell pattern, such as ``randwrite-*``.
+    Raises :class:`BaselineError` for an unknown ``name``, with similar names."""
     asked = Filter(layer, device_class, workload)
     found = named(name, profiles, sites)
     if not found:
@@ -257,9 +252,6 @@ def _row(entry: BaselineEntry, wrote: Point | SiteEntry, **more: Any) -> ShownRo
     )
 
 
-# --- show, filtered by layer, device class or workload
-
-
 @dataclass(frozen=True, slots=True)
 class Filter:
     """The filter; ``None`` matches everything. ``workload`` is an id or a shell pattern."""
@@ -267,10 +259,6 @@ class Filter:
     layer: str | None = None
     device_class: str | None = None
     workload: str | None = None
-
-    @property
-    def everything(self) -> bool:
-        return self.layer is None and self.device_class is None and self.workload is None
 
     def has(self, layer: str, device_class: str, workload: str) -> bool:
         return (
@@ -282,12 +270,9 @@ class Filter:
 
 def narrowed(shown: Shown, asked: Filter, layers: Mapping[str, str], classes: Mapping[str, str] | None = None) -> Shown:
     """``shown``, filtered. ``layers``: workload → layer for workloads named outside the rows; ``classes``: hardware →
-    device class.
-
-    Statements about the whole document (contradictions, figures left out) are shown only without a filter. Raises
-    :class:`BaselineError` if nothing is left, listing what there is.
-    """
-    if asked.everything:
+    device class. Statements about the whole document (contradictions, figures left out) are shown only without a
+    filter. Raises :class:`BaselineError` if nothing is left, listing what there is."""
+    if asked == Filter():
         return shown
     classes = classes or {}
 

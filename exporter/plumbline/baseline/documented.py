@@ -42,10 +42,8 @@ class Method(Printed, frozen=True):
 
 
 class Setting(Printed, frozen=True):
-    """A setting to which the document gives a value, and what Plumbline says about it.
-
-    ``check`` is the id of the check that judges it (``plumbline check``); if empty, ``says`` explains why none does.
-    """
+    """A setting to which the document gives a value, and what Plumbline says about it. ``check`` is the id of the check
+    that judges it (``plumbline check``); if empty, ``says`` explains why none does."""
 
     setting: str
     printed: str

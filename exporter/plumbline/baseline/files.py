@@ -51,9 +51,7 @@ class Latencies(Strict, frozen=True, omit_defaults=True):
 
 def convert_text(kind: type[T], text: str, *, where: str) -> T:
     """Convert YAML text to ``kind``. The schema version is checked first, because newer files may have unknown keys.
-
-    Raises :class:`BaselineError`.
-    """
+    Raises :class:`BaselineError`."""
     try:
         data = read_yaml(text, where=where)
         _check_version(data, where)
@@ -72,7 +70,6 @@ class Place:
     key: str = ""
 
     def at(self, key: str) -> Place:
-        """A place below this one."""
         return Place(self.where, f"{self.key}.{key}".strip("."))
 
     def error(self, key: str, reason: str, value: object = None) -> BaselineError:

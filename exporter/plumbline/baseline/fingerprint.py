@@ -37,12 +37,10 @@ class Part(StrEnum):
 
 
 class Fingerprint(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
-    """A host's environment; empty fields are unknown.
-
-    ``ceph``: version of the cluster's OSDs, or of Ceph's packages without a cluster. ``kernel``: ``uname -r``.
-    ``disks``: serial number, or the kernel's device name if there is none → model and firmware. ``nics``: hardware port
-    → driver, its version and the firmware's. ``tuning``: hash of the kernel settings and disk queues that checks read.
-    """
+    """A host's environment; empty fields are unknown. ``ceph``: version of the cluster's OSDs, or of Ceph's packages
+    without a cluster. ``kernel``: ``uname -r``. ``disks``: serial number, or the kernel's device name if there is none
+    → model and firmware. ``nics``: hardware port → driver, its version and the firmware's. ``tuning``: hash of the
+    kernel settings and disk queues that checks read."""
 
     ceph: str = ""
     kernel: str = ""

@@ -22,12 +22,10 @@ class Source(StrEnum):
 
 
 class BaselineEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """Figures of one operation of one workload, in base units; what was not measured is ``None`` or absent.
-
-    ``latency`` is in seconds by statistic (mean, p50, p95, p99, p999, max), ``throughput`` in bytes per second.
-    ``tolerance_ratio`` is the baseline's own measured spread as a factor ≥ 1: the worst run against the median (highest
-    latency, lowest rate). ``measured`` is Unix seconds. ``profile`` names the documented profile or the file.
-    """
+    """Figures of one operation of one workload, in base units; what was not measured is ``None`` or absent. ``latency``
+    is in seconds by statistic (mean, p50, p95, p99, p999, max), ``throughput`` in bytes per second. ``tolerance_ratio``
+    is the baseline's own measured spread as a factor ≥ 1: the worst run against the median (highest latency, lowest
+    rate). ``measured`` is Unix seconds. ``profile`` names the documented profile or the file."""
 
     layer: str
     device_class: str
@@ -53,10 +51,8 @@ class BaselineEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One thing that this node's probes measure, with its parameters.
-
-    ``rate_iops`` is the rate limit of each job, already part of ``config_hash``; ``device`` is the block device below.
-    """
+    """One thing that this node's probes measure, with its parameters. ``rate_iops`` is the rate limit of each job,
+    already part of ``config_hash``; ``device`` is the block device below."""
 
     probe: str
     layer: str
@@ -70,3 +66,11 @@ class Target:
     @property
     def key(self) -> tuple[str, str, str, str]:
         return (self.layer, self.device_class, self.workload, self.operation)
+
+
+Experiment = tuple[tuple[str, str, str, str], str]
+
+
+def experiment(one: BaselineEntry | Target) -> Experiment:
+    """Figures are comparable if this is equal."""
+    return one.key, one.config_hash

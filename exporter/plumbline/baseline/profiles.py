@@ -26,18 +26,13 @@ Figure = Iops | Latency | Throughput
 
 
 class Document(Strict, frozen=True):
-    """What was published, and the file name of its text."""
-
     title: str
-    year: int | None
-    """``None``: the document does not say."""
+    year: int | None  # None: the document does not say
     language: str
     text: str
 
 
 class Hardware(Strict, frozen=True):
-    """The hardware on which the figures were measured."""
-
     device_class: str
     description: str
     model: str = ""
@@ -64,10 +59,8 @@ class NotUsed(Printed, frozen=True):
 
 
 class Also(Strict, frozen=True):
-    """One statistic of a row's figure as the tool prints it beside the average; shown but not compared.
-
-    rados bench prints the standard deviation, minimum and maximum over its seconds; ping prints ``min/avg/max/mdev``.
-    """
+    """One statistic of a row's figure as the tool prints it beside the average; shown but not compared. rados bench
+    prints the standard deviation, minimum and maximum over its seconds; ping prints ``min/avg/max/mdev``."""
 
     figure: Literal["iops", "throughput", "latency"]
     statistic: Literal["min", "max", "stddev", "mdev"]
@@ -77,10 +70,8 @@ class Also(Strict, frozen=True):
 
 class Point(Strict, frozen=True):
     """One row: figures of one operation of one workload, as printed. ``operation`` may be left out if there is one.
-
     ``retransmits``: TCP segments sent again during a TCP transfer, shown but not compared. ``doubt``: why the row never
-    judges, if the arithmetic does not show it.
-    """
+    judges, if the arithmetic does not show it."""
 
     line: int
     workload: str
@@ -147,8 +138,7 @@ class LoadedProfile:
 
     profile: Profile
     rows: tuple[Row, ...]
-    layers: dict[str, str]
-    """The layer of each workload that budgets, methods and pictures name."""
+    layers: dict[str, str]  # The layer of each workload that budgets, methods and pictures name
 
     @property
     def name(self) -> str:
@@ -167,11 +157,9 @@ def load_profiles(catalogue: WorkloadCatalogue) -> dict[str, LoadedProfile]:
 
 
 def parse_profile(text: str, where: str, catalogue: WorkloadCatalogue) -> LoadedProfile:
-    """Check one profile; ``where`` is its file name.
-
-    Raises :class:`BaselineError` for any error, including a row that contradicts itself without an explanation in
-    ``breaks``, an explanation without a contradiction, and a ``restated`` figure that differs.
-    """
+    """Check one profile; ``where`` is its file name. Raises :class:`BaselineError` for any error, including a row that
+    contradicts itself without an explanation in ``breaks``, an explanation without a contradiction, and a ``restated``
+    figure that differs."""
     profile = convert_text(Profile, text, where=where)
     whole = Place(where)
     if where != f"{profile.name}.yaml":

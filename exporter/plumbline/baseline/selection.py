@@ -22,13 +22,12 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from plumbline.baseline.model import BaselineEntry, Source, Target
+from plumbline.baseline.model import BaselineEntry, Experiment, Source, Target, experiment
 
 DEFAULT_TOLERANCE = 1.5
 """For baselines without a tolerance: between 1.25, the least of a recorded baseline, and 2, which is never normal."""
 
-TAIL_FLOOR = 2.0
-"""The bound is at least this many medians."""
+TAIL_FLOOR = 2.0  # The bound is at least this many medians
 
 _TO_P99 = {"p99": 1.0, "p95": math.log(100) / math.log(20), "mean": math.log(100), "p50": math.log(100) / math.log(2)}
 _STRENGTH = {source: rank for rank, source in enumerate(Source)}
@@ -36,11 +35,8 @@ _STRENGTH = {source: rank for rank, source in enumerate(Source)}
 
 @dataclass(frozen=True, slots=True)
 class Comparable:
-    """An entry to export. ``reason`` says why it does not judge; empty if it does."""
-
     entry: BaselineEntry
     judges: bool
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +45,6 @@ class Incomparable:
 
     entry: BaselineEntry
     target: Target
-    reason: str
     would_judge: bool = True
     """False: it would only be shown, because it is a document that the configuration does not choose."""
 
@@ -79,31 +74,22 @@ class Selection:
 
     @property
     def missing(self) -> tuple[Target, ...]:
-        """Targets without a baseline in force."""
         return tuple(verdict.target for verdict in self.verdicts if verdict.in_force is None)
-
-    def bounds(self, probe: str) -> dict[tuple[str, str], float]:
-        """(workload, operation) → bound in seconds, for one probe."""
-        return {
-            (verdict.target.workload, verdict.target.operation): verdict.bound
-            for verdict in self.verdicts
-            if verdict.target.probe == probe and verdict.bound is not None
-        }
 
 
 def select(entries: Sequence[BaselineEntry], targets: Sequence[Target], judge: Mapping[str, str]) -> Selection:
     """Compare ``entries`` of all sources with this node's ``targets``; ``judge``: device class → profile."""
-    wanted = {_experiment(target) for target in targets}
-    candidates = [entry for entry in entries if _experiment(entry) in wanted]
+    wanted = {experiment(target) for target in targets}
+    candidates = [entry for entry in entries if experiment(entry) in wanted]
     newest = _newest_of_each_source(candidates)
-    comparable = tuple(_unique(_comparable(entry, newest, judge) for entry in candidates))
-    in_force: dict[_Experiment, BaselineEntry] = {}
+    comparable = tuple(_unique(Comparable(entry, _judges(entry, newest, judge)) for entry in candidates))
+    in_force: dict[Experiment, BaselineEntry] = {}
     for one in sorted((one for one in comparable if one.judges), key=lambda one: _STRENGTH[one.entry.source]):
-        in_force.setdefault(_experiment(one.entry), one.entry)
+        in_force.setdefault(experiment(one.entry), one.entry)
     return Selection(
         comparable=comparable,
         incomparable=tuple(_incomparable(entries, targets, judge)),
-        verdicts=tuple(_verdict(target, in_force.get(_experiment(target))) for target in targets),
+        verdicts=tuple(_verdict(target, in_force.get(experiment(target))) for target in targets),
     )
 
 
@@ -117,46 +103,30 @@ def bound(entry: BaselineEntry) -> float | None:
     return _round_up(max(tail, TAIL_FLOOR * entry.latency.get("p50", 0.0)))
 
 
-_Experiment = tuple[tuple[str, str, str, str], str]
-
-
-def _experiment(one: BaselineEntry | Target) -> _Experiment:
-    return one.key, one.config_hash
-
-
-def _newest_of_each_source(entries: Iterable[BaselineEntry]) -> dict[tuple[_Experiment, Source], BaselineEntry]:
+def _newest_of_each_source(entries: Iterable[BaselineEntry]) -> dict[tuple[Experiment, Source], BaselineEntry]:
     """The newest entry per experiment and source. Of entries of the same age or without a date, the last one wins, as
-    everywhere in the configuration.
-
-    Documented profiles do not compete: the configuration chooses between them.
-    """
-    newest: dict[tuple[_Experiment, Source], BaselineEntry] = {}
+    everywhere in the configuration. Documented profiles do not compete: the configuration chooses between them."""
+    newest: dict[tuple[Experiment, Source], BaselineEntry] = {}
     for entry in entries:
-        slot = (_experiment(entry), entry.source)
+        slot = (experiment(entry), entry.source)
         if slot not in newest or (entry.measured or 0.0) >= (newest[slot].measured or 0.0):
             newest[slot] = entry
     return newest
 
 
-def _comparable(
-    entry: BaselineEntry, newest: Mapping[tuple[_Experiment, Source], BaselineEntry], judge: Mapping[str, str]
-) -> Comparable:
+def _judges(
+    entry: BaselineEntry, newest: Mapping[tuple[Experiment, Source], BaselineEntry], judge: Mapping[str, str]
+) -> bool:
     if entry.source is Source.DOCUMENTED:
-        if judge.get(entry.device_class) != entry.profile:
-            reason = f"another site's hardware; baseline.judge does not choose it for {entry.device_class}"
-            return Comparable(entry, False, reason)
-        return Comparable(entry, not entry.doubt, entry.doubt)
-    winner = newest[_experiment(entry), entry.source]
-    if winner is not entry:
-        return Comparable(entry, False, f"superseded by the {winner.source} baseline {winner.profile}")
-    return Comparable(entry, True, "")
+        return judge.get(entry.device_class) == entry.profile and not entry.doubt
+    return newest[experiment(entry), entry.source] is entry
 
 
 def _unique(comparable: Iterable[Comparable]) -> list[Comparable]:
     """Two site files may share a name and thus the labels of their series; then the one that judges is kept."""
-    kept: dict[tuple[_Experiment, Source, str], Comparable] = {}
+    kept: dict[tuple[Experiment, Source, str], Comparable] = {}
     for one in comparable:
-        label = (_experiment(one.entry), one.entry.source, one.entry.profile)
+        label = (experiment(one.entry), one.entry.source, one.entry.profile)
         if label not in kept or one.judges:
             kept[label] = one
     return list(kept.values())
@@ -168,12 +138,8 @@ def _incomparable(
     for target in targets:
         for entry in entries:
             if entry.key == target.key and entry.config_hash != target.config_hash:
-                reason = (
-                    f"another experiment: config_hash {entry.config_hash}, {target.probe} has {target.config_hash} "
-                    "(another rate_iops, or recorded with another workload catalogue)"
-                )
                 chosen = entry.source is not Source.DOCUMENTED or judge.get(entry.device_class) == entry.profile
-                yield Incomparable(entry, target, reason, chosen)
+                yield Incomparable(entry, target, chosen)
 
 
 def _verdict(target: Target, entry: BaselineEntry | None) -> Verdict:

@@ -9,11 +9,9 @@ from plumbline.baseline.model import Source
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """One profile or file: a line of ``list``. ``where`` is the file, empty for a shipped profile.
-
-    ``device_classes`` counts entries. ``judges``: device classes that it judges on this node, or may judge: measured
-    and site baselines judge all of theirs. ``holds`` counts what a profile has besides its rows, such as budgets.
-    """
+    """One profile or file: a line of ``list``. ``where`` is the file, empty for a shipped profile. ``device_classes``
+    counts entries. ``judges``: device classes that it judges on this node, or may judge: measured and site baselines
+    judge all of theirs. ``holds`` counts what a profile has besides its rows, such as budgets."""
 
     name: str
     source: Source
@@ -80,8 +78,6 @@ class ShownLink(msgspec.Struct, frozen=True):
 
 
 class ShownBudget(msgspec.Struct, frozen=True):
-    """The breakdown of one operation of one workload."""
-
     about: str
     where: str
     workload: str

@@ -38,8 +38,6 @@ _Ratio = Annotated[float, Meta(ge=1, le=1000)]
 
 
 class Device(Strict, frozen=True, omit_defaults=True):
-    """A block device on which entries were measured."""
-
     name: str
     device_class: str
     model: str = ""
@@ -50,8 +48,7 @@ class IopsAtLatency(Strict, frozen=True, kw_only=True):
     """The most operations per second at which a share of them stays within a latency, and the queue depth for it."""
 
     target: Latency
-    percentile: Annotated[float, Meta(gt=0, le=100)]
-    """Percentage of operations that took no longer than ``target``."""
+    percentile: Annotated[float, Meta(gt=0, le=100)]  # Percentage of operations that took no longer than target
     iops: Iops
     queue_depth: Annotated[int, Meta(ge=1)]
 
@@ -90,12 +87,10 @@ class SiteEntry(Strict, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class SiteFile(Strict, frozen=True, kw_only=True, omit_defaults=True):
-    """A whole file. A ``measured`` file needs ``host`` and ``recorded``.
-
-    ``name`` is the ``profile`` label; it defaults to the file's name without its suffix. ``recorded_by`` is a user.
-    The ``fingerprint`` is compared with the current one by the daemon and ``plumbline baseline compare``. ``notes``:
-    what the signer must know: few runs, a host that was not idle, what was accepted by force, what was left out.
-    """
+    """A whole file. A ``measured`` file needs ``host`` and ``recorded``. ``name`` is the ``profile`` label; it defaults
+    to the file's name without its suffix. ``recorded_by`` is a user. The ``fingerprint`` is compared with the current
+    one by the daemon and ``plumbline baseline compare``. ``notes``: what the signer must know: few runs, a host that
+    was not idle, what was accepted by force, what was left out."""
 
     schema_version: int
     source: Literal["site", "measured"] = "site"
@@ -126,7 +121,7 @@ class LoadedSite:
 
 
 def read_site(path: Path, *, host: str | None, catalogue: WorkloadCatalogue) -> LoadedSite:
-    """Read and check one file; ``host`` as for :func:`parse_site`. Raises :class:`BaselineError`."""
+    """As :func:`parse_site`, for a file."""
     try:
         text = read_text(path, max_bytes=MAX_BYTES)
     except ConfigError as error:

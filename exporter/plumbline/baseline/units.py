@@ -20,15 +20,12 @@ _BITS = {f"{prefix}b": Decimal(factor) / 8 for prefix, factor in _PREFIXES.items
 
 
 class Quantity:
-    """One printed figure greater than 0: its text, number and unit as printed. Subclasses define their units.
-
-    Not a dataclass, because msgspec would decode the fields instead of passing the printed text.
-    """
+    """One printed figure greater than 0: its text, number and unit as printed. Subclasses define their units. Not a
+    dataclass, because msgspec would decode the fields instead of passing the printed text."""
 
     __slots__ = ("number", "text", "unit")
 
-    UNITS: ClassVar[dict[str, Decimal]] = {}
-    """Unit → its size in base units."""
+    UNITS: ClassVar[dict[str, Decimal]] = {}  # Unit → its size in base units
     WRITTEN: ClassVar[tuple[str, ...]] = ()
     """The units :meth:`of` chooses from, largest first. All are powers of ten: dividing by 2²⁰ would need twenty more
     digits to read back as the same float."""
@@ -68,7 +65,6 @@ class Quantity:
 
     @property
     def value(self) -> float:
-        """The figure in its base unit."""
         return float(self.exact)
 
     @property
@@ -78,10 +74,8 @@ class Quantity:
 
     @property
     def step(self) -> Decimal:
-        """One unit in the last significant digit, in the base unit: ``28.20 ms`` → 10 µs, ``400 ms`` → 100 ms.
-
-        Trailing zeros of a whole number say nothing about its precision; after a decimal point they do.
-        """
+        """One unit in the last significant digit, in the base unit: ``28.20 ms`` → 10 µs, ``400 ms`` → 100 ms. Trailing
+        zeros of a whole number say nothing about its precision; after a decimal point they do."""
         exponent = self.number.as_tuple().exponent
         if exponent == 0:
             exponent = self.number.normalize().as_tuple().exponent

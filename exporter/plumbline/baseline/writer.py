@@ -19,12 +19,10 @@ def check_target(path: Path, *, force: bool) -> None:
 
 
 def write_text(path: Path, text: str, *, force: bool) -> Path | None:
-    """Write a whole file, atomically and durably. Returns the path of the backup if a file was replaced.
-
-    Without ``force`` an existing file is never touched, not even one that appears meanwhile. With ``force`` the old
-    file is kept beside the new one as ``.bak``, or ``.bak-1`` and so on if that name is taken; at no moment is there
-    no baseline. Raises :class:`BaselineError`, or :class:`FileRefused` for anything but a file of this user.
-    """
+    """Write a whole file, atomically and durably. Returns the path of the backup if a file was replaced. Without
+    ``force`` an existing file is never touched, not even one that appears meanwhile. With ``force`` the old file is
+    kept beside the new one as ``.bak``, or ``.bak-1`` and so on if that name is taken; at no moment is there no
+    baseline. Raises :class:`BaselineError`, or :class:`FileRefused` for anything but a file of this user."""
     data = text.encode()
     with _open(path, force=force) as directory:
         try:

@@ -31,8 +31,7 @@ _UP, _BLOCKED = "plumbline_osd_socket_up", "plumbline_osd_blocked_operations"
 _AGE = "plumbline_osd_blocked_operation_age_seconds"
 _BEAT, _PEER = "plumbline_osd_heartbeat_seconds", "plumbline_osd_heartbeat_worst_peer_id"
 NAMES = (_LATENCY, _STORE, _RATE, _P50, _P99, _INFO, _SUSPECT, _UP, _BLOCKED, _AGE, _BEAT, _PEER)
-QUERY = f'{{__name__=~"{"|".join(NAMES)}"}}'
-"""All series at one moment."""
+QUERY = f'{{__name__=~"{"|".join(NAMES)}"}}'  # All series at one moment
 _KINDS = (WRITE, READ, READ_MODIFY_WRITE)
 
 _By = Mapping[tuple[str, ...], float]

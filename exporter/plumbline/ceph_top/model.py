@@ -41,33 +41,26 @@ class Osd(msgspec.Struct, frozen=True, kw_only=True):
     daemon: str
     host: str = ""
     device_class: str = ""
-    answers: bool | None = None
-    """Whether it answers on its admin socket."""
+    answers: bool | None = None  # Whether it answers on its admin socket
     operations_per_s: float | None = None
-    operations: float | None = None
-    """Operations in the interval, on which the mean is based."""
+    operations: float | None = None  # Operations in the interval, on which the mean is based
     mean_s: float | None = None
     p50_s: float | None = None
     p99_s: float | None = None
-    split_of: str = ""
-    """The kind of operation to which the next four fields apply."""
+    split_of: str = ""  # The kind of operation to which the next four fields apply
     split_mean_s: float | None = None
     queue_s: float | None = None
     store_s: float | None = None
     peers_s: float | None = None
-    commit_s: float | None = None
-    """Mean time of a transaction in the store, including those of replicas and recovery."""
-    device_s: float | None = None
-    """The part of ``commit_s`` spent waiting for data on the device."""
-    replica_s: float | None = None
-    """Mean time for a write that it receives as a replica."""
+    commit_s: float | None = None  # Mean time of a transaction in the store, including those of replicas and recovery
+    device_s: float | None = None  # The part of commit_s spent waiting for data on the device
+    replica_s: float | None = None  # Mean time for a write that it receives as a replica
     heartbeat_worst_s: float | None = None
     heartbeat_median_s: float | None = None
     heartbeat_peer: str = ""
     heartbeat_interface: str = ""
     blocked: int | None = None
-    blocked_stage: str = ""
-    """The stage in which most of them wait."""
+    blocked_stage: str = ""  # The stage in which most of them wait
     blocked_age_s: float | None = None
     suspicion: Suspicion | None = None
 
@@ -78,8 +71,7 @@ class Top(msgspec.Struct, frozen=True, kw_only=True):
     interval_s: float
     sources: tuple[str, ...]
     osds: tuple[Osd, ...]
-    notes: tuple[str, ...] = ()
-    """What could not be read, and verdicts on OSDs that are not shown."""
+    notes: tuple[str, ...] = ()  # What could not be read, and verdicts on OSDs that are not shown
 
 
 def between(
@@ -190,11 +182,9 @@ def _split(kind: str, done: OperationStages, in_store: float | None) -> tuple[fl
 def parts(
     kind: str, *, queue: float, process: float, waits: float, in_store: float | None
 ) -> tuple[float, float | None, float | None]:
-    """Queue, store and peers of one operation; ``waits`` is process − prepare, ``in_store`` the store's own mean.
-
-    The counters are not read at the same instant, so differences are limited to 0 from below. ``peers`` of a write is
-    ``None`` if the store's part of the wait is unknown.
-    """
+    """Queue, store and peers of one operation; ``waits`` is process − prepare, ``in_store`` the store's own mean. The
+    counters are not read at the same instant, so differences are limited to 0 from below. ``peers`` of a write is
+    ``None`` if the store's part of the wait is unknown."""
     queue, waits = max(queue, 0.0), max(waits, 0.0)
     if kind == READ:
         return queue, None if in_store is None else min(in_store, max(process, 0.0)), waits

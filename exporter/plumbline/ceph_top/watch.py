@@ -26,8 +26,7 @@ class Where:
     prometheus: str | None = None
     access: Access = OPEN
     cluster: str | None = None
-    classes: Mapping[str, str] = field(default_factory=dict)
-    """OSD → device class, as far as this host knows."""
+    classes: Mapping[str, str] = field(default_factory=dict)  # OSD → device class, as far as this host knows
 
 
 def tops(

@@ -19,7 +19,7 @@ from plumbline.metrics.guard import SkipHook
 from plumbline.metrics.spec import Sample
 from plumbline.probes.canary.reading import CanaryReading
 from plumbline.probes.ceph.cluster import ClusterView
-from plumbline.probes.probe_status import ProbeStatus
+from plumbline.probes.schedule import ProbeStatus
 from plumbline.probes.state import DiskSeen
 from plumbline.sources.ceph.cephmap import CephMap
 from plumbline.sources.disk.block import BlockDevice

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 
 from plumbline.collectors.host import Host
 from plumbline.metrics.guard import Collector
 from plumbline.metrics.spec import Sample, counter, declared, gauge, histogram, known
-from plumbline.probes.probe_status import ProbeStatus
-from plumbline.probes.result import Outcome, ProbeResult
+from plumbline.probes.result import OperationResult, Outcome, ProbeResult
+from plumbline.probes.schedule import ProbeStatus
 from plumbline.probes.state import RECENT_RUNS
 
 _PLACE = ("probe", "layer", "device_class", "workload", "operation")
@@ -83,28 +83,31 @@ _JUDGED_STATISTICS = ("mean", "p50")
 def samples(statuses: Iterable[ProbeStatus], *, now: float) -> Iterator[Sample]:
     """Everything known of every probe; ``now``, in Unix seconds, decides which figures are stale."""
     for status in statuses:
-        result = status.result
+        identity, record = status.identity, status.record
+        result, success = record.result, record.success
+        tool = (identity.tool, success.tool_version if success else "")
+        experiment = (identity.layer, identity.device_class, identity.workload)
         yield from state_samples(
-            status.probe,
-            success=status.success,
-            last_run_ts=None if result is None else _finished(result),
-            last_success_ts=status.last_success_ts,
+            identity.probe,
+            success=result.outcome is Outcome.SUCCESS if result else None,
+            last_run_ts=result.finished if result else None,
+            last_success_ts=success.finished if success else None,
             in_flight_s=status.in_flight_s or 0.0,
-            skipped=status.skipped,
-            info=(status.kind, status.tool, status.tool_version, status.layer, status.device_class, status.workload),
-            config_hash=status.config_hash,
+            skipped=record.skipped,
+            info=(identity.kind, *tool, *experiment),
+            config_hash=identity.config_hash,
             vantage=status.vantage,
-            target=(status.target, status.device),
+            target=(identity.target, identity.device),
         )
-        yield from known((status.probe,), (DURATION, None if result is None else result.duration))
-        if status.interval_s is not None:
-            yield from known((status.probe,), (INTERVAL, status.interval_s), (TIMEOUT, status.timeout_s))
-            for outcome in Outcome:
-                yield RUNS, (status.probe, outcome.value), status.runs.get(outcome, 0)
-            for operation, latency in status.operations.items():
-                place = (status.probe, status.layer, status.device_class, status.workload, operation)
-                yield OPERATIONS, place, latency
-            yield from _figures(status, status.interval_s, now)
+        lasted = result.duration if result else None
+        durations = (DURATION, lasted), (INTERVAL, status.interval_s), (TIMEOUT, status.timeout_s)
+        yield from known((identity.probe,), *durations)
+        for outcome in Outcome:
+            yield RUNS, (identity.probe, outcome.value), record.runs.get(outcome, 0)
+        if status.comparable:
+            for operation, totals in record.totals.items():
+                yield OPERATIONS, (identity.probe, *experiment, operation), totals.histogram()
+        yield from _figures(status, now)
 
 
 def state_samples(
@@ -132,17 +135,15 @@ def state_samples(
         yield TARGET, (probe, *target), 1
 
 
-def _figures(status: ProbeStatus, interval_s: float, now: float) -> Iterator[Sample]:
-    result = status.result
-    if result is None or result.outcome is not Outcome.SUCCESS:
-        result = status.good_result
+def _figures(status: ProbeStatus, now: float) -> Iterator[Sample]:
+    result = status.record.success
     # A result with other parameters (the configuration changed) says nothing about the probe as it is now.
-    if result is None or result.outcome is not Outcome.SUCCESS or result.config_hash != status.config_hash:
+    if result is None or not status.comparable:
         return
-    if now - _finished(result) > STALE_AFTER_INTERVALS * interval_s:
+    if now - result.finished > STALE_AFTER_INTERVALS * status.interval_s:
         return
     for operation in result.operations:
-        place = (status.probe, result.layer, result.device_class, result.workload, operation.operation)
+        place = (result.probe, result.layer, result.device_class, result.workload, operation.operation)
         for statistic, value in operation.latency.items():
             yield LATENCY, (*place, statistic), value
         yield from known(
@@ -153,17 +154,17 @@ def _figures(status: ProbeStatus, interval_s: float, now: float) -> Iterator[Sam
             (LOSS, operation.loss_ratio),
             (MTU, operation.mtu_bytes),
         )
-    yield from _medians(status, result)
+    yield from _medians(status.record.recent, result)
 
 
-def _medians(status: ProbeStatus, result: ProbeResult) -> Iterator[Sample]:
+def _medians(recent: Sequence[Sequence[OperationResult]], result: ProbeResult) -> Iterator[Sample]:
     """Two of three runs are beyond a limit exactly when their median is: one bad run never counts, whatever the
     interval, and no rule has to look back further than the last scrape."""
-    if len(status.recent) < RECENT_RUNS:
+    if len(recent) < RECENT_RUNS:
         return
-    for name in dict.fromkeys(operation.operation for run in status.recent for operation in run):
-        runs = [operation for run in status.recent for operation in run if operation.operation == name]
-        place = (status.probe, result.layer, result.device_class, result.workload, name)
+    for name in dict.fromkeys(operation.operation for run in recent for operation in run):
+        runs = [operation for run in recent for operation in run if operation.operation == name]
+        place = (result.probe, result.layer, result.device_class, result.workload, name)
         for statistic in _JUDGED_STATISTICS:
             if (value := _median([run.latency.get(statistic) for run in runs])) is not None:
                 yield RECENT_LATENCY, (*place, statistic), value
@@ -179,10 +180,6 @@ def _medians(status: ProbeStatus, result: ProbeResult) -> Iterator[Sample]:
 def _median(figures: Iterable[float | None]) -> float | None:
     measured = [figure for figure in figures if figure is not None]
     return median(measured) if len(measured) >= RECENT_RUNS else None
-
-
-def _finished(result: ProbeResult) -> float:
-    return result.started + result.duration
 
 
 COLLECTOR: Collector[Host, tuple[tuple[ProbeStatus, ...], float]] = Collector(

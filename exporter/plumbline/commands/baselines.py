@@ -34,7 +34,6 @@ _FIGURES = {"Latency": "in s", "IOPS": "", "Throughput": "in B/s"}
 
 
 def run_list(options: argparse.Namespace) -> int:
-    """``plumbline baseline list``."""
     node = this_node(options)
     summaries = describe.summaries(node.profiles, node.sites, node.config.baseline.judge)
     show(options, summaries, lambda console: print_list(console, summaries, _mismatches(node)))
@@ -52,7 +51,6 @@ def _mismatches(node: Node) -> list[str]:
 
 
 def run_show(options: argparse.Namespace) -> int:
-    """``plumbline baseline show``."""
     node = this_node(options)
     shown = describe.show(
         options.name,

@@ -1,5 +1,4 @@
-"""``plumbline ceph setup`` and ``remove``: look at the cluster as its administrator, show or run the steps of
-:mod:`.ceph_setup`."""
+"""``plumbline ceph setup`` and ``remove``: show or run :mod:`.ceph_setup`'s steps as the cluster's administrator."""
 
 from __future__ import annotations
 
@@ -57,7 +56,6 @@ class Admin:
     keyring: str | None = None
 
     def flags(self) -> tuple[str, ...]:
-        """The flags, which all of Ceph's programs take."""
         pairs = (("--conf", self.conf), ("--name", self.name), ("--keyring", self.keyring))
         return tuple(word for flag, value in pairs if value is not None for word in (flag, value))
 
@@ -100,8 +98,6 @@ def _kept_in(configured: str | None, default: str) -> str:
 
 
 class Cluster:
-    """A cluster and its administrator."""
-
     def __init__(self, admin: Admin, environment: Mapping[str, str]) -> None:
         self.admin, self._runner = admin, ProcessRunner(environment)
         self._pools: list[Any] | None = None
@@ -117,7 +113,6 @@ class Cluster:
         return sorted(name.removeprefix(f"{pool}-") for name in ours if name.startswith(f"{pool}-"))
 
     def classes(self) -> list[str]:
-        """Device classes that the cluster knows."""
         return [str(each) for each in self._json("osd", "crush", "class", "ls")]
 
     def look(self, required: Requirements) -> Facts:
@@ -260,7 +255,6 @@ def _directory_of(path: str) -> OwnDirectory:
 
 
 def run_setup(options: argparse.Namespace) -> int:
-    """``plumbline ceph setup``."""
     ceph, cluster = _cluster(options.config_file, options.conf, options.name, options.keyring)
     blind = options.blind and not options.apply
     required = requirements(
@@ -281,7 +275,6 @@ def run_setup(options: argparse.Namespace) -> int:
 
 
 def run_remove(options: argparse.Namespace) -> int:
-    """``plumbline ceph remove``."""
     admin = (options.conf, options.name, options.keyring)
     return remove_ours(options.config_file, *admin, key_dir=options.key_dir, apply=options.apply)
 

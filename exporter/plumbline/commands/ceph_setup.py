@@ -23,8 +23,7 @@ APPLICATION, MARK = "plumbline", ("plumbline", "probe")
 GROUPS_PER_OSD = 4
 """Placement groups of an object pool, rounded up to a power of two, so that nearly every OSD is primary of some:
 otherwise the canary could not reach it. The autoscaler would remove them again, so it is off there."""
-IMAGE_GROUPS = 32
-"""Ceph's own default; on image pools the autoscaler follows the cluster's settings."""
+IMAGE_GROUPS = 32  # Ceph's own default; on image pools the autoscaler follows the cluster's settings
 MON_CAPS = "allow service mon r, allow service osd r"
 """Allows status, health, mappings and finding the OSDs; no other monitor command, no list of users."""
 BENCH_OSD_CAPS = "allow *"
@@ -37,30 +36,22 @@ _RBD_OWN = re.compile(r"rbd_(?!id\.)|journal")
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """A pool as it should be."""
-
     name: str
-    kind: str
-    """``objects`` or ``images``."""
+    kind: str  # objects or images
     groups: int
-    rule: str = ""
-    """CRUSH rule; empty: the cluster's default."""
+    rule: str = ""  # CRUSH rule; empty: the cluster's default
     device_class: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Requirements:
-    """Everything that should exist."""
-
     pools: tuple[Pool, ...]
     user: str
-    keyring: str
-    """The file to write the user's key to."""
+    keyring: str  # The file to write the user's key to
     bench_user: str = ""
     bench_keyring: str = ""
     root: str = "default"
-    failure_domain: str = "host"
-    """For the rules of device classes."""
+    failure_domain: str = "host"  # For the rules of device classes
 
     @property
     def osd_caps(self) -> str:
@@ -70,7 +61,6 @@ class Requirements:
 
     @property
     def users(self) -> dict[str, tuple[str, dict[str, str]]]:
-        """User → (keyring, capabilities)."""
         found = {self.user: (self.keyring, {"mon": MON_CAPS, "osd": self.osd_caps})}
         if self.bench_user:
             found[self.bench_user] = (self.bench_keyring, {"mon": MON_CAPS, "osd": BENCH_OSD_CAPS})
@@ -79,15 +69,11 @@ class Requirements:
 
 @dataclass(frozen=True, slots=True)
 class PoolFacts:
-    """An existing pool."""
-
     applications: Mapping[str, Mapping[str, str]]
     rule: str = ""
-    foreign: str = ""
-    """An object or image in it that is not ours, if any; known only for pools with our mark."""
+    foreign: str = ""  # An object or image in it that is not ours, if any; known only for pools with our mark
 
     def is_ours(self, kind: str) -> bool:
-        """Whether it has our mark."""
         if kind == OBJECTS:
             return APPLICATION in self.applications
         return self.applications.get("rbd", {}).get(MARK[0]) == MARK[1]
@@ -95,27 +81,19 @@ class PoolFacts:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the cluster already has."""
-
     pools: Mapping[str, PoolFacts] = field(default_factory=dict)
-    rules: Mapping[str, str] = field(default_factory=dict)
-    """CRUSH rule → the root it takes (``default~ssd``)."""
-    users: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """User → capabilities; of the required users."""
+    rules: Mapping[str, str] = field(default_factory=dict)  # CRUSH rule → the root it takes (default~ssd)
+    users: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # User → capabilities; of the required users
     keyrings: Mapping[str, str] = field(default_factory=dict)
     """Keyring path → the only user whose key it holds, or ``""`` when it holds other keys too; existing files only."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One command, and why."""
-
     argv: tuple[str, ...]
     why: str
-    keyring: str = ""
-    """The only place to write the command's output to, which is a key."""
-    user: str = ""
-    """User whose key the removed file holds."""
+    keyring: str = ""  # The only place to write the command's output to, which is a key
+    user: str = ""  # User whose key the removed file holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +102,10 @@ class Plan:
 
     steps: tuple[Step, ...] = ()
     foreign: tuple[str, ...] = ()
-    there: tuple[str, ...] = ()
-    """What already is as it should be."""
+    there: tuple[str, ...] = ()  # What already is as it should be
 
 
 def groups_for(osds: int) -> int:
-    """Placement groups of an object pool on this many OSDs."""
     return max(8, 1 << (max(1, osds * GROUPS_PER_OSD) - 1).bit_length())
 
 

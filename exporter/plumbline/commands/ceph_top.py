@@ -56,7 +56,6 @@ _STYLE = {HUNG: "bold red", BLOCKED: "bold red"}
 
 
 def run(options: argparse.Namespace) -> int:
-    """``plumbline ceph top``."""
     interval_s = positive_duration(options.interval, "--interval")
     if options.cluster is not None and not options.prometheus:
         raise ConfigError("--cluster", "selects a cluster of --prometheus, which is missing", value=options.cluster)
@@ -79,7 +78,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def print_top(console: Console, top: Top) -> None:
-    """Print once, with all OSDs."""
     line(console, _heading(top), "bold")
     table(console, [head for head, _ in _COLUMNS], _cells(top.osds, _COLUMNS))
     for text, style in _remarks(top):
@@ -102,10 +100,8 @@ def screen(top: Top, *, width: int, height: int) -> Group:
 
 
 def watch(console: Console, tops: Iterator[Top]) -> None:
-    """Draw each as it comes, on the alternate screen, until Ctrl-C or a signal; then restore the terminal.
-
-    SIGTERM and SIGHUP end it cleanly, too: a terminal left on the alternate screen looks broken.
-    """
+    """Draw each as it comes, on the alternate screen, until Ctrl-C or a signal; then restore the terminal. SIGTERM and
+    SIGHUP end it cleanly, too: a terminal left on the alternate screen looks broken."""
 
     def end(number: int, _previous: object) -> None:
         raise SystemExit(128 + number)

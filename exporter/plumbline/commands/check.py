@@ -19,7 +19,6 @@ _SEVERITY_STYLE = {Severity.CRITICAL: "bold red", Severity.WARNING: "bold yellow
 
 
 def check(options: argparse.Namespace) -> int:
-    """Look twice, print, and return the exit code."""
     try:
         examined = examine(
             config_file=options.config_file,

@@ -60,10 +60,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def compare_here(a: str, b: str, *, node: Node, classes: Iterable[str] = ()) -> Comparison:
-    """Compare ``a`` with ``b``: names or paths, ``b`` also ``now``; ``classes`` are pairs such as ``ssd=nvme``.
-
-    Raises :class:`BaselineError`, :class:`ConfigError` or :class:`StateError` when they can't be compared.
-    """
+    """Compare ``a`` with ``b``: names or paths, ``b`` also ``now``; ``classes`` are pairs such as ``ssd=nvme``. Raises
+    :class:`BaselineError`, :class:`ConfigError` or :class:`StateError` when they can't be compared."""
     renamed = _classes(classes)
     if a == NOW:
         raise BaselineError(a, "only the second side can be `now`; name what was accepted first")
@@ -155,7 +153,7 @@ def _why_not(probe: PeriodicProbe, result: ProbeResult | None, now: float) -> st
         return "no run has succeeded yet"
     if result.config_hash != probe.identity.config_hash:
         return "its last run had other parameters"
-    age_s = now - _ended(result)
+    age_s = now - result.finished
     if age_s > STALE_AFTER_INTERVALS * interval_s(probe):
         return f"its last success is {seconds_text(age_s)} old, more than {STALE_AFTER_INTERVALS:g} intervals"
     return ""
@@ -174,13 +172,9 @@ def _items(result: ProbeResult, now: float) -> Iterator[Item]:
             latency=operation.latency,
             iops=operation.iops,
             throughput=operation.throughput,
-            measured=_ended(result),
+            measured=result.finished,
         )
-        yield Item(entry, what=result.probe, age_s=max(0.0, now - _ended(result)))
-
-
-def _ended(result: ProbeResult) -> float:
-    return result.started + result.duration
+        yield Item(entry, what=result.probe, age_s=max(0.0, now - result.finished))
 
 
 def _run(name: str) -> str:

@@ -62,7 +62,6 @@ class Disk(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run(options: argparse.Namespace) -> int:
-    """``plumbline disk``."""
     only = options.device and options.device.removeprefix("/dev/")
     devices, users, skipped = read_disks(config_file=options.config_file, roots=roots(options), only=only)
     disks = pick(describe(devices, users), options.device)
@@ -75,7 +74,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def describe(devices: Iterable[BlockDevice], users: DiskUsers) -> tuple[Disk, ...]:
-    """Every disk with its users."""
     osds = users.osds()
     uses: dict[str, list[Use]] = {}
     for name, kind, user in users.uses:
@@ -139,7 +137,6 @@ def _what(node: BlockNode | None, users: DiskUsers) -> str:
 
 
 def print_disks(console: Console, disks: Sequence[Disk]) -> None:
-    """One line per disk."""
     rows = [
         (
             disk.device,
@@ -156,7 +153,6 @@ def print_disks(console: Console, disks: Sequence[Disk]) -> None:
 
 
 def print_disk(console: Console, disk: Disk) -> None:
-    """All that is known of one disk, then its stack as a tree."""
     line(console, f"{disk.device}: {disk.model or 'no model'}, {si(disk.size_bytes, 'B')}", "bold")
     rotational = None if disk.rotational is None else "yes" if disk.rotational else "no"
     for name, value in (

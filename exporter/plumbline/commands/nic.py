@@ -50,21 +50,16 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     cause: str
     frames: int
     terms: tuple[Term, ...]
-    whole_port: bool
-    """The other functions of a shared port show the same frames."""
+    whole_port: bool  # The other functions of a shared port show the same frames
 
 
 class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
-    """A counter of the port that is left out of the figures."""
-
     counter: str
     value: int
     why: str
 
 
 class Ring(msgspec.Struct, frozen=True, kw_only=True):
-    """Descriptors: current and maximum."""
-
     ring: str
     entries: int | None
     maximum: int | None
@@ -82,8 +77,6 @@ class Pause(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
-    """One device."""
-
     device: str
     driver: str
     firmware: str
@@ -91,8 +84,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     master: str
     drop_source: str
     why: str
-    source: str
-    """Where the counters' meanings are documented."""
+    source: str  # Where the counters' meanings are documented
     figures: tuple[Figure, ...]
     not_told: tuple[str, ...]
     """Causes that this port's driver can't report; they have no series. Software links have no such causes."""
@@ -102,7 +94,6 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run(options: argparse.Namespace) -> int:
-    """``plumbline nic``."""
     readings, skipped = read_ports(config_file=options.config_file)
     ports = [explain(reading) for reading in pick(readings, options.device, skipped)]
     show(options, ports, lambda console: print_ports(console, ports))
@@ -112,7 +103,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def explain(reading: PortReading) -> Explanation:
-    """Explain the numbers of one link."""
     info = reading.info
     figures = tuple(_figures(reading))
     known = info.driver if info else reading.link.kind or "loopback"

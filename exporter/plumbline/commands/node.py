@@ -6,6 +6,7 @@ import argparse
 import os
 import re
 import socket
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,7 +22,9 @@ from plumbline.config.workloads import load_catalogue
 from plumbline.core.roots import Roots
 from plumbline.core.storage_names import RECORDED
 from plumbline.errors import ParseError, Unavailable
+from plumbline.probes.model import ClusterGuard
 from plumbline.probes.plan import ProbingPlan, make_plan
+from plumbline.probes.single_run import RunOnce
 from plumbline.sources.disk.block import BlockDevice, read_block_devices
 from plumbline.sources.disk.diskusers import DiskUsers, read_disk_users
 from plumbline.sources.net.drivers import load_table
@@ -32,8 +35,6 @@ from plumbline.sources.net.portfacts import Transports
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Configuration, plan and baselines of this host."""
-
     config_file: Path | None
     config: Config
     roots: Roots
@@ -44,7 +45,6 @@ class Node:
     sites: tuple[LoadedSite, ...]
 
     def book(self) -> Book:
-        """The baselines for this host's targets, chosen as the daemon does."""
         return load_book(
             self.config.baseline,
             where=str(self.config_file or "configuration"),
@@ -52,6 +52,17 @@ class Node:
             host=self.host,
             catalogue=load_catalogue(),
             targets=self.plan.targets(),
+        )
+
+    def run_once(self, cluster: ClusterGuard | None, stopping: threading.Event) -> RunOnce:
+        """Runs this node's probes one at a time, until ``stopping`` is set."""
+        return RunOnce(
+            storage=self.storage,
+            roots=self.roots,
+            environment=os.environ,
+            rules=self.config.gates,
+            cluster=cluster,
+            stopping=stopping,
         )
 
 

@@ -43,22 +43,17 @@ class Listed:
     device_class: str
     target: str
     workload: str
-    schedule: str
-    """``every 6h``, ``Sun 03:00``, ``continuous``."""
+    schedule: str  # every 6h, Sun 03:00, continuous
     heavy: bool
-    result: str | None = None
-    """Result of the newest run with these parameters."""
-    message: str = ""
-    """Why it failed, or why the newest tick was skipped."""
+    result: str | None = None  # Result of the newest run with these parameters
+    message: str = ""  # Why it failed, or why the newest tick was skipped
     finished: float | None = None
-    next_start: float | None = None
-    """From what the daemon saved, so accurate to a minute; ``None`` without a daemon."""
+    next_start: float | None = None  # From what the daemon saved, so accurate to a minute; None without a daemon
     runs: Mapping[str, int] = field(default_factory=dict)
     skipped: Mapping[str, int] = field(default_factory=dict)
 
 
 def run(options: argparse.Namespace) -> int:
-    """``plumbline probe list``."""
     node, now = this_node(options), time.time()
     daemon = daemon_runs(node.storage, roots(options))
     rows = list_probes(node.plan, read_state(node.storage), host=node.host, now=now, daemon=daemon)
@@ -97,7 +92,6 @@ def _listed(name: str, identity: Identity, schedule: str, *, heavy: bool) -> Lis
 
 
 def schedule_text(config: Periodic) -> str:
-    """The schedule as configured."""
     if config.at is not None:
         return str(config.at)
     seconds = float(config.interval)
@@ -119,10 +113,8 @@ def next_start(probe: PeriodicProbe, record: ProbeRecord, *, host: str, now: flo
 
 
 def daemon_runs(storage: Path, roots: Roots) -> bool:
-    """Whether a daemon holds the storage path, from the kernel's list of locks: trying the lock would take it.
-
-    Compares inodes only: overlay and btrfs file systems show another device number there than stat(2) does.
-    """
+    """Whether a daemon holds the storage path, from the kernel's list of locks: trying the lock would take it. Compares
+    inodes only: overlay and btrfs file systems show another device number there than stat(2) does."""
     try:
         inode = (storage / LOCK_FILE).stat().st_ino
         return inode in parse_flocks(read_kernel(roots.proc / "locks", TABLE).decode("ascii", "replace"))
@@ -150,7 +142,7 @@ def _periodic(probe: PeriodicProbe, record: ProbeRecord, host: str, now: float, 
         _listed(identity.probe, identity, schedule_text(probe.config), heavy=probe.heavy),
         result=result.outcome.value if result else None,
         message=record.last_skip or (result.message if result else ""),
-        finished=result.started + result.duration if result else None,
+        finished=result.finished if result else None,
         next_start=next_start(probe, record, host=host, now=now) if daemon else None,
         runs={outcome.value: count for outcome, count in record.runs.items()},
         skipped=dict(sorted(record.skipped.items())),

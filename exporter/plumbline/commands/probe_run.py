@@ -7,7 +7,6 @@ the storage path does not allow it; 130 stopped by Ctrl-C.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +25,6 @@ from plumbline.probes import run_now
 from plumbline.probes.ceph.cluster import CephGuard
 from plumbline.probes.model import Progress
 from plumbline.probes.run_now import OperationReport, Report
-from plumbline.probes.single_run import RunOnce
 from plumbline.status.model import missing_baseline_hint
 
 _DONE, _FAILED, _REFUSED, _MISCONFIGURED = 0, 1, 2, 3
@@ -34,22 +32,13 @@ _GOOD, _BAD, _NOTE = "green", "bold red", "yellow"
 
 
 def run(options: argparse.Namespace) -> int:
-    """``plumbline probe run``."""
     stopping = threading.Event()
     try:
         node = this_node(options)
         items = run_now.pick(node.plan, options.names)
         run_now.check_storage(node.storage)
         cluster = CephGuard(node.config.ceph, node.config.gates, host=node.host)
-        once = RunOnce(
-            storage=node.storage,
-            roots=node.roots,
-            environment=os.environ,
-            rules=node.config.gates,
-            cluster=cluster,
-            stopping=stopping,
-        )
-        engine = run_now.OnDemand(once, node.book())
+        engine = run_now.OnDemand(node.run_once(cluster, stopping), node.book())
     except PlumblineError as error:
         complain(f"plumbline: {error}")
         return _MISCONFIGURED

@@ -22,12 +22,13 @@ from rich.console import Console
 
 from plumbline import __version__
 from plumbline.background.fingerprint import read_fingerprint
+from plumbline.baseline.files import SCHEMA_VERSION
 from plumbline.baseline.fingerprint import Fingerprint
 from plumbline.baseline.model import Target
 from plumbline.baseline.record import consistency
 from plumbline.baseline.record.statistics import EntryRecord
 from plumbline.baseline.record.text import format_record
-from plumbline.baseline.record.walk import RUNS, STOPPED, Environment, Progress, Step, Walked, entries_of, file_of, walk
+from plumbline.baseline.record.walk import RUNS, STOPPED, Progress, Step, Walked, entries_of, file_of, walk
 from plumbline.baseline.record.work_file import WorkFile
 from plumbline.baseline.site import Device, SiteEntry, SiteFile, parse_site
 from plumbline.baseline.units import Quantity
@@ -48,7 +49,6 @@ from plumbline.probes.histogram import quantile
 from plumbline.probes.model import ClusterGuard
 from plumbline.probes.plan import targets_of
 from plumbline.probes.run_now import check_storage
-from plumbline.probes.single_run import RunOnce
 from plumbline.sources.disk.block import read_block_devices
 from plumbline.sources.disk.diskusers import read_disk_users
 from plumbline.sources.net.routes import read_lower_ports
@@ -66,12 +66,10 @@ class Recording:
     records: tuple[EntryRecord, ...]
     path: Path
     kept: Path | None
-    left_out: Mapping[str, str]
-    """Probes that could not be recorded here, and why."""
+    left_out: Mapping[str, str]  # Probes that could not be recorded here, and why
 
 
 def run(options: argparse.Namespace) -> int:
-    """``plumbline baseline record``."""
     request = Request(
         layers=options.layer,
         probes=options.probe,
@@ -119,27 +117,17 @@ def record_here(
     progress: Callable[[Progress], None] = lambda _: None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Recording:
-    """Measure what is missing, check, write. ``output`` defaults to ``baseline.yaml`` in the storage path.
-
-    ``replace``: an existing file may be replaced; ``restart``: runs that an earlier recording kept are repeated;
-    ``say`` gets a line before the start, if there is something to say. Raises :class:`BaselineError` when nothing can
-    or should be written, :class:`Stopped` when stopped from outside; finished runs are kept in both cases.
-    """
+    """Measure what is missing, check, write. ``output`` defaults to ``baseline.yaml`` in the storage path. ``replace``:
+    an existing file may be replaced; ``restart``: runs that an earlier recording kept are repeated; ``say`` gets a line
+    before the start, if there is something to say. Raises :class:`BaselineError` when nothing can or should be written,
+    :class:`Stopped` when stopped from outside; finished runs are kept in both cases."""
     if request.runs < 2:
         raise BaselineError("record", "one run shows no spread; use at least 2", key="runs", value=request.runs)
     check_storage(node.storage)
     path = output or node.storage / RECORDED
     check_target(path, force=replace or request.force)
     items, left_out = choose(node.plan, request)
-    once = RunOnce(
-        storage=node.storage,
-        roots=node.roots,
-        environment=os.environ,
-        rules=node.config.gates,
-        cluster=cluster,
-        stopping=stopping,
-    )
-    steps = Steps(once, request, roots=node.roots, stopping=stopping).of(items)
+    steps = Steps(node.run_once(cluster, stopping), request, roots=node.roots, stopping=stopping).of(items)
     if not steps:
         reasons = "; ".join(f"{name}: {why}" for name, why in left_out.items())
         raise BaselineError("record", f"no probe measures anything here ({reasons or 'enable one'})")
@@ -156,11 +144,9 @@ def record_here(
         refusals = [line for record in records for line in record.refusals]
         if refusals and not request.force:
             raise _refusal(refusals, "--restart measures again when this host is quiet, --force accepts it with a note")
-        environment = _environment(node, walked, targets, fingerprint)
+        head = _head(node, walked, targets, fingerprint)
         notes = [*_notes(request, records), *(f"left out: {name}: {why}" for name, why in left_out.items())]
-        text, file = _checked(
-            environment, records, notes, node, catalogue=catalogue, where=str(path), force=request.force
-        )
+        text, file = _checked(head, records, notes, node, catalogue=catalogue, where=str(path), force=request.force)
         kept = write_text(path, text, force=replace or request.force)
         work.remove()
     return Recording(file, records, path, kept, left_out)
@@ -219,7 +205,7 @@ def _notes(request: Request, records: Sequence[EntryRecord]) -> list[str]:
 
 
 def _checked(
-    environment: Environment,
+    head: SiteFile,
     records: Sequence[EntryRecord],
     notes: list[str],
     node: Node,
@@ -229,14 +215,14 @@ def _checked(
     force: bool,
 ) -> tuple[str, SiteFile]:
     """The text to write, of figures that can be true, or that were accepted although they can't."""
-    file = file_of(environment, records, notes)
+    file = file_of(head, records, notes)
     loaded = parse_site(format_record(file, catalogue), where=where, host=node.host, catalogue=catalogue)
     measured = consistency.with_workloads(loaded.entries, catalogue, [entry.device for entry in file.entries])
     findings = consistency.check(measured, _place(node, file))
     if findings and not force:
         raise _refusal(findings, "--restart measures again, --force accepts it with a note")
     if findings:
-        file = file_of(environment, records, [*notes, *(f"accepted by --force: {each}" for each in findings)])
+        file = file_of(head, records, [*notes, *(f"accepted by --force: {each}" for each in findings)])
     return format_record(file, catalogue), file
 
 
@@ -249,16 +235,20 @@ def _place(node: Node, file: SiteFile) -> consistency.Place:
     return consistency.Place(holds_osds, {device: read_lower_ports(device, node.roots) for device in devices})
 
 
-def _environment(node: Node, walked: Walked, targets: Sequence[Target], fingerprint: Fingerprint) -> Environment:
+def _head(node: Node, walked: Walked, targets: Sequence[Target], fingerprint: Fingerprint) -> SiteFile:
     tools = {run.tool: run.tool_version for run in walked.runs if run.tool}
-    return Environment(
+    return SiteFile(
+        schema_version=SCHEMA_VERSION,
+        source="measured",
+        name=node.host,  # the name in alerts: "the measured baseline stor01"
         host=node.host,
-        recorded=datetime.fromtimestamp(max(run.finished for run in walked.runs), UTC),
-        by=_who(),
+        recorded=datetime.fromtimestamp(int(max(run.finished for run in walked.runs)), UTC),
+        recorded_by=_who(),
         kernel=platform.release(),
         tools={"plumbline": __version__} | tools,
         devices=_devices(node.roots, {target.device for target in targets if target.layer != "network"}),
         fingerprint=fingerprint,
+        entries=(),
     )
 
 
@@ -274,7 +264,6 @@ def _who() -> str:
 
 
 def _devices(roots: Roots, names: set[str]) -> tuple[Device, ...]:
-    """The file's description of the measured disks."""
     try:
         found = read_block_devices(roots, on_skip=lambda _item, _reason: None, keep=names.__contains__)
     except Unavailable:
@@ -291,7 +280,6 @@ def _devices(roots: Roots, names: set[str]) -> tuple[Device, ...]:
 
 
 def print_record(console: Console, done: Recording) -> None:
-    """What was recorded, its notes, and where it was written."""
     heads = (
         "Layer", "Probe", "Workload", "Operation", "Class", "p50", "p99", "IOPS", "Throughput", "At latency", "MAD",
         "Spread", "Tolerance",
@@ -336,10 +324,8 @@ def _short(figure: Quantity | None, unit: str) -> str:
 
 @contextmanager
 def record_progress(console: Console) -> Iterator[Callable[[Progress], None]]:
-    """On a terminal a bar with layer, probe, run and the time left; elsewhere one line per run.
-
-    It advances by time, not by runs: a run of one probe takes a second, of another five minutes.
-    """
+    """On a terminal a bar with layer, probe, run and the time left; elsewhere one line per run. It advances by time,
+    not by runs: a run of one probe takes a second, of another five minutes."""
     began = time.monotonic()
 
     def step(now: Progress) -> BarStep:

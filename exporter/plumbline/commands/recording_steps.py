@@ -40,10 +40,8 @@ from plumbline.probes.single_run import RunOnce
 
 _T = TypeVar("_T")
 
-CANARY_RUN_S = 12.0
-"""How long a canary works in one run: five runs take a minute, which shows its p95 on any disk."""
-WAIT_S = 300.0
-"""How long a run waits for its turn, while another probe works or the disk or node is busy."""
+CANARY_RUN_S = 12.0  # How long a canary works in one run: five runs take a minute, which shows its p95 on any disk
+WAIT_S = 300.0  # How long a run waits for its turn, while another probe works or the disk or node is busy
 _AGAIN_S = 5.0
 _BUSY_LIMIT = 0.5
 # Reasons to try again: they pass by themselves
@@ -56,18 +54,12 @@ _NO_PART = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the user asked for."""
-
-    layers: Collection[str] = ()
-    """Empty: all."""
-    probes: Sequence[str] = ()
-    """Names as configured, or ``name/target``; empty: all."""
+    layers: Collection[str] = ()  # Empty: all
+    probes: Sequence[str] = ()  # Names as configured, or name/target; empty: all
     without: Sequence[str] = ()
     runs: int = 5
-    run_duration_s: float | None = None
-    """``None``: each probe's own, for canaries :data:`CANARY_RUN_S`."""
-    latency_target_s: float | None = None
-    """Search for the most IOPS within this latency; ``None``: don't."""
+    run_duration_s: float | None = None  # None: each probe's own, for canaries CANARY_RUN_S
+    latency_target_s: float | None = None  # Search for the most IOPS within this latency; None: don't
     latency_percentile: float = 99.0
     force: bool = False
 
@@ -91,10 +83,8 @@ def _lasting(probe: object, seconds: float) -> object:
 
 
 def choose(plan: ProbingPlan, request: Request) -> tuple[list[Item], dict[str, str]]:
-    """The probes to record, and those that were asked for but are left out, with the reason.
-
-    Raises :class:`BaselineError` for a name that no probe has.
-    """
+    """The probes to record, and those that were asked for but are left out, with the reason. Raises
+    :class:`BaselineError` for a name that no probe has."""
     items: list[Item] = [*plan.continuous, *plan.periodic]
     for name in (*request.probes, *request.without):
         if not any(_is(item, name) for item in items):
@@ -110,12 +100,10 @@ def choose(plan: ProbingPlan, request: Request) -> tuple[list[Item], dict[str, s
 
 
 def identities_of(item: Item) -> tuple[Identity, ...]:
-    """The identities of its experiments."""
     return (item.identity,) if isinstance(item, PeriodicProbe) else item.identities()
 
 
 def layer_of(item: Item) -> str:
-    """Its layer; empty where it is unknown what it measures."""
     identities = identities_of(item)
     return identities[0].layer if identities else ""
 

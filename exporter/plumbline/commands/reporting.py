@@ -35,7 +35,6 @@ _RENDER = {HTML: render_html, MARKDOWN: render_markdown}
 
 
 def report_period(options: argparse.Namespace) -> int:
-    """``plumbline report``."""
     form = _form(options)
     timeout_s, now_s = positive_duration(options.timeout, "--timeout"), time.time()
     period = parse_period(first=options.first, last=options.last, days=options.days, now_s=now_s)
@@ -52,12 +51,10 @@ def report_period(options: argparse.Namespace) -> int:
 
 
 def written(document: Document, form: str) -> str:
-    """The whole review, in this form."""
     return render("review.html", document=document) if form == HTML else markdown(document)
 
 
 def report_baselines(options: argparse.Namespace) -> int:
-    """``plumbline baseline report``."""
     form = _form(options)
     return _write(options, report(options.names, node=this_node(options), form=form, title=options.title))
 
@@ -101,7 +98,6 @@ def report(names: Sequence[str], *, node: Node, form: str, title: str | None, ma
 
 
 def subject(loaded: Loaded) -> Subject:
-    """One baseline, with what it was measured on."""
     if isinstance(loaded, LoadedProfile):
         name = loaded.name
         hardware = tuple((key, _hardware(key, item)) for key, item in loaded.profile.hardware.items())

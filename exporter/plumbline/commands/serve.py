@@ -15,7 +15,6 @@ from plumbline.web.guard import make_guard
 
 
 def serve(options: argparse.Namespace) -> int:
-    """Run the daemon until it is stopped."""
     return daemon.serve(
         config_file=options.config_file,
         storage_path_flag=options.storage_path,
@@ -29,7 +28,6 @@ def serve(options: argparse.Namespace) -> int:
 
 
 def check_config(options: argparse.Namespace) -> int:
-    """Read the files as the daemon would, and start nothing."""
     if options.file is None and options.web_config_file is None:
         raise ConfigError("config check", "name a configuration file, or --web.config.file, or both")
     overrides = Overrides(web_config_file=options.web_config_file)

@@ -52,17 +52,13 @@ Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 
 
 def add_group(commands: Commands, name: str, text: str) -> Commands:
-    """Add a command that has actions; returns what to add them to."""
     return commands.add_parser(name, help=text).add_subparsers(required=True, metavar="ACTION")
 
 
 def add_command(commands: Commands, name: str, run: str, *, host: bool = True, json: str = "", **texts: Any) -> Parser:
-    """Add a command or action.
-
-    ``run``: ``module.function`` in :mod:`plumbline.commands`, imported only when the command is run: many need much.
-    ``host``: with the flags for this host; ``json``: the help of its flag ``--json``, if it has one; ``texts``: of
-    :class:`argparse.ArgumentParser`.
-    """
+    """Add a command or action. ``run``: ``module.function`` in :mod:`plumbline.commands`, imported only when the
+    command is run: many need much. ``host``: with the flags for this host; ``json``: the help of its flag ``--json``,
+    if it has one; ``texts``: of :class:`argparse.ArgumentParser`."""
     parser = commands.add_parser(name, **texts)
     if host:
         _add_host(parser)
@@ -95,14 +91,12 @@ def complain(text: str) -> None:
 
 
 def print_json(data: object) -> None:
-    """Print on standard output, indented."""
     import msgspec  # noqa: PLC0415
 
     sys.stdout.write(msgspec.json.format(msgspec.json.encode(data), indent=2).decode() + "\n")
 
 
 def show(options: argparse.Namespace, data: object, draw: Callable[[Console], object]) -> None:
-    """Print the data with ``--json``, else call ``draw``."""
     if options.json:
         print_json(data)
     else:
@@ -129,7 +123,6 @@ def positive_duration(text: str, flag: str) -> float:
 
 
 def roots(options: argparse.Namespace) -> Roots:
-    """The host's trees, at the paths that the flags give."""
     return Roots(
         proc=options.path_procfs,
         sys=options.path_sysfs,
@@ -157,10 +150,8 @@ def handled(numbers: tuple[signal.Signals, ...], handle: Callable[[int, Any], ob
 
 @contextmanager
 def set_by_signals(stopping: threading.Event) -> Iterator[None]:
-    """SIGINT, SIGTERM and SIGHUP end the run under way as the daemon would: processes ended, locks released.
-
-    The second Ctrl-C has Python's own effect: it raises, and the runner kills at once.
-    """
+    """SIGINT, SIGTERM and SIGHUP end the run under way as the daemon would: processes ended, locks released. The second
+    Ctrl-C has Python's own effect: it raises, and the runner kills at once."""
 
     def stop(number: int, previous: Any) -> None:
         stopping.set()

@@ -34,8 +34,7 @@ from plumbline.probes.gates import is_lock_text
 from plumbline.probes.state import MAX_BYTES, READABLE_VERSIONS, is_state
 from plumbline.probes.storage import MARKER_TEXT, baseline_source, of_earlier_release
 
-IsOurs = Callable[[int], bool]
-"""Called with a descriptor of a plain file with one name."""
+IsOurs = Callable[[int], bool]  # Called with a descriptor of a plain file with one name
 
 _DAMAGED = r"(\.new|\.damaged-[0-9]+|\.version-[0-9]+)?"
 _BASELINE = rf"{re.escape(RECORDED)}(\.bak(-[0-9]+)?)?|\.{re.escape(RECORDED)}\.[a-z0-9_]{{8}}(\.old)?"
@@ -48,10 +47,8 @@ class Folder:
     """A directory of ours: the names in it to remove, in this order, and those that stay."""
 
     path: Path
-    identity: tuple[int, int]
-    """Device and inode."""
-    ours: Callable[[str], IsOurs | None]
-    """File name → the test of its content; None: not one of our names."""
+    identity: tuple[int, int]  # Device and inode
+    ours: Callable[[str], IsOurs | None]  # File name → the test of its content; None: not one of our names
     files: tuple[str, ...]
     strange: tuple[str, ...] = ()
     size_bytes: int = 0
@@ -63,8 +60,7 @@ class Folder:
 
 
 def find(storage: Path, directories: Iterable[Path] = ()) -> tuple[Folder, ...]:
-    """The existing directories, inner ones first; only reads. ``directories``: probes' own, outside the storage
-    path."""
+    """The existing directories, inner ones first; only reads. ``directories``: outside the storage path."""
     found: dict[Path, Folder] = {}
     for directory in directories:
         found |= {folder.path: folder for folder in _probe_folders(directory) if folder.path not in found}

@@ -63,10 +63,8 @@ def read_config(
     *,
     collectors: Collection[str] | None = None,
 ) -> Config:
-    """The file (or the defaults) with the flags applied, and credentials replaced by systemd's paths.
-
-    ``collectors``: the existing names; ``None`` for a command that runs none and need not know them.
-    """
+    """The file (or the defaults) with the flags applied, and credentials replaced by systemd's paths. ``collectors``:
+    the existing names; ``None`` for a command that runs none and need not know them."""
     if overrides.listen_address is not None:
         try:
             split_address(overrides.listen_address)

@@ -92,11 +92,9 @@ class Schedule(str):
         return max(gaps) * 86400.0
 
     def next_after(self, now: float) -> float:
-        """The first scheduled time after ``now``; both Unix seconds.
-
-        The date counts first, then the time of day: a time that the switch to summer time skips becomes the next
-        existing moment, possibly on the next day; a time that is repeated counts once, the first time.
-        """
+        """The first scheduled time after ``now``; both Unix seconds. The date counts first, then the time of day: a
+        time that the switch to summer time skips becomes the next existing moment, possibly on the next day; a time
+        that is repeated counts once, the first time."""
         local = time.localtime(now)
         today = date(local.tm_year, local.tm_mon, local.tm_mday)
         for day in (today + timedelta(days=ahead) for ahead in range(9)):

@@ -57,14 +57,11 @@ class _Common(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
     @property
     def operations(self) -> tuple[str, ...]:
-        """The operations in a result of this workload."""
         raise NotImplementedError
 
     def config_hash(self, *, rate_iops: float | None = None) -> str:
-        """Twelve hex digits over all parameters that affect a result; ``rate_iops`` is the probe's cap.
-
-        A capped run is not comparable with an uncapped one. Id and description are not included.
-        """
+        """Twelve hex digits over all parameters that affect a result; ``rate_iops`` is the probe's cap. A capped run is
+        not comparable with an uncapped one. Id and description are not included."""
         facts = {name: value for name, value in msgspec.to_builtins(self).items() if name not in ("id", "description")}
         parts = [f"{name}={facts[name]}" for name in sorted(facts)] + [f"{rate_iops:g}" if rate_iops else "-"]
         return _digest(parts)
@@ -87,12 +84,9 @@ class BlockWorkload(_Common, frozen=True, tag="block"):
         return _OPERATIONS[self.pattern]
 
     def config_hash(self, *, rate_iops: float | None = None) -> str:
-        """As for every workload, but of an older text form, which recorded baselines contain.
-
-        File size and run time are not included: they only limit the probe, and the documented runs of the seeds differ
-        in them by design. Nor is the canary's rate: at queue depth 1 every operation meets an idle queue, whatever the
-        rate.
-        """
+        """As for every workload, but of an older text form, which recorded baselines contain. File size and run time
+        are not included: they only limit the probe, and the documented runs of the seeds differ in them by design. Nor
+        is the canary's rate: at queue depth 1 every operation meets an idle queue, whatever the rate."""
         parts = [
             self.layer,
             self.pattern.value,

@@ -51,11 +51,8 @@ def read_yaml(text: str, *, where: str) -> Any:
 
 
 def _measure(text: str, where: str) -> None:
-    """Refuse a document that would be too large once loaded.
-
-    The C loader recurses: 100,000 brackets end the process by SIGSEGV. Aliases of aliases in ten lines become a
-    gigabyte when printed.
-    """
+    """Refuse a document that would be too large once loaded. The C loader recurses: 100,000 brackets end the process by
+    SIGSEGV. Aliases of aliases in ten lines become a gigabyte when printed."""
     sizes: dict[str, int] = {}  # anchor → number of nodes, with aliases expanded
     open_nodes: list[tuple[str | None, int]] = []  # anchor, number of nodes before it
     nodes = 0

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from plumbline.core.scheduler import Job
 from plumbline.errors import PlumblineError, Unavailable
 
 T = TypeVar("T")
@@ -61,3 +62,14 @@ class Slot(Generic[T]):
         if isinstance(slot[1], PlumblineError):
             raise slot[1].with_traceback(None)  # raised at every scrape: it must not accumulate tracebacks
         return slot[1]
+
+
+class PeriodicSlot(Slot[T]):
+    """Filled every ``every_s`` seconds by its job, which is called ``name``; stale after four intervals."""
+
+    def __init__(
+        self, name: str, every_s: float, what: str, read: Callable[[], T], *, cancel: Callable[[], None] = lambda: None
+    ) -> None:
+        """``what`` names the reading in errors. ``read`` limits its own run time; ``cancel`` ends it at once."""
+        super().__init__(read, what=what, stale_after_s=4 * every_s)
+        self.job = Job(name, every_s, 0.0, self.refresh, cancel=cancel)

@@ -65,15 +65,11 @@ FIRST_PAGE_WITHIN_S, FIRST_READINGS_WITHIN_S = 15.0, 7.0
 spent waiting for the slow tier; the rest is the limit for all collectors together."""
 CHECK_WITHIN_S = 10.0
 """How long each look of `plumbline check` waits for facts; a disk that hangs must not make the command hang."""
-SERVER_STOPS_WITHIN_S = 1.0
-"""The iperf3 server stops on SIGTERM at once, on SIGKILL half a second later."""
+SERVER_STOPS_WITHIN_S = 1.0  # The iperf3 server stops on SIGTERM at once, on SIGKILL half a second later
 FINDINGS = "findings"
-RELOAD_CHECK_EVERY_S = 2.0
-"""Only checks the times of a few files; short, so that a saved change takes effect soon."""
-PLAN_ANEW_EVERY_S = 60.0
-"""The shortest time between plans for OSDs that come and go: each plan queries the cluster."""
-STOP_WITHIN_S = 1.6
-"""How long the parts may take to stop; SIGTERM promises two seconds altogether."""
+RELOAD_CHECK_EVERY_S = 2.0  # Only checks the times of a few files; short, so that a saved change takes effect soon
+PLAN_ANEW_EVERY_S = 60.0  # The shortest time between plans for OSDs that come and go: each plan queries the cluster
+STOP_WITHIN_S = 1.6  # How long the parts may take to stop; SIGTERM promises two seconds altogether
 
 
 def serve(*, config_file: Path | None, storage_path_flag: Path | None, roots: Roots, overrides: Overrides) -> int:
@@ -103,10 +99,8 @@ class Examined:
 
 
 def examine(*, config_file: Path | None, storage_path_flag: Path | None, roots: Roots, wait_s: float) -> Examined:
-    """Look at this host twice, ``wait_s`` seconds apart, and judge it, whether or not a daemon runs.
-
-    Only reads: starts, locks and writes nothing. :class:`Unavailable` if nothing at all could be judged.
-    """
+    """Look at this host twice, ``wait_s`` seconds apart, and judge it, whether or not a daemon runs. Only reads:
+    starts, locks and writes nothing. :class:`Unavailable` if nothing at all could be judged."""
     catalogue = load_catalogue()
     config = read_config(config_file, Overrides(), catalogue, collectors=NAMES)
     store = StateStore(storage_path(storage_path_flag, config, os.environ))
@@ -158,10 +152,7 @@ class Daemon:
             host, port, site.respond, logger=log, guard=self._guard, max_requests=config.web.max_requests
         )
 
-    # --- life
-
     def run(self) -> int:
-        """Serve until asked to stop; returns 0."""
         self._began_s = time.monotonic()
         self._signals.install()
         keep_memory_private()
@@ -267,8 +258,6 @@ class Daemon:
             ending.join(max(0.0, began + STOP_WITHIN_S - time.monotonic()))
         log.info("stopped")
 
-    # --- configuration
-
     def _look_for_changes(self, *, forced: bool) -> Callable[[], object]:
         """Read the files if they changed or if ``forced``; returns what to do next. May block."""
         return self._files.take(self._read_anew) if forced or self._files.changed else lambda: None
@@ -337,7 +326,6 @@ class Daemon:
         self._wired.collect()
 
     def _serve_network(self, config: NetworkServerConfig | None) -> None:
-        """Run the server that ``config`` asks for, and no other."""
         plan = None if config is None else ServerPlan.of(config)
         if self._network_server is not None and self._network_server.plan != plan:
             self._network_server.stop(SERVER_STOPS_WITHIN_S)
@@ -345,8 +333,6 @@ class Daemon:
         if plan is not None and self._network_server is None:
             self._network_server = IperfServer(plan, self._world.environment, networks=networks_of)
             self._network_server.start()
-
-    # --- status
 
     def _state(self) -> DaemonState:
         server, exposure = self._network_server, self._exposure()

@@ -81,10 +81,8 @@ def web_file(config: Config) -> Path | None:
 
 class FileWatch:
     """Detects that files were edited, replaced, removed or created since they were read. ``files`` may return different
-    paths from call to call; their state at construction counts as read.
-
-    Every method calls ``stat`` and waits for a mount that hangs (see :mod:`.answers`): not for the main loop.
-    """
+    paths from call to call; their state at construction counts as read. Every method calls ``stat`` and waits for a
+    mount that hangs (see :mod:`.answers`): not for the main loop."""
 
     def __init__(self, files: Callable[[], Iterable[Path]]) -> None:
         self._files = files
@@ -92,7 +90,6 @@ class FileWatch:
 
     @property
     def changed(self) -> bool:
-        """Whether a file changed since the last :meth:`take`."""
         return self._now() != self._taken
 
     def take(self, read: Callable[[], T]) -> T:

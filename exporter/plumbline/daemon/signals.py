@@ -24,7 +24,6 @@ class Signals:
         self._ready.register(self._read_fd, select.POLLIN)
 
     def install(self) -> None:
-        """Install the signal handlers."""
         # a full pipe means that a wake-up is already pending: nothing is lost
         signal.set_wakeup_fd(self._write_fd, warn_on_full_buffer=False)
         signal.signal(signal.SIGTERM, self._ask_stop)
@@ -42,12 +41,6 @@ class Signals:
         """End a :meth:`wait`; any thread may call it."""
         with contextlib.suppress(OSError):  # full: a wake-up is already pending; closed: nobody waits any more
             os.write(self._write_fd, b"\0")
-
-    def close(self) -> None:
-        """Close the pipe. The handlers stay: a second SIGTERM must not interrupt the shutdown."""
-        signal.set_wakeup_fd(-1)
-        os.close(self._read_fd)
-        os.close(self._write_fd)
 
     def _ask_stop(self, _number: int, _frame: FrameType | None) -> None:
         self.stop = True

@@ -37,10 +37,8 @@ from plumbline.sources.kernel.vantage import Vantage, read_vantage
 
 log = logging.getLogger("plumbline")
 
-FACTS_WITHIN_S = 3.0
-"""How long the daemon waits for the first facts before it continues without them."""
-CEPH, CEPH_EVERY_S = "ceph", 15.0
-"""The cluster's state for the metrics; queried only if a probe needs the cluster."""
+FACTS_WITHIN_S = 3.0  # How long the daemon waits for the first facts before it continues without them
+CEPH, CEPH_EVERY_S = "ceph", 15.0  # The cluster's state for the metrics; queried only if a probe needs the cluster
 FINGERPRINT, FINGERPRINT_EVERY_S = "fingerprint", 600.0
 """It changes with updates, and reading it starts processes, so a delay of minutes does not matter."""
 
@@ -93,7 +91,6 @@ class Wiring:
         )
 
     def config(self) -> Config:
-        """The active configuration."""
         return self.running.config
 
     def collect(self, *, daemon: bool = True) -> None:
@@ -111,9 +108,8 @@ class Wiring:
         return [*self.watch.jobs(), Job(CEPH, CEPH_EVERY_S, 0.0, self.ceph.refresh)]
 
     def jobs(self) -> list[Job]:
-        """The slow tier and the jobs that only the daemon runs."""
         fingerprint = Job(FINGERPRINT, FINGERPRINT_EVERY_S, 0.0, self._fingerprint.refresh)
-        return [*self.slow_tier(), *self.ceph_map.jobs(), fingerprint]
+        return [*self.slow_tier(), self.ceph_map.map.job, fingerprint]
 
     def take(self, running: Running) -> None:
         """Apply another configuration to all parts."""

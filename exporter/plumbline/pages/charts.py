@@ -54,11 +54,9 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class LineChart:
-    """``unit`` is ``ratio``, ``share`` or a base unit. Ticks, gaps and moments start with their position, 0 to 1.
-
-    The second line of a tick's label is printed small: units of sizes. ``gaps`` (start, end, tooltip) are drawn shaded,
-    ``level`` (name, value) as a dashed horizontal line.
-    """
+    """``unit`` is ``ratio``, ``share`` or a base unit. Ticks, gaps and moments start with their position, 0 to 1. The
+    second line of a tick's label is printed small: units of sizes. ``gaps`` (start, end, tooltip) are drawn shaded,
+    ``level`` (name, value) as a dashed horizontal line."""
 
     title: str
     description: str
@@ -94,8 +92,6 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class BarChart:
-    """Bars starting at 0, in named groups."""
-
     title: str
     description: str
     groups: tuple[tuple[str, tuple[Bar, ...]], ...]
@@ -105,7 +101,6 @@ class BarChart:
         return tuple(bar for _, bars in self.groups for bar in bars)
 
     def svg(self, ident: str) -> Html:
-        """See :meth:`LineChart.svg`."""
         return _picture(self, ident, *_bars(self))
 
 
@@ -140,10 +135,8 @@ def _bars(chart: BarChart) -> tuple[int, list[Html]]:
 
 
 def sparkline(values: Sequence[float | None], baseline: float | None, label: str) -> Html:
-    """A line of values, oldest first; ``label`` describes it in words. Empty if there is no value to draw.
-
-    The scale starts at 0, so that twice as high means twice as slow; the baseline is a dashed horizontal line.
-    """
+    """A line of values, oldest first; ``label`` describes it in words. Empty if there is no value to draw. The scale
+    starts at 0, so that twice as high means twice as slow; the baseline is a dashed horizontal line."""
     top = max((value for value in (*values, baseline) if value is not None), default=0.0) or 1.0
     step = (SPARK_WIDTH - 2 * _SPARK_MARGIN) / max(len(values) - 1, 1)
     first = SPARK_WIDTH - _SPARK_MARGIN - step * (len(values) - 1)
@@ -165,13 +158,11 @@ def sparkline(values: Sequence[float | None], baseline: float | None, label: str
 
 
 def swatch(index: int) -> Html:
-    """A line's mark, for the legend."""
     stroke = tag("line", x1="0", y1="6", x2="26", y2="6", class_=line_class(index))
     return _swatch(26, stroke, _mark(index, 13, 6, doubt=False))
 
 
 def bar_swatch(index: int) -> Html:
-    """A bar's colour, for the legend."""
     return _swatch(12, tag("rect", width="12", height="12", rx="2", class_=f"fill{index % 8}"))
 
 
@@ -210,9 +201,6 @@ def runs(points: Iterable[T | None]) -> Iterator[list[T]]:
     for known, group in itertools.groupby(points, lambda point: point is not None):
         if known:
             yield [point for point in group if point is not None]
-
-
-# --- the parts of a line chart
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,9 +282,6 @@ def _moments(chart: LineChart, plane: _Plane) -> Iterator[Html]:
         yield _text(x - 4 if left else x + 4, _TOP + 8, name, "end" if left else "start", "small")
 
 
-# --- shapes
-
-
 def _bar(bar: Bar, longest: float, y: float) -> Iterator[Html]:
     style = f"hollow line{bar.colour % 8}" if bar.doubt else f"fill{bar.colour % 8}"
     room = _LABEL_CHARS - len(bar.text) + 12
@@ -335,9 +320,6 @@ def _line(x1: float, y1: float, x2: float, y2: float, style: str) -> Html:
 
 def _text(x: float, y: float, words: str, anchor: str, style: str = "") -> Html:
     return tag("text", words, x=_n(x), y=_n(y), text_anchor=anchor, class_=style)
-
-
-# --- scales
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,11 +37,9 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """Charts side by side, and their data as a table. ``series`` are the legend's names, ordered by colour.
-
-    A panel is a heading (empty if the title is enough) and its chart. ``weekly``: the table has weekly medians, the
-    chart has more points. ``picture_only``: another table already has the data, so Markdown omits the plot.
-    """
+    """Charts side by side, and their data as a table. ``series`` are the legend's names, ordered by colour. A panel is
+    a heading (empty if the title is enough) and its chart. ``weekly``: the table has weekly medians, the chart has more
+    points. ``picture_only``: another table already has the data, so Markdown omits the plot."""
 
     kind: ClassVar[Literal["plot"]] = "plot"
     title: str

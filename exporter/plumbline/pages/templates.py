@@ -20,10 +20,8 @@ _TAG_OR_BREAK = re.compile(r"(\{[{%#].*?[}%#]\})|\n[ \t]*", re.DOTALL)
 
 
 def render(template: str, **values: object) -> str:
-    """The page. ``template``: its path below ``templates/``; ``values``: the names it may use.
-
-    All text is escaped; ``markupsafe.Markup`` and objects with ``__html__`` are inserted as HTML.
-    """
+    """The page. ``template``: its path below ``templates/``; ``values``: the names it may use. All text is escaped;
+    ``markupsafe.Markup`` and objects with ``__html__`` are inserted as HTML."""
     return environment().get_template(template).render(**values)
 
 
@@ -50,10 +48,8 @@ def _source(template: str) -> str | None:
 
 @functools.cache
 def style(*names: str) -> str:
-    """``base`` and the named parts of ``style.css`` (``status``, ``report``, ``review``), unchanged.
-
-    ``KeyError``: unknown part.
-    """
+    """``base`` and the named parts of ``style.css`` (``status``, ``report``, ``review``), unchanged. ``KeyError``:
+    unknown part."""
     _, *split = _HEADING.split(_FILES.joinpath("style.css").read_text("utf-8"))
     parts = dict(zip(split[::2], split[1::2], strict=True))
     return "".join(parts[name] for name in ("base", *names))

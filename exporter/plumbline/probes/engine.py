@@ -22,12 +22,9 @@ from plumbline.probes.result import ProbeResult
 
 log = logging.getLogger(__name__)
 
-STOPPED = "stopped"
-"""The reason of a run that was ended from outside."""
-STUCK = "stuck"
-"""The reason while a command of an earlier run survives SIGKILL: at most one command hangs."""
-LOOK_AGAIN_S = 3.0
-"""How often gates are checked while a probe runs: recovery that begins is noticed within this time."""
+STOPPED = "stopped"  # The reason of a run that was ended from outside
+STUCK = "stuck"  # The reason while a command of an earlier run survives SIGKILL: at most one command hangs
+LOOK_AGAIN_S = 3.0  # How often gates are checked while a probe runs: recovery that begins is noticed within this time
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +47,8 @@ def run_probe(
     progress: Callable[[Progress], None] = lambda _progress: None,
     look_again_s: float = LOOK_AGAIN_S,
 ) -> ProbeResult:
-    """Run ``probe`` once. ``clock`` is Unix time; ``stopping`` ends it from outside.
-
-    Raises :class:`ProbeRefused`: ``stuck``, ``locked``, ``lock-lost``, a gate's reason (also if it closed during the
-    run), the probe's own reasons, ``stopped``.
-    """
+    """Run ``probe`` once. ``clock`` is Unix time; ``stopping`` ends it from outside. Raises :class:`ProbeRefused`:
+    ``stuck``, ``locked``, ``lock-lost``, a gate's (also if it closed during the run), the probe's own, ``stopped``."""
     if pids := runner.stuck():
         raise ProbeRefused(
             STUCK,
@@ -96,10 +90,8 @@ def _locks(
 
 class _Watch:
     """Checks gates repeatedly during a run; ``stop`` is set when one closed, or when the run must end anyway.
-
     ``leases`` answer at once and are checked ten times a second, in their own thread: a gate that waits for a cluster
-    must not delay the detection of a lost lock.
-    """
+    must not delay the detection of a lost lock."""
 
     def __init__(
         self, leases: Sequence[Gate], gates: Sequence[Gate], stopping: threading.Event, every_s: float

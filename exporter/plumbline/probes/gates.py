@@ -25,8 +25,7 @@ BUSY_WINDOW_S = 2.0
 _COPIES_GONE_WITHIN_S, _LOOK_AGAIN_S = 0.5, 0.02
 _HELD = re.compile(rb"[^\n]+, pid \d+\n")
 
-Gate = Callable[[], None]
-"""Returns if the probe may start, raises :class:`ProbeRefused` if not."""
+Gate = Callable[[], None]  # Returns if the probe may start, raises ProbeRefused if not
 
 
 def check_device_busy(
@@ -38,11 +37,9 @@ def check_device_busy(
     window_s: float = BUSY_WINDOW_S,
 ) -> None:
     """Refuse (``device-busy``) while ``device`` had operations in flight for more than ``limit`` of the window.
-
-    ``read`` returns the device's busy time in milliseconds (``io_ticks``, field 10 of its line in
-    ``/proc/diskstats``) and the monotonic time in seconds; it is called twice, ``wait(window_s)`` apart. Unknown
-    counts as busy: the device is gone, or the counter went backwards (it is printed as 32 bits and wraps).
-    """
+    ``read`` returns the device's busy time in milliseconds (``io_ticks``, field 10 of its line in ``/proc/diskstats``)
+    and the monotonic time in seconds; it is called twice, ``wait(window_s)`` apart. Unknown counts as busy: the device
+    is gone, or the counter went backwards (it is printed as 32 bits and wraps)."""
     (busy_ms,), seconds = _growth(read, "device-busy", device, "its busy time", lambda: wait(window_s))
     share = busy_ms / 1000 / seconds
     if share > limit:
@@ -58,10 +55,8 @@ def check_nic_busy(
     wait: Callable[[float], object],
     window_s: float = BUSY_WINDOW_S,
 ) -> None:
-    """Refuse (``nic-busy``) while ``device`` carried more than ``limit`` of its speed, in either direction.
-
-    ``read`` returns received and sent bytes and the monotonic time in seconds; otherwise as :func:`check_device_busy`.
-    """
+    """Refuse (``nic-busy``) while ``device`` carried more than ``limit`` of its speed, in either direction. ``read``
+    returns received and sent bytes and the monotonic time in seconds; otherwise as :func:`check_device_busy`."""
     moved, seconds = _growth(read, "nic-busy", device, "its counters", lambda: wait(window_s))
     share = max(moved) * 8 / seconds / (speed_mbps * 1e6)
     if share > limit:
@@ -168,11 +163,8 @@ def is_lock_text(descriptor: int) -> bool:
 
 
 def _taken(descriptor: int) -> str:
-    """Take the lock and return an empty string, or return the current holder.
-
-    Waits for a lock that this process has just released: a child that another thread forks has a copy of each
-    descriptor until it executes its program, some milliseconds later.
-    """
+    """Take the lock and return an empty string, or return the current holder. Waits for a lock that this process has
+    just released: a child that another thread forks has a copy of each descriptor until it executes its program."""
     deadline = time.monotonic() + _COPIES_GONE_WITHIN_S
     while True:
         try:

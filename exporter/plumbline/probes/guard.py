@@ -22,15 +22,12 @@ from plumbline.probes.filesystem.filesystem_type import filesystem_type, mount_o
 TYPE_CHECKING = False  # like typing.TYPE_CHECKING, without importing typing
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
-    from pathlib import Path
     from types import TracebackType
 
 MARKER = ".plumbline-probe"
 MARKER_TEXT = b"Plumbline's probes write here. Nothing else should: any file in this directory may be overwritten.\n"
-RESERVE_BYTES = 64 * 2**20
-"""Space a probe leaves free beyond twice what it adds, so that no probe ever fills a disk."""
-FILL_BYTES_PER_SECOND = 32 * 2**20
-"""Rate at which a new file is filled: a disk in production hardly notices."""
+RESERVE_BYTES = 64 * 2**20  # Space a probe leaves free beyond twice what it adds, so that no probe ever fills a disk
+FILL_BYTES_PER_SECOND = 32 * 2**20  # Rate at which a new file is filled: a disk in production hardly notices
 # small enough that the C library returns the memory: a few chunks of 1 MiB would stay with the worker for ever
 _CHUNK_BYTES = 64 * 2**10
 # a new file is flushed, and the free space checked, each time this much was written
@@ -69,10 +66,8 @@ _BY_ERRNO = {
 
 
 class ProbeDirectory:
-    """A marked directory, open and locked until :meth:`close`: one probe at a time writes in it.
-
-    ``files`` is the directory itself, ``fd`` its descriptor, ``path`` the name it was opened by, for messages.
-    """
+    """A marked directory, open and locked until :meth:`close`: one probe at a time writes in it. ``files`` is the
+    directory itself, ``fd`` its descriptor."""
 
     __slots__ = ("_marker_fd", "files")
 
@@ -84,17 +79,9 @@ class ProbeDirectory:
         """The directory's descriptor, -1 once it is closed."""
         return self.files.fd
 
-    @property
-    def path(self) -> Path:
-        from pathlib import Path  # not for the worker, see the module's docstring  # noqa: PLC0415
-
-        return Path(self.files.name)
-
     def open(self, name: str) -> int:
-        """Open a file of ours for reading and writing; create it if it is missing.
-
-        Raises ``OSError``, :class:`FileRefused`, and :class:`ProbeRefused` if something is mounted on the name.
-        """
+        """Open a file of ours for reading and writing; create it if it is missing. Raises ``OSError``,
+        :class:`FileRefused`, and :class:`ProbeRefused` if something is mounted on the name."""
         fd = self.files.open(name, os.O_RDWR, create=True)
         if mount_of(fd) != mount_of(self.files.fd):
             os.close(fd)
@@ -104,11 +91,9 @@ class ProbeDirectory:
     def open_file(
         self, name: str, size_bytes: int, *, direct: bool, dsync: bool, pause: Callable[[float], None] = time.sleep
     ) -> int:
-        """Open a file of ours for reading and writing, ``size_bytes`` long with every block allocated.
-
-        A file that is new, of another size or sparse is filled first (:func:`fill`). Raises :class:`ProbeRefused`
-        if the existing entry is not a plain, single-linked file of this user.
-        """
+        """Open a file of ours for reading and writing, ``size_bytes`` long with every block allocated. A file that is
+        new, of another size or sparse is filled first (:func:`fill`). Raises :class:`ProbeRefused` if the existing
+        entry is not a plain, single-linked file of this user."""
         if name == MARKER:
             raise ValueError(f"not a plain file name: {name!r}")
         where = self.files.where(name)
@@ -137,7 +122,6 @@ class ProbeDirectory:
         return other
 
     def close(self) -> None:
-        """Close the directory and release its lock."""
         if self._marker_fd >= 0:
             os.close(self._marker_fd)
         self._marker_fd = -1
@@ -210,13 +194,10 @@ def holds_mark(fd: int) -> bool:
 
 
 def fill(fd: int, size_bytes: int, where: str, pause: Callable[[float], None]) -> None:
-    """Write the whole file once and flush it; free its blocks on failure.
-
-    The bytes are random: reading a hole never reaches the disk, and a compressing disk stores almost nothing for zeros.
-    ``pause`` is called with seconds between chunks to keep to :data:`FILL_BYTES_PER_SECOND`. Raises
-    :class:`ProbeRefused` (``no-space``) before free space falls below :data:`RESERVE_BYTES`: others may fill the disk
-    meanwhile.
-    """
+    """Write the whole file once and flush it; free its blocks on failure. The bytes are random: reading a hole never
+    reaches the disk, and a compressing disk stores almost nothing for zeros. ``pause`` is called with seconds between
+    chunks to keep to :data:`FILL_BYTES_PER_SECOND`. Raises :class:`ProbeRefused` (``no-space``) before free space falls
+    below :data:`RESERVE_BYTES`: others may fill the disk meanwhile."""
     try:
         os.ftruncate(fd, min(size_bytes, os.fstat(fd).st_size))
         at = looked = 0

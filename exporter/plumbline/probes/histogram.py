@@ -32,11 +32,9 @@ _ABOVE_NS = tuple(10**9 * 2**power for power in range(7))
 
 
 def latency_edges(bounds: Iterable[float] = ()) -> tuple[float, ...]:
-    """Ascending edges in seconds, with ``bounds`` (seconds) among them.
-
-    Edges have four significant digits and whole nanoseconds: they print short, and are the same after every restart.
-    Raises ``ValueError`` for a bound that is not a positive number.
-    """
+    """Ascending edges in seconds, with ``bounds`` (seconds) among them. Edges have four significant digits and whole
+    nanoseconds: they print short, and are the same after every restart. Raises ``ValueError`` for a bound that is not a
+    positive number."""
     edges = {*_BELOW_NS, *_ABOVE_NS, *map(edge_ns, bounds)}
     for step in range(_OCTAVES * _STEPS_PER_OCTAVE + 1):
         edges.add(_four_digits(_FINE_FROM_NS * 2 ** (step / _STEPS_PER_OCTAVE)))
@@ -51,11 +49,9 @@ def edge_ns(edge: float) -> int:
 
 
 def quantile(histogram: HistogramValue, q: float) -> float | None:
-    """PromQL's ``histogram_quantile(q, …)`` of these buckets; ``None`` without observations.
-
-    As in Prometheus' ``promql/quantile.go``, ``bucketQuantile``: linear inside the bucket of the rank, starting at 0 in
-    the lowest; above the highest finite edge, that edge. ``ValueError`` unless 0 < q ≤ 1.
-    """
+    """PromQL's ``histogram_quantile(q, …)`` of these buckets; ``None`` without observations. As in Prometheus'
+    ``promql/quantile.go``, ``bucketQuantile``: linear inside the bucket of the rank, starting at 0 in the lowest; above
+    the highest finite edge, that edge. ``ValueError`` unless 0 < q ≤ 1."""
     if not 0 < q <= 1:
         raise ValueError(f"a quantile lies in (0, 1], not {q!r}")
     if not histogram.count:
@@ -83,17 +79,14 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class OperationTotals(msgspec.Struct, frozen=True, kw_only=True):
-    """Latencies of an operation, summed over all runs of a periodic probe. Bounded: at most one number per edge.
-
-    A gauge shows what the newest run measured; this shows, by ``rate()`` and ``histogram_quantile()``, what any period
-    was like, also across runs.
-    """
+    """Latencies of an operation, summed over all runs of a periodic probe. Bounded: at most one number per edge. A
+    gauge shows what the newest run measured; this shows, by ``rate()`` and ``histogram_quantile()``, what any period
+    was like, also across runs."""
 
     counts: dict[int, Count] = {}
     """Operations by the upper edge of their bucket in nanoseconds; keyed by value, so that it stays valid if a later
     release has other edges. 0: above the last edge."""
-    sum: Annotated[float, msgspec.Meta(ge=0)] = 0.0
-    """Seconds."""
+    sum: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # Seconds
 
     def plus(self, bins: Iterable[tuple[float, int]]) -> OperationTotals:
         """Add the distribution of one more run; a bin is counted in the bucket that contains its middle."""
@@ -133,10 +126,8 @@ def without_bins(result: ProbeResult) -> ProbeResult:
 
 
 class RecentHistogram:
-    """The last ``width_s`` seconds of a growing histogram, as snapshots, at most one every ``step_s``.
-
-    Prometheus has ``rate()`` for this; the status page and ``plumbline`` on the terminal must work without it.
-    """
+    """The last ``width_s`` seconds of a growing histogram, as snapshots, at most one every ``step_s``. Prometheus has
+    ``rate()`` for this; the status page and ``plumbline`` on the terminal must work without it."""
 
     def __init__(self, *, width_s: float = 300.0, step_s: float = 10.0) -> None:
         self._width_s = width_s
@@ -166,10 +157,8 @@ class RecentHistogram:
 
 
 class MedianHistory:
-    """Medians of a growing histogram: one per ``step_s``, the last ``points`` of them.
-
-    Memory is bounded: 8 bytes per median, plus the totals of the latest step, 6 kB for a canary's 130 buckets.
-    """
+    """Medians of a growing histogram: one per ``step_s``, the last ``points`` of them. Memory is bounded: 8 bytes per
+    median, plus the totals of the latest step, 6 kB for a canary's 130 buckets."""
 
     def __init__(self, *, points: int = 60, step_s: float = 60.0) -> None:
         self._points, self._step_s = points, step_s

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from plumbline.config.model import CephConfig
-from plumbline.config.probes.base import Periodic
-from plumbline.config.workloads import WorkloadCatalogue
+from plumbline.config.probes.base import Periodic, ProbeBase
+from plumbline.config.workloads import Workload, WorkloadCatalogue
 from plumbline.core.process import Runner
 from plumbline.core.roots import Roots
 from plumbline.probes.canary.reading import CanaryReading
@@ -34,25 +34,48 @@ class Identity:
     """Which experiment a probe is. Results of two identities are comparable when layer, device class, workload,
     operation and ``config_hash`` are equal."""
 
-    probe: str
-    """The ``probe`` label: the configured name, followed by ``/`` and the target if there are several."""
-    kind: str
-    """The ``type`` in the configuration."""
+    probe: str  # The probe label: the configured name, followed by / and the target if there are several
+    kind: str  # The type in the configuration
     layer: str
     device_class: str
     workload: str
     operations: tuple[str, ...]
     config_hash: str
-    tool: str
-    """The program that measures; ``plumbline`` for built-in probes."""
-    target: str = ""
-    """What is measured: ``osd.3``, ``sdb``, ``10.0.0.12``; empty for the node itself."""
-    device: str = ""
-    """The underlying disk or the network port in use, if known: it must not be busy."""
-    rate_iops: float | None = None
-    """A rate limit; already part of ``config_hash``."""
-    cluster: bool = False
-    """Whether the probe loads the Ceph cluster, so that the cluster's gates apply."""
+    tool: str  # The program that measures; plumbline for built-in probes
+    target: str = ""  # What is measured: osd.3, sdb, 10.0.0.12; empty for the node itself
+    device: str = ""  # The underlying disk or the network port in use, if known: it must not be busy
+    rate_iops: float | None = None  # A rate limit; already part of config_hash
+    cluster: bool = False  # Whether the probe loads the Ceph cluster, so that the cluster's gates apply
+
+    @classmethod
+    def of(
+        cls,
+        config: ProbeBase,
+        workload: Workload,
+        *,
+        device_class: str,
+        probe: str = "",
+        tool: str = "plumbline",
+        target: str = "",
+        device: str = "",
+        rate_iops: float | None = None,
+        cluster: bool = False,
+    ) -> Identity:
+        """``probe`` defaults to the configured name: one target."""
+        return cls(
+            probe=probe or config.name,
+            kind=config.kind,
+            layer=workload.layer,
+            device_class=device_class,
+            workload=workload.id,
+            operations=workload.operations,
+            config_hash=workload.config_hash(rate_iops=rate_iops),
+            tool=tool,
+            target=target,
+            device=device,
+            rate_iops=rate_iops,
+            cluster=cluster,
+        )
 
     def result(
         self,
@@ -96,11 +119,9 @@ class Progress:
 class Run:
     """What the engine passes to a run. ``clock`` is Unix time in seconds."""
 
-    runner: Runner
-    """Ends the commands it started when the run must stop."""
+    runner: Runner  # Ends the commands it started when the run must stop
     clock: Callable[[], float]
-    stopping: threading.Event
-    """Set when the run must end at once: the daemon is stopping, or a gate closed."""
+    stopping: threading.Event  # Set when the run must end at once: the daemon is stopping, or a gate closed
     keep_fds: tuple[int, ...] = ()
     """Lock descriptors; every command keeps them open, so that a lock lasts until its last holder exits."""
     progress: Callable[[Progress], None] = field(default=lambda _progress: None)
@@ -113,29 +134,22 @@ class PeriodicProbe(Protocol):
     @property
     def identity(self) -> Identity:
         """Constant for the probe's lifetime."""
-        ...
 
     @property
     def config(self) -> Periodic:
         """Schedule, timeout and limits."""
-        ...
 
     @property
     def heavy(self) -> bool:
         """Only one heavy probe runs in the cluster at a time; a light one (a few hundred packets) may run beside it."""
-        ...
 
     def run(self, run: Run) -> ProbeResult:
-        """Prepare, measure, and leave behind only what the next run reuses.
-
-        Raises :class:`ProbeRefused` if the probe must not run (nothing was touched) or was stopped (reason
-        ``stopped``). A run that started and failed returns a result with its outcome and message.
-        """
-        ...
+        """Prepare, measure, and leave behind only what the next run reuses. Raises :class:`ProbeRefused` if the probe
+        must not run (nothing was touched) or was stopped (reason ``stopped``). A run that started and failed returns a
+        result with its outcome and message."""
 
     def clean_up(self, run: Run) -> None:
         """Remove anything of ours that an earlier process left behind; called once after a start."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,23 +169,18 @@ class ContinuousJob(Protocol):
     @property
     def name(self) -> str:
         """The ``probe`` label."""
-        ...
 
     def identities(self) -> tuple[Identity, ...]:
         """One per workload."""
-        ...
 
     def plan(self, bounds: Bounds) -> object:
         """What the engine compares at a reload; the baseline's bounds are exact bucket edges."""
-        ...
 
     def make(self, bounds: Bounds) -> ContinuousProbe:
         """The canary, not yet started."""
-        ...
 
     def hurried(self, factor: float) -> ContinuousJob:
         """The same job for an interactive run: ``factor`` times the rate, without disturbing others."""
-        ...
 
 
 class ContinuousProbe(Protocol):
@@ -183,23 +192,18 @@ class ContinuousProbe(Protocol):
     @property
     def pid(self) -> int | None:
         """The worker's process id, or ``None`` without a worker."""
-        ...
 
     def start(self) -> None:
         """Start the first worker; does not block."""
-        ...
 
     def poll(self) -> None:
         """Called once a second: detect a worker that ended and start the next."""
-        ...
 
     def read(self) -> CanaryReading:
         """All current data; callable from any thread, never blocks."""
-        ...
 
     def stop(self, timeout: float = 1.0) -> bool:
         """End the worker; False if it is stuck in the kernel."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,12 +215,9 @@ class Host:
     catalogue: WorkloadCatalogue
     ceph: CephConfig
     environment: Mapping[str, str]
-    disk_below: Callable[[Path], BlockDevice | None]
-    """``None`` if there is no disk, or it does not answer in time."""
-    disks: Callable[[], tuple[BlockDevice, ...]]
-    """All disks of this host as last read; may be empty."""
-    osd_disks: Callable[[], Mapping[str, str]]
-    """Disk → the OSD that stores its data there (``osd.3``)."""
+    disk_below: Callable[[Path], BlockDevice | None]  # None if there is no disk, or it does not answer in time
+    disks: Callable[[], tuple[BlockDevice, ...]]  # All disks of this host as last read; may be empty
+    osd_disks: Callable[[], Mapping[str, str]]  # Disk → the OSD that stores its data there (osd.3)
     way_to: Callable[[str, str | None], Way | None] = lambda _host, _bind: None
     """The network device that leads to a host from a local address (``None``: any); ``None`` if unknown."""
     cluster_osds: Callable[[], ClusterOsds | None] = field(default=lambda: None)
@@ -230,7 +231,6 @@ class Lease(Protocol):
 
     def check(self) -> None:
         """Raise :class:`ProbeRefused` (``lock-lost``) as soon as another process may hold it."""
-        ...
 
 
 class ClusterGuard(Protocol):
@@ -238,8 +238,6 @@ class ClusterGuard(Protocol):
 
     def check(self) -> None:
         """Raise :class:`ProbeRefused` while the cluster is unfit: ``health``, ``recovery``, ``unreachable`` …"""
-        ...
 
     def hold(self, holder: str) -> AbstractContextManager[Lease]:
         """Hold the cluster's lock for heavy probes with a lease; raises :class:`ProbeRefused` (``locked``)."""
-        ...

@@ -43,8 +43,6 @@ K = TypeVar("K", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class ProbingPlan(Plan):
-    """All probes of a configuration on this host."""
-
     def targets(self) -> tuple[Target, ...]:
         return tuple(target for identity in self.identities() for target in targets_of(identity))
 
@@ -62,10 +60,8 @@ def make_plan(
     environment: Mapping[str, str],
     disks_before: tuple[BlockDevice, ...] = (),
 ) -> ProbingPlan:
-    """What ``config`` means on this host. Raises :class:`ConfigError` for what no host could run.
-
-    ``disks_before``: the disks as last read, used if one of them hangs now: its probes must continue unchanged.
-    """
+    """What ``config`` means on this host. Raises :class:`ConfigError` for what no host could run. ``disks_before``: the
+    disks as last read, used if one of them hangs now: its probes must continue unchanged."""
     enabled = [probe for probe in config.probes if probe.enabled]
     directories = {
         directory

@@ -25,20 +25,14 @@ class OperationResult(msgspec.Struct, frozen=True, kw_only=True):
 
     operation: str
     iops: float | None = None
-    throughput: float | None = None
-    """Bytes per second."""
-    latency: dict[str, float] = {}
-    """Seconds by statistic: mean, p50, p95, p99, p999, max."""
+    throughput: float | None = None  # Bytes per second
+    latency: dict[str, float] = {}  # Seconds by statistic: mean, p50, p95, p99, p999, max
     bins: tuple[tuple[float, int], ...] = ()
     """The whole distribution if the tool reports it: (seconds, operations), ascending."""
-    retransmits: int | None = None
-    """TCP segments retransmitted."""
-    loss_ratio: float | None = None
-    """Share of packets without a reply."""
-    mtu_bytes: int | None = None
-    """The largest packet that got through, including the IP header."""
-    queue_depth: int | None = None
-    """Operations in flight at the end of a search for a latency."""
+    retransmits: int | None = None  # TCP segments retransmitted
+    loss_ratio: float | None = None  # Share of packets without a reply
+    mtu_bytes: int | None = None  # The largest packet that got through, including the IP header
+    queue_depth: int | None = None  # Operations in flight at the end of a search for a latency
 
     @property
     def leading(self) -> tuple[str, float] | None:
@@ -62,15 +56,16 @@ class ProbeResult(msgspec.Struct, frozen=True, kw_only=True):
     duration: float
     outcome: Outcome
     operations: tuple[OperationResult, ...] = ()
-    message: str = ""
-    """Why it failed, in one line; on success empty, or a remark on the figures."""
+    message: str = ""  # Why it failed, in one line; on success empty, or a remark on the figures
+
+    @property
+    def finished(self) -> float:
+        return self.started + self.duration
 
 
 def summarise(operation: str, latencies_ns: Sequence[int], *, bytes_each: int = 0) -> OperationResult:
-    """Rates and percentiles (nearest rank) of operations that ran one after the other.
-
-    The rate covers the operations alone: time that the measuring program spends between them is excluded.
-    """
+    """Rates and percentiles (nearest rank) of operations that ran one after the other. The rate covers the operations
+    alone: time that the measuring program spends between them is excluded."""
     ordered = sorted(latencies_ns)
     if not ordered:
         return OperationResult(operation=operation)

@@ -34,16 +34,11 @@ _RARE = 1000
 
 @dataclass(frozen=True, slots=True)
 class OperationReport:
-    """One operation's figures next to its baseline."""
-
     operation: str
     figures: tuple[Beside, ...]
-    facts: Mapping[str, float]
-    """Figures without a baseline: ``retransmits``, ``loss_ratio``, ``mtu_bytes``."""
-    baseline: str = ""
-    """Source and name of the baseline shown beside it; empty if there is none."""
-    judges: bool = False
-    """False: the baseline is only shown."""
+    facts: Mapping[str, float]  # Figures without a baseline: retransmits, loss_ratio, mtu_bytes
+    baseline: str = ""  # Source and name of the baseline shown beside it; empty if there is none
+    judges: bool = False  # False: the baseline is only shown
     tolerance_ratio: float | None = None
 
 
@@ -61,17 +56,14 @@ class Report:
     tool_version: str
     started: float
     duration_s: float
-    outcome: str
-    """``success``, ``failure``, ``timeout``, ``refused`` (nothing was touched) or ``stopped``."""
-    reason: str = ""
-    """Of a refusal: the label value it would have in ``plumbline_probe_runs_skipped_total``."""
+    outcome: str  # success, failure, timeout, refused (nothing was touched) or stopped
+    reason: str = ""  # Of a refusal: the label value it would have in plumbline_probe_runs_skipped_total
     message: str = ""
     operations: tuple[OperationReport, ...] = ()
 
 
 Item = PeriodicProbe | ContinuousJob
-Group = Sequence[Item]
-"""One periodic probe, or canaries that run in parallel."""
+Group = Sequence[Item]  # One periodic probe, or canaries that run in parallel
 
 
 def pick(plan: ProbingPlan, names: Sequence[str]) -> list[Item]:
@@ -111,10 +103,8 @@ def group_name(group: Group) -> str:
 
 
 def check_storage(storage: Path) -> None:
-    """Make sure that the daemon can use what a run leaves in the storage path; raises :class:`ConfigError` if not.
-
-    The daemon's guard would permanently refuse a directory created by root as not its own.
-    """
+    """Make sure that the daemon can use what a run leaves in the storage path; raises :class:`ConfigError` if not. The
+    daemon's guard would permanently refuse a directory created by root as not its own."""
     try:
         owner = storage.stat().st_uid
     except OSError:

@@ -8,6 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from plumbline.config.model import GatesConfig
@@ -23,9 +24,8 @@ from plumbline.probes import gates
 from plumbline.probes.canary.reading import CanaryReading, WorkloadReading
 from plumbline.probes.engine import STOPPED, Gates, run_probe
 from plumbline.probes.histogram import MedianHistory, RecentHistogram
-from plumbline.probes.model import Bounds, ClusterGuard, ContinuousProbe, PeriodicProbe, Run
+from plumbline.probes.model import Bounds, ClusterGuard, ContinuousProbe, Identity, PeriodicProbe, Run
 from plumbline.probes.plan import ProbingPlan
-from plumbline.probes.probe_status import ProbeStatus
 from plumbline.probes.result import Outcome
 from plumbline.probes.state import ProbeRecord, StateStore
 from plumbline.sources.disk.diskstats import read_diskstats
@@ -33,25 +33,38 @@ from plumbline.sources.net.routes import read_device, read_device_speed_mbps
 
 log = logging.getLogger(__name__)
 
-FIRST_RUN_WITHIN_S = 300.0
-"""A probe that never ran here starts within this time, at a moment splayed by host."""
+FIRST_RUN_WITHIN_S = 300.0  # A probe that never ran here starts within this time, at a moment splayed by host
 CALENDAR_SPLAY_S = 1800.0
 """Hosts with the same calendar start within this time after the scheduled moment, each with its own offset."""
 
 
-class Followed:
-    """A running canary and its recent history, which never mixes two series.
+@dataclass(frozen=True, slots=True)
+class ProbeStatus:
+    """A periodic probe at the moment of a scrape: what is remembered of it, and its current run."""
 
-    A canary with another configuration gets a new object, without history. Call :meth:`poll` from one thread, the rest
-    from any.
-    """
+    identity: Identity
+    record: ProbeRecord
+    interval_s: float
+    timeout_s: float | None = None
+    in_flight_s: float | None = None  # None: idle
+    vantage: str = ""  # host, vm or container
+
+    @property
+    def comparable(self) -> bool:
+        """Whether the totals and the recent figures are those of the current parameters."""
+        success = self.record.success
+        return success is not None and success.config_hash == self.identity.config_hash
+
+
+class Followed:
+    """A running canary and its recent history, which never mixes two series. A canary with another configuration gets a
+    new object, without history. Call :meth:`poll` from one thread, the rest from any."""
 
     def __init__(self, plan: object, canary: ContinuousProbe) -> None:
         self.plan, self.canary = plan, canary
         self._kept: dict[tuple[str, str], tuple[RecentHistogram, MedianHistory]] = {}
 
     def poll(self, now: float) -> None:
-        """Supervise the canary and remember the last minutes."""
         self.canary.poll()
         for each in self.canary.read().workloads:
             key = (each.workload, each.operation)
@@ -92,8 +105,7 @@ class Probing:
         self._rules = GatesConfig()
         self._heavy = gates.HeavyLock(store.directory / HEAVY_LOCK)
         self._cluster = cluster
-        self.needs_cluster = False
-        """Whether any probe loads the Ceph cluster."""
+        self.needs_cluster = False  # Whether any probe loads the Ceph cluster
         self._leaving: list[ContinuousProbe] = []
 
     def apply(self, plan: ProbingPlan, bounds: Bounds, rules: GatesConfig = GatesConfig()) -> None:  # noqa: B008  (frozen)
@@ -117,7 +129,6 @@ class Probing:
         self._scheduler.replace(self._job(probe) for probe in plan.periodic)
 
     def poll(self) -> None:
-        """Supervise: restart canaries that died, remember the last minutes."""
         now = time.monotonic()
         for canary in self._leaving:
             canary.poll()
@@ -237,9 +248,7 @@ class Probing:
 
     def clean_up(self, probe: PeriodicProbe, runner: ProcessRunner, cancel: threading.Event) -> bool:
         """Remove what an earlier process of this probe left behind; a failed removal is retried at the next start.
-
-        False: postponed, because another heavy probe runs (the remains may belong to ``plumbline probe run``).
-        """
+        False: postponed, because another heavy probe runs (the remains may belong to ``plumbline probe run``)."""
         name = probe.identity.probe
         try:
             with self._heavy.hold(f"{name}, cleaning up") if probe.heavy else contextlib.nullcontext():
@@ -251,32 +260,13 @@ class Probing:
         return True
 
     def _status(self, probe: PeriodicProbe) -> ProbeStatus:
-        identity = probe.identity
-        record = self._store.get(identity.probe)
-        success = record.success
-        same = success is not None and success.config_hash == identity.config_hash
+        name = probe.identity.probe
         return ProbeStatus(
-            probe=identity.probe,
-            kind=identity.kind,
+            probe.identity,
+            self._store.get(name),
             interval_s=interval_s(probe),
-            result=record.result,
-            good_result=success,
-            last_success_ts=success.started + success.duration if success else None,
-            success=record.result.outcome is Outcome.SUCCESS if record.result else None,
-            runs=record.runs,
-            skipped=record.skipped,
-            in_flight_s=self._scheduler.in_flight(identity.probe),
-            tool=identity.tool,
-            tool_version=success.tool_version if success else "",
-            config_hash=identity.config_hash,
-            layer=identity.layer,
-            device_class=identity.device_class,
-            workload=identity.workload,
-            target=identity.target,
-            device=identity.device,
             timeout_s=float(probe.config.timeout),
-            operations={name: totals.histogram() for name, totals in record.totals.items()} if same else {},
-            recent=record.recent if same else (),
+            in_flight_s=self._scheduler.in_flight(name),
             vantage=self._vantage,
         )
 
@@ -297,11 +287,9 @@ def gates_of(
     wait: Callable[[float], object],
     force: bool = False,
 ) -> Gates:
-    """The gates for ``probe``, both for the daemon and for a run on demand.
-
-    ``force`` leaves out the gates that only protect the figures and the neighbours on this node: its load and how busy
-    the disk or port is. Quiet hours and the cluster's health always apply.
-    """
+    """The gates for ``probe``, both for the daemon and for a run on demand. ``force`` leaves out the gates that only
+    protect the figures and the neighbours on this node: its load and how busy the disk or port is. Quiet hours and the
+    cluster's health always apply."""
     cpus, config, device = os.cpu_count() or 1, probe.config, probe.identity.device
     throughout: list[gates.Gate] = []
     before: list[gates.Gate] = []

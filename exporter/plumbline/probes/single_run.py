@@ -43,8 +43,7 @@ FASTER = 8.0
 usual rate has none beyond the p95. One operation at a time still meets an idle queue: on a virtio disk the medians at
 10 and at 80 operations a second differed by less than 10 %, as much as two runs at the same rate did."""
 
-OWN_DIRECTORY = "record"
-"""Subdirectory of a canary's directory, used while a daemon works in the directory itself."""
+OWN_DIRECTORY = "record"  # Subdirectory of a canary's directory, used while a daemon works in the directory itself
 _LOOK_EVERY_S = 0.2
 # a canary that is not running by then never will: its worker gives up each of its steps after half a minute
 _READY_WITHIN_S = 120.0

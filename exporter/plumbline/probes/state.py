@@ -37,11 +37,10 @@ READABLE_VERSIONS = (1, 2, 3)
 RECENT_RUNS = 3
 """Number of successful runs whose figures are kept: if two of three exceed a limit, so does their median."""
 
-HISTORY_RUNS = 30
-"""Enough to show a trend: 240 bytes per operation in memory, 600 in the file."""
+HISTORY_RUNS = 30  # Enough to show a trend: 240 bytes per operation in memory, 600 in the file
 
-MAX_BYTES = 64 << 20
-"""A hundred probes need a few hundred KiB; a larger file is not ours."""
+_FAILURES_KEPT = 5
+MAX_BYTES = 64 << 20  # A hundred probes need a few hundred KiB; a larger file is not ours
 
 log = logging.getLogger(__name__)
 
@@ -49,30 +48,23 @@ log = logging.getLogger(__name__)
 class ProbeRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Everything remembered about one periodic probe; immutable, so that a scrape reads it without a lock."""
 
-    result: ProbeResult | None = None
-    """The latest finished run, whatever its outcome."""
-    success: ProbeResult | None = None
-    """The latest successful run."""
-    failures: tuple[ProbeResult, ...] = ()
-    """The last few runs that did not succeed, newest first, for the status page."""
+    result: ProbeResult | None = None  # The latest finished run, whatever its outcome
+    success: ProbeResult | None = None  # The latest successful run
+    failures: tuple[ProbeResult, ...] = ()  # The last few runs that did not succeed, newest first, for the status page
     runs: dict[Outcome, Count] = {}
     skipped: dict[str, Count] = {}
-    last_skip: str = ""
-    """Why the latest tick was skipped, in one line; empty after a run."""
-    ticked: float | None = None
-    """Time of the latest tick, run or skip; Unix seconds."""
+    last_skip: str = ""  # Why the latest tick was skipped, in one line; empty after a run
+    ticked: float | None = None  # Time of the latest tick, run or skip; Unix seconds
     totals_of: str = ""
-    """The experiment that ``totals``, ``recent`` and ``history`` belong to: they restart with other parameters or
-    another device class."""
-    totals: dict[str, OperationTotals] = {}
-    """By operation: durations over all successful runs."""
+    """The experiment that ``totals``, ``recent`` and ``history`` belong to: others start anew."""
+    totals: dict[str, OperationTotals] = {}  # By operation: durations over all successful runs
     recent: tuple[tuple[OperationResult, ...], ...] = ()
     """Figures of the last :data:`RECENT_RUNS` successful runs, newest first."""
     history: dict[str, tuple[float, ...]] = {}
     """By operation: the leading figure of the last :data:`HISTORY_RUNS` successful runs, oldest first, for the status
     page. An earlier release ignores it and it may be absent, so it needs no schema version."""
 
-    def with_result(self, result: ProbeResult, *, keep_failures: int = 5) -> ProbeRecord:
+    def with_result(self, result: ProbeResult) -> ProbeRecord:
         """The record after a finished run. Its bins are added to the totals and not kept per run."""
         ok = result.outcome is Outcome.SUCCESS
         experiment = f"{result.config_hash} {result.device_class}"
@@ -88,7 +80,7 @@ class ProbeRecord(msgspec.Struct, frozen=True, kw_only=True):
             self,
             result=result,
             success=result if ok else self.success,
-            failures=self.failures if ok else (result, *self.failures)[:keep_failures],
+            failures=self.failures if ok else (result, *self.failures)[:_FAILURES_KEPT],
             runs={**self.runs, result.outcome: self.runs.get(result.outcome, 0) + 1},
             last_skip="",
             ticked=result.started,
@@ -129,8 +121,6 @@ class DiskRecord(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class DiskSeen:
-    """A disk that is or was present, for display."""
-
     device: str
     serial: str
     present: bool
@@ -220,32 +210,22 @@ class StateStore:
     """The state directory of one daemon. All methods may be called from any thread."""
 
     def __init__(self, directory: Path) -> None:
-        self._directory = directory
+        self.directory = directory
         self._file = directory / STATE_FILE
         self._lock = threading.Lock()
         # while open, all writes go there, whatever its path names by then
         self._own: OwnDirectory | None = None
         self._lock_fd: int | None = None
         self._probes: dict[str, ProbeRecord] = {}
-        self._disks: tuple[DiskRecord, ...] = ()
-        self._save_failed = False
+        self.disks: tuple[DiskRecord, ...] = ()
+        self.save_failed = False
+        """True while the newest state is only in memory, not where the next daemon will look (disk full, …)."""
         # schema of the file that was loaded, until it is replaced
         self._schema_there: int | None = None
 
-    @property
-    def directory(self) -> Path:
-        """The state directory."""
-        return self._directory
-
-    @property
-    def save_failed(self) -> bool:
-        """True while the newest state is not where the next daemon will look (disk full, another directory …); it is
-        kept in memory."""
-        return self._save_failed
-
     def open(self) -> None:
         """Create, mark and lock the directory, then load its state. Raises :class:`StateError` if that fails."""
-        self._own = own = open_storage(self._directory)
+        self._own = own = open_storage(self.directory)
         try:
             self._lock_fd = own.lock(LOCK_FILE)
             self._sweep(own)
@@ -254,17 +234,17 @@ class StateStore:
             self.close()
             if isinstance(error, BlockingIOError):
                 raise StateError(
-                    f"{self._directory}: another plumbline uses this storage path; stop it or choose another "
+                    f"{self.directory}: another plumbline uses this storage path; stop it or choose another "
                     "with --storage.path"
                 ) from error
             if isinstance(error, OSError):
                 raise StateError(
-                    f"{self._directory}: can't be used for state: {error.strerror}; choose another with --storage.path"
+                    f"{self.directory}: can't be used for state: {error.strerror}; choose another with --storage.path"
                 ) from error
             if isinstance(error, FileRefused):
                 raise StateError(str(error)) from error
             raise
-        self._probes, self._disks = content.probes, content.disks
+        self._probes, self.disks = content.probes, content.disks
 
     def close(self) -> None:
         """Release the directory for the next daemon."""
@@ -277,7 +257,6 @@ class StateStore:
                 self._own = None
 
     def get(self, probe: str) -> ProbeRecord:
-        """What is remembered about ``probe``; an empty record if nothing is."""
         return self._probes.get(probe, _EMPTY)
 
     def put(self, probe: str, record: ProbeRecord) -> None:
@@ -286,25 +265,19 @@ class StateStore:
             self._probes = {**self._probes, probe: record}
             self._save()
 
-    @property
-    def disks(self) -> tuple[DiskRecord, ...]:
-        """The remembered disks."""
-        return self._disks
-
     def keep_disks(self, disks: Iterable[DiskRecord]) -> None:
         """Remember in memory; written with the next ``put``."""
         with self._lock:
-            self._disks = tuple(disks)
+            self.disks = tuple(disks)
 
     def put_disks(self, disks: Iterable[DiskRecord]) -> None:
         """Remember, and write to disk; in memory only while the directory is not open (:meth:`open`)."""
         with self._lock:
-            self._disks = tuple(disks)
+            self.disks = tuple(disks)
             if self._own is not None:
                 self._save()
 
     def forget_others(self, probes: frozenset[str]) -> None:
-        """Drop probes that the configuration no longer names."""
         with self._lock:
             self._probes = {name: record for name, record in self._probes.items() if name in probes}
 
@@ -328,23 +301,23 @@ class StateStore:
     def _save(self) -> None:
         try:
             if self._own is None:
-                raise StateError(f"{self._directory}: is not open")
+                raise StateError(f"{self.directory}: is not open")
             self._keep_older(self._own)
             self._own.replace(STATE_FILE, self._encoded(), mode=0o640, is_ours=self._is_state)
             if not self._own.same():
-                raise StateError(f"{self._directory}: was replaced by another directory; restart to use that")
+                raise StateError(f"{self.directory}: was replaced by another directory; restart to use that")
         except Exception as error:  # whatever it is: the gauge reports it, and the daemon goes on  # noqa: BLE001
-            if not self._save_failed:
+            if not self.save_failed:
                 reason = (isinstance(error, OSError) and error.strerror) or str(error) or repr(error)
                 log.error("%s: can't be written: %s; results are kept in memory only", self._file, reason)
-            self._save_failed = True
+            self.save_failed = True
             return
-        if self._save_failed:
+        if self.save_failed:
             log.info("%s: written again", self._file)
-        self._save_failed = False
+        self.save_failed = False
 
     def _encoded(self) -> bytes:
-        return jsontext.encode(_File(schema_version=SCHEMA_VERSION, probes=self._probes, disks=self._disks))
+        return jsontext.encode(_File(schema_version=SCHEMA_VERSION, probes=self._probes, disks=self.disks))
 
     def _keep_older(self, own: OwnDirectory) -> None:
         """Keep the older file before the first one of this schema replaces it: an older release can't read the new."""

@@ -31,9 +31,7 @@ _MAX_BYTES = 2**24
 
 def take(path: Path, is_state: Callable[[bytes], bool], *, most_bytes: int) -> OwnDirectory:
     """Create or open the storage path, check its owner, mark it. Raises :class:`StateError` (one line) if not ours.
-
-    ``is_state`` decides whether the content of a ``state.json``, of at most ``most_bytes``, is ours.
-    """
+    ``is_state`` decides whether the content of a ``state.json``, of at most ``most_bytes``, is ours."""
     try:
         try:
             directory = OwnDirectory.make(path, 0o750, follow=True)
@@ -72,7 +70,6 @@ def _unusable(path: Path, error: OSError) -> StateError:
 
 
 def marked(directory: OwnDirectory) -> bool:
-    """Whether the directory has our marker."""
     try:
         return directory.read(MARKER, len(MARKER_TEXT)) == MARKER_TEXT
     except (FileNotFoundError, FileRefused):
@@ -92,7 +89,6 @@ def of_earlier_release(
 
 
 def _is_ours(directory: OwnDirectory, name: str) -> bool:
-    """Judged by content."""
     if name in LOCKS:
         descriptor = directory.open(name)
         try:

@@ -19,8 +19,7 @@ class Tool:
     program: str
     package: str
     answers: re.Pattern[str]
-    which: Callable[[str], str | None] | None = None
-    """Finds the program; ``None``: searches ``PATH``."""
+    which: Callable[[str], str | None] | None = None  # Finds the program; None: searches PATH
 
     def version(self, runner: Runner, *, limit_s: float = 20.0) -> str:
         """Such as ``3.33``, within milliseconds. Raises :class:`ProbeRefused` (``tool-missing``) if the program is
@@ -38,7 +37,6 @@ class Tool:
 
     @property
     def missing(self) -> str:
-        """What to do if it is not installed."""
         return f"{self.program} is not installed; on Debian: apt-get install {self.package}"
 
 

@@ -76,7 +76,6 @@ def _height(layer: str) -> int:
 def figure_offenders(
     answers: Mapping[str, Sequence[Track]], period: Period, catalogue: WorkloadCatalogue
 ) -> tuple[FigureOffender, ...]:
-    """The figures that were beyond tolerance for longest."""
     judged = _minutes(answers["figures judged"], _FIGURE)
     worst = worst_days(answers["levels ratio"], _FIGURE, period)
     found = []

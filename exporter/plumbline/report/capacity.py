@@ -16,7 +16,6 @@ _CLASS, _POOL = ("cluster", "device_class"), ("cluster", "pool_id", "pool")
 
 
 def classes(answers: Mapping[str, Sequence[Track]], period: Period) -> tuple[ClassCapacity, ...]:
-    """One row for each cluster and device class with any data."""
     used, loss = _days(answers["capacity used"], _CLASS, period), _days(answers["capacity host_loss"], _CLASS, period)
     full, unsafe, growth = (_slopes(answers[f"capacity {key}"], _CLASS) for key in ("full", "unsafe", "growth"))
     rebuild = last_values(answers["capacity rebuild"], _CLASS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from plumbline.pages.document import Document, Section
 from plumbline.report import sections, sections_capacity
 from plumbline.report.model import Review
-from plumbline.report.summary import lead, points
+from plumbline.report.summary import capacity, change, lead, performance
 
 # what a section is about, and the function that makes its blocks
 SECTIONS = (
@@ -72,7 +72,7 @@ def as_document(review: Review) -> Document:
     return Document(
         title="Storage review" + (f": {clusters[0]}" if len(clusters) == 1 else ""),
         lead=tuple(lead(review)),
-        points=points(review),
+        points=(performance(review), change(review), capacity(review)),
         sections=tuple(Section(ident, title, about, list(blocks(review))) for ident, title, blocks, about in SECTIONS),
         glossary=GLOSSARY,
     )

@@ -38,8 +38,7 @@ class Alert:
 
 
 def alerts_of(answers: Mapping[str, Sequence[Track]], period: Period) -> tuple[Alert, ...]:
-    """An alert ends at the first moment at which it no longer fires. If its beginning was not seen, it begins with the
-    data."""
+    """An alert ends at the first moment without it. If its beginning was not seen, it begins with the data."""
     events: dict[tuple[tuple[str, str], ...], list[tuple[float, bool]]] = defaultdict(list)
     for key, begins in (("alerts at first", True), ("alerts begun", True), ("alerts ended", False)):
         for track in answers[key]:

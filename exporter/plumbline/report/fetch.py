@@ -93,11 +93,8 @@ def over(key: str, query: str, period: Period, step_s: int, *, first_s: int | No
 
 def each_day(key: str, query: str, period: Period, resolution: str, *, together: int = 1) -> Iterator[Query]:
     """``query`` over each day (replacing its ``WINDOW``), evaluated at the day's last minute, because midnight belongs
-    to the next day; ``together`` days in one request.
-
-    The window is half a minute short: Prometheus 2 includes both ends of a window, Prometheus 3 only the last. This
-    window holds the same full minutes in both.
-    """
+    to the next day; ``together`` days in one request. The window is half a minute short: Prometheus 2 includes both
+    ends of a window, Prometheus 3 only the last. This window holds the same full minutes in both."""
     days = period.days
     whole = [end - MINUTE_S for start, end in days if end - start == DAY_S]
     daily = query.replace(WINDOW, f"{DAY_S - 30}s:{resolution}")

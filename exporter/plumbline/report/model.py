@@ -38,12 +38,10 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True)
 class Attainment:
-    """One layer of one cluster. A figure is one measured number of one host that a baseline judges.
-
-    ``judged_s`` and ``beyond_s`` are sums over all figures, so they may exceed the period; ``observed_s`` is the time
-    with at least one figure, ``out_of_line_s`` with at least one beyond its tolerance. ``days`` has the share of the
-    day's judged time within tolerance.
-    """
+    """One layer of one cluster. A figure is one measured number of one host that a baseline judges. ``judged_s`` and
+    ``beyond_s`` are sums over all figures, so they may exceed the period; ``observed_s`` is the time with at least one
+    figure, ``out_of_line_s`` with at least one beyond its tolerance. ``days`` has the share of the day's judged time
+    within tolerance."""
 
     cluster: str
     layer: str
@@ -96,12 +94,10 @@ class PartOffender:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A level that changed. ``unit`` is ``ratio`` (1 is as accepted) or ``s``.
-
-    ``at_s``: first moment of the new level; ``not_before_s``: last moment of the old one, if there is a gap between
-    them. ``gradual``: there is no single moment, and the change lasted from ``at_s`` to ``until_s``. ``rerecorded``:
-    the baseline changed at that time, so the ratio may have changed without a change of the hardware.
-    """
+    """A level that changed. ``unit`` is ``ratio`` (1 is as accepted) or ``s``. ``at_s``: first moment of the new level;
+    ``not_before_s``: last moment of the old one, if there is a gap between them. ``gradual``: there is no single
+    moment, and the change lasted from ``at_s`` to ``until_s``. ``rerecorded``: the baseline changed at that time, so
+    the ratio may have changed without a change of the hardware."""
 
     cluster: str
     host: str
@@ -140,8 +136,6 @@ class ClassCapacity:
 
 @dataclass(frozen=True, slots=True)
 class PoolCapacity:
-    """One pool at the end of the period."""
-
     cluster: str
     pool: str
     days_to_full: tuple[tuple[str, float], ...]

@@ -33,11 +33,8 @@ class Period:
 
 def parse_period(*, first: str | None, last: str | None, days: int | None, now_s: float) -> Period:
     """The period from day ``first`` to day ``last``, both included. Without ``last`` it ends with yesterday; without
-    ``first`` it is ``days`` long (default 90).
-
-    Raises :class:`ConfigError` for an invalid date, a day in the future, an empty or too long period, and for all three
-    arguments together.
-    """
+    ``first`` it is ``days`` long (default 90). Raises :class:`ConfigError` for an invalid date, a day in the future, an
+    empty or too long period, and for all three arguments together."""
     if first is not None and last is not None and days is not None:
         raise ConfigError("--days", "--from and --to already set the length; leave one of the three out", value=days)
     if days is not None and not 1 <= days <= LONGEST_DAYS:

@@ -50,7 +50,6 @@ def share(value: float) -> str:
 
 
 def times(ratio: float) -> str:
-    """``2.1 times``."""
     return f"{number(ratio)} times"
 
 
@@ -99,7 +98,6 @@ def host(instance: str) -> str:
 
 
 def layer(name: str) -> str:
-    """The title of a layer: ``Disks``."""
     return LAYER_TITLES.get(name, name.capitalize() or "no layer")
 
 

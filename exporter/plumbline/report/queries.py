@@ -76,7 +76,6 @@ class Queries:
         yield from self._looks()
 
     def hours(self, kind: str, labels: Mapping[str, str]) -> str:
-        """The hourly medians of one series."""
         metric, _ = LEVELS[kind]
         matchers = (f"{name}={quoted(value)}" for name, value in sorted(labels.items()) if name != "__name__")
         return f"max(quantile_over_time(0.5, {metric}{{{', '.join(matchers)}}}[1h]))"

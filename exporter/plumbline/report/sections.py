@@ -180,9 +180,6 @@ def _change_plot(each: Change, review: Review) -> Plot:
     )
 
 
-# --- events
-
-
 def findings(review: Review) -> Iterator[Block]:
     if not review.findings:
         yield Paragraph("No finding was open in the period.")

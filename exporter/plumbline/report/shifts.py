@@ -200,9 +200,7 @@ def _line(values: Sequence[float]) -> tuple[float, float]:
 
 def moment_of(hours: Sequence[tuple[float, float]], before: float, after: float) -> tuple[float, float] | None:
     """The hour of a step, from hourly medians (end of the hour, value): last moment of the old level, first of the new.
-
-    It is where the sum of distances to both levels is smallest; there may be a gap in the data between the two moments.
-    """
+    It is where the sum of distances to both levels is smallest; there may be a gap in between."""
     logs = [(at, math.log(value)) for at, value in hours if value > 0]
     if len(logs) < 2:
         return None

@@ -17,11 +17,6 @@ NEVER = "does not grow"
 SOON_DAYS, NEAR_DAYS = 90.0, 365.0
 
 
-def points(review: Review) -> tuple[Point, ...]:
-    """Always these three points; unknowns are stated too."""
-    return performance(review), change(review), capacity(review)
-
-
 def lead(review: Review) -> Iterator[str]:
     """The subject of the page, and how much of the period was observed."""
     period = review.period
@@ -135,7 +130,6 @@ def described(change: Change) -> str:
 
 
 def capacity(review: Review) -> Point:
-    """Which device class fills up first, and whether the loss of a host is safe."""
     question = "How long will the capacity last?"
     found = [each for each in review.classes if each.days_to_full or each.used or each.host_loss]
     if not found:

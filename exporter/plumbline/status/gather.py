@@ -13,6 +13,7 @@ from plumbline.baseline.selection import DEFAULT_TOLERANCE
 from plumbline.collectors import probe
 from plumbline.metrics.snapshot import Snapshot
 from plumbline.probes.model import PeriodicProbe
+from plumbline.probes.plan import targets_of
 from plumbline.probes.result import OperationResult, Outcome
 from plumbline.probes.schedule import Followed, Probing, interval_s
 from plumbline.status.gather_host import disk_rows, nic_rows, osd_rows, quantile_of, softnet_row
@@ -45,11 +46,8 @@ class Overview:
         fingerprint: Fingerprint = Fingerprint(),  # noqa: B008  (frozen)
     ) -> StatusModel:
         """Everything on the page, as of now, but what only the daemon knows of itself. Callable from any thread,
-        because it changes no state.
-
-        ``recordable``: names of the probes for which a recording writes a baseline; ``fingerprint``: this node's
-        current environment.
-        """
+        because it changes no state. ``recordable``: names of the probes for which a recording writes a baseline;
+        ``fingerprint``: this node's current environment."""
         now = time.time()
         counters = counters_of(snapshot)
         age_s, earlier = self._recent.oldest(time.monotonic()) or (None, None)
@@ -156,14 +154,9 @@ def _periodic_rows(
         each if each is not None and each.config_hash == identity.config_hash else None
         for each in (record.result, record.success)
     )
-    last_ended = last.started + last.duration if last else None
-    good_ended = good.started + good.duration if good else None
     figures = {each.operation: each for each in good.operations} if good else {}
     in_flight_s = probing.in_flight(periodic) or 0.0
-    for operation in identity.operations:
-        target = Target(
-            identity.probe, identity.layer, identity.device_class, identity.workload, operation, identity.config_hash
-        )
+    for operation, target in zip(identity.operations, targets_of(identity), strict=True):
         accepted, measured = _Accepted(book, target), figures.get(operation, OperationResult(operation=operation))
         history = record.history.get(operation, ()) if good else ()
         yield ProbeRow(
@@ -173,7 +166,7 @@ def _periodic_rows(
             workload=identity.workload,
             operation=operation,
             success=None if last is None else last.outcome is Outcome.SUCCESS,
-            age_s=now - last_ended if last_ended else None,
+            age_s=now - last.finished if last else None,
             p50=accepted.compared("p50", measured.latency.get("p50")),
             p99=accepted.compared("p99", measured.latency.get("p99")),
             rate=accepted.rate(measured),
@@ -182,7 +175,7 @@ def _periodic_rows(
             judges=accepted.judges,
             message=record.last_skip or (last.message if last else ""),
             last_skip=record.last_skip,
-            overdue=bool(good_ended and now - good_ended > probe.STALE_AFTER_INTERVALS * interval_s(periodic)),
+            overdue=bool(good and now - good.finished > probe.STALE_AFTER_INTERVALS * interval_s(periodic)),
             stuck_s=in_flight_s if in_flight_s > float(periodic.config.timeout) + ENDED_WITHIN_S else None,
             next_s=probing.next_start(periodic),
             skipped=record.skipped,
@@ -191,9 +184,8 @@ def _periodic_rows(
 
 
 def _failures(probing: Probing, now: float) -> list[FailureRow]:
-    """The last few failures of each probe, newest first."""
     failed = [
-        FailureRow(each.probe, each.outcome.value, now - each.started - each.duration, each.duration, each.message)
+        FailureRow(each.probe, each.outcome.value, now - each.finished, each.duration, each.message)
         for periodic in probing.periodic()
         for each in probing.record(periodic).failures
     ]

@@ -62,7 +62,6 @@ class Comparison:
 
     @property
     def beyond(self) -> bool:
-        """Whether it is worse than the tolerance allows."""
         ratio = self.ratio
         return ratio is not None and self.tolerance_ratio is not None and ratio > self.tolerance_ratio
 
@@ -288,5 +287,4 @@ class StatusModel:
 
 
 def missing_baseline_hint(*, recordable: bool) -> str:
-    """How to get a missing baseline."""
     return "record one with: plumbline baseline record" if recordable else "add one to a file listed in baseline.files"

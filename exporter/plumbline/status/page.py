@@ -26,16 +26,13 @@ from plumbline.status.verdict import judge
 
 __all__ = ["place", "render_status"]
 
-IN_VIEW = 12
-"""Lines before the rest is folded, enough for a dozen disks. For findings: per check, and over all checks."""
+IN_VIEW = 12  # Lines before the rest is folded, enough for a dozen disks. For findings: per check, and over all checks.
 _NAMED = 3
 _LEVELS = {Severity.CRITICAL: Level.BAD, Severity.WARNING: Level.NOTE, Severity.INFO: Level.NEUTRAL}
 
 
 @dataclass(frozen=True, slots=True)
 class FindingGroup:
-    """Findings of one check that are not met."""
-
     severity: Severity
     check: str
     findings: tuple[Finding, ...]
@@ -59,8 +56,6 @@ class FindingGroup:
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """Something that is not available, and why."""
-
     what: str
     kind: str
     why: str
@@ -126,9 +121,6 @@ def _contents(model: StatusModel, open_findings: int, *, failing: bool, absent: 
     return [(ident, name) for ident, name, there in sections if there]
 
 
-# --- the worst first
-
-
 def _probe_order(row: ProbeRow) -> tuple[bool, float, bool, bool]:
     failed = row.success is False or row.stuck_s is not None
     return not failed, -row.excess if row.excess > 1 else 0.0, not row.overdue, row.success is not None
@@ -148,9 +140,6 @@ def _slowest(times: Iterable[Times]) -> float:
     return max((each.p99_s or 0.0 for each in times), default=0.0)
 
 
-# --- findings
-
-
 def _findings_about(findings: Sequence[Finding] | None, open_ones: int) -> str:
     if findings is None:
         return "This host has not been judged yet."
@@ -168,9 +157,6 @@ def _groups(open_ones: Sequence[Finding]) -> Iterator[FindingGroup]:
         group = tuple(members)
         seen += min(len(group), IN_VIEW)
         yield FindingGroup(severity, check, group, unfolded=severity is Severity.CRITICAL or seen <= IN_VIEW)
-
-
-# --- what is not available
 
 
 def _absent(healths: Sequence[CollectorHealth]) -> Iterator[Absence]:
@@ -202,9 +188,6 @@ def _skipped(rows: Sequence[ProbeRow]) -> Iterator[Absence]:
         yield Absence(row.probe, "starts skipped", skipped, last)
 
 
-# --- words and figures
-
-
 def _recently(window_s: float | None) -> str:
     return "since the daemon started" if window_s is None else f"of the last {seconds_text(round(window_s))}"
 
@@ -223,7 +206,6 @@ def _grown(total: int, grew: int | None) -> str:
 
 
 def sparkline(trend: Trend) -> Html:
-    """The picture; empty if nothing was measured."""
     return charts.sparkline(trend.values, trend.baseline, trend_text(trend))
 
 

@@ -15,8 +15,7 @@ from plumbline.core.histogram import HistogramValue, difference
 from plumbline.metrics.snapshot import Snapshot
 from plumbline.sources.disk.blocklatency import LatencyReading
 
-LOOKS = 6
-"""One collection per minute: the oldest is five to six minutes old."""
+LOOKS = 6  # One collection per minute: the oldest is five to six minutes old
 
 Counts = Mapping[tuple[str, ...], int]
 Histograms = Mapping[tuple[str, str], HistogramValue]

@@ -29,7 +29,6 @@ class _Findings:
 
 
 def judge(model: StatusModel) -> Verdict:
-    """What is wrong here, or that nothing is; never "all is well" if nothing could be judged."""
     found = _Findings()
     for row in model.probes:
         _judge_probe(row, found)

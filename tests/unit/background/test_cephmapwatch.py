@@ -80,7 +80,7 @@ def test_the_map_as_told(node: Node) -> None:
         "client.plumbline",
         str(node.conf),
     )
-    (job,) = node.watch.jobs()
+    job = node.watch.map.job
     assert (job.interval_s, job.first_delay_s) == (60.0, 0.0)
 
 

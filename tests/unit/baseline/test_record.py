@@ -11,18 +11,22 @@ from plumbline.baseline.fingerprint import Fingerprint
 from plumbline.baseline.model import Target
 from plumbline.baseline.record.statistics import EntryRecord, RunFigures, summarise
 from plumbline.baseline.record.text import format_record
-from plumbline.baseline.record.walk import Environment, Measured, Progress, Step, entries_of, file_of, walk
+from plumbline.baseline.record.walk import Measured, Progress, Step, entries_of, file_of, walk
 from plumbline.baseline.record.work_file import KeptRun
-from plumbline.baseline.site import Device, parse_site
+from plumbline.baseline.site import Device, SiteFile, parse_site
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.histogram import HistogramValue
 from plumbline.errors import BaselineError, ProbeRefused
 
 CATALOGUE = load_catalogue()
-ENVIRONMENT = Environment(
+HEAD = SiteFile(
+    schema_version=1,
+    source="measured",
+    name="storage1",
     host="storage1",
-    recorded=datetime(2025, 11, 3, 10, 22, 41, 987654, tzinfo=UTC),
-    by="ana (as root)",
+    recorded=datetime(2025, 11, 3, 10, 22, 41, tzinfo=UTC),
+    recorded_by="ana (as root)",
+    entries=(),
     kernel="6.12.0",
     tools={"plumbline": "0.1.0", "fio": "3.33"},
     devices=(Device(name="nvme0n1", device_class="nvme", model="P5510", serial="X1"),),
@@ -289,7 +293,7 @@ def test_what_was_recorded_is_a_file_of_this_host_that_a_person_can_read():
     ]
     records = entries_of([READ, WRITE, FIO, net], list(kept_of(*runs)), upper_edge)
     assert [record.layer for record in records] == ["network", "disk", "disk"]  # WRITE was not measured
-    file = file_of(ENVIRONMENT, records, ["left out: mtu: no figure"])
+    file = file_of(HEAD, records, ["left out: mtu: no figure"])
     text = format_record(file, CATALOGUE)
     loaded = parse_site(text, where="baseline.yaml", host="storage1", catalogue=CATALOGUE)
     assert loaded.file == file
@@ -319,4 +323,4 @@ def test_what_was_recorded_is_a_file_of_this_host_that_a_person_can_read():
 
 def test_nothing_to_write():
     with pytest.raises(BaselineError, match="no probe measures anything on this host; enable one in the configuration"):
-        file_of(ENVIRONMENT, [], [])
+        file_of(HEAD, [], [])

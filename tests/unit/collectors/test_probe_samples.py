@@ -10,8 +10,10 @@ import pytest
 from plumbline.collectors import probe
 from plumbline.collectors.probe import samples
 from plumbline.probes.histogram import OperationTotals
-from plumbline.probes.probe_status import ProbeStatus
+from plumbline.probes.model import Identity
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
+from plumbline.probes.schedule import ProbeStatus
+from plumbline.probes.state import ProbeRecord
 
 RESULT = ProbeResult(
     probe="fio-a",
@@ -42,33 +44,25 @@ FAILED = ProbeResult(
     outcome=Outcome.FAILURE,
     message="fio: no space",
 )
-FRESH = ProbeStatus(
+IDENTITY = Identity(
     probe="fio-a",
     kind="fio",
-    interval_s=100.0,
-    result=None,
-    last_success_ts=None,
-    runs={},
-    skipped={},
-    in_flight_s=None,
-    success=None,
-    tool="fio",
-    tool_version="",
-    config_hash="abc",
     layer="disk",
     device_class="ssd",
     workload="randrw75-4k-qd16-j4",
+    operations=("read", "write"),
+    config_hash="abc",
+    tool="fio",
 )
-GOOD = replace(
-    FRESH,
+OTHER = replace(IDENTITY, config_hash="def")
+FRESH = ProbeStatus(IDENTITY, ProbeRecord(), interval_s=100.0)
+RECORD = ProbeRecord(
     result=RESULT,
-    good_result=RESULT,
-    last_success_ts=1012.5,
+    success=RESULT,
     runs={Outcome.SUCCESS: 4, Outcome.TIMEOUT: 1},
     skipped={"load": 2, "device-busy": 1},
-    success=True,
-    tool_version="3.33",
 )
+GOOD = replace(FRESH, record=RECORD)
 PLACE = 'probe="fio-a",layer="disk",device_class="ssd",workload="randrw75-4k-qd16-j4"'
 FIGURES = [
     f'plumbline_probe_latency_seconds{{{PLACE},operation="read",statistic="mean"}} 0.002',
@@ -78,6 +72,10 @@ FIGURES = [
     f'plumbline_probe_latency_seconds{{{PLACE},operation="write",statistic="max"}} 0.0',
     f'plumbline_probe_throughput_bytes_per_second{{{PLACE},operation="write"}} 0.0',
 ]
+
+
+def remembering(**fields: object) -> ProbeStatus:
+    return replace(GOOD, record=msgspec.structs.replace(RECORD, **fields))
 
 
 def lines(status: ProbeStatus, now: float = 1050.0) -> list[str]:
@@ -135,7 +133,7 @@ def test_a_clock_that_was_set_back_makes_nothing_stale():
 
 
 def test_after_a_failed_run_the_figures_of_the_good_one_stay_until_stale():
-    failed = replace(GOOD, result=FAILED, success=False)
+    failed = remembering(result=FAILED)
     found = lines(failed, now=1110.0)
     assert 'plumbline_probe_success{probe="fio-a"} 0.0' in found
     assert 'plumbline_probe_last_run_timestamp_seconds{probe="fio-a"} 1101.0' in found
@@ -144,37 +142,27 @@ def test_after_a_failed_run_the_figures_of_the_good_one_stay_until_stale():
 
 
 def test_a_probe_that_never_succeeded_has_no_figures():
-    assert figures(lines(replace(FRESH, result=FAILED, success=False))) == []
+    assert figures(lines(replace(FRESH, record=ProbeRecord(result=FAILED)))) == []
 
 
 def test_figures_of_other_parameters_are_not_the_probes_own():
-    assert figures(lines(replace(GOOD, config_hash="def"))) == []
+    assert figures(lines(replace(GOOD, identity=OTHER))) == []
 
 
 def test_in_flight():
     assert 'plumbline_probe_in_flight_seconds{probe="fio-a"} 7.5' in lines(replace(GOOD, in_flight_s=7.5))
 
 
-def test_a_continuous_probe_has_state_but_neither_runs_nor_figures():
-    canary = replace(FRESH, kind="canary", interval_s=None, success=True, skipped={"no-space": 1}, workload="")
-    names = {line.partition("{")[0] for line in lines(canary)}
-    assert names == {
-        "plumbline_probe_success",
-        "plumbline_probe_in_flight_seconds",
-        "plumbline_probe_runs_skipped_total",
-        "plumbline_probe_info",
-    }
-
-
 def over_the_network() -> ProbeStatus:
     answered = OperationResult(operation="transmit", retransmits=119, loss_ratio=0.0, mtu_bytes=9000)
     result = msgspec.structs.replace(RESULT, operations=(answered,))
-    return replace(GOOD, result=result, good_result=result, target="10.0.0.12")
+    status = remembering(result=result, success=result)
+    return replace(status, identity=replace(IDENTITY, target="10.0.0.12"))
 
 
 def test_the_timeout_the_vantage_and_the_totals_over_runs():
     totals = OperationTotals().plus(((0.0001, 30), (0.002, 10)))
-    known = replace(FRESH, timeout_s=60.0, vantage="vm", operations={"read": totals.histogram()})
+    known = replace(remembering(totals={"read": totals}), timeout_s=60.0, vantage="vm")
     found = {spec.name: (labels, value) for spec, labels, value in samples([known], now=1050.0)}
     assert found["plumbline_probe_timeout_seconds"] == (("fio-a",), 60.0)
     assert found["plumbline_probe_info"][0][-1] == "vm"
@@ -199,7 +187,7 @@ def run(p50: float | None = None, **figures: float) -> tuple[OperationResult, ..
 
 
 def recent(*runs: tuple[OperationResult, ...]) -> ProbeStatus:
-    return replace(GOOD, recent=runs)
+    return remembering(recent=runs)
 
 
 def test_the_median_of_the_last_three_runs():
@@ -231,12 +219,12 @@ def test_medians_grow_stale_with_the_other_figures():
     status = recent(*(run(0.001, iops=1.0),) * 3)
     assert [line for line in lines(status, now=1312.0) if "median_of_three" in line]
     assert not [line for line in lines(status, now=1313.0) if "median_of_three" in line]
-    assert not [line for line in lines(replace(status, config_hash="def")) if "median_of_three" in line]
+    assert not [line for line in lines(replace(status, identity=OTHER)) if "median_of_three" in line]
 
 
 def test_every_spec_is_declared_once_and_used():
     assert len({spec.name for spec in probe.COLLECTOR.specs}) == len(probe.COLLECTOR.specs)
-    whole = replace(GOOD, timeout_s=60.0, operations={"read": OperationTotals().histogram()})
+    whole = replace(remembering(totals={"read": OperationTotals()}), timeout_s=60.0)
     often = recent(*(run(0.001, iops=1.0, throughput=1.0, loss_ratio=0.0),) * 3)
     assert {spec for spec, _, _ in samples([whole, over_the_network(), often], now=1050.0)} == set(
         probe.COLLECTOR.specs

@@ -9,6 +9,7 @@ import pytest
 
 from plumbline.baseline.fingerprint import Fingerprint
 from plumbline.baseline.record.consistency import Place
+from plumbline.commands import node as node_module
 from plumbline.commands import recording, recording_steps
 from plumbline.commands.node import Node
 from plumbline.commands.recording_steps import Request, Steps, choose, figures_of, parameters, with_run_duration
@@ -258,7 +259,7 @@ def record(folder: Path, monkeypatch: pytest.MonkeyPatch, engine: Told, **more: 
     roots = Roots.under(folder)
     plan = make_plan(config, storage=folder, roots=roots, catalogue=CATALOGUE, environment={})
     node = Node(None, config, roots, folder / "state", "stor01", plan, {}, ())
-    monkeypatch.setattr(recording, "RunOnce", engine)
+    monkeypatch.setattr(node_module, "RunOnce", engine)
     monkeypatch.setattr(recording, "read_fingerprint", lambda *_args, **_more: Fingerprint(kernel="6.12"))
     request = Request(runs=3, force=bool(more.pop("force", False)))
     return recording.record_here(node, request, stopping=threading.Event(), **more)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,8 @@ from rich.console import Console
 
 from plumbline.baseline.model import Target
 from plumbline.baseline.record.statistics import RunFigures, summarise
-from plumbline.baseline.record.walk import Environment, Progress, file_of
+from plumbline.baseline.record.walk import Progress, file_of
+from plumbline.baseline.site import SiteFile
 from plumbline.commands import recording
 from plumbline.commands.recording import Recording
 from plumbline.core.console import make_console
@@ -34,7 +34,7 @@ def recorded() -> Recording:
         probe="canary", workload=TARGET.workload, operation="read", iops=1234.0, sought=(0.002, 99.0), depth=9
     )
     record = summarise([TARGET], {TARGET: [figures, figures, sought]}, lambda _histogram, _q: None)
-    file = file_of(Environment("storage1", datetime(2025, 11, 3, tzinfo=UTC)), [record], ["only 2 runs"])
+    file = file_of(SiteFile(schema_version=1, entries=()), [record], ["only 2 runs"])
     return Recording(file, (record,), Path("/s/baseline.yaml"), Path("/s/baseline.yaml.bak"), {})
 
 

@@ -20,7 +20,7 @@ def signals() -> Iterator[Signals]:
     made = Signals()
     made.install()
     yield made
-    made.close()
+    signal.set_wakeup_fd(-1)
     for number, handler in before.items():
         signal.signal(number, handler)
 

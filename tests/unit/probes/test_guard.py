@@ -61,7 +61,7 @@ def refusal(path: Path, size_bytes: int = SIZE) -> ProbeRefused:
 class TestTakesADirectory:
     def test_that_does_not_exist_yet(self, tmp_path: Path) -> None:
         with guard.prepare_directory(tmp_path / "probe", size_bytes=SIZE) as directory:
-            assert directory.path == tmp_path / "probe"
+            assert Path(directory.files.name) == tmp_path / "probe"
             assert (tmp_path / "probe").stat().st_mode & 0o777 == 0o700
             assert (tmp_path / "probe" / guard.MARKER).read_bytes() == guard.MARKER_TEXT
 
@@ -149,8 +149,8 @@ class TestRefuses:
             inside = self._all_at_once(tmp_path / f"probe-{number}")
             assert len(inside) == 1
             directory = inside.pop()
-            assert (directory.path / guard.MARKER).read_bytes() == guard.MARKER_TEXT
-            assert refusal(directory.path).reason == "locked"
+            assert (Path(directory.files.name) / guard.MARKER).read_bytes() == guard.MARKER_TEXT
+            assert refusal(Path(directory.files.name)).reason == "locked"
             directory.close()
 
     def _all_at_once(self, path: Path) -> list[guard.ProbeDirectory]:
@@ -309,14 +309,14 @@ class TestFile:
         found = self.opened(directory)
         assert (found.st_size, found.st_mode & 0o777) == (SIZE, 0o600)
         assert found.st_blocks * 512 >= SIZE
-        blocks = (directory.path / "canary.dat").read_bytes()
+        blocks = (Path(directory.files.name) / "canary.dat").read_bytes()
         assert len({blocks[at : at + 4096] for at in range(0, SIZE, 4096)}) == SIZE // 4096
 
     def test_is_written_once_only(self, directory: guard.ProbeDirectory) -> None:
         self.opened(directory)
-        before = (directory.path / "canary.dat").read_bytes()
+        before = (Path(directory.files.name) / "canary.dat").read_bytes()
         self.opened(directory)
-        assert (directory.path / "canary.dat").read_bytes() == before
+        assert (Path(directory.files.name) / "canary.dat").read_bytes() == before
 
     @pytest.mark.parametrize("size_bytes", [SIZE // 2, SIZE + 12345])
     def test_takes_its_new_size(self, directory: guard.ProbeDirectory, size_bytes: int) -> None:
@@ -326,7 +326,7 @@ class TestFile:
         assert found.st_blocks * 512 >= size_bytes
 
     def test_with_holes_is_filled(self, directory: guard.ProbeDirectory) -> None:
-        with (directory.path / "canary.dat").open("wb") as file:
+        with (Path(directory.files.name) / "canary.dat").open("wb") as file:
             file.truncate(SIZE)
         assert self.opened(directory).st_blocks * 512 >= SIZE
 
@@ -349,27 +349,27 @@ class TestFile:
 
     def test_with_a_second_name_is_refused(self, directory: guard.ProbeDirectory, tmp_path: Path) -> None:
         (tmp_path / "precious").write_bytes(b"mine")
-        os.link(tmp_path / "precious", directory.path / "canary.dat")
+        os.link(tmp_path / "precious", Path(directory.files.name) / "canary.dat")
         assert self.refusal(directory) == "not-ours"
         assert (tmp_path / "precious").read_bytes() == b"mine"
 
     def test_that_is_a_link_is_refused(self, directory: guard.ProbeDirectory, tmp_path: Path) -> None:
         (tmp_path / "precious").write_bytes(b"mine")
-        (directory.path / "canary.dat").symlink_to(tmp_path / "precious")
+        (Path(directory.files.name) / "canary.dat").symlink_to(tmp_path / "precious")
         assert self.refusal(directory) == "symlink"
         assert (tmp_path / "precious").read_bytes() == b"mine"
 
     def test_that_is_a_pipe_is_refused_without_waiting(self, directory: guard.ProbeDirectory) -> None:
-        os.mkfifo(directory.path / "canary.dat")
+        os.mkfifo(Path(directory.files.name) / "canary.dat")
         assert self.refusal(directory) == "not-ours"
 
     @needs_root
     def test_of_another_user_is_refused(self, directory: guard.ProbeDirectory) -> None:
         skip_without_root("gives a file away")
-        (directory.path / "canary.dat").write_bytes(b"theirs")
-        os.chown(directory.path / "canary.dat", 12345, 12345)
+        (Path(directory.files.name) / "canary.dat").write_bytes(b"theirs")
+        os.chown(Path(directory.files.name) / "canary.dat", 12345, 12345)
         assert self.refusal(directory) == "not-ours"
-        assert (directory.path / "canary.dat").read_bytes() == b"theirs"
+        assert (Path(directory.files.name) / "canary.dat").read_bytes() == b"theirs"
 
     def test_stays_in_the_opened_directory(self, directory: guard.ProbeDirectory, tmp_path: Path) -> None:
         """Another directory put in its place after the check gets nothing."""
@@ -384,7 +384,7 @@ class TestFile:
         """A real limit of the kernel on file size (EFBIG) stands in for any write that fails half-way."""
         with file_size_limit(2 * MIB):
             assert self.refusal(directory) == "io-error"
-        assert (directory.path / "canary.dat").stat().st_blocks == 0
+        assert (Path(directory.files.name) / "canary.dat").stat().st_blocks == 0
 
     @needs_root
     def test_stops_and_gives_its_blocks_back_when_others_fill_the_disk(self, mounts: Mounts, tmp_path: Path) -> None:
@@ -399,7 +399,7 @@ class TestFile:
             with pytest.raises(ProbeRefused, match="MiB free, 64 MiB needed") as caught:
                 directory.open_file("canary.dat", 4 * SIZE, direct=True, dsync=False, pause=others)
             assert caught.value.reason == "no-space"
-            assert (directory.path / "canary.dat").stat().st_blocks == 0
+            assert (Path(directory.files.name) / "canary.dat").stat().st_blocks == 0
         assert shutil.disk_usage(point).free > 50 * MIB
 
     @needs_root
@@ -409,7 +409,7 @@ class TestFile:
             with pytest.raises(OSError, match="No space left"):
                 (point / "production").write_bytes(bytes(200 * MIB))
             assert self.refusal(directory) == "no-space"
-            assert (directory.path / "canary.dat").stat().st_blocks == 0
+            assert (Path(directory.files.name) / "canary.dat").stat().st_blocks == 0
 
     @pytest.mark.parametrize("name", ["a/b", "..", "", guard.MARKER])
     def test_has_a_plain_name(self, directory: guard.ProbeDirectory, name: str) -> None:

@@ -186,7 +186,7 @@ def test_a_probe_that_leaves_the_configuration_leaves_no_process(probing: Probin
     pid = one.pid()
     probing.apply(plan(other), {})
     eventually(lambda: gone(pid))
-    assert [each.probe for each in probing.statuses()] == ["b"]
+    assert [each.identity.probe for each in probing.statuses()] == ["b"]
 
 
 def test_a_stop_leaves_no_process(probing: Probing, tmp_path: Path) -> None:

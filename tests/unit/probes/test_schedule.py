@@ -156,15 +156,11 @@ def test_the_status_of_a_periodic_probe_is_what_is_remembered(probing: Probing, 
     probing.apply(made, {})
     (status,) = probing.statuses()
 
-    assert (status.probe, status.kind, status.interval_s) == ("fio-a", "fio", 21600.0)
-    assert (status.result, status.good_result) == (bad, good)
-    assert status.last_success_ts == good.started + 10.0
-    assert status.success is False
-    assert status.runs == {Outcome.SUCCESS: 1, Outcome.TIMEOUT: 1}
-    assert status.skipped == {"load": 1}
+    assert (status.identity, status.interval_s) == (made.periodic[0].identity, 21600.0)
+    assert (status.record.result, status.record.success) == (bad, good)
+    assert status.record.runs == {Outcome.SUCCESS: 1, Outcome.TIMEOUT: 1}
+    assert status.record.skipped == {"load": 1}
     assert status.in_flight_s is None
-    assert (status.layer, status.device_class, status.workload) == ("disk", "ssd", WRITE)
-    assert status.config_hash == made.periodic[0].plan.config_hash
 
 
 def test_probes_that_are_configured_no_more_are_forgotten(probing: Probing, store: StateStore) -> None:

@@ -54,11 +54,8 @@ _FLASH = ("ssd", "nvme")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What the rules need to know about the measuring host.
-
-    ``holds_osds``: some of the cluster's data is on it, so not every operation uses the network. ``links``: network
-    device → number of ports it bonds; 1 if it is not listed.
-    """
+    """What the rules need to know about the measuring host. ``holds_osds``: some of the cluster's data is on it, so not
+    every operation uses the network. ``links``: network device → number of ports it bonds; 1 if it is not listed."""
 
     holds_osds: bool
     links: Mapping[str, int] = field(default_factory=dict)
@@ -86,13 +83,11 @@ class Measured:
 
     @property
     def name(self) -> str:
-        """The name in findings."""
         entry = self.entry
         return f"{entry.layer} {entry.device_class} {entry.workload} {entry.operation}"
 
     @property
     def p50(self) -> float | None:
-        """Median latency in seconds."""
         return self.entry.latency.get("p50")
 
 
@@ -265,7 +260,6 @@ def _durable(disks: Sequence[Measured], size: int) -> Measured | None:
 
 
 def _lowest(several: Iterable[Measured]) -> Measured | None:
-    """The weakest bound: the lowest p50."""
     return min((one for one in several if one.p50 is not None), key=lambda one: one.p50 or 0.0, default=None)
 
 

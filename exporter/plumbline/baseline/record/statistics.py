@@ -64,7 +64,6 @@ class RunFigures(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def empty(self) -> bool:
-        """Whether the run completed no operation."""
         if self.histogram is not None:
             return not self.histogram.count
         return not (self.latency or self.iops or self.throughput)
@@ -86,7 +85,6 @@ class EntryRecord:
 
     @property
     def layer(self) -> str:
-        """The layer of all its targets."""
         return self.targets[0].layer
 
 
@@ -102,9 +100,7 @@ def summarise(
     targets: Sequence[Target], runs: Mapping[Target, Sequence[RunFigures]], quantile: Quantile
 ) -> EntryRecord:
     """The entry of comparable ``targets``, each with the same number of ``runs``, in the order in which they were made.
-
-    Raises :class:`BaselineError` if a run gave no figure.
-    """
+    Raises :class:`BaselineError` if a run gave no figure."""
     figures = {target: [one for one in runs[target] if one.sought is None] for target in targets}
     every = [one for target in targets for one in figures[target]]
     per_target = {target: _Series.of(target, figures[target], quantile) for target in targets}
@@ -248,10 +244,8 @@ def _p50(one: RunFigures, quantile: Quantile) -> float | None:
 
 
 def _pooled(figures: Sequence[RunFigures], quantile: Quantile) -> dict[str, float]:
-    """Statistics over the operations of all runs.
-
-    Percentiles cannot be pooled from statistics alone; then the median of the runs is used, and the highest ``max``.
-    """
+    """Statistics over the operations of all runs. Percentiles cannot be pooled from statistics alone; then the median
+    of the runs is used, and the highest ``max``."""
     histograms = [one.histogram for one in figures if one.histogram is not None]
     if len(histograms) == len(figures):  # edges differ only between releases, and runs of another release are not kept
         return _of_histogram(added(histograms), quantile)

@@ -31,7 +31,6 @@ _LAYERS = {
 
 
 def format_record(file: SiteFile, catalogue: WorkloadCatalogue) -> str:
-    """The whole text."""
     return "".join(_parts(file, catalogue))
 
 

@@ -8,15 +8,14 @@ all runs of one. A failure of one probe does not affect the others; a lower laye
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import dataclass, replace
 
-from plumbline.baseline.files import SCHEMA_VERSION
-from plumbline.baseline.fingerprint import Fingerprint
+import msgspec
+
 from plumbline.baseline.model import Target
 from plumbline.baseline.record.statistics import EntryRecord, Quantile, RunFigures, likenesses, summarise
-from plumbline.baseline.record.work_file import KeptRun, runs_of
-from plumbline.baseline.site import Device, SiteFile
+from plumbline.baseline.record.work_file import KeptRun
+from plumbline.baseline.site import SiteFile
 from plumbline.config.workloads import LAYERS
 from plumbline.errors import BaselineError, PlumblineError, ProbeRefused
 
@@ -30,12 +29,10 @@ Tell = Callable[[str, str], None]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing to run several times: a probe, canaries side by side, or a search for a latency.
-
-    ``parameters``: hash of everything that defines the experiment; ``lasts_s``: estimated duration of one run;
-    ``measure`` makes one run and raises :class:`PlumblineError`; ``last``: it runs after all other steps of its layer,
-    because it loads the device to its limit.
-    """
+    """One thing to run several times: a probe, canaries side by side, or a search for a latency. ``parameters``: hash
+    of everything that defines the experiment; ``lasts_s``: estimated duration of one run; ``measure`` makes one run and
+    raises :class:`PlumblineError`; ``last``: it runs after all other steps of its layer, because it loads the device to
+    its limit."""
 
     name: str
     layer: str
@@ -48,8 +45,6 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The result of one run of a step."""
-
     figures: tuple[RunFigures, ...]
     tool: str = ""
     tool_version: str = ""
@@ -87,11 +82,9 @@ def walk(
     clock: Callable[[], float],
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> Walked:
-    """Make every run that is not yet ``kept``; ``keep`` is called with each run as soon as it is finished.
-
-    ``clock`` returns Unix seconds. Raises :class:`ProbeRefused` (``stopped``) if the walk is ended from outside.
-    """
-    done = {step.name: runs_of(kept, step.name)[: step.runs] for step in steps}
+    """Make every run that is not yet ``kept``; ``keep`` is called with each run as soon as it is finished. ``clock``
+    returns Unix seconds. Raises :class:`ProbeRefused` (``stopped``) if the walk is ended from outside."""
+    done = {step.name: [run for run in kept if run.step == step.name][: step.runs] for step in steps}
     lasts = {step.name: step.lasts_s for step in steps}
     failed: dict[str, PlumblineError] = {}
     total = sum(step.runs for step in steps)
@@ -146,19 +139,6 @@ def _teller(now: Progress, progress: Callable[[Progress], None]) -> Tell:
     return lambda stage, figures: progress(replace(now, stage=stage, figures=figures))
 
 
-@dataclass(frozen=True, slots=True)
-class Environment:
-    """Where, when, by whom and with what a recording was made; ``recorded`` has a time zone."""
-
-    host: str
-    recorded: datetime
-    by: str = ""
-    kernel: str = ""
-    tools: Mapping[str, str] = field(default_factory=dict)
-    devices: tuple[Device, ...] = ()
-    fingerprint: Fingerprint | None = None
-
-
 def entries_of(targets: Sequence[Target], runs: Sequence[KeptRun], quantile: Quantile) -> tuple[EntryRecord, ...]:
     """The entries of ``targets``, lowest layer first. Raises :class:`BaselineError` if a run lacks a figure."""
     found: dict[tuple[str, str, str], list[RunFigures]] = {}
@@ -171,21 +151,8 @@ def entries_of(targets: Sequence[Target], runs: Sequence[KeptRun], quantile: Qua
     return tuple(sorted(records, key=lambda record: LAYERS.index(record.layer)))
 
 
-def file_of(environment: Environment, records: Sequence[EntryRecord], notes: Sequence[str]) -> SiteFile:
-    """The file to write. Raises :class:`BaselineError` without ``records``."""
+def file_of(head: SiteFile, records: Sequence[EntryRecord], notes: Sequence[str]) -> SiteFile:
+    """The file; ``head`` says where, when, by whom and with what. :class:`BaselineError` without ``records``."""
     if not records:
         raise BaselineError("record", "no probe measures anything on this host; enable one in the configuration")
-    return SiteFile(
-        schema_version=SCHEMA_VERSION,
-        source="measured",
-        name=environment.host,  # the name in alerts: "the measured baseline stor01"
-        host=environment.host,
-        recorded=environment.recorded.replace(microsecond=0),
-        recorded_by=environment.by,
-        kernel=environment.kernel,
-        tools=dict(environment.tools),
-        fingerprint=environment.fingerprint,
-        devices=environment.devices,
-        notes=tuple(notes),
-        entries=tuple(record.entry for record in records),
-    )
+    return msgspec.structs.replace(head, notes=tuple(notes), entries=tuple(record.entry for record in records))

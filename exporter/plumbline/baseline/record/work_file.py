@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -128,7 +128,6 @@ class WorkFile:
 
 
 def is_work(data: bytes) -> bool:
-    """Whether ``data`` is a work file."""
     try:
         jsontext.decode(data, Work)
     except msgspec.DecodeError:
@@ -157,11 +156,6 @@ def judge(then: Work, now_here: Work, steps: Mapping[str, str], *, now: float) -
         return Resumed(()), kept
     line = f"continuing with {len(mine)} finished runs of an earlier recording; --restart measures them again"
     return Resumed(mine, line + (f"; discarded: {', '.join(lost)}" if lost else "")), kept
-
-
-def runs_of(kept: Sequence[KeptRun], step: str) -> list[KeptRun]:
-    """The runs of one step, in the order in which they were made."""
-    return [run for run in kept if run.step == step]
 
 
 def _another(then: Work, here: Work) -> str:

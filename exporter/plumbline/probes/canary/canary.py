@@ -23,10 +23,8 @@ from plumbline.probes.canary.snapshot import DaemonMemory, Snapshot, lay_down
 
 
 class Canary:
-    """One canary: ``start`` once, ``poll`` every second, ``read`` at any time from any thread, ``stop`` once.
-
-    ``crew``: the worker shared with others; ``None``: a worker of its own.
-    """
+    """One canary: ``start`` once, ``poll`` every second, ``read`` at any time from any thread, ``stop`` once. ``crew``:
+    the worker shared with others; ``None``: a worker of its own."""
 
     def __init__(
         self,
@@ -63,17 +61,14 @@ class Canary:
         self._crew.start(self)
 
     def poll(self) -> None:
-        """Detect a worker that ended, and start the next one when it is due. Never waits."""
         self._crew.poll()
         self.count_refusals()
         self._log.look(self.read())
 
     def stop(self, timeout: float = 1.0) -> bool:
         """End the worker within ``timeout`` seconds: SIGTERM, then SIGKILL; a shared worker only drops this canary.
-
         False if it hangs in the kernel: then the state is ``unkillable``, ``poll`` keeps checking whether it ended, and
-        no other canary may start in its directory (its lock there would refuse it, too).
-        """
+        no other canary may start in its directory (its lock there would refuse it, too)."""
         return self._crew.stop(self, timeout)
 
     def read(self) -> CanaryReading:

@@ -77,10 +77,8 @@ def main(argv: list[str]) -> int:
 
 
 def live_only_with(lifeline: int) -> None:
-    """Die (SIGIO's default) when the other end of this pipe closes; SIGTERM ends the worker, too.
-
-    Both also interrupt a wait inside the kernel, if the file system allows that at all.
-    """
+    """Die (SIGIO's default) when the other end of this pipe closes; SIGTERM ends the worker, too. Both also interrupt a
+    wait inside the kernel, if the file system allows that at all."""
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGIO, signal.SIG_DFL)
@@ -145,7 +143,6 @@ def read_devices(places: list[str], *, pause: Pause) -> NoReturn:
 
 
 def watch_device(memory: WorkerMemory, name: str, dev: str, sysfs: str, pause: Pause) -> None:
-    """Read one disk until its canary is over; after a refusal, try again later."""
     backoff = Backoff()
     try:
         while not memory.leaving:
@@ -189,10 +186,8 @@ def read_device(memory: WorkerMemory, name: str, dev: str, sysfs: str, pause: Pa
 
 
 def operate(memory: WorkerMemory, operators: list[Reader], random: Random, *, look: Look, pause: Pause) -> None:
-    """One operation per arrival, one at a time. ``look`` is called after each one.
-
-    Raises the disk's ``OSError`` after too many failures in a row, or if the disk does not support the operation.
-    """
+    """One operation per arrival, one at a time. ``look`` is called after each one. Raises the disk's ``OSError`` after
+    too many failures in a row, or if the disk does not support the operation."""
     clock, wall = time.monotonic_ns, time.time_ns
     cap = LoadCap(memory.rate, max_busy=memory.max_busy_ratio, floor=FLOOR_RATE, healthy_ns=memory.healthy_ns)
     shares = [operator.stream.share for operator in operators]
@@ -253,8 +248,7 @@ class Reader:
         self._blocks = file_bytes // stream.block_bytes
         self._random = random
         self._block = -1
-        self.failures = 0
-        """Consecutive failures."""
+        self.failures = 0  # Consecutive failures
 
     @property
     def offset(self) -> int:
@@ -273,7 +267,6 @@ class Writer(Reader):
     """The same for a stream that writes; only ever used on a file of our own."""
 
     def get_ready(self) -> None:
-        """Also fill the buffer with new random bytes."""
         super().get_ready()
         self.buffer[:] = os.urandom(self.stream.block_bytes)
 

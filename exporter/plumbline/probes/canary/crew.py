@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Working:
-    """A running worker and the canaries it works for."""
-
     process: WorkerProcess
     members: tuple[Member, ...]
 
@@ -63,7 +61,6 @@ class Crew:
                 self._supervise()
 
     def poll(self) -> None:
-        """Detect a worker that ended, and start the next one when it is due."""
         with self._lock:
             self._supervise()
 
@@ -148,7 +145,6 @@ class Crew:
             member.memory.go()
 
     def _bury(self, worker: _Working) -> None:
-        """Clean up after a worker that ended: record why, close what belonged to it."""
         self._worker = None
         last_words = worker.process.bury()
         said = worker.members[0].memory.snapshot()
@@ -165,7 +161,6 @@ class Crew:
 
 
 def _order(members: tuple[Member, ...]) -> list[str]:
-    """The worker's arguments, see ``canary_worker.py``."""
     first = members[0].plan
     if isinstance(first, CanaryPlan):
         (alone,) = members

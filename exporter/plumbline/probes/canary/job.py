@@ -10,7 +10,6 @@ from plumbline.probes.canary.canary import Canary
 from plumbline.probes.canary.crew import Crew
 from plumbline.probes.canary.plan import AnyPlan, CanaryPlan, DevicePlan, quicker
 from plumbline.probes.disk.raw_disks import raw_disks
-from plumbline.probes.identify import identify
 from plumbline.probes.model import Bounds, Host, Identity, Plan
 
 # measured with loop devices, ten reads a second each, two busy CPUs: a worker needs 5 MiB of its own with 12 disks,
@@ -25,10 +24,8 @@ class CanaryJob:
 
     config: CanaryConfig | RawCanaryConfig
     unbounded: AnyPlan
-    device: str
-    """The disk, or the one below the file; empty if unknown."""
-    crew: Crew | None = field(default=None, compare=False)
-    """Those that share a worker; ``None``: a worker of its own."""
+    device: str  # The disk, or the one below the file; empty if unknown
+    crew: Crew | None = field(default=None, compare=False)  # Those that share a worker; None: a worker of its own
 
     @property
     def name(self) -> str:
@@ -37,7 +34,7 @@ class CanaryJob:
     def identities(self) -> tuple[Identity, ...]:
         plan = self.unbounded
         return tuple(
-            identify(
+            Identity.of(
                 self.config,
                 workload,
                 probe=plan.name,

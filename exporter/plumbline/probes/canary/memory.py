@@ -15,7 +15,7 @@ Light modules only: the worker imports this.
 from __future__ import annotations
 
 import mmap
-from errno import EIO, ENOSPC, EROFS, ETIMEDOUT
+from errno import errorcode
 
 TYPE_CHECKING = False  # like typing.TYPE_CHECKING, without importing typing
 if TYPE_CHECKING:
@@ -29,37 +29,29 @@ MILLION = 10**6
 # header: words from the start
 H_MAGIC, H_VERSION, H_STREAMS, H_FILE_BYTES, H_RATE, H_MAX_BUSY = range(6)  # rates and ratios in millionths
 H_SEQUENCE, H_STATE, H_RATE_NOW, H_HEALTHY_NS, H_PREPARING_SINCE, H_TEXT_BYTES, H_REFUSALS = range(6, 13)
-H_GO, H_LEAVE = 13, 14
-"""Set by the daemon while a worker lives: it may begin; this canary is over."""
+H_GO, H_LEAVE = 13, 14  # Set by the daemon while a worker lives: it may begin; this canary is over
 TEXT_AT = 15
 TEXT_WORDS = 64
 HEADER_WORDS = TEXT_AT + TEXT_WORDS
 
 # stream: words from the stream's start; then come its edges, then its buckets
 S_WORDS, S_FLAGS, S_BLOCK_BYTES, S_SHARE, S_EDGES = range(5)
-S_NOTE = 5
-"""A number that the worker sets for this stream alone; 0: none."""
+S_NOTE = 5  # A number that the worker sets for this stream alone; 0: none
 S_IN_FLIGHT_SINCE, S_LAST_COMPLETION, S_LAST_SUCCESS, S_SUM_NS, S_CHARGED, S_ERRORS = range(6, 12)
 ERRORS = ("EIO", "ENOSPC", "EROFS", "ETIMEDOUT", "short", "other")
-"""Kinds of failed operations, by errno; ``short``: fewer bytes than requested. The same for every kind of canary."""
+"""Kinds of failed operations, by errno; ``short``: fewer bytes than requested."""
 STREAM_WORDS = S_ERRORS + len(ERRORS)
 
-WRITE, SEQUENTIAL, DSYNC = 1, 2, 4
-"""Bits of a stream's flags."""
+WRITE, SEQUENTIAL, DSYNC = 1, 2, 4  # Bits of a stream's flags
 
-STARTING, PREPARING, RUNNING, REFUSED = range(4)
-"""The worker's state."""
-EXIT_REFUSED = 3
-"""The worker's exit status after it reported REFUSED."""
-
-_ERROR_INDEX = {EIO: 0, ENOSPC: 1, EROFS: 2, ETIMEDOUT: 3}
+STARTING, PREPARING, RUNNING, REFUSED = range(4)  # The worker's state
+EXIT_REFUSED = 3  # The worker's exit status after it reported REFUSED
 
 
-def error_index(error: OSError | None) -> int:
-    """Index into :data:`ERRORS` for a failed operation; ``None`` means a short one."""
-    if error is None:
-        return ERRORS.index("short")
-    return _ERROR_INDEX.get(error.errno or 0, len(ERRORS) - 1)
+def error_index(error: OSError | None, errors: tuple[str, ...] = ERRORS) -> int:
+    """Index into ``errors`` for a failed operation; ``None`` means a short one."""
+    kind = "short" if error is None else errorcode.get(error.errno or 0, "")
+    return errors.index(kind if kind in errors else "other")
 
 
 class MappedWords:
@@ -109,7 +101,6 @@ class WorkerStream:
         self._words[self._at + S_LAST_COMPLETION] = wall_ns
 
     def count_charge(self, charge: Charge) -> None:
-        """Count the arrivals during an operation."""
         for bucket, count in charge.buckets.items():
             self._words[self._buckets + bucket] += count
         self._words[self._at + S_SUM_NS] += charge.sum_ns

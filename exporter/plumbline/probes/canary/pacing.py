@@ -19,8 +19,7 @@ TYPE_CHECKING = False  # like typing.TYPE_CHECKING, without importing typing: th
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-EXACT_ARRIVALS = 512
-"""Up to this many expected arrivals are drawn one by one; a longer stall is charged in one step."""
+EXACT_ARRIVALS = 512  # Up to this many expected arrivals are drawn one by one; a longer stall is charged in one step
 
 
 def gap_ns(random: Random, rate: float) -> int:
@@ -40,10 +39,8 @@ class Charge:
 
 
 def charge(random: Random, rate: float, elapsed_ns: int, edges_ns: Sequence[int]) -> Charge:
-    """Arrivals at ``rate`` per second during an operation of ``elapsed_ns``, by their remaining wait.
-
-    Index ``len(edges_ns)`` is the bucket above the last edge. The cost is bounded: see :data:`EXACT_ARRIVALS`.
-    """
+    """Arrivals at ``rate`` per second during an operation of ``elapsed_ns``, by their remaining wait. Index
+    ``len(edges_ns)`` is the bucket above the last edge. The cost is bounded: see :data:`EXACT_ARRIVALS`."""
     charged = Charge()
     expected = rate * elapsed_ns / 1e9
     if expected > EXACT_ARRIVALS:
@@ -60,10 +57,8 @@ def charge(random: Random, rate: float, elapsed_ns: int, edges_ns: Sequence[int]
 
 
 def _charge_at_once(random: Random, expected: float, elapsed_ns: int, edges_ns: Sequence[int], charged: Charge) -> None:
-    """For many arrivals: their number is normal about its mean, their waits are uniform over (0, elapsed].
-
-    Systematic sampling: one random offset, then every bucket gets its share to within one arrival.
-    """
+    """For many arrivals: their number is normal about its mean, their waits are uniform over (0, elapsed]. Systematic
+    sampling: one random offset, then every bucket gets its share to within one arrival."""
     total = max(1, round(random.gauss(expected, expected**0.5)))
     offset = random.random()
     done = 0
@@ -79,23 +74,18 @@ def _charge_at_once(random: Random, expected: float, elapsed_ns: int, edges_ns: 
 
 
 class LoadCap:
-    """Lowers the rate until the canary keeps the device busy for at most ``max_busy`` of the time.
-
-    The busy time is judged by the *healthy* latency, the lowest mean of any :data:`WINDOW` consecutive operations: a
-    device that becomes slower later is sampled as often as before, at a cost of at most the slowdown times
-    ``max_busy``. For a device that is slow from the start, ``floor`` (per second) keeps enough operations for a median
-    over five minutes.
-    """
+    """Lowers the rate until the canary keeps the device busy for at most ``max_busy`` of the time. The busy time is
+    judged by the *healthy* latency, the lowest mean of any :data:`WINDOW` consecutive operations: a device that becomes
+    slower later is sampled as often as before, at a cost of at most the slowdown times ``max_busy``. For a device that
+    is slow from the start, ``floor`` (per second) keeps enough operations for a median over five minutes."""
 
     WINDOW = 32
 
     def __init__(self, rate: float, *, max_busy: float, floor: float, healthy_ns: int = 0) -> None:
         self._wanted, self._max_busy, self._floor = rate, max_busy, floor
-        self.healthy_ns = healthy_ns
-        """Lowest window mean so far in nanoseconds; 0 until the first window is full."""
+        self.healthy_ns = healthy_ns  # Lowest window mean so far in nanoseconds; 0 until the first window is full
         self._count = self._sum_ns = 0
-        self.rate = self._capped()
-        """Current rate in operations per second."""
+        self.rate = self._capped()  # Current rate in operations per second
 
     def observe(self, latency_ns: int) -> None:
         self._count += 1

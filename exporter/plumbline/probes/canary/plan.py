@@ -20,19 +20,16 @@ MIN_RATE, MAX_RATE = 0.001, 100.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _DiskPlan:
-    """What both kinds of canary have.
-
-    ``rate`` is in operations per second over all workloads; ``None`` means the device class' default. It is lowered if
-    it would keep the device busy for more than ``max_busy_ratio`` of the time, judged by the device's healthy latency.
-    """
+    """What both kinds of canary have. ``rate`` is in operations per second over all workloads; ``None`` means the
+    device class' default. It is lowered if it would keep the device busy for more than ``max_busy_ratio`` of the time,
+    judged by the device's healthy latency."""
 
     name: str
     workloads: tuple[tuple[BlockWorkload, tuple[float, ...]], ...]
     """Each with its baseline's bounds in seconds; they become exact bucket edges."""
     device_class: str
     rate: float | None = None
-    stuck_after_s: float = 10.0
-    """An operation in flight for longer counts as a failure."""
+    stuck_after_s: float = 10.0  # An operation in flight for longer counts as a failure
     max_busy_ratio: float = 0.01
 
     @property
@@ -43,7 +40,6 @@ class _DiskPlan:
         return HDD_RATE if self.device_class == "hdd" else DEFAULT_RATE
 
     def with_bounds(self, bounds: Mapping[tuple[str, str, str], tuple[float, ...]]) -> Self:
-        """The same plan with the baseline's bounds, see :data:`.model.Bounds`."""
         workloads = [workload for workload, _ in self.workloads]
         limits = [bounds.get((self.name, workload.id, workload.operations[0]), ()) for workload in workloads]
         return replace(self, workloads=tuple(zip(workloads, limits, strict=True)))
@@ -74,8 +70,7 @@ class CanaryPlan(_DiskPlan):
 class DevicePlan(_DiskPlan):
     """One canary on one whole disk: single reads at random places; it never writes."""
 
-    target: str
-    """The kernel's name of the disk."""
+    target: str  # The kernel's name of the disk
     dev: Path
     sys: Path
 
@@ -110,8 +105,7 @@ class Stream:
     config_hash: str
     bounds: tuple[float, ...]
     edges: tuple[float, ...]
-    share: float
-    """Of the canary's arrivals."""
+    share: float  # Of the canary's arrivals
 
     def for_worker(self) -> StreamPlan:
         return StreamPlan(

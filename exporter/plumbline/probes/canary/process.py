@@ -29,10 +29,8 @@ class Trouble:
 
 
 class WorkerProcess:
-    """A running worker: ``main([lifeline fd, *arguments])`` of ``plumbline.probes.<module>``.
-
-    ``keep_fds`` stay open in it. Raises ``OSError`` if it can't be started.
-    """
+    """A running worker: ``main([lifeline fd, *arguments])`` of ``plumbline.probes.<module>``. ``keep_fds`` stay open in
+    it. Raises ``OSError`` if it can't be started."""
 
     def __init__(
         self, interpreter: str, module: str, arguments: Sequence[str], *, keep_fds: Sequence[int], started: float
@@ -61,7 +59,6 @@ class WorkerProcess:
 
     @property
     def ended(self) -> bool:
-        """Whether the process has ended and must be reaped."""
         return self._process.ended
 
     def replace(self) -> None:
@@ -69,8 +66,7 @@ class WorkerProcess:
         self._process.signal(signal.SIGTERM)
 
     def end(self, timeout_s: float, *, asked_share: float) -> bool:
-        """SIGTERM, then, after ``asked_share`` of the time to clean up, SIGKILL; False if it still hangs in the
-        kernel."""
+        """SIGTERM, then SIGKILL after ``asked_share`` of the time; False if it still hangs in the kernel."""
         return self._process.end(timeout_s * asked_share, killed_within_s=timeout_s * (0.95 - asked_share))
 
     def bury(self) -> str:
@@ -82,7 +78,6 @@ class WorkerProcess:
         return words
 
     def why(self, last_words: str, said: Snapshot) -> Trouble:
-        """Why it ended: the refusal in its memory, or its exit status or signal."""
         code = self._process.reap() or 0
         if code == memory.EXIT_REFUSED and said.state == memory.REFUSED:
             reason, _, message = said.text.partition("\n")
@@ -97,8 +92,7 @@ class Workplace:
     def __init__(self, interpreter: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._interpreter, self._clock = interpreter, clock
         self._backoff, self._retry_at = Backoff(), 0.0
-        self.runs = 0
-        """Workers started."""
+        self.runs = 0  # Workers started
 
     @property
     def due(self) -> bool:
@@ -119,5 +113,4 @@ class Workplace:
         self._retry_at = self._clock() + self._backoff.failed()
 
     def look_after(self, worker: WorkerProcess) -> None:
-        """Reset the backoff once the worker has lived long enough."""
         self._backoff.lasted(self._clock() - worker.started)

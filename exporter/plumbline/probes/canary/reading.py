@@ -16,18 +16,13 @@ SILENT_GAPS = 30.0
 
 
 class CanaryState(StrEnum):
-    IDLE = "idle"
-    """Not started."""
-    PREPARING = "preparing"
-    """The worker checks the directory and fills its file."""
+    IDLE = "idle"  # Not started
+    PREPARING = "preparing"  # The worker checks the directory and fills its file
     RUNNING = "running"
-    REFUSED = "refused"
-    """The guard refused; it is tried again after a while."""
-    RESTARTING = "restarting"
-    """The worker died; another one starts after a while."""
+    REFUSED = "refused"  # The guard refused; it is tried again after a while
+    RESTARTING = "restarting"  # The worker died; another one starts after a while
     STOPPED = "stopped"
-    UNKILLABLE = "unkillable"
-    """Stopped, but the worker hangs in the kernel: nothing may use its file until it is gone."""
+    UNKILLABLE = "unkillable"  # Stopped, but the worker hangs in the kernel: nothing may use its file until it is gone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,53 +30,34 @@ class WorkloadReading:
     """One operation of one workload. Counts never decrease while the daemon lives."""
 
     layer: str
-    workload: str
-    """Its id in the catalogue."""
+    workload: str  # Its id in the catalogue
     operation: str
     config_hash: str
-    bounds: tuple[float, ...]
-    """Edges of ``latency`` that are the baseline's bounds."""
-    latency: HistogramValue
-    """Seconds: finished operations and charged arrivals; failed operations are not included."""
-    charged: int
-    """Arrivals among them that met a running operation."""
-    errors: Mapping[str, int]
-    """Failed operations by kind; every kind is present, starting at 0."""
-    in_flight_s: float
-    """Age of the running operation; 0 when idle."""
-    last_completion_ts: float | None
-    """Unix seconds; includes failed operations."""
+    bounds: tuple[float, ...]  # Edges of latency that are the baseline's bounds
+    latency: HistogramValue  # Seconds: finished operations and charged arrivals; failed operations are not included
+    charged: int  # Arrivals among them that met a running operation
+    errors: Mapping[str, int]  # Failed operations by kind; every kind is present, starting at 0
+    in_flight_s: float  # Age of the running operation; 0 when idle
+    last_completion_ts: float | None  # Unix seconds; includes failed operations
     last_success_ts: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanaryReading:
-    """A canary at one moment."""
-
     probe: str
     device_class: str
     state: CanaryState
-    reason: str
-    """What is wrong, as a short label value; empty while all is well."""
-    message: str
-    """The same as one line of text."""
+    reason: str  # What is wrong, as a short label value; empty while all is well
+    message: str  # The same as one line of text
     workloads: tuple[WorkloadReading, ...]
-    in_flight_s: float
-    """The longest of all, including the worker's preparations; 0 when idle."""
-    rate_per_s: float
-    """Current operations per second, after the load cap."""
-    runs: int
-    """Workers started."""
-    skips: Mapping[str, int]
-    """Refused starts by reason; every reason of the guard is present, starting at 0."""
-    kind: str = "canary"
-    """The ``type`` in the configuration."""
-    target: str = ""
-    """What is measured: ``sdb``, ``osd.3``; empty for the node itself."""
-    device: str = ""
-    """The disk below the target; empty if unknown."""
-    outdated: bool = False
-    """The configuration now means something else here, so a new plan is needed."""
+    in_flight_s: float  # The longest of all, including the worker's preparations; 0 when idle
+    rate_per_s: float  # Current operations per second, after the load cap
+    runs: int  # Workers started
+    skips: Mapping[str, int]  # Refused starts by reason; every reason of the guard is present, starting at 0
+    kind: str = "canary"  # The type in the configuration
+    target: str = ""  # What is measured: sdb, osd.3; empty for the node itself
+    device: str = ""  # The disk below the target; empty if unknown
+    outdated: bool = False  # The configuration now means something else here, so a new plan is needed
     success: bool | None
     """``None`` until every workload has had its first operation; then whether the last one of each succeeded recently
     and none hangs. Also False while refused, restarting or unkillable."""
@@ -93,7 +69,6 @@ class CanaryReading:
 
     @property
     def last_success_ts(self) -> float | None:
-        """Unix seconds of the last successful operation."""
         return _latest(each.last_success_ts for each in self.workloads)
 
 

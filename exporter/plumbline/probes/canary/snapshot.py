@@ -37,8 +37,7 @@ class StreamCounts:
     charged: int
     errors: tuple[int, ...]
     buckets: tuple[int, ...]
-    note: int = 0
-    """A number that the worker sets for this stream alone."""
+    note: int = 0  # A number that the worker sets for this stream alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +47,7 @@ class Snapshot:
     state: int
     rate: float
     text: str
-    refusals: int
-    """Total number of times it reported REFUSED."""
+    refusals: int  # Total number of times it reported REFUSED
     streams: tuple[StreamCounts, ...]
 
 
@@ -102,9 +100,7 @@ class DaemonMemory(memory.MappedWords):
 
     def in_flight_since_ns(self) -> tuple[int, ...]:
         """Start of each stream's running operation, then of the current preparation step (monotonic ns); 0 when idle.
-
-        Read directly, not from a snapshot: this is what counts while the worker hangs.
-        """
+        Read directly, not from a snapshot: this is what counts while the worker hangs."""
         words = self.words
         return (*(words[at + memory.S_IN_FLIGHT_SINCE] for at in self._starts), words[memory.H_PREPARING_SINCE])
 

@@ -38,7 +38,6 @@ from plumbline.core.process import Completed
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probes.ceph.ceph_access import CephAccess
 from plumbline.probes.ceph.osd_lookup import FoundOsd, look_up
-from plumbline.probes.identify import identify
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.rados.rados_bench import first_line, judge
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
@@ -84,7 +83,7 @@ class OsdBenchProbe:
 
     @property
     def identity(self) -> Identity:
-        return identify(
+        return Identity.of(
             self.config,
             self.workload,
             probe=f"{self.config.name}/{self.target}",

@@ -31,16 +31,12 @@ _EARLIER = re.compile(rf"{re.escape(REPORT)}|{re.escape(PARTIAL)}\.[0-9]{{1,4}}"
 _FILE = re.compile(rf"{re.escape(FILE)}\.([0-9]{{1,4}})")
 _OPEN_FILE = re.compile(r"/proc/self/fd/([0-9]+)")
 
-Ending = tuple[Outcome, str, FioReport | None]
-"""How a run ended: outcome, message, and the report if there is one."""
+Ending = tuple[Outcome, str, FioReport | None]  # How a run ended: outcome, message, and the report if there is one
 
 
 def run_fio(plan: FioPlan, run: Run, tool: Tool = FIO) -> ProbeResult:
-    """Run ``plan`` once.
-
-    Raises :class:`ProbeRefused` if it must not run or was stopped (``tool-missing``, the guard's reasons, ``stopped``).
-    A run that started and failed returns a result with its outcome and message.
-    """
+    """Run ``plan`` once. Raises :class:`ProbeRefused` if it must not run or was stopped (``tool-missing``, the guard's
+    reasons, ``stopped``). A run that started and failed returns a result with its outcome and message."""
     version = tool.version(run.runner)
     with prepare_directory(
         plan.directory, size_bytes=plan.total_bytes, files=plan.files, direct=plan.workload.direct
@@ -76,11 +72,9 @@ def result_of(plan: RunPlan, version: str, started: float, duration_s: float, en
 
 
 def remove_surplus(plan: FioPlan) -> None:
-    """Remove data files of jobs that the plan no longer has, and what earlier releases left behind.
-
-    Called once after a start, not in each run: another probe of the directory may have more jobs, and would have to
-    rewrite its files every time. Raises :class:`ProbeRefused`.
-    """
+    """Remove data files of jobs that the plan no longer has, and what earlier releases left behind. Called once after a
+    start, not in each run: another probe of the directory may have more jobs, and would have to rewrite its files every
+    time. Raises :class:`ProbeRefused`."""
     if not is_marked(plan.directory):
         return
     with prepare_directory(plan.directory, size_bytes=0, direct=False) as directory:
@@ -211,7 +205,6 @@ def judge(completed: Completed, what: str, timeout_s: float, notes: Sequence[str
 
 
 def judge_report(report: FioReport, workload: BlockWorkload) -> tuple[Outcome, str]:
-    """Outcome and message from the report of a command that exited successfully."""
     if report.error:
         # fio can report an error of a job and exit with 0
         said = report.notes[0] if report.notes else os.strerror(report.error)

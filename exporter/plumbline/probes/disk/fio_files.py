@@ -19,7 +19,6 @@ from plumbline.probes import guard
 
 
 def main(argv: list[str]) -> int:
-    """See the module; always 0."""
     where, size_bytes, pace, fds = argv[0], int(argv[1]), int(argv[2]), [int(fd) for fd in argv[3:]]
     answer: dict[str, object] = {"kind": "done"}
     try:

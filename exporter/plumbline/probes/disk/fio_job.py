@@ -25,14 +25,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline.config.probes.disk import FioConfig
+from plumbline.config.probes.base import FioFiles
 from plumbline.config.workloads import BlockWorkload, Pattern, Sync
 from plumbline.probes.guard import FILL_BYTES_PER_SECOND
 
-JOB = "plumbline"
-"""The measured job's name in fio's report."""
-FILE = "fio"
-"""Data files are fio.0, fio.1, … one per job; all probes of a directory share them, and one runs at a time."""
+JOB = "plumbline"  # The measured job's name in fio's report
+FILE = "fio"  # Data files are fio.0, fio.1, … one per job; all probes of a directory share them, and one runs at a time
 # names that earlier releases used for the report and for incomplete files: only removed
 REPORT, PARTIAL = "fio.json", "fio-partial"
 PERCENTILES = ("--lat_percentiles=1", "--clat_percentiles=0", "--percentile_list=50:95:99:99.9")
@@ -44,8 +42,7 @@ class LatencySearch:
     the rest when one fails, and reports the final depth. Only for a recording, never for automatic runs."""
 
     target_s: float
-    percentile: float
-    """Percentage of a window's operations that must stay within the latency."""
+    percentile: float  # Percentage of a window's operations that must stay within the latency
     window_s: float
 
     def options(self) -> tuple[str, ...]:
@@ -108,7 +105,7 @@ class FioPlan(RunPlan):
     file_size: int
 
     @classmethod
-    def of(cls, config: FioConfig, workload: BlockWorkload, *, directory: Path, device_class: str) -> FioPlan:
+    def of(cls, config: FioFiles, workload: BlockWorkload, *, directory: Path, device_class: str) -> FioPlan:
         return cls(
             probe=config.name,
             workload=workload,
@@ -130,7 +127,6 @@ class FioPlan(RunPlan):
 
 
 def measure_argv(plan: FioPlan, files: Sequence[int], report: str) -> tuple[str, ...]:
-    """fio's command line for the measured run on open files, one per job."""
     workload = plan.workload
     return (
         "fio",
@@ -153,7 +149,6 @@ def layout_pace(plan: FioPlan) -> int:
 
 
 def rate_options(workload: BlockWorkload, rate_iops: int | None) -> Iterator[str]:
-    """The limit on each job's operations, if there is one."""
     if rate_iops is None:
         return
     if workload.pattern is Pattern.RANDRW:

@@ -26,8 +26,7 @@ from msgspec import Meta
 
 from plumbline.errors import ParseError
 
-REPORT_MAX_BYTES = 8 << 20
-"""Anything larger is not a report: one with all bins is about 100 KiB."""
+REPORT_MAX_BYTES = 8 << 20  # Anything larger is not a report: one with all bins is about 100 KiB
 
 _STATISTIC = {"50.000000": "p50", "95.000000": "p95", "99.000000": "p99", "99.900000": "p999"}
 _Count = Annotated[int, Meta(ge=0)]
@@ -52,18 +51,11 @@ class _Direction(msgspec.Struct, frozen=True):
     clat_ns: _Times = _Times()
 
 
-class _Sync(msgspec.Struct, frozen=True):
-    """``sync`` of a job: the flushes of a workload with fsync or fdatasync."""
-
-    lat_ns: _Times = _Times()
-
-
 class _Job(msgspec.Struct, frozen=True):
     jobname: str
     error: int
     read: _Direction
     write: _Direction
-    sync: _Sync = _Sync()
     latency_depth: _Count = 0
 
 
@@ -94,19 +86,13 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class FioReport:
-    """One job (all its processes together, as with ``group_reporting``).
+    """One job (all its processes together, as with ``group_reporting``). ``error`` is an errno, 0 for none; ``read``
+    and ``write`` are ``None`` if no such operation finished. Flushes are left out: they belong to no data operation."""
 
-    ``error`` is an errno, 0 for none; ``read`` and ``write`` are ``None`` if no such operation finished. ``sync`` is
-    the latency of flushes, which is kept apart: it belongs to no data operation.
-    """
-
-    version: str
     error: int
     read: Figures | None
     write: Figures | None
-    sync: Latency | None
-    notes: tuple[str, ...]
-    """Lines before the document: fio's messages."""
+    notes: tuple[str, ...]  # Lines before the document: fio's messages
     latency_depth: int | None = None
     """Operations in flight at the end of a search for a latency (``latency_target``); ``None`` without a search."""
 
@@ -125,11 +111,9 @@ def parse_report(data: bytes, *, job: str, source: str = "fio output") -> FioRep
         raise ParseError(source, f"expected one job named {job!r}, found {len(found)} of {len(decoded.jobs)}")
     entry = found[0]
     return FioReport(
-        version=decoded.version.removeprefix("fio-"),
         error=entry.error,
         read=_figures(entry.read, source),
         write=_figures(entry.write, source),
-        sync=_latency(entry.sync.lat_ns, source),
         notes=notes,
         latency_depth=entry.latency_depth or None,
     )

@@ -11,7 +11,6 @@ from plumbline.probes.disk.fio import remove_surplus, run_fio
 from plumbline.probes.disk.fio_job import FioPlan
 from plumbline.probes.disk.fio_raw import RawFioPlan, run_raw_fio
 from plumbline.probes.disk.raw_disks import raw_disks
-from plumbline.probes.identify import identify
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.result import ProbeResult
 from plumbline.probes.tool import FIO, Tool
@@ -23,8 +22,7 @@ class FioProbe:
 
     config: FioConfig
     plan: FioPlan | RawFioPlan
-    device: str
-    """The disk, or the one below the directory; empty if unknown."""
+    device: str  # The disk, or the one below the directory; empty if unknown
     tool: Tool = field(default=FIO, compare=False)
 
     heavy = True
@@ -32,7 +30,7 @@ class FioProbe:
     @property
     def identity(self) -> Identity:
         plan = self.plan
-        return identify(
+        return Identity.of(
             self.config,
             plan.workload,
             probe=plan.probe,

@@ -32,10 +32,7 @@ _ALIGNED = 2**20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawFioPlan(RunPlan):
-    """One read-only run on one disk."""
-
-    device: str
-    """The kernel's name of the disk."""
+    device: str  # The kernel's name of the disk
     dev: str
     sys: str
 
@@ -45,8 +42,7 @@ class RawFioPlan(RunPlan):
 
 
 def run_raw_fio(plan: RawFioPlan, run: Run, tool: Tool = FIO) -> ProbeResult:
-    """Run ``plan`` once. Raises :class:`ProbeRefused`: ``tool-missing``, the reasons of :data:`.raw_device.ADVICE`,
-    ``stopped``."""
+    """Raises :class:`ProbeRefused`: ``tool-missing``, the reasons of :data:`.raw_device.ADVICE`, ``stopped``."""
     version = tool.version(run.runner)
     device = open_device(plan.device, dev=plan.dev, sys=plan.sys, block_bytes=plan.workload.block_size)
     try:

@@ -27,8 +27,7 @@ from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 
 FioKind = FioProbe | RbdFioProbe
 
-DEEPEST = 128
-"""The maximum searched for: the deepest of the documented series, and enough to saturate an NVMe disk."""
+DEEPEST = 128  # The maximum searched for: the deepest of the documented series, and enough to saturate an NVMe disk
 # a search takes 7 windows to double up to the deepest and 7 to halve back; fio ends it by itself
 _WINDOWS = 20
 # shares of the depth that fio found, tried in this order; the last means one operation at a time
@@ -55,9 +54,7 @@ def find(
     probe: FioKind, target_s: float, percentile: float, run: Callable[[PeriodicProbe], ProbeResult]
 ) -> ProbeResult:
     """The proof's result, with the depth in ``queue_depth``; 0 if even one operation at a time misses the latency.
-
-    ``run`` executes a run, with locks and gates. A failed proof is returned as it is.
-    """
+    ``run`` executes a run, with locks and gates. A failed proof is returned as it is."""
     search = LatencySearch(target_s, percentile, _window_s(probe))
     found = run(_at_depth(probe, DEEPEST, search))
     if found.outcome is Outcome.SUCCESS:

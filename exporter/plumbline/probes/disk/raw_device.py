@@ -19,8 +19,7 @@ import stat
 from plumbline.core.kernel import read_kernel
 from plumbline.errors import ProbeRefused
 
-READ_ONLY = os.O_RDONLY | os.O_DIRECT | os.O_NOFOLLOW | os.O_CLOEXEC
-"""The only flags a disk is opened with."""
+READ_ONLY = os.O_RDONLY | os.O_DIRECT | os.O_NOFOLLOW | os.O_CLOEXEC  # The only flags a disk is opened with
 
 BLKGETSIZE64 = 0x80081272  # _IOR(0x12, 114, size_t), include/uapi/linux/fs.h
 BLKSSZGET = 0x1268  # _IO(0x12, 104): the logical block
@@ -63,10 +62,8 @@ class RawDevice:
 
 
 def open_device(name: str, *, dev: str, sys: str, block_bytes: int) -> RawDevice:
-    """Open the whole disk ``name`` below ``dev`` (``/dev``) for reads of ``block_bytes`` with O_DIRECT.
-
-    Raises :class:`ProbeRefused` with a reason of :data:`ADVICE`.
-    """
+    """Open the whole disk ``name`` below ``dev`` (``/dev``) for reads of ``block_bytes`` with O_DIRECT. Raises
+    :class:`ProbeRefused` with a reason of :data:`ADVICE`."""
     parts = name.replace("!", "/").split("/")
     where = "/".join((dev, *parts))
     if any(part in {"", ".", ".."} for part in parts):

@@ -7,18 +7,15 @@ from collections.abc import Sequence
 from plumbline.probes.model import Host
 from plumbline.sources.disk.block import BlockDevice
 
-OSD = "osd"
-"""In the configuration: every disk that holds an OSD's data."""
+OSD = "osd"  # In the configuration: every disk that holds an OSD's data
 _STACKED = ("dm-", "md", "bcache")
 _MAX_STACK = 16  # more levels than anybody builds
 
 
 def raw_disks(names: Sequence[str], host: Host) -> tuple[tuple[str, BlockDevice | None], ...]:
-    """(Name, what is known about it) of every disk meant, each once, ordered by name.
-
-    Volumes, multipath and encrypted devices stand for the disks below them: only a whole physical disk is read. A disk
-    that the kernel does not show keeps its name with ``None``: it may come back.
-    """
+    """(Name, what is known about it) of every disk meant, each once, ordered by name. Volumes, multipath and encrypted
+    devices stand for the disks below them: only a whole physical disk is read. A disk that the kernel does not show
+    keeps its name with ``None``: it may come back."""
     disks = {disk.name: disk for disk in host.disks()}
     devices: list[str] = []
     for name in names:

@@ -21,23 +21,19 @@ from plumbline.core.kernel import read_kernel
 from plumbline.core.process import Completed
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError, PlumblineError, ProbeRefused
-from plumbline.probes.apart import Failed, Refused, last_line, parse_answer
+from plumbline.probes.apart import Failed, Refused, Timed, last_line, parse_answer, timed_result
 from plumbline.probes.disk.fio_job import FioPlan
 from plumbline.probes.filesystem.filesystem_worker import Done, Task
 from plumbline.probes.filesystem.mount_look import DEAD
-from plumbline.probes.identify import identify
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.result import ProbeResult
-from plumbline.probes.timed import Timed, timed_result
 from plumbline.probes.tool import refuse_if_stopped
 from plumbline.sources.kernel.mounts import Mount, mount_named, own_mounts
 
-LOOK_WITHIN_S = 5.0
-"""A mount that answers does so within milliseconds, over the worst network within a second."""
+LOOK_WITHIN_S = 5.0  # A mount that answers does so within milliseconds, over the worst network within a second
 # for the worker around the measurement, beyond the probe's timeout
 _MARGIN_S = 5.0
-CEPH_FILESYSTEMS = frozenset({"ceph", "fuse.ceph", "fuse.ceph-fuse"})
-"""These load the Ceph cluster, so its gates apply."""
+CEPH_FILESYSTEMS = frozenset({"ceph", "fuse.ceph", "fuse.ceph-fuse"})  # These load the Ceph cluster, so its gates apply
 # older releases of OpenZFS accept O_DIRECT but use their cache anyway
 _ZFS_DIRECT = (2, 3)
 _BUFFERED = "name a workload whose id ends in -buffered"
@@ -58,8 +54,7 @@ class FilesystemProbe:
     config: FilesystemConfig
     workload: BlockWorkload | Metadata
     device_class: str
-    filesystem: str
-    """The type mounted during planning; if it was not mounted, the configured one or empty."""
+    filesystem: str  # The type mounted during planning; if it was not mounted, the configured one or empty
     device: str
     roots: Roots
 
@@ -68,7 +63,7 @@ class FilesystemProbe:
     @property
     def identity(self) -> Identity:
         block = isinstance(self.workload, BlockWorkload)
-        return identify(
+        return Identity.of(
             self.config,
             self.workload,
             device_class=self.device_class,
@@ -79,8 +74,7 @@ class FilesystemProbe:
         )
 
     def run(self, run: Run) -> ProbeResult:
-        """See :class:`~plumbline.probes.model.PeriodicProbe`; its own reasons: ``mount-dead``, ``not-mounted``,
-        ``no-direct-io``."""
+        """See :class:`.model.PeriodicProbe`; its own reasons: ``mount-dead``, ``not-mounted``, ``no-direct-io``."""
         run.progress(Progress("checking that the mount responds"))
         mount, workload = self._check_mount(run), self.workload
         if isinstance(workload, BlockWorkload):
@@ -108,16 +102,7 @@ class FilesystemProbe:
 
     def _fio(self, run: Run, workload: BlockWorkload, *, clean_up: bool = False) -> tuple[Completed, Done | Failed]:
         config = self.config
-        plan = FioPlan(
-            probe=config.name,
-            workload=workload,
-            directory=Path(config.directory),
-            device_class=self.device_class,
-            runtime_s=float(config.runtime),
-            timeout_s=float(config.timeout),
-            file_size=int(config.file_size) // workload.block_size * workload.block_size,
-            rate_iops=config.rate_iops,
-        )
+        plan = FioPlan.of(config, workload, directory=Path(config.directory), device_class=self.device_class)
         task = Task(plan, run.keep_fds, clean_up).encode()
         argv = argv_of("plumbline.probes.filesystem.filesystem_worker", task, site_packages=True)
         return self._work(run, argv, Done | Refused | Failed, "fio")
@@ -147,12 +132,9 @@ class FilesystemProbe:
         return completed, answer
 
     def _check_mount(self, run: Run) -> Mount:
-        """The mount that the directory is on, once it has answered.
-
-        Raises :class:`ProbeRefused`: ``mount-dead`` if it does not answer, ``missing`` if it can't be opened, and
-        ``not-mounted`` if the directory is on another file system than expected: a probe must not fill the root disk
-        because its target is not mounted.
-        """
+        """The mount that the directory is on, once it has answered. Raises :class:`ProbeRefused`: ``mount-dead`` if it
+        does not answer, ``missing`` if it can't be opened, and ``not-mounted`` if the directory is on another file
+        system than expected: a probe must not fill the root disk because its target is not mounted."""
         directory = self.config.directory
         completed = run.runner.run(
             argv_of("plumbline.probes.filesystem.mount_look", directory),

@@ -16,9 +16,7 @@ _MAX_OVERLAYS = 8
 
 def filesystem_of(mountinfo: str, mount_id: int) -> tuple[str, str] | None:
     """Type and super-block options of one mount, from the text of ``/proc/self/mountinfo`` (proc_pid_mountinfo(5)).
-
-    ``36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue``
-    """
+    ``36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue``"""
     for line in mountinfo.splitlines():
         head, dash, tail = line.partition(" - ")
         if dash and head.split(" ", 1)[0] == str(mount_id):
@@ -28,10 +26,8 @@ def filesystem_of(mountinfo: str, mount_id: int) -> tuple[str, str] | None:
 
 
 def filesystem_type(fd: int, depth: int = 0) -> str | None:
-    """The type of the underlying file system; for overlayfs that of its upper layer, if it is visible.
-
-    ``None``: unknown. ``depth``: number of overlays already passed.
-    """
+    """The type of the underlying file system; for overlayfs that of its upper layer, if it is visible. ``None``:
+    unknown. ``depth``: number of overlays already passed."""
     try:
         mount_id = mount_of(fd)
         found = filesystem_of(_read("/proc/self/mountinfo"), mount_id) if mount_id is not None else None

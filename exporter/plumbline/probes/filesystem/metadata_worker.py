@@ -26,8 +26,7 @@ from plumbline.probes.filesystem.filesystem_type import mount_of
 from plumbline.probes.filesystem.mount_look import stat_synced
 
 FOLDER = "metadata"
-SWEEP_MAX = 200_000
-"""Leftovers removed in one go; no workload creates more."""
+SWEEP_MAX = 200_000  # Leftovers removed in one go; no workload creates more
 OURS = re.compile(r"plumbline-[0-9]{6}")
 # share of the time for measuring; the rest is for removing the files
 _MEASURE_SHARE = 0.8

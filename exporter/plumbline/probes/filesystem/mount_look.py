@@ -34,7 +34,6 @@ DEAD = frozenset({
 
 
 def main(argv: list[str]) -> int:
-    """Check ``argv[0]`` and print the result; always 0."""
     try:
         say = f'{{"mount_id": {look(argv[0])}}}'
     except OSError as error:
@@ -58,12 +57,10 @@ def look(path: str) -> int:
 
 
 def stat_synced(name: str | bytes, dir_fd: int = _AT_FDCWD) -> None:
-    """Query the attributes of ``name`` from the server itself by ``statx(2)``; raises ``OSError``.
-
-    A network file system's cached attributes may be old, and prove nothing. AT_STATX_FORCE_SYNC "forces the attributes
-    to be synchronized with the server"; NFS, CephFS and FUSE honour it, for a local file system it is ``stat``. Python
-    has no statx before 3.15, the C library has it since glibc 2.28.
-    """
+    """Query the attributes of ``name`` from the server itself by ``statx(2)``; raises ``OSError``. A network file
+    system's cached attributes may be old, and prove nothing. AT_STATX_FORCE_SYNC "forces the attributes to be
+    synchronized with the server"; NFS, CephFS and FUSE honour it, for a local file system it is ``stat``. Python has no
+    statx before 3.15, the C library has it since glibc 2.28."""
     flags = _AT_SYMLINK_NOFOLLOW | _AT_STATX_FORCE_SYNC
     if _libc.statx(dir_fd, os.fsencode(name), flags, _STATX_BASIC_STATS, _buffer) != 0:
         number = ctypes.get_errno()

@@ -34,8 +34,6 @@ _ENDING_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class IperfProbe(PeerProbe):
-    """The throughput between this host and one other."""
-
     config: IperfConfig
     workload: TcpThroughput
     tool: Tool = field(default=IPERF3, compare=False)
@@ -121,7 +119,6 @@ def build(config: IperfConfig, workload: TcpThroughput, host: Host) -> Plan:
 
 
 def _report(completed: Completed) -> Report | str:
-    """The report, or iperf3's message instead of one."""
     try:
         return parse_report(completed.stdout)
     except ParseError as error:

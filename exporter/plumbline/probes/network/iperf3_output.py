@@ -31,9 +31,7 @@ class Transfer:
 
     bytes_per_second: float
     """What arrived at the receiver; part of what the sender passed to its kernel may still be in buffers."""
-    retransmits: int | None
-    """The sender's; ``None`` if its kernel does not report it."""
-    sent_bytes: int
+    retransmits: int | None  # The sender's; None if its kernel does not report it
     streams: int
 
 
@@ -41,26 +39,22 @@ class Transfer:
 class Report:
     """One test's report. ``transfer`` is ``None`` if and only if there is an ``error``."""
 
-    version: str
     transfer: Transfer | None
     error: str = ""
 
 
 def parse_report(data: bytes, *, source: str = SOURCE) -> Report:
-    """Parse the report; raises :class:`ParseError` for anything else."""
+    """Raises :class:`ParseError` for anything but a report."""
     try:
         document = json.loads(data.decode("utf-8", "replace"))
     except (ValueError, RecursionError) as error:
         raise ParseError(source, f"not JSON: {error}") from error
     if not isinstance(document, dict):
         raise ParseError(source, "not an object")
-    start = document.get("start")
-    version = start.get("version") if isinstance(start, dict) else None
-    version = version.removeprefix("iperf ") if isinstance(version, str) else ""
     said = document.get("error")
     if isinstance(said, str) and said.strip():
-        return Report(version, None, " ".join(said.split())[:300])
-    return Report(version, _transfer(_object(document, "end", source), source))
+        return Report(None, " ".join(said.split())[:300])
+    return Report(_transfer(_object(document, "end", source), source))
 
 
 def _transfer(end: dict[str, Any], source: str) -> Transfer:
@@ -71,7 +65,6 @@ def _transfer(end: dict[str, Any], source: str) -> Transfer:
     return Transfer(
         bytes_per_second=_number(received, "bits_per_second", source) / 8,
         retransmits=_count(sent.get("retransmits")),
-        sent_bytes=_count(sent.get("bytes")) or 0,
         streams=len(streams) if isinstance(streams, list) else 0,
     )
 

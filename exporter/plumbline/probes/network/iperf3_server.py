@@ -51,8 +51,7 @@ class ServerPlan:
 
     address: str
     port: int
-    allow: tuple[IpNetwork, ...]
-    """Empty: every address in this host's networks that ``address`` belongs to."""
+    allow: tuple[IpNetwork, ...]  # Empty: every address in this host's networks that address belongs to
 
     @classmethod
     def of(cls, config: NetworkServerConfig) -> ServerPlan:
@@ -72,8 +71,7 @@ class _End:
     """How one server ended. ``trouble`` is empty if it served a client."""
 
     trouble: str = ""
-    ours: bool = False
-    """True: the server could not listen; False: a client was at fault."""
+    ours: bool = False  # True: the server could not listen; False: a client was at fault
 
 
 class IperfServer:
@@ -86,21 +84,17 @@ class IperfServer:
         *,
         networks: Callable[[str], tuple[IpNetwork, ...]],
         which: Callable[[str], str | None] = shutil.which,
-        longest_test_s: float = LONGEST_TEST_S,
         silent_client_s: float = SILENT_CLIENT_S,
         listens_within_s: float = LISTENS_WITHIN_S,
     ) -> None:
         self.plan = plan
         self._env = named_environment(environment)
         self._networks, self._which = networks, which
-        self._longest_test_s, self._silent_client_s = longest_test_s, silent_client_s
-        self._listens_within_s = listens_within_s
+        self._silent_client_s, self._listens_within_s = silent_client_s, listens_within_s
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
-        self.up = False
-        """Whether it listens or serves."""
-        self.trouble = ""
-        """Why it is not up, or which client it last refused; empty if all is well."""
+        self.up = False  # Whether it listens or serves
+        self.trouble = ""  # Why it is not up, or which client it last refused; empty if all is well
 
     @property
     def why_down(self) -> str:
@@ -138,7 +132,6 @@ class IperfServer:
             self.up = False
 
     def _once(self) -> _End:
-        """Run one server from start to end."""
         program = self._which("iperf3")
         if program is None:
             return _End(IPERF3.missing, ours=True)
@@ -165,8 +158,6 @@ class IperfServer:
 
 
 class _Service:
-    """Follows one server process by its output."""
-
     def __init__(self, server: IperfServer, process: Child, output: int, allowed: tuple[IpNetwork, ...]) -> None:
         self._server, self._process, self._output, self._allowed = server, process, output, allowed
         self._begun = time.monotonic()
@@ -178,7 +169,6 @@ class _Service:
         self._at_rest: int | None = None
 
     def follow(self) -> _End:
-        """Follow until it ends, or must be ended."""
         poll = select.poll()
         poll.register(self._output, select.POLLIN)
         while not self._server._stopping.is_set():
@@ -220,8 +210,8 @@ class _Service:
         """Why a client blocks the server: it has an extra open file, but has not printed its client's address."""
         now = time.monotonic()
         if self._served:
-            if now - (self._since or now) > self._server._longest_test_s:
-                return f"a test took longer than {self._server._longest_test_s:g} s and was stopped"
+            if now - (self._since or now) > LONGEST_TEST_S:
+                return f"a test took longer than {LONGEST_TEST_S:g} s and was stopped"
             return ""
         files = _open_files(self._process.pid)
         if self._at_rest is None or files is None or files <= self._at_rest:

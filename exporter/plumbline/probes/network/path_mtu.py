@@ -43,11 +43,9 @@ class MtuStep:
 
 
 def biggest(low: int, high: int, ask: Callable[[int], MtuStep]) -> int:
-    """The biggest size in [``low``, ``high``] that passes ``ask``, given that ``low`` does.
-
-    Tries ``high`` first (the usual answer, one packet), then routers' hints and the usual sizes, then bisects. Silence
-    counts as an answer: a switch that drops an oversized packet reports nothing.
-    """
+    """The biggest size in [``low``, ``high``] that passes ``ask``, given that ``low`` does. Tries ``high`` first (the
+    usual answer, one packet), then routers' hints and the usual sizes, then bisects. Silence counts as an answer: a
+    switch that drops an oversized packet reports nothing."""
     first = ask(high)
     if first.passes or high <= low:
         return high if first.passes else low
@@ -80,8 +78,6 @@ class _TimeOver(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PathMtuProbe(PeerProbe):
-    """The path MTU between this host and another."""
-
     config: PathMtuConfig
     workload: PathMtu
     roots: Roots
@@ -116,8 +112,7 @@ def measure(
     timeout_s: float,
     target: str,
 ) -> Findings:
-    """Search between what every path carries and our own port's MTU; ``exchange`` takes data bytes and a wait in
-    seconds."""
+    """Search between what every path carries and our own port's MTU; ``exchange`` takes data bytes and seconds."""
     asker = _Asker(exchange, run, IP_BYTES[address.version] + ECHO_BYTES, time.monotonic() + timeout_s)
     low = SMALLEST[address.version]
     high = max(low, min(way.mtu_bytes or 1500, _BIGGEST))
@@ -149,7 +144,6 @@ class _Asker:
         self._exchange, self._run, self._header, self._deadline = exchange, run, header_bytes, deadline
         self._patience_s = _PATIENCE_S[1]
         self.hop = self.said = ""
-        self._asked = 0
 
     def meet(self, size: int) -> bool:
         """Whether the peer answers at all; its round trip then sets how long to wait."""
@@ -178,7 +172,6 @@ class _Asker:
                 break
             if isinstance(reply, Unreachable):
                 self.said = f"; {f'{reply.hop} reports: ' if reply.hop else ''}{reply.reason}"
-        self._asked += 1
         verdict = "passes" if isinstance(reply, Answer) else "does not pass"
         self._run.progress(Progress("searching", None, f"{size} bytes {verdict}"))
         return reply

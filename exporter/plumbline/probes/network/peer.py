@@ -11,7 +11,6 @@ from plumbline.config.probes.network import NetworkPeriodic
 from plumbline.config.types import Endpoint, LocalAddress
 from plumbline.config.workloads import Workload
 from plumbline.errors import PlumblineError, ProbeRefused
-from plumbline.probes.identify import identify
 from plumbline.probes.model import Host, Identity, Run
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.sources.net.routes import IpAddress, resolve, speed_word
@@ -23,12 +22,10 @@ class Peer:
 
     endpoint: Endpoint
     bind: LocalAddress | None
-    device: str
-    """Empty if there was no route, or the name did not resolve in time."""
+    device: str  # Empty if there was no route, or the name did not resolve in time
     device_class: str
 
     def local(self) -> IpAddress | None:
-        """The address to measure from, if one is configured."""
         return None if self.bind is None else ipaddress.ip_address(self.bind)
 
     def address(self) -> IpAddress:
@@ -53,8 +50,6 @@ def peers(config: NetworkPeriodic, host: Host) -> list[Peer]:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """The findings of a run, before they become a result."""
-
     outcome: Outcome
     operations: tuple[OperationResult, ...] = ()
     message: str = ""
@@ -77,7 +72,7 @@ class PeerProbe:
 
     @property
     def identity(self) -> Identity:
-        return identify(
+        return Identity.of(
             self.config,
             self.workload,
             probe=f"{self.config.name}/{self.peer.endpoint}",
@@ -90,7 +85,6 @@ class PeerProbe:
 
     @property
     def rate(self) -> float | None:
-        """The configured limit."""
         return None
 
     def run(self, run: Run) -> ProbeResult:

@@ -42,8 +42,6 @@ _UNREACHABLE = (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ETIMEDOUT)
 
 @dataclass(frozen=True, slots=True)
 class RttProbe(PeerProbe):
-    """The round trips between this host and another."""
-
     config: RttConfig
     workload: RoundTrip
 
@@ -126,12 +124,10 @@ def _figures(seconds: Sequence[float], asked: int) -> str:
 def handshake(
     address: IpAddress, port: int, bind: IpAddress | None, *, timeout_s: float, stopping: threading.Event
 ) -> Answer | Unreachable | None:
-    """Connect and close. ``None``: no answer in time, or stopped.
-
-    The time is the kernel's first RTT estimate, from the SYN to its acknowledgement; our own measurement would include
-    how late this process was woken. A refused connection is not an answer: it may come from a firewall on the way, and
-    an operator who configured the port wants to know that nothing listens there any more.
-    """
+    """Connect and close. ``None``: no answer in time, or stopped. The time is the kernel's first RTT estimate, from the
+    SYN to its acknowledgement; our own measurement would include how late this process was woken. A refused connection
+    is not an answer: it may come from a firewall on the way, and an operator who configured the port wants to know that
+    nothing listens there any more."""
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     with socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as sock:
         sock.setblocking(False)

@@ -13,17 +13,14 @@ from plumbline.config.workloads import S3Ops
 from plumbline.core.isolated import argv_of
 from plumbline.core.process import Completed
 from plumbline.errors import ParseError, ProbeRefused
-from plumbline.probes.apart import Failed, Refused, last_line, parse_answer
-from plumbline.probes.identify import identify
+from plumbline.probes.apart import Failed, Refused, Timed, last_line, parse_answer, timed_result
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.object.s3_credentials import open_credentials
 from plumbline.probes.object.s3_worker import Answer, Task
 from plumbline.probes.result import ProbeResult
-from plumbline.probes.timed import Timed, timed_result
 from plumbline.probes.tool import refuse_if_stopped
 
-DEVICE_CLASS = "s3"
-"""Used if the configuration does not name the class of storage behind the endpoint."""
+DEVICE_CLASS = "s3"  # Used if the configuration does not name the class of storage behind the endpoint
 # for the start of the worker and one last removal, beyond the probe's timeout
 _MARGIN_S = 5.0
 _MOVE_BYTES = ("put", "get")
@@ -41,7 +38,7 @@ class S3Probe:
 
     @property
     def identity(self) -> Identity:
-        return identify(
+        return Identity.of(
             self.config,
             self.workload,
             device_class=self.config.device_class or DEVICE_CLASS,
@@ -55,8 +52,7 @@ class S3Probe:
         return f"plumbline-probe/{self.host}/{self.config.name}/"
 
     def run(self, run: Run) -> ProbeResult:
-        """See :class:`~plumbline.probes.model.PeriodicProbe`; its own reasons: ``credentials``, ``not-ours``,
-        ``versioned``."""
+        """See :class:`.model.PeriodicProbe`; its own reasons: ``credentials``, ``not-ours``, ``versioned``."""
         count = self.config.operations
         run.progress(Progress(f"putting, getting, listing and deleting {count} objects"))
         started = run.clock()

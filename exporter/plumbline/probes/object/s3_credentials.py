@@ -25,10 +25,8 @@ class Credentials(msgspec.Struct, frozen=True):
 
 
 def parse_credentials(text: str, *, source: str) -> Credentials:
-    """Parse ``access_key = …`` and ``secret_key = …``; empty lines and ``#`` comments are allowed.
-
-    Raises :class:`ParseError`, which names the line and never its content.
-    """
+    """Parse ``access_key = …`` and ``secret_key = …``; empty lines and ``#`` comments are allowed. Raises
+    :class:`ParseError`, which names the line and never its content."""
     found: dict[str, str] = {}
     for number, line in enumerate(text.split("\n"), 1):
         written = line.strip()
@@ -49,8 +47,7 @@ def parse_credentials(text: str, *, source: str) -> Credentials:
 
 
 def open_credentials(path: str) -> int:
-    """A descriptor of the file, which only the worker reads. Raises :class:`ProbeRefused` (``credentials``) if others
-    can access it."""
+    """A descriptor for the worker. Raises :class:`ProbeRefused` (``credentials``) if others can access it."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         descriptor = ask_in_time(path, lambda: os.open(path, flags), late=os.close)

@@ -20,17 +20,14 @@ import msgspec
 
 from plumbline.core.memory import keep_memory_private, limit_memory
 from plumbline.errors import ParseError, ProbeRefused
-from plumbline.probes.apart import Failed, Refused
+from plumbline.probes.apart import Failed, Refused, Timed
 from plumbline.probes.guard import MARKER, MARKER_TEXT
 from plumbline.probes.object.s3_credentials import MAX_BYTES, Credentials, parse_credentials
-from plumbline.probes.timed import Timed
 
-SWEEP_MAX = 10_000
-"""Leftovers removed in one go; a run leaves one at most."""
+SWEEP_MAX = 10_000  # Leftovers removed in one go; a run leaves one at most
 BODY_MAX_BYTES = 4 << 20
 """Limit for an answer other than an object; a listing of a thousand keys of maximum length is smaller."""
-MEMORY_MAX_BYTES = 512 << 20
-"""Five times what this process needs, not counting its objects."""
+MEMORY_MAX_BYTES = 512 << 20  # Five times what this process needs, not counting its objects
 _COPIES = 8  # of an object: the one put, the one read, the library's own
 _SWEEP_PAGE = 1000  # what S3 lists and deletes at once
 _NOT_THERE = frozenset({"404", "NoSuchBucket", "NoSuchKey", "NotFound"})
@@ -76,7 +73,6 @@ class _RequestError(Exception):
 
 
 def main(argv: list[str]) -> int:
-    """See the module; always 0."""
     keep_memory_private()  # it will hold a key
     task = msgspec.json.decode(argv[0], type=Task)
     limit_memory(MEMORY_MAX_BYTES + _COPIES * task.object_size)
@@ -257,11 +253,9 @@ def measure(task: Task, client: Client, key: str, spent: dict[str, list[int]]) -
 
 
 def take_bucket(task: Task, client: Client, *, make: bool) -> bool:
-    """Whether there is a bucket that we may write to: created by us, or found empty, and marked.
-
-    Raises :class:`ProbeRefused`: ``not-ours`` for a bucket with objects but no marker, ``versioned`` for one that keeps
-    every version.
-    """
+    """Whether there is a bucket that we may write to: created by us, or found empty, and marked. Raises
+    :class:`ProbeRefused`: ``not-ours`` for a bucket with objects but no marker, ``versioned`` for one that keeps every
+    version."""
     where = f"{task.endpoint}: bucket {task.bucket}"
     try:
         client.ask("head_bucket")

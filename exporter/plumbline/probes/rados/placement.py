@@ -65,9 +65,7 @@ def _mix(a: int, b: int, c: int) -> tuple[int, int, int]:
 
 class Placement:
     """For each OSD that is primary for some group in one namespace: two object names in one placement group.
-
-    ``primary`` asks the monitors for a name's acting primary; ``pause`` is called before each query.
-    """
+    ``primary`` asks the monitors for a name's acting primary; ``pause`` is called before each query."""
 
     def __init__(
         self,
@@ -81,10 +79,8 @@ class Placement:
         self._primary, self._namespace, self._prefix = primary, namespace, prefix
         self._random, self._pause = random, pause
         self._groups = 0
-        self.names: dict[int, tuple[str, str]] = {}
-        """OSD → names."""
-        self.asked = 0
-        """Queries to the monitors so far."""
+        self.names: dict[int, tuple[str, str]] = {}  # OSD → names
+        self.asked = 0  # Queries to the monitors so far
 
     def choose(self, osds: Collection[int], groups: int) -> None:
         """Find names for ``osds`` in a pool of ``groups``; known names are checked, and kept if still valid."""

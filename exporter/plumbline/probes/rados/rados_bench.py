@@ -38,7 +38,6 @@ from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probes.ceph import ceph_task
 from plumbline.probes.ceph.ceph_access import NAMESPACE, CephAccess
 from plumbline.probes.ceph.osd_lookup import only_class
-from plumbline.probes.identify import identify
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.probes.tool import RADOS, refuse_if_stopped
@@ -66,7 +65,7 @@ class RadosBenchProbe:
 
     @property
     def identity(self) -> Identity:
-        return identify(
+        return Identity.of(
             self.config, self.workload, device_class=self.device_class, tool="rados", target=self.pool, cluster=True
         )
 
@@ -89,7 +88,6 @@ class RadosBenchProbe:
         )
 
     def run(self, run: Run) -> ProbeResult:
-        """Write, or write and read; the objects are removed afterwards."""
         self.access.check()
         version = RADOS.version(run.runner)
         started = run.clock()
@@ -112,7 +110,6 @@ class RadosBenchProbe:
         )
 
     def clean_up(self, run: Run) -> None:
-        """Remove what a killed daemon left behind."""
         self.access.check()
         left = self._sweep(run.runner)
         if left:
@@ -183,7 +180,6 @@ def first_line(done: Completed) -> str:
 @dataclass(frozen=True, slots=True)
 class RadosBenchReport:
     operations: int
-    object_bytes: int
     duration_s: float
     iops: float
     bytes_per_second: float
@@ -208,12 +204,10 @@ def parse_rados_bench(text: str, *, source: str = "rados bench") -> RadosBenchRe
     if operations < 1 or operations != int(operations):
         raise ParseError(source, f"{operations:g} operations")
     bandwidth = _positive(totals, "bandwidth", source)
-    size = _find(totals, "object_size")
     longest = _find(totals, "max_latency")
     mean = _positive(totals, "average_latency", source)
     return RadosBenchReport(
         operations=int(operations),
-        object_bytes=int(size) if size is not None and size >= 0 else 0,
         duration_s=duration,
         iops=operations / duration,  # average_iops is the same, truncated to a whole number
         bytes_per_second=bandwidth * 2**20,

@@ -62,11 +62,9 @@ class RadosCanaryPlan:
     host: str
     words: tuple[str, ...]
     workload: RadosOps
-    rate: float
-    """Operations per second on each OSD."""
+    rate: float  # Operations per second on each OSD
     stuck_after_s: float
-    osds: tuple[OsdPlan, ...]
-    """Empty while they are unknown."""
+    osds: tuple[OsdPlan, ...]  # Empty while they are unknown
 
     def order(self) -> str:
         facts = {name: getattr(self, name) for name in ("pool", "namespace", "prefix", "host", "words")}
@@ -75,8 +73,6 @@ class RadosCanaryPlan:
 
 
 class RadosCanaries:
-    """The worker of one probe and its data."""
-
     def __init__(
         self,
         plan: RadosCanaryPlan,
@@ -131,14 +127,12 @@ class RadosCanaries:
         return bool(self._trouble.message)
 
     def start(self) -> None:
-        """Start the first worker, unless it runs; does not block."""
         with self._lock:
             if not self._should_run and not self.stopped:
                 self._should_run = True
                 self._spawn()
 
     def poll(self) -> None:
-        """Detect a worker that ended, and start the next one when it is due. Never waits."""
         with self._lock:
             worker = self._worker
             if worker is not None:
@@ -234,11 +228,9 @@ class OsdCanary:
         return self._group.pid
 
     def start(self) -> None:
-        """Start the worker, unless another OSD's canary did."""
         self._group.start()
 
     def poll(self) -> None:
-        """Detect a worker that ended, and changes for this OSD."""
         self._group.poll()
         reading = self.read()
         if reading.reason != self._note:
@@ -248,7 +240,6 @@ class OsdCanary:
         self._log.look(reading)
 
     def stop(self, timeout: float = 1.0) -> bool:
-        """End the worker, unless another OSD's canary did."""
         return self._group.stop(timeout)
 
     def read(self) -> CanaryReading:

@@ -14,21 +14,17 @@ from plumbline.probes.canary.plan import quicker
 from plumbline.probes.ceph.ceph_access import NAMESPACE, CephAccess
 from plumbline.probes.ceph.cluster_osds import ClusterOsds
 from plumbline.probes.ceph.osd_lookup import FoundOsd, look_up, remember
-from plumbline.probes.identify import identify
 from plumbline.probes.model import Bounds, Host, Identity, Plan
 from plumbline.probes.rados.rados_canary import OsdCanary, OsdPlan, RadosCanaries, RadosCanaryPlan
 
-PREFIX = "plumbline"
-"""Prefix of all the canaries' objects: ``plumbline/<host>/<probe>/osd.3/17``."""
-APART = "@now"
-"""Appended to the probe's name in an interactive run beside the daemon; no name contains ``@``."""
+PREFIX = "plumbline"  # Prefix of all the canaries' objects: plumbline/<host>/<probe>/osd.3/17
+APART = "@now"  # Appended to the probe's name in an interactive run beside the daemon; no name contains @
 
 
 @dataclass(slots=True)
 class _Shared:
     storage: Path
-    cluster: ClusterOsds | None
-    """The cluster's answer when this was planned."""
+    cluster: ClusterOsds | None  # The cluster's answer when this was planned
     canaries: RadosCanaries | None = None
 
     def make(self, plan: RadosCanaryPlan) -> RadosCanaries:
@@ -61,7 +57,7 @@ class RadosCanaryJob:
         """One; none if nothing can be measured yet."""
         if self.osd is None:
             return ()
-        identity = identify(
+        identity = Identity.of(
             self.config,
             self.workload,
             probe=self.name,

@@ -32,7 +32,7 @@ from plumbline.core import threads
 from plumbline.core.memory import LIBRADOS, keep_memory_private, limit_memory
 from plumbline.errors import ParseError, ProbeRefused, Unavailable
 from plumbline.probes.canary import memory as canary_memory
-from plumbline.probes.canary.memory import WorkerMemory, WorkerStream
+from plumbline.probes.canary.memory import WorkerMemory, WorkerStream, error_index
 from plumbline.probes.canary.pacing import charge, gap_ns
 from plumbline.probes.ceph.cluster_osds import ClusterOsds, ask_osds
 from plumbline.probes.ceph.librados import Access, Cluster, Pool, connect
@@ -45,20 +45,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-OPERATIONS = ("write", "read", "remove")
-"""An OSD's streams, in this order."""
+OPERATIONS = ("write", "read", "remove")  # An OSD's streams, in this order
 NOTES = ("", "choosing", "down", "out", "gone", "no-primary")
 """Why an OSD has no operations; the index is the note in its streams."""
 ERRORS = ("EIO", "ENOSPC", "EDQUOT", "ETIMEDOUT", "short", "other")
 """Kinds of failed operations; ``EDQUOT``: the pool's quota is full."""
-OSDS_CHANGED = "osds-changed"
-"""Reported besides RUNNING if the configuration now means other OSDs than the worker's."""
+OSDS_CHANGED = "osds-changed"  # Reported besides RUNNING if the configuration now means other OSDs than the worker's
 LOOK_AGAIN_S = 10.0
-LOOK_AT_ALL_S = 300.0
-"""How often the OSDs' classes and hosts are checked if no object moved."""
+LOOK_AT_ALL_S = 300.0  # How often the OSDs' classes and hosts are checked if no object moved
 SWEEP_WITHIN_S = 30.0
-LEAVE_WITHIN_S = 1.0
-"""The daemon ends a worker that is not gone by then."""
+LEAVE_WITHIN_S = 1.0  # The daemon ends a worker that is not gone by then
 _QUESTION_GAP_S = 0.002
 
 
@@ -104,13 +100,11 @@ class Worker:
 
     def __init__(self, memory: WorkerMemory, order: Order) -> None:
         self.memory, self.order = memory, order
-        self.lock = threading.Lock()
-        """Guards the memory's counts, which all lanes update."""
+        self.lock = threading.Lock()  # Guards the memory's counts, which all lanes update
         self.names: dict[int, tuple[str, str]] = {}
         """OSD → its current object to write and remove, and the one to read, both in one placement group."""
         self.random = Random()  # noqa: S311
-        self.pool: Pool
-        """Set before the first lane starts."""
+        self.pool: Pool  # Set before the first lane starts
         self._lanes: list[Lane] = []
         self._note = ""
 
@@ -235,8 +229,7 @@ class Lane:
 
     def __init__(self, worker: Worker, osd: int, streams: tuple[WorkerStream, ...]) -> None:
         self.worker, self.osd, self.streams = worker, osd, streams
-        self.objects: set[str] = set()
-        """Objects of ours that may exist."""
+        self.objects: set[str] = set()  # Objects of ours that may exist
         self._beginning = threading.Lock()
         self._leaving = False
         self.random = Random()  # noqa: S311
@@ -288,7 +281,7 @@ class Lane:
             if whole:
                 stream.count(bisect_left(stream.edges_ns, latency), latency, time.time_ns())
             else:
-                stream.count_error(error_index(failed), time.time_ns())
+                stream.count_error(error_index(failed, ERRORS), time.time_ns())
             for other, charged in charges:
                 if charged.total:
                     other.count_charge(charged)
@@ -298,7 +291,6 @@ class Lane:
         return whole
 
     def discard(self, name: str) -> bool:
-        """Remove an object without measuring."""
         try:
             self.worker.pool.remove(name)
         except OSError as error:
@@ -309,8 +301,6 @@ class Lane:
 
 
 class WriteLane(Lane):
-    """A write, and then its removal."""
-
     def arrive(self, written: str, read: str) -> None:  # noqa: ARG002
         """Write the object, or remove it if it exists."""
         (write, erase), pool = self.streams, self.worker.pool
@@ -328,8 +318,6 @@ class WriteLane(Lane):
 
 
 class ReadLane(Lane):
-    """Repeated reads of one permanent object."""
-
     def __init__(self, worker: Worker, osd: int, streams: tuple[WorkerStream, ...]) -> None:
         super().__init__(worker, osd, streams)
         self._data = os.urandom(worker.order.object_size)
@@ -356,12 +344,6 @@ class ReadLane(Lane):
 
         if not self.operate(self.streams[0], whole):
             self._written = ""
-
-
-def error_index(error: OSError | None) -> int:
-    """Index into :data:`ERRORS` for a failed operation; ``None`` means a short one."""
-    kind = "short" if error is None else errno.errorcode.get(error.errno or 0, "")
-    return ERRORS.index(kind if kind in ERRORS else "other")
 
 
 def refused_by(error: OSError, order: Order) -> ProbeRefused:

@@ -13,17 +13,14 @@ if TYPE_CHECKING:
 
     from plumbline.probes.ceph.librados import Operation, Pool
 
-AT_A_TIME = 8
-"""Removals in flight: a disk in production hardly notices."""
+AT_A_TIME = 8  # Removals in flight: a disk in production hardly notices
 
 
 def sweep(
     pool: Pool, is_ours: Callable[[str], bool], *, within_s: float, clock: Callable[[], float] = time.monotonic
 ) -> tuple[int, int]:
-    """Returns how many were removed, and how many were found but remain (out of time, or an error).
-
-    ``OSError`` if the namespace can't be listed.
-    """
+    """Returns how many were removed, and how many were found but remain (out of time, or an error). ``OSError`` if the
+    namespace can't be listed."""
     deadline = clock() + within_s
     return remove(pool, (name for name in pool.objects() if is_ours(name)), deadline=deadline, clock=clock)
 

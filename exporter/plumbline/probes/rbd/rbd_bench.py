@@ -41,8 +41,6 @@ def bench_argv(plan: RbdBenchPlan) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class RbdBenchProbe(RbdProbe):
-    """The periodic probe of one ``rbd bench``."""
-
     program: ClassVar[str] = "rbd"
     # with less time left a start is not worthwhile: `rbd` uses part of it to connect
     reserve_s: ClassVar[float] = 2.0

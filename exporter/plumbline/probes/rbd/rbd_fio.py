@@ -57,15 +57,12 @@ def measure_argv(plan: RbdFioPlan) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class RbdFioProbe(RbdProbe):
-    """The periodic probe of one block workload on its image."""
-
     program: ClassVar[str] = "fio"
 
     plan: RbdFioPlan
 
     @property
     def reserve_s(self) -> float:
-        """The whole measured part."""
         return self.plan.runtime_s
 
     def measure(self, commands: Commands) -> Measured:

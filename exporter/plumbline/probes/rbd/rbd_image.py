@@ -34,7 +34,6 @@ from plumbline.core.process import Completed
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probes.ceph.ceph_access import IMAGE_PREFIX, CephAccess
 from plumbline.probes.guard import FILL_BYTES_PER_SECOND
-from plumbline.probes.identify import identify
 from plumbline.probes.model import Host, Identity, Progress, Run
 from plumbline.probes.rbd.rbd_commands import FAILED, Commands, first_words, is_missing_image
 from plumbline.probes.rbd.rbd_output import (
@@ -60,8 +59,7 @@ _WATCH_ENDS_S = 40.0
 _LOOK_AGAIN_S = 2.0
 
 T = TypeVar("T")
-Measured = tuple[Outcome, str, tuple[OperationResult, ...]]
-"""How a run ended, why if it failed, and its figures."""
+Measured = tuple[Outcome, str, tuple[OperationResult, ...]]  # How a run ended, why if it failed, and its figures
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +69,7 @@ class ImagePlan:
     probe: str
     host: str
     size_bytes: int
-    cache: bool | None
-    """``None``: as the cluster's configuration says."""
+    cache: bool | None  # None: as the cluster's configuration says
 
     @property
     def name(self) -> str:
@@ -109,16 +106,14 @@ class RbdPlan:
     image: ImagePlan
     device_class: str
     timeout_s: float
-    rate_iops: int | None = None
-    """Limit on each job's operations per second."""
+    rate_iops: int | None = None  # Limit on each job's operations per second
 
 
 @dataclass(frozen=True, slots=True)
 class RbdProbe:
     """What the periodic probes of an image share."""
 
-    program: ClassVar[str]
-    """The program that measures."""
+    program: ClassVar[str]  # The program that measures
     heavy = True
 
     config: OnImage
@@ -139,7 +134,7 @@ class RbdProbe:
     @property
     def identity(self) -> Identity:
         plan = self.plan
-        return identify(
+        return Identity.of(
             self.config,
             plan.workload,
             device_class=plan.device_class,
@@ -179,9 +174,7 @@ class RbdProbe:
 
 def fio_argv(image: ImagePlan, job: str, *options: str) -> tuple[str, ...]:
     """fio's command on the image. The environment names the cluster: fio's rbd engine accepts no configuration path.
-
-    ``thread``: fio's job *processes* call ``setsid`` and would escape the kill of the process group.
-    """
+    ``thread``: fio's job *processes* call ``setsid`` and would escape the kill of the process group."""
     return image.access.in_environment(
         "fio",
         f"--name={job}",
@@ -243,8 +236,7 @@ def prepare(image: ImagePlan, commands: Commands, progress: Callable[[Progress],
 def lay_out(
     image: ImagePlan, commands: Commands, progress: Callable[[Progress], None], *, done: int, reserve_s: float
 ) -> tuple[Outcome, str]:
-    """Write what is missing. The outcome is success if ``reserve_s`` of the time is left after that; the message says
-    why it is not."""
+    """Write what is missing. Success if ``reserve_s`` of the time is left after that; the message says why not."""
     while done < image.size_bytes:
         left_s = commands.left_s - reserve_s
         incomplete = f"laying out {image.spec}: wrote {done >> 20} of {image.size_bytes >> 20} MiB"
@@ -278,8 +270,7 @@ def _is_blank(info: ImageInfo, image: ImagePlan, commands: Commands) -> bool:
 
 
 def _check_unwatched(image: ImagePlan, commands: Commands, progress: Callable[[Progress], None]) -> None:
-    """Refuse while another client has the image open. A client on this host may be our own killed run: wait until the
-    OSD drops it."""
+    """Refuse while another client has the image open. One on this host may be our own killed run: wait for its end."""
     waited_s = 0.0
     while watchers := _query(parse_watchers, commands, "status", image.spec):
         foreign = [watcher for watcher in watchers if not _is_of_this_host(watcher)]

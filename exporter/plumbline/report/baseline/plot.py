@@ -62,12 +62,10 @@ class Row:
         return f"{words.figure_text(figure)}{'' if self.row.judges else ' †'}" if figure else ""
 
     def said(self, figure: Figure) -> str:
-        """As printed, marked if doubtful."""
         return figure.printed + ("" if self.row.judges else " (in doubt)")
 
 
 def plots(rows: Iterable[Row], names: Sequence[str]) -> tuple[Plot, ...]:
-    """``names``: the baselines' names."""
     return tuple(_plots([row for row in rows if row.plain], names))
 
 
@@ -87,9 +85,6 @@ def _plots(rows: Sequence[Row], names: Sequence[str]) -> Iterator[Plot]:
     for family in by(rest, lambda row: _parameters(row, "action")).values():
         if len(family) > 1:
             yield _bars(family, names)
-
-
-# --- which rows belong together
 
 
 def by(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
@@ -135,9 +130,6 @@ def _figures(family: Sequence[Row], *, rates: int) -> Iterator[str]:
 
 def _label(row: Row, names: Sequence[str]) -> str:
     return f"{row.row.device_class}, {names[row.subject]}" if len(names) > 1 else row.row.device_class
-
-
-# --- curves
 
 
 def _curves(family: Sequence[Row], names: Sequence[str], over_depth: bool, device_class: str) -> Plot:
@@ -208,9 +200,6 @@ def _line_chart(title: str, figure: str, axis: str, ticks: Sequence[str], curves
 def _places(count: int) -> list[float]:
     """Ticks are equidistant: queue depths and block sizes double, so the axis is logarithmic to base 2."""
     return [0.5] if count == 1 else [0.04 + 0.92 * index / (count - 1) for index in range(count)]
-
-
-# --- bars
 
 
 def _bars(family: Sequence[Row], names: Sequence[str]) -> Plot:

@@ -25,7 +25,6 @@ class Subject:
 
     @property
     def facts(self) -> tuple[tuple[str, str], ...]:
-        """Names and values."""
         return *self.shown.facts.items(), *self.fingerprint
 
     @property
@@ -86,7 +85,6 @@ class Section:
 
     @property
     def by_class(self) -> dict[str, list[TableRow]]:
-        """Rows by device class, in order of first appearance."""
         return by(self.rows, lambda row: row.device_class)
 
 
@@ -139,7 +137,6 @@ def _cell(row: ShownRow, notes: dict[str, int]) -> Cell:
 
 
 def render_html(report: Report) -> str:
-    """The whole page."""
     rows = [cell.row for section in report.sections for row in section.rows for cell in row.cells if cell]
     return render(
         "baseline.html",

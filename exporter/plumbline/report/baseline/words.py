@@ -58,7 +58,6 @@ _BINARY = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 def base_unit(figure: str) -> str:
-    """``s``, ``1/s`` or ``B/s``."""
     return BASE_UNITS.get(figure, "s")
 
 

@@ -16,11 +16,10 @@ from plumbline.config.workloads import load_catalogue
 from plumbline.core.process import Completed
 from plumbline.core.roots import Roots
 from plumbline.errors import ConfigError, ParseError, ProbeRefused
-from plumbline.probes.apart import parse_answer
+from plumbline.probes.apart import Timed, parse_answer
 from plumbline.probes.filesystem.filesystem import FilesystemProbe, MountAnswer, zfs_release
 from plumbline.probes.model import Run
 from plumbline.probes.result import Outcome, summarise
-from plumbline.probes.timed import Timed
 from plumbline.sources.kernel.mounts import is_remote, mount_named, parse_mountinfo
 
 CATALOGUE = load_catalogue()

@@ -17,20 +17,20 @@ def report(name: str):
 
 
 @pytest.mark.parametrize(
-    ("name", "version", "transfer"),
+    ("name", "transfer"),
     [
-        ("transmit-s1.json", "3.12", Transfer(191467142.1660543 / 8, 5466, 48869184, 1)),
-        ("transmit-s4.json", "3.12", Transfer(186097358.80178085 / 8, 8477, 49963192, 4)),
-        ("receive-s1.json", "3.12", Transfer(95822746.9010656 / 8, 4084, 25051848, 1)),
-        ("receive-s4.json", "3.12", Transfer(95904405.30550554 / 8, 1150, 27543856, 4)),
-        ("transmit-s2-capped.json", "3.12", Transfer(16775068.79119473 / 8, 256, 4194304, 2)),
-        ("older-no-retransmits.json", "3.1.3", Transfer(191467142.1660543 / 8, None, 48869184, 1)),
-        ("newer.json", "3.18", Transfer(95904405.30550554 / 8, 1150, 27543856, 4)),
+        ("transmit-s1.json", Transfer(191467142.1660543 / 8, 5466, 1)),
+        ("transmit-s4.json", Transfer(186097358.80178085 / 8, 8477, 4)),
+        ("receive-s1.json", Transfer(95822746.9010656 / 8, 4084, 1)),
+        ("receive-s4.json", Transfer(95904405.30550554 / 8, 1150, 4)),
+        ("transmit-s2-capped.json", Transfer(16775068.79119473 / 8, 256, 2)),
+        ("older-no-retransmits.json", Transfer(191467142.1660543 / 8, None, 1)),
+        ("newer.json", Transfer(95904405.30550554 / 8, 1150, 4)),
     ],
 )
-def test_what_arrived_and_what_was_sent_again(name: str, version: str, transfer: Transfer) -> None:
+def test_what_arrived_and_what_was_sent_again(name: str, transfer: Transfer) -> None:
     found = report(name)
-    assert (found.version, found.transfer, found.error) == (version, transfer, "")
+    assert (found.transfer, found.error) == (transfer, "")
 
 
 @pytest.mark.parametrize(
@@ -73,4 +73,4 @@ def test_what_is_no_report(data: bytes, reason: str) -> None:
 def test_retransmits_that_the_sender_does_not_know(value: str) -> None:
     sums = f'"sum_received": {{"bits_per_second": 8}}, "sum_sent": {{"retransmits": {value}}}'
     data = f'{{"end": {{{sums}}}}}'
-    assert parse_report(data.encode()).transfer == Transfer(1.0, None, 0, 0)
+    assert parse_report(data.encode()).transfer == Transfer(1.0, None, 0)

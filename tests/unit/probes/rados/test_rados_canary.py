@@ -287,8 +287,8 @@ class TestLanes:
     ],
 )
 def test_kinds_of_errors(number: int, kind: str) -> None:
-    assert ERRORS[error_index(OSError(number, "x"))] == kind
-    assert ERRORS[error_index(None)] == "short"
+    assert ERRORS[error_index(OSError(number, "x"), ERRORS)] == kind
+    assert ERRORS[error_index(None, ERRORS)] == "short"
     assert refused_by(OSError(number, "x"), Order(json.loads(plan().order()))).reason
 
 
