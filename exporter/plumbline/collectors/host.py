@@ -43,15 +43,13 @@ class Parts:
 
     roots: Roots
     network: NetworkReader
-    devices: Callable[[], Iterable[BlockDevice]]
-    """May raise :class:`Unavailable`."""
+    devices: Callable[[], Iterable[BlockDevice]]  # May raise :class:`Unavailable`
     softnet: SoftnetUnwrapper  # lives as long as the daemon: its counters must not jump at a reload
     kernel: KernelWatch
     storage: StorageWatch
     canaries: Callable[[], Iterable[CanaryReading]]
     probes: Callable[[], Iterable[ProbeStatus]]
-    findings: Callable[[], Iterable[Finding]]
-    """May raise :class:`Unavailable`."""
+    findings: Callable[[], Iterable[Finding]]  # May raise :class:`Unavailable`
     wall: Callable[[], float]  # Unix seconds
     vantage: str  # the value of the label vantage
     churns: Callable[[], Churns]
@@ -60,10 +58,8 @@ class Parts:
     """May raise :class:`Unavailable`, or another error when the adapter does not answer."""
     disks_seen: Callable[[], Iterable[DiskSeen]]
     latency: Callable[[], LatencyReading]
-    ceph: Callable[[], ClusterView]
-    """May raise :class:`Unavailable`."""
-    ceph_map: Callable[[], CephMap]
-    """May raise :class:`Unavailable`, or another error when the cluster does not answer."""
+    ceph: Callable[[], ClusterView]  # May raise :class:`Unavailable`
+    ceph_map: Callable[[], CephMap]  # May raise :class:`Unavailable`, or another error when the cluster does not answer
     osds: OsdWatch
     fingerprint: Callable[[], Fingerprint]  # empty where it is unknown
     daemon: Callable[[], DaemonState]

@@ -29,8 +29,7 @@ RESTART = gauge(
     " the daemon gave up the rights to do so instead.",
 )
 
-EDGES_S = tuple(2**k / 1e6 for k in range(BUCKETS - 1))
-"""1 µs … 67.1 s."""
+EDGES_S = tuple(2**k / 1e6 for k in range(BUCKETS - 1))  # 1 µs … 67.1 s
 _NS = 1e9
 _ALWAYS = frozenset({"read", "write"})
 

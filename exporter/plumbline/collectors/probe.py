@@ -73,8 +73,7 @@ RECENT_LOSS = gauge(
     "plumbline_probe_median_of_three_loss_ratio", f"Share of packets without an answer: {_RECENT}", _PLACE
 )
 
-STALE_AFTER_INTERVALS = 3.0
-"""One missed run is a skip; after three the figures are no longer current."""
+STALE_AFTER_INTERVALS = 3.0  # One missed run is a skip; after three the figures are no longer current
 
 # What alerts judge a run by; its tail has too few operations
 _JUDGED_STATISTICS = ("mean", "p50")

@@ -20,8 +20,7 @@ from rich.text import Text
 
 from plumbline.core.escape import visible
 
-Cell = str | Text | Sequence[Text]
-"""A sequence prints one text a line on a terminal, separated by commas in a pipe."""
+Cell = str | Text | Sequence[Text]  # A sequence prints one text a line on a terminal, separated by commas in a pipe
 
 
 def make_console(file: IO[str] | None = None) -> Console:
@@ -80,18 +79,14 @@ class Step:
     text: str
     done: float | None = None
     lasts_s: float | None = None
-    more: str = ""
-    """Text after the bar."""
-    line: str = ""
-    """Printed in a pipe, once for each ``text``; defaults to ``text``."""
+    more: str = ""  # Text after the bar
+    line: str = ""  # Printed in a pipe, once for each ``text``; defaults to ``text``
 
 
 @contextmanager
 def progress(console: Console, begin: str, *, piped: bool = True) -> Iterator[Callable[[Step], None]]:
-    """A progress bar on a terminal; elsewhere a line for each new text, or nothing if not ``piped``.
-
-    The yielded function may be called from any thread.
-    """
+    """A progress bar on a terminal; elsewhere a line for each new text, or nothing if not ``piped``. Any thread may
+    call the yielded function."""
     if not console.is_terminal:
         yield _lines(console) if piped else lambda _step: None
         return

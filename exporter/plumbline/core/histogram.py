@@ -9,10 +9,8 @@ from itertools import pairwise
 
 @dataclass(frozen=True, slots=True)
 class HistogramValue:
-    """A classic histogram: ``cumulative[i]`` operations took at most ``edges[i]`` seconds; +Inf is ``count``.
-
-    ``edges`` is ascending, finite, and the same object from scrape to scrape, so that the renderer can cache by it.
-    """
+    """``cumulative[i]`` operations took at most ``edges[i]`` seconds; +Inf is ``count``. ``edges`` is ascending,
+    finite, and the same object from scrape to scrape, so that the renderer can cache by it."""
 
     edges: tuple[float, ...]
     cumulative: Sequence[int]

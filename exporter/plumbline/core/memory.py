@@ -11,8 +11,7 @@ import resource
 _M_ARENA_MAX = -8  # malloc.h
 _PR_SET_DUMPABLE = 4
 
-LIBRADOS = 2 << 30
-"""Bytes: seven times what a canary uses with all its threads (mostly stacks)."""
+LIBRADOS = 2 << 30  # Bytes: seven times what a canary uses with all its threads (mostly stacks)
 
 
 def limit_memory(most: int) -> None:
@@ -23,10 +22,8 @@ def limit_memory(most: int) -> None:
 
 
 def share_one_heap() -> None:
-    """Use one malloc arena for all threads; call it before starting a second thread. The GIL runs one thread at a time.
-
-    With an arena for each of many short-lived threads the daemon would grow for an hour, by a quarter.
-    """
+    """Use one malloc arena for all threads; call it before a second thread starts. The GIL runs one thread at a time,
+    and with an arena for each of many short-lived threads the daemon would grow for an hour, by a quarter."""
     try:  # contextlib is not light  # noqa: SIM105
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
     except AttributeError:

@@ -36,8 +36,7 @@ _STOP_GRACE_S = 0.3  # the same when the daemon itself stops, which may take two
 _KILL_WAIT_S = 0.5  # after SIGKILL only a process in uninterruptible sleep is still there
 _DRAIN_S = 0.5  # for output still in the pipes after the exit
 _CHUNK = 65536
-MAX_OUTPUT_BYTES = 1 << 20
-"""Default cap on each of stdout and stderr."""
+MAX_OUTPUT_BYTES = 1 << 20  # Default cap on each of stdout and stderr
 
 
 class Child:
@@ -139,10 +138,8 @@ class Completed:
     stderr: bytes = b""
     duration_s: float = 0.0
     timed_out: bool = False
-    cancelled: bool = False
-    """Ended (or not started) because of ``stop``."""
-    truncated: bool = False
-    """Ended because it wrote more than the limit; the output holds the first part."""
+    cancelled: bool = False  # Ended (or not started) because of ``stop``
+    truncated: bool = False  # Ended because it wrote more than the limit; the output holds the first part
 
 
 class Runner(Protocol):
@@ -156,19 +153,14 @@ class Runner(Protocol):
         keep_fds: Sequence[int] = (),
         max_output_bytes: int = MAX_OUTPUT_BYTES,
     ) -> Completed:
-        """Run ``argv`` to its end, within ``timeout_s`` plus a few seconds for killing it.
-
-        ``keep_fds`` stay open in the command (a lock that must outlive us as long as the command runs). Raises
-        :class:`Unavailable` if it can't be started.
-        """
+        """Run ``argv`` to its end, within ``timeout_s`` plus a few seconds for killing it; :class:`Unavailable` if it
+        can't be started. ``keep_fds`` stay open in it (a lock that must outlive us as long as the command runs)."""
         ...
 
 
 class ProcessRunner:
-    """Runs real processes. Safe to call from several threads; each call runs its own command.
-
-    Commands get only ``PATH`` and ``HOME`` from ``env``, and ambient capabilities only with ``keep_capabilities``.
-    """
+    """Runs real processes; several threads may call it. Commands get only ``PATH`` and ``HOME`` from ``env``, and
+    ambient capabilities only with ``keep_capabilities``."""
 
     def __init__(
         self, env: Mapping[str, str], *, keep_capabilities: bool = False, clock: Callable[[], float] = time.monotonic

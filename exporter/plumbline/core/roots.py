@@ -8,10 +8,8 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Roots:
-    """Injectable roots, like node_exporter's ``--path.*`` flags.
-
-    A container that mounts the host's trees elsewhere sets them accordingly; tests set them to fixtures.
-    """
+    """Injectable, as node_exporter's ``--path.*``: a container that mounts the host's trees elsewhere, or a test, sets
+    them."""
 
     proc: Path
     sys: Path

@@ -107,11 +107,9 @@ class _Loop:
                 self.due = due = next_tick(due, self.job.interval_s, self._clock())
 
     def _follow(self, next_after: Callable[[float], float]) -> None:
-        """Start at each calendar time. Checked again each minute, because the wall clock may be set.
-
-        A time missed by more than two checks (the machine slept, the clock was set) is skipped; one that comes again
-        within a day because the clock was set back is not run twice.
-        """
+        """Start at each calendar time. Checked again each minute, because the wall clock may be set. A time missed by
+        more than two checks (the machine slept, the clock was set) is skipped; one that comes again within a day
+        because the clock was set back is not run twice."""
         ran = -math.inf
         moment = next_after(self._wall())
         while not self._cancel.is_set():

@@ -203,10 +203,8 @@ def _checked_labels(spec: MetricSpec, rows: Iterable[Labels]) -> tuple[Labels, .
 
 
 def _printable(value: str) -> str:
-    r"""Lone surrogates escaped: the undecodable byte 0xFF of a name becomes ``\xff``.
-
-    U+FFFD would merge two names that differ only in such a byte into one series.
-    """
+    r"""Lone surrogates escaped: the undecodable byte 0xFF of a name becomes ``\xff``. U+FFFD would merge two names that
+    differ only in such a byte."""
     return _SURROGATE.sub(_written_out, value)
 
 

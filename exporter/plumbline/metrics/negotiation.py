@@ -31,11 +31,8 @@ class Answer:
 
 @lru_cache(maxsize=64)
 def choose_format(accept: str) -> Answer:
-    """The best offer for an ``Accept`` header; text 0.0.4 if it is empty or accepts nothing we offer.
-
-    Among equal qualities the first in the header wins, as in Go's clients. There is no 406: a person with curl or a
-    browser reads text whatever the header says.
-    """
+    """The best offer for an ``Accept`` header; text 0.0.4 if it is empty or accepts nothing we offer: a person with
+    curl or a browser reads text, so there is no 406. Among equal qualities the first wins, as in Go's clients."""
     ranked = sorted(_elements(accept), key=lambda element: -element.quality)  # stable
     for element in ranked:
         answer = _offer(element) if element.quality > 0 else None

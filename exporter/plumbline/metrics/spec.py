@@ -30,11 +30,9 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MetricSpec:
-    """One metric family. Compared and hashed by identity: a spec is a constant of its module.
-
-    ``name`` is the full sample name (counters with ``_total``; histograms without a suffix), ``labels`` the label
-    names in the order of the values in samples. A wrong spec raises ``ValueError`` at import.
-    """
+    """One metric family, compared by identity. ``name`` is the full sample name (counters with ``_total``; histograms
+    without a suffix), ``labels`` are in the order of the values in samples. A wrong spec raises ``ValueError`` at
+    import."""
 
     name: str
     kind: Kind
@@ -75,11 +73,8 @@ def declared(namespace: Mapping[str, object]) -> tuple[MetricSpec, ...]:
 
 def le_text(edge: float) -> str:
     """A bucket edge as the ``le`` label of every format: the canonical float of OpenMetrics (Go's ``%g`` with a decimal
-    point): ``0.005``, ``1.0``, ``1e-05``, ``2.5e+06``, ``+Inf``.
-
-    There is only one text, because ``le`` is matched as a string: the renderer and any label that names an edge must
-    write the same.
-    """
+    point): ``0.005``, ``1.0``, ``1e-05``, ``2.5e+06``, ``+Inf``. ``le`` is matched as a string, so the renderer and any
+    label that names an edge must write the same."""
     if edge == inf:
         return "+Inf"
     text = repr(float(edge))

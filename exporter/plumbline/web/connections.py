@@ -69,8 +69,7 @@ class ConnectionPool:
         self._limit = limit
         self._changed = threading.Condition()
         self._connections: set[Connection] = set()
-        self.rejected = 0
-        """Connections that were evicted or not admitted."""
+        self.rejected = 0  # Connections that were evicted or not admitted
 
     def admit(self, connection: Connection) -> bool:
         """Make room for a connection. ``False``: every other one has an answer being computed."""

@@ -16,8 +16,7 @@ class Exposure:
     reach: str
     encryption: str
     authentication: str
-    lost: tuple[str, ...] = ()
-    """Guards that were active since the start and no longer are."""
+    lost: tuple[str, ...] = ()  # Guards that were active since the start and no longer are
 
     @classmethod
     def of(cls, host: str, guard: Guard) -> Exposure:

@@ -101,11 +101,8 @@ class Guard:
         return tuple((name, value) for name, value in self.file.http_server_config.headers.items() if value)
 
     def refuse(self, request: Request, peer: str, gone: Callable[[], bool] = lambda: False) -> Response | None:
-        """Check a request; ``None`` admits it. Health and readiness are no exception, as in the toolkit.
-
-        The bucket comes after the password, unlike in the toolkit: a client without a password must not be able to
-        empty it.
-        """
+        """Check a request (health and readiness too, as in the toolkit); ``None`` admits it. The bucket comes after the
+        password, unlike in the toolkit: a client without a password must not be able to empty it."""
         if self.passwords is not None:
             result = self.passwords.look(request.headers.get("authorization"), peer, gone)
             if result is AuthResult.TOO_MANY:
@@ -129,11 +126,9 @@ def files_of(path: Path | None) -> list[Path]:
 
 
 def make_guard(path: Path | None, before: Guard | None = None) -> Guard:
-    """Read the file and those it names; a :class:`ConfigError` leaves everything as it was.
-
-    Returns ``before`` itself when nothing changed; otherwise takes over its accepted users and what its bucket has
-    spent. Refuses to remove all guards or all authentication, and lists other removed guards in :attr:`Guard.lost`.
-    """
+    """Read the file and those it names; a :class:`ConfigError` leaves everything as it was. ``before`` itself when
+    nothing changed; otherwise takes over its accepted users and what its bucket has spent. Refuses to remove all guards
+    or all authentication, and lists other removed guards in :attr:`Guard.lost`."""
     turns = before.turns if before else Turns()
     if path is None:
         if before and not before.digest:

@@ -43,11 +43,9 @@ class Response:
 
 
 class Site:
-    """``/metrics``, ``/-/healthy``, ``/-/ready`` and the status page at ``/``.
-
-    ``status`` returns the page as HTML. ``ready`` returns ``None`` when the daemon is ready, else what it is waiting
-    for. Until then there are no metrics: a page of half a host would be stored as if it were the whole.
-    """
+    """``/metrics``, ``/-/healthy``, ``/-/ready`` and the status page at ``/``. ``status`` returns the page as HTML;
+    ``ready`` what the daemon waits for, or ``None``. Until then no metrics: a page of half a host would be stored as if
+    it were the whole."""
 
     def __init__(self, exposition: Exposition, *, status: Callable[[], str], ready: Callable[[], str | None]) -> None:
         self._exposition = exposition

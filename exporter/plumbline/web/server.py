@@ -53,12 +53,9 @@ _LOGGED = frozenset({Refusal.AUTHENTICATION, Refusal.TLS})  # a person may have 
 
 
 class Server:
-    """Does nothing before :meth:`start`.
-
-    At most ``max_requests`` are in progress at once; one more gets 503. ``timeout_s`` bounds the handshake, receiving a
-    request's head and sending a response. ``idle_s`` is how long a connection is kept between requests: longer than
-    scrape intervals, or each scrape would have to connect anew.
-    """
+    """At most ``max_requests`` are in progress at once; one more gets 503. ``timeout_s`` bounds the handshake,
+    receiving a request's head and sending a response. ``idle_s``: how long a connection is kept between requests,
+    longer than scrape intervals, or each scrape would have to connect anew."""
 
     def __init__(
         self,

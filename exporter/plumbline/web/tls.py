@@ -137,9 +137,7 @@ def _refused_for(error: OSError) -> TlsRefused:
 
 def allowed(certificate: Any, sans: tuple[str, ...]) -> bool:
     """Whether one of the certificate's alternative names (DNS, IP, e-mail, URI) is in the list, letter by letter.
-
-    ``True`` without a certificate, as in the toolkit: client_auth_type decides whether one is required.
-    """
+    ``True`` without a certificate, as in the toolkit: client_auth_type decides whether one is required."""
     if not certificate:
         return True
     return any(_name(kind, value) in sans for kind, value in certificate.get("subjectAltName", ()))

@@ -28,12 +28,9 @@ _MAX_STACK = 16  # the kernel allows no loops in stacked devices; this guards ag
 
 @dataclass(frozen=True, slots=True)
 class BlockDevice:
-    """One whole disk as the kernel and udev describe it; ``None``: unknown.
-
-    ``rotational`` is the kernel's flag unchanged. ``device_class`` is the kind of medium: ``nvme``, ``ssd``, ``hdd``,
-    ``virtual`` (paravirtual and emulated disks, where the flag is meaningless), or ``None`` where it can't be known
-    (loop, zram, rbd, a stack of different disks). A dm or md device over disks of one class has that class.
-    """
+    """One whole disk as the kernel and udev describe it; ``None``: unknown. ``rotational`` is the kernel's flag
+    unchanged. ``device_class`` is the kind of medium: ``nvme``, ``ssd``, ``hdd``, ``virtual`` (paravirtual and emulated
+    disks, where the flag is meaningless), or ``None`` (loop, zram, rbd, a stack of different disks)."""
 
     name: str  # the kernel's name, as in /proc/diskstats
     major: int
@@ -60,12 +57,9 @@ _Below: TypeAlias = Callable[[BlockDevice], Iterable[BlockDevice]]
 def read_block_devices(
     roots: Roots, *, on_skip: Callable[[str, str], None], keep: Callable[[str], bool] | None = None
 ) -> tuple[BlockDevice, ...]:
-    """All whole disks (no partitions) whose name ``keep`` accepts, by name.
-
-    Devices hidden by the kernel (:func:`is_hidden`) are not disks. A disk unplugged between listing and reading is
-    reported to ``on_skip(name, "vanished")``, one with unreadable numbers to ``on_skip(name, "malformed")``; the
-    others are returned. :class:`Unavailable` without sysfs.
-    """
+    """All whole disks (no partitions, nothing hidden) whose name ``keep`` accepts, by name; :class:`Unavailable`
+    without sysfs. ``on_skip(name, reason)`` gets a disk unplugged meanwhile (``vanished``) or with unreadable numbers
+    (``malformed``)."""
     directory = roots.sys / "block"
     devices: dict[str, BlockDevice] = {}
     for entry in required_entries(directory):
@@ -89,11 +83,8 @@ def read_block_devices(
 
 
 def list_real_disks(roots: Roots) -> tuple[str, ...]:
-    """Names of the built-in disks, without querying any of them; empty without sysfs.
-
-    Excludes devices that the kernel makes from others, and removable sticks, cards and discs (``removable``); a disk
-    in a hot-plug bay does not count as removable.
-    """
+    """Names of the built-in disks, without querying any of them; empty without sysfs. Not among them: devices that the
+    kernel makes from others, and what is ``removable`` (sticks, cards, discs; a disk in a hot-plug bay is not)."""
     directory = roots.sys / "block"
     return tuple(
         name.replace("!", "/")
@@ -113,18 +104,14 @@ def required_entries(directory: Path) -> list[str]:
 
 
 def is_hidden(directory: Path) -> bool:
-    """Whether the ``/sys/block`` entry is a path below an NVMe disk with native multipath (``nvme1c1n1``, Linux 4.15).
-
-    Such a path has no device node; its I/O belongs to the disk (``nvme1n1``).
-    """
+    """Whether the ``/sys/block`` entry is a path below an NVMe disk with native multipath (``nvme1c1n1``, Linux 4.15):
+    it has no device node, and its I/O belongs to the disk (``nvme1n1``)."""
     return read_text(directory / "hidden") == "1"
 
 
 def read_block_device(name: str, roots: Roots) -> BlockDevice:
-    """Facts about one whole disk; ``FileNotFoundError`` when it is gone, :class:`ParseError` on impossible numbers.
-
-    The class of a stacked device is not resolved here: that requires the disks below it.
-    """
+    """Facts about one whole disk; ``FileNotFoundError`` when it is gone, :class:`ParseError` on impossible numbers. A
+    stacked device has no class here: that requires the disks below it."""
     directory = roots.sys / "block" / name.replace("/", "!")
     link = link_text(directory)
     number = read_text(directory / "dev")

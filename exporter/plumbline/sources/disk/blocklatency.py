@@ -67,10 +67,8 @@ class LatencyReading:
 
 
 def request_names(roots: Roots, *, keep: Callable[[str], bool]) -> dict[str, str]:
-    """Disks that have requests: the name in the kernel's requests → the displayed name.
-
-    No disk is queried, so a hanging disk does not block this.
-    """
+    """Disks that have requests: the name in the kernel's requests → the displayed name. Queries no disk, so none can
+    block it."""
     names = {}
     for entry in sysfs.entries(roots.sys / "block"):
         name = entry.replace("!", "/")
@@ -134,10 +132,8 @@ class BlockLatency:
         notes: Callable[[Roots, str], bool] = notes_issues,
         own_notes: bool = False,
     ) -> None:
-        """``keep`` is called with a disk's name; ``clock_ns`` is CLOCK_MONOTONIC.
-
-        ``notes`` predicts whether the kernel records a disk's issues. ``own_notes``: assume that it never does.
-        """
+        """``keep`` is called with a disk's name; ``clock_ns`` is CLOCK_MONOTONIC; ``notes`` predicts whether the kernel
+        records a disk's issues. ``own_notes``: assume that it never does."""
         self._roots, self._keep, self._notes, self._own_notes = roots, keep, notes, own_notes
         self._image, self._library, self._clock_ns = image, library, clock_ns
         self._attached: _Attached | None = None
@@ -181,10 +177,8 @@ class BlockLatency:
             raise explain(error, lockdown) from error
 
     def refresh(self, _cancel: threading.Event | None = None) -> None:
-        """Register disks added since, and record issues where the kernel turned out not to.
-
-        Waits as long as reading a disk's settings takes; :attr:`value` never waits for that.
-        """
+        """Register disks added since, and record issues where the kernel turned out not to. Waits for the disks'
+        settings, which :attr:`value` never does."""
         self._refresh(None)
 
     def _refresh(self, within_s: float | None) -> None:

@@ -104,11 +104,9 @@ def _read_node(entry: Path, roots: Roots) -> BlockNode | None:
 
 
 def node_at(path: str, tree: BlockTree, roots: Roots) -> BlockNode | None:
-    """The device behind ``/dev/sdb1``, ``/dev/mapper/x``, ``/dev/vg/lv`` or ``/dev/disk/by-partuuid/…``.
-
-    By device number where ``/dev`` has the node, otherwise by name: in a container, or a service with PrivateDevices=,
-    ``/dev`` has no disks, so the names of links are resolved without following them.
-    """
+    """The device behind ``/dev/sdb1``, ``/dev/mapper/x``, ``/dev/vg/lv`` or ``/dev/disk/by-partuuid/…``. By number
+    where ``/dev`` has the node, otherwise by name, with links resolved by text alone: in a container, or a service with
+    PrivateDevices=, ``/dev`` has no disks."""
     for _ in range(_MAX_LINKS):
         if not path.startswith("/dev/"):
             return None

@@ -29,11 +29,9 @@ Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class DiskStats(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One line. ``None``: not counted by this kernel. ``in_flight`` is a gauge, all others are counters.
-
-    A msgspec struct because this is the hot path: the kernel's line is three characters short of a JSON array, and
-    msgspec's strict decoder parses it three times as fast as split, int and a named tuple.
-    """
+    """One line. ``None``: not counted by this kernel. ``in_flight`` is a gauge, all others are counters. The kernel's
+    line is three characters short of a JSON array, and msgspec decodes it three times as fast as split, int and a named
+    tuple."""
 
     name: str
     reads: Count
@@ -61,11 +59,8 @@ _decode = msgspec.json.Decoder(DiskStats).decode
 def parse_diskstats(
     text: str, *, keep: Callable[[str], bool], source: str = "/proc/diskstats"
 ) -> tuple[DiskStats, ...]:
-    """The lines whose device name ``keep`` accepts, in the kernel's order; of duplicate names, the later line.
-
-    Columns that newer kernels may append are ignored; a malformed line raises :class:`ParseError`. For lines that are
-    not kept, only the name is parsed.
-    """
+    """The lines whose device name ``keep`` accepts, in the kernel's order; of duplicate names, the later line. Columns
+    that newer kernels may append are ignored; a malformed line that is kept raises :class:`ParseError`."""
     disks: dict[str, DiskStats] = {}
     for number, line in enumerate(text.split("\n"), 1):
         if not line:
@@ -147,11 +142,8 @@ def read_whole_disks(roots: Roots, disks: WholeDisks) -> tuple[DiskStats, ...]:
 
 
 def merge_paths(disks: tuple[DiskStats, ...], paths: Mapping[str, str]) -> tuple[DiskStats, ...]:
-    """Return ``disks`` without the hidden ``paths`` (path → disk), whose counters are added to their disk's.
-
-    A request takes one path, so the sums are the disk's own numbers. Only busy time may exceed elapsed time, when
-    several paths work at once.
-    """
+    """``disks`` without the hidden ``paths`` (path → disk), whose counters are added to their disk's: a request takes
+    one path. Only busy time may exceed elapsed time, when several paths work at once."""
     if not paths:
         return disks
     merged = {disk.name: disk for disk in disks if disk.name not in paths}

@@ -104,10 +104,8 @@ def parse_progress(text: str, *, source: str) -> tuple[int, int] | None:
 
 
 def redundancy(level: str, disks: int | None, layout: int | None) -> int | None:
-    """How many members may fail without loss, whichever they are; ``None``: unknown.
-
-    raid10's layout has the number of near copies in its lowest byte, of far copies in the next (md.c).
-    """
+    """How many members may fail without loss, whichever they are; ``None``: unknown. raid10's layout has the number of
+    near copies in its lowest byte, of far copies in the next (md.c)."""
     if level in ("raid0", "linear"):
         return 0
     if level == "raid1":

@@ -139,11 +139,9 @@ def controller_of(disk: str, roots: Roots) -> str | None:
 
 
 def read_nvme_health(node: Path, limits: Limits | None) -> tuple[DiskHealth, Limits]:
-    """Query a controller through its node; pass ``limits`` of an earlier call to save the second query.
-
-    May take as long as the kernel waits for the controller (a minute, longer during its reset), without being
-    interruptible. :class:`NoHealth` or :class:`ParseError` when there is no usable answer.
-    """
+    """Query a controller through its node; ``limits`` of an earlier call save the second query. :class:`NoHealth` or
+    :class:`ParseError` without a usable answer. May take as long as the kernel waits for the controller (a minute,
+    longer during its reset), and can't be interrupted."""
     try:
         fd = os.open(node, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:

@@ -28,9 +28,7 @@ class EventListener:
 
     def _listen(self, descriptors: Iterable[int], drain: Callable[[], bool], opened: ExitStack) -> None:
         """Start the thread. ``drain`` consumes all pending events; True when there was one, or when some were lost.
-
-        ``opened`` is closed when the thread has ended.
-        """
+        ``opened`` is closed when the thread has ended."""
         self._wake, woken = socket.socketpair()
         opened.enter_context(woken)
         self._opened = opened

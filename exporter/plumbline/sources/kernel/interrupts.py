@@ -31,8 +31,7 @@ from plumbline.errors import ParseError, Unavailable
 from plumbline.sources.kernel import sysfs
 from plumbline.sources.kernel.softnet import parse_cpu_list
 
-Counts = list[int]
-"""One interrupt's counters, in the order of :attr:`InterruptReading.cpus`."""
+Counts = list[int]  # One interrupt's counters, in the order of :attr:`InterruptReading.cpus`
 
 _decode = msgspec.json.Decoder(list[Annotated[int, msgspec.Meta(ge=0, lt=2**32)]]).decode
 _CPU = re.compile(rb"CPU([0-9]{1,6})")
@@ -71,11 +70,9 @@ def parse_per_cpu_count(data: bytes, *, source: str) -> Counts:
 def parse_interrupts(
     data: bytes, *, source: str, irqs: Container[int] | None = None
 ) -> tuple[tuple[int, ...], dict[int, ListedInterrupt]]:
-    """Parse the columns' CPUs and the numbered interrupts (only ``irqs`` if given; skipped lines cost almost nothing).
-
-    Lines without a number (NMI, LOC …) belong to the CPUs themselves and are skipped. :class:`ParseError` when the
-    first line names no CPUs or an interrupt's line has fewer counters than CPUs.
-    """
+    """Parse the columns' CPUs and the numbered interrupts (only ``irqs`` if given). Lines without a number (NMI, LOC …)
+    belong to the CPUs themselves and are skipped. :class:`ParseError` when the first line names no CPUs or an interrupt
+    has fewer counters than CPUs."""
     lines = data.split(b"\n")
     header = lines[0].split()
     names = [_CPU.fullmatch(column) for column in header]

@@ -57,11 +57,9 @@ class SoftnetReading:
 
 
 def parse_softnet(text: str, *, source: str, online: Sequence[int] | None = None) -> SoftnetReading:
-    """Parse the file → per-CPU counters. ``online`` gives the CPUs of the rows where the file does not.
-
-    :class:`ParseError` for a row with fewer than nine columns or with anything but 32-bit hexadecimal numbers, for a
-    duplicate CPU, or for a file without rows.
-    """
+    """Parse the file → per-CPU counters; ``online``: the CPUs of the rows where the file does not name them.
+    :class:`ParseError` for a row of fewer than nine columns or with anything but 32-bit hexadecimal numbers, a
+    duplicate CPU, or no rows."""
     cpus: dict[int, SoftnetCpu] = {}
     for line, row in enumerate(text.splitlines(), start=1):
         columns = row.split()

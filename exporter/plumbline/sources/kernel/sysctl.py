@@ -62,10 +62,8 @@ class SysctlReading:
 
 
 def parse_numbers(text: str, *, count: int, source: str) -> tuple[int, ...]:
-    """Parse ``count`` decimal numbers between blanks; :class:`ParseError` for anything else.
-
-    ``fs.file-max`` is unsigned and 64 bits wide; others may be negative (``kernel.*`` ints).
-    """
+    """``count`` decimal numbers between blanks (64 bits, ``kernel.*`` may be negative); :class:`ParseError` for
+    anything else."""
     values = text.split()
     if len(values) != count or not all(re.fullmatch(r"-?[0-9]{1,20}", value) for value in values):
         raise ParseError(source, f"{text[:40]!r}, expected {count} number{'s' if count > 1 else ''}", line=1)

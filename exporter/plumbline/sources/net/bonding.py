@@ -142,11 +142,9 @@ class Bond:
         return bool(self.miimon_ms or self.arp_interval_ms)
 
     def partner_valid(self, slave: Slave) -> bool | None:
-        """Whether a partner answers this slave's LACP; ``None`` outside LACP.
-
-        A port that receives no LACPDU uses default partner values, with a MAC of zeros, and sets DEFAULTED in its own
-        state (``__record_default`` in bond_3ad.c).
-        """
+        """Whether a partner answers this slave's LACP; ``None`` outside LACP. A port that receives no LACPDU uses
+        default partner values, with a MAC of zeros, and sets DEFAULTED in its own state (``__record_default`` in
+        bond_3ad.c)."""
         if slave.actor is None:
             return None
         if LacpState.DEFAULTED in slave.actor:
@@ -253,8 +251,7 @@ class SlaveChurn:
     partner_times: int | None = None
 
 
-Churns = Mapping[tuple[str, str], SlaveChurn]
-"""Churn by (bond, slave)."""
+Churns = Mapping[tuple[str, str], SlaveChurn]  # Churn by (bond, slave)
 
 
 def parse_bonding(text: str, *, source: str) -> dict[str, SlaveChurn]:

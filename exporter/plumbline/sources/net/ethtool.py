@@ -140,10 +140,8 @@ class Ethtool:
 
 
 class EthtoolSocket:
-    """The real transport. Any socket serves as the handle; it is opened at first use and closed by :meth:`close`.
-
-    Not thread-safe (one buffer): each thread needs its own.
-    """
+    """The real transport: any socket serves as the handle, opened at first use and closed by :meth:`close`. Not
+    thread-safe (one buffer): each thread needs its own."""
 
     def __init__(self) -> None:
         self._socket: socket.socket | None = None

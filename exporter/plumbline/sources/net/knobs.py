@@ -52,10 +52,8 @@ class KnobsReader:
         self._generic, self._ioctl = generic, ioctl
 
     def read(self, family: int | None, links: Mapping[int, Link], previous: Knobs) -> Knobs:
-        """Read the settings of the ports among ``links``; only the meaning of feature bits is reused from ``previous``.
-
-        ``family`` ``None``: no ethtool netlink (before Linux 5.6).
-        """
+        """The settings of the ports among ``links``; only the meaning of feature bits is reused from ``previous``.
+        ``family`` ``None``: no ethtool netlink (before Linux 5.6)."""
         hardware = {index: link for index, link in links.items() if link.hardware}
         stacked = {index: link for index, link in links.items() if link.hardware or link.kind in STACKED_KINDS}
         ends = {index: link for index, link in links.items() if link.kind in _CONTAINER_KINDS}
@@ -87,11 +85,8 @@ class KnobsReader:
         ports: Mapping[int, Link],
         by_ioctl: Callable[[bytes], T],
     ) -> dict[int, T] | PlumblineError:
-        """One setting by interface index, from a dump or, where the kernel lacks that, one ioctl per port.
-
-        Ports that lack the setting are left out. Netlink gained its commands over time (until 5.13 for FEC). Any other
-        failure of netlink, or a malformed reply, is the result.
-        """
+        """One setting by interface index, without ports that lack it, from a dump or, where the kernel lacks that
+        (until 5.13 for FEC), one ioctl per port. Any other failure of netlink, or a malformed reply, is the result."""
         try:
             if family is not None:
                 return ethnl.read_all(

@@ -53,10 +53,8 @@ class OperState(IntEnum):
 
 
 class LinkStats(NamedTuple):
-    """``struct rtnl_link_stats64``, in its order: packets or bytes since creation of the device (or a driver reset).
-
-    The last two fields came with Linux 4.6 and 5.19 and are ``None`` before.
-    """
+    """``struct rtnl_link_stats64``: packets or bytes since creation of the device (or a driver reset). The last two
+    fields came with Linux 4.6 and 5.19 and are ``None`` before."""
 
     rx_packets: int
     tx_packets: int
@@ -93,8 +91,7 @@ class Link(NamedTuple):
     """One interface. ``None`` and ``""``: not reported by the kernel."""
 
     ifindex: int
-    name: str
-    """Safe as a label: bytes that are not UTF-8 become ``\\xff``, so two such names stay distinct."""
+    name: str  # Safe as a label: bytes that are not UTF-8 become ``\xff``, so two such names stay distinct
     raw_name: bytes  # The kernel's name for it, as ioctls need it
     kind: str  # veth, bridge, vlan, bond …; empty for a plain device
     flags: int
@@ -190,11 +187,8 @@ def read_links(route: Netlink) -> dict[int, Link]:
 
 
 class Relation(NamedTuple):
-    """``device`` is stacked on ``lower``; ``kind`` joins them: ``vlan``, ``bond``, ``bridge``, ``macvlan`` …
-
-    A frame lost below is often counted again above, so rules use the losses of the lowest link: one that is never the
-    ``device`` of a relation.
-    """
+    """``device`` is stacked on ``lower``; ``kind`` joins them: ``vlan``, ``bond``, ``bridge``, ``macvlan`` … A frame
+    lost below is often counted again above, so rules use the losses of the lowest link."""
 
     device: str
     lower: str

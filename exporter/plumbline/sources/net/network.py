@@ -53,8 +53,7 @@ class PortLosses:
     firmware: str
     bus: str
     master: str
-    drop_source: str
-    """``driver``, ``rtnl`` or ``members``; see :meth:`DriverTable.select`."""
+    drop_source: str  # ``driver``, ``rtnl`` or ``members``; see :meth:`DriverTable.select`
     loss: NicLoss
 
 
@@ -98,11 +97,9 @@ class _Snapshot:
 
 
 class NetworkReader:
-    """Reads the ports. One thread scrapes, and the same or another thread refreshes; each tier has its own transports.
-
-    The constructor opens nothing: transports open at first use. The owner calls :meth:`refresh` before the first
-    scrape, on link events, every few minutes, and when :attr:`wants_refresh` is set.
-    """
+    """Reads the ports. One thread scrapes, the same or another refreshes; each tier has its own transports, opened at
+    first use. The owner calls :meth:`refresh` before the first scrape, on link events, every few minutes, and when
+    :attr:`wants_refresh` is set."""
 
     def __init__(
         self,
@@ -125,8 +122,7 @@ class NetworkReader:
         self._software = drivers.bind(table.software, ())
         self._kinds = {kind: drivers.bind(rules, ()) for kind, rules in table.kinds.items()}
         self._before: dict[int, tuple[int, NicLoss]] = {}
-        self.wants_refresh = True
-        """A port is unknown to the last refresh, or its statistics have changed."""
+        self.wants_refresh = True  # A port is unknown to the last refresh, or its statistics have changed
 
     def refresh(self) -> None:
         """Read what rarely changes. Raises only when the links can't be listed at all."""
@@ -203,10 +199,8 @@ class NetworkReader:
         return self._settings("offloads", lambda knobs: knobs.offloads, "its offloads")
 
     def read_link_modes(self, on_skip: SkipHook) -> tuple[PortModes, ...]:
-        """Link modes of hardware ports as of the last refresh; ``Unavailable`` when there are none.
-
-        The optional parts (FEC, transceiver) are skipped when they could not be read.
-        """
+        """Link modes of hardware ports as of the last refresh; ``Unavailable`` when there are none. FEC and
+        transceivers that could not be read are skipped."""
         snapshot = self._take("link modes")
         knobs = snapshot.facts.knobs
         modes = value(knobs.linkmodes)

@@ -27,8 +27,7 @@ from plumbline.sources.kernel.interrupts import Counts, InterruptReading, read_i
 from plumbline.sources.kernel.softnet import parse_cpu_list
 
 _LEVELS = 6  # from a port's device up to its PCI function: virtio and auxiliary devices are one or two levels below
-FLOOR_PER_S = 100.0
-"""Below this rate, in interrupts per second, no balance is computed: idle does not mean unbalanced."""
+FLOOR_PER_S = 100.0  # Below this rate, in interrupts per second, no balance is computed: idle does not mean unbalanced
 INTERVAL_S = 10.0
 """Readings closer together than this (after a stall, say) are not compared: irqbalance itself runs every 10 s."""
 STALE_S = 120.0
@@ -124,10 +123,8 @@ class IrqBalance:
 def balance(
     port: NicInterrupts, before: InterruptReading, after: InterruptReading, *, seconds: float
 ) -> IrqBalance | None:
-    """One port's balance in the interval; ``None`` when it was idle or no vector is in both readings.
-
-    A vector whose counter decreased was released and requested again; it is left out of this interval.
-    """
+    """One port's balance in the interval; ``None`` when it was idle or no vector is in both readings. Left out is a
+    vector whose counter decreased: it was released and requested again."""
     if before.cpus != after.cpus or seconds <= 0:
         return None
     total = [0] * len(after.cpus)

@@ -48,10 +48,8 @@ class RingSizes:
 
 @dataclass(frozen=True, slots=True)
 class Channels:
-    """Interrupts with the queues they serve (``ethtool -l``); ``None``: the port has no channels of that type.
-
-    Drivers have separate ``rx`` and ``tx`` channels or ``combined`` ones; ``other`` is for link changes and the like.
-    """
+    """Interrupts with the queues they serve (``ethtool -l``), separate or ``combined``; ``other``: link changes and the
+    like; ``None``: no channels of that type."""
 
     rx: int | None = None
     tx: int | None = None
@@ -65,10 +63,8 @@ class Channels:
 
 @dataclass(frozen=True, slots=True)
 class Moderation:
-    """One direction's interrupts: sent after a delay or a number of frames; ``None``: the driver has no such setting.
-
-    In adaptive mode the driver (or the kernel's DIM) changes both; it reports either the current or the initial value.
-    """
+    """One direction's interrupts: sent after a delay or a number of frames; ``None``: no such setting. In adaptive mode
+    the driver (or the kernel's DIM) changes both, and reports the current or the initial value."""
 
     delay_us: int | None = None
     frames: int | None = None
@@ -184,11 +180,9 @@ def parse_pause_structure(data: bytes) -> PauseConfig:
 
 
 def parse_fec(message: Message) -> tuple[int, str | None]:
-    """Parse a ``FEC_GET`` reply (Linux 5.13) → interface index and active mode, named as in ``ethtool --set-fec``.
-
-    Modes: off, rs, baser, llrs. ``None``: no active mode (no link), or one newer than this program. From 25 Gb/s on,
-    both ends must use the same mode; otherwise the link stays down, or comes up and loses frames.
-    """
+    """Parse a ``FEC_GET`` reply (Linux 5.13) → interface index and active mode, named as in ``ethtool --set-fec``: off,
+    rs, baser, llrs; ``None``: none (no link), or one newer than this program. From 25 Gb/s on, both ends must use the
+    same mode: otherwise the link stays down or loses frames."""
     ifindex, reply = parse_reply(message, source="ethtool netlink: FEC_GET")
     mode = reply.number(4)
     return ifindex, None if mode is None else _FEC_BY_LINK_MODE.get(mode)

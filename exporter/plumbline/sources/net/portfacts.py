@@ -93,10 +93,8 @@ class FactsReader:
         self._knobs = KnobsReader(Netlink(transports.generic, source="netlink ethtool"), self._ioctl)
 
     def read(self, previous: Facts) -> Facts:
-        """Read everything again; only names that can't have changed are reused from ``previous``.
-
-        Raises when the links can't be listed at all; any other failure is stored in the result.
-        """
+        """Read everything again but names that can't have changed. Raises when the links can't be listed at all; any
+        other failure is stored in the result."""
         links = {index: link for index, link in read_links(self._route).items() if self._keep(link.name)}
         hardware = {index: link for index, link in links.items() if link.hardware}
         family = attempt(lambda: self._resolve_family(ethnl.FAMILY)) if previous.family is None else previous.family
@@ -110,10 +108,8 @@ class FactsReader:
         return Facts(number, self._decide(ports, links), refused, self._knobs.read(number, links, previous.knobs))
 
     def _decide(self, ports: dict[int, Port], links: Mapping[int, Link]) -> dict[int, Port]:
-        """Bind again, with their counters, the ports whose rules have undecided conditions.
-
-        Driver counters are read first, the kernel's after them: that order makes a comparison a proof.
-        """
+        """Bind again, with their counters, the ports whose rules have undecided conditions. Driver counters are read
+        first: that order makes a comparison a proof (:class:`.drivers.Evidence`)."""
         values = {}
         for index, port in ports.items():
             if port.plan.undecided:

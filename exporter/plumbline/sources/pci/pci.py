@@ -122,12 +122,9 @@ class Bridge:
 
 
 def behind_chipset(bridges: Sequence[Bridge]) -> bool | None:
-    """Whether a port on the path belongs to a chipset; ``False`` only if one is known to be a CPU's, else ``None``.
-
-    A port's name shows it if udev knows the port (``C620 Series Chipset Family PCI Express Root Port #1``). Without
-    udev, or if the name is inconclusive, its id does, as far as known for certain. AMD's chipsets are switches below a
-    CPU's port, so a single chipset port decides.
-    """
+    """Whether a port on the path belongs to a chipset, by udev's name (``C620 Series Chipset Family PCI Express Root
+    Port #1``) or by an id known for certain; ``False`` only if one is known to be a CPU's, else ``None``. AMD's
+    chipsets are switches below a CPU's port, so a single chipset port decides."""
     if any(_CHIPSET_NAME.search(bridge.name) or _within(bridge, _CHIPSETS) for bridge in bridges):
         return True
     return False if any(_within(bridge, _CPUS) for bridge in bridges) else None
