@@ -68,7 +68,7 @@ def test_everything_about_a_port() -> None:
         rings=(("eth0", RingSizes(rx=512, rx_max=4096)),),
         pause=(("eth0", PauseState(PauseConfig(True, True, False), 3)),),
         coalescing=(("eth0", coalescing),),
-        offloads=(("eth0", (Offload("scatter-gather", False, False), Offload("rx-checksumming", True, False))),),
+        offloads=(("eth0", (Offload("scatter-gather", False), Offload("rx-checksumming", True))),),
         interrupts=(balance,),
     ).nics
     assert nic == Nic(
@@ -132,7 +132,7 @@ def test_without_roles_nobody_knows_who_carries_storage() -> None:
 
 
 def test_churn_that_only_proc_tells() -> None:
-    slaves = (Slave("a", True, 0, 0), Slave("b", True, 0, 0, actor_churn=Churn.NONE))
+    slaves = (Slave("a", True, True, 0), Slave("b", True, True, 0, actor_churn=Churn.NONE))
     bond = Bond("bond0", "802.3ad", "", "", "", 100, 0, None, None, slaves)
     churned = SlaveChurn(Churn.CHURNED, Churn.CHURNED)
     (found,) = facts(bonds=(bond,), churns={("bond0", "a"): churned, ("bond0", "b"): churned}).bonds

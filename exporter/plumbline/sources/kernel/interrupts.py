@@ -47,14 +47,6 @@ class InterruptReading:
     counts: Mapping[int, Counts]
 
 
-@dataclass(frozen=True, slots=True)
-class ListedInterrupt:
-    """One line of ``/proc/interrupts``."""
-
-    counts: Counts
-    name: str  # Chip, trigger and requester: PCI-MSI 5767168-edge eno1-0
-
-
 def parse_per_cpu_count(data: bytes, *, source: str) -> Counts:
     """Parse the comma-separated list of one interrupt; :class:`ParseError` for anything else."""
     try:
@@ -69,7 +61,7 @@ def parse_per_cpu_count(data: bytes, *, source: str) -> Counts:
 
 def parse_interrupts(
     data: bytes, *, source: str, irqs: Container[int] | None = None
-) -> tuple[tuple[int, ...], dict[int, ListedInterrupt]]:
+) -> tuple[tuple[int, ...], dict[int, Counts]]:
     """Parse the columns' CPUs and the numbered interrupts (only ``irqs`` if given). Lines without a number (NMI, LOC …)
     belong to the CPUs themselves and are skipped. :class:`ParseError` when the first line names no CPUs or an interrupt
     has fewer counters than CPUs."""
@@ -79,17 +71,15 @@ def parse_interrupts(
     cpus = tuple(int(name[1]) for name in names if name)
     if not cpus or len(cpus) != len(header) or len(set(cpus)) != len(cpus):
         raise ParseError(source, f"{lines[0][:40]!r} names no CPUs", line=1)
-    found: dict[int, ListedInterrupt] = {}
+    found: dict[int, Counts] = {}
     for number, line in enumerate(lines[1:], start=2):
         match = _IRQ.match(line)
         if not match or (irqs is not None and int(match[1]) not in irqs):
             continue
-        columns = line[match.end() :].split(None, len(cpus))
-        counts = columns[: len(cpus)]
+        counts = line[match.end() :].split(None, len(cpus))[: len(cpus)]
         if len(counts) < len(cpus) or not b"".join(counts).isdigit() or max(map(len, counts)) > _MAX_DIGITS:
             raise ParseError(source, f"interrupt {int(match[1])} has no {len(cpus)} counters", line=number)
-        name = columns[len(cpus)].decode("utf-8", "replace") if len(columns) > len(cpus) else ""
-        found[int(match[1])] = ListedInterrupt(list(map(int, counts)), " ".join(name.split()))
+        found[int(match[1])] = list(map(int, counts))
     return cpus, found
 
 
@@ -124,5 +114,4 @@ def _read_table(roots: Roots, irqs: frozenset[int]) -> InterruptReading:
     data = sysfs.require(path, TABLE)
     if not data:
         raise Unavailable(f"{path}: empty, as in some containers")
-    cpus, found = parse_interrupts(data, source=str(path), irqs=irqs)
-    return InterruptReading(cpus, {irq: interrupt.counts for irq, interrupt in found.items()})
+    return InterruptReading(*parse_interrupts(data, source=str(path), irqs=irqs))

@@ -26,7 +26,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import IntEnum, IntFlag, StrEnum
+from enum import IntFlag, StrEnum
 
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError
@@ -42,6 +42,7 @@ _INFO_DATA, _INFO_SLAVE_DATA = 2, 5
 (_SLAVE_STATE, _SLAVE_MII_STATUS, _SLAVE_LINK_FAILURES, _SLAVE_AGGREGATOR) = (1, 2, 3, 6)
 (_SLAVE_ACTOR, _SLAVE_PARTNER, _SLAVE_CHURN_ACTOR, _SLAVE_CHURN_PARTNER) = (7, 8, 11, 12)
 _MAC_BYTES = 6
+_BOND_LINK_UP = 0
 
 _MODES = ("balance-rr", "active-backup", "balance-xor", "broadcast", "802.3ad", "balance-tlb", "balance-alb")
 _HASH_POLICIES = ("layer2", "layer3+4", "layer2+3", "encap2+3", "encap3+4", "vlan+srcmac")
@@ -49,15 +50,6 @@ _LACP_RATES = ("slow", "fast")
 _AD_SELECTS = ("stable", "bandwidth", "count", "actor_port_prio")
 
 SkipHook = Callable[[str, str], None]
-
-
-class MiiStatus(IntEnum):
-    """``BOND_LINK_*``: link monitoring's state of a slave."""
-
-    UP = 0
-    FAIL = 1
-    DOWN = 2
-    BACK = 3
 
 
 class LacpState(IntFlag):
@@ -105,18 +97,13 @@ class Slave:
 
     device: str
     active: bool | None
-    mii_status: int | None
+    up: bool | None  # Whether link monitoring considers the link up (MII status)
     link_failures: int | None
     aggregator_id: int | None = None
     actor: LacpState | None = None
     partner: LacpState | None = None
     actor_churn: Churn | None = None
     partner_churn: Churn | None = None
-
-    @property
-    def up(self) -> bool | None:
-        """Whether link monitoring considers the link up."""
-        return None if self.mii_status is None else self.mii_status == MiiStatus.UP
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,11 +192,12 @@ def parse_slave(info: bytes, device: str) -> Slave:
     """Parse a slave's ``IFLA_LINKINFO``; :class:`ParseError` when an attribute is malformed."""
     source = f"netlink route: bond slave {device}"
     found = parse_attributes(info, 0, len(info), source=source).nested(_INFO_SLAVE_DATA)
-    state, actor, partner = (found.number(kind) for kind in (_SLAVE_STATE, _SLAVE_ACTOR, _SLAVE_PARTNER))
+    kinds = (_SLAVE_STATE, _SLAVE_MII_STATUS, _SLAVE_ACTOR, _SLAVE_PARTNER)
+    state, link, actor, partner = (found.number(kind) for kind in kinds)
     return Slave(
         device,
         None if state is None else state == 0,
-        found.number(_SLAVE_MII_STATUS),
+        None if link is None else link == _BOND_LINK_UP,
         found.number(_SLAVE_LINK_FAILURES),
         found.number(_SLAVE_AGGREGATOR),
         # the standard has eight bits; the partner's arrive in sixteen

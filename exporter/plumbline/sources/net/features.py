@@ -41,19 +41,11 @@ OFFLOADS = {
 These are the offloads that the literature on storage networks names; ``ethtool -k`` has 50 more. Names that the
 running kernel lacks (UDP fragmentation since 4.14) are omitted."""
 
-_HW, _ACTIVE, _NOCHANGE = 2, 4, 5
+_ACTIVE = 4
 _STRINGSETS, _STRINGSET_STRINGS, _NESTED, _MAX_FEATURES = 2, 3, 0x8000, 4096
 _COUNTED = struct.Struct("=II")  # struct ethtool_gfeatures: cmd, number of blocks
 _BLOCKS = 4  # 128 features; only kernels before 5.7 need this call, and they have 60
 _BLOCK = struct.Struct("=4I")  # struct ethtool_get_features_block: available, requested, active, never changed
-
-
-@dataclass(frozen=True, slots=True)
-class FeatureBits:
-    """One port's features as bit masks; ``ethtool -K`` can set the ``changeable`` ones, the others are fixed."""
-
-    active: int
-    changeable: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,31 +54,26 @@ class Offload:
 
     name: str
     enabled: bool
-    fixed: bool
 
 
-def parse_features(message: Message) -> tuple[int, FeatureBits]:
-    """Parse a reply with compact bitsets → interface index and bits."""
+def parse_features(message: Message) -> tuple[int, int]:
+    """Parse a reply with compact bitsets → interface index and the active features' bits."""
     ifindex, reply = parse_reply(message, source="ethtool netlink: FEATURES_GET")
-    hardware, active, fixed = (
-        parse_bitset(reply.nested(kind)).value if kind in reply.spans else 0 for kind in (_HW, _ACTIVE, _NOCHANGE)
-    )
     if _ACTIVE not in reply.spans:
         raise ParseError(reply.source, "reply lacks the active features")
-    return ifindex, FeatureBits(active, hardware & ~fixed)
+    return ifindex, parse_bitset(reply.nested(_ACTIVE)).value
 
 
-def parse_features_structure(data: bytes) -> FeatureBits:
-    """Parse ``struct ethtool_gfeatures``. Its count is the kernel's blocks; it holds only as many as were requested."""
+def parse_features_structure(data: bytes) -> int:
+    """The active features' bits. The structure's count is the kernel's blocks; it holds only as many as requested."""
     need(data, _COUNTED.size, "GFEATURES")
     _cmd, blocks = _COUNTED.unpack_from(data)
     need(data, _COUNTED.size + min(blocks, _BLOCKS) * _BLOCK.size, "GFEATURES")
-    active = changeable = 0
+    active = 0
     for place in range(min(blocks, _BLOCKS)):
-        available, _requested, on, never = _BLOCK.unpack_from(data, _COUNTED.size + place * _BLOCK.size)
+        _available, _requested, on, _never = _BLOCK.unpack_from(data, _COUNTED.size + place * _BLOCK.size)
         active |= on << (32 * place)
-        changeable |= (available & ~never) << (32 * place)
-    return FeatureBits(active, changeable)
+    return active
 
 
 def features_request(command: int) -> tuple[bytes, int]:
@@ -125,9 +112,9 @@ def offload_masks(names: Sequence[str]) -> dict[str, int]:
     return masks
 
 
-def offloads(bits: FeatureBits, masks: Mapping[str, int]) -> tuple[Offload, ...]:
+def offloads(active: int, masks: Mapping[str, int]) -> tuple[Offload, ...]:
     """One port's offloads, in the order of ``masks``."""
-    return tuple(Offload(name, bool(bits.active & mask), not bits.changeable & mask) for name, mask in masks.items())
+    return tuple(Offload(name, bool(active & mask)) for name, mask in masks.items())
 
 
 def _string(found: Attributes) -> tuple[int, str]:

@@ -15,7 +15,7 @@ from typing import TypeVar
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.sources.net import ethnl, features, linkmodes, port_settings
 from plumbline.sources.net.ethtool import ETH_SS_FEATURES, Ethtool
-from plumbline.sources.net.features import FeatureBits, Offload
+from plumbline.sources.net.features import Offload
 from plumbline.sources.net.linkmodes import LinkModes
 from plumbline.sources.net.links import Link
 from plumbline.sources.net.netlink import Message, Netlink, Refused
@@ -114,7 +114,7 @@ class KnobsReader:
         answers = _ask_ports(ports, lambda device: self._ioctl.strings(device, ETH_SS_FEATURES))
         return features.offload_masks(next((names for names in answers.values() if names), ()))
 
-    def _feature_bits(self, device: bytes) -> FeatureBits:
+    def _feature_bits(self, device: bytes) -> int:
         return features.parse_features_structure(self._ioctl.call(device, *features.features_request(_GFEATURES)))
 
     def _link_settings(self, device: bytes) -> LinkModes:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from enum import IntEnum
 from typing import NamedTuple
 
 from plumbline.errors import ParseError, PlumblineError
@@ -25,6 +24,7 @@ from plumbline.sources.net.netlink import ATTRIBUTE, NLA_TYPE_MASK, U32, Message
 RTM_NEWLINK, RTM_GETLINK = 16, 18
 SOURCE = "netlink route"
 IFF_UP, IFF_LOOPBACK = 0x1, 0x8
+_OPER_UNKNOWN, _OPER_UP = 0, 6  # IF_OPER_*, RFC 2863
 
 _IFINFO = struct.Struct("=BxHiII")  # family, ARP type, index, flags, change mask
 (_ADDRESS, _IFNAME, _MTU, _MASTER, _OPERSTATE, _LINKINFO, _STATS64) = (1, 3, 4, 10, 16, 18, 23)
@@ -38,18 +38,6 @@ _BOND = "bond"
 _HARDWARE_KINDS = frozenset({"ipoib", "dsa"})
 # kinds that come in pairs: their IFLA_LINK is the peer, not a link below
 _PAIRED_KINDS = frozenset({"veth", "vxcan", "netkit"})
-
-
-class OperState(IntEnum):
-    """RFC 2863 operational state (``IF_OPER_*``)."""
-
-    UNKNOWN = 0
-    NOTPRESENT = 1
-    DOWN = 2
-    LOWERLAYERDOWN = 3
-    TESTING = 4
-    DORMANT = 5
-    UP = 6
 
 
 class LinkStats(NamedTuple):
@@ -118,9 +106,9 @@ class Link(NamedTuple):
     @property
     def up(self) -> bool:
         """Whether it can carry frames. Some devices (loopback, tun) never set a state; for them the carrier decides."""
-        if self.operstate == OperState.UNKNOWN:
+        if self.operstate == _OPER_UNKNOWN:
             return bool(self.flags & IFF_UP) and self.carrier is not False
-        return self.operstate == OperState.UP
+        return self.operstate == _OPER_UP
 
 
 def parse_link(message: Message) -> Link:
