@@ -37,7 +37,6 @@ WRITE_BACK, WRITE_THROUGH = "write back", "write through"
 # one path of an NVMe multipath namespace: it can't be opened; the disk is its head, ``nvme1n1``
 _HIDDEN_PATH = re.compile(r"nvme[0-9]+c[0-9]+n[0-9]+")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")  # scheduler name: ELV_NAME_MAX is 16
-_SIGNED = re.compile(r"-?[0-9]{1,19}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +86,7 @@ def parse_cache(text: str, *, source: str) -> str:
 
 def parse_zoned(text: str, *, source: str) -> str:
     """``none``, ``host-aware`` or ``host-managed``; ``drive-managed`` disks report ``none``."""
-    if text not in ("none", "host-aware", "host-managed"):
-        raise ParseError(source, f"not a zone model: {text[:40]!r}")
-    return text
+    return sysfs.matched("none|host-aware|host-managed", text, "a zone model", source)[0]
 
 
 def parse_switch(text: str, *, source: str) -> bool:
@@ -101,9 +98,8 @@ def parse_switch(text: str, *, source: str) -> bool:
 
 def parse_throttle(text: str, *, source: str) -> int | None:
     """Microseconds; ``None`` for a negative number, which means the kernel's own choice."""
-    if not _SIGNED.fullmatch(text):
-        raise ParseError(source, f"not a number: {text[:40]!r}")
-    return int(text) if int(text) >= 0 else None
+    number = int(sysfs.matched(r"-?[0-9]{1,19}", text, "a number", source)[0])
+    return number if number >= 0 else None
 
 
 def read_queue_settings(roots: Roots) -> QueueReading:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from plumbline.sources.net.ethnl import parse_reply
@@ -102,38 +103,25 @@ class PauseState:
     transmit_frames: int | None = None
 
 
-def parse_rings(message: Message) -> tuple[int, RingSizes]:
-    """Parse a ``RINGS_GET`` reply (Linux 5.6) → interface index and ring sizes."""
-    return _limited(message, RingSizes, "RINGS_GET")
-
-
-def parse_rings_structure(data: bytes) -> RingSizes:
-    """Parse ``struct ethtool_ringparam``; a maximum of 0 means that there is no such ring."""
-    return _limited_structure(data, RingSizes, "GRINGPARAM")
-
-
-def parse_channels(message: Message) -> tuple[int, Channels]:
-    """Parse a ``CHANNELS_GET`` reply (Linux 5.7) → interface index and channels."""
-    return _limited(message, Channels, "CHANNELS_GET")
-
-
-def parse_channels_structure(data: bytes) -> Channels:
-    """Parse ``struct ethtool_channels``; a maximum of 0 means that there are no such channels."""
-    return _limited_structure(data, Channels, "GCHANNELS")
-
-
 def _limited(message: Message, make: Callable[..., T], command: str) -> tuple[int, T]:
-    """Attributes 2 to 5 are the maxima, 6 to 9 the settings in force."""
+    """Parse a reply → interface index and counts. Attributes 2 to 5 are the maxima, 6 to 9 the settings in force."""
     ifindex, reply = parse_reply(message, source=f"ethtool netlink: {command}")
     return ifindex, make(*map(reply.number, (6, 7, 8, 9, 2, 3, 4, 5)))
 
 
 def _limited_structure(data: bytes, make: Callable[..., T], command: str) -> T:
+    """A maximum of 0 means that there is no such ring or channel."""
     need(data, _LIMITED.size, command)
     _cmd, *counts = _LIMITED.unpack_from(data)
     maxima = counts[:4]
     settings = (count if limit else None for count, limit in zip(counts[4:], maxima, strict=True))
     return make(*settings, *(limit or None for limit in maxima))
+
+
+parse_rings = partial(_limited, make=RingSizes, command="RINGS_GET")  # Linux 5.6
+parse_rings_structure = partial(_limited_structure, make=RingSizes, command="GRINGPARAM")
+parse_channels = partial(_limited, make=Channels, command="CHANNELS_GET")  # Linux 5.7
+parse_channels_structure = partial(_limited_structure, make=Channels, command="GCHANNELS")
 
 
 def parse_coalesce(message: Message) -> tuple[int, Coalescing]:

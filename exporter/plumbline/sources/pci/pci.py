@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from plumbline.errors import ParseError
-from plumbline.sources.kernel.sysfs import parse_number
+from plumbline.sources.kernel.sysfs import matched, parse_number
 
 AER_TOTALS = {"correctable": "TOTAL_ERR_COR", "nonfatal": "TOTAL_ERR_NONFATAL", "fatal": "TOTAL_ERR_FATAL"}
 """Severity, which is also the suffix of the file name → the line with the total."""
@@ -70,9 +70,7 @@ def parse_class(text: str, *, source: str) -> int:
 
 def parse_id(text: str, *, source: str, digits: int = 4) -> int:
     """``0x8086`` → 0x8086."""
-    if not re.fullmatch(rf"0x[0-9a-f]{{{digits}}}", text):
-        raise ParseError(source, f"not a PCI id of {digits} digits: {text[:40]!r}")
-    return int(text, 16)
+    return int(matched(rf"0x[0-9a-f]{{{digits}}}", text, f"a PCI id of {digits} digits", source)[0], 16)
 
 
 def kind_of(class_: int) -> str | None:
@@ -84,9 +82,7 @@ def parse_speed(text: str, *, source: str) -> int | None:
     """``8.0 GT/s PCIe`` → 8,000 megatransfers per second and lane; ``None`` for text that begins with ``Unknown``."""
     if text.startswith("Unknown"):
         return None
-    match = _SPEED.fullmatch(text)
-    if not match:
-        raise ParseError(source, f"not a link speed: {text[:40]!r}")
+    match = matched(_SPEED, text, "a link speed", source)
     return int(match[1]) * 1000 + (500 if match[2] == ".5" else 0)
 
 
