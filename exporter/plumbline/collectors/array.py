@@ -1,7 +1,5 @@
 """Arrays and paths as metrics: md, ZFS, multipath; sizes in bytes, progress as a ratio."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from plumbline.collectors.host import Host, slot_value

@@ -1,7 +1,5 @@
 """The daemon about itself: its configuration, saved state, web server, and server for other nodes' probes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 

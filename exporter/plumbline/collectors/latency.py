@@ -1,7 +1,5 @@
 """Disk latency histograms as samples."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import accumulate

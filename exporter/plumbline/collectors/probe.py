@@ -1,7 +1,5 @@
 """Samples of the periodic probes, and those they share with the canary: when, how often, how it went."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from statistics import median
 

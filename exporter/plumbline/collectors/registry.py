@@ -1,7 +1,5 @@
 """Every collector, in the order in which they run."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

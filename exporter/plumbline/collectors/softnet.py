@@ -1,7 +1,5 @@
 """Softnet counters as metrics."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from plumbline.collectors.host import Host

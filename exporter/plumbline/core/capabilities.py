@@ -3,8 +3,6 @@
 Capabilities belong to a thread: dropping one affects this thread and those it starts afterwards.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import re

@@ -1,7 +1,5 @@
 """Escaping of untrusted names (devices, images, files), so that they can't steer a terminal or forge a log line."""
 
-from __future__ import annotations
-
 import logging
 
 

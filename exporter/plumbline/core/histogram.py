@@ -1,7 +1,5 @@
 """Classic histograms as plain values, exchanged by readers, probes and metrics."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise

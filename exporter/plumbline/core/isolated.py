@@ -5,8 +5,6 @@ standard library and our light modules are importable: start-up takes 15 ms inst
 Light: workers import it.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """renameat2(2): rename without replacing, and exchange two names, each atomically."""
 
-from __future__ import annotations
-
 import errno
 import os
 

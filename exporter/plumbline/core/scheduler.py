@@ -5,8 +5,6 @@ dropped, not queued: after a stall the next run starts at the next regular tick.
 that hosts restarted at the same time do not all probe at the same time.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import math

@@ -1,7 +1,5 @@
 """One computation shared by all callers that asked before it began: concurrent callers cause at most two."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

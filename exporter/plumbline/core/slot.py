@@ -1,7 +1,5 @@
 """A reading taken in the background and shown by the scrape: one slot with the latest value and its age."""
 
-from __future__ import annotations
-
 import math
 import threading
 import time

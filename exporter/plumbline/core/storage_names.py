@@ -1,7 +1,5 @@
 """File names in the storage path, a directory that only Plumbline uses (:mod:`~plumbline.probes.storage`)."""
 
-from __future__ import annotations
-
 MARKER = ".plumbline-storage"
 
 STATE_FILE, LOCK_FILE = "state.json", "lock"

@@ -4,8 +4,6 @@ Python prints the exception and goes on without the thread: a job never runs aga
 long-lived thread (``until``) is restarted; one with a single task only reports what went wrong.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Mapping

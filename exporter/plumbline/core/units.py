@@ -4,8 +4,6 @@ Base units with SI prefixes: 1 MB is 10⁶ bytes, as on a disk's label, in site 
 that prints MiB keeps it; see :mod:`plumbline.baseline.units`.
 """
 
-from __future__ import annotations
-
 import math
 from decimal import Decimal
 

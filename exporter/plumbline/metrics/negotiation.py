@@ -6,8 +6,6 @@ text/plain;version=0.0.4;q=0.5,*/*;q=0.1``; Prometheus 3 adds ``text/plain;versi
 except ``dots``, which also rewrites underscores and is therefore answered with ``underscores``.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Our metrics in a ``prometheus_client`` registry: for embedding, and to check our renderer against theirs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import cast
 

@@ -6,8 +6,6 @@ up, the running collector counts as failed and keeps its thread, and the rest co
 is not run again until it has returned, so at most one such thread exists for each collector.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterable, Sequence
 

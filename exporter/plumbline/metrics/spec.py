@@ -5,8 +5,6 @@ tuple costs a tenth of an object. Values are in base units; the collector conver
 ``None`` never becomes a sample: missing is no series, zero is measured zero.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ one; among those one from the address that has most; among those the one that ha
 opens too many evicts its own, and a new connection stays long enough for a handshake and a request.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ipaddress
 import socket

@@ -4,8 +4,6 @@ h11 parses, behind a strict grammar. This module adds what h11 lacks: one deadli
 head, because a client may send a byte at a time.
 """
 
-from __future__ import annotations
-
 import re
 import socket
 import ssl

@@ -1,7 +1,5 @@
 """What each URL answers. No sockets: a request in, a response out; :mod:`plumbline.web.server` transports them."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The guard defines TLS, passwords and headers. Each connection does its handshake
 so that no client waits for another. :mod:`.connections` decides which connections stay when there are too many.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import logging

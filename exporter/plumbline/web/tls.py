@@ -4,8 +4,6 @@ Cipher suites have Go's names in the file and OpenSSL's here. Both lists name TL
 can't be chosen (https://pkg.go.dev/crypto/tls#CipherSuites, openssl-ciphers(1)).
 """
 
-from __future__ import annotations
-
 import ipaddress
 import socket
 import ssl

@@ -4,8 +4,6 @@ Kernel: Documentation/ABI/stable/sysfs-block (``slaves``), Documentation/ABI/tes
 ``dm/uuid``). No device is queried: sysfs and udev's files answer from memory even when a device hangs.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import stat

@@ -1,7 +1,5 @@
 """A disk's own health report, from either source: NVMe's log page (``nvme_smart``) or smartctl (``smartctl``)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum

@@ -7,8 +7,6 @@ active volume, the disk below a file (loop devices end here), and the OSD of a d
 (:mod:`~plumbline.sources.ceph.ceph_osds`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path

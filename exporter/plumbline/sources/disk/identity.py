@@ -4,8 +4,6 @@ Facts: Documentation/ABI/stable/sysfs-block, Documentation/ABI/testing/sysfs-blo
 drivers/nvme/host/sysfs.c, udev's rules.d/60-persistent-storage.rules.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

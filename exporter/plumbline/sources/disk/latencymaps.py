@@ -10,8 +10,6 @@ All are 64-bit words in native byte order. The program writes and user space rea
 reverse. Words never tear, and a disk's words may be from different moments, because each only grows.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import struct

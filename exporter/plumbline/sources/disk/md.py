@@ -20,8 +20,6 @@ https://github.com/torvalds/linux/blob/v6.12/drivers/md/md.c (the file formats)
 Reading a suspended array may block, so a scrape does not read it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -14,8 +14,6 @@ flight. A shorter timeout would turn a slow answer into an outage. Callers must 
 see ``background/health.py``.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import fcntl

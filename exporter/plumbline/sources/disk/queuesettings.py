@@ -21,8 +21,6 @@ Reading takes the queue's lock. A process that changes the scheduler holds that 
 on a hanging disk these reads may hang too; a scrape does not do them.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

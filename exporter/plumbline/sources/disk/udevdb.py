@@ -12,8 +12,6 @@ https://github.com/systemd/systemd/blob/main/src/libsystemd/sd-device/sd-device.
 It is absent in containers without /run/udev and on hosts without udevd; then there are no properties.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -35,8 +35,6 @@ Without ``-p`` (unknown before 0.8), counts are rounded: ``1.2K``. Its JSON (Ope
 draid vdev's state (https://github.com/openzfs/zfs/issues/18431).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A thread that waits for the kernel's events and reports a burst of them once."""
 
-from __future__ import annotations
-
 import select
 import socket
 import threading

@@ -16,8 +16,6 @@ first is missing, or truncated at its 4,095 bytes (more than 372 CPUs, each inte
 are 32 bits wide and restart at 0 whenever a driver requests the interrupt again.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass

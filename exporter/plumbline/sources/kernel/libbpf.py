@@ -5,8 +5,6 @@ https://libbpf.readthedocs.io/en/latest/api.html (since 1.0 functions return ``-
 libbpf 0.x (``libbpf.so.0``) reports errors differently and has other names for maps; it is not supported.
 """
 
-from __future__ import annotations
-
 import ctypes
 import logging
 import mmap

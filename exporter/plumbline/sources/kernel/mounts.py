@@ -12,8 +12,6 @@ And swap areas: ``/proc/swaps`` (https://man7.org/linux/man-pages/man5/proc_swap
     /swap\\040file                          file            2097148         0               -3
 """
 
-from __future__ import annotations
-
 import os
 import re
 from dataclasses import dataclass

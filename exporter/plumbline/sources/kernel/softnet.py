@@ -15,8 +15,6 @@ columns. Without column 13, rows are the online CPUs in order, so row and CPU nu
 three times the number of packets.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

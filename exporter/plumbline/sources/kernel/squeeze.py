@@ -16,8 +16,6 @@ Sources of error: each VLAN, bond and bridge counts a packet in ``processed`` ag
 includes timers and block completions (bias to time).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

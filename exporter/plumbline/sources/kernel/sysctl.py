@@ -7,8 +7,6 @@ Slow tier: these settings rarely change. Those of ``net.ipv4`` belong to the rea
 ``net.core`` is visible only in the first namespace.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Read files of /sys and /proc, mostly of one value each; absent and unreadable ones are ``None``."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

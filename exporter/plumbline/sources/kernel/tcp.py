@@ -11,8 +11,6 @@ Each group is a pair of lines, names and then values; which names exist differs 
 All are 64-bit counters since boot on 64-bit kernels.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -21,8 +21,6 @@ one block per slave, in mode 802.3ad with these lines (and more, not needed, for
 The file is formatted for people, so a scrape does not read it; the state changes at most once a minute.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

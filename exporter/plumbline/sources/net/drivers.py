@@ -10,8 +10,6 @@ version number tells. Such alternatives have a condition on the port's own count
 :class:`Evidence` when the rules are bound.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ whose driver has detached it after a PCI error answers ``ENODEV``, and every dev
 missing. So after an incomplete dump, each expected device that is missing is queried separately.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Collection
 from typing import NamedTuple, TypeVar

@@ -12,8 +12,6 @@ therefore uses one buffer of 1 MiB (131,072 statistics; the largest driver has a
 count must match the names before a value is used.
 """
 
-from __future__ import annotations
-
 import array
 import contextlib
 import errno

@@ -7,8 +7,6 @@ A port reports bits whose meaning differs between kernels. The kernel names them
 names operators know: "tcp-segmentation-offload" is on when any ``tx-tcp*-segmentation`` is.
 """
 
-from __future__ import annotations
-
 import re
 import struct
 from collections.abc import Mapping, Sequence

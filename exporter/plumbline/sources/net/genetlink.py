@@ -3,8 +3,6 @@
 Slow tier only: pyroute2 is used once per start; a scrape uses :mod:`plumbline.sources.net.netlink`.
 """
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Callable
 

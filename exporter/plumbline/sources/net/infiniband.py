@@ -19,8 +19,6 @@ performance agent report ``N/A (no PMA)`` or an error; those counters are absent
 by the InfiniBand specification (PortCounters) and stay at their maximum until someone resets them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ VLAN). Ends of software links are no ports of the node, and a host with containe
 container, though, such an end is the only link, so without hardware these are reported.
 """
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

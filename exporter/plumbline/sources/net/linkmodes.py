@@ -7,8 +7,6 @@ Slow tier: many drivers query their firmware or the PHY. Both forms are wide eno
 are as many modes as the kernel knows. The older ``ETHTOOL_GSET`` stops at 32 modes, so it misses all of 100G.
 """
 
-from __future__ import annotations
-
 import struct
 from dataclasses import dataclass
 

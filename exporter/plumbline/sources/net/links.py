@@ -11,8 +11,6 @@ Links are named tuples and not dataclasses: a scrape creates 200 of them, and a 
 4 µs, a tuple half a µs.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Mapping
 from typing import NamedTuple

@@ -5,8 +5,6 @@ ioctl per port whose driver rules need it; software links need nothing more. :me
 rarely changes, through :mod:`.portfacts` and :mod:`.knobs`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar

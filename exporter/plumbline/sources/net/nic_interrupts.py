@@ -11,8 +11,6 @@ Totals since boot are useless: a port that irqbalance spread out an hour ago loo
 are read every few seconds outside the scrape, and only the difference counts.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Mapping

@@ -5,8 +5,6 @@ https://docs.kernel.org/networking/ethtool-netlink.html (``RINGS_GET``, ``CHANNE
 A netlink reply has attributes only for what the driver has. The ioctl reports 0 for the rest.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass

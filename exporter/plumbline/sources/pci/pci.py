@@ -12,8 +12,6 @@ Documentation/ABI/testing/sysfs-bus-pci-devices-aer_stats (Linux 4.19)
     aer_dev_correctable Receiver Error 2 … TOTAL_ERR_COR 2
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -10,8 +10,6 @@ and counters are reported. Virtual functions share the link of their physical fu
 below sixty ports take 8,000 registers and 80 ms of a CPU (measured on files) per pass.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections import defaultdict
