@@ -54,8 +54,7 @@ class Parts:
     vantage: str  # the value of the label vantage
     churns: Callable[[], Churns]
     roles: Callable[[], tuple[Role, ...]]
-    infiniband: Callable[[], InfinibandReading]
-    """May raise :class:`Unavailable`, or another error when the adapter does not answer."""
+    infiniband: Callable[[], InfinibandReading]  # May raise ``Unavailable``, or another error
     disks_seen: Callable[[], Iterable[DiskSeen]]
     latency: Callable[[], LatencyReading]
     ceph: Callable[[], ClusterView]  # May raise :class:`Unavailable`

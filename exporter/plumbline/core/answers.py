@@ -4,8 +4,6 @@ Such a call can't be interrupted, so it runs in its own thread. After a timeout 
 the thread ends when the call returns, or with the process.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

@@ -69,13 +69,10 @@ def parse_effective(status: str) -> frozenset[Capability]:
 
 
 def give_up(numbers: Iterable[int]) -> frozenset[int]:
-    """Drop capabilities from the effective, permitted, inheritable, ambient and bounding sets; returns those held.
-
-    One call changes all sets but the bounding one, so there is no intermediate state; the ambient set follows because
-    the kernel keeps it within the permitted and inheritable sets. :class:`PlumblineError` if the kernel refuses that
-    call. Narrowing the bounding set needs CAP_SETPCAP; without it only a program with the capability as a file
-    capability could regain it.
-    """
+    """Drop capabilities from the effective, permitted, inheritable, ambient and bounding sets; returns those held. One
+    call changes all sets but the bounding one (the kernel keeps ambient within permitted and inheritable);
+    :class:`PlumblineError` if it is refused. Narrowing the bounding set needs CAP_SETPCAP; without it only a program
+    with the capability as a file capability could regain it."""
     libc = ctypes.CDLL(None, use_errno=True)
     header, sets = _Header(_VERSION_3, 0), (_Sets * 2)()
     if libc.capget(ctypes.byref(header), ctypes.byref(sets)):

@@ -4,8 +4,6 @@ A terminal gets drawn tables, wrapped to its width; a pipe or file gets plain te
 so that ``grep`` and ``less -S`` work. The daemon never imports this module, so it never loads ``rich``.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence

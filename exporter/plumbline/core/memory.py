@@ -31,14 +31,10 @@ def share_one_heap() -> None:
 
 
 def keep_memory_private() -> None:
-    """No core file from now on, and no tracing by other processes of the same user.
-
-    A core would hold the TLS key, passwords in use, S3 and Ceph keys. RLIMIT_CORE alone is not enough: by core(5) a
-    core piped to a program (systemd-coredump, apport) ignores the limit. PR_SET_DUMPABLE 0 prevents it, and then
-    ptrace(2) and /proc/<pid>/mem need CAP_SYS_PTRACE (prctl(2)). exec resets it, so each program of ours that holds a
-    secret calls this itself; the limit is inherited by all of them.
-
-    The price: a user who hunts a crash gets no core and no debugger under the same user; root still has both.
-    """
+    """No core file from now on, and no tracing by other processes of the same user: a core would hold the TLS key,
+    passwords in use, S3 and Ceph keys. A core piped to a program (systemd-coredump, apport) ignores RLIMIT_CORE
+    (core(5)); PR_SET_DUMPABLE 0 prevents it, and then ptrace(2) and /proc/<pid>/mem need CAP_SYS_PTRACE (prctl(2)).
+    exec resets it, so each program of ours that holds a secret calls this itself. The price: only root gets a core or a
+    debugger."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)

@@ -8,8 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Roots:
-    """Injectable, as node_exporter's ``--path.*``: a container that mounts the host's trees elsewhere, or a test, sets
-    them."""
+    """Injectable, as node_exporter's ``--path.*``: for tests, and containers that mount the host's trees elsewhere."""
 
     proc: Path
     sys: Path
@@ -21,11 +20,4 @@ class Roots:
     @classmethod
     def under(cls, root: Path) -> Roots:
         """The usual layout below one directory (a fixture host, or ``/``)."""
-        return cls(
-            proc=root / "proc",
-            sys=root / "sys",
-            dev=root / "dev",
-            udev=root / "run" / "udev",
-            etc=root / "etc",
-            var=root / "var",
-        )
+        return cls(*(root / name for name in ("proc", "sys", "dev", "run/udev", "etc", "var")))

@@ -13,8 +13,7 @@ T = TypeVar("T")
 
 class Slot(Generic[T]):
     """Holds the latest result of ``read``. One thread refreshes (a :class:`.scheduler.Job`), any thread may read.
-    ``last`` is the latest successful value, however old; ``tried``: whether ``read`` has returned or failed at least
-    once."""
+    ``last``: the latest successful value, however old; ``tried``: whether ``read`` has returned or failed once."""
 
     def __init__(
         self,

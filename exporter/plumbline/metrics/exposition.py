@@ -31,13 +31,10 @@ class ScrapeTimeout(PlumblineError):
 
 
 class Exposition:
-    """All collectors of the daemon, and the ``host`` that they read.
-
-    ``clock`` returns monotonic seconds. ``process`` returns prometheus_client's families about this process
-    (``ProcessCollector.collect``). ``wait_s``: how long a request waits for a collection that another one began; a
-    little less than Prometheus's own scrape timeout. ``page_within_s``: how long the collectors may take before the
-    running one is abandoned (:mod:`.scrape`).
-    """
+    """All collectors of the daemon, and the ``host`` that they read. ``clock``: monotonic seconds; ``process``:
+    prometheus_client's families about this process; ``wait_s``: how long a request waits for a collection that another
+    one began, a little less than Prometheus's own scrape timeout; ``page_within_s``: how long the collectors may take
+    before the running one is abandoned (:mod:`.scrape`)."""
 
     def __init__(
         self,

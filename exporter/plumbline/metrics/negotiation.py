@@ -1,9 +1,8 @@
 """Choosing format and encoding for a scraper by RFC 9110's ``Accept`` and ``Accept-Encoding``.
 
 Prometheus 2.42 sends ``application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,
-text/plain;version=0.0.4;q=0.5,*/*;q=0.1``; Prometheus 3 adds ``text/plain;version=1.0.0`` and, to both, an
-``escaping`` scheme for names outside ``[a-zA-Z0-9_:]``. We have no such names, so the schemes make no difference,
-except ``dots``, which also rewrites underscores and is therefore answered with ``underscores``.
+text/plain;version=0.0.4;q=0.5,*/*;q=0.1``; Prometheus 3 adds ``text/plain;version=1.0.0`` and an ``escaping`` scheme.
+Our names need none; ``dots``, which also rewrites underscores, is answered with ``underscores``.
 """
 
 import re

@@ -8,8 +8,7 @@ Sample lines are identical in both; the formats differ in the names and escaping
     # TYPE plumbline_softnet_packets_dropped_total counter      # TYPE plumbline_softnet_packets_dropped counter
     plumbline_softnet_packets_dropped_total{cpu="0"} 0          plumbline_softnet_packets_dropped_total{cpu="0"} 0
 
-The cache keeps everything of a line but its value from one scrape to the next. It drops what the last scrape did not
-have, so it is never larger than one page.
+The cache keeps everything of a line but its value for the next scrape, and drops what the last one did not have.
 """
 
 from __future__ import annotations

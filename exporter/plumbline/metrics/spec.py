@@ -1,8 +1,7 @@
 """The types of all metrics. Each collector module owns its specs; the reference is generated from them.
 
-A *sample* is a plain tuple ``(spec, label values, value)``: a big host makes ten thousand of them per scrape, and a
-tuple costs a tenth of an object. Values are in base units; the collector converts from the kernel's units, once.
-``None`` never becomes a sample: missing is no series, zero is measured zero.
+A *sample* is a plain tuple ``(spec, label values, value)``, a tenth of an object's cost for ten thousand per scrape, in
+base units that the collector converts to, once. Missing is no series, never ``None``; zero is measured zero.
 """
 
 import re
@@ -29,8 +28,7 @@ class Kind(StrEnum):
 @dataclass(frozen=True, slots=True, eq=False)
 class MetricSpec:
     """One metric family, compared by identity. ``name`` is the full sample name (counters with ``_total``; histograms
-    without a suffix), ``labels`` are in the order of the values in samples. A wrong spec raises ``ValueError`` at
-    import."""
+    without a suffix), ``labels`` are in the order of samples' values. A wrong spec raises ``ValueError`` at import."""
 
     name: str
     kind: Kind

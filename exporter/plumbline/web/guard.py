@@ -57,8 +57,7 @@ class Guard:
     context: ssl.SSLContext | None = None
     passwords: Passwords | None = None
     bucket: Bucket | None = None
-    lost: frozenset[str] = frozenset()
-    """Names of guards that were active since the start and no longer are: an operator should know."""
+    lost: frozenset[str] = frozenset()  # Guards that were active since the start and no longer are
     digest: bytes = field(default=b"", repr=False)
     tls_digest: bytes = field(default=b"", repr=False)
 
@@ -124,7 +123,8 @@ def files_of(path: Path | None) -> list[Path]:
         tls = webfile.load(path).tls_server_config
     except PlumblineError:
         return [path]
-    return [path, *(webtls.files_of(tls) if tls else ())]
+    named = (tls.cert_file, tls.key_file, tls.client_ca_file) if tls else ()
+    return [path, *(Path(each) for each in named if each)]
 
 
 def make_guard(path: Path | None, before: Guard | None = None) -> Guard:
@@ -139,7 +139,7 @@ def make_guard(path: Path | None, before: Guard | None = None) -> Guard:
     file, where = webfile.load(path), str(path)
     tls = file.tls_server_config
     pems = None if tls is None else webtls.read_pems(tls, where=where)
-    tls_digest = _digest(tls, *(pems.every if pems else ()))
+    tls_digest = _digest(tls, *((pems.cert, pems.key, pems.client_ca) if pems else ()))
     digest = _digest(file, tls_digest)
     if before and before.digest == digest:
         return before

@@ -142,8 +142,7 @@ def parse_head(head: bytes) -> Head:
 def send(
     sock: socket.socket, response: Response, *, body: bool, keep: bool, timeout_s: float, headers: Fields = ()
 ) -> None:
-    """Send a response in one piece within ``timeout_s``; without its body for HEAD. ``headers`` are added unless it has
-    them itself."""
+    """Send a response in one piece within ``timeout_s``, without its body for HEAD; ``headers`` it lacks are added."""
     own = {name.lower() for name, _ in response.headers}
     lines = [
         f"HTTP/1.1 {response.status} {HTTPStatus(response.status).phrase}",

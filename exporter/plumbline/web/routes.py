@@ -53,7 +53,7 @@ class Site:
         self._routes: dict[str, Callable[[Request, str], Response]] = {
             "/": self._page,
             "/metrics": self._metrics,
-            "/-/healthy": self._healthy,
+            "/-/healthy": lambda _request, _query: text_response(200, "healthy"),
             "/-/ready": self._readiness,
         }
 
@@ -90,9 +90,6 @@ class Site:
             body = gzip.compress(body, compresslevel=1, mtime=0)
             headers += (("Content-Encoding", "gzip"),)
         return Response(200, body, answer.content_type, headers)
-
-    def _healthy(self, _request: Request, _query: str) -> Response:
-        return text_response(200, "healthy")
 
     def _readiness(self, _request: Request, _query: str) -> Response:
         waiting = self._ready()

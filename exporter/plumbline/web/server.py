@@ -112,7 +112,8 @@ class Server:
         self._stopping.set()
         if self._listener is None or self._acceptor is None:
             return
-        _shut(self._listener)  # wakes accept()
+        with contextlib.suppress(OSError):  # it may be closed already
+            self._listener.shutdown(socket.SHUT_RDWR)  # wakes accept()
         self._listener.close()
         self._acceptor.join(timeout_s)
         self._connections.end(timeout_s)
@@ -292,9 +293,3 @@ def _why(error: OSError) -> str:
         errno.EACCES: "no permission to listen there (ports below 1024 need CAP_NET_BIND_SERVICE)",
     }
     return f"{reasons.get(error.errno or 0, f'cannot listen there: {error.strerror or error}')}; {change}"
-
-
-def _shut(sock: socket.socket) -> None:
-    """Wake whatever waits on a socket; it may be closed already, or never connected."""
-    with contextlib.suppress(OSError):
-        sock.shutdown(socket.SHUT_RDWR)

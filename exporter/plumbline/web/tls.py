@@ -8,7 +8,6 @@ import ipaddress
 import socket
 import ssl
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from plumbline.config.web import TlsServerConfig
@@ -56,10 +55,6 @@ class Pems:
     key: bytes = field(repr=False)
     client_ca: bytes = field(repr=False)
 
-    @property
-    def every(self) -> tuple[bytes, ...]:
-        return self.cert, self.key, self.client_ca
-
 
 def read_pems(tls: TlsServerConfig, *, where: str) -> Pems:
     """Read certificate, key and CA; raises :class:`ConfigError` for what can't be read."""
@@ -88,10 +83,6 @@ def make_context(tls: TlsServerConfig, pems: Pems, *, where: str) -> ssl.SSLCont
         _load_client_ca(context, tls, pems, where)
         context.verify_mode = ssl.CERT_REQUIRED if tls.requires else ssl.CERT_OPTIONAL
     return context
-
-
-def files_of(tls: TlsServerConfig) -> list[Path]:
-    return [Path(each) for each in (tls.cert_file, tls.key_file, tls.client_ca_file) if each]
 
 
 def await_hello(sock: socket.socket, *, timeout_s: float) -> None:

@@ -1,11 +1,8 @@
 """The host's disks, and the disk below a path: ``/sys/block`` and ``/sys/dev/block``.
 
-Kernel: Documentation/ABI/stable/sysfs-block. These reads belong in the slow tier, never in a scrape: there are a dozen
-files per disk, and reading the ``serial`` of a virtio disk sends an I/O request to the hypervisor, so it hangs when the
-disk hangs.
+Kernel: Documentation/ABI/stable/sysfs-block. Slow tier: a dozen files per disk, and reading the ``serial`` of a virtio
+disk sends an I/O request to the hypervisor, so it hangs when the disk hangs.
 """
-
-from __future__ import annotations
 
 import os
 import re
@@ -58,8 +55,7 @@ def read_block_devices(
     roots: Roots, *, on_skip: Callable[[str, str], None], keep: Callable[[str], bool] | None = None
 ) -> tuple[BlockDevice, ...]:
     """All whole disks (no partitions, nothing hidden) whose name ``keep`` accepts, by name; :class:`Unavailable`
-    without sysfs. ``on_skip(name, reason)`` gets a disk unplugged meanwhile (``vanished``) or with unreadable numbers
-    (``malformed``)."""
+    without sysfs. ``on_skip(name, reason)`` gets a disk that ``vanished`` meanwhile or has ``malformed`` numbers."""
     directory = roots.sys / "block"
     devices: dict[str, BlockDevice] = {}
     for entry in required_entries(directory):
@@ -153,15 +149,11 @@ def read_block_device(name: str, roots: Roots) -> BlockDevice:
 
 
 def device_below(path: Path, roots: Roots) -> BlockDevice | None:
-    """The disk that I/O to ``path`` ends on, or ``None`` where there is none (tmpfs, NFS, FUSE, ZFS).
-
-    The search goes from the filesystem's device down through partitions, dm, md, bcache and loop files. Over several
-    disks of one class, the result is the first of them; over disks of different or unknown class it is the stacked
+    """The disk that I/O to ``path`` ends on, through partitions, dm, md, bcache and loop files; ``None`` where there is
+    none (tmpfs, NFS, FUSE, ZFS). Over several disks of one class it is the first of them; over others the stacked
     device itself, with ``device_class`` ``None``. A multi-device btrfs counts as the device its mount names, an overlay
-    as its upper directory. A path that does not exist yet counts as its nearest existing ancestor.
-    Raises :class:`Unavailable` when the path or sysfs can't be read. Access to a path on a dead NFS server or a hung
-    disk hangs, so a scrape must not call this.
-    """
+    as its upper directory, a path that does not exist yet as its nearest existing ancestor. :class:`Unavailable` when
+    the path or sysfs can't be read. Hangs on a dead NFS server or disk, so a scrape must not call this."""
     path = path.absolute()
     while True:
         try:

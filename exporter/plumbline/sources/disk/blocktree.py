@@ -47,10 +47,6 @@ class BlockTree:
         """The device with this number, as mountinfo gives it."""
         return next((node for node in self.nodes.values() if node.number == number), None)
 
-    def by_dm_name(self, name: str) -> BlockNode | None:
-        """``/dev/mapper/<name>``."""
-        return next((node for node in self.nodes.values() if node.dm_name == name), None)
-
     def below(self, name: str) -> tuple[str, ...]:
         """``name`` itself, then the whole devices below it in every layer, down to the disks."""
         found: dict[str, None] = {}
@@ -133,7 +129,7 @@ def _by_name(name: str, tree: BlockTree) -> BlockNode | None:
     if not slash:
         return None
     mapped = last if first == "mapper" else f"{first.replace('-', '--')}-{last.replace('-', '--')}"
-    return tree.by_dm_name(mapped)
+    return next((node for node in tree.nodes.values() if node.dm_name == mapped), None)
 
 
 def _joined(path: str, target: str) -> str:

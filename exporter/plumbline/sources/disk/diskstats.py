@@ -2,10 +2,9 @@
 
     254       0 vda 52100 7929 2869506 13647 13822 15027 2865696 6475 0 7772 20537 4046 43 521760 335 1710 78
 
-Columns: major, minor, name; completed, merged, sectors, ms of reads, then the same of writes; in flight, ms busy, ms
-weighted; since Linux 4.18 the same four of discards; since 5.5 completed and ms of flushes. A sector is 512 bytes here,
-whatever the disk's own sector size. Times are sums over requests, printed as 32-bit milliseconds. They wrap, after
-49.7 days of one request at a time; Prometheus handles a wrap as a counter reset.
+Columns: major, minor, name; completed, merged, sectors, ms of reads, then of writes; in flight, ms busy, ms weighted;
+since Linux 4.18 the same four of discards; since 5.5 completed and ms of flushes. A sector is 512 bytes here, always.
+Times are sums over requests in 32-bit milliseconds; they wrap, which Prometheus handles as a counter reset.
 """
 
 from __future__ import annotations
@@ -88,15 +87,11 @@ def read_diskstats(roots: Roots, *, keep: Callable[[str], bool]) -> tuple[DiskSt
 
 
 class WholeDisks:
-    """Remembers which names are whole disks (not partitions) that ``exclude`` doesn't fully match.
-
-    Only sysfs distinguishes these: ``xvda1`` and ``mmcblk0`` are disks, ``nvme0n1p1`` and ``sda1`` are not. A name is
-    looked up when first seen; after that it costs one dictionary lookup per scrape. A name that is neither disk nor
-    partition yet (just being plugged in) is looked up again next time.
-
-    Hidden paths of an NVMe disk with native multipath are not disks. Before Linux 6.4 the paths have counters and the
-    disk itself has none (its ``queue/iostats`` is 0); then the path is kept, and :attr:`paths` gives its disk.
-    """
+    """Remembers which names are whole disks (not partitions) that ``exclude`` doesn't fully match. Only sysfs
+    distinguishes these: ``xvda1`` and ``mmcblk0`` are disks, ``nvme0n1p1`` and ``sda1`` are not. A name is looked up
+    once, unless it is neither yet (just being plugged in). Hidden paths of an NVMe disk with native multipath are not
+    disks. Before Linux 6.4 the paths have counters and the disk has none (its ``queue/iostats`` is 0); then the path is
+    kept, and :attr:`paths` gives its disk."""
 
     def __init__(self, roots: Roots, *, exclude: re.Pattern[str], partitions: bool = False) -> None:
         """``partitions``: also accept the partitions of accepted disks."""

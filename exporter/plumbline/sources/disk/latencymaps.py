@@ -61,7 +61,6 @@ class Sizes:
 
     @property
     def histogram_entries(self) -> int:
-        """Entries of the map ``histograms``."""
         return self.lanes * self.slots
 
     def constants(self, *, own_notes: bool) -> bytes:

@@ -8,10 +8,9 @@ identify controller data structure (WCTEMP, CCTEMP); 2.0 has the same layout. Ke
 Permission: without CAP_SYS_ADMIN, the kernel allows only some identify commands (since 6.2, ``nvme_cmd_allowed`` in
 drivers/nvme/host/ioctl.c) or no admin command at all (before). Opening the node read-only is enough.
 
-``timeout_ms`` stays 0 on purpose, which means the driver's own (``nvme_core.admin_timeout``, 60 s): when an admin
-command times out, the driver resets the controller (``nvme_timeout`` in drivers/nvme/host/pci.c), with all I/O in
-flight. A shorter timeout would turn a slow answer into an outage. Callers must therefore be able to abandon a call;
-see ``background/health.py``.
+``timeout_ms`` stays 0, the driver's own (``nvme_core.admin_timeout``, 60 s): when an admin command times out, the
+driver resets the controller (``nvme_timeout`` in drivers/nvme/host/pci.c) with all I/O in flight. Callers must
+therefore be able to abandon a call; see ``background/health.py``.
 """
 
 import ctypes

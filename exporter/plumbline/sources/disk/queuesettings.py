@@ -14,8 +14,7 @@ https://github.com/torvalds/linux/blob/v6.12/drivers/scsi/sd.c (``cache_type``: 
     /sys/block/sdb/queue/wbt_lat_usec       75000
     /sys/block/sdb/device/scsi_disk/0:0:1:0/cache_type   write back
 
-Up to Linux 4.20, a queue may be of the older kind, with its own schedulers: ``noop deadline [cfq]``. A queue without a
-choice contains ``none``; on older kernels, so does a stacked device without a queue.
+Up to Linux 4.20, a queue may be of the older kind: ``noop deadline [cfq]``. A queue without a choice contains ``none``.
 
 Reading takes the queue's lock. A process that changes the scheduler holds that lock until all requests are finished, so
 on a hanging disk these reads may hang too; a scrape does not do them.

@@ -25,8 +25,6 @@ Not covered: disks behind a RAID controller that presents volumes instead (``-d 
 controller's own tools list the valid N.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Callable

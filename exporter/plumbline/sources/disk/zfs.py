@@ -183,7 +183,9 @@ def _text_pool(name: str, lines: list[tuple[int, str]]) -> PoolStatus:
         elif next(reversed(headings), "") == "config":
             config.append((number, line))
     state, errors = headings.get("state", ""), headings.get("errors", "")
-    return PoolStatus(name, state, _distinct(_text_vdevs(config)), _data_errors(errors))
+    # each path once: two vdevs with the same path would produce the same series twice
+    vdevs = {vdev.path: vdev for vdev in _text_vdevs(config)}
+    return PoolStatus(name, state, tuple(vdevs.values()), _data_errors(errors))
 
 
 def _text_vdevs(lines: Iterable[tuple[int, str]]) -> Iterator[Vdev]:
@@ -199,11 +201,6 @@ def _text_vdevs(lines: Iterable[tuple[int, str]]) -> Iterator[Vdev]:
             above = [*above[:depth], row["name"]]
             counts = (None if count is None else parse_count(count) for count in row.group(*_ERROR_KINDS))
             yield Vdev(section + "/".join(above[1:]), row["state"], *counts)
-
-
-def _distinct(vdevs: Iterable[Vdev]) -> tuple[Vdev, ...]:
-    """Each path once: two vdevs with the same path would produce the same series twice."""
-    return tuple({vdev.path: vdev for vdev in vdevs}.values())
 
 
 def _data_errors(text: str) -> int | None:

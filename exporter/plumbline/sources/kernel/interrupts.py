@@ -60,9 +60,8 @@ def parse_per_cpu_count(data: bytes, *, source: str) -> Counts:
 def parse_interrupts(
     data: bytes, *, source: str, irqs: Container[int] | None = None
 ) -> tuple[tuple[int, ...], dict[int, Counts]]:
-    """Parse the columns' CPUs and the numbered interrupts (only ``irqs`` if given). Lines without a number (NMI, LOC …)
-    belong to the CPUs themselves and are skipped. :class:`ParseError` when the first line names no CPUs or an interrupt
-    has fewer counters than CPUs."""
+    """Parse the columns' CPUs and the numbered interrupts (only ``irqs`` if given); lines without a number (NMI, LOC …)
+    are skipped. :class:`ParseError` when the first line names no CPUs or an interrupt has fewer counters than CPUs."""
     lines = data.split(b"\n")
     header = lines[0].split()
     names = [_CPU.fullmatch(column) for column in header]

@@ -41,10 +41,8 @@ class SoftnetCpu:
     dropped: int  # Backlog overflow: more than netdev_max_backlog packets waited, or the flow limit applied
     time_squeeze: int  # Poll loops that ended because netdev_budget or their time was used up, possibly with work left
     backlog_length: int | None  # Packets waiting now, in both queues below; None before Linux 5.10
-    input_queue_length: int | None = None
-    """Those still in the queue that other CPUs and drivers fill; ``None`` before Linux 6.4."""
-    process_queue_length: int | None = None
-    """Those that this CPU has taken over for its receive loop; ``None`` before Linux 6.4."""
+    input_queue_length: int | None = None  # Not yet taken over by this CPU; None before Linux 6.4
+    process_queue_length: int | None = None  # Taken over for its receive loop; None before Linux 6.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +53,8 @@ class SoftnetReading:
 
 
 def parse_softnet(text: str, *, source: str, online: Sequence[int] | None = None) -> SoftnetReading:
-    """Parse the file → per-CPU counters; ``online``: the CPUs of the rows where the file does not name them.
-    :class:`ParseError` for a row of fewer than nine columns or with anything but 32-bit hexadecimal numbers, a
-    duplicate CPU, or no rows."""
+    """Parse the file → per-CPU counters; ``online``: the CPUs of the rows if they are not named. :class:`ParseError`
+    for fewer than nine columns, anything but 32-bit hexadecimal numbers, a duplicate CPU, or no rows."""
     cpus: dict[int, SoftnetCpu] = {}
     for line, row in enumerate(text.splitlines(), start=1):
         columns = row.split()
@@ -105,13 +102,10 @@ def read_softnet(roots: Roots) -> SoftnetReading:
 
 
 class SoftnetUnwrapper:
-    """Extends the kernel's 32-bit counters beyond 2³².
-
-    At a million packets per second on one CPU, ``processed`` wraps every 71 minutes. Prometheus takes a wrap for a
-    restart and loses the packets between the last scrape and 2³². The kernel never resets these counters (a CPU keeps
-    its own through hotplug), so a smaller value means one wrap. More than one wrap between two scrapes can't be
-    detected. Starts at the kernel's value, so that the counter is the same for every reader.
-    """
+    """Extends the kernel's 32-bit counters beyond 2³², from the kernel's value on, the same for every reader. At a
+    million packets per second on one CPU, ``processed`` wraps every 71 minutes, which Prometheus takes for a restart.
+    The kernel never resets them (a CPU keeps its own through hotplug), so a smaller value is one wrap; more between two
+    scrapes go undetected."""
 
     def __init__(self) -> None:
         self._last: dict[int, SoftnetCpu] = {}

@@ -122,8 +122,7 @@ class SqueezeReader:
         self._roots, self._ticks_per_s = roots, ticks_per_s
         self._before: _Moment | None = None
         self._totals: dict[int, Squeezes] = {}
-        self.latest: Mapping[int, Squeezes] = {}
-        """Squeezes by online CPU, since the first reading; empty while nothing can be attributed."""
+        self.latest: Mapping[int, Squeezes] = {}  # By online CPU; empty while nothing can be attributed
 
     def refresh(self) -> None:
         """Read, and attribute the squeezes since the last reading. An error hides the counters until it is gone."""

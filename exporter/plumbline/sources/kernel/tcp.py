@@ -53,8 +53,7 @@ _TCP_EXT = (
 
 
 def parse_tcp(snmp: bytes, netstat: bytes, *, source: str) -> TcpReading:
-    """Parse both files of the directory ``source``; :class:`ParseError` when the ``Tcp`` or ``TcpExt`` pair is missing
-    or malformed."""
+    """Both files of the directory ``source``; :class:`ParseError` when the ``Tcp`` or ``TcpExt`` pair is malformed."""
     tcp = _group(snmp, b"Tcp:", source=f"{source}/snmp")
     extended = _group(netstat, b"TcpExt:", source=f"{source}/netstat")
     return TcpReading(

@@ -4,10 +4,9 @@ Drivers name the same loss differently, some names count events and not frames, 
 fields in its own way. Only a table checked against the drivers' source resolves this; ports without an entry use
 the meanings in the kernel's documentation. ``base.yaml`` explains the format.
 
-Rules are bound once to the names a port has, which yields lists of indices; a scrape only adds numbers. The meaning
-of a driver's kernel fields can change between kernels. Stable updates and distribution kernels change it too, so no
-version number tells. Such alternatives have a condition on the port's own counters, evaluated against
-:class:`Evidence` when the rules are bound.
+Rules are bound once to the names a port has; a scrape only adds numbers. What a driver's kernel fields mean changes
+between kernels and by stable updates, so no version number tells: such alternatives have a condition on the port's own
+counters, evaluated against :class:`Evidence`.
 """
 
 import re
@@ -226,8 +225,7 @@ class Plan:
     errors: tuple[Cell, ...]
     pause: tuple[Cell, ...]
     needs_ethtool: bool  # Whether the scrape must query the driver
-    undecided: bool = False
-    """A condition is neither proven nor impossible yet: bind again once the counters have advanced."""
+    undecided: bool = False  # A condition is neither proven nor impossible yet: bind again later
 
 
 def bind(rules: DriverRules, names: Sequence[str], evidence: Evidence | None = None) -> Plan:

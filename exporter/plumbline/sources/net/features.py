@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from plumbline.errors import ParseError
 from plumbline.sources.net import netlink
 from plumbline.sources.net.ethnl import STRSET_GET, parse_bitset, parse_reply, request
-from plumbline.sources.net.ethtool import ETH_SS_FEATURES, need
+from plumbline.sources.net.ethtool import ETH_SS_FEATURES, need, unpack
 from plumbline.sources.net.links import label
 from plumbline.sources.net.netlink import Attributes, Message, attribute, attributes, parse_attributes
 
@@ -64,8 +64,7 @@ def parse_features(message: Message) -> tuple[int, int]:
 
 def parse_features_structure(data: bytes) -> int:
     """The active features' bits. The structure's count is the kernel's blocks; it holds only as many as requested."""
-    need(data, _COUNTED.size, "GFEATURES")
-    _cmd, blocks = _COUNTED.unpack_from(data)
+    _cmd, blocks = unpack(_COUNTED, data, "GFEATURES")
     need(data, _COUNTED.size + min(blocks, _BLOCKS) * _BLOCK.size, "GFEATURES")
     active = 0
     for place in range(min(blocks, _BLOCKS)):
@@ -80,7 +79,6 @@ def features_request(command: int) -> tuple[bytes, int]:
 
 
 def names_request() -> bytes:
-    """The payload that requests the names of the features."""
     string_set = attribute(1, netlink.U32.pack(ETH_SS_FEATURES))
     return request(STRSET_GET) + attribute(_STRINGSETS | _NESTED, attribute(1 | _NESTED, string_set))
 

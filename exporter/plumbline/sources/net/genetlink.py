@@ -14,8 +14,7 @@ from plumbline.sources.net.netlink import Refused, raise_errno
 
 
 def resolve_family(name: str) -> int:
-    """The message type of a generic-netlink family, e.g. ``ethtool`` (Linux 5.6); ``Unavailable`` when this kernel
-    lacks it."""
+    """The message type of a generic-netlink family, e.g. ``ethtool`` (Linux 5.6); ``Unavailable`` if it is lacking."""
     return _ask(name, lambda sock: int(sock.prid))
 
 

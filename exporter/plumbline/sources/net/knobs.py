@@ -44,8 +44,6 @@ class Knobs:
 
 
 class KnobsReader:
-    """Reads the settings."""
-
     def __init__(self, generic: Netlink, ioctl: Ethtool) -> None:
         self._generic, self._ioctl = generic, ioctl
 

@@ -128,7 +128,6 @@ class NetworkReader:
         self._facts = self._facts_reader.read(self._facts)
 
     def read_links(self) -> LinksReading:
-        """All links with their counters."""
         snapshot = self._take("links")
         return LinksReading(tuple(snapshot.reported.values()), snapshot.facts.speeds_mbps)
 

@@ -26,8 +26,7 @@ from plumbline.sources.kernel.softnet import parse_cpu_list
 
 _LEVELS = 6  # from a port's device up to its PCI function: virtio and auxiliary devices are one or two levels below
 FLOOR_PER_S = 100.0  # Below this rate, in interrupts per second, no balance is computed: idle does not mean unbalanced
-INTERVAL_S = 10.0
-"""Readings closer together than this (after a stall, say) are not compared: irqbalance itself runs every 10 s."""
+INTERVAL_S = 10.0  # Closer readings (after a stall, say) are not compared: irqbalance itself runs every 10 s
 STALE_S = 120.0
 _WRAP = 1 << 32
 _ONE_READING = "interrupts have not been read twice yet"
@@ -112,10 +111,8 @@ class IrqBalance:
     per_second: float  # Interrupts per second, of all its vectors
     active_vectors: int  # Vectors with at least one interrupt. A single vector can't be spread.
     share_max: float  # The busiest CPU's share of all interrupts, 0 to 1
-    effective_cpus: float
-    """Inverse Simpson index, 1 / Σ share²: the number of CPUs over which an even load would have the same index."""
-    numa_remote: float | None
-    """Share of interrupts on CPUs of a NUMA node other than the port's; ``None`` if the port's node is unknown."""
+    effective_cpus: float  # Inverse Simpson index, 1 / Σ share²: as many CPUs with an even load have the same
+    numa_remote: float | None  # Share on CPUs of other NUMA nodes than the port's; None if its own is unknown
 
 
 def balance(

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TypeVar
 
 from plumbline.sources.net.ethnl import parse_reply
-from plumbline.sources.net.ethtool import ETHTOOL_GPAUSEPARAM, ETHTOOL_GRINGPARAM, Structure, need
+from plumbline.sources.net.ethtool import ETHTOOL_GPAUSEPARAM, ETHTOOL_GRINGPARAM, Structure, unpack
 from plumbline.sources.net.netlink import Message
 
 T = TypeVar("T")
@@ -89,12 +89,10 @@ class PauseConfig:
 
 @dataclass(frozen=True, slots=True)
 class PauseState:
-    """Flow control and its frames since the driver reset the counters; ``None``: the driver does not report them here.
-
-    Pause frames are hidden loss: a port that sends them has run out of buffer and makes the sender wait, and no drop
-    counter increases. Only some drivers count them here (ixgbe, mlx5, bnxt …; in 6.12 not i40e, ice, igb); for the
-    others, the driver table names their ``ethtool -S`` counters.
-    """
+    """Flow control and its frames since the driver reset the counters; ``None``: not reported here. Pause frames are
+    hidden loss: a port that sends them has run out of buffer, and no drop counter increases. Only some drivers count
+    them here (ixgbe, mlx5, bnxt …; in 6.12 not i40e, ice, igb); for the others, the driver table names ``ethtool -S``
+    counters."""
 
     config: PauseConfig
     receive_frames: int | None = None
@@ -109,8 +107,7 @@ def _limited(message: Message, make: Callable[..., T], command: str) -> tuple[in
 
 def _limited_structure(data: bytes, make: Callable[..., T], command: str) -> T:
     """A maximum of 0 means that there is no such ring or channel."""
-    need(data, _LIMITED.size, command)
-    _cmd, *counts = _LIMITED.unpack_from(data)
+    _cmd, *counts = unpack(_LIMITED, data, command)
     maxima = counts[:4]
     settings = (count if limit else None for count, limit in zip(counts[4:], maxima, strict=True))
     return make(*settings, *(limit or None for limit in maxima))
@@ -134,8 +131,7 @@ def parse_coalesce(message: Message) -> tuple[int, Coalescing]:
 
 def parse_coalesce_structure(data: bytes) -> Coalescing:
     """Parse ``struct ethtool_coalesce``. Its 0 may be real or stand for a missing setting, so it counts as unknown."""
-    need(data, _COALESCE.size, "GCOALESCE")
-    values = _COALESCE.unpack_from(data)
+    values = unpack(_COALESCE, data, "GCOALESCE")
     # attributes start at 2, fields after the command at 1
     receive, transmit = (
         Moderation(values[delay - 1] or None, values[frames - 1] or None, values[adaptive - 1] != 0 or None)
@@ -160,8 +156,7 @@ def parse_pause_config(message: Message) -> tuple[int, PauseConfig]:
 
 def parse_pause_structure(data: bytes) -> PauseConfig:
     """Parse ``struct ethtool_pauseparam``."""
-    need(data, _PAUSE.size, "GPAUSEPARAM")
-    _cmd, autoneg, receive, transmit = _PAUSE.unpack_from(data)
+    _cmd, autoneg, receive, transmit = unpack(_PAUSE, data, "GPAUSEPARAM")
     return PauseConfig(autoneg != 0, receive != 0, transmit != 0)
 
 
@@ -176,8 +171,7 @@ def parse_fec(message: Message) -> tuple[int, str | None]:
 
 def parse_fec_structure(data: bytes) -> str | None:
     """Parse ``struct ethtool_fecparam``; ``None`` when several modes are set."""
-    need(data, _FECPARAM.size, "GFECPARAM")
-    _cmd, active, _configured, _reserved = _FECPARAM.unpack_from(data)
+    _cmd, active, _configured, _reserved = unpack(_FECPARAM, data, "GFECPARAM")
     return _FEC_BY_FLAG.get(active)
 
 
@@ -189,14 +183,10 @@ def parse_port(message: Message) -> tuple[int, int | None]:
 
 def transceiver_present(*, port: int | None, fibre: bool, carrier: bool | None, driver: str) -> bool | None:
     """Whether a transceiver is plugged in, ``None``: unknown; ``fibre``: the port supports the link mode of that name.
-
-    The module's own EEPROM would say more, but it is read over I²C at 100 kHz through the card's firmware and needs
-    ``CAP_NET_ADMIN``; only switch drivers answer ``MODULE_GET`` (mlxsw, Linux 6.12). So the answer is inferred:
-
-    - a fibre or direct-attach port with a carrier must have a module or cable;
-    - a port that reports connector "none" has an empty cage with ixgbe and bnx2x; other drivers report it for
-      backplanes and virtual functions (i40e, iavf, hns3) or always (amd-xgbe).
-    """
+    Inferred, because the module's own EEPROM is read over I²C through the card's firmware and needs ``CAP_NET_ADMIN``,
+    and only switch drivers answer ``MODULE_GET`` (mlxsw, Linux 6.12). A fibre or direct-attach port with a carrier must
+    have a module or cable; connector "none" is an empty cage with ixgbe and bnx2x, but other drivers report it for
+    backplanes and virtual functions (i40e, iavf, hns3) or always (amd-xgbe)."""
     if fibre and carrier and port in (PORT_FIBRE, PORT_DA):
         return True
     if fibre and port == PORT_NONE and driver in _NONE_IS_EMPTY:

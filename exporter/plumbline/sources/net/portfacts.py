@@ -41,7 +41,6 @@ class Transports:
         return cls(NetlinkSocket(NETLINK_ROUTE), NetlinkSocket(NETLINK_GENERIC), EthtoolSocket())
 
     def close(self) -> None:
-        """Release the file descriptors."""
         for transport in (self.route, self.generic, self.ioctl):
             transport.close()
 
@@ -62,8 +61,7 @@ class Facts:
 
     family: int | None = None  # Message type of ethtool netlink; None: this kernel has only the ioctls (before 5.6)
     ports: Mapping[int, Port] = field(default_factory=dict)
-    refused: Mapping[int, str] = field(default_factory=dict)
-    """Hardware ports whose driver could not be queried, and the reason (from :func:`.netlink.skip_reason`)."""
+    refused: Mapping[int, str] = field(default_factory=dict)  # Ports whose driver can't be queried, and why
     knobs: Knobs = field(default_factory=Knobs)
 
     @property

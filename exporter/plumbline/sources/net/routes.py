@@ -6,8 +6,6 @@ For a route, the kernel resolves policy routing, VRFs and several addresses of o
 because pyroute2's IPRoute takes 3.2 ms for the addresses that this lists in 0.17 ms.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ipaddress
 import socket
@@ -181,8 +179,7 @@ def speed_word(mbps: int) -> str:
 
 def read_lower_ports(device: str, roots: Roots) -> int:
     """How many ports ``device`` sends over, at the bottom of VLANs, bonds, teams and bridges; 1 if it does not exist.
-    ``/sys/class/net/bond0/lower_ens1f0`` links to a device directly below (``netdev_adjacent_sysfs_add``,
-    net/core/dev.c)."""
+    By ``/sys/class/net/bond0/lower_ens1f0`` … (``netdev_adjacent_sysfs_add``, net/core/dev.c)."""
     return len(_bottom(device, roots, _MAX_NESTING))
 
 
