@@ -45,8 +45,7 @@ def _result(outcome: tuple[T] | BaseException) -> T:
 
 
 class Beside(Generic[T]):
-    """Runs one call at a time in its own thread; the caller fetches the answer later. ``ready`` is called when the
-    answer or the exception is there."""
+    """Runs one call at a time in its own thread; the caller, woken by ``ready``, fetches the answer later."""
 
     def __init__(self, ready: Callable[[], object]) -> None:
         self._ready = ready

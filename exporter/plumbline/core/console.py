@@ -83,8 +83,7 @@ class Step:
 
 @contextmanager
 def progress(console: Console, begin: str, *, piped: bool = True) -> Iterator[Callable[[Step], None]]:
-    """A progress bar on a terminal; elsewhere a line for each new text, or nothing if not ``piped``. Any thread may
-    call the yielded function."""
+    """A progress bar on a terminal; elsewhere, if ``piped``, a line for each new text. Any thread may call it."""
     if not console.is_terminal:
         yield _lines(console) if piped else lambda _step: None
         return

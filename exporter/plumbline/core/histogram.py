@@ -27,8 +27,7 @@ def added(histograms: Sequence[HistogramValue]) -> HistogramValue:
 
 
 def difference(before: HistogramValue, after: HistogramValue) -> HistogramValue | None:
-    """What was counted between the two; ``None`` if the edges differ or a bucket decreased, because then it is another
-    series or the counter was reset."""
+    """What was counted between; ``None`` if edges differ or a bucket decreased: another series, or a reset counter."""
     if before.edges != after.edges:
         return None
     grown = [new - old for new, old in zip(after.cumulative, before.cumulative, strict=True)]

@@ -18,7 +18,6 @@ _CODE = str(Path(__file__).resolve().parents[2])
 def argv_of(
     module: str, *arguments: str, site_packages: bool = False, interpreter: str = sys.executable
 ) -> tuple[str, ...]:
-    """The command that calls ``main(arguments)`` of ``module`` (its full name). Everybody on the host can read the
-    arguments, so pass no secret."""
+    """The command that calls ``main(arguments)`` of ``module`` (its full name). Everybody can read it: no secrets."""
     switches = ("-I",) if site_packages else ("-I", "-S")
     return (interpreter, *switches, "-c", _BOOTSTRAP, _CODE, module, *arguments)

@@ -20,4 +20,4 @@ class Roots:
     @classmethod
     def under(cls, root: Path) -> Roots:
         """The usual layout below one directory (a fixture host, or ``/``)."""
-        return cls(*(root / name for name in ("proc", "sys", "dev", "run/udev", "etc", "var")))
+        return cls(root / "proc", root / "sys", root / "dev", root / "run" / "udev", root / "etc", root / "var")

@@ -42,8 +42,7 @@ class Slot(Generic[T]):
 
     @property
     def value(self) -> T:
-        """The latest value, or the error raised in its place; :class:`Unavailable` before the first reading,
-        :class:`PlumblineError` if it is stale."""
+        """The latest value or error; ``Unavailable`` before the first reading, :class:`PlumblineError` if stale."""
         slot, began_s = self._slot, self._began_s
         age_s = self._clock() - (slot[0] if slot else self._clock() if began_s is None else began_s)
         if age_s > self._stale_after_s:

@@ -199,8 +199,7 @@ def _checked_labels(spec: MetricSpec, rows: Iterable[Labels]) -> tuple[Labels, .
 
 
 def _printable(value: str) -> str:
-    r"""Lone surrogates escaped: the undecodable byte 0xFF of a name becomes ``\xff``. U+FFFD would merge two names that
-    differ only in such a byte."""
+    r"""Lone surrogates escaped (byte 0xFF: ``\xff``): U+FFFD would merge names that differ only in such a byte."""
     return _SURROGATE.sub(_written_out, value)
 
 

@@ -41,9 +41,8 @@ class Response:
 
 
 class Site:
-    """``/metrics``, ``/-/healthy``, ``/-/ready`` and the status page at ``/``. ``status`` returns the page as HTML;
-    ``ready`` what the daemon waits for, or ``None``. Until then no metrics: a page of half a host would be stored as if
-    it were the whole."""
+    """``/metrics``, ``/-/healthy``, ``/-/ready`` and, from ``status``, the HTML page at ``/``. ``ready`` returns what
+    the daemon waits for, or ``None``: no metrics until then, as half a host would be stored as the whole."""
 
     def __init__(self, exposition: Exposition, *, status: Callable[[], str], ready: Callable[[], str | None]) -> None:
         self._exposition = exposition

@@ -174,8 +174,7 @@ class BlockLatency:
             raise explain(error, lockdown) from error
 
     def refresh(self, _cancel: threading.Event | None = None) -> None:
-        """Register disks added since, and record issues where the kernel turned out not to. Waits for the disks'
-        settings, which :attr:`value` never does."""
+        """Register disks added since, record issues where the kernel turned out not to; may wait for settings."""
         self._refresh(None)
 
     def _refresh(self, within_s: float | None) -> None:

@@ -28,9 +28,8 @@ Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class DiskStats(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One line. ``None``: not counted by this kernel. ``in_flight`` is a gauge, all others are counters. The kernel's
-    line is three characters short of a JSON array, and msgspec decodes it three times as fast as split, int and a named
-    tuple."""
+    """One line; ``None``: not counted by this kernel. ``in_flight`` is a gauge, all others are counters. A line is
+    nearly a JSON array, and msgspec decodes it three times as fast as split, int and a named tuple."""
 
     name: str
     reads: Count

@@ -30,8 +30,7 @@ _EMULATED = re.compile(r"(?:QEMU|VBOX|VMware|Virtual [Dd]isk|Msft)\b")
 
 
 def is_software(link: str) -> bool:
-    """Whether the kernel makes the device from others (loop, dm, md, zram, nbd …, Ceph's mapped images); ``link``: the
-    target of its ``/sys/block`` entry."""
+    """Whether a disk's link in ``/sys/block`` shows one made from others: loop, dm, md, zram … and Ceph's images."""
     return "/virtual/block/" in link or "/devices/rbd/" in link
 
 

@@ -127,9 +127,8 @@ class Bond:
         return bool(self.miimon_ms or self.arp_interval_ms)
 
     def partner_valid(self, slave: Slave) -> bool | None:
-        """Whether a partner answers this slave's LACP; ``None`` outside LACP. A port that receives no LACPDU uses
-        default partner values, with a MAC of zeros, and sets DEFAULTED in its own state (``__record_default`` in
-        bond_3ad.c)."""
+        """Whether a partner answers this slave's LACP; ``None`` outside LACP. A port that receives no LACPDU has
+        default values, a MAC of zeros, and DEFAULTED in its own state (``__record_default`` in bond_3ad.c)."""
         if slave.actor is None:
             return None
         if LacpState.DEFAULTED in slave.actor:

@@ -157,8 +157,7 @@ class Netlink:
 
     def dump(self, kind: int, payload: bytes) -> Dump:
         """All replies to a dump request. An interrupted dump is repeated, up to three attempts in all, and the last
-        used as it is: where containers come and go all the time, none may be undisturbed. So identify objects by index,
-        not by position."""
+        used as it is: containers may come and go all the time. So identify objects by index, not by position."""
         for _ in range(_DUMP_ATTEMPTS):
             dump = self._exchange(kind, payload, NLM_F_REQUEST | NLM_F_DUMP)
             if not any(message.flags & NLM_F_DUMP_INTR for message in dump.messages):
@@ -237,9 +236,8 @@ def skip_reason(error: PlumblineError) -> str:
 
 
 class NetlinkSocket:
-    """The real transport, opened at the first request after :meth:`close`. ``timeout_s`` bounds the wait for each
-    datagram. The kernel answers a dump inside ``send`` and may wait there for the RTNL lock, as ``ip link`` would; that
-    has no timeout."""
+    """The real transport, opened at the first request after :meth:`close`. ``timeout_s`` bounds the wait for a
+    datagram; the kernel answers a dump inside ``send`` and may wait there for the RTNL lock, without a bound."""
 
     def __init__(self, protocol: int, *, timeout_s: float = 2.0) -> None:
         self._protocol, self._timeout_s = protocol, timeout_s

@@ -95,9 +95,8 @@ class _Snapshot:
 
 
 class NetworkReader:
-    """Reads the ports. One thread scrapes, the same or another refreshes; each tier has its own transports, opened at
-    first use. The owner calls :meth:`refresh` before the first scrape, on link events, every few minutes, and when
-    :attr:`wants_refresh` is set."""
+    """Reads the ports. One thread scrapes, the same or another refreshes, each with its own transports. Call
+    :meth:`refresh` before the first scrape, on link events, every few minutes, and on :attr:`wants_refresh`."""
 
     def __init__(
         self,

@@ -41,8 +41,7 @@ def assign(
     conf: CephConf | None,
     sockets: Callable[[], CephSockets],
 ) -> tuple[Role, ...]:
-    """Roles in order. ``sockets`` is called only on a Ceph node where ``ceph.conf`` gives no role and ``configured``
-    lacks one."""
+    """Roles in order. ``sockets`` is called only on a Ceph node, if neither ``conf`` nor ``configured`` suffices."""
     local = [
         (links[address.ifindex].name, address.address)
         for address in addresses
