@@ -200,7 +200,7 @@ def test_a_page_s_readings_are_those_of_its_collectors(tmp_path: Path) -> None:
 def test_each_collector_s_reading_has_its_place() -> None:
     sda = BlockDevice("sda", 8, 0, 1 << 40)
     by_collector = {
-        "softnet": (softnet.SoftnetReading((softnet.SoftnetCpu(0, 1, 2, 3, None),)), {0: Squeezes(1, 2)}),
+        "softnet": ((softnet.SoftnetCpu(0, 1, 2, 3, None),), {0: Squeezes(1, 2)}),
         "bond": (("bond",), {("bond0", "a"): "churn"}),
         "topology": (("relation",), ("role",)),
         "device": ((sda,), {"sda": "osd.0", "sdx": "osd.9"}),  # the other one is excluded
@@ -218,7 +218,7 @@ def test_each_collector_s_reading_has_its_place() -> None:
     }
     alone = {name: f"reading of {name}" for name in ("tcp", "sysctl", "infiniband", "array", "pcie", "latency")}
     found = readings_of(Snapshot((), (), (), by_collector | alone))
-    assert found.softnet == by_collector["softnet"][0].cpus  # type: ignore[attr-defined]
+    assert found.softnet == by_collector["softnet"][0]  # type: ignore[attr-defined]
     assert found == Readings(
         found.softnet,
         {0: Squeezes(1, 2)},

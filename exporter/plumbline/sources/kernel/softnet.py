@@ -45,14 +45,7 @@ class SoftnetCpu:
     process_queue_length: int | None = None  # Taken over for its receive loop; None before Linux 6.4
 
 
-@dataclass(frozen=True, slots=True)
-class SoftnetReading:
-    """All online CPUs."""
-
-    cpus: tuple[SoftnetCpu, ...]
-
-
-def parse_softnet(text: str, *, source: str, online: Sequence[int] | None = None) -> SoftnetReading:
+def parse_softnet(text: str, *, source: str, online: Sequence[int] | None = None) -> tuple[SoftnetCpu, ...]:
     """Parse the file → per-CPU counters; ``online``: the CPUs of the rows if they are not named. :class:`ParseError`
     for fewer than nine columns, anything but 32-bit hexadecimal numbers, a duplicate CPU, or no rows."""
     cpus: dict[int, SoftnetCpu] = {}
@@ -77,7 +70,7 @@ def parse_softnet(text: str, *, source: str, online: Sequence[int] | None = None
         cpus[cpu] = SoftnetCpu(cpu, values[0], values[1], values[2], *queues)
     if not cpus:
         raise ParseError(source, "no rows")
-    return SoftnetReading(tuple(cpus.values()))
+    return tuple(cpus.values())
 
 
 def parse_cpu_list(text: str, *, source: str) -> tuple[int, ...]:
@@ -91,7 +84,7 @@ def parse_cpu_list(text: str, *, source: str) -> tuple[int, ...]:
     return tuple(sorted(cpus))
 
 
-def read_softnet(roots: Roots) -> SoftnetReading:
+def read_softnet(roots: Roots) -> tuple[SoftnetCpu, ...]:
     """Read the file. ``Unavailable`` when the kernel lacks it, ``ParseError`` when it is malformed."""
     path = roots.proc / "net" / "softnet_stat"
     text = sysfs.require(path, TABLE).decode("ascii", "replace")
@@ -110,13 +103,13 @@ class SoftnetUnwrapper:
     def __init__(self) -> None:
         self._last: dict[int, SoftnetCpu] = {}
 
-    def unwrap(self, reading: SoftnetReading) -> SoftnetReading:
+    def unwrap(self, reading: tuple[SoftnetCpu, ...]) -> tuple[SoftnetCpu, ...]:
         """The same reading, with counters that only increase."""
-        for now in reading.cpus:
+        for now in reading:
             last = self._last.get(now.cpu, now)
             grown = {name: _grow(getattr(last, name), getattr(now, name)) for name in _COUNTERS}
             self._last[now.cpu] = replace(now, **grown)
-        return SoftnetReading(tuple(self._last[cpu.cpu] for cpu in reading.cpus))
+        return tuple(self._last[cpu.cpu] for cpu in reading)
 
 
 def _grow(total: int, raw: int) -> int:

@@ -128,7 +128,7 @@ class SqueezeReader:
         """Read, and attribute the squeezes since the last reading. An error hides the counters until it is gone."""
         try:
             limits = read_limits(self._roots)
-            softnet = {cpu.cpu: cpu for cpu in read_softnet(self._roots).cpus}
+            softnet = {cpu.cpu: cpu for cpu in read_softnet(self._roots)}
             now = _Moment(softnet, self._read_ticks(), self._read_frames())
         except PlumblineError:
             self.latest = {}  # softnet's own collector reports the error in the file
