@@ -21,12 +21,12 @@ from prometheus_client.exposition import make_wsgi_app
 
 from plumbline.core.histogram import HistogramValue
 from plumbline.metrics.exposition import Exposition
-from plumbline.metrics.prometheus_bridge import PrometheusClientBridge
 from plumbline.metrics.rendering import Format, Renderer
 from plumbline.metrics.spec import Kind, MetricSpec, Sample
 from plumbline.web.routes import Site
 from plumbline.web.server import Server
 from support.fake_collectors import Fake, fake
+from support.prometheus_bridge import PrometheusClientBridge
 
 SIZES = (500, 10_000)
 ROUNDS = 15

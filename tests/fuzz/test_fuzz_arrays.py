@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +17,7 @@ from plumbline.collectors import array as metrics
 from plumbline.errors import ParseError
 from plumbline.sources.disk import md
 from plumbline.sources.disk.multipath import DiskPath, MultipathDisk
-from plumbline.sources.disk.zfs import PoolStatus, Vdev, ZfsReading, parse_count, parse_json, parse_kstat, parse_text
+from plumbline.sources.disk.zfs import PoolStatus, Vdev, ZfsReading, parse_count, parse_kstat, parse_text
 
 TEXT = (Path(__file__).parents[1] / "fixtures" / "arrays-storage-node" / "zpool_status.txt").read_text()
 
@@ -84,27 +83,6 @@ def test_zpool_text(text: str) -> None:
 def test_zpool_text_with_a_hole(at: int, length: int, instead: str) -> None:
     with contextlib.suppress(ParseError):
         holds(parse_text(TEXT[:at] + instead + TEXT[at + length :]))
-
-
-values = st.recursive(
-    st.none() | st.booleans() | st.integers(-5, 2**66) | st.floats() | st.sampled_from(("ONLINE", "0", "1.2K", "x")),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(("pools", "tank", "vdevs", "state", "read_errors", "error_count", "spares", "name")),
-            inner,
-            max_size=5,
-        )
-    ),
-    max_leaves=25,
-)
-
-
-@given(values.map(json.dumps) | st.text(max_size=40))
-@example('{"pools": {"tank": {"vdevs": {"tank": {"vdevs": {"sda": {"read_errors": 18446744073709551616}}}}}}}')
-def test_zpool_json(text: str) -> None:
-    with contextlib.suppress(ParseError):
-        holds(parse_json(text))
 
 
 NAMES = st.text(st.characters(exclude_characters="\0\n", exclude_categories=("Cs",)), min_size=1, max_size=12)

@@ -16,10 +16,10 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from plumbline.core.histogram import HistogramValue
 from plumbline.metrics.exposition import Exposition, Snapshot
-from plumbline.metrics.prometheus_bridge import PrometheusClientBridge
 from plumbline.metrics.rendering import Format, Renderer
 from plumbline.metrics.spec import Kind, MetricSpec, Sample
 from support.fake_collectors import fake
+from support.prometheus_bridge import PrometheusClientBridge
 
 COUNTER = MetricSpec("plumbline_things_total", Kind.COUNTER, 'Things "counted"\\.', ("device", "cause"))
 GAUGE = MetricSpec("plumbline_level_ratio", Kind.GAUGE, "A level.", ("device",))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from plumbline.collectors import health as metrics
 from plumbline.errors import ParseError
 from plumbline.sources.disk.diskhealth import Answer, DiskHealth, DiskState, NoHealth, Reason
-from plumbline.sources.disk.nvme_smart import Limits, health_of, parse_limits, parse_smart_log
+from plumbline.sources.disk.nvme_smart import Limits, parse_health, parse_limits
 from plumbline.sources.disk.smartctl import parse_answer
 
 ANSWERS = [
@@ -77,8 +77,7 @@ def _answer(text: bytes) -> Answer | NoHealth:
 @given(st.one_of(st.binary(max_size=600), st.binary(min_size=512, max_size=512)), st.binary(max_size=4))
 def test_nvme_page_of_anything(page: bytes, limits: bytes) -> None:
     with suppress(ParseError):
-        log = parse_smart_log(page, source="nvme0")
-        show(health_of(log, Limits(int.from_bytes(limits[:2]), int.from_bytes(limits[2:]))))
+        show(parse_health(page, Limits(int.from_bytes(limits[:2]), int.from_bytes(limits[2:])), source="nvme0"))
 
 
 @given(

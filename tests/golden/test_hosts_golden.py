@@ -37,7 +37,7 @@ from plumbline.sources.disk.block import BlockDevice
 from plumbline.sources.disk.blocklatency import EARLIER, ENDLESS, INTERRUPTED, UNSEEN, DiskLatency, LatencyReading
 from plumbline.sources.disk.diskhealth import Answer, NoHealth, Reason
 from plumbline.sources.disk.latencymaps import Histogram, Times
-from plumbline.sources.disk.nvme_smart import Limits, health_of, parse_smart_log
+from plumbline.sources.disk.nvme_smart import Limits, parse_health
 from plumbline.sources.disk.smartctl import parse_answer
 from plumbline.sources.disk.zfs import parse_text
 from plumbline.sources.net.bonding import read_churns
@@ -180,7 +180,7 @@ def healthy_and_not(given: Parts) -> HealthWatch:
 
     def ask(device: BlockDevice) -> Answer:
         if device.transport == "nvme" and device.name in answers:
-            return health_of(parse_smart_log(smart_page(USED), source=device.name), Limits(343, 353))
+            return parse_health(smart_page(USED), Limits(343, 353), source=device.name)
         if device.name not in answers:
             raise NoHealth(Reason.NO_ANSWER, f"{device.name}: no answer")
         return parse_answer((HEALTH / f"{answers[device.name]}.json").read_bytes(), source=device.name)

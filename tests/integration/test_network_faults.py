@@ -103,7 +103,7 @@ def check(*prefix: str) -> dict[str, Said]:
 
 def kernel_says(what: str) -> int:
     """A column of the kernel's table, of all CPUs."""
-    return sum(int(getattr(each, what)) for each in read_softnet(HOST).cpus)
+    return sum(int(getattr(each, what)) for each in read_softnet(HOST))
 
 
 def test_a_backlog_that_overflows(ns: Namespace, watched: Watched) -> None:

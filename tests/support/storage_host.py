@@ -39,7 +39,7 @@ from plumbline.sources.disk.block import BlockDevice
 from plumbline.sources.disk.blocklatency import EARLIER, ENDLESS, INTERRUPTED, UNSEEN, DiskLatency, LatencyReading
 from plumbline.sources.disk.diskhealth import Answer
 from plumbline.sources.disk.latencymaps import Histogram, Times
-from plumbline.sources.disk.nvme_smart import Limits, health_of, parse_smart_log
+from plumbline.sources.disk.nvme_smart import Limits, parse_health
 from plumbline.sources.disk.smartctl import parse_answer
 from plumbline.sources.net.roles import Role
 
@@ -204,7 +204,7 @@ def _canary(workload: Workload) -> CanaryReading:
 def _health(given: Parts) -> HealthWatch:
     def ask(device: BlockDevice) -> Answer:
         if device.transport == "nvme":
-            return health_of(parse_smart_log(smart_page(_HEALTHY), source=device.name), Limits(343, 353))
+            return parse_health(smart_page(_HEALTHY), Limits(343, 353), source=device.name)
         kind = "sata-ssd" if device.name == "sda" else "sas-hdd"
         return parse_answer((FIXTURES / "disk-health" / f"{kind}.json").read_bytes(), source=device.name)
 

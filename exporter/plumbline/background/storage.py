@@ -20,7 +20,7 @@ from plumbline.sources.disk.diskusers import read_disk_users
 from plumbline.sources.disk.md import read_md
 from plumbline.sources.disk.multipath import read_multipath
 from plumbline.sources.disk.queuesettings import read_queue_settings
-from plumbline.sources.disk.zfs import SUSPENDED, PoolStatus, parse_json, parse_text, read_zfs
+from plumbline.sources.disk.zfs import SUSPENDED, PoolStatus, parse_text, read_zfs
 from plumbline.sources.pci.pcidevices import PciReading, read_pci
 
 log = logging.getLogger(__name__)
@@ -29,8 +29,8 @@ HEALTH, DISK_USERS, QUEUES, PCIE = "disk health", "disk users", "disk queues", "
 ARRAYS_EVERY_S = 15.0  # for a rebuild's progress or a lost path: a usual scrape interval
 ZPOOL_WITHIN_S = 10.0
 
-# OpenZFS 2.3 prints JSON, 0.8 prints exact counts, older versions round them.
-_ZPOOL_OPTIONS: tuple[tuple[str, ...], ...] = (("-j", "--json-int"), ("-p",), ())
+# OpenZFS 0.8 prints exact counts, older versions round them.
+_ZPOOL_OPTIONS: tuple[tuple[str, ...], ...] = (("-p",), ())
 _USAGE, _NOT_FOUND = 2, 127  # exit statuses
 
 
@@ -111,8 +111,7 @@ class ZpoolStatus:
         if done.returncode != 0:
             message = done.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
             raise Unavailable(f"zpool status: exit {done.returncode}: {message}")
-        text = done.stdout.decode("utf-8", "replace")
-        return parse_json(text) if "-j" in self._options[0] else parse_text(text)
+        return parse_text(done.stdout.decode("utf-8", "replace"))
 
     def _run(self, pools: list[str]) -> Completed:
         """Use the newest options that this version accepts, and remember them."""

@@ -1,7 +1,5 @@
 """Arrays and paths as metrics: md, ZFS, multipath; sizes in bytes, progress as a ratio."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from plumbline.collectors.host import Host, slot_value
@@ -100,10 +98,8 @@ def md_samples(reading: MdReading) -> Iterator[Sample]:
 
 
 def zfs_samples(reading: ZfsReading, statuses: Iterable[PoolStatus] | None) -> Iterator[Sample]:
-    """Pools' states from the module (from the tool where the module is too old to report them), devices from the tool.
-
-    ``statuses`` is ``None`` when the tool does not answer.
-    """
+    """Pools' states come from the module, or from the tool where the module is too old to report them; devices come
+    from the tool. ``statuses``: ``None`` when the tool does not answer."""
     said = {status.name: status for status in statuses or () if status.name in reading.pools}
     if reading.pools:
         yield STATUS_AVAILABLE, (), 0 if statuses is None else 1

@@ -1,7 +1,5 @@
 """Baselines as metrics. They change only when the configuration or a file does: compute once, emit often."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 
 from plumbline.baseline.budget import Budget, parts

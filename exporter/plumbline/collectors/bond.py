@@ -5,8 +5,6 @@ How to read them: a slave whose ``plumbline_bond_slave_aggregator_id`` differs f
 ``…_partner_mac_valid`` 0 means that the switch does not speak LACP on that port.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 
 from plumbline.collectors.host import Host

@@ -1,7 +1,5 @@
 """Samples of the canaries: latency as a growing histogram, errors, charged arrivals, and their state."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 

@@ -1,7 +1,5 @@
 """The Ceph cluster as probes see it: whether it answers, and which gates are open."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from plumbline.collectors.host import Host

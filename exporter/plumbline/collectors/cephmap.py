@@ -1,7 +1,5 @@
 """The cluster map as samples. Every node that asks reports the same: rules take the maximum over nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from plumbline.collectors.host import Host

@@ -1,7 +1,5 @@
 """The daemon about itself: its configuration, saved state, web server, and server for other nodes' probes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -51,8 +49,7 @@ class DaemonState:
     state_saved: bool
     server_up: bool | None = None  # None: no server is configured
     server_listen: str = ""
-    web: tuple[str, str, str] | None = None
-    """Reach, encryption and authentication, as in :data:`WEB_INFO`; ``None``: nothing listens."""
+    web: tuple[str, str, str] | None = None  # As in :data:`WEB_INFO`; ``None``: nothing listens
     web_guards_lost: int = 0  # lost by a reload
     web_refused: Mapping[str, int] = field(default_factory=dict)  # by reason, since the start
     thread_failures: Mapping[str, int] = field(default_factory=dict)  # by the thread's purpose, since the start

@@ -1,7 +1,5 @@
 """Disks as samples: the kernel's counters, what each disk is, who uses it, and whether it is still there."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from plumbline.collectors.host import Host

@@ -1,7 +1,5 @@
 """Findings as metrics."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from plumbline.checks.model import Finding

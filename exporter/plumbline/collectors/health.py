@@ -1,7 +1,5 @@
 """Disks' health as metrics; a disk that does not answer has no figures, but is still reported."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from plumbline.collectors.host import Host

@@ -43,27 +43,22 @@ class Parts:
 
     roots: Roots
     network: NetworkReader
-    devices: Callable[[], Iterable[BlockDevice]]
-    """May raise :class:`Unavailable`."""
+    devices: Callable[[], Iterable[BlockDevice]]  # May raise :class:`Unavailable`
     softnet: SoftnetUnwrapper  # lives as long as the daemon: its counters must not jump at a reload
     kernel: KernelWatch
     storage: StorageWatch
     canaries: Callable[[], Iterable[CanaryReading]]
     probes: Callable[[], Iterable[ProbeStatus]]
-    findings: Callable[[], Iterable[Finding]]
-    """May raise :class:`Unavailable`."""
+    findings: Callable[[], Iterable[Finding]]  # May raise :class:`Unavailable`
     wall: Callable[[], float]  # Unix seconds
     vantage: str  # the value of the label vantage
     churns: Callable[[], Churns]
     roles: Callable[[], tuple[Role, ...]]
-    infiniband: Callable[[], InfinibandReading]
-    """May raise :class:`Unavailable`, or another error when the adapter does not answer."""
+    infiniband: Callable[[], InfinibandReading]  # May raise ``Unavailable``, or another error
     disks_seen: Callable[[], Iterable[DiskSeen]]
     latency: Callable[[], LatencyReading]
-    ceph: Callable[[], ClusterView]
-    """May raise :class:`Unavailable`."""
-    ceph_map: Callable[[], CephMap]
-    """May raise :class:`Unavailable`, or another error when the cluster does not answer."""
+    ceph: Callable[[], ClusterView]  # May raise :class:`Unavailable`
+    ceph_map: Callable[[], CephMap]  # May raise :class:`Unavailable`, or another error when the cluster does not answer
     osds: OsdWatch
     fingerprint: Callable[[], Fingerprint]  # empty where it is unknown
     daemon: Callable[[], DaemonState]

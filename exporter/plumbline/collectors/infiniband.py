@@ -1,7 +1,5 @@
 """InfiniBand and RoCE ports as metrics; data in bytes, rates in bits per second."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from plumbline.collectors.host import Host

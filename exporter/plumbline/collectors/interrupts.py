@@ -1,7 +1,5 @@
 """The balance of network ports' interrupts, as metrics."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from plumbline.collectors.host import Host

@@ -1,7 +1,5 @@
 """Disk latency histograms as samples."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import accumulate
@@ -29,8 +27,7 @@ RESTART = gauge(
     " the daemon gave up the rights to do so instead.",
 )
 
-EDGES_S = tuple(2**k / 1e6 for k in range(BUCKETS - 1))
-"""1 µs … 67.1 s."""
+EDGES_S = tuple(2**k / 1e6 for k in range(BUCKETS - 1))  # 1 µs … 67.1 s
 _NS = 1e9
 _ALWAYS = frozenset({"read", "write"})
 

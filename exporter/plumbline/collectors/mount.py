@@ -1,7 +1,5 @@
 """Mounts that depend on a server, as samples."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from plumbline.collectors.host import Host

@@ -6,8 +6,6 @@ them (a full backlog shows on ``lo``), but no rings, flow control or causes. A b
 has none here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from plumbline.collectors.host import Host

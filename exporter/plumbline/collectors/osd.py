@@ -1,7 +1,5 @@
 """Samples of this host's OSDs, as they report themselves on their admin sockets."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
 

@@ -1,7 +1,5 @@
 """PCI Express of storage controllers and network cards as metrics; rates in transfers/s, latencies in seconds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from plumbline.collectors.host import Host

@@ -1,7 +1,5 @@
 """Pressure stall information as metrics, in seconds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from plumbline.collectors.host import Host

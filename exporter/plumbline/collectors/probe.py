@@ -1,7 +1,5 @@
 """Samples of the periodic probes, and those they share with the canary: when, how often, how it went."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 
@@ -73,8 +71,7 @@ RECENT_LOSS = gauge(
     "plumbline_probe_median_of_three_loss_ratio", f"Share of packets without an answer: {_RECENT}", _PLACE
 )
 
-STALE_AFTER_INTERVALS = 3.0
-"""One missed run is a skip; after three the figures are no longer current."""
+STALE_AFTER_INTERVALS = 3.0  # One missed run is a skip; after three the figures are no longer current
 
 # What alerts judge a run by; its tail has too few operations
 _JUDGED_STATISTICS = ("mean", "p50")

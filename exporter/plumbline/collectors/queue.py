@@ -1,7 +1,5 @@
 """Settings of block device queues as metrics, in bytes and seconds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from plumbline.collectors.host import Host

@@ -1,7 +1,5 @@
 """Every collector, in the order in which they run."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 
@@ -79,8 +77,7 @@ COLLECTORS: tuple[Collector[Host, Any], ...] = (
     daemon.COLLECTOR,
 )
 
-NAMES = tuple(sorted(each.name for each in COLLECTORS if each.listed))
-"""The names that ``collectors:`` and ``--collector.<name>`` accept."""
+NAMES = tuple(sorted(each.name for each in COLLECTORS if each.listed))  # for ``collectors:``, ``--collector.<name>``
 
 
 def collectors(config: Config) -> list[Collector[Host, Any]]:

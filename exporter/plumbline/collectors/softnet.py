@@ -1,13 +1,11 @@
 """Softnet counters as metrics."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from plumbline.collectors.host import Host
 from plumbline.metrics.guard import Collector, SkipHook
 from plumbline.metrics.spec import Sample, counter, declared, gauge, known
-from plumbline.sources.kernel.softnet import SoftnetReading, read_softnet
+from plumbline.sources.kernel.softnet import SoftnetCpu, read_softnet
 from plumbline.sources.kernel.squeeze import Squeezes
 
 PROCESSED = counter(
@@ -32,8 +30,8 @@ ATTRIBUTED = counter(
 )
 
 
-def samples(reading: SoftnetReading, squeezes: Mapping[int, Squeezes]) -> Iterator[Sample]:
-    for cpu in reading.cpus:
+def samples(reading: tuple[SoftnetCpu, ...], squeezes: Mapping[int, Squeezes]) -> Iterator[Sample]:
+    for cpu in reading:
         yield from known(
             (str(cpu.cpu),),
             (PROCESSED, cpu.processed),
@@ -48,7 +46,7 @@ def samples(reading: SoftnetReading, squeezes: Mapping[int, Squeezes]) -> Iterat
         yield ATTRIBUTED, (str(number), "time"), count.time
 
 
-def _read(host: Host, _skip: SkipHook) -> tuple[SoftnetReading, Mapping[int, Squeezes]]:
+def _read(host: Host, _skip: SkipHook) -> tuple[tuple[SoftnetCpu, ...], Mapping[int, Squeezes]]:
     parts = host.parts
     return parts.softnet.unwrap(read_softnet(parts.roots)), parts.kernel.squeezes.latest
 

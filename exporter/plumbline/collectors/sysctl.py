@@ -1,7 +1,5 @@
 """Kernel settings as metrics."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from plumbline.collectors.host import Host

@@ -1,7 +1,5 @@
 """TCP counters as metrics."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from plumbline.collectors.host import Host

@@ -1,7 +1,5 @@
 """How links are stacked, and the roles Ceph gives them; for rules to join on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from plumbline.collectors.host import Host

@@ -4,8 +4,6 @@ Such a call can't be interrupted, so it runs in its own thread. After a timeout 
 the thread ends when the call returns, or with the process.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import stat
@@ -47,14 +45,12 @@ def _result(outcome: tuple[T] | BaseException) -> T:
 
 
 class Beside(Generic[T]):
-    """Runs one call at a time in its own thread; the caller fetches the answer later. ``ready`` is called when the
-    answer or the exception is there."""
+    """Runs one call at a time in its own thread; the caller, woken by ``ready``, fetches the answer later."""
 
     def __init__(self, ready: Callable[[], object]) -> None:
         self._ready = ready
         self._outcomes: SimpleQueue[tuple[T] | BaseException] = SimpleQueue()
-        self.idle = True
-        """Whether no call is pending and no answer waits to be fetched."""
+        self.idle = True  # Whether no call is pending and no answer waits to be fetched
 
     def ask(self, call: Callable[[], T], *, name: str) -> None:
         """Start the call; only allowed while :attr:`idle`."""
@@ -77,11 +73,9 @@ class Beside(Generic[T]):
 def ask_in_time(
     what: str, call: Callable[[], T], within_s: float = WITHIN_S, *, late: Callable[[T], object] = lambda _: None
 ) -> T:
-    """The answer of ``call``, or what it raises; :class:`TimeoutError` if it takes longer than ``within_s`` seconds.
-
-    ``what`` is a path. While an earlier call for the same path is unanswered, the timeout is raised at once, so that at
-    most one thread is left behind for each path. ``late`` receives an answer that comes after the timeout.
-    """
+    """The answer of ``call``, or what it raises; :class:`TimeoutError` after ``within_s`` seconds, and at once while an
+    earlier call for the same path ``what`` is unanswered, so that at most one thread is left behind for each path.
+    ``late`` receives an answer that comes after the timeout."""
     if (waiting := _UNANSWERED.get(what)) is not None and waiting.is_alive():
         raise TimeoutError(errno.ETIMEDOUT, "still no answer; does its disk or mount hang?", what)
     _UNANSWERED.pop(what, None)
@@ -110,10 +104,8 @@ def ask_in_time(
 def ask_side_by_side(
     calls: Mapping[K, Callable[[], T]], within_s: float, *, what: str = "ask"
 ) -> tuple[dict[K, T], frozenset[K]]:
-    """The answers that came within ``within_s`` seconds altogether, and the keys of those still unanswered.
-
-    A call that raises is in neither; the exception is logged. ``what`` names the purpose of the threads.
-    """
+    """The answers that came within ``within_s`` seconds altogether, and the keys still unanswered. A call that raises
+    is in neither: its exception is logged. ``what`` names the purpose of the threads."""
     answers: dict[K, T] = {}
 
     def run(key: K) -> None:
@@ -150,11 +142,9 @@ def in_turn(items: Sequence[Item], do: Callable[[Item], T], at_once: int, *, wha
 
 
 def read_named(path: str | Path, limit: int) -> bytes:
-    """The content of a regular file named by the administrator: configuration, certificate, baseline, key.
-
-    Raises :class:`OSError` with an actionable ``strerror``, also for anything but a regular file (a FIFO would wait for
-    a writer, a device has no end), for more than ``limit`` bytes (EFBIG), and :class:`TimeoutError` for no answer.
-    """
+    """The content of a regular file named by the administrator: configuration, certificate, baseline, key. Raises
+    :class:`OSError` with an actionable ``strerror``, also for anything but a regular file (a FIFO would wait for a
+    writer, a device has no end) and beyond ``limit`` bytes (EFBIG); :class:`TimeoutError` for no answer."""
     name = os.fspath(path)
     return ask_in_time(name, lambda: _read(name, limit))
 

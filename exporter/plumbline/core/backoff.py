@@ -1,7 +1,5 @@
 """How long to wait before the next attempt. Light: workers import it."""
 
-from __future__ import annotations
-
 
 class Backoff:
     """Delays between attempts: 1 s after the first failure, doubled after each further one, at most 60 s."""

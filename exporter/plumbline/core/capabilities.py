@@ -3,8 +3,6 @@
 Capabilities belong to a thread: dropping one affects this thread and those it starts afterwards.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import re
@@ -34,32 +32,12 @@ class Capability(IntEnum):
         return f"CAP_{self.name}"
 
 
-NEVER_USED = frozenset(
-    {
-        9,  # LINUX_IMMUTABLE
-        11,  # NET_BROADCAST
-        15,  # IPC_OWNER
-        16,  # SYS_MODULE
-        18,  # SYS_CHROOT
-        19,  # SYS_PTRACE
-        20,  # SYS_PACCT
-        22,  # SYS_BOOT
-        25,  # SYS_TIME
-        26,  # SYS_TTY_CONFIG
-        27,  # MKNOD
-        28,  # LEASE
-        29,  # AUDIT_WRITE
-        30,  # AUDIT_CONTROL
-        31,  # SETFCAP
-        32,  # MAC_OVERRIDE
-        33,  # MAC_ADMIN
-        34,  # SYSLOG
-        35,  # WAKE_ALARM
-        36,  # BLOCK_SUSPEND
-        37,  # AUDIT_READ
-        40,  # CHECKPOINT_RESTORE
-    }
-)
+NEVER_USED = frozenset({
+    "LINUX_IMMUTABLE": 9, "NET_BROADCAST": 11, "IPC_OWNER": 15, "SYS_MODULE": 16, "SYS_CHROOT": 18, "SYS_PTRACE": 19,
+    "SYS_PACCT": 20, "SYS_BOOT": 22, "SYS_TIME": 25, "SYS_TTY_CONFIG": 26, "MKNOD": 27, "LEASE": 28, "AUDIT_WRITE": 29,
+    "AUDIT_CONTROL": 30, "SETFCAP": 31, "MAC_OVERRIDE": 32, "MAC_ADMIN": 33, "SYSLOG": 34, "WAKE_ALARM": 35,
+    "BLOCK_SUSPEND": 36, "AUDIT_READ": 37, "CHECKPOINT_RESTORE": 40,
+}.values())  # fmt: skip
 """Capabilities, by number, that neither the daemon nor anything it starts can use; root has them. Not listed because
 something needs them: DAC_*, FOWNER, CHOWN (reading keyrings, sockets and other users' files), KILL, SYS_NICE,
 SYS_RESOURCE, SETUID, SETGID, SETPCAP (ending and prioritising processes), NET_ADMIN, NET_RAW, NET_BIND_SERVICE (network
@@ -91,13 +69,10 @@ def parse_effective(status: str) -> frozenset[Capability]:
 
 
 def give_up(numbers: Iterable[int]) -> frozenset[int]:
-    """Drop capabilities from the effective, permitted, inheritable, ambient and bounding sets; returns those held.
-
-    One call changes all sets but the bounding one, so there is no intermediate state; the ambient set follows because
-    the kernel keeps it within the permitted and inheritable sets. :class:`PlumblineError` if the kernel refuses that
-    call. Narrowing the bounding set needs CAP_SETPCAP; without it only a program with the capability as a file
-    capability could regain it.
-    """
+    """Drop capabilities from the effective, permitted, inheritable, ambient and bounding sets; returns those held. One
+    call changes all sets but the bounding one (the kernel keeps ambient within permitted and inheritable);
+    :class:`PlumblineError` if it is refused. Narrowing the bounding set needs CAP_SETPCAP; without it only a program
+    with the capability as a file capability could regain it."""
     libc = ctypes.CDLL(None, use_errno=True)
     header, sets = _Header(_VERSION_3, 0), (_Sets * 2)()
     if libc.capget(ctypes.byref(header), ctypes.byref(sets)):

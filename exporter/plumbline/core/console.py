@@ -4,8 +4,6 @@ A terminal gets drawn tables, wrapped to its width; a pipe or file gets plain te
 so that ``grep`` and ``less -S`` work. The daemon never imports this module, so it never loads ``rich``.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,8 +18,7 @@ from rich.text import Text
 
 from plumbline.core.escape import visible
 
-Cell = str | Text | Sequence[Text]
-"""A sequence prints one text a line on a terminal, separated by commas in a pipe."""
+Cell = str | Text | Sequence[Text]  # A sequence prints one text a line on a terminal, separated by commas in a pipe
 
 
 def make_console(file: IO[str] | None = None) -> Console:
@@ -80,18 +77,13 @@ class Step:
     text: str
     done: float | None = None
     lasts_s: float | None = None
-    more: str = ""
-    """Text after the bar."""
-    line: str = ""
-    """Printed in a pipe, once for each ``text``; defaults to ``text``."""
+    more: str = ""  # Text after the bar
+    line: str = ""  # Printed in a pipe, once for each ``text``; defaults to ``text``
 
 
 @contextmanager
 def progress(console: Console, begin: str, *, piped: bool = True) -> Iterator[Callable[[Step], None]]:
-    """A progress bar on a terminal; elsewhere a line for each new text, or nothing if not ``piped``.
-
-    The yielded function may be called from any thread.
-    """
+    """A progress bar on a terminal; elsewhere, if ``piped``, a line for each new text. Any thread may call it."""
     if not console.is_terminal:
         yield _lines(console) if piped else lambda _step: None
         return

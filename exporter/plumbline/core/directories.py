@@ -1,7 +1,5 @@
 """Removing a known directory or symbolic link, and nothing that has since replaced it."""
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Escaping of untrusted names (devices, images, files), so that they can't steer a terminal or forge a log line."""
 
-from __future__ import annotations
-
 import logging
 
 
@@ -21,9 +19,7 @@ class VisibleFormatter(logging.Formatter):
     """Formats a record as one line, apart from the lines of a traceback."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  (logging's name)
-        """See :meth:`logging.Formatter.formatMessage`."""
         return visible(super().formatMessage(record))
 
     def formatException(self, ei: object) -> str:  # noqa: N802  (logging's name)
-        """See :meth:`logging.Formatter.formatException`."""
         return "\n".join(visible(line) for line in super().formatException(ei).split("\n"))  # type: ignore[arg-type]

@@ -32,11 +32,9 @@ _TRIES = 100
 
 
 class OwnDirectory:
-    """A directory of ours, open until :meth:`close`. ``name`` is the path it was opened by, for messages.
-
-    File names are text as :func:`os.fsdecode` returns it, so names that are not UTF-8 work. System failures raise
-    :class:`OSError`, files that are not ours :class:`FileRefused`. Any thread may call any method.
-    """
+    """A directory of ours, open until :meth:`close`; any thread may call any method. ``name`` is the path it was opened
+    by, for messages. File names are text as of :func:`os.fsdecode`. System failures raise :class:`OSError`, files that
+    are not ours :class:`FileRefused`."""
 
     __slots__ = ("_owner", "fd", "name")
 
@@ -45,11 +43,9 @@ class OwnDirectory:
 
     @classmethod
     def at(cls, path: str | os.PathLike[str], *, owner: int | None = None, follow: bool = False) -> OwnDirectory:
-        """Open an existing directory. ``owner``: the user id it must belong to, by default the effective user.
-
-        ``follow``: the last component may be a symbolic link that belongs to root or that user (systemd's
-        ``DynamicUser=`` makes one); the checks then apply to its target.
-        """
+        """Open an existing directory that belongs to the user id ``owner``, by default the effective user. ``follow``:
+        the last component may be a symbolic link of root or that user (systemd's ``DynamicUser=`` makes one); the
+        checks then apply to its target."""
         name = os.fspath(path).rstrip("/") or "/"
         owner = os.geteuid() if owner is None else owner
         if stat.S_ISLNK((found := os.lstat(name)).st_mode) and not (follow and found.st_uid in {0, owner}):
@@ -74,15 +70,13 @@ class OwnDirectory:
 
     @classmethod
     def named(cls, path: str | os.PathLike[str], *, owner: int | None = None) -> OwnDirectory:
-        """Open a directory the administrator named for a file of ours. Its owner, its mode and links on the way are the
-        administrator's choice; the files in it follow the usual rules. ``owner``: the user id they must belong to, by
-        default the effective user."""
+        """Open a directory the administrator named for a file of ours: its owner, its mode and links on the way are not
+        checked. The files in it follow the usual rules, with the user id ``owner``, by default the effective user."""
         name = os.fspath(path).rstrip("/") or "/"
         fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         return cls(fd, name, os.geteuid() if owner is None else owner)
 
     def close(self) -> None:
-        """Close the descriptor."""
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
@@ -175,14 +169,11 @@ class OwnDirectory:
     def replace(
         self, name: str, data: bytes, *, mode: int = 0o600, is_ours: Callable[[int], bool] | None = None, keep: str = ""
     ) -> str:
-        """Create or replace ``name`` atomically; the new file is on disk on return.
-
-        ``is_ours`` checks the existing file. The new file is exchanged with it, and the old one checked again: if
-        another process put a different file there in between, that file is put back. The old file is removed, or
-        renamed to ``keep`` if given (plus ``-1``, ``-2`` … if that is taken); its new name is returned, or ``""``.
-        On a file system that can't exchange (see :mod:`.renaming`), a file put there at that instant is lost without
-        ``keep``; with ``keep`` there is no file for a moment.
-        """
+        """Create or replace ``name`` atomically; the new file is on disk on return. ``is_ours`` checks the existing
+        file, and again what the exchange brought out: a file that another process put there in between is put back. The
+        old file is removed, or renamed to ``keep`` if given (plus ``-1``, ``-2`` … if that is taken); its new name is
+        returned, or ``""``. On a file system that can't exchange (:mod:`.renaming`), a file put there at that instant
+        is lost without ``keep``; with ``keep`` there is no file for a moment."""
         self._look(name, is_ours)
         new, fd = self._write(data, mode)
         kept = ""
@@ -233,11 +224,8 @@ class OwnDirectory:
                 return aside
 
     def remove(self, name: str, is_ours: Callable[[int], bool] | None = None) -> None:
-        """Remove a file of ours, after ``is_ours`` has checked it. :class:`FileNotFoundError` if it is missing.
-
-        The file is renamed first and checked again: if another process put a different file there in between, that file
-        is put back.
-        """
+        """Remove a file of ours; :class:`FileNotFoundError` if it is missing. ``is_ours`` checks it, and again once it
+        is renamed: a file that another process put there in between is put back."""
         self._look(name, is_ours, missing=False)
         taken = temporary_name("old")
         rename_new(name, taken, self.fd)
@@ -249,10 +237,8 @@ class OwnDirectory:
         os.unlink(taken, dir_fd=self.fd)
 
     def lock(self, name: str) -> int:
-        """A descriptor that holds the lock (flock(2)) on a file of ours, which is created if it is missing.
-
-        :class:`BlockingIOError` if another process holds it. The lock lasts until the descriptor and its copies close.
-        """
+        """A descriptor that holds the lock (flock(2)) on a file of ours, made if missing, until it and its copies
+        close. :class:`BlockingIOError` if another process holds it."""
         for _ in range(_TRIES):
             fd = self.open(name, os.O_RDWR, create=True)
             try:

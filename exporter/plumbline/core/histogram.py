@@ -1,7 +1,5 @@
 """Classic histograms as plain values, exchanged by readers, probes and metrics."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -9,10 +7,8 @@ from itertools import pairwise
 
 @dataclass(frozen=True, slots=True)
 class HistogramValue:
-    """A classic histogram: ``cumulative[i]`` operations took at most ``edges[i]`` seconds; +Inf is ``count``.
-
-    ``edges`` is ascending, finite, and the same object from scrape to scrape, so that the renderer can cache by it.
-    """
+    """``cumulative[i]`` operations took at most ``edges[i]`` seconds; +Inf is ``count``. ``edges`` is ascending,
+    finite, and the same object from scrape to scrape, so that the renderer can cache by it."""
 
     edges: tuple[float, ...]
     cumulative: Sequence[int]
@@ -31,8 +27,7 @@ def added(histograms: Sequence[HistogramValue]) -> HistogramValue:
 
 
 def difference(before: HistogramValue, after: HistogramValue) -> HistogramValue | None:
-    """What was counted between the two; ``None`` if the edges differ or a bucket decreased, because then it is another
-    series or the counter was reset."""
+    """What was counted between; ``None`` if edges differ or a bucket decreased: another series, or a reset counter."""
     if before.edges != after.edges:
         return None
     grown = [new - old for new, old in zip(after.cumulative, before.cumulative, strict=True)]

@@ -1,11 +1,8 @@
 """The command line of a process that runs one module of ours, isolated from the daemon and the environment.
 
-``-I`` ignores the environment and the current directory. ``-S`` also leaves out site packages, so that only the
-standard library and our light modules are importable: start-up takes 15 ms instead of 100, and a tenth of the memory.
-Light: workers import it.
+``-I`` ignores the environment and the current directory. ``-S`` leaves out site packages: start-up takes 15 ms instead
+of 100, and a tenth of the memory. Light: workers import it.
 """
-
-from __future__ import annotations
 
 import sys
 from pathlib import Path
@@ -21,7 +18,6 @@ _CODE = str(Path(__file__).resolve().parents[2])
 def argv_of(
     module: str, *arguments: str, site_packages: bool = False, interpreter: str = sys.executable
 ) -> tuple[str, ...]:
-    """The command that calls ``main(arguments)`` of ``module`` (its full name). Everybody on the host can read the
-    arguments, so pass no secret."""
+    """The command that calls ``main(arguments)`` of ``module`` (its full name). Everybody can read it: no secrets."""
     switches = ("-I",) if site_packages else ("-I", "-S")
     return (interpreter, *switches, "-c", _BOOTSTRAP, _CODE, module, *arguments)

@@ -5,8 +5,6 @@ carry. Such a character is written as NUL and its four hexadecimal digits (``sd\
 as ``\u00000000``. An earlier release reads the result as an ordinary name.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any, TypeVar

@@ -10,8 +10,7 @@ import os
 ATTRIBUTE = 1 << 16
 """Bytes, for one value a file: sysfs returns at most a page; the longest are udev's entries and PCI's vital product
 data."""
-TABLE = 64 << 20
-"""Bytes, for one line a device, CPU or mount: 200,000 lines of diskstats are 20 MiB."""
+TABLE = 64 << 20  # Bytes, for one line a device, CPU or mount: 200,000 lines of diskstats are 20 MiB
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY
 _FIRST = 1 << 14
 

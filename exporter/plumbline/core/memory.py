@@ -11,8 +11,7 @@ import resource
 _M_ARENA_MAX = -8  # malloc.h
 _PR_SET_DUMPABLE = 4
 
-LIBRADOS = 2 << 30
-"""Bytes: seven times what a canary uses with all its threads (mostly stacks)."""
+LIBRADOS = 2 << 30  # Bytes: seven times what a canary uses with all its threads (mostly stacks)
 
 
 def limit_memory(most: int) -> None:
@@ -23,10 +22,8 @@ def limit_memory(most: int) -> None:
 
 
 def share_one_heap() -> None:
-    """Use one malloc arena for all threads; call it before starting a second thread. The GIL runs one thread at a time.
-
-    With an arena for each of many short-lived threads the daemon would grow for an hour, by a quarter.
-    """
+    """Use one malloc arena for all threads; call it before a second thread starts. The GIL runs one thread at a time,
+    and with an arena for each of many short-lived threads the daemon would grow for an hour, by a quarter."""
     try:  # contextlib is not light  # noqa: SIM105
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
     except AttributeError:
@@ -34,14 +31,10 @@ def share_one_heap() -> None:
 
 
 def keep_memory_private() -> None:
-    """No core file from now on, and no tracing by other processes of the same user.
-
-    A core would hold the TLS key, passwords in use, S3 and Ceph keys. RLIMIT_CORE alone is not enough: by core(5) a
-    core piped to a program (systemd-coredump, apport) ignores the limit. PR_SET_DUMPABLE 0 prevents it, and then
-    ptrace(2) and /proc/<pid>/mem need CAP_SYS_PTRACE (prctl(2)). exec resets it, so each program of ours that holds a
-    secret calls this itself; the limit is inherited by all of them.
-
-    The price: a user who hunts a crash gets no core and no debugger under the same user; root still has both.
-    """
+    """No core file from now on, and no tracing by other processes of the same user: a core would hold the TLS key,
+    passwords in use, S3 and Ceph keys. A core piped to a program (systemd-coredump, apport) ignores RLIMIT_CORE
+    (core(5)); PR_SET_DUMPABLE 0 prevents it, and then ptrace(2) and /proc/<pid>/mem need CAP_SYS_PTRACE (prctl(2)).
+    exec resets it, so each program of ours that holds a secret calls this itself. The price: only root gets a core or a
+    debugger."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)

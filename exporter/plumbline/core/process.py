@@ -1,11 +1,10 @@
 """Child processes: :class:`Child` starts and ends one, :class:`ProcessRunner` runs a command within fixed limits.
 
-Limited are time, output, priority and what a command leaves behind. It gets ``LC_ALL=C``, no stdin, its own session
-and process group, umask 077, low CPU and I/O priority, and the kernel kills it when the daemon dies (``launch.py``). It
-ends by itself, by its timeout, by too much output or by :meth:`ProcessRunner.stop`; in each case the whole process
-group is gone when ``run`` returns, with one exception that no program can avoid: a process in uninterruptible sleep (a
-hung disk) outlives SIGKILL. ``run`` then returns after a bounded wait with ``returncode=None``, and the process is
-reaped when the disk answers.
+Limited are time, output, priority and what a command leaves behind. It gets ``LC_ALL=C``, no stdin, its own session and
+process group, umask 077, low CPU and I/O priority, and dies with the daemon (``launch.py``). The whole group is gone
+when ``run`` returns, with one exception that no program can avoid: a process in uninterruptible sleep (a hung disk)
+outlives SIGKILL. ``run`` then returns after a bounded wait with ``returncode=None``, and it is reaped when the disk
+answers.
 
 A process that leaves the group by ``setsid`` is not followed; fio's job processes do that, so fio runs with threads.
 """
@@ -36,17 +35,13 @@ _STOP_GRACE_S = 0.3  # the same when the daemon itself stops, which may take two
 _KILL_WAIT_S = 0.5  # after SIGKILL only a process in uninterruptible sleep is still there
 _DRAIN_S = 0.5  # for output still in the pipes after the exit
 _CHUNK = 65536
-MAX_OUTPUT_BYTES = 1 << 20
-"""Default cap on each of stdout and stderr."""
+MAX_OUTPUT_BYTES = 1 << 20  # Default cap on each of stdout and stderr
 
 
 class Child:
-    """One process in its own session and process group, umask 077, without stdin. Only one thread at a time may end it.
-
-    ``tied`` starts it through ``launch.py``, so that it dies with the *thread* that started it. The environment is
-    ``env``, by default only ``LC_ALL=C``; ``keep_fds`` stay open in it. :class:`OSError` with a message if it can't
-    be started.
-    """
+    """One process in its own session and process group, umask 077, without stdin; :class:`OSError` with a message if it
+    can't be started. Only one thread at a time may end it. ``tied`` starts it through ``launch.py``: it dies with the
+    *thread* that started it. The environment is ``env``, by default only ``LC_ALL=C``; ``keep_fds`` stay open in it."""
 
     def __init__(
         self,
@@ -133,16 +128,13 @@ class Completed:
     """How a command ended. At most one of ``timed_out``, ``cancelled`` and ``truncated`` is true."""
 
     argv: tuple[str, ...]
-    returncode: int | None
-    """Exit status, negative for a signal's number, ``None`` if it outlived SIGKILL or was never started."""
+    returncode: int | None  # Negative for a signal's number, ``None`` if it outlived SIGKILL or never started
     stdout: bytes = b""
     stderr: bytes = b""
     duration_s: float = 0.0
     timed_out: bool = False
-    cancelled: bool = False
-    """Ended (or not started) because of ``stop``."""
-    truncated: bool = False
-    """Ended because it wrote more than the limit; the output holds the first part."""
+    cancelled: bool = False  # Ended (or not started) because of ``stop``
+    truncated: bool = False  # Ended because it wrote more than the limit; the output holds the first part
 
 
 class Runner(Protocol):
@@ -156,19 +148,14 @@ class Runner(Protocol):
         keep_fds: Sequence[int] = (),
         max_output_bytes: int = MAX_OUTPUT_BYTES,
     ) -> Completed:
-        """Run ``argv`` to its end, within ``timeout_s`` plus a few seconds for killing it.
-
-        ``keep_fds`` stay open in the command (a lock that must outlive us as long as the command runs). Raises
-        :class:`Unavailable` if it can't be started.
-        """
+        """Run ``argv`` to its end, within ``timeout_s`` plus a few seconds for killing it; :class:`Unavailable` if it
+        can't be started. ``keep_fds`` stay open in it (a lock that must outlive us as long as the command runs)."""
         ...
 
 
 class ProcessRunner:
-    """Runs real processes. Safe to call from several threads; each call runs its own command.
-
-    Commands get only ``PATH`` and ``HOME`` from ``env``, and ambient capabilities only with ``keep_capabilities``.
-    """
+    """Runs real processes; several threads may call it. Commands get only ``PATH`` and ``HOME`` from ``env``, and
+    ambient capabilities only with ``keep_capabilities``."""
 
     def __init__(
         self, env: Mapping[str, str], *, keep_capabilities: bool = False, clock: Callable[[], float] = time.monotonic
@@ -206,7 +193,6 @@ class ProcessRunner:
         keep_fds: Sequence[int] = (),
         max_output_bytes: int = MAX_OUTPUT_BYTES,
     ) -> Completed:
-        """See :class:`Runner`."""
         self._left_behind()
         if self._cancelled:
             return Completed(tuple(argv), None, cancelled=True)

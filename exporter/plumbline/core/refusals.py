@@ -1,7 +1,5 @@
 """Messages for files that are not ours or not as required."""
 
-from __future__ import annotations
-
 from plumbline.errors import FileRefused
 
 # By reason: what is wrong, and what to do.

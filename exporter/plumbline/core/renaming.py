@@ -1,7 +1,5 @@
 """renameat2(2): rename without replacing, and exchange two names, each atomically."""
 
-from __future__ import annotations
-
 import errno
 import os
 
@@ -11,11 +9,9 @@ _LACKING = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP})
 
 
 def rename_new(name: str, new: str, directory: int) -> None:
-    """Rename inside ``directory``; :class:`FileExistsError` if ``new`` exists.
-
-    On a file system without the flag the name is checked first; a file this user creates in between is replaced. (Hard
-    links would close that gap but open another: FUSE goes on reporting two names for a while.)
-    """
+    """Rename inside ``directory``; :class:`FileExistsError` if ``new`` exists. On a file system without the flag the
+    name is checked first, so a file this user creates in between is replaced. (Hard links would close that gap but open
+    another: FUSE goes on reporting two names for a while.)"""
     if _renameat2(name, new, directory, _NOREPLACE):
         return
     try:

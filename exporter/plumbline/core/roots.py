@@ -8,10 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Roots:
-    """Injectable roots, like node_exporter's ``--path.*`` flags.
-
-    A container that mounts the host's trees elsewhere sets them accordingly; tests set them to fixtures.
-    """
+    """Injectable, as node_exporter's ``--path.*``: for tests, and containers that mount the host's trees elsewhere."""
 
     proc: Path
     sys: Path
@@ -23,11 +20,4 @@ class Roots:
     @classmethod
     def under(cls, root: Path) -> Roots:
         """The usual layout below one directory (a fixture host, or ``/``)."""
-        return cls(
-            proc=root / "proc",
-            sys=root / "sys",
-            dev=root / "dev",
-            udev=root / "run" / "udev",
-            etc=root / "etc",
-            var=root / "var",
-        )
+        return cls(root / "proc", root / "sys", root / "dev", root / "run" / "udev", root / "etc", root / "var")

@@ -1,11 +1,8 @@
 """Periodic jobs outside the scrape: one loop and thread a job, so that none overlaps itself or delays another.
 
-Whatever may block (a command, a slow disk, a cluster) runs here. A tick that comes while the job still runs is
-dropped, not queued: after a stall the next run starts at the next regular tick. Start times are splayed by host, so
-that hosts restarted at the same time do not all probe at the same time.
+Whatever may block (a command, a slow disk, a cluster) runs here. A tick that comes while the job still runs is dropped,
+not queued. Start times are splayed by host: hosts restarted together do not all probe at once.
 """
-
-from __future__ import annotations
 
 import hashlib
 import logging
@@ -26,12 +23,10 @@ _DAY_S = 86400.0
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Runs every ``interval_s`` seconds, first after ``first_delay_s``.
-
-    ``run`` gets an event that is set when the job must end at once; ``cancel`` is called then too, for work that can't
-    watch an event. An exception from ``run`` is logged and the next tick tries again. :meth:`Scheduler.replace`
-    compares ``config``: a job equal in name, interval and config keeps its loop and phase.
-    """
+    """Runs every ``interval_s`` seconds, first after ``first_delay_s``; an exception is logged, and the next tick tries
+    again. ``run`` gets an event that is set when it must end at once; ``cancel`` is called then too, for work that
+    can't watch an event. In :meth:`Scheduler.replace`, a job equal in name, interval and ``config`` keeps its loop and
+    phase."""
 
     name: str
     interval_s: float
@@ -83,7 +78,7 @@ class _Loop:
     def owes(self) -> bool:
         """Whether a run that was due at once, or requested, has not ended."""
         awaited = not (self._ran or self.job.first_delay_s)
-        return awaited or self._wake.is_set() or self.started_at is not None  # in this order, see _begin
+        return awaited or self._wake.is_set() or self.started_at is not None  # in this order, see _loop
 
     def join(self, timeout_s: float) -> bool:
         if self._thread is None:
@@ -99,7 +94,8 @@ class _Loop:
         self.due = due = self._clock() + (self.job.first_delay_s if self.due is None else self.job.interval_s)
         while not self._cancel.is_set():
             kicked = self._wake.wait(max(0.0, due - self._clock()))
-            self._begin()
+            self.started_at = self._clock()  # before clearing the event, so that ``owes`` is never false in between
+            self._wake.clear()
             if self._cancel.is_set():
                 return
             self._run()
@@ -107,11 +103,9 @@ class _Loop:
                 self.due = due = next_tick(due, self.job.interval_s, self._clock())
 
     def _follow(self, next_after: Callable[[float], float]) -> None:
-        """Start at each calendar time. Checked again each minute, because the wall clock may be set.
-
-        A time missed by more than two checks (the machine slept, the clock was set) is skipped; one that comes again
-        within a day because the clock was set back is not run twice.
-        """
+        """Start at each calendar time. Checked again each minute, because the wall clock may be set. A time missed by
+        more than two checks (the machine slept, the clock was set) is skipped; one that comes again within a day
+        because the clock was set back is not run twice."""
         ran = -math.inf
         moment = next_after(self._wall())
         while not self._cancel.is_set():
@@ -128,10 +122,6 @@ class _Loop:
                 self._run()
             now = self._wall()
             moment = next_after(ran if 0 < ran - now < _DAY_S else now)
-
-    def _begin(self) -> None:
-        self.started_at = self._clock()  # before clearing the event, so that ``owes`` is never false in between
-        self._wake.clear()
 
     def _run(self) -> None:
         self.started_at = self._clock()

@@ -1,7 +1,5 @@
 """One computation shared by all callers that asked before it began: concurrent callers cause at most two."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable
@@ -11,10 +9,8 @@ T = TypeVar("T")
 
 
 class Shared(Generic[T]):
-    """Calls ``compute`` for one caller at a time. A caller never gets a result whose computation began before its call.
-
-    ``wait_s``: how long a caller waits for another's computation; -1: without limit.
-    """
+    """Calls ``compute`` for one caller at a time. A caller never gets a result whose computation began before its call,
+    and waits at most ``wait_s`` for another's computation; -1: without limit."""
 
     def __init__(
         self, compute: Callable[[], T], *, wait_s: float = -1, clock: Callable[[], float] = time.monotonic
@@ -24,10 +20,8 @@ class Shared(Generic[T]):
         self._made: tuple[float, T] | None = None
 
     def __call__(self) -> T:
-        """The result. What ``compute`` raises is raised here; the next caller computes anew.
-
-        :class:`TimeoutError` if another caller's computation takes longer than ``wait_s``.
-        """
+        """The result, or what ``compute`` raises; the next caller computes anew. :class:`TimeoutError` after
+        ``wait_s``."""
         asked = self._clock()
         if not self._lock.acquire(timeout=self._wait_s):
             raise TimeoutError

@@ -1,7 +1,5 @@
 """A reading taken in the background and shown by the scrape: one slot with the latest value and its age."""
 
-from __future__ import annotations
-
 import math
 import threading
 import time
@@ -16,10 +14,7 @@ T = TypeVar("T")
 
 class Slot(Generic[T]):
     """Holds the latest result of ``read``. One thread refreshes (a :class:`.scheduler.Job`), any thread may read.
-
-    ``last`` is the latest successful value, however old and whatever has failed since; ``tried`` says whether ``read``
-    has returned or failed at least once.
-    """
+    ``last``: the latest successful value, however old; ``tried``: whether ``read`` has returned or failed once."""
 
     def __init__(
         self,
@@ -48,8 +43,7 @@ class Slot(Generic[T]):
 
     @property
     def value(self) -> T:
-        """The latest value, or the error raised in its place; :class:`Unavailable` before the first reading,
-        :class:`PlumblineError` if it is stale."""
+        """The latest value or error; ``Unavailable`` before the first reading, :class:`PlumblineError` if stale."""
         slot, began_s = self._slot, self._began_s
         age_s = self._clock() - (slot[0] if slot else self._clock() if began_s is None else began_s)
         if age_s > self._stale_after_s:

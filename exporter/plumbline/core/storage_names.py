@@ -1,7 +1,5 @@
 """File names in the storage path, a directory that only Plumbline uses (:mod:`~plumbline.probes.storage`)."""
 
-from __future__ import annotations
-
 MARKER = ".plumbline-storage"
 
 STATE_FILE, LOCK_FILE = "state.json", "lock"
@@ -9,12 +7,9 @@ HEAVY_LOCK, RECORD_LOCK, BESIDE_LOCK = "heavy-probe.lock", "record.lock", "probe
 """The first lock must be the same for the daemon and a recording beside it. The second is the recording's alone: two
 recordings would keep their runs in one file. The third prevents two users from running the same canary at once, because
 each would remove the other's objects."""
-RECORDED = "baseline.yaml"
-"""Written by ``plumbline baseline record``."""
-WORK_FILE = "record.work.json"
-"""State of a recording in progress."""
-OSDS_FILE = "ceph-osds.json"
-"""The cluster's last answer about its OSDs."""
+RECORDED = "baseline.yaml"  # Written by ``plumbline baseline record``
+WORK_FILE = "record.work.json"  # State of a recording in progress
+OSDS_FILE = "ceph-osds.json"  # The cluster's last answer about its OSDs
 
 LOCKS = (LOCK_FILE, HEAVY_LOCK, RECORD_LOCK, BESIDE_LOCK)
 _FILES = (STATE_FILE, RECORDED, WORK_FILE, OSDS_FILE)

@@ -4,8 +4,6 @@ Python prints the exception and goes on without the thread: a job never runs aga
 long-lived thread (``until``) is restarted; one with a single task only reports what went wrong.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -38,12 +36,10 @@ class Threads:
         until: threading.Event | None = None,
         died: Callable[[Exception], object] | None = None,
     ) -> threading.Thread:
-        """Run ``target`` in a daemon thread. ``RuntimeError`` if the system can't start another thread.
-
-        ``name`` is the purpose and becomes a label value, so use few different ones. ``of``: which one, for the log and
-        debuggers. With ``until`` the target is called again after an exception, until that event is set or the target
-        returns. ``died`` is called with an exception instead of logging it; the target then isn't called again.
-        """
+        """Run ``target`` in a daemon thread; ``RuntimeError`` if the system can't start another. ``name`` is the
+        purpose and becomes a label value: use few. ``of``: which one, for the log and debuggers. With ``until`` the
+        target is called again after an exception, until that event is set or it returns. ``died`` gets an exception
+        instead of the log; then it isn't called again."""
         full = f"{name}-{of}" if of else name
         with self._lock:
             self._failures.setdefault(name, 0)
@@ -94,6 +90,5 @@ def _say(thread: str, error: Exception, failed: int, again_s: float | None) -> N
     )
 
 
-PROCESS = Threads()
-"""This process's threads. Global, so that code deep below the top can start one without being handed this object."""
+PROCESS = Threads()  # This process's threads; global, so that code deep below the top can start one
 start = PROCESS.start

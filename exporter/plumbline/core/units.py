@@ -4,8 +4,6 @@ Base units with SI prefixes: 1 MB is 10⁶ bytes, as on a disk's label, in site 
 that prints MiB keeps it; see :mod:`plumbline.baseline.units`.
 """
 
-from __future__ import annotations
-
 import math
 from decimal import Decimal
 
@@ -48,10 +46,7 @@ def seconds_text(seconds: float) -> str:
 
 
 def figure_text(figure: str, value: float) -> str:
-    """A value of a baseline figure, with a no-break space: ``163 µs``, ``202 MB/s``, ``4,100 IOPS``.
-
-    ``figure`` is ``iops``, ``throughput`` or a latency; ``value`` is in base units.
-    """
+    """``iops``, ``throughput`` or a latency in base units → ``4,100 IOPS``, ``202 MB/s``, ``163 µs``, unbroken."""
     if figure == "iops":
         return _unbroken(f"{value:,.0f} IOPS" if value >= 100 else f"{value:.3g} IOPS")
     return _unbroken(si(value, "B/s")) if figure == "throughput" else seconds_text(value)
@@ -63,10 +58,8 @@ def factor_text(ratio: float) -> str:
 
 
 def degradation_text(figure: str, ratio: float | None, tolerance_ratio: float | None) -> str:
-    """A degradation ratio in words: ``as accepted``, ``1.9× slower``, ``2.0× less``; empty without a ratio.
-
-    Without a tolerance nothing was accepted, so a ratio within 5 % is ``about the same``.
-    """
+    """A degradation ratio in words: ``as accepted``, ``1.9× slower``, ``2.0× less``; empty without a ratio. Without a
+    tolerance nothing was accepted, so a ratio within 5 % is ``about the same``."""
     if ratio is None:
         return ""
     worse, better = ("less", "more") if figure in ("iops", "throughput") else ("slower", "faster")

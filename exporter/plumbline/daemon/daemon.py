@@ -51,8 +51,7 @@ from plumbline.sources.net.linkevents import LinkEvents
 from plumbline.sources.net.routes import networks_of
 from plumbline.status.gather import Overview
 from plumbline.status.page import render_status
-from plumbline.web.exposure import Exposure
-from plumbline.web.guard import Guard, make_guard
+from plumbline.web.guard import Exposure, Guard, make_guard
 from plumbline.web.routes import Site
 from plumbline.web.server import Server
 

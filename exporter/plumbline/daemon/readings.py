@@ -27,13 +27,13 @@ _NOTHING = Readings()
 
 def readings_of(page: Snapshot) -> Readings:
     """What each collector read for this page; empty for collectors that are off, failed or had nothing."""
-    cpus, squeezes = softnet.COLLECTOR.reading(page) or (None, _NOTHING.squeezes)
+    cpus, squeezes = softnet.COLLECTOR.reading(page) or (_NOTHING.softnet, _NOTHING.squeezes)
     bonds, churns = bond.COLLECTOR.reading(page) or (_NOTHING.bonds, _NOTHING.churns)
     relations, roles = topology.COLLECTOR.reading(page) or (_NOTHING.relations, _NOTHING.roles)
     devices, osds = disk.DEVICE.reading(page) or (_NOTHING.devices, _NOTHING.osds)
     users, _ = disk.DISKUSE.reading(page) or (None, None)
     return Readings(
-        softnet=cpus.cpus if cpus else _NOTHING.softnet,
+        softnet=cpus,
         squeezes=squeezes,
         interrupts=interrupts.COLLECTOR.reading(page) or _NOTHING.interrupts,
         tcp=tcp.COLLECTOR.reading(page),

@@ -31,13 +31,10 @@ class ScrapeTimeout(PlumblineError):
 
 
 class Exposition:
-    """All collectors of the daemon, and the ``host`` that they read.
-
-    ``clock`` returns monotonic seconds. ``process`` returns prometheus_client's families about this process
-    (``ProcessCollector.collect``). ``wait_s``: how long a request waits for a collection that another one began; a
-    little less than Prometheus's own scrape timeout. ``page_within_s``: how long the collectors may take before the
-    running one is abandoned (:mod:`.scrape`).
-    """
+    """All collectors of the daemon, and the ``host`` that they read. ``clock``: monotonic seconds; ``process``:
+    prometheus_client's families about this process; ``wait_s``: how long a request waits for a collection that another
+    one began, a little less than Prometheus's own scrape timeout; ``page_within_s``: how long the collectors may take
+    before the running one is abandoned (:mod:`.scrape`)."""
 
     def __init__(
         self,
@@ -63,11 +60,8 @@ class Exposition:
         self.replace(collectors, host)
 
     def replace(self, collectors: Iterable[Collector[H, Any]], host: H) -> None:
-        """Use these collectors and this host from the next collection on; a running collection keeps the old ones.
-
-        Counters of skipped items continue. Raises ``ValueError``, and keeps the old collectors, for two collectors with
-        the same name or two different metrics with the same name.
-        """
+        """Use these collectors and this host from the next collection on; counters of skipped items continue.
+        ``ValueError``, with the old collectors kept, for two collectors or two different metrics of the same name."""
         new = tuple(collectors)
         shared = _check(new)
         with self._lock:
@@ -89,10 +83,8 @@ class Exposition:
         return tuple(by_name[name] for name in sorted(by_name))
 
     def scrape(self) -> Snapshot:
-        """A collection that began after this call, so it shows any change made before the call.
-
-        All callers that arrive during a collection share the next one. :class:`ScrapeTimeout` if it takes too long.
-        """
+        """A collection that began after this call, so it shows any change made before; all callers that arrive during a
+        collection share the next one. :class:`ScrapeTimeout` if it takes too long."""
         try:
             return self._shared()
         except TimeoutError:

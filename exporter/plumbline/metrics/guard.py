@@ -21,8 +21,7 @@ from plumbline.metrics.spec import Kind, MetricSpec, Samples
 H = TypeVar("H")  # the source a collector reads from: the host as the daemon knows it
 R = TypeVar("R")  # what a collector's ``read`` returns
 
-SkipHook: TypeAlias = Callable[[str, str], None]
-"""``(item, reason)``: one skipped port or disk; ``reason`` is a short label value, the item goes to the log."""
+SkipHook: TypeAlias = Callable[[str, str], None]  # (skipped port or disk for the log, reason as a label value)
 
 Labels: TypeAlias = tuple[str, ...]
 
@@ -36,13 +35,10 @@ _MAX_REASONS = 16  # a reason is a label value: a collector that puts a device n
 
 @dataclass(frozen=True, slots=True)
 class Collector(Generic[H, R]):
-    """One named source of samples: ``read`` queries the host, ``samples`` maps the reading to samples.
-
-    ``samples`` yields only samples of ``specs``. Both may raise :class:`Unavailable` (normal) or anything else (a
-    fault); either way none of the samples is shown. ``read`` returns an immutable value (tuples, frozen readings),
-    because it is kept and judged later. ``skip_reasons`` start at 0, because a counter that first appears at 1 shows no
-    increase. ``listed=False``: the exporter's own figures, guarded but without health series.
-    """
+    """One named source of samples: ``read`` queries the host, ``samples`` maps the reading to samples of ``specs``.
+    Both may raise :class:`Unavailable` (normal) or anything else (a fault); either way none of the samples is shown. A
+    reading is immutable, because it is kept and judged later. ``skip_reasons`` start at 0: a counter that first appears
+    at 1 shows no increase. ``listed=False``: the exporter's own figures, without health series."""
 
     name: str
     specs: tuple[MetricSpec, ...]
@@ -203,10 +199,7 @@ def _checked_labels(spec: MetricSpec, rows: Iterable[Labels]) -> tuple[Labels, .
 
 
 def _printable(value: str) -> str:
-    r"""Lone surrogates escaped: the undecodable byte 0xFF of a name becomes ``\xff``.
-
-    U+FFFD would merge two names that differ only in such a byte into one series.
-    """
+    r"""Lone surrogates escaped (byte 0xFF: ``\xff``): U+FFFD would merge names that differ only in such a byte."""
     return _SURROGATE.sub(_written_out, value)
 
 

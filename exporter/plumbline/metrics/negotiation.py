@@ -1,12 +1,9 @@
 """Choosing format and encoding for a scraper by RFC 9110's ``Accept`` and ``Accept-Encoding``.
 
 Prometheus 2.42 sends ``application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,
-text/plain;version=0.0.4;q=0.5,*/*;q=0.1``; Prometheus 3 adds ``text/plain;version=1.0.0`` and, to both, an
-``escaping`` scheme for names outside ``[a-zA-Z0-9_:]``. We have no such names, so the schemes make no difference,
-except ``dots``, which also rewrites underscores and is therefore answered with ``underscores``.
+text/plain;version=0.0.4;q=0.5,*/*;q=0.1``; Prometheus 3 adds ``text/plain;version=1.0.0`` and an ``escaping`` scheme.
+Our names need none; ``dots``, which also rewrites underscores, is answered with ``underscores``.
 """
-
-from __future__ import annotations
 
 import re
 from dataclasses import dataclass
@@ -31,11 +28,8 @@ class Answer:
 
 @lru_cache(maxsize=64)
 def choose_format(accept: str) -> Answer:
-    """The best offer for an ``Accept`` header; text 0.0.4 if it is empty or accepts nothing we offer.
-
-    Among equal qualities the first in the header wins, as in Go's clients. There is no 406: a person with curl or a
-    browser reads text whatever the header says.
-    """
+    """The best offer for an ``Accept`` header; text 0.0.4 if it is empty or accepts nothing we offer: a person with
+    curl or a browser reads text, so there is no 406. Among equal qualities the first wins, as in Go's clients."""
     ranked = sorted(_elements(accept), key=lambda element: -element.quality)  # stable
     for element in ranked:
         answer = _offer(element) if element.quality > 0 else None

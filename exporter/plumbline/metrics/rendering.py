@@ -8,8 +8,7 @@ Sample lines are identical in both; the formats differ in the names and escaping
     # TYPE plumbline_softnet_packets_dropped_total counter      # TYPE plumbline_softnet_packets_dropped counter
     plumbline_softnet_packets_dropped_total{cpu="0"} 0          plumbline_softnet_packets_dropped_total{cpu="0"} 0
 
-The cache keeps everything of a line but its value from one scrape to the next. It drops what the last scrape did not
-have, so it is never larger than one page.
+The cache keeps everything of a line but its value for the next scrape, and drops what the last one did not have.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ class Renderer:
             return ""
         block = self._cache.get(spec.name)
         if block is None or not block.fits(family):
-            block = self._cache[spec.name] = _HistogramBlock(family) if _is_histogram(spec) else _PlainBlock(family)
+            block = self._cache[spec.name] = _Block(family)
         lines = block.lines(family.values)
         return _head(spec, form) + (lines if selected is None else _only(lines, selected))
 
@@ -78,53 +77,50 @@ class Renderer:
 class _Block:
     """The lines of one family with gaps for the values: ``_parts`` is text, value, text, value, …, text."""
 
-    def __init__(self, family: Family, prefixes: Sequence[str]) -> None:
-        self._spec = family.spec
-        self._labels = family.labels
+    def __init__(self, family: Family) -> None:
+        self._spec, self._labels, self._edges = family.spec, family.labels, _edges(family)
+        prefixes = list(_prefixes(family))
         self._parts = [""] * (2 * len(prefixes) + 1)
         self._parts[0:-1:2] = [prefixes[0], *("\n" + prefix for prefix in prefixes[1:])]
         self._parts[-1] = "\n"
 
     def fits(self, family: Family) -> bool:
-        return self._spec is family.spec and (self._labels is family.labels or self._labels == family.labels)
+        same = self._spec is family.spec and (self._labels is family.labels or self._labels == family.labels)
+        return same and self._edges == _edges(family)
 
     def lines(self, values: Sequence[float | HistogramValue]) -> str:
-        raise NotImplementedError
-
-
-class _PlainBlock(_Block):
-    def __init__(self, family: Family) -> None:
-        super().__init__(family, [f"{family.spec.name}{braces} " for braces in _braces(family)])
-
-    def lines(self, values: Sequence[float | HistogramValue]) -> str:
-        numbers = cast("Sequence[float]", values)
-        # repr gives the shortest text that reads back as the same float; only NaN, the infinities and integers beyond
-        # a float's range need another text, and a finite sum rules them out
-        self._parts[1::2] = list(map(repr if _all_finite(numbers) else number_text, numbers))
+        self._parts[1::2] = _histogram_texts(values) if _is_histogram(self._spec) else _number_texts(values)
         return "".join(self._parts)
 
 
-class _HistogramBlock(_Block):
-    def __init__(self, family: Family) -> None:
-        self._edges = [value.edges for value in _histograms(family.values)]
-        prefixes: list[str] = []
-        name = family.spec.name
-        for braces, edges in zip(_braces(family), self._edges, strict=True):
-            inner = f"{braces[1:-1]}," if braces else ""
-            prefixes += [f'{name}_bucket{{{inner}le="{le_text(edge)}"}} ' for edge in (*edges, inf)]
-            prefixes += [f"{name}_sum{braces} ", f"{name}_count{braces} "]
-        super().__init__(family, prefixes)
+def _edges(family: Family) -> list[tuple[float, ...]]:
+    return [value.edges for value in _histograms(family.values)] if _is_histogram(family.spec) else []
 
-    def fits(self, family: Family) -> bool:
-        return super().fits(family) and self._edges == [value.edges for value in _histograms(family.values)]
 
-    def lines(self, values: Sequence[float | HistogramValue]) -> str:
-        texts: list[str] = []
-        for value in _histograms(values):
-            texts += map(repr, value.cumulative)
-            texts += (repr(value.count), number_text(value.sum), repr(value.count))
-        self._parts[1::2] = texts
-        return "".join(self._parts)
+def _prefixes(family: Family) -> Iterator[str]:
+    name = family.spec.name
+    if not _is_histogram(family.spec):
+        yield from (f"{name}{braces} " for braces in _braces(family))
+        return
+    for braces, edges in zip(_braces(family), _edges(family), strict=True):
+        inner = f"{braces[1:-1]}," if braces else ""
+        yield from (f'{name}_bucket{{{inner}le="{le_text(edge)}"}} ' for edge in (*edges, inf))
+        yield from (f"{name}_sum{braces} ", f"{name}_count{braces} ")
+
+
+def _number_texts(values: Sequence[float | HistogramValue]) -> list[str]:
+    numbers = cast("Sequence[float]", values)
+    # repr gives the shortest text that reads back as the same float; only NaN, the infinities and integers beyond a
+    # float's range need another text, and a finite sum rules them out
+    return list(map(repr if _all_finite(numbers) else number_text, numbers))
+
+
+def _histogram_texts(values: Sequence[float | HistogramValue]) -> list[str]:
+    texts: list[str] = []
+    for value in _histograms(values):
+        texts += map(repr, value.cumulative)
+        texts += (repr(value.count), number_text(value.sum), repr(value.count))
+    return texts
 
 
 def number_text(value: float) -> str:

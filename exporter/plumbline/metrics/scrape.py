@@ -1,12 +1,9 @@
 """Collecting one page within its time limit: collectors run in sequence, and one that hangs is abandoned.
 
-A read of ``/proc`` or ``/sys`` may wait for a kernel lock that is held for minutes (a driver that resets its card under
-``rtnl_lock``), and nothing can interrupt that wait. So the collectors run in their own thread. When the page's time is
-up, the running collector counts as failed and keeps its thread, and the rest continues in another thread. The collector
-is not run again until it has returned, so at most one such thread exists for each collector.
+A read of ``/proc`` or ``/sys`` may wait for a kernel lock for minutes (a driver that resets its card under
+``rtnl_lock``), uninterruptibly. So the collectors run in their own thread. When the page's time is up, the running one
+counts as failed and keeps its thread, and the rest continues in another. It is not run again until it has returned.
 """
-
-from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """The exporter's metrics about itself: its build, and how each collector fared."""
 
-from __future__ import annotations
-
 import platform
 from collections.abc import Sequence
 

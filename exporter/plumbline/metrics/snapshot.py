@@ -15,11 +15,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """All series of one metric: ``values[i]`` belongs to the label values ``labels[i]``.
-
-    Checked: as many label values as ``spec.labels``, valid Unicode, no repeated label set. ``labels`` is the same
-    object from collection to collection while the series stay the same, so that renderers can cache by it.
-    """
+    """All series of one metric: ``values[i]`` belongs to ``labels[i]``, checked to fit ``spec.labels``, to be valid
+    Unicode and not repeated. ``labels`` is the same object while the series stay the same, for renderers' caches."""
 
     spec: MetricSpec
     labels: tuple[tuple[str, ...], ...]

@@ -1,11 +1,8 @@
 """The types of all metrics. Each collector module owns its specs; the reference is generated from them.
 
-A *sample* is a plain tuple ``(spec, label values, value)``: a big host makes ten thousand of them per scrape, and a
-tuple costs a tenth of an object. Values are in base units; the collector converts from the kernel's units, once.
-``None`` never becomes a sample: missing is no series, zero is measured zero.
+A *sample* is a plain tuple ``(spec, label values, value)``, a tenth of an object's cost for ten thousand per scrape, in
+base units that the collector converts to, once. Missing is no series, never ``None``; zero is measured zero.
 """
-
-from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,11 +27,8 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MetricSpec:
-    """One metric family. Compared and hashed by identity: a spec is a constant of its module.
-
-    ``name`` is the full sample name (counters with ``_total``; histograms without a suffix), ``labels`` the label
-    names in the order of the values in samples. A wrong spec raises ``ValueError`` at import.
-    """
+    """One metric family, compared by identity. ``name`` is the full sample name (counters with ``_total``; histograms
+    without a suffix), ``labels`` are in the order of samples' values. A wrong spec raises ``ValueError`` at import."""
 
     name: str
     kind: Kind
@@ -75,11 +69,8 @@ def declared(namespace: Mapping[str, object]) -> tuple[MetricSpec, ...]:
 
 def le_text(edge: float) -> str:
     """A bucket edge as the ``le`` label of every format: the canonical float of OpenMetrics (Go's ``%g`` with a decimal
-    point): ``0.005``, ``1.0``, ``1e-05``, ``2.5e+06``, ``+Inf``.
-
-    There is only one text, because ``le`` is matched as a string: the renderer and any label that names an edge must
-    write the same.
-    """
+    point): ``0.005``, ``1.0``, ``1e-05``, ``2.5e+06``, ``+Inf``. ``le`` is matched as a string, so the renderer and any
+    label that names an edge must write the same."""
     if edge == inf:
         return "+Inf"
     text = repr(float(edge))

@@ -1,7 +1,5 @@
 """The arrays of disks and of paths: md, ZFS and multipath. Each is read independently."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from plumbline.sources.disk.md import MdReading

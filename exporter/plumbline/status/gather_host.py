@@ -101,8 +101,8 @@ def softnet_row(snapshot: Snapshot, now: Counters, earlier: Counters | None) -> 
     dropped = grown(earlier.softnet_dropped, now.softnet_dropped) if earlier else None
     squeezes = grown(earlier.time_squeezes, now.time_squeezes) if earlier else None
     return SoftnetRow(
-        cpus=len(reading.cpus),
-        processed=sum(cpu.processed for cpu in reading.cpus),
+        cpus=len(reading),
+        processed=sum(cpu.processed for cpu in reading),
         dropped=sum(now.softnet_dropped.values()),
         time_squeeze=sum(now.time_squeezes.values()),
         dropped_grew=None if dropped is None else sum(dropped.values()),

@@ -35,8 +35,7 @@ class Counters:
 
 def counters_of(snapshot: Snapshot) -> Counters:
     ports = nic.ETHTOOL.reading(snapshot) or ()
-    received, _ = softnet.COLLECTOR.reading(snapshot) or (None, None)
-    cpus = received.cpus if received else ()
+    cpus, _ = softnet.COLLECTOR.reading(snapshot) or ((), {})
     disks = latency.COLLECTOR.reading(snapshot) or LatencyReading((), {})
     osds, _ = osd.COLLECTOR.reading(snapshot) or ((), ())
     return Counters(

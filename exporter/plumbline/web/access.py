@@ -33,8 +33,7 @@ from plumbline.config.web import MIN_COST, cost_of
 _MAX_PASSWORD = 72
 # A salt, and a hash with no known password; the cost goes in front
 _DUMMY = "abcdefghijklmnopqrstuu" + "e" * 31
-WAIT_S = 8.0
-"""Seconds to wait for a turn; a scrape times out after ten."""
+WAIT_S = 8.0  # Seconds to wait for a turn; a scrape times out after ten
 # How often a waiting request checks whether its client is still there
 _LOOK_EVERY_S = 0.25
 

@@ -1,12 +1,9 @@
 """Which connections are open, which may stay, and which requests are answered: no number of clients can keep others
 out.
 
-When connections run out, one with no answer being computed is evicted: an unauthenticated one before an authenticated
-one; among those one from the address that has most; among those the one that has waited longest. So an address that
-opens too many evicts its own, and a new connection stays long enough for a handshake and a request.
+When connections run out, one with no answer being computed is evicted: unauthenticated ones first, then one from the
+address that has most, then the one that has waited longest. So an address that opens too many evicts its own.
 """
-
-from __future__ import annotations
 
 import contextlib
 import ipaddress
@@ -34,8 +31,7 @@ class Connection:
         self.computing = False  # its answer is being computed: nothing waits for the peer
         self.served = False  # at least one of its requests has been answered
         self.evicted = False
-        self.since = time.monotonic()
-        """When it began to wait for the peer to send or receive; valid while nothing is computed."""
+        self.since = time.monotonic()  # When it began to wait for the peer; valid while nothing is computed
 
     def begins(self) -> None:
         """A request that may be answered has arrived."""
@@ -69,8 +65,7 @@ class ConnectionPool:
         self._limit = limit
         self._changed = threading.Condition()
         self._connections: set[Connection] = set()
-        self.rejected = 0
-        """Connections that were evicted or not admitted."""
+        self.rejected = 0  # Connections that were evicted or not admitted
 
     def admit(self, connection: Connection) -> bool:
         """Make room for a connection. ``False``: every other one has an answer being computed."""

@@ -1,8 +1,10 @@
-"""What protects the site from clients: made from the web configuration file, replaced as a whole at a reload."""
+"""What protects the site from clients: made from the web configuration file, replaced as a whole at a reload. And how
+exposed that leaves the daemon."""
 
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import ssl
 import threading
 import time
@@ -55,8 +57,7 @@ class Guard:
     context: ssl.SSLContext | None = None
     passwords: Passwords | None = None
     bucket: Bucket | None = None
-    lost: frozenset[str] = frozenset()
-    """Names of guards that were active since the start and no longer are: an operator should know."""
+    lost: frozenset[str] = frozenset()  # Guards that were active since the start and no longer are
     digest: bytes = field(default=b"", repr=False)
     tls_digest: bytes = field(default=b"", repr=False)
 
@@ -101,11 +102,8 @@ class Guard:
         return tuple((name, value) for name, value in self.file.http_server_config.headers.items() if value)
 
     def refuse(self, request: Request, peer: str, gone: Callable[[], bool] = lambda: False) -> Response | None:
-        """Check a request; ``None`` admits it. Health and readiness are no exception, as in the toolkit.
-
-        The bucket comes after the password, unlike in the toolkit: a client without a password must not be able to
-        empty it.
-        """
+        """Check a request (health and readiness too, as in the toolkit); ``None`` admits it. The bucket comes after the
+        password, unlike in the toolkit: a client without a password must not be able to empty it."""
         if self.passwords is not None:
             result = self.passwords.look(request.headers.get("authorization"), peer, gone)
             if result is AuthResult.TOO_MANY:
@@ -125,15 +123,14 @@ def files_of(path: Path | None) -> list[Path]:
         tls = webfile.load(path).tls_server_config
     except PlumblineError:
         return [path]
-    return [path, *(webtls.files_of(tls) if tls else ())]
+    named = (tls.cert_file, tls.key_file, tls.client_ca_file) if tls else ()
+    return [path, *(Path(each) for each in named if each)]
 
 
 def make_guard(path: Path | None, before: Guard | None = None) -> Guard:
-    """Read the file and those it names; a :class:`ConfigError` leaves everything as it was.
-
-    Returns ``before`` itself when nothing changed; otherwise takes over its accepted users and what its bucket has
-    spent. Refuses to remove all guards or all authentication, and lists other removed guards in :attr:`Guard.lost`.
-    """
+    """Read the file and those it names; a :class:`ConfigError` leaves everything as it was. ``before`` itself when
+    nothing changed; otherwise takes over its accepted users and what its bucket has spent. Refuses to remove all guards
+    or all authentication, and lists other removed guards in :attr:`Guard.lost`."""
     turns = before.turns if before else Turns()
     if path is None:
         if before and not before.digest:
@@ -142,7 +139,7 @@ def make_guard(path: Path | None, before: Guard | None = None) -> Guard:
     file, where = webfile.load(path), str(path)
     tls = file.tls_server_config
     pems = None if tls is None else webtls.read_pems(tls, where=where)
-    tls_digest = _digest(tls, *(pems.every if pems else ()))
+    tls_digest = _digest(tls, *((pems.cert, pems.key, pems.client_ca) if pems else ()))
     digest = _digest(file, tls_digest)
     if before and before.digest == digest:
         return before
@@ -180,3 +177,49 @@ def _still_shut(made: Guard, before: Guard | None, where: str) -> Guard:
 
 def _digest(struct: msgspec.Struct | None, *more: bytes) -> bytes:
     return hashlib.sha256(b"\0".join((msgspec.json.encode(struct, enc_hook=str), *more))).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Exposure:
+    """``reach``: ``loopback`` or ``network``; ``encryption``: ``tls`` or ``none``; ``authentication``: ``none``,
+    ``password``, ``certificate`` or both (``certificate+password``)."""
+
+    reach: str
+    encryption: str
+    authentication: str
+    lost: tuple[str, ...] = ()  # Guards that were active since the start and no longer are
+
+    @classmethod
+    def of(cls, host: str, guard: Guard) -> Exposure:
+        """``host``: the numeric address listened on; empty: all addresses."""
+        asked = (("certificate", guard.asks_certificate), ("password", guard.asks_password))
+        return cls(
+            reach="loopback" if _is_loopback(host) else "network",
+            encryption="tls" if guard.encrypts else "none",
+            authentication="+".join(name for name, asks in asked if asks) or "none",
+            lost=tuple(sorted(guard.lost)),
+        )
+
+    @property
+    def warning(self) -> str:
+        """What an operator should know; empty: nothing. An open port is common among exporters, and no mistake."""
+        warnings = []
+        if self.reach == "network" and self.authentication == "none":
+            warnings.append(
+                "anyone who can reach this port can read everything here; "
+                "configure users or client certificates with --web.config.file (docs/web.md)"
+            )
+        elif self.reach == "network" and self.encryption == "none":
+            warnings.append(
+                "passwords cross the network unencrypted; add tls_server_config to the web configuration file"
+            )
+        if self.lost:
+            warnings.append(f"a reload removed {', '.join(self.lost)}; restart the daemon if this is intended")
+        return "; ".join(warnings)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -4,8 +4,6 @@ h11 parses, behind a strict grammar. This module adds what h11 lacks: one deadli
 head, because a client may send a byte at a time.
 """
 
-from __future__ import annotations
-
 import re
 import socket
 import ssl
@@ -61,9 +59,7 @@ class HeadReader:
 
     def read(self) -> bytes | None:
         """The next head with its empty line; ``None`` when the peer closed or sent nothing for ``idle_s``.
-
-        Raises :class:`BadRequest` for a head that is too long or too slow.
-        """
+        :class:`BadRequest` for a head that is too long or too slow."""
         deadline: float | None = None
         searched = 0
         while True:
@@ -107,11 +103,9 @@ class Head:
 
 
 def parse_head(head: bytes) -> Head:
-    """Parse a head with its empty line; raises :class:`BadRequest` for anything another parser may read differently.
-
-    The grammar of RFC 9112 comes first, to the letter: h11 is lax where old peers were. h11 then interprets the fields
-    (framing, Host, whether the connection goes on).
-    """
+    """Parse a head with its empty line; :class:`BadRequest` for anything another parser may read differently. The
+    grammar of RFC 9112 comes first, to the letter: h11 is lax where old peers were. h11 then interprets the fields
+    (framing, Host, whether the connection goes on)."""
     if not _GRAMMAR.fullmatch(head):
         raise BadRequest(400, "malformed or ambiguous request")
     start = _START.match(head)
@@ -148,10 +142,7 @@ def parse_head(head: bytes) -> Head:
 def send(
     sock: socket.socket, response: Response, *, body: bool, keep: bool, timeout_s: float, headers: Fields = ()
 ) -> None:
-    """Send a response in one piece and within ``timeout_s``; without its body for HEAD.
-
-    ``headers`` are added unless the response has them itself.
-    """
+    """Send a response in one piece within ``timeout_s``, without its body for HEAD; ``headers`` it lacks are added."""
     own = {name.lower() for name, _ in response.headers}
     lines = [
         f"HTTP/1.1 {response.status} {HTTPStatus(response.status).phrase}",

@@ -1,7 +1,5 @@
 """What each URL answers. No sockets: a request in, a response out; :mod:`plumbline.web.server` transports them."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -43,11 +41,8 @@ class Response:
 
 
 class Site:
-    """``/metrics``, ``/-/healthy``, ``/-/ready`` and the status page at ``/``.
-
-    ``status`` returns the page as HTML. ``ready`` returns ``None`` when the daemon is ready, else what it is waiting
-    for. Until then there are no metrics: a page of half a host would be stored as if it were the whole.
-    """
+    """``/metrics``, ``/-/healthy``, ``/-/ready`` and, from ``status``, the HTML page at ``/``. ``ready`` returns what
+    the daemon waits for, or ``None``: no metrics until then, as half a host would be stored as the whole."""
 
     def __init__(self, exposition: Exposition, *, status: Callable[[], str], ready: Callable[[], str | None]) -> None:
         self._exposition = exposition
@@ -57,7 +52,7 @@ class Site:
         self._routes: dict[str, Callable[[Request, str], Response]] = {
             "/": self._page,
             "/metrics": self._metrics,
-            "/-/healthy": self._healthy,
+            "/-/healthy": lambda _request, _query: text_response(200, "healthy"),
             "/-/ready": self._readiness,
         }
 
@@ -94,9 +89,6 @@ class Site:
             body = gzip.compress(body, compresslevel=1, mtime=0)
             headers += (("Content-Encoding", "gzip"),)
         return Response(200, body, answer.content_type, headers)
-
-    def _healthy(self, _request: Request, _query: str) -> Response:
-        return text_response(200, "healthy")
 
     def _readiness(self, _request: Request, _query: str) -> Response:
         waiting = self._ready()

@@ -4,8 +4,6 @@ The guard defines TLS, passwords and headers. Each connection does its handshake
 so that no client waits for another. :mod:`.connections` decides which connections stay when there are too many.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import logging
@@ -53,12 +51,9 @@ _LOGGED = frozenset({Refusal.AUTHENTICATION, Refusal.TLS})  # a person may have 
 
 
 class Server:
-    """Does nothing before :meth:`start`.
-
-    At most ``max_requests`` are in progress at once; one more gets 503. ``timeout_s`` bounds the handshake, receiving a
-    request's head and sending a response. ``idle_s`` is how long a connection is kept between requests: longer than
-    scrape intervals, or each scrape would have to connect anew.
-    """
+    """At most ``max_requests`` are in progress at once; one more gets 503. ``timeout_s`` bounds the handshake,
+    receiving a request's head and sending a response. ``idle_s``: how long a connection is kept between requests,
+    longer than scrape intervals, or each scrape would have to connect anew."""
 
     def __init__(
         self,
@@ -117,7 +112,8 @@ class Server:
         self._stopping.set()
         if self._listener is None or self._acceptor is None:
             return
-        _shut(self._listener)  # wakes accept()
+        with contextlib.suppress(OSError):  # it may be closed already
+            self._listener.shutdown(socket.SHUT_RDWR)  # wakes accept()
         self._listener.close()
         self._acceptor.join(timeout_s)
         self._connections.end(timeout_s)
@@ -297,9 +293,3 @@ def _why(error: OSError) -> str:
         errno.EACCES: "no permission to listen there (ports below 1024 need CAP_NET_BIND_SERVICE)",
     }
     return f"{reasons.get(error.errno or 0, f'cannot listen there: {error.strerror or error}')}; {change}"
-
-
-def _shut(sock: socket.socket) -> None:
-    """Wake whatever waits on a socket; it may be closed already, or never connected."""
-    with contextlib.suppress(OSError):
-        sock.shutdown(socket.SHUT_RDWR)

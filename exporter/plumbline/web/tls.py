@@ -4,13 +4,10 @@ Cipher suites have Go's names in the file and OpenSSL's here. Both lists name TL
 can't be chosen (https://pkg.go.dev/crypto/tls#CipherSuites, openssl-ciphers(1)).
 """
 
-from __future__ import annotations
-
 import ipaddress
 import socket
 import ssl
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from plumbline.config.web import TlsServerConfig
@@ -58,10 +55,6 @@ class Pems:
     key: bytes = field(repr=False)
     client_ca: bytes = field(repr=False)
 
-    @property
-    def every(self) -> tuple[bytes, ...]:
-        return self.cert, self.key, self.client_ca
-
 
 def read_pems(tls: TlsServerConfig, *, where: str) -> Pems:
     """Read certificate, key and CA; raises :class:`ConfigError` for what can't be read."""
@@ -90,10 +83,6 @@ def make_context(tls: TlsServerConfig, pems: Pems, *, where: str) -> ssl.SSLCont
         _load_client_ca(context, tls, pems, where)
         context.verify_mode = ssl.CERT_REQUIRED if tls.requires else ssl.CERT_OPTIONAL
     return context
-
-
-def files_of(tls: TlsServerConfig) -> list[Path]:
-    return [Path(each) for each in (tls.cert_file, tls.key_file, tls.client_ca_file) if each]
 
 
 def await_hello(sock: socket.socket, *, timeout_s: float) -> None:
@@ -137,9 +126,7 @@ def _refused_for(error: OSError) -> TlsRefused:
 
 def allowed(certificate: Any, sans: tuple[str, ...]) -> bool:
     """Whether one of the certificate's alternative names (DNS, IP, e-mail, URI) is in the list, letter by letter.
-
-    ``True`` without a certificate, as in the toolkit: client_auth_type decides whether one is required.
-    """
+    ``True`` without a certificate, as in the toolkit: client_auth_type decides whether one is required."""
     if not certificate:
         return True
     return any(_name(kind, value) in sans for kind, value in certificate.get("subjectAltName", ()))

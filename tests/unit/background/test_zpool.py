@@ -47,9 +47,9 @@ class Tool:
 
 
 def test_a_suspended_pool_is_not_asked_for() -> None:
-    tool = Tool(Completed((), 0, stdout=b'{"pools": {}}'))
+    tool = Tool(Completed((), 0, stdout=b"no pools available\n"))
     assert ZpoolStatus(Roots.under(NODE), tool).read() == ()
-    assert tool.asked == [("zpool", "status", "-j", "--json-int", "scratch", "tank")]
+    assert tool.asked == [("zpool", "status", "-p", "scratch", "tank")]
 
 
 def test_the_form_that_works_is_remembered() -> None:
@@ -57,11 +57,11 @@ def test_the_form_that_works_is_remembered() -> None:
     status = ZpoolStatus(Roots.under(NODE), tool)
     assert [pool.name for pool in status.read()] == ["tank", "scratch"]
     assert [pool.name for pool in status.read()] == ["tank", "scratch"]
-    assert [argv[2] for argv in tool.asked] == ["-j", "-p", "-p"]
+    assert [argv[2] for argv in tool.asked] == ["-p", "scratch", "scratch"]
 
 
 def test_the_oldest_form_takes_no_options() -> None:
-    tool = Tool(USAGE, USAGE, Completed((), 0, stdout=TEXT))
+    tool = Tool(USAGE, Completed((), 0, stdout=TEXT))
     assert len(ZpoolStatus(Roots.under(NODE), tool).read()) == 2
     assert tool.asked[-1] == ("zpool", "status", "scratch", "tank")
 
@@ -73,7 +73,7 @@ def test_without_zfs_nothing_is_run() -> None:
 
 
 def test_one_that_hangs_is_not_joined_by_another() -> None:
-    tool = Tool(Completed((), None, timed_out=True), Completed((), 0, stdout=b'{"pools": {}}'))
+    tool = Tool(Completed((), None, timed_out=True), Completed((), 0, stdout=b"no pools available\n"))
     status = ZpoolStatus(Roots.under(NODE), tool)
     with pytest.raises(PlumblineError, match="no answer within 10 s, a pool hangs"):
         status.read()
@@ -99,10 +99,10 @@ def test_what_is_no_fault(answer: Completed, reason: str) -> None:
 
 
 def test_a_tool_of_that_name_is_run_and_ended(tmp_path: Path) -> None:
-    """The real runner, and a zpool that knows no JSON."""
+    """The real runner, and a zpool that knows no option."""
     (tmp_path / "text").write_bytes(TEXT)
     zpool = tmp_path / "zpool"
-    zpool.write_text(f'#!/bin/sh\n[ "$2" = -j ] && exit 2\nwhile read -r line; do :; done; exec cat {tmp_path}/text\n')
+    zpool.write_text(f'#!/bin/sh\n[ "$2" = -p ] && exit 2\nwhile read -r line; do :; done; exec cat {tmp_path}/text\n')
     zpool.chmod(0o755)
     runner = ProcessRunner({"PATH": f"{tmp_path}:/usr/bin:/bin"})
     assert [pool.state for pool in ZpoolStatus(Roots.under(NODE), runner).read()] == ["DEGRADED", "ONLINE"]

@@ -7,7 +7,7 @@ import pytest
 from plumbline.checks.model import Keep, Severity
 from plumbline.checks.network.bonds import degraded, not_aggregated, unmonitored
 from plumbline.checks.network.facts import NetworkFacts
-from plumbline.sources.net.bonding import Bond, Churn, LacpState, MiiStatus, Slave
+from plumbline.sources.net.bonding import Bond, Churn, LacpState, Slave
 from support.facts import only
 
 
@@ -21,7 +21,7 @@ def slave(
     return Slave(
         device,
         active=None,
-        mii_status=None if up is None else MiiStatus.UP if up else MiiStatus.DOWN,
+        up=up,
         link_failures=None,
         aggregator_id=aggregator,
         actor=None if partner is None else LacpState(0) if partner else LacpState.DEFAULTED,

@@ -12,7 +12,7 @@ from plumbline.checks.growth import Count
 from plumbline.checks.model import judge
 from plumbline.checks.network import CHECKS
 from plumbline.checks.network.facts import NetworkFacts, SoftnetCpu
-from plumbline.sources.net.bonding import Bond, MiiStatus, Slave
+from plumbline.sources.net.bonding import Bond, Slave
 from plumbline.sources.net.linkmodes import LinkModes
 from plumbline.sources.net.port_settings import Moderation, PauseConfig, RingSizes
 from support.facts import LOOPBACK, NIC, QUIET, VIRTUAL, infiniband, interrupts, moderated, sysctls
@@ -141,9 +141,9 @@ BAD = NetworkFacts(
             min_links=None,
             aggregator=None,
             slaves=(
-                Slave("a", None, MiiStatus.UP, None, aggregator_id=1),
-                Slave("b", None, MiiStatus.UP, None, aggregator_id=2),
-                Slave("c", None, MiiStatus.DOWN, None),
+                Slave("a", None, True, None, aggregator_id=1),
+                Slave("b", None, True, None, aggregator_id=2),
+                Slave("c", None, False, None),
             ),
         ),
     ),

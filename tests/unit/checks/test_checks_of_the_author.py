@@ -76,7 +76,7 @@ def softnet() -> tuple[SoftnetCpu, ...]:
             Count(each.dropped, each.dropped),
             Count(each.time_squeeze, each.time_squeeze),
         )
-        for each in reading.cpus
+        for each in reading
     )
 
 

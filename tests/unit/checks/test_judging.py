@@ -68,7 +68,7 @@ def test_everything_about_a_port() -> None:
         rings=(("eth0", RingSizes(rx=512, rx_max=4096)),),
         pause=(("eth0", PauseState(PauseConfig(True, True, False), 3)),),
         coalescing=(("eth0", coalescing),),
-        offloads=(("eth0", (Offload("scatter-gather", False, False), Offload("rx-checksumming", True, False))),),
+        offloads=(("eth0", (Offload("scatter-gather", False), Offload("rx-checksumming", True))),),
         interrupts=(balance,),
     ).nics
     assert nic == Nic(
@@ -132,7 +132,7 @@ def test_without_roles_nobody_knows_who_carries_storage() -> None:
 
 
 def test_churn_that_only_proc_tells() -> None:
-    slaves = (Slave("a", True, 0, 0), Slave("b", True, 0, 0, actor_churn=Churn.NONE))
+    slaves = (Slave("a", True, True, 0), Slave("b", True, True, 0, actor_churn=Churn.NONE))
     bond = Bond("bond0", "802.3ad", "", "", "", 100, 0, None, None, slaves)
     churned = SlaveChurn(Churn.CHURNED, Churn.CHURNED)
     (found,) = facts(bonds=(bond,), churns={("bond0", "a"): churned, ("bond0", "b"): churned}).bonds
@@ -200,7 +200,7 @@ def test_a_page_s_readings_are_those_of_its_collectors(tmp_path: Path) -> None:
 def test_each_collector_s_reading_has_its_place() -> None:
     sda = BlockDevice("sda", 8, 0, 1 << 40)
     by_collector = {
-        "softnet": (softnet.SoftnetReading((softnet.SoftnetCpu(0, 1, 2, 3, None),)), {0: Squeezes(1, 2)}),
+        "softnet": ((softnet.SoftnetCpu(0, 1, 2, 3, None),), {0: Squeezes(1, 2)}),
         "bond": (("bond",), {("bond0", "a"): "churn"}),
         "topology": (("relation",), ("role",)),
         "device": ((sda,), {"sda": "osd.0", "sdx": "osd.9"}),  # the other one is excluded
@@ -218,7 +218,7 @@ def test_each_collector_s_reading_has_its_place() -> None:
     }
     alone = {name: f"reading of {name}" for name in ("tcp", "sysctl", "infiniband", "array", "pcie", "latency")}
     found = readings_of(Snapshot((), (), (), by_collector | alone))
-    assert found.softnet == by_collector["softnet"][0].cpus  # type: ignore[attr-defined]
+    assert found.softnet == by_collector["softnet"][0]  # type: ignore[attr-defined]
     assert found == Readings(
         found.softnet,
         {0: Squeezes(1, 2)},

@@ -64,7 +64,7 @@ def test_netlink_and_proc_of_one_bond_become_its_samples() -> None:
 
 
 def test_a_backup_that_is_down_and_a_bond_that_nobody_watches() -> None:
-    bond = Bond("bond1", "active-backup", "", "", "", 0, 0, 0, None, (Slave("eth1", False, 2, 3),))
+    bond = Bond("bond1", "active-backup", "", "", "", 0, 0, 0, None, (Slave("eth1", False, False, 3),))
     assert list(metrics.samples((bond,), {})) == [
         (metrics.INFO, ("bond1", "active-backup", "", "", ""), 1),
         (metrics.SLAVES, ("bond1",), 1),

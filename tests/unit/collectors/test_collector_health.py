@@ -6,7 +6,7 @@ import pytest
 
 from plumbline.collectors import health as metrics
 from plumbline.sources.disk.diskhealth import DiskHealth, DiskState, endurance_left_s
-from plumbline.sources.disk.nvme_smart import Limits, health_of, parse_smart_log
+from plumbline.sources.disk.nvme_smart import Limits, parse_health
 from support.nvme import USED, smart_page
 
 
@@ -17,7 +17,7 @@ def plain(*states: DiskState) -> list[tuple[object, ...]]:
 
 
 def test_an_nvme_disk_in_base_units() -> None:
-    health = health_of(parse_smart_log(smart_page(USED | {"critical_warning": 1}), source=""), Limits(343, 353))
+    health = parse_health(smart_page(USED | {"critical_warning": 1}), Limits(343, 353), source="")
     assert plain(DiskState("nvme0n1", health, False, "", "", 1.7e9, 0.0)) == [
         ("health_available", "nvme0n1", 1),
         ("health_last_success_timestamp_seconds", "nvme0n1", 1.7e9),

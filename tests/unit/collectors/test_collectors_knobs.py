@@ -31,7 +31,7 @@ def test_coalescing_in_seconds() -> None:
 
 
 def test_offloads() -> None:
-    port = ("eth0", (Offload("generic-receive-offload", True, False), Offload("large-receive-offload", False, True)))
+    port = ("eth0", (Offload("generic-receive-offload", True), Offload("large-receive-offload", False)))
     assert list(nic.offload_samples((port,))) == [
         (nic.OFFLOAD_ENABLED, ("eth0", "generic-receive-offload"), 1),
         (nic.OFFLOAD_ENABLED, ("eth0", "large-receive-offload"), 0),

@@ -12,12 +12,12 @@ from plumbline.collectors.softnet import (
     TIME_SQUEEZE,
     samples,
 )
-from plumbline.sources.kernel.softnet import SoftnetCpu, SoftnetReading, SoftnetUnwrapper
+from plumbline.sources.kernel.softnet import SoftnetCpu, SoftnetUnwrapper
 from plumbline.sources.kernel.squeeze import Squeezes
 
 
 def test_samples() -> None:
-    reading = SoftnetReading((SoftnetCpu(0, 15, 2, 3, 30), SoftnetCpu(7, 1, 0, 0, None)))
+    reading = (SoftnetCpu(0, 15, 2, 3, 30), SoftnetCpu(7, 1, 0, 0, None))
     assert list(samples(reading, {})) == [
         (PROCESSED, ("0",), 15),
         (DROPPED, ("0",), 2),
@@ -30,7 +30,7 @@ def test_samples() -> None:
 
 
 def test_the_queues_of_linux_6_4_and_attributed_squeezes() -> None:
-    reading = SoftnetReading((SoftnetCpu(3, 15, 2, 3, 30, 10, 20),))
+    reading = (SoftnetCpu(3, 15, 2, 3, 30, 10, 20),)
     assert list(samples(reading, {3: Squeezes(budget=2, time=0)})) == [
         (PROCESSED, ("3",), 15),
         (DROPPED, ("3",), 2),
@@ -44,8 +44,8 @@ def test_the_queues_of_linux_6_4_and_attributed_squeezes() -> None:
 
 
 def processed(unwrapper: SoftnetUnwrapper, *raw: int) -> list[int]:
-    readings = (SoftnetReading((SoftnetCpu(0, value, 0, 0, 0),)) for value in raw)
-    return [unwrapper.unwrap(reading).cpus[0].processed for reading in readings]
+    readings = ((SoftnetCpu(0, value, 0, 0, 0),) for value in raw)
+    return [unwrapper.unwrap(reading)[0].processed for reading in readings]
 
 
 def test_a_wrap_goes_on_upwards() -> None:
@@ -61,16 +61,14 @@ def test_a_wrap_goes_on_upwards() -> None:
 
 def test_every_counter_wraps_by_itself_and_the_backlog_is_no_counter() -> None:
     unwrapper = SoftnetUnwrapper()
-    unwrapper.unwrap(SoftnetReading((SoftnetCpu(0, 10, 4294967295, 20, 900),)))
-    assert unwrapper.unwrap(SoftnetReading((SoftnetCpu(0, 11, 3, 19, 2),))).cpus == (
-        SoftnetCpu(0, 11, 4294967299, 4294967315, 2),
-    )
+    unwrapper.unwrap((SoftnetCpu(0, 10, 4294967295, 20, 900),))
+    assert unwrapper.unwrap((SoftnetCpu(0, 11, 3, 19, 2),)) == (SoftnetCpu(0, 11, 4294967299, 4294967315, 2),)
 
 
 def test_a_cpu_that_was_off_goes_on_where_it_stopped() -> None:
     unwrapper = SoftnetUnwrapper()
     both = (SoftnetCpu(0, 1, 0, 0, 0), SoftnetCpu(1, 4294967290, 0, 0, 0))
-    assert unwrapper.unwrap(SoftnetReading(both)).cpus == both
-    unwrapper.unwrap(SoftnetReading(both[:1]))
-    again = unwrapper.unwrap(SoftnetReading((both[0], SoftnetCpu(1, 4, 0, 0, 0))))
-    assert again.cpus[1].processed == 4294967300
+    assert unwrapper.unwrap(both) == both
+    unwrapper.unwrap(both[:1])
+    again = unwrapper.unwrap((both[0], SoftnetCpu(1, 4, 0, 0, 0)))
+    assert again[1].processed == 4294967300

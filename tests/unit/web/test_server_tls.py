@@ -17,8 +17,7 @@ import pytest
 
 from plumbline.errors import ConfigError
 from plumbline.web import tls as webtls
-from plumbline.web.exposure import Exposure
-from plumbline.web.guard import Guard, files_of, make_guard
+from plumbline.web.guard import Exposure, Guard, files_of, make_guard
 from plumbline.web.routes import Request, Response, text_response
 from plumbline.web.server import Refusal, Server
 from support.certificates import Certificates, make_certificates

@@ -1,11 +1,8 @@
 """The host's disks, and the disk below a path: ``/sys/block`` and ``/sys/dev/block``.
 
-Kernel: Documentation/ABI/stable/sysfs-block. These reads belong in the slow tier, never in a scrape: there are a dozen
-files per disk, and reading the ``serial`` of a virtio disk sends an I/O request to the hypervisor, so it hangs when the
-disk hangs.
+Kernel: Documentation/ABI/stable/sysfs-block. Slow tier: a dozen files per disk, and reading the ``serial`` of a virtio
+disk sends an I/O request to the hypervisor, so it hangs when the disk hangs.
 """
-
-from __future__ import annotations
 
 import os
 import re
@@ -28,12 +25,9 @@ _MAX_STACK = 16  # the kernel allows no loops in stacked devices; this guards ag
 
 @dataclass(frozen=True, slots=True)
 class BlockDevice:
-    """One whole disk as the kernel and udev describe it; ``None``: unknown.
-
-    ``rotational`` is the kernel's flag unchanged. ``device_class`` is the kind of medium: ``nvme``, ``ssd``, ``hdd``,
-    ``virtual`` (paravirtual and emulated disks, where the flag is meaningless), or ``None`` where it can't be known
-    (loop, zram, rbd, a stack of different disks). A dm or md device over disks of one class has that class.
-    """
+    """One whole disk as the kernel and udev describe it; ``None``: unknown. ``rotational`` is the kernel's flag
+    unchanged. ``device_class`` is the kind of medium: ``nvme``, ``ssd``, ``hdd``, ``virtual`` (paravirtual and emulated
+    disks, where the flag is meaningless), or ``None`` (loop, zram, rbd, a stack of different disks)."""
 
     name: str  # the kernel's name, as in /proc/diskstats
     major: int
@@ -60,12 +54,8 @@ _Below: TypeAlias = Callable[[BlockDevice], Iterable[BlockDevice]]
 def read_block_devices(
     roots: Roots, *, on_skip: Callable[[str, str], None], keep: Callable[[str], bool] | None = None
 ) -> tuple[BlockDevice, ...]:
-    """All whole disks (no partitions) whose name ``keep`` accepts, by name.
-
-    Devices hidden by the kernel (:func:`is_hidden`) are not disks. A disk unplugged between listing and reading is
-    reported to ``on_skip(name, "vanished")``, one with unreadable numbers to ``on_skip(name, "malformed")``; the
-    others are returned. :class:`Unavailable` without sysfs.
-    """
+    """All whole disks (no partitions, nothing hidden) whose name ``keep`` accepts, by name; :class:`Unavailable`
+    without sysfs. ``on_skip(name, reason)`` gets a disk that ``vanished`` meanwhile or has ``malformed`` numbers."""
     directory = roots.sys / "block"
     devices: dict[str, BlockDevice] = {}
     for entry in required_entries(directory):
@@ -89,11 +79,8 @@ def read_block_devices(
 
 
 def list_real_disks(roots: Roots) -> tuple[str, ...]:
-    """Names of the built-in disks, without querying any of them; empty without sysfs.
-
-    Excludes devices that the kernel makes from others, and removable sticks, cards and discs (``removable``); a disk
-    in a hot-plug bay does not count as removable.
-    """
+    """Names of the built-in disks, without querying any of them; empty without sysfs. Not among them: devices that the
+    kernel makes from others, and what is ``removable`` (sticks, cards, discs; a disk in a hot-plug bay is not)."""
     directory = roots.sys / "block"
     return tuple(
         name.replace("!", "/")
@@ -113,18 +100,14 @@ def required_entries(directory: Path) -> list[str]:
 
 
 def is_hidden(directory: Path) -> bool:
-    """Whether the ``/sys/block`` entry is a path below an NVMe disk with native multipath (``nvme1c1n1``, Linux 4.15).
-
-    Such a path has no device node; its I/O belongs to the disk (``nvme1n1``).
-    """
+    """Whether the ``/sys/block`` entry is a path below an NVMe disk with native multipath (``nvme1c1n1``, Linux 4.15):
+    it has no device node, and its I/O belongs to the disk (``nvme1n1``)."""
     return read_text(directory / "hidden") == "1"
 
 
 def read_block_device(name: str, roots: Roots) -> BlockDevice:
-    """Facts about one whole disk; ``FileNotFoundError`` when it is gone, :class:`ParseError` on impossible numbers.
-
-    The class of a stacked device is not resolved here: that requires the disks below it.
-    """
+    """Facts about one whole disk; ``FileNotFoundError`` when it is gone, :class:`ParseError` on impossible numbers. A
+    stacked device has no class here: that requires the disks below it."""
     directory = roots.sys / "block" / name.replace("/", "!")
     link = link_text(directory)
     number = read_text(directory / "dev")
@@ -166,15 +149,11 @@ def read_block_device(name: str, roots: Roots) -> BlockDevice:
 
 
 def device_below(path: Path, roots: Roots) -> BlockDevice | None:
-    """The disk that I/O to ``path`` ends on, or ``None`` where there is none (tmpfs, NFS, FUSE, ZFS).
-
-    The search goes from the filesystem's device down through partitions, dm, md, bcache and loop files. Over several
-    disks of one class, the result is the first of them; over disks of different or unknown class it is the stacked
+    """The disk that I/O to ``path`` ends on, through partitions, dm, md, bcache and loop files; ``None`` where there is
+    none (tmpfs, NFS, FUSE, ZFS). Over several disks of one class it is the first of them; over others the stacked
     device itself, with ``device_class`` ``None``. A multi-device btrfs counts as the device its mount names, an overlay
-    as its upper directory. A path that does not exist yet counts as its nearest existing ancestor.
-    Raises :class:`Unavailable` when the path or sysfs can't be read. Access to a path on a dead NFS server or a hung
-    disk hangs, so a scrape must not call this.
-    """
+    as its upper directory, a path that does not exist yet as its nearest existing ancestor. :class:`Unavailable` when
+    the path or sysfs can't be read. Hangs on a dead NFS server or disk, so a scrape must not call this."""
     path = path.absolute()
     while True:
         try:

@@ -67,10 +67,7 @@ class LatencyReading:
 
 
 def request_names(roots: Roots, *, keep: Callable[[str], bool]) -> dict[str, str]:
-    """Disks that have requests: the name in the kernel's requests → the displayed name.
-
-    No disk is queried, so a hanging disk does not block this.
-    """
+    """Disks that have requests: the name in the kernel's requests → the displayed name. Queries no disk."""
     names = {}
     for entry in sysfs.entries(roots.sys / "block"):
         name = entry.replace("!", "/")
@@ -82,11 +79,9 @@ def request_names(roots: Roots, *, keep: Callable[[str], bool]) -> dict[str, str
 
 
 def notes_issues(roots: Roots, disk: str) -> bool:
-    """Whether the kernel records when this disk's requests are issued, as far as settings show. Other causes (polling,
-    an I/O controller) enable it too, and it stays on after writeback throttling is disabled. True without requests.
-
-    https://github.com/torvalds/linux/blob/v6.12/block/blk-stat.c  blk_stat_add_callback, blk_stat_enable_accounting
-    """
+    """Whether the kernel records when this disk's requests are issued, as far as settings show; True without requests.
+    Polling or an I/O controller enable it too, and it stays on after writeback throttling is disabled.
+    https://github.com/torvalds/linux/blob/v6.12/block/blk-stat.c blk_stat_add_callback, blk_stat_enable_accounting"""
     folder = roots.sys / "block" / disk.replace("/", "!")
     throttle = (sysfs.read_text(folder / "queue/wbt_lat_usec") or "").strip()
     schedulers = sysfs.read_text(folder / "queue/scheduler") or ""
@@ -134,10 +129,8 @@ class BlockLatency:
         notes: Callable[[Roots, str], bool] = notes_issues,
         own_notes: bool = False,
     ) -> None:
-        """``keep`` is called with a disk's name; ``clock_ns`` is CLOCK_MONOTONIC.
-
-        ``notes`` predicts whether the kernel records a disk's issues. ``own_notes``: assume that it never does.
-        """
+        """``keep`` is called with a disk's name; ``clock_ns`` is CLOCK_MONOTONIC; ``notes`` predicts whether the kernel
+        records a disk's issues. ``own_notes``: assume that it never does."""
         self._roots, self._keep, self._notes, self._own_notes = roots, keep, notes, own_notes
         self._image, self._library, self._clock_ns = image, library, clock_ns
         self._attached: _Attached | None = None
@@ -181,10 +174,7 @@ class BlockLatency:
             raise explain(error, lockdown) from error
 
     def refresh(self, _cancel: threading.Event | None = None) -> None:
-        """Register disks added since, and record issues where the kernel turned out not to.
-
-        Waits as long as reading a disk's settings takes; :attr:`value` never waits for that.
-        """
+        """Register disks added since, record issues where the kernel turned out not to; may wait for settings."""
         self._refresh(None)
 
     def _refresh(self, within_s: float | None) -> None:
@@ -208,10 +198,11 @@ class BlockLatency:
 
     def _watch_issues(self, attached: _Attached) -> None:
         unnoted = {self._slots[shown] for shown in self._present} & latencymaps.unnoted_slots(attached.state)
-        if not unnoted or attached.watches_issues or self._restart_required:
+        if not unnoted or latencymaps.begun(attached.state) or self._restart_required:
             return
         try:
-            attached.watch_issues(self._clock_ns)
+            attached.object.attach([attached.issue_program])
+            latencymaps.begin(attached.state, self._clock_ns())
         except BpfError as error:
             self._restart_required = True
             names = ", ".join(shown for shown in self._present if self._slots[shown] in unnoted)
@@ -250,7 +241,8 @@ class BlockLatency:
             words = latencymaps.sum_lanes(attached.histograms, attached.sizes, len(self._slots))
             disks = tuple(DiskLatency(name, latencymaps.parse_slot(words, self._slots[name])) for name in self._present)
             untimed = dict(zip((EARLIER, UNSEEN, ENDLESS, UNNOTED), latencymaps.untimed(attached.state), strict=True))
-            untimed[INTERRUPTED] = _misses(self._roots, attached.completions_fd)
+            fdinfo = sysfs.read_bytes(self._roots.proc / "self" / "fdinfo" / str(attached.completions_fd)) or b""
+            untimed[INTERRUPTED] = latencymaps.parse_misses(fdinfo.decode("ascii", "replace"))
             return LatencyReading(disks, untimed, self._restart_required)
 
     def close(self) -> None:
@@ -268,16 +260,8 @@ class _Attached:
     sizes: latencymaps.Sizes
     state: memoryview  # of 64-bit words
     histograms: memoryview
-    programs: tuple[str, str]
+    issue_program: str
     completions_fd: int
-
-    @property
-    def watches_issues(self) -> bool:
-        return latencymaps.begun(self.state)
-
-    def watch_issues(self, clock_ns: Callable[[], int]) -> None:
-        self.object.attach(self.programs[:1])
-        latencymaps.begin(self.state, clock_ns())
 
 
 def _load(library: Library, image: bytes, sizes: latencymaps.Sizes, *, own_notes: bool) -> _Attached:
@@ -296,7 +280,7 @@ def _load(library: Library, image: bytes, sizes: latencymaps.Sizes, *, own_notes
             sizes,
             memoryview(loaded.mapped("state", latencymaps.STATE_BYTES, writable=True)).cast("Q"),
             memoryview(loaded.mapped("histograms", sizes.histogram_entries * latencymaps.SLOT_BYTES)),
-            (issue, "complete"),
+            issue,
             loaded.program_fd("complete"),
         )
     except BaseException:
@@ -309,8 +293,3 @@ def possible_cpus(roots: Roots) -> int:
     text = sysfs.read_text(roots.sys / "devices/system/cpu/possible") or ""
     match = re.search(r"([0-9]{1,6})$", text)
     return int(match[1]) + 1 if match else 1
-
-
-def _misses(roots: Roots, program_fd: int) -> int:
-    text = sysfs.read_bytes(roots.proc / "self" / "fdinfo" / str(program_fd)) or b""
-    return latencymaps.parse_misses(text.decode("ascii", "replace"))

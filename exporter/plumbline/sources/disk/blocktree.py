@@ -4,8 +4,6 @@ Kernel: Documentation/ABI/stable/sysfs-block (``slaves``), Documentation/ABI/tes
 ``dm/uuid``). No device is queried: sysfs and udev's files answer from memory even when a device hangs.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import stat
@@ -48,10 +46,6 @@ class BlockTree:
     def by_number(self, number: str) -> BlockNode | None:
         """The device with this number, as mountinfo gives it."""
         return next((node for node in self.nodes.values() if node.number == number), None)
-
-    def by_dm_name(self, name: str) -> BlockNode | None:
-        """``/dev/mapper/<name>``."""
-        return next((node for node in self.nodes.values() if node.dm_name == name), None)
 
     def below(self, name: str) -> tuple[str, ...]:
         """``name`` itself, then the whole devices below it in every layer, down to the disks."""
@@ -104,11 +98,9 @@ def _read_node(entry: Path, roots: Roots) -> BlockNode | None:
 
 
 def node_at(path: str, tree: BlockTree, roots: Roots) -> BlockNode | None:
-    """The device behind ``/dev/sdb1``, ``/dev/mapper/x``, ``/dev/vg/lv`` or ``/dev/disk/by-partuuid/…``.
-
-    By device number where ``/dev`` has the node, otherwise by name: in a container, or a service with PrivateDevices=,
-    ``/dev`` has no disks, so the names of links are resolved without following them.
-    """
+    """The device behind ``/dev/sdb1``, ``/dev/mapper/x``, ``/dev/vg/lv`` or ``/dev/disk/by-partuuid/…``. By number
+    where ``/dev`` has the node, otherwise by name, with links resolved by text alone: in a container, or a service with
+    PrivateDevices=, ``/dev`` has no disks."""
     for _ in range(_MAX_LINKS):
         if not path.startswith("/dev/"):
             return None
@@ -137,7 +129,7 @@ def _by_name(name: str, tree: BlockTree) -> BlockNode | None:
     if not slash:
         return None
     mapped = last if first == "mapper" else f"{first.replace('-', '--')}-{last.replace('-', '--')}"
-    return tree.by_dm_name(mapped)
+    return next((node for node in tree.nodes.values() if node.dm_name == mapped), None)
 
 
 def _joined(path: str, target: str) -> str:

@@ -1,7 +1,5 @@
 """A disk's own health report, from either source: NVMe's log page (``nvme_smart``) or smartctl (``smartctl``)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -55,11 +53,8 @@ class DiskHealth:
 
 
 def endurance_left_s(health: DiskHealth) -> float | None:
-    """Powered-on seconds left at the average wear so far; ``None`` below 1 %, where the estimate is too coarse.
-
-    A disk worn to the share w after t powered-on seconds wears out at t / w, so t / w - t = t × (1 - w) / w remain;
-    0 for a disk beyond that. Disks estimate wear in whole percents, so at 1 % it may be wrong by half.
-    """
+    """Powered-on seconds left at the average wear so far: t / w - t for the share w after t seconds; 0 for a disk
+    beyond that. ``None`` below 1 %: disks estimate wear in whole percents, so even there it may be wrong by half."""
     if health.wear_percent is None or health.wear_percent < 1 or health.power_on_hours is None:
         return None
     wear = health.wear_percent / 100

@@ -2,10 +2,9 @@
 
     254       0 vda 52100 7929 2869506 13647 13822 15027 2865696 6475 0 7772 20537 4046 43 521760 335 1710 78
 
-Columns: major, minor, name; completed, merged, sectors, ms of reads, then the same of writes; in flight, ms busy, ms
-weighted; since Linux 4.18 the same four of discards; since 5.5 completed and ms of flushes. A sector is 512 bytes here,
-whatever the disk's own sector size. Times are sums over requests, printed as 32-bit milliseconds. They wrap, after
-49.7 days of one request at a time; Prometheus handles a wrap as a counter reset.
+Columns: major, minor, name; completed, merged, sectors, ms of reads, then of writes; in flight, ms busy, ms weighted;
+since Linux 4.18 the same four of discards; since 5.5 completed and ms of flushes. A sector is 512 bytes here, always.
+Times are sums over requests in 32-bit milliseconds; they wrap, which Prometheus handles as a counter reset.
 """
 
 from __future__ import annotations
@@ -29,11 +28,8 @@ Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class DiskStats(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One line. ``None``: not counted by this kernel. ``in_flight`` is a gauge, all others are counters.
-
-    A msgspec struct because this is the hot path: the kernel's line is three characters short of a JSON array, and
-    msgspec's strict decoder parses it three times as fast as split, int and a named tuple.
-    """
+    """One line; ``None``: not counted by this kernel. ``in_flight`` is a gauge, all others are counters. A line is
+    nearly a JSON array, and msgspec decodes it three times as fast as split, int and a named tuple."""
 
     name: str
     reads: Count
@@ -61,11 +57,8 @@ _decode = msgspec.json.Decoder(DiskStats).decode
 def parse_diskstats(
     text: str, *, keep: Callable[[str], bool], source: str = "/proc/diskstats"
 ) -> tuple[DiskStats, ...]:
-    """The lines whose device name ``keep`` accepts, in the kernel's order; of duplicate names, the later line.
-
-    Columns that newer kernels may append are ignored; a malformed line raises :class:`ParseError`. For lines that are
-    not kept, only the name is parsed.
-    """
+    """The lines whose device name ``keep`` accepts, in the kernel's order; of duplicate names, the later line. Columns
+    that newer kernels may append are ignored; a malformed line that is kept raises :class:`ParseError`."""
     disks: dict[str, DiskStats] = {}
     for number, line in enumerate(text.split("\n"), 1):
         if not line:
@@ -93,15 +86,11 @@ def read_diskstats(roots: Roots, *, keep: Callable[[str], bool]) -> tuple[DiskSt
 
 
 class WholeDisks:
-    """Remembers which names are whole disks (not partitions) that ``exclude`` doesn't fully match.
-
-    Only sysfs distinguishes these: ``xvda1`` and ``mmcblk0`` are disks, ``nvme0n1p1`` and ``sda1`` are not. A name is
-    looked up when first seen; after that it costs one dictionary lookup per scrape. A name that is neither disk nor
-    partition yet (just being plugged in) is looked up again next time.
-
-    Hidden paths of an NVMe disk with native multipath are not disks. Before Linux 6.4 the paths have counters and the
-    disk itself has none (its ``queue/iostats`` is 0); then the path is kept, and :attr:`paths` gives its disk.
-    """
+    """Remembers which names are whole disks (not partitions) that ``exclude`` doesn't fully match. Only sysfs
+    distinguishes these: ``xvda1`` and ``mmcblk0`` are disks, ``nvme0n1p1`` and ``sda1`` are not. A name is looked up
+    once, unless it is neither yet (just being plugged in). Hidden paths of an NVMe disk with native multipath are not
+    disks. Before Linux 6.4 the paths have counters and the disk has none (its ``queue/iostats`` is 0); then the path is
+    kept, and :attr:`paths` gives its disk."""
 
     def __init__(self, roots: Roots, *, exclude: re.Pattern[str], partitions: bool = False) -> None:
         """``partitions``: also accept the partitions of accepted disks."""
@@ -147,11 +136,8 @@ def read_whole_disks(roots: Roots, disks: WholeDisks) -> tuple[DiskStats, ...]:
 
 
 def merge_paths(disks: tuple[DiskStats, ...], paths: Mapping[str, str]) -> tuple[DiskStats, ...]:
-    """Return ``disks`` without the hidden ``paths`` (path → disk), whose counters are added to their disk's.
-
-    A request takes one path, so the sums are the disk's own numbers. Only busy time may exceed elapsed time, when
-    several paths work at once.
-    """
+    """``disks`` without the hidden ``paths`` (path → disk), whose counters are added to their disk's: a request takes
+    one path. Only busy time may exceed elapsed time, when several paths work at once."""
     if not paths:
         return disks
     merged = {disk.name: disk for disk in disks if disk.name not in paths}

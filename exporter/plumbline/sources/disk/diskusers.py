@@ -2,12 +2,9 @@
 
 All data comes from small files and from memory of kernel, udev and systemd; no device is opened, no command is run.
 
-Not covered: the vdev within a ZFS pool (disk labels name only the pool), the content of a volume group without an
-active volume, the disk below a file (loop devices end here), and the OSD of a device where its files are unreadable
-(:mod:`~plumbline.sources.ceph.ceph_osds`).
+Not covered: the vdev within a ZFS pool, a volume group without an active volume, the disk below a file (loop devices
+end here), and the OSD of a device where its files are unreadable (:mod:`~plumbline.sources.ceph.ceph_osds`).
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -20,7 +17,7 @@ from plumbline.sources.ceph import ceph_osds
 from plumbline.sources.disk import lvm
 from plumbline.sources.disk.blocktree import BlockNode, BlockTree, node_at, read_block_tree
 from plumbline.sources.kernel import sysfs
-from plumbline.sources.kernel.mounts import Mount, read_mounts, read_swaps
+from plumbline.sources.kernel.mounts import Mount, mount_named, read_mounts, read_swaps
 
 T = TypeVar("T")
 
@@ -140,14 +137,10 @@ def _swapped(tree: BlockTree, roots: Roots) -> Iterator[DirectUse]:
             node = node_at(swap.path, tree, roots)
             found = [node] if node else []
         else:  # by its path alone: accessing the file may hang
-            holding = [mount for mount in _readable(read_mounts, roots) if _holds(mount.mount_point, swap.path)]
-            found = _nodes_of(max(holding, key=lambda mount: len(mount.mount_point)), tree, roots) if holding else []
+            mount = mount_named(swap.path, _readable(read_mounts, roots))
+            found = _nodes_of(mount, tree, roots) if mount else []
         for node in found:
             yield DirectUse(node.name, "swap", swap.path)
-
-
-def _holds(mount_point: str, path: str) -> bool:
-    return path.startswith(mount_point.rstrip("/") + "/")
 
 
 def _of_osds(tree: BlockTree, links: ceph_osds.OsdLinks, before: list[DirectUse], roots: Roots) -> Iterator[DirectUse]:

@@ -4,8 +4,6 @@ Facts: Documentation/ABI/stable/sysfs-block, Documentation/ABI/testing/sysfs-blo
 drivers/nvme/host/sysfs.c, udev's rules.d/60-persistent-storage.rules.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -32,20 +30,14 @@ _EMULATED = re.compile(r"(?:QEMU|VBOX|VMware|Virtual [Dd]isk|Msft)\b")
 
 
 def is_software(link: str) -> bool:
-    """Whether the kernel makes the device from others: loop, dm, md, zram, nbd … and Ceph's mapped images.
-
-    ``link`` is the link target of the disk's ``/sys/block`` entry.
-    """
+    """Whether a disk's link in ``/sys/block`` shows one made from others: loop, dm, md, zram … and Ceph's images."""
     return "/virtual/block/" in link or "/devices/rbd/" in link
 
 
 def transport_of(link: str, name: str) -> str | None:
-    """How the disk is attached, from the link target of its ``/sys/block`` entry.
-
-    Uses the words of ``lsblk -o TRAN`` where they exist: sata, sas (for any disk behind a SAS port), nvme, usb, fc,
-    iscsi, mmc. Others: virtio (virtio-blk and virtio-scsi), xen, vmbus (Hyper-V), scsi (any other SCSI host); for
-    software devices the driver's name: loop, dm, md, zram, rbd, nbd, drbd, bcache …
-    """
+    """How the disk is attached, from the link target of its ``/sys/block`` entry, in the words of ``lsblk -o TRAN``:
+    sata, sas (any disk behind a SAS port), nvme, usb, fc, iscsi, mmc. Others: virtio (virtio-blk and virtio-scsi), xen,
+    vmbus (Hyper-V), scsi (any other SCSI host); for software devices the driver's name: loop, dm, md, zram, rbd …"""
     if is_software(link):
         word = re.match(r"[a-z]+", name)
         return word[0] if word else None
@@ -56,11 +48,8 @@ def transport_of(link: str, name: str) -> str | None:
 def device_class_of(
     transport: str | None, rotational: bool | None, vendor: str | None, model: str | None
 ) -> str | None:
-    """``virtual``, ``nvme``, ``hdd`` or ``ssd``, for a device that is not a software device; ``None``: unknown.
-
-    ``virtual`` are paravirtual and emulated disks: their backing may be anything, and the rotational flag is
-    meaningless (virtio-blk always sets it). ``vendor`` is the SCSI vendor.
-    """
+    """``nvme``, ``hdd``, ``ssd``, ``virtual`` (paravirtual or emulated: its backing may be anything, and virtio-blk
+    always sets the rotational flag) or ``None``: unknown. ``vendor`` is the SCSI vendor. Not for software devices."""
     if transport in _PARAVIRTUAL or _EMULATED.match(vendor or "") or _EMULATED.match(model or ""):
         return "virtual"
     if transport == "nvme":
@@ -78,10 +67,8 @@ def read_model(directory: Path, properties: Mapping[str, bytes]) -> str | None:
 
 
 def read_serial(directory: Path, properties: Mapping[str, bytes]) -> str | None:
-    """In order: NVMe and MMC, SCSI's unit serial number (ATA's too), udev, virtio, and last the world-wide id.
-
-    udev's ``ID_SERIAL_SHORT`` of a SAS disk is its WWN, so SCSI's own page takes precedence.
-    """
+    """In order: NVMe and MMC, SCSI's unit serial number (ATA's too), udev, virtio, and last the world-wide id. SCSI's
+    own page precedes udev's ``ID_SERIAL_SHORT``, which is the WWN of a SAS disk."""
     return (
         _first(directory, "device/serial")
         or clean(properties.get("ID_SCSI_SERIAL", b""))

@@ -10,8 +10,6 @@ All are 64-bit words in native byte order. The program writes and user space rea
 reverse. Words never tear, and a disk's words may be from different moments, because each only grows.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import struct
@@ -63,7 +61,6 @@ class Sizes:
 
     @property
     def histogram_entries(self) -> int:
-        """Entries of the map ``histograms``."""
         return self.lanes * self.slots
 
     def constants(self, *, own_notes: bool) -> bytes:
@@ -77,11 +74,8 @@ SPARE_SLOTS: Final = 16
 
 
 def sizes_for(*, cpus: int, disks: int) -> Sizes:
-    """Sizes for that many possible CPUs, and for twice the present ``disks`` plus a few.
-
-    The fastest devices have 1,024 requests in flight (an NVMe queue). A set overflows only when five of its own are in
-    flight.
-    """
+    """Sizes for that many possible CPUs, and for twice the present ``disks`` plus a few. The fastest devices have 1,024
+    requests in flight (an NVMe queue); a set overflows only when five of its own are."""
     sets = min(_MAX_SETS, max(_MIN_SETS, _power_of_two(disks * _SETS_A_DISK)))
     return Sizes(min(MAX_LANES, _power_of_two(cpus)), 2 * disks + SPARE_SLOTS, sets)
 
@@ -113,12 +107,9 @@ def unnoted_slots(state: memoryview) -> set[int]:
 
 
 def register(state: memoryview, name: str, slot: int, *, unnoted_since_ns: int = 0) -> bool:
-    """Count the disk with this ``disk_name`` in this slot; False when its part of the table is full.
-
-    ``unnoted_since_ns``: from that time on, the kernel does not record when this disk's requests are issued.
-    Registering again changes nothing else. Only the first 16 bytes of a name count; bytes that are not UTF-8 are
-    given in the form of ``os.fsdecode``.
-    """
+    """Count the disk with this ``disk_name`` in this slot; False when its part of the table is full. From
+    ``unnoted_since_ns`` on, the kernel does not record when its requests are issued; registering again changes nothing
+    else. Only the first 16 bytes of a name count; bytes that are not UTF-8 are given as by ``os.fsdecode``."""
     first, second = struct.unpack("=QQ", os.fsencode(name)[:_NAME_BYTES].ljust(_NAME_BYTES, b"\0"))
     at = ((first ^ second * 31 & _MASK) * _GOLDEN & _MASK) >> (64 - _DEVICE_BITS)
     for probe in range(_PROBES):
@@ -135,11 +126,8 @@ def register(state: memoryview, name: str, slot: int, *, unnoted_since_ns: int =
 
 
 def sum_lanes(memory: memoryview, sizes: Sizes, used_slots: int) -> memoryview:
-    """The words of the first ``used_slots`` slots, summed over the lanes.
-
-    Each lane is added as one long integer: adding single words in Python takes twenty times as long. No word can
-    overflow into the next: 2^64 ns are 584 years.
-    """
+    """The words of the first ``used_slots`` slots, summed over the lanes. Each lane is added as one long integer:
+    twenty times as fast as single words. No word can overflow into the next: 2^64 ns are 584 years."""
     length, lane_bytes = used_slots * SLOT_BYTES, sizes.slots * SLOT_BYTES
     total = 0
     for lane in range(sizes.lanes):
@@ -162,9 +150,7 @@ def parse_slot(words: Sequence[int], slot: int) -> MappingProxyType[str, Times]:
 
 
 def parse_misses(fdinfo: str) -> int:
-    """How often the kernel skipped a program because an interrupt arrived while it was running on that CPU.
-
-    ``recursion_misses`` of ``/proc/self/fdinfo`` (5.12). Until 6.1 the kernel ran it anyway, so nothing was missed.
-    """
+    """How often the kernel skipped a program because an interrupt came while it ran on that CPU: ``recursion_misses``
+    of ``/proc/self/fdinfo`` (5.12). Until 6.1 the kernel ran it anyway, so nothing was missed."""
     match = re.search(r"^recursion_misses:\s*([0-9]{1,20})$", fdinfo, re.MULTILINE)
     return int(match[1]) if match else 0

@@ -16,8 +16,6 @@ https://man7.org/linux/man-pages/man8/vgcfgbackup.8.html, lib/format_text of LVM
                 tags = ["ceph.osd_id=71", "ceph.type=block"]
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress

@@ -20,9 +20,6 @@ https://github.com/torvalds/linux/blob/v6.12/drivers/md/md.c (the file formats)
 Reading a suspended array may block, so a scrape does not read it.
 """
 
-from __future__ import annotations
-
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,28 +83,21 @@ class MdReading:
 
 def parse_disks(text: str, *, source: str) -> int:
     """``4`` → 4; ``5 (4)``, while the array grows from four to five → 5. :class:`ParseError` otherwise."""
-    match = re.fullmatch(rf"({_NUMBER})(?: \({_NUMBER}\))?", text)
-    if not match:
-        raise ParseError(source, f"not a number of disks: {text[:40]!r}")
-    return int(match[1])
+    return int(sysfs.matched(rf"({_NUMBER})(?: \({_NUMBER}\))?", text, "a number of disks", source)[1])
 
 
 def parse_progress(text: str, *, source: str) -> tuple[int, int] | None:
     """``1234 / 5678`` → both; ``None`` for ``none``, ``delayed`` and a total of 0."""
     if text in ("none", "delayed"):
         return None
-    match = re.fullmatch(rf"({_NUMBER}) / ({_NUMBER})", text)
-    if not match:
-        raise ParseError(source, f"not none, delayed or done / total: {text[:40]!r}")
+    match = sysfs.matched(rf"({_NUMBER}) / ({_NUMBER})", text, "none, delayed or done / total", source)
     done, total = int(match[1]), int(match[2])
     return (min(done, total), total) if total else None
 
 
 def redundancy(level: str, disks: int | None, layout: int | None) -> int | None:
-    """How many members may fail without loss, whichever they are; ``None``: unknown.
-
-    raid10's layout has the number of near copies in its lowest byte, of far copies in the next (md.c).
-    """
+    """How many members may fail without loss, whichever they are; ``None``: unknown. raid10's layout has the number of
+    near copies in its lowest byte, of far copies in the next (md.c)."""
     if level in ("raid0", "linear"):
         return 0
     if level == "raid1":

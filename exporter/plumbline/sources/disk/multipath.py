@@ -17,8 +17,6 @@ A SCSI path failed by multipathd's own checker, while the kernel's device still 
 ``multipath -ll`` shows this. A local NVMe drive with a single controller is not a multipath disk.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

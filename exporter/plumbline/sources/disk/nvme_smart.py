@@ -8,13 +8,10 @@ identify controller data structure (WCTEMP, CCTEMP); 2.0 has the same layout. Ke
 Permission: without CAP_SYS_ADMIN, the kernel allows only some identify commands (since 6.2, ``nvme_cmd_allowed`` in
 drivers/nvme/host/ioctl.c) or no admin command at all (before). Opening the node read-only is enough.
 
-``timeout_ms`` stays 0 on purpose, which means the driver's own (``nvme_core.admin_timeout``, 60 s): when an admin
-command times out, the driver resets the controller (``nvme_timeout`` in drivers/nvme/host/pci.c), with all I/O in
-flight. A shorter timeout would turn a slow answer into an outage. Callers must therefore be able to abandon a call;
-see ``background/health.py``.
+``timeout_ms`` stays 0, the driver's own (``nvme_core.admin_timeout``, 60 s): when an admin command times out, the
+driver resets the controller (``nvme_timeout`` in drivers/nvme/host/pci.c) with all I/O in flight. Callers must
+therefore be able to abandon a call; see ``background/health.py``.
 """
-
-from __future__ import annotations
 
 import ctypes
 import errno
@@ -44,40 +41,12 @@ WARNINGS = ("spare", "temperature", "reliability", "read-only", "backup", "memor
 """Bits 0 to 5 of the critical warning: spare below its threshold, temperature beyond a threshold, NVM subsystem
 reliability degraded, media read-only, volatile memory backup failed, persistent memory region unreliable."""
 
-_PAGE = struct.Struct("<BHBBBB25x16s16s16s16s16s16s16s16s16s16sII8HIIII280x")
+# critical warning, temperature, spare and its threshold, used; read, written; cycles, hours, shutdowns, media errors
+_PAGE = struct.Struct("<BHBBB26x16s16s48x16s16s16s16s336x")
 _LIMITS = struct.Struct("<HH")
 _LIMITS_AT = 266
-_DATA_UNIT_BYTES = 1000 * 512
-_ZERO_CELSIUS_KELVIN = 273  # the specification has whole kelvins, and other tools use 273 too
-
-
-@dataclass(frozen=True, slots=True)
-class SmartLog:
-    """The page, field by field, in its order. A kelvin field of 0 is not implemented."""
-
-    critical_warning: int  # bits, in the order of :data:`WARNINGS`
-    temperature_kelvin: int  # composite temperature; each controller weighs its sensors in its own way
-    spare_percent: int
-    spare_threshold_percent: int
-    used_percent: int  # estimated percentage of the rated endurance used; may exceed 100, and 255 means 255 or more
-    endurance_group_warning: int
-    read_units: int  # in units of 1,000 × 512 octets, rounded up
-    written_units: int
-    read_commands: int
-    write_commands: int
-    busy_minutes: int
-    power_cycles: int
-    power_on_hours: int
-    unsafe_shutdowns: int
-    media_errors: int  # uncorrected data integrity errors, checksum failures, tag mismatches
-    error_log_entries: int  # Over the controller's life. Harmless command rejections count too, so no alert uses it.
-    warning_temperature_minutes: int
-    critical_temperature_minutes: int
-    sensor_kelvin: tuple[int, ...]  # eight sensors
-    throttle_1_count: int  # transitions to light thermal throttling (performance kept as far as possible)
-    throttle_2_count: int  # transitions to heavy throttling
-    throttle_1_seconds: int
-    throttle_2_seconds: int
+_DATA_UNIT_BYTES = 1000 * 512  # the counters are rounded up to it
+_ZERO_CELSIUS_KELVIN = 273  # the specification has whole kelvins (0: none), and other tools use 273 too
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +57,6 @@ class Limits:
     critical_kelvin: int = 0
 
 
-def parse_smart_log(page: bytes, *, source: str) -> SmartLog:
-    """Parse the 512 octets; :class:`ParseError` for another length, or for a page of only 0x00 or 0xff."""
-    if len(page) != PAGE_BYTES:
-        raise ParseError(source, f"a health log page has {PAGE_BYTES} octets, not {len(page)}")
-    if page in (bytes(PAGE_BYTES), b"\xff" * PAGE_BYTES):
-        raise ParseError(source, f"the controller did not fill the health log page: every octet is {page[0]:#04x}")
-    fields = _PAGE.unpack(page)  # in the order of SmartLog
-    wide = (int.from_bytes(field, "little") for field in fields[6:16])
-    return SmartLog(*(*fields[:6], *wide, *fields[16:18], fields[18:26], *fields[26:]))
-
-
 def parse_limits(identify: bytes, *, source: str) -> Limits:
     """Parse the 4,096 octets of identify controller; :class:`ParseError` for another length."""
     if len(identify) != IDENTIFY_BYTES:
@@ -106,20 +64,26 @@ def parse_limits(identify: bytes, *, source: str) -> Limits:
     return Limits(*_LIMITS.unpack_from(identify, _LIMITS_AT))
 
 
-def health_of(log: SmartLog, limits: Limits) -> DiskHealth:
-    """Convert the page to the figures common to all kinds of disks."""
+def parse_health(page: bytes, limits: Limits, *, source: str) -> DiskHealth:
+    """Parse the log page; :class:`ParseError` unless it has 512 octets, or if all are 0x00 or 0xff."""
+    if len(page) != PAGE_BYTES:
+        raise ParseError(source, f"a health log page has {PAGE_BYTES} octets, not {len(page)}")
+    if page in (bytes(PAGE_BYTES), b"\xff" * PAGE_BYTES):
+        raise ParseError(source, f"the controller did not fill the health log page: every octet is {page[0]:#04x}")
+    warning, kelvin, spare, threshold, used, *wide = _PAGE.unpack(page)
+    read, written, cycles, hours, shutdowns, errors = (int.from_bytes(field, "little") for field in wide)
     return DiskHealth(
-        warnings={name: bool(log.critical_warning >> bit & 1) for bit, name in enumerate(WARNINGS)},
-        wear_percent=log.used_percent,
-        spare_percent=log.spare_percent,
-        spare_threshold_percent=log.spare_threshold_percent,
-        media_errors=log.media_errors,
-        unsafe_shutdowns=log.unsafe_shutdowns,
-        power_cycles=log.power_cycles,
-        power_on_hours=log.power_on_hours,
-        written_bytes=log.written_units * _DATA_UNIT_BYTES,
-        read_bytes=log.read_units * _DATA_UNIT_BYTES,
-        temperature_celsius=_celsius(log.temperature_kelvin),
+        warnings={name: bool(warning >> bit & 1) for bit, name in enumerate(WARNINGS)},
+        wear_percent=used,
+        spare_percent=spare,
+        spare_threshold_percent=threshold,
+        media_errors=errors,
+        unsafe_shutdowns=shutdowns,
+        power_cycles=cycles,
+        power_on_hours=hours,
+        written_bytes=written * _DATA_UNIT_BYTES,
+        read_bytes=read * _DATA_UNIT_BYTES,
+        temperature_celsius=_celsius(kelvin),
         warning_celsius=_celsius(limits.warning_kelvin),
         critical_celsius=_celsius(limits.critical_kelvin),
     )
@@ -139,11 +103,9 @@ def controller_of(disk: str, roots: Roots) -> str | None:
 
 
 def read_nvme_health(node: Path, limits: Limits | None) -> tuple[DiskHealth, Limits]:
-    """Query a controller through its node; pass ``limits`` of an earlier call to save the second query.
-
-    May take as long as the kernel waits for the controller (a minute, longer during its reset), without being
-    interruptible. :class:`NoHealth` or :class:`ParseError` when there is no usable answer.
-    """
+    """Query a controller through its node; ``limits`` of an earlier call save the second query. :class:`NoHealth` or
+    :class:`ParseError` without a usable answer. May take as long as the kernel waits for the controller (a minute,
+    longer during its reset), and can't be interrupted."""
     try:
         fd = os.open(node, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -156,7 +118,7 @@ def read_nvme_health(node: Path, limits: Limits | None) -> tuple[DiskHealth, Lim
             limits = parse_limits(identify, source=str(node))
     finally:
         os.close(fd)
-    return health_of(parse_smart_log(page, source=str(node)), limits), limits
+    return parse_health(page, limits, source=str(node)), limits
 
 
 def _ask(fd: int, node: Path, opcode: int, *, nsid: int, size: int, cdw10: int) -> bytes:

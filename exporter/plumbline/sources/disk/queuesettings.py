@@ -14,14 +14,11 @@ https://github.com/torvalds/linux/blob/v6.12/drivers/scsi/sd.c (``cache_type``: 
     /sys/block/sdb/queue/wbt_lat_usec       75000
     /sys/block/sdb/device/scsi_disk/0:0:1:0/cache_type   write back
 
-Up to Linux 4.20, a queue may be of the older kind, with its own schedulers: ``noop deadline [cfq]``. A queue without a
-choice contains ``none``; on older kernels, so does a stacked device without a queue.
+Up to Linux 4.20, a queue may be of the older kind: ``noop deadline [cfq]``. A queue without a choice contains ``none``.
 
 Reading takes the queue's lock. A process that changes the scheduler holds that lock until all requests are finished, so
 on a hanging disk these reads may hang too; a scrape does not do them.
 """
-
-from __future__ import annotations
 
 import re
 from dataclasses import dataclass
@@ -37,7 +34,6 @@ WRITE_BACK, WRITE_THROUGH = "write back", "write through"
 # one path of an NVMe multipath namespace: it can't be opened; the disk is its head, ``nvme1n1``
 _HIDDEN_PATH = re.compile(r"nvme[0-9]+c[0-9]+n[0-9]+")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")  # scheduler name: ELV_NAME_MAX is 16
-_SIGNED = re.compile(r"-?[0-9]{1,19}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +83,7 @@ def parse_cache(text: str, *, source: str) -> str:
 
 def parse_zoned(text: str, *, source: str) -> str:
     """``none``, ``host-aware`` or ``host-managed``; ``drive-managed`` disks report ``none``."""
-    if text not in ("none", "host-aware", "host-managed"):
-        raise ParseError(source, f"not a zone model: {text[:40]!r}")
-    return text
+    return sysfs.matched("none|host-aware|host-managed", text, "a zone model", source)[0]
 
 
 def parse_switch(text: str, *, source: str) -> bool:
@@ -101,9 +95,8 @@ def parse_switch(text: str, *, source: str) -> bool:
 
 def parse_throttle(text: str, *, source: str) -> int | None:
     """Microseconds; ``None`` for a negative number, which means the kernel's own choice."""
-    if not _SIGNED.fullmatch(text):
-        raise ParseError(source, f"not a number: {text[:40]!r}")
-    return int(text) if int(text) >= 0 else None
+    number = int(sysfs.matched(r"-?[0-9]{1,19}", text, "a number", source)[0])
+    return number if number >= 0 else None
 
 
 def read_queue_settings(roots: Roots) -> QueueReading:

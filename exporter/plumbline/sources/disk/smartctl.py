@@ -25,8 +25,6 @@ Not covered: disks behind a RAID controller that presents volumes instead (``-d 
 controller's own tools list the valid N.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Callable
@@ -158,10 +156,8 @@ def read_smartctl(
     pause: Callable[[float], None] = time.sleep,
 ) -> Answer:
     """Query one disk; ``program`` is smartctl's path. :class:`NoHealth` or :class:`ParseError` without an answer.
-
-    Returns within ``timeout_s`` plus some seconds to kill the program. If it survives that (the disk holds it in the
-    kernel), this waits until it ends, so that no second command is started meanwhile.
-    """
+    Returns within ``timeout_s`` plus some seconds to kill the program; if it survives that (the disk holds it in the
+    kernel), waits until it ends, so that no second command is started meanwhile."""
     if program is None:
         text = f"smartctl is not installed, so SATA and SAS disks can't be queried: {INSTALL}"
         raise NoHealth(Reason.NO_PROGRAM, text)

@@ -6,13 +6,10 @@ r"""udev's data about a device: its runtime database, one text file per device i
     E:ID_SERIAL_SHORT=ZC1234AB
     G:systemd
 
-Only the ``E:`` lines (properties) are used. The file is private to systemd-udevd and its readers (libudev reads
-the same file), and its format is stable since udev 174;
-https://github.com/systemd/systemd/blob/main/src/libsystemd/sd-device/sd-device.c.
-It is absent in containers without /run/udev and on hosts without udevd; then there are no properties.
+Only the ``E:`` lines (properties) are used. The file is private to systemd-udevd and libudev, stable since udev 174
+(https://github.com/systemd/systemd/blob/main/src/libsystemd/sd-device/sd-device.c), and absent in containers without
+/run/udev and on hosts without udevd; then there are no properties.
 """
-
-from __future__ import annotations
 
 import re
 from collections.abc import Mapping

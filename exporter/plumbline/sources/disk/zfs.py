@@ -12,7 +12,7 @@ https://github.com/openzfs/zfs/blob/zfs-2.2.0/module/zfs/spa_stats.c (``state`` 
                                            hits                            4    161230
                                            misses                          4    4501
 
-No read of these statistics waits for a disk. ``zpool status`` as text, or as JSON since OpenZFS 2.3::
+No read of these statistics waits for a disk. ``zpool status``::
 
       pool: tank
      state: DEGRADED
@@ -31,13 +31,10 @@ No read of these statistics waits for a disk. ``zpool status`` as text, or as JS
 
     errors: No known data errors
 
-Without ``-p`` (unknown before 0.8), counts are rounded: ``1.2K``. JSON of 2.3 omits a draid vdev's state
-(https://github.com/openzfs/zfs/issues/18431), which is then unknown.
+Without ``-p`` (unknown before 0.8), counts are rounded: ``1.2K``. Its JSON (OpenZFS 2.3) says no more, and omits a
+draid vdev's state (https://github.com/openzfs/zfs/issues/18431).
 """
 
-from __future__ import annotations
-
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -68,8 +65,6 @@ _FOUND = re.compile(r"(\d{1,20}) data errors?\b.*")
 _NONE_FOUND = "No known data errors"
 _POWERS = {letter: 1 << 10 * power for power, letter in enumerate("KMGTPE", start=1)}
 _ERROR_KINDS = ("read", "write", "checksum")
-_JSON_SECTIONS = {"logs": "logs", "l2cache": "cache", "spares": "spares", "special": "special", "dedup": "dedup"}
-_MAX_DEPTH = 12  # deeper than any pool
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +183,9 @@ def _text_pool(name: str, lines: list[tuple[int, str]]) -> PoolStatus:
         elif next(reversed(headings), "") == "config":
             config.append((number, line))
     state, errors = headings.get("state", ""), headings.get("errors", "")
-    return PoolStatus(name, state, _distinct(_text_vdevs(config)), _data_errors(errors))
+    # each path once: two vdevs with the same path would produce the same series twice
+    vdevs = {vdev.path: vdev for vdev in _text_vdevs(config)}
+    return PoolStatus(name, state, tuple(vdevs.values()), _data_errors(errors))
 
 
 def _text_vdevs(lines: Iterable[tuple[int, str]]) -> Iterator[Vdev]:
@@ -206,58 +203,6 @@ def _text_vdevs(lines: Iterable[tuple[int, str]]) -> Iterator[Vdev]:
             yield Vdev(section + "/".join(above[1:]), row["state"], *counts)
 
 
-def parse_json(text: str) -> tuple[PoolStatus, ...]:
-    """Every pool in ``zpool status -j``, with or without ``--json-int``."""
-    try:
-        pools = _table(json.loads(text)).get("pools", {})
-    except (ValueError, RecursionError) as error:
-        raise ParseError(ZPOOL_STATUS, f"not JSON: {text[:40]!r}") from error
-    return tuple(_json_pool(name, _table(pool)) for name, pool in _table(pools).items())
-
-
-def _json_pool(name: str, pool: dict[str, object]) -> PoolStatus:
-    vdevs: list[Vdev] = []
-    for root in _table(pool.get("vdevs", {})).values():
-        # the outermost is the pool itself
-        vdevs += _json_vdevs("", _table(_table(root).get("vdevs", {})), 0)
-    for key, section in _JSON_SECTIONS.items():
-        vdevs += _json_vdevs(f"{section}/", _table(pool.get(key, {})), 0)
-    return PoolStatus(name, _word(pool.get("state")), _distinct(vdevs), _json_count(pool.get("error_count")))
-
-
-def _json_vdevs(above: str, members: dict[str, object], depth: int) -> Iterator[Vdev]:
-    if depth > _MAX_DEPTH:
-        raise ParseError(ZPOOL_STATUS, "nested too deeply")
-    for name, member in members.items():
-        table, path = _table(member), above + name
-        counts = (_json_count(table.get(f"{kind}_errors")) for kind in _ERROR_KINDS)
-        yield Vdev(path, _word(table.get("state")), *counts)
-        yield from _json_vdevs(f"{path}/", _table(table.get("vdevs", {})), depth + 1)
-
-
-def _distinct(vdevs: Iterable[Vdev]) -> tuple[Vdev, ...]:
-    """Each path once: two vdevs with the same path would produce the same series twice."""
-    return tuple({vdev.path: vdev for vdev in vdevs}.values())
-
-
 def _data_errors(text: str) -> int | None:
     found = _FOUND.fullmatch(text)
     return int(found[1]) if found else 0 if text == _NONE_FOUND else None
-
-
-def _json_count(value: object) -> int | None:
-    if isinstance(value, str):
-        return parse_count(value)
-    if value is None or (isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**64):
-        return value
-    raise ParseError(ZPOOL_STATUS, f"not a count: {str(value)[:40]!r}")
-
-
-def _table(value: object) -> dict[str, object]:
-    if not isinstance(value, dict):
-        raise ParseError(ZPOOL_STATUS, f"not an object: {str(value)[:40]!r}")
-    return value
-
-
-def _word(value: object) -> str:
-    return value if isinstance(value, str) else ""

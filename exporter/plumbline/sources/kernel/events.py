@@ -1,7 +1,5 @@
 """A thread that waits for the kernel's events and reports a burst of them once."""
 
-from __future__ import annotations
-
 import select
 import socket
 import threading
@@ -13,11 +11,9 @@ from plumbline.core import threads
 
 
 class EventListener:
-    """Calls ``on_change()`` in its own thread, ``settle_s`` after the first event of a burst.
-
-    An event is only a hint: the kernel drops some (ENOBUFS), so the owner also looks on a timer, and the content of
-    events is not passed on. ``on_change`` must be quick and not raise; best is to set a :class:`threading.Event`.
-    """
+    """Calls ``on_change()`` in its own thread, ``settle_s`` after the first event of a burst; it must be quick and not
+    raise (best: set a :class:`threading.Event`). An event is only a hint: the kernel drops some (ENOBUFS), so the owner
+    also looks on a timer."""
 
     def __init__(self, name: str, on_change: Callable[[], None], settle_s: float) -> None:
         """``name``: purpose of the thread."""
@@ -28,9 +24,7 @@ class EventListener:
 
     def _listen(self, descriptors: Iterable[int], drain: Callable[[], bool], opened: ExitStack) -> None:
         """Start the thread. ``drain`` consumes all pending events; True when there was one, or when some were lost.
-
-        ``opened`` is closed when the thread has ended.
-        """
+        ``opened`` is closed when the thread has ended."""
         self._wake, woken = socket.socketpair()
         opened.enter_context(woken)
         self._opened = opened

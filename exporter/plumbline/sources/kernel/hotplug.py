@@ -3,8 +3,6 @@
 Events also get lost in containers without udev's socket.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import socket

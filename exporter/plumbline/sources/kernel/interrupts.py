@@ -16,8 +16,6 @@ first is missing, or truncated at its 4,095 bytes (more than 372 CPUs, each inte
 are 32 bits wide and restart at 0 whenever a driver requests the interrupt again.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
@@ -31,8 +29,7 @@ from plumbline.errors import ParseError, Unavailable
 from plumbline.sources.kernel import sysfs
 from plumbline.sources.kernel.softnet import parse_cpu_list
 
-Counts = list[int]
-"""One interrupt's counters, in the order of :attr:`InterruptReading.cpus`."""
+Counts = list[int]  # One interrupt's counters, in the order of :attr:`InterruptReading.cpus`
 
 _decode = msgspec.json.Decoder(list[Annotated[int, msgspec.Meta(ge=0, lt=2**32)]]).decode
 _CPU = re.compile(rb"CPU([0-9]{1,6})")
@@ -46,14 +43,6 @@ class InterruptReading:
 
     cpus: tuple[int, ...]  # The CPU of each counter
     counts: Mapping[int, Counts]
-
-
-@dataclass(frozen=True, slots=True)
-class ListedInterrupt:
-    """One line of ``/proc/interrupts``."""
-
-    counts: Counts
-    name: str  # Chip, trigger and requester: PCI-MSI 5767168-edge eno1-0
 
 
 def parse_per_cpu_count(data: bytes, *, source: str) -> Counts:
@@ -70,29 +59,24 @@ def parse_per_cpu_count(data: bytes, *, source: str) -> Counts:
 
 def parse_interrupts(
     data: bytes, *, source: str, irqs: Container[int] | None = None
-) -> tuple[tuple[int, ...], dict[int, ListedInterrupt]]:
-    """Parse the columns' CPUs and the numbered interrupts (only ``irqs`` if given; skipped lines cost almost nothing).
-
-    Lines without a number (NMI, LOC …) belong to the CPUs themselves and are skipped. :class:`ParseError` when the
-    first line names no CPUs or an interrupt's line has fewer counters than CPUs.
-    """
+) -> tuple[tuple[int, ...], dict[int, Counts]]:
+    """Parse the columns' CPUs and the numbered interrupts (only ``irqs`` if given); lines without a number (NMI, LOC …)
+    are skipped. :class:`ParseError` when the first line names no CPUs or an interrupt has fewer counters than CPUs."""
     lines = data.split(b"\n")
     header = lines[0].split()
     names = [_CPU.fullmatch(column) for column in header]
     cpus = tuple(int(name[1]) for name in names if name)
     if not cpus or len(cpus) != len(header) or len(set(cpus)) != len(cpus):
         raise ParseError(source, f"{lines[0][:40]!r} names no CPUs", line=1)
-    found: dict[int, ListedInterrupt] = {}
+    found: dict[int, Counts] = {}
     for number, line in enumerate(lines[1:], start=2):
         match = _IRQ.match(line)
         if not match or (irqs is not None and int(match[1]) not in irqs):
             continue
-        columns = line[match.end() :].split(None, len(cpus))
-        counts = columns[: len(cpus)]
+        counts = line[match.end() :].split(None, len(cpus))[: len(cpus)]
         if len(counts) < len(cpus) or not b"".join(counts).isdigit() or max(map(len, counts)) > _MAX_DIGITS:
             raise ParseError(source, f"interrupt {int(match[1])} has no {len(cpus)} counters", line=number)
-        name = columns[len(cpus)].decode("utf-8", "replace") if len(columns) > len(cpus) else ""
-        found[int(match[1])] = ListedInterrupt(list(map(int, counts)), " ".join(name.split()))
+        found[int(match[1])] = list(map(int, counts))
     return cpus, found
 
 
@@ -127,5 +111,4 @@ def _read_table(roots: Roots, irqs: frozenset[int]) -> InterruptReading:
     data = sysfs.require(path, TABLE)
     if not data:
         raise Unavailable(f"{path}: empty, as in some containers")
-    cpus, found = parse_interrupts(data, source=str(path), irqs=irqs)
-    return InterruptReading(cpus, {irq: interrupt.counts for irq, interrupt in found.items()})
+    return InterruptReading(*parse_interrupts(data, source=str(path), irqs=irqs))

@@ -5,8 +5,6 @@ https://libbpf.readthedocs.io/en/latest/api.html (since 1.0 functions return ``-
 libbpf 0.x (``libbpf.so.0``) reports errors differently and has other names for maps; it is not supported.
 """
 
-from __future__ import annotations
-
 import ctypes
 import logging
 import mmap
@@ -141,7 +139,6 @@ class BpfObject:
         self._library.call("bpf_program__set_autoload", self._program(program), False)
 
     def load(self) -> None:
-        """Load everything into the kernel."""
         self._library.call("bpf_object__load", self._object)
 
     def attach(self, programs: Iterable[str]) -> None:
@@ -155,17 +152,12 @@ class BpfObject:
         return mmap.mmap(self._library.call("bpf_map__fd", self._map(name)), length, access=access)
 
     def program_fd(self, name: str) -> int:
-        """File descriptor of a loaded program."""
         return self._library.call("bpf_program__fd", self._program(name))
-
-    def detach(self) -> None:
-        """Stop all programs."""
-        while self._links:
-            self._library.forget("bpf_link__destroy", self._links.pop())
 
     def close(self) -> None:
         """Detach and unload; mapped memory stays readable."""
-        self.detach()
+        while self._links:
+            self._library.forget("bpf_link__destroy", self._links.pop())
         if self._object is not None:
             self._library.forget("bpf_object__close", self._object)
             self._object = None

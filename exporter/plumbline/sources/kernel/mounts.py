@@ -12,8 +12,6 @@ And swap areas: ``/proc/swaps`` (https://man7.org/linux/man-pages/man5/proc_swap
     /swap\\040file                          file            2097148         0               -3
 """
 
-from __future__ import annotations
-
 import os
 import re
 from dataclasses import dataclass
@@ -114,11 +112,8 @@ def is_remote(filesystem: str) -> bool:
 
 
 def mount_named(path: str, mounts: tuple[Mount, ...]) -> Mount | None:
-    """The mount of ``path`` by its name alone, without accessing the filesystem; ``None`` when no mount matches.
-
-    Of several mounts on one mount point, the last one is on top. Symbolic links are not followed; :func:`mount_of`
-    follows them.
-    """
+    """The mount of ``path`` by its name alone, without accessing the filesystem (:func:`mount_of` follows links);
+    ``None`` when none matches. Of several mounts on one mount point, the last one is on top."""
     best: Mount | None = None
     for mount in mounts:
         point = mount.mount_point.rstrip("/")
@@ -145,11 +140,9 @@ def own_mounts(roots: Roots) -> tuple[Mount, ...]:
 
 
 def mount_of(path: Path, roots: Roots) -> Mount | None:
-    """The mount of ``path``, or ``None`` when the kernel doesn't list it (in another namespace).
-
-    Uses the mount id of an O_PATH descriptor: exact under bind mounts, overmounts and btrfs subvolumes, where
-    comparing ``st_dev`` or path prefixes is not. Raises :class:`Unavailable` when path or proc can't be read.
-    """
+    """The mount of ``path``, or ``None`` when the kernel doesn't list it (in another namespace); :class:`Unavailable`
+    when path or proc can't be read. Uses the mount id of an O_PATH descriptor: exact under bind mounts, overmounts and
+    btrfs subvolumes, where comparing ``st_dev`` or path prefixes is not."""
     try:
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
         try:

@@ -8,8 +8,6 @@ https://github.com/torvalds/linux/blob/v6.12/Documentation/accounting/psi.rst (L
 ``total`` is microseconds since boot. The averages are not used: Prometheus computes its own, over any window.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -15,8 +15,6 @@ columns. Without column 13, rows are the online CPUs in order, so row and CPU nu
 three times the number of packets.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -43,25 +41,13 @@ class SoftnetCpu:
     dropped: int  # Backlog overflow: more than netdev_max_backlog packets waited, or the flow limit applied
     time_squeeze: int  # Poll loops that ended because netdev_budget or their time was used up, possibly with work left
     backlog_length: int | None  # Packets waiting now, in both queues below; None before Linux 5.10
-    input_queue_length: int | None = None
-    """Those still in the queue that other CPUs and drivers fill; ``None`` before Linux 6.4."""
-    process_queue_length: int | None = None
-    """Those that this CPU has taken over for its receive loop; ``None`` before Linux 6.4."""
+    input_queue_length: int | None = None  # Not yet taken over by this CPU; None before Linux 6.4
+    process_queue_length: int | None = None  # Taken over for its receive loop; None before Linux 6.4
 
 
-@dataclass(frozen=True, slots=True)
-class SoftnetReading:
-    """All online CPUs."""
-
-    cpus: tuple[SoftnetCpu, ...]
-
-
-def parse_softnet(text: str, *, source: str, online: Sequence[int] | None = None) -> SoftnetReading:
-    """Parse the file → per-CPU counters. ``online`` gives the CPUs of the rows where the file does not.
-
-    :class:`ParseError` for a row with fewer than nine columns or with anything but 32-bit hexadecimal numbers, for a
-    duplicate CPU, or for a file without rows.
-    """
+def parse_softnet(text: str, *, source: str, online: Sequence[int] | None = None) -> tuple[SoftnetCpu, ...]:
+    """Parse the file → per-CPU counters; ``online``: the CPUs of the rows if they are not named. :class:`ParseError`
+    for fewer than nine columns, anything but 32-bit hexadecimal numbers, a duplicate CPU, or no rows."""
     cpus: dict[int, SoftnetCpu] = {}
     for line, row in enumerate(text.splitlines(), start=1):
         columns = row.split()
@@ -84,7 +70,7 @@ def parse_softnet(text: str, *, source: str, online: Sequence[int] | None = None
         cpus[cpu] = SoftnetCpu(cpu, values[0], values[1], values[2], *queues)
     if not cpus:
         raise ParseError(source, "no rows")
-    return SoftnetReading(tuple(cpus.values()))
+    return tuple(cpus.values())
 
 
 def parse_cpu_list(text: str, *, source: str) -> tuple[int, ...]:
@@ -98,7 +84,7 @@ def parse_cpu_list(text: str, *, source: str) -> tuple[int, ...]:
     return tuple(sorted(cpus))
 
 
-def read_softnet(roots: Roots) -> SoftnetReading:
+def read_softnet(roots: Roots) -> tuple[SoftnetCpu, ...]:
     """Read the file. ``Unavailable`` when the kernel lacks it, ``ParseError`` when it is malformed."""
     path = roots.proc / "net" / "softnet_stat"
     text = sysfs.require(path, TABLE).decode("ascii", "replace")
@@ -109,24 +95,21 @@ def read_softnet(roots: Roots) -> SoftnetReading:
 
 
 class SoftnetUnwrapper:
-    """Extends the kernel's 32-bit counters beyond 2³².
-
-    At a million packets per second on one CPU, ``processed`` wraps every 71 minutes. Prometheus takes a wrap for a
-    restart and loses the packets between the last scrape and 2³². The kernel never resets these counters (a CPU keeps
-    its own through hotplug), so a smaller value means one wrap. More than one wrap between two scrapes can't be
-    detected. Starts at the kernel's value, so that the counter is the same for every reader.
-    """
+    """Extends the kernel's 32-bit counters beyond 2³², from the kernel's value on, the same for every reader. At a
+    million packets per second on one CPU, ``processed`` wraps every 71 minutes, which Prometheus takes for a restart.
+    The kernel never resets them (a CPU keeps its own through hotplug), so a smaller value is one wrap; more between two
+    scrapes go undetected."""
 
     def __init__(self) -> None:
         self._last: dict[int, SoftnetCpu] = {}
 
-    def unwrap(self, reading: SoftnetReading) -> SoftnetReading:
+    def unwrap(self, reading: tuple[SoftnetCpu, ...]) -> tuple[SoftnetCpu, ...]:
         """The same reading, with counters that only increase."""
-        for now in reading.cpus:
+        for now in reading:
             last = self._last.get(now.cpu, now)
             grown = {name: _grow(getattr(last, name), getattr(now, name)) for name in _COUNTERS}
             self._last[now.cpu] = replace(now, **grown)
-        return SoftnetReading(tuple(self._last[cpu.cpu] for cpu in reading.cpus))
+        return tuple(self._last[cpu.cpu] for cpu in reading)
 
 
 def _grow(total: int, raw: int) -> int:

@@ -16,8 +16,6 @@ Sources of error: each VLAN, bond and bridge counts a packet in ``processed`` ag
 includes timers and block completions (bias to time).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -52,10 +50,8 @@ class Squeezes:
 
 
 def by_budget(*, squeezes: int, polled: float, softirq_s: float | None, limits: Limits) -> bool:
-    """Whether an interval's ``squeezes`` are due to the budget (else to the time limit); see the inference above.
-
-    Without ``softirq_s`` (not shown by the kernel or container), the first step alone decides.
-    """
+    """Whether an interval's ``squeezes`` are due to the budget (else to time); see the inference above. Without
+    ``softirq_s`` (not shown by the kernel or container), the first step alone decides."""
     budgets = polled / max(1, limits.budget)
     if budgets < squeezes / 2:
         return False
@@ -70,10 +66,8 @@ def frames_a_packet(*, frames: int, processed: int) -> float:
 
 
 def parse_received(data: bytes, *, source: str) -> dict[str, int]:
-    """Parse ``/proc/net/dev`` → frames received by interface: the second number of its line.
-
-    :class:`ParseError` when that is not a number. The two heading lines have no colon and are skipped.
-    """
+    """``/proc/net/dev`` → frames received by interface: the second number of its line; :class:`ParseError` if it is
+    none. The two heading lines have no colon and are skipped."""
     frames: dict[str, int] = {}
     for number, line in enumerate(data.split(b"\n"), start=1):
         name, colon, counters = line.rpartition(b":")  # an alias name may contain a colon
@@ -87,10 +81,8 @@ def parse_received(data: bytes, *, source: str) -> dict[str, int]:
 
 
 def parse_softirq_ticks(data: bytes, *, source: str) -> dict[int, int]:
-    """Parse ``/proc/stat`` → clock ticks (``SC_CLK_TCK`` per second) in softirqs, by CPU: the line's seventh number.
-
-    CPUs without this column (kernels that do not count it) are left out. :class:`ParseError` if it is not a number.
-    """
+    """``/proc/stat`` → clock ticks (``SC_CLK_TCK`` per second) in softirqs, by CPU: the line's seventh number, without
+    CPUs that have none; :class:`ParseError` if it is not a number."""
     ticks: dict[int, int] = {}
     for number, line in enumerate(data.split(b"\n"), start=1):
         if not line.startswith(b"cpu"):
@@ -130,14 +122,13 @@ class SqueezeReader:
         self._roots, self._ticks_per_s = roots, ticks_per_s
         self._before: _Moment | None = None
         self._totals: dict[int, Squeezes] = {}
-        self.latest: Mapping[int, Squeezes] = {}
-        """Squeezes by online CPU, since the first reading; empty while nothing can be attributed."""
+        self.latest: Mapping[int, Squeezes] = {}  # By online CPU; empty while nothing can be attributed
 
     def refresh(self) -> None:
         """Read, and attribute the squeezes since the last reading. An error hides the counters until it is gone."""
         try:
             limits = read_limits(self._roots)
-            softnet = {cpu.cpu: cpu for cpu in read_softnet(self._roots).cpus}
+            softnet = {cpu.cpu: cpu for cpu in read_softnet(self._roots)}
             now = _Moment(softnet, self._read_ticks(), self._read_frames())
         except PlumblineError:
             self.latest = {}  # softnet's own collector reports the error in the file

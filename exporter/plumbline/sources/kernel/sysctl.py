@@ -3,11 +3,8 @@
 Documentation/admin-guide/sysctl/{net,vm,kernel}.rst, Documentation/networking/ip-sysctl.rst. A name's dots are the
 path's slashes; a file has one number, several (``4096\\t131072\\t6291456``), or words.
 
-Slow tier: these settings rarely change. Those of ``net.ipv4`` belong to the reader's network namespace; most of
-``net.core`` is visible only in the first namespace.
+Slow tier. ``net.ipv4`` belongs to the reader's network namespace; most of ``net.core`` shows only in the first one.
 """
-
-from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -62,10 +59,7 @@ class SysctlReading:
 
 
 def parse_numbers(text: str, *, count: int, source: str) -> tuple[int, ...]:
-    """Parse ``count`` decimal numbers between blanks; :class:`ParseError` for anything else.
-
-    ``fs.file-max`` is unsigned and 64 bits wide; others may be negative (``kernel.*`` ints).
-    """
+    """``count`` decimal numbers between blanks (64 bits, ``kernel.*`` may be negative); else :class:`ParseError`."""
     values = text.split()
     if len(values) != count or not all(re.fullmatch(r"-?[0-9]{1,20}", value) for value in values):
         raise ParseError(source, f"{text[:40]!r}, expected {count} number{'s' if count > 1 else ''}", line=1)

@@ -1,7 +1,5 @@
 """Read files of /sys and /proc, mostly of one value each; absent and unreadable ones are ``None``."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -54,11 +52,17 @@ def read_parsed(path: Path, parse: Callable[..., T | None]) -> T | None:
     return None if text is None else parse(text, source=str(path))
 
 
+def matched(pattern: str | re.Pattern[str], text: str, what: str, source: str) -> re.Match[str]:
+    """The match of the whole text; :class:`ParseError` says that it is not ``what``."""
+    match = re.fullmatch(pattern, text)
+    if match is None:
+        raise ParseError(source, f"not {what}: {text[:40]!r}")
+    return match
+
+
 def parse_number(text: str, *, source: str) -> int:
     """Parse an unsigned decimal of at most 20 digits (64 bits); :class:`ParseError` otherwise."""
-    if not re.fullmatch(r"[0-9]{1,20}", text):
-        raise ParseError(source, f"not a number: {text[:40]!r}")
-    return int(text)
+    return int(matched(r"[0-9]{1,20}", text, "a number", source)[0])
 
 
 def link_text(path: Path) -> str | None:

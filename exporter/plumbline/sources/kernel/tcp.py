@@ -11,8 +11,6 @@ Each group is a pair of lines, names and then values; which names exist differs 
 All are 64-bit counters since boot on 64-bit kernels.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 
@@ -55,10 +53,7 @@ _TCP_EXT = (
 
 
 def parse_tcp(snmp: bytes, netstat: bytes, *, source: str) -> TcpReading:
-    """Parse both files → the counters above. ``source`` is their directory.
-
-    :class:`ParseError` when the ``Tcp`` or ``TcpExt`` pair is missing or malformed. Other groups are ignored.
-    """
+    """Both files of the directory ``source``; :class:`ParseError` when the ``Tcp`` or ``TcpExt`` pair is malformed."""
     tcp = _group(snmp, b"Tcp:", source=f"{source}/snmp")
     extended = _group(netstat, b"TcpExt:", source=f"{source}/netstat")
     return TcpReading(

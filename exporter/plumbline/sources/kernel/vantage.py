@@ -9,8 +9,6 @@ in a virtual machine is a container. Verbatim, from a KVM guest and from a proce
     /proc/self/cgroup               12:devices:/docker/4e6f…
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

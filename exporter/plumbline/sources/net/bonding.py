@@ -21,12 +21,10 @@ one block per slave, in mode 802.3ad with these lines (and more, not needed, for
 The file is formatted for people, so a scrape does not read it; the state changes at most once a minute.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import IntEnum, IntFlag, StrEnum
+from enum import IntFlag, StrEnum
 
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError
@@ -42,6 +40,7 @@ _INFO_DATA, _INFO_SLAVE_DATA = 2, 5
 (_SLAVE_STATE, _SLAVE_MII_STATUS, _SLAVE_LINK_FAILURES, _SLAVE_AGGREGATOR) = (1, 2, 3, 6)
 (_SLAVE_ACTOR, _SLAVE_PARTNER, _SLAVE_CHURN_ACTOR, _SLAVE_CHURN_PARTNER) = (7, 8, 11, 12)
 _MAC_BYTES = 6
+_BOND_LINK_UP = 0
 
 _MODES = ("balance-rr", "active-backup", "balance-xor", "broadcast", "802.3ad", "balance-tlb", "balance-alb")
 _HASH_POLICIES = ("layer2", "layer3+4", "layer2+3", "encap2+3", "encap3+4", "vlan+srcmac")
@@ -49,15 +48,6 @@ _LACP_RATES = ("slow", "fast")
 _AD_SELECTS = ("stable", "bandwidth", "count", "actor_port_prio")
 
 SkipHook = Callable[[str, str], None]
-
-
-class MiiStatus(IntEnum):
-    """``BOND_LINK_*``: link monitoring's state of a slave."""
-
-    UP = 0
-    FAIL = 1
-    DOWN = 2
-    BACK = 3
 
 
 class LacpState(IntFlag):
@@ -105,18 +95,13 @@ class Slave:
 
     device: str
     active: bool | None
-    mii_status: int | None
+    up: bool | None  # Whether link monitoring considers the link up (MII status)
     link_failures: int | None
     aggregator_id: int | None = None
     actor: LacpState | None = None
     partner: LacpState | None = None
     actor_churn: Churn | None = None
     partner_churn: Churn | None = None
-
-    @property
-    def up(self) -> bool | None:
-        """Whether link monitoring considers the link up."""
-        return None if self.mii_status is None else self.mii_status == MiiStatus.UP
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +127,8 @@ class Bond:
         return bool(self.miimon_ms or self.arp_interval_ms)
 
     def partner_valid(self, slave: Slave) -> bool | None:
-        """Whether a partner answers this slave's LACP; ``None`` outside LACP.
-
-        A port that receives no LACPDU uses default partner values, with a MAC of zeros, and sets DEFAULTED in its own
-        state (``__record_default`` in bond_3ad.c).
-        """
+        """Whether a partner answers this slave's LACP; ``None`` outside LACP. A port that receives no LACPDU has
+        default values, a MAC of zeros, and DEFAULTED in its own state (``__record_default`` in bond_3ad.c)."""
         if slave.actor is None:
             return None
         if LacpState.DEFAULTED in slave.actor:
@@ -207,11 +189,12 @@ def parse_slave(info: bytes, device: str) -> Slave:
     """Parse a slave's ``IFLA_LINKINFO``; :class:`ParseError` when an attribute is malformed."""
     source = f"netlink route: bond slave {device}"
     found = parse_attributes(info, 0, len(info), source=source).nested(_INFO_SLAVE_DATA)
-    state, actor, partner = (found.number(kind) for kind in (_SLAVE_STATE, _SLAVE_ACTOR, _SLAVE_PARTNER))
+    kinds = (_SLAVE_STATE, _SLAVE_MII_STATUS, _SLAVE_ACTOR, _SLAVE_PARTNER)
+    state, link, actor, partner = (found.number(kind) for kind in kinds)
     return Slave(
         device,
         None if state is None else state == 0,
-        found.number(_SLAVE_MII_STATUS),
+        None if link is None else link == _BOND_LINK_UP,
         found.number(_SLAVE_LINK_FAILURES),
         found.number(_SLAVE_AGGREGATOR),
         # the standard has eight bits; the partner's arrive in sixteen
@@ -253,8 +236,7 @@ class SlaveChurn:
     partner_times: int | None = None
 
 
-Churns = Mapping[tuple[str, str], SlaveChurn]
-"""Churn by (bond, slave)."""
+Churns = Mapping[tuple[str, str], SlaveChurn]  # Churn by (bond, slave)
 
 
 def parse_bonding(text: str, *, source: str) -> dict[str, SlaveChurn]:

@@ -4,13 +4,10 @@ Drivers name the same loss differently, some names count events and not frames, 
 fields in its own way. Only a table checked against the drivers' source resolves this; ports without an entry use
 the meanings in the kernel's documentation. ``base.yaml`` explains the format.
 
-Rules are bound once to the names a port has, which yields lists of indices; a scrape only adds numbers. The meaning
-of a driver's kernel fields can change between kernels. Stable updates and distribution kernels change it too, so no
-version number tells. Such alternatives have a condition on the port's own counters, evaluated against
-:class:`Evidence` when the rules are bound.
+Rules are bound once to the names a port has; a scrape only adds numbers. What a driver's kernel fields mean changes
+between kernels and by stable updates, so no version number tells: such alternatives have a condition on the port's own
+counters, evaluated against :class:`Evidence`.
 """
-
-from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -64,10 +61,8 @@ class DriverTable:
     drivers: Mapping[str, DriverRules]
 
     def select(self, link: Link, driver: str) -> tuple[DriverRules, str]:
-        """The rules for a link, and the source of its drop counts: ``driver`` (its own rules), ``rtnl`` or ``members``.
-
-        ``members``: the link repeats the counters of the links below it and has no losses of its own.
-        """
+        """The rules for a link, and the source of its drop counts: ``driver`` (its own rules), ``rtnl`` or ``members``
+        (the link repeats the counters of the links below it)."""
         if link.kind in self.kinds:
             return self.kinds[link.kind], "members"
         if not link.hardware:
@@ -179,10 +174,8 @@ def _check_names(names: Sequence[str], form: str, where: str, at: str, *, ethtoo
 
 
 class Evidence(NamedTuple):
-    """One port's counters, to evaluate conditions. ``rtnl`` must be read after ``ethtool``.
-
-    That order makes ``rtnl.x < y`` a proof: if the driver added y to x, x would already include the earlier y.
-    """
+    """One port's counters, to evaluate conditions. ``rtnl`` must be read after ``ethtool``: if the driver added y to x,
+    x then already includes the earlier y, so ``rtnl.x < y`` is a proof."""
 
     names: Sequence[str]
     ethtool: Sequence[int]
@@ -232,8 +225,7 @@ class Plan:
     errors: tuple[Cell, ...]
     pause: tuple[Cell, ...]
     needs_ethtool: bool  # Whether the scrape must query the driver
-    undecided: bool = False
-    """A condition is neither proven nor impossible yet: bind again once the counters have advanced."""
+    undecided: bool = False  # A condition is neither proven nor impossible yet: bind again later
 
 
 def bind(rules: DriverRules, names: Sequence[str], evidence: Evidence | None = None) -> Plan:
@@ -247,10 +239,8 @@ def bind(rules: DriverRules, names: Sequence[str], evidence: Evidence | None = N
 
 
 def losses(plan: Plan, ethtool: Sequence[int], rtnl: LinkStats | None) -> NicLoss:
-    """Compute the losses. ``ethtool`` holds the values in the order of the bound names; it is ignored if not needed.
-
-    Without ``rtnl``, cells that need it are omitted. Fields that this kernel lacks add nothing.
-    """
+    """The losses. ``ethtool``: the values in the order of the bound names, ignored if not needed. Without ``rtnl``,
+    cells that need it are omitted; fields that this kernel lacks add nothing."""
     return NicLoss(
         tuple(_counts(plan.drops, ethtool, rtnl)),
         tuple(_counts(plan.errors, ethtool, rtnl)),
@@ -259,11 +249,8 @@ def losses(plan: Plan, ethtool: Sequence[int], rtnl: LinkStats | None) -> NicLos
 
 
 def hold(plan: Plan, before: NicLoss, now: NicLoss) -> NicLoss:
-    """``now``, with differences kept from falling below ``before``; only where the driver was not reset in between.
-
-    The two sides of a difference are read a moment apart, so it may be a few frames low until the next read. To
-    Prometheus a falling counter has been reset, and its whole value would count again.
-    """
+    """``now``, with differences kept from falling below ``before`` (same driver, not reset): the two sides are read a
+    moment apart, and Prometheus takes a falling counter for a reset, whose whole value would count again."""
     if not any(cell.subtracts for cell in plan.drops + plan.errors):
         return now
     return NicLoss(_held(plan.drops, before.drops, now.drops), _held(plan.errors, before.errors, now.errors), now.pause)

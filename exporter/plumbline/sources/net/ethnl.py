@@ -8,8 +8,6 @@ whose driver has detached it after a PCI error answers ``ENODEV``, and every dev
 missing. So after an incomplete dump, each expected device that is missing is queried separately.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Collection
 from typing import NamedTuple, TypeVar
@@ -72,11 +70,8 @@ def _is_about(message: Message, ports: Collection[int], *, source: str) -> bool:
 
 
 def parse_bitset(nest: Attributes) -> Bitset:
-    """Parse a bitset's attributes; :class:`ParseError` when it is not compact.
-
-    Compact (https://docs.kernel.org/networking/ethtool-netlink.html#bit-sets): a value and maybe a mask, each in 32-bit
-    words, as :data:`FLAG_COMPACT_BITSETS` requests.
-    """
+    """Parse a compact bitset: a value and maybe a mask, each in 32-bit words (FLAG_COMPACT_BITSETS); else
+    :class:`ParseError`. https://docs.kernel.org/networking/ethtool-netlink.html#bit-sets"""
     data, spans, source = nest
     value, mask = (
         words(data, *spans[kind], source=source) if kind in spans else None for kind in (_BITSET_VALUE, _BITSET_MASK)
@@ -104,12 +99,10 @@ def read_all(
     only: Collection[int] | None = None,
     on_skip: Callable[[str, str], None],
 ) -> dict[int, T]:
-    """Parse every device's reply with ``parse``; results by interface index.
-
-    ``expected`` are the devices that answered before: after an incomplete dump they are queried one by one, and any
-    that fails is skipped (its item is ``ifindex <n>``). ``only`` limits parsing to these devices. Raises
-    :class:`.netlink.Refused` or :class:`.netlink.Failed` when a dump fails without replies and nothing is expected.
-    """
+    """Parse every device's reply with ``parse``; results by interface index. After an incomplete dump the ``expected``
+    devices are queried one by one, and any that fails is skipped (item ``ifindex <n>``). ``only`` limits parsing to
+    these. :class:`.netlink.Refused` or :class:`.netlink.Failed` when a dump fails without replies and nothing is
+    expected."""
     dump = ethtool.dump(family, request(command, flags=flags))
     source = f"ethtool netlink: command {command}"
     replies = dict(

@@ -6,13 +6,10 @@ Driver statistics have no netlink form. Names and values take two calls; a big c
 never change while the driver keeps its queues. So the slow tier reads driver facts and names, and caches them by
 (interface, driver, number of statistics). The scrape reads only the values, with one call per port.
 
-**The kernel does not check the length of our buffer.** Before 6.18 it writes as many values as the driver has *now*.
-Since the names were read, queues may have been added, or another card may have taken the device name. Every call
-therefore uses one buffer of 1 MiB (131,072 statistics; the largest driver has about ten thousand), and the returned
-count must match the names before a value is used.
+**The kernel does not check the length of our buffer.** Before 6.18 it writes as many values as the driver has *now*;
+queues may have been added, or another card may have taken the name. Every call therefore uses one buffer of 1 MiB (the
+largest driver fills a tenth), and the returned count must match the names.
 """
-
-from __future__ import annotations
 
 import array
 import contextlib
@@ -22,7 +19,7 @@ import socket
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from plumbline.errors import ParseError
 from plumbline.sources.net.links import label
@@ -76,15 +73,13 @@ class DriverInfo:
 
 def parse_driver_info(data: bytes) -> DriverInfo:
     """Parse ``struct ethtool_drvinfo``; :class:`ParseError` when it is truncated."""
-    need(data, _DRVINFO.size, "GDRVINFO")
-    _cmd, driver, version, firmware, bus, _rom, _flags, statistics, *_ = _DRVINFO.unpack_from(data)
+    _cmd, driver, version, firmware, bus, _rom, _flags, statistics, *_ = unpack(_DRVINFO, data, "GDRVINFO")
     return DriverInfo(_string(driver), _string(firmware), _string(bus), statistics, _string(version))
 
 
 def parse_strings(data: bytes) -> tuple[str, ...]:
     """Parse ``struct ethtool_gstrings`` → the names in order, without padding blanks (cxgb4 has them)."""
-    need(data, _STRINGS.size, "GSTRINGS")
-    _cmd, _set, count = _STRINGS.unpack_from(data)
+    _cmd, _set, count = unpack(_STRINGS, data, "GSTRINGS")
     need(data, _STRINGS.size + count * _STRING_BYTES, "GSTRINGS")
     starts = range(_STRINGS.size, _STRINGS.size + count * _STRING_BYTES, _STRING_BYTES)
     return tuple(_string(data[start : start + _STRING_BYTES]) for start in starts)
@@ -92,8 +87,7 @@ def parse_strings(data: bytes) -> tuple[str, ...]:
 
 def parse_stats(data: bytes) -> tuple[int, ...]:
     """Parse ``struct ethtool_stats`` → the values in the order of the strings."""
-    need(data, _COUNTED.size, "GSTATS")
-    _cmd, count = _COUNTED.unpack_from(data)
+    _cmd, count = unpack(_COUNTED, data, "GSTATS")
     need(data, _COUNTED.size + 8 * count, "GSTATS")
     return struct.unpack_from(f"={count}Q", data, _COUNTED.size)
 
@@ -105,7 +99,6 @@ class Ethtool:
         self._call = transport.call
 
     def driver_info(self, device: bytes) -> DriverInfo:
-        """Driver, firmware, bus address and number of statistics."""
         return parse_driver_info(self._call(device, _request(ETHTOOL_GDRVINFO, _DRVINFO.size), _DRVINFO.size))
 
     def reader(self, structure: Structure[T]) -> Callable[[bytes], T]:
@@ -114,15 +107,13 @@ class Ethtool:
         return lambda device: parse(self._call(device, request, size))
 
     def call(self, device: bytes, request: bytes, size: int) -> bytes:
-        """Send a request whose reply is ``size`` bytes long."""
         return self._call(device, request, size)
 
     def strings(self, device: bytes, string_set: int = ETH_SS_STATS) -> tuple[str, ...]:
         """The names of the driver's statistics (or of another set), in order."""
         request = _SSET_INFO.pack(ETHTOOL_GSSET_INFO, 0, 1 << string_set, 0)
         reply = self._call(device, request, _SSET_INFO.size)
-        need(reply, _SSET_INFO.size, "GSSET_INFO")
-        _cmd, _reserved, mask, count = _SSET_INFO.unpack_from(reply)
+        _cmd, _reserved, mask, count = unpack(_SSET_INFO, reply, "GSSET_INFO")
         if not mask or not count:
             return ()
         size = _STRINGS.size + count * _STRING_BYTES
@@ -133,24 +124,18 @@ class Ethtool:
     def stats(self, device: bytes, count: int) -> tuple[int, ...] | None:
         """The ``count`` values; ``None`` when the driver now has a different number: read the strings again."""
         reply = self._call(device, _COUNTED.pack(ETHTOOL_GSTATS, count), _COUNTED.size + 8 * count)
-        need(reply, _COUNTED.size, "GSTATS")
-        if _COUNTED.unpack_from(reply)[1] != count:
-            return None
-        return parse_stats(reply)
+        return parse_stats(reply) if unpack(_COUNTED, reply, "GSTATS")[1] == count else None
 
 
 class EthtoolSocket:
-    """The real transport. Any socket serves as the handle; it is opened at first use and closed by :meth:`close`.
-
-    Not thread-safe (one buffer): each thread needs its own.
-    """
+    """The real transport: any socket serves as the handle, opened at first use and closed by :meth:`close`. Not
+    thread-safe (one buffer): each thread needs its own."""
 
     def __init__(self) -> None:
         self._socket: socket.socket | None = None
         self._buffer = array.array("B", bytes(0))
 
     def call(self, device: bytes, request: bytes, size: int) -> bytes:
-        """Issue one ioctl for the named device."""
         try:
             if self._socket is None:
                 self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
@@ -182,6 +167,12 @@ def need(data: bytes, size: int, what: str) -> None:
     """Raise :class:`ParseError` when a structure is truncated."""
     if len(data) < size:
         raise ParseError(SOURCE, f"{what}: {len(data)} bytes, {size} expected")
+
+
+def unpack(layout: struct.Struct, data: bytes, what: str) -> tuple[Any, ...]:
+    """The fields at the structure's start; :class:`ParseError` when it is truncated."""
+    need(data, layout.size, what)
+    return layout.unpack_from(data)
 
 
 def _string(value: bytes) -> str:

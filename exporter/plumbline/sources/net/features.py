@@ -7,8 +7,6 @@ A port reports bits whose meaning differs between kernels. The kernel names them
 names operators know: "tcp-segmentation-offload" is on when any ``tx-tcp*-segmentation`` is.
 """
 
-from __future__ import annotations
-
 import re
 import struct
 from collections.abc import Mapping, Sequence
@@ -17,7 +15,7 @@ from dataclasses import dataclass
 from plumbline.errors import ParseError
 from plumbline.sources.net import netlink
 from plumbline.sources.net.ethnl import STRSET_GET, parse_bitset, parse_reply, request
-from plumbline.sources.net.ethtool import ETH_SS_FEATURES, need
+from plumbline.sources.net.ethtool import ETH_SS_FEATURES, need, unpack
 from plumbline.sources.net.links import label
 from plumbline.sources.net.netlink import Attributes, Message, attribute, attributes, parse_attributes
 
@@ -41,19 +39,11 @@ OFFLOADS = {
 These are the offloads that the literature on storage networks names; ``ethtool -k`` has 50 more. Names that the
 running kernel lacks (UDP fragmentation since 4.14) are omitted."""
 
-_HW, _ACTIVE, _NOCHANGE = 2, 4, 5
+_ACTIVE = 4
 _STRINGSETS, _STRINGSET_STRINGS, _NESTED, _MAX_FEATURES = 2, 3, 0x8000, 4096
 _COUNTED = struct.Struct("=II")  # struct ethtool_gfeatures: cmd, number of blocks
 _BLOCKS = 4  # 128 features; only kernels before 5.7 need this call, and they have 60
 _BLOCK = struct.Struct("=4I")  # struct ethtool_get_features_block: available, requested, active, never changed
-
-
-@dataclass(frozen=True, slots=True)
-class FeatureBits:
-    """One port's features as bit masks; ``ethtool -K`` can set the ``changeable`` ones, the others are fixed."""
-
-    active: int
-    changeable: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,31 +52,25 @@ class Offload:
 
     name: str
     enabled: bool
-    fixed: bool
 
 
-def parse_features(message: Message) -> tuple[int, FeatureBits]:
-    """Parse a reply with compact bitsets → interface index and bits."""
+def parse_features(message: Message) -> tuple[int, int]:
+    """Parse a reply with compact bitsets → interface index and the active features' bits."""
     ifindex, reply = parse_reply(message, source="ethtool netlink: FEATURES_GET")
-    hardware, active, fixed = (
-        parse_bitset(reply.nested(kind)).value if kind in reply.spans else 0 for kind in (_HW, _ACTIVE, _NOCHANGE)
-    )
     if _ACTIVE not in reply.spans:
         raise ParseError(reply.source, "reply lacks the active features")
-    return ifindex, FeatureBits(active, hardware & ~fixed)
+    return ifindex, parse_bitset(reply.nested(_ACTIVE)).value
 
 
-def parse_features_structure(data: bytes) -> FeatureBits:
-    """Parse ``struct ethtool_gfeatures``. Its count is the kernel's blocks; it holds only as many as were requested."""
-    need(data, _COUNTED.size, "GFEATURES")
-    _cmd, blocks = _COUNTED.unpack_from(data)
+def parse_features_structure(data: bytes) -> int:
+    """The active features' bits. The structure's count is the kernel's blocks; it holds only as many as requested."""
+    _cmd, blocks = unpack(_COUNTED, data, "GFEATURES")
     need(data, _COUNTED.size + min(blocks, _BLOCKS) * _BLOCK.size, "GFEATURES")
-    active = changeable = 0
+    active = 0
     for place in range(min(blocks, _BLOCKS)):
-        available, _requested, on, never = _BLOCK.unpack_from(data, _COUNTED.size + place * _BLOCK.size)
+        _available, _requested, on, _never = _BLOCK.unpack_from(data, _COUNTED.size + place * _BLOCK.size)
         active |= on << (32 * place)
-        changeable |= (available & ~never) << (32 * place)
-    return FeatureBits(active, changeable)
+    return active
 
 
 def features_request(command: int) -> tuple[bytes, int]:
@@ -95,7 +79,6 @@ def features_request(command: int) -> tuple[bytes, int]:
 
 
 def names_request() -> bytes:
-    """The payload that requests the names of the features."""
     string_set = attribute(1, netlink.U32.pack(ETH_SS_FEATURES))
     return request(STRSET_GET) + attribute(_STRINGSETS | _NESTED, attribute(1 | _NESTED, string_set))
 
@@ -125,9 +108,9 @@ def offload_masks(names: Sequence[str]) -> dict[str, int]:
     return masks
 
 
-def offloads(bits: FeatureBits, masks: Mapping[str, int]) -> tuple[Offload, ...]:
+def offloads(active: int, masks: Mapping[str, int]) -> tuple[Offload, ...]:
     """One port's offloads, in the order of ``masks``."""
-    return tuple(Offload(name, bool(bits.active & mask), not bits.changeable & mask) for name, mask in masks.items())
+    return tuple(Offload(name, bool(active & mask)) for name, mask in masks.items())
 
 
 def _string(found: Attributes) -> tuple[int, str]:

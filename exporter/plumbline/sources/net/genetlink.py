@@ -3,8 +3,6 @@
 Slow tier only: pyroute2 is used once per start; a scrape uses :mod:`plumbline.sources.net.netlink`.
 """
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Callable
 
@@ -16,18 +14,12 @@ from plumbline.sources.net.netlink import Refused, raise_errno
 
 
 def resolve_family(name: str) -> int:
-    """The message type of a generic-netlink family, e.g. ``ethtool`` (Linux 5.6).
-
-    :class:`~plumbline.errors.Unavailable` when this kernel lacks the family.
-    """
+    """The message type of a generic-netlink family, e.g. ``ethtool`` (Linux 5.6); ``Unavailable`` if it is lacking."""
     return _ask(name, lambda sock: int(sock.prid))
 
 
 def settings_group() -> int:
-    """The multicast group that announces changed ethtool settings (Linux 5.6).
-
-    :class:`~plumbline.errors.Unavailable` when this kernel lacks it.
-    """
+    """The multicast group that announces changed ethtool settings; ``Unavailable`` when this kernel lacks it."""
     return _ask("ethtool", lambda sock: int(sock.mcast_groups["monitor"]))
 
 

@@ -19,8 +19,6 @@ performance agent report ``N/A (no PMA)`` or an error; those counters are absent
 by the InfiniBand specification (PortCounters) and stay at their maximum until someone resets them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -85,17 +83,12 @@ class InfinibandReading:
 
 def parse_state(text: str, *, source: str) -> int:
     """``4: ACTIVE`` → 4."""
-    match = _STATE.fullmatch(text)
-    if not match:
-        raise ParseError(source, f"not a state: {text[:40]!r}")
-    return int(match[1])
+    return int(sysfs.matched(_STATE, text, "a state", source)[1])
 
 
 def parse_rate(text: str, *, source: str) -> int:
     """``56 Gb/sec (4X FDR)`` → 56,000 Mb/s."""
-    match = _RATE.fullmatch(text)
-    if not match:
-        raise ParseError(source, f"not a rate: {text[:40]!r}")
+    match = sysfs.matched(_RATE, text, "a rate", source)
     return int(match[1]) * 1000 + (500 if match[2] else 0)
 
 

@@ -5,8 +5,6 @@ VLAN). Ends of software links are no ports of the node, and a host with containe
 container, though, such an end is the only link, so without hardware these are reported.
 """
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +13,7 @@ from typing import TypeVar
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.sources.net import ethnl, features, linkmodes, port_settings
 from plumbline.sources.net.ethtool import ETH_SS_FEATURES, Ethtool
-from plumbline.sources.net.features import FeatureBits, Offload
+from plumbline.sources.net.features import Offload
 from plumbline.sources.net.linkmodes import LinkModes
 from plumbline.sources.net.links import Link
 from plumbline.sources.net.netlink import Message, Netlink, Refused
@@ -46,16 +44,12 @@ class Knobs:
 
 
 class KnobsReader:
-    """Reads the settings."""
-
     def __init__(self, generic: Netlink, ioctl: Ethtool) -> None:
         self._generic, self._ioctl = generic, ioctl
 
     def read(self, family: int | None, links: Mapping[int, Link], previous: Knobs) -> Knobs:
-        """Read the settings of the ports among ``links``; only the meaning of feature bits is reused from ``previous``.
-
-        ``family`` ``None``: no ethtool netlink (before Linux 5.6).
-        """
+        """The settings of the ports among ``links``; only the meaning of feature bits is reused from ``previous``.
+        ``family`` ``None``: no ethtool netlink (before Linux 5.6)."""
         hardware = {index: link for index, link in links.items() if link.hardware}
         stacked = {index: link for index, link in links.items() if link.hardware or link.kind in STACKED_KINDS}
         ends = {index: link for index, link in links.items() if link.kind in _CONTAINER_KINDS}
@@ -87,11 +81,8 @@ class KnobsReader:
         ports: Mapping[int, Link],
         by_ioctl: Callable[[bytes], T],
     ) -> dict[int, T] | PlumblineError:
-        """One setting by interface index, from a dump or, where the kernel lacks that, one ioctl per port.
-
-        Ports that lack the setting are left out. Netlink gained its commands over time (until 5.13 for FEC). Any other
-        failure of netlink, or a malformed reply, is the result.
-        """
+        """One setting by interface index, without ports that lack it, from a dump or, where the kernel lacks that
+        (until 5.13 for FEC), one ioctl per port. Any other failure of netlink, or a malformed reply, is the result."""
         try:
             if family is not None:
                 return ethnl.read_all(
@@ -119,7 +110,7 @@ class KnobsReader:
         answers = _ask_ports(ports, lambda device: self._ioctl.strings(device, ETH_SS_FEATURES))
         return features.offload_masks(next((names for names in answers.values() if names), ()))
 
-    def _feature_bits(self, device: bytes) -> FeatureBits:
+    def _feature_bits(self, device: bytes) -> int:
         return features.parse_features_structure(self._ioctl.call(device, *features.features_request(_GFEATURES)))
 
     def _link_settings(self, device: bytes) -> LinkModes:

@@ -5,8 +5,6 @@ https://docs.kernel.org/networking/ethtool-netlink.html (multicast group ``monit
 changed by ``ethtool``; most drivers send no link event for these)
 """
 
-from __future__ import annotations
-
 import errno
 import socket
 from collections.abc import Callable

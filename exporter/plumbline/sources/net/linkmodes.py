@@ -7,13 +7,11 @@ Slow tier: many drivers query their firmware or the PHY. Both forms are wide eno
 are as many modes as the kernel knows. The older ``ETHTOOL_GSET`` stops at 32 modes, so it misses all of 100G.
 """
 
-from __future__ import annotations
-
 import struct
 from dataclasses import dataclass
 
 from plumbline.sources.net.ethnl import parse_bitset, parse_reply, words
-from plumbline.sources.net.ethtool import SOURCE, need
+from plumbline.sources.net.ethtool import SOURCE, need, unpack
 from plumbline.sources.net.netlink import Message
 
 _AUTONEG, _OURS, _SPEED, _DUPLEX = 2, 3, 5, 6
@@ -51,8 +49,7 @@ class LinkModes:
     speed_mbps: int | None = None
     full_duplex: bool | None = None
     autonegotiation: bool | None = None  # On or off; None also where it is off because the port does not support it
-    max_speed_mbps: int | None = None
-    """The fastest supported mode; drivers that check the plugged-in module list only its modes."""
+    max_speed_mbps: int | None = None  # The fastest supported mode (maybe only of the plugged-in module)
     fibre: bool = False  # The port supports fibre
     port: int | None = None  # Connector (PORT_*); only the ioctl reports it here
 
@@ -67,8 +64,8 @@ def parse_linkmodes(message: Message) -> tuple[int, LinkModes]:
 
 def parse_link_settings(data: bytes) -> LinkModes:
     """Parse ``struct ethtool_link_settings`` and its three sets of modes, the first of which is the supported modes."""
-    need(data, _SETTINGS.size, "GLINKSETTINGS")
-    _cmd, speed, duplex, port, _phy, autoneg, _mdio, _mdix, _mdix_set, count = _SETTINGS.unpack_from(data)
+    fields = unpack(_SETTINGS, data, "GLINKSETTINGS")
+    _cmd, speed, duplex, port, _phy, autoneg, _mdio, _mdix, _mdix_set, count = fields
     size = 4 * max(count, 0)
     need(data, _SETTINGS.size + 3 * size, "GLINKSETTINGS")
     supported = words(data, _SETTINGS.size, _SETTINGS.size + size, source=SOURCE)
@@ -77,8 +74,7 @@ def parse_link_settings(data: bytes) -> LinkModes:
 
 def link_modes_words(data: bytes) -> int:
     """Words in a set of modes: asked for 0 words, the kernel answers with that number, negated."""
-    need(data, _SETTINGS.size, "GLINKSETTINGS")
-    *_, count = _SETTINGS.unpack_from(data)
+    *_, count = unpack(_SETTINGS, data, "GLINKSETTINGS")
     return max(0, -int(count))
 
 

@@ -4,18 +4,14 @@ https://docs.kernel.org/networking/statistics.html
 https://github.com/torvalds/linux/blob/v6.12/include/uapi/linux/if_link.h (``IFLA_*``, ``struct rtnl_link_stats64``)
 
 These are the kernel's separate counters: ``/proc/net/dev`` adds ``rx_missed_errors`` to "drop", and length, CRC and
-overrun errors to "frame". Sysfs has separate counters too, but each of its 24 files per interface waits for the RTNL
-lock, which has stalled hosts with many interfaces for seconds.
+overrun errors to "frame"; each of sysfs' 24 files per interface waits for the RTNL lock, which has stalled hosts.
 
 Links are named tuples and not dataclasses: a scrape creates 200 of them, and a frozen dataclass of 15 fields costs
 4 µs, a tuple half a µs.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Mapping
-from enum import IntEnum
 from typing import NamedTuple
 
 from plumbline.errors import ParseError, PlumblineError
@@ -25,6 +21,7 @@ from plumbline.sources.net.netlink import ATTRIBUTE, NLA_TYPE_MASK, U32, Message
 RTM_NEWLINK, RTM_GETLINK = 16, 18
 SOURCE = "netlink route"
 IFF_UP, IFF_LOOPBACK = 0x1, 0x8
+_OPER_UNKNOWN, _OPER_UP = 0, 6  # IF_OPER_*, RFC 2863
 
 _IFINFO = struct.Struct("=BxHiII")  # family, ARP type, index, flags, change mask
 (_ADDRESS, _IFNAME, _MTU, _MASTER, _OPERSTATE, _LINKINFO, _STATS64) = (1, 3, 4, 10, 16, 18, 23)
@@ -40,23 +37,9 @@ _HARDWARE_KINDS = frozenset({"ipoib", "dsa"})
 _PAIRED_KINDS = frozenset({"veth", "vxcan", "netkit"})
 
 
-class OperState(IntEnum):
-    """RFC 2863 operational state (``IF_OPER_*``)."""
-
-    UNKNOWN = 0
-    NOTPRESENT = 1
-    DOWN = 2
-    LOWERLAYERDOWN = 3
-    TESTING = 4
-    DORMANT = 5
-    UP = 6
-
-
 class LinkStats(NamedTuple):
-    """``struct rtnl_link_stats64``, in its order: packets or bytes since creation of the device (or a driver reset).
-
-    The last two fields came with Linux 4.6 and 5.19 and are ``None`` before.
-    """
+    """``struct rtnl_link_stats64``: packets or bytes since creation of the device (or a driver reset). The last two
+    fields came with Linux 4.6 and 5.19 and are ``None`` before."""
 
     rx_packets: int
     tx_packets: int
@@ -93,8 +76,7 @@ class Link(NamedTuple):
     """One interface. ``None`` and ``""``: not reported by the kernel."""
 
     ifindex: int
-    name: str
-    """Safe as a label: bytes that are not UTF-8 become ``\\xff``, so two such names stay distinct."""
+    name: str  # Safe as a label: bytes that are not UTF-8 become ``\xff``, so two such names stay distinct
     raw_name: bytes  # The kernel's name for it, as ioctls need it
     kind: str  # veth, bridge, vlan, bond …; empty for a plain device
     flags: int
@@ -121,9 +103,9 @@ class Link(NamedTuple):
     @property
     def up(self) -> bool:
         """Whether it can carry frames. Some devices (loopback, tun) never set a state; for them the carrier decides."""
-        if self.operstate == OperState.UNKNOWN:
+        if self.operstate == _OPER_UNKNOWN:
             return bool(self.flags & IFF_UP) and self.carrier is not False
-        return self.operstate == OperState.UP
+        return self.operstate == _OPER_UP
 
 
 def parse_link(message: Message) -> Link:
@@ -190,11 +172,8 @@ def read_links(route: Netlink) -> dict[int, Link]:
 
 
 class Relation(NamedTuple):
-    """``device`` is stacked on ``lower``; ``kind`` joins them: ``vlan``, ``bond``, ``bridge``, ``macvlan`` …
-
-    A frame lost below is often counted again above, so rules use the losses of the lowest link: one that is never the
-    ``device`` of a relation.
-    """
+    """``device`` is stacked on ``lower``; ``kind`` joins them: ``vlan``, ``bond``, ``bridge``, ``macvlan`` … A frame
+    lost below is often counted again above, so rules use the losses of the lowest link."""
 
     device: str
     lower: str

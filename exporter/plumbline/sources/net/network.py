@@ -5,8 +5,6 @@ ioctl per port whose driver rules need it; software links need nothing more. :me
 rarely changes, through :mod:`.portfacts` and :mod:`.knobs`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -53,8 +51,7 @@ class PortLosses:
     firmware: str
     bus: str
     master: str
-    drop_source: str
-    """``driver``, ``rtnl`` or ``members``; see :meth:`DriverTable.select`."""
+    drop_source: str  # ``driver``, ``rtnl`` or ``members``; see :meth:`DriverTable.select`
     loss: NicLoss
 
 
@@ -98,11 +95,8 @@ class _Snapshot:
 
 
 class NetworkReader:
-    """Reads the ports. One thread scrapes, and the same or another thread refreshes; each tier has its own transports.
-
-    The constructor opens nothing: transports open at first use. The owner calls :meth:`refresh` before the first
-    scrape, on link events, every few minutes, and when :attr:`wants_refresh` is set.
-    """
+    """Reads the ports. One thread scrapes, the same or another refreshes, each with its own transports. Call
+    :meth:`refresh` before the first scrape, on link events, every few minutes, and on :attr:`wants_refresh`."""
 
     def __init__(
         self,
@@ -125,8 +119,7 @@ class NetworkReader:
         self._software = drivers.bind(table.software, ())
         self._kinds = {kind: drivers.bind(rules, ()) for kind, rules in table.kinds.items()}
         self._before: dict[int, tuple[int, NicLoss]] = {}
-        self.wants_refresh = True
-        """A port is unknown to the last refresh, or its statistics have changed."""
+        self.wants_refresh = True  # A port is unknown to the last refresh, or its statistics have changed
 
     def refresh(self) -> None:
         """Read what rarely changes. Raises only when the links can't be listed at all."""
@@ -134,7 +127,6 @@ class NetworkReader:
         self._facts = self._facts_reader.read(self._facts)
 
     def read_links(self) -> LinksReading:
-        """All links with their counters."""
         snapshot = self._take("links")
         return LinksReading(tuple(snapshot.reported.values()), snapshot.facts.speeds_mbps)
 
@@ -203,10 +195,8 @@ class NetworkReader:
         return self._settings("offloads", lambda knobs: knobs.offloads, "its offloads")
 
     def read_link_modes(self, on_skip: SkipHook) -> tuple[PortModes, ...]:
-        """Link modes of hardware ports as of the last refresh; ``Unavailable`` when there are none.
-
-        The optional parts (FEC, transceiver) are skipped when they could not be read.
-        """
+        """Link modes of hardware ports as of the last refresh; ``Unavailable`` when there are none. FEC and
+        transceivers that could not be read are skipped."""
         snapshot = self._take("link modes")
         knobs = snapshot.facts.knobs
         modes = value(knobs.linkmodes)

@@ -11,8 +11,6 @@ Totals since boot are useless: a port that irqbalance spread out an hour ago loo
 are read every few seconds outside the scrape, and only the difference counts.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -27,10 +25,8 @@ from plumbline.sources.kernel.interrupts import Counts, InterruptReading, read_i
 from plumbline.sources.kernel.softnet import parse_cpu_list
 
 _LEVELS = 6  # from a port's device up to its PCI function: virtio and auxiliary devices are one or two levels below
-FLOOR_PER_S = 100.0
-"""Below this rate, in interrupts per second, no balance is computed: idle does not mean unbalanced."""
-INTERVAL_S = 10.0
-"""Readings closer together than this (after a stall, say) are not compared: irqbalance itself runs every 10 s."""
+FLOOR_PER_S = 100.0  # Below this rate, in interrupts per second, no balance is computed: idle does not mean unbalanced
+INTERVAL_S = 10.0  # Closer readings (after a stall, say) are not compared: irqbalance itself runs every 10 s
 STALE_S = 120.0
 _WRAP = 1 << 32
 _ONE_READING = "interrupts have not been read twice yet"
@@ -115,19 +111,15 @@ class IrqBalance:
     per_second: float  # Interrupts per second, of all its vectors
     active_vectors: int  # Vectors with at least one interrupt. A single vector can't be spread.
     share_max: float  # The busiest CPU's share of all interrupts, 0 to 1
-    effective_cpus: float
-    """Inverse Simpson index, 1 / Σ share²: the number of CPUs over which an even load would have the same index."""
-    numa_remote: float | None
-    """Share of interrupts on CPUs of a NUMA node other than the port's; ``None`` if the port's node is unknown."""
+    effective_cpus: float  # Inverse Simpson index, 1 / Σ share²: as many CPUs with an even load have the same
+    numa_remote: float | None  # Share on CPUs of other NUMA nodes than the port's; None if its own is unknown
 
 
 def balance(
     port: NicInterrupts, before: InterruptReading, after: InterruptReading, *, seconds: float
 ) -> IrqBalance | None:
-    """One port's balance in the interval; ``None`` when it was idle or no vector is in both readings.
-
-    A vector whose counter decreased was released and requested again; it is left out of this interval.
-    """
+    """One port's balance in the interval; ``None`` when it was idle or no vector is in both readings. Left out is a
+    vector whose counter decreased: it was released and requested again."""
     if before.cpus != after.cpus or seconds <= 0:
         return None
     total = [0] * len(after.cpus)

@@ -5,15 +5,14 @@ https://docs.kernel.org/networking/ethtool-netlink.html (``RINGS_GET``, ``CHANNE
 A netlink reply has attributes only for what the driver has. The ioctl reports 0 for the rest.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from plumbline.sources.net.ethnl import parse_reply
-from plumbline.sources.net.ethtool import ETHTOOL_GPAUSEPARAM, ETHTOOL_GRINGPARAM, Structure, need
+from plumbline.sources.net.ethtool import ETHTOOL_GPAUSEPARAM, ETHTOOL_GRINGPARAM, Structure, unpack
 from plumbline.sources.net.netlink import Message
 
 T = TypeVar("T")
@@ -48,10 +47,8 @@ class RingSizes:
 
 @dataclass(frozen=True, slots=True)
 class Channels:
-    """Interrupts with the queues they serve (``ethtool -l``); ``None``: the port has no channels of that type.
-
-    Drivers have separate ``rx`` and ``tx`` channels or ``combined`` ones; ``other`` is for link changes and the like.
-    """
+    """Interrupts with the queues they serve (``ethtool -l``), separate or ``combined``; ``other``: link changes and the
+    like; ``None``: no channels of that type."""
 
     rx: int | None = None
     tx: int | None = None
@@ -65,10 +62,8 @@ class Channels:
 
 @dataclass(frozen=True, slots=True)
 class Moderation:
-    """One direction's interrupts: sent after a delay or a number of frames; ``None``: the driver has no such setting.
-
-    In adaptive mode the driver (or the kernel's DIM) changes both; it reports either the current or the initial value.
-    """
+    """One direction's interrupts: sent after a delay or a number of frames; ``None``: no such setting. In adaptive mode
+    the driver (or the kernel's DIM) changes both, and reports the current or the initial value."""
 
     delay_us: int | None = None
     frames: int | None = None
@@ -94,50 +89,34 @@ class PauseConfig:
 
 @dataclass(frozen=True, slots=True)
 class PauseState:
-    """Flow control and its frames since the driver reset the counters; ``None``: the driver does not report them here.
-
-    Pause frames are hidden loss: a port that sends them has run out of buffer and makes the sender wait, and no drop
-    counter increases. Only some drivers count them here (ixgbe, mlx5, bnxt …; in 6.12 not i40e, ice, igb); for the
-    others, the driver table names their ``ethtool -S`` counters.
-    """
+    """Flow control and its frames since the driver reset the counters; ``None``: not reported here. Pause frames are
+    hidden loss: a port that sends them has run out of buffer, and no drop counter increases. Only some drivers count
+    them here (ixgbe, mlx5, bnxt …; in 6.12 not i40e, ice, igb); for the others, the driver table names ``ethtool -S``
+    counters."""
 
     config: PauseConfig
     receive_frames: int | None = None
     transmit_frames: int | None = None
 
 
-def parse_rings(message: Message) -> tuple[int, RingSizes]:
-    """Parse a ``RINGS_GET`` reply (Linux 5.6) → interface index and ring sizes."""
-    return _limited(message, RingSizes, "RINGS_GET")
-
-
-def parse_rings_structure(data: bytes) -> RingSizes:
-    """Parse ``struct ethtool_ringparam``; a maximum of 0 means that there is no such ring."""
-    return _limited_structure(data, RingSizes, "GRINGPARAM")
-
-
-def parse_channels(message: Message) -> tuple[int, Channels]:
-    """Parse a ``CHANNELS_GET`` reply (Linux 5.7) → interface index and channels."""
-    return _limited(message, Channels, "CHANNELS_GET")
-
-
-def parse_channels_structure(data: bytes) -> Channels:
-    """Parse ``struct ethtool_channels``; a maximum of 0 means that there are no such channels."""
-    return _limited_structure(data, Channels, "GCHANNELS")
-
-
 def _limited(message: Message, make: Callable[..., T], command: str) -> tuple[int, T]:
-    """Attributes 2 to 5 are the maxima, 6 to 9 the settings in force."""
+    """Parse a reply → interface index and counts. Attributes 2 to 5 are the maxima, 6 to 9 the settings in force."""
     ifindex, reply = parse_reply(message, source=f"ethtool netlink: {command}")
     return ifindex, make(*map(reply.number, (6, 7, 8, 9, 2, 3, 4, 5)))
 
 
 def _limited_structure(data: bytes, make: Callable[..., T], command: str) -> T:
-    need(data, _LIMITED.size, command)
-    _cmd, *counts = _LIMITED.unpack_from(data)
+    """A maximum of 0 means that there is no such ring or channel."""
+    _cmd, *counts = unpack(_LIMITED, data, command)
     maxima = counts[:4]
     settings = (count if limit else None for count, limit in zip(counts[4:], maxima, strict=True))
     return make(*settings, *(limit or None for limit in maxima))
+
+
+parse_rings = partial(_limited, make=RingSizes, command="RINGS_GET")  # Linux 5.6
+parse_rings_structure = partial(_limited_structure, make=RingSizes, command="GRINGPARAM")
+parse_channels = partial(_limited, make=Channels, command="CHANNELS_GET")  # Linux 5.7
+parse_channels_structure = partial(_limited_structure, make=Channels, command="GCHANNELS")
 
 
 def parse_coalesce(message: Message) -> tuple[int, Coalescing]:
@@ -152,8 +131,7 @@ def parse_coalesce(message: Message) -> tuple[int, Coalescing]:
 
 def parse_coalesce_structure(data: bytes) -> Coalescing:
     """Parse ``struct ethtool_coalesce``. Its 0 may be real or stand for a missing setting, so it counts as unknown."""
-    need(data, _COALESCE.size, "GCOALESCE")
-    values = _COALESCE.unpack_from(data)
+    values = unpack(_COALESCE, data, "GCOALESCE")
     # attributes start at 2, fields after the command at 1
     receive, transmit = (
         Moderation(values[delay - 1] or None, values[frames - 1] or None, values[adaptive - 1] != 0 or None)
@@ -178,17 +156,14 @@ def parse_pause_config(message: Message) -> tuple[int, PauseConfig]:
 
 def parse_pause_structure(data: bytes) -> PauseConfig:
     """Parse ``struct ethtool_pauseparam``."""
-    need(data, _PAUSE.size, "GPAUSEPARAM")
-    _cmd, autoneg, receive, transmit = _PAUSE.unpack_from(data)
+    _cmd, autoneg, receive, transmit = unpack(_PAUSE, data, "GPAUSEPARAM")
     return PauseConfig(autoneg != 0, receive != 0, transmit != 0)
 
 
 def parse_fec(message: Message) -> tuple[int, str | None]:
-    """Parse a ``FEC_GET`` reply (Linux 5.13) → interface index and active mode, named as in ``ethtool --set-fec``.
-
-    Modes: off, rs, baser, llrs. ``None``: no active mode (no link), or one newer than this program. From 25 Gb/s on,
-    both ends must use the same mode; otherwise the link stays down, or comes up and loses frames.
-    """
+    """Parse a ``FEC_GET`` reply (Linux 5.13) → interface index and active mode, named as in ``ethtool --set-fec``: off,
+    rs, baser, llrs; ``None``: none (no link), or one newer than this program. From 25 Gb/s on, both ends must use the
+    same mode: otherwise the link stays down or loses frames."""
     ifindex, reply = parse_reply(message, source="ethtool netlink: FEC_GET")
     mode = reply.number(4)
     return ifindex, None if mode is None else _FEC_BY_LINK_MODE.get(mode)
@@ -196,8 +171,7 @@ def parse_fec(message: Message) -> tuple[int, str | None]:
 
 def parse_fec_structure(data: bytes) -> str | None:
     """Parse ``struct ethtool_fecparam``; ``None`` when several modes are set."""
-    need(data, _FECPARAM.size, "GFECPARAM")
-    _cmd, active, _configured, _reserved = _FECPARAM.unpack_from(data)
+    _cmd, active, _configured, _reserved = unpack(_FECPARAM, data, "GFECPARAM")
     return _FEC_BY_FLAG.get(active)
 
 
@@ -209,14 +183,10 @@ def parse_port(message: Message) -> tuple[int, int | None]:
 
 def transceiver_present(*, port: int | None, fibre: bool, carrier: bool | None, driver: str) -> bool | None:
     """Whether a transceiver is plugged in, ``None``: unknown; ``fibre``: the port supports the link mode of that name.
-
-    The module's own EEPROM would say more, but it is read over I²C at 100 kHz through the card's firmware and needs
-    ``CAP_NET_ADMIN``; only switch drivers answer ``MODULE_GET`` (mlxsw, Linux 6.12). So the answer is inferred:
-
-    - a fibre or direct-attach port with a carrier must have a module or cable;
-    - a port that reports connector "none" has an empty cage with ixgbe and bnx2x; other drivers report it for
-      backplanes and virtual functions (i40e, iavf, hns3) or always (amd-xgbe).
-    """
+    Inferred, because the module's own EEPROM is read over I²C through the card's firmware and needs ``CAP_NET_ADMIN``,
+    and only switch drivers answer ``MODULE_GET`` (mlxsw, Linux 6.12). A fibre or direct-attach port with a carrier must
+    have a module or cable; connector "none" is an empty cage with ixgbe and bnx2x, but other drivers report it for
+    backplanes and virtual functions (i40e, iavf, hns3) or always (amd-xgbe)."""
     if fibre and carrier and port in (PORT_FIBRE, PORT_DA):
         return True
     if fibre and port == PORT_NONE and driver in _NONE_IS_EMPTY:

@@ -41,7 +41,6 @@ class Transports:
         return cls(NetlinkSocket(NETLINK_ROUTE), NetlinkSocket(NETLINK_GENERIC), EthtoolSocket())
 
     def close(self) -> None:
-        """Release the file descriptors."""
         for transport in (self.route, self.generic, self.ioctl):
             transport.close()
 
@@ -62,8 +61,7 @@ class Facts:
 
     family: int | None = None  # Message type of ethtool netlink; None: this kernel has only the ioctls (before 5.6)
     ports: Mapping[int, Port] = field(default_factory=dict)
-    refused: Mapping[int, str] = field(default_factory=dict)
-    """Hardware ports whose driver could not be queried, and the reason (from :func:`.netlink.skip_reason`)."""
+    refused: Mapping[int, str] = field(default_factory=dict)  # Ports whose driver can't be queried, and why
     knobs: Knobs = field(default_factory=Knobs)
 
     @property
@@ -93,10 +91,8 @@ class FactsReader:
         self._knobs = KnobsReader(Netlink(transports.generic, source="netlink ethtool"), self._ioctl)
 
     def read(self, previous: Facts) -> Facts:
-        """Read everything again; only names that can't have changed are reused from ``previous``.
-
-        Raises when the links can't be listed at all; any other failure is stored in the result.
-        """
+        """Read everything again but names that can't have changed. Raises when the links can't be listed at all; any
+        other failure is stored in the result."""
         links = {index: link for index, link in read_links(self._route).items() if self._keep(link.name)}
         hardware = {index: link for index, link in links.items() if link.hardware}
         family = attempt(lambda: self._resolve_family(ethnl.FAMILY)) if previous.family is None else previous.family
@@ -110,10 +106,8 @@ class FactsReader:
         return Facts(number, self._decide(ports, links), refused, self._knobs.read(number, links, previous.knobs))
 
     def _decide(self, ports: dict[int, Port], links: Mapping[int, Link]) -> dict[int, Port]:
-        """Bind again, with their counters, the ports whose rules have undecided conditions.
-
-        Driver counters are read first, the kernel's after them: that order makes a comparison a proof.
-        """
+        """Bind again, with their counters, the ports whose rules have undecided conditions. Driver counters are read
+        first: that order makes a comparison a proof (:class:`.drivers.Evidence`)."""
         values = {}
         for index, port in ports.items():
             if port.plan.undecided:

@@ -1,12 +1,9 @@
 """Which interfaces carry Ceph's traffic: from its clients (public), and between OSDs (cluster).
 
-A role that this exporter's configuration names is taken from there; the others come from ``ceph.conf`` (networks and
-daemon addresses), or from open sockets if ``ceph.conf`` gives no role at all. Without a cluster network, Ceph uses the
-public one for both, and so does this module. A role extends downwards: if a VLAN on a bond has the address, then the
-VLAN, the bond and the bond's ports carry the traffic.
+A role comes from this exporter's configuration, else from ``ceph.conf`` (networks and daemon addresses), or from open
+sockets if that gives no role at all. Without a cluster network, the public one counts for both, as for Ceph. A role
+extends downwards: with a VLAN on a bond, the VLAN, the bond and its ports carry the traffic.
 """
-
-from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -33,8 +30,7 @@ class Role:
     role: str
 
 
-Configured = Mapping[str, tuple[str, ...]]
-"""Devices by role, from the configuration; a role that is absent or empty is detected."""
+Configured = Mapping[str, tuple[str, ...]]  # Devices by role; one that is absent or empty is detected
 
 
 def assign(
@@ -45,10 +41,7 @@ def assign(
     conf: CephConf | None,
     sockets: Callable[[], CephSockets],
 ) -> tuple[Role, ...]:
-    """Roles in order.
-
-    ``sockets`` is called only on a Ceph node where ``ceph.conf`` gives no role and ``configured`` lacks one.
-    """
+    """Roles in order. ``sockets`` is called only on a Ceph node, if neither ``conf`` nor ``configured`` suffices."""
     local = [
         (links[address.ifindex].name, address.address)
         for address in addresses

@@ -6,8 +6,6 @@ For a route, the kernel resolves policy routing, VRFs and several addresses of o
 because pyroute2's IPRoute takes 3.2 ms for the addresses that this lists in 0.17 ms.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ipaddress
 import socket
@@ -57,11 +55,9 @@ class Way:
 
 
 def resolve(host: str, *, version: int | None = None, within_s: float = 5.0) -> IpAddress:
-    """The first address of ``host``, of IP ``version`` (4, 6) if given; :class:`Unavailable` when there is none.
-
-    An IP address resolves to itself. The C library's resolver can't be interrupted: after ``within_s``, the thread
-    that waits for it is left to the resolver's own timeouts.
-    """
+    """The first address of ``host`` (an IP address: itself), of IP ``version`` (4, 6) if given; :class:`Unavailable`
+    without one. The C library's resolver can't be interrupted: after ``within_s``, its thread is left to the resolver's
+    own timeouts."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -183,10 +179,7 @@ def speed_word(mbps: int) -> str:
 
 def read_lower_ports(device: str, roots: Roots) -> int:
     """How many ports ``device`` sends over, at the bottom of VLANs, bonds, teams and bridges; 1 if it does not exist.
-
-    ``/sys/class/net/bond0/lower_ens1f0`` links to each device directly below (``netdev_adjacent_sysfs_add`` in
-    https://github.com/torvalds/linux/blob/v6.12/net/core/dev.c).
-    """
+    By ``/sys/class/net/bond0/lower_ens1f0`` … (``netdev_adjacent_sysfs_add``, net/core/dev.c)."""
     return len(_bottom(device, roots, _MAX_NESTING))
 
 

@@ -12,14 +12,12 @@ Documentation/ABI/testing/sysfs-bus-pci-devices-aer_stats (Linux 4.19)
     aer_dev_correctable Receiver Error 2 … TOTAL_ERR_COR 2
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from plumbline.errors import ParseError
-from plumbline.sources.kernel.sysfs import parse_number
+from plumbline.sources.kernel.sysfs import matched, parse_number
 
 AER_TOTALS = {"correctable": "TOTAL_ERR_COR", "nonfatal": "TOTAL_ERR_NONFATAL", "fatal": "TOTAL_ERR_FATAL"}
 """Severity, which is also the suffix of the file name → the line with the total."""
@@ -70,9 +68,7 @@ def parse_class(text: str, *, source: str) -> int:
 
 def parse_id(text: str, *, source: str, digits: int = 4) -> int:
     """``0x8086`` → 0x8086."""
-    if not re.fullmatch(rf"0x[0-9a-f]{{{digits}}}", text):
-        raise ParseError(source, f"not a PCI id of {digits} digits: {text[:40]!r}")
-    return int(text, 16)
+    return int(matched(rf"0x[0-9a-f]{{{digits}}}", text, f"a PCI id of {digits} digits", source)[0], 16)
 
 
 def kind_of(class_: int) -> str | None:
@@ -84,9 +80,7 @@ def parse_speed(text: str, *, source: str) -> int | None:
     """``8.0 GT/s PCIe`` → 8,000 megatransfers per second and lane; ``None`` for text that begins with ``Unknown``."""
     if text.startswith("Unknown"):
         return None
-    match = _SPEED.fullmatch(text)
-    if not match:
-        raise ParseError(source, f"not a link speed: {text[:40]!r}")
+    match = matched(_SPEED, text, "a link speed", source)
     return int(match[1]) * 1000 + (500 if match[2] == ".5" else 0)
 
 
@@ -122,12 +116,9 @@ class Bridge:
 
 
 def behind_chipset(bridges: Sequence[Bridge]) -> bool | None:
-    """Whether a port on the path belongs to a chipset; ``False`` only if one is known to be a CPU's, else ``None``.
-
-    A port's name shows it if udev knows the port (``C620 Series Chipset Family PCI Express Root Port #1``). Without
-    udev, or if the name is inconclusive, its id does, as far as known for certain. AMD's chipsets are switches below a
-    CPU's port, so a single chipset port decides.
-    """
+    """Whether a port on the path belongs to a chipset, by udev's name (``C620 Series Chipset Family PCI Express Root
+    Port #1``) or by an id known for certain; ``False`` only if one is known to be a CPU's, else ``None``. AMD's
+    chipsets are switches below a CPU's port, so a single chipset port decides."""
     if any(_CHIPSET_NAME.search(bridge.name) or _within(bridge, _CHIPSETS) for bridge in bridges):
         return True
     return False if any(_within(bridge, _CPUS) for bridge in bridges) else None

@@ -13,8 +13,6 @@ https://github.com/torvalds/linux/blob/v6.12/include/uapi/linux/pci_regs.h (the 
 Without CAP_SYS_ADMIN, the kernel returns only the first 64 bytes, which contain no capability.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple

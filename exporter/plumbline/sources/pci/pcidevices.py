@@ -4,13 +4,10 @@ Kernel: Documentation/ABI/testing/sysfs-bus-pci (``link/l0s_aspm``, ``link/l1_as
 Documentation/ABI/testing/sysfs-bus-pci-devices-aer_stats, Documentation/PCI/sysfs-pci.rst. Hardware names come from
 udev's database, which has them from https://pci-ids.ucw.cz/.
 
-Link files and configuration space are read from the device itself, at about a microsecond per register and a hundred
-registers per function, so this belongs in the slow tier. Reading would wake a sleeping device, so only its name, place
-and counters are reported. Virtual functions share the link of their physical function and are omitted. Sixty drives
-below sixty ports take 8,000 registers and 80 ms of a CPU (measured on files) per pass.
+Link files and configuration space are read from the device itself, about a microsecond per register, so this belongs in
+the slow tier (sixty drives below sixty ports: 80 ms of a CPU). A sleeping device would wake, so only its name, place
+and counters are reported. Virtual functions share their physical function's link and are omitted.
 """
-
-from __future__ import annotations
 
 import os
 import re
@@ -109,7 +106,7 @@ class _Reader:
         upstream = ports[-1] if ports and ports[-1] == above[-1] else ""
         asleep = self._asleep(address)
         config = _NOTHING if asleep else _config(path / "config", extended=True)
-        bridges = {function: self._bridge(function) for function in (*ports, address)}
+        own, *bridges = (self._bridge(function) for function in (address, *ports))
         mtps = lanes = max_mtps = max_lanes = None
         if not asleep:
             mtps, lanes = _link(path, "current")
@@ -118,7 +115,7 @@ class _Reader:
         return PciFunction(
             address=address,
             kind=kind,
-            name=_full_name(bridges[address]),
+            name=f"{own.name} [{own.vendor:04x}:{own.device:04x}]".lstrip(),
             driver=(sysfs.link_text(path / "driver") or "").rpartition("/")[2],
             slot=self._slot(address, "" if asleep else upstream),
             upstream=upstream,
@@ -133,7 +130,7 @@ class _Reader:
             ltr_enabled=config.ltr_enabled,
             ltr_snoop_ns=config.ltr_snoop_ns,
             ltr_no_snoop_ns=config.ltr_no_snoop_ns,
-            behind_chipset=pci.behind_chipset([bridges[port] for port in ports]),
+            behind_chipset=pci.behind_chipset(bridges),
             missing="asleep" if asleep else config.missing,
         )
 
@@ -222,10 +219,6 @@ def _state(register: bool | None, path: Path) -> bool | None:
 def _numa_node(path: Path) -> int | None:
     text = sysfs.read_text(path / "numa_node")
     return None if text is None or text == "-1" else sysfs.parse_number(text, source=str(path / "numa_node"))
-
-
-def _full_name(hardware: Bridge) -> str:
-    return f"{hardware.name} [{hardware.vendor:04x}:{hardware.device:04x}]".lstrip()
 
 
 def _slots(roots: Roots) -> dict[str, str]:

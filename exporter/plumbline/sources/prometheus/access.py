@@ -9,8 +9,6 @@ Paths are relative to the file. Other keys of that format are rejected, because 
 secret never appears in an error, a ``repr`` or the process list.
 """
 
-from __future__ import annotations
-
 import base64
 import ssl
 from collections.abc import Callable, Iterable

@@ -16,8 +16,6 @@ https://prometheus.io/docs/prometheus/latest/querying/api/#range-queries ::
 Values are strings, including ``NaN`` and ``+Inf``. Prometheus rejects more than 11,000 points per series.
 """
 
-from __future__ import annotations
-
 import math
 import ssl
 import urllib.error

@@ -5,22 +5,21 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError
-from plumbline.sources.disk.diskhealth import NoHealth, Reason
+from plumbline.sources.disk.diskhealth import DiskHealth, NoHealth, Reason
 from plumbline.sources.disk.nvme_smart import (
     ADMIN_CMD,
     COMMAND,
+    WARNINGS,
     Limits,
     controller_of,
-    health_of,
+    parse_health,
     parse_limits,
-    parse_smart_log,
     read_nvme_health,
 )
 from support.nvme import OCTETS, USED, identify_page, smart_page
@@ -33,22 +32,33 @@ def test_every_field_stands_where_the_specification_says() -> None:
         name: (number * 37 + 1) % 251 if first == last else number * 257 + 1
         for number, (name, (first, last)) in enumerate(OCTETS.items(), 1)
     }
-    sensors = tuple(range(300, 308))
 
-    log = parse_smart_log(smart_page(fields, sensors), source="nvme0")
+    health = parse_health(smart_page(fields, tuple(range(300, 308))), Limits(), source="nvme0")
 
-    assert asdict(log) == {**fields, "sensor_kelvin": sensors}
+    assert health == DiskHealth(
+        warnings={name: bool(fields["critical_warning"] >> bit & 1) for bit, name in enumerate(WARNINGS)},
+        wear_percent=fields["used_percent"],
+        spare_percent=fields["spare_percent"],
+        spare_threshold_percent=fields["spare_threshold_percent"],
+        media_errors=fields["media_errors"],
+        unsafe_shutdowns=fields["unsafe_shutdowns"],
+        power_cycles=fields["power_cycles"],
+        power_on_hours=fields["power_on_hours"],
+        written_bytes=fields["written_units"] * 512_000,
+        read_bytes=fields["read_units"] * 512_000,
+        temperature_celsius=fields["temperature_kelvin"] - 273,
+    )
 
 
 def test_wide_counters_are_128_bits() -> None:
-    log = parse_smart_log(smart_page({"read_units": 2**128 - 1}), source="nvme0")
-    assert log.read_units == 2**128 - 1
+    health = parse_health(smart_page({"read_units": 2**128 - 1}), Limits(), source="nvme0")
+    assert health.read_bytes == (2**128 - 1) * 512_000
 
 
 @pytest.mark.parametrize("page", [b"", bytes(511), bytes(513), bytes(512), b"\xff" * 512])
 def test_no_page(page: bytes) -> None:
     with pytest.raises(ParseError, match="nvme0"):
-        parse_smart_log(page, source="nvme0")
+        parse_health(page, Limits(), source="nvme0")
 
 
 def test_limits() -> None:
@@ -58,7 +68,7 @@ def test_limits() -> None:
 
 
 def test_health_in_the_units_of_all_disks() -> None:
-    health = health_of(parse_smart_log(smart_page(USED | {"critical_warning": 0b1001}), source="nvme0"), Limits(343, 0))
+    health = parse_health(smart_page(USED | {"critical_warning": 0b1001}), Limits(343, 0), source="nvme0")
     assert health.warnings == {
         "spare": True,
         "temperature": False,

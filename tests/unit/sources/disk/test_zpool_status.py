@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from plumbline.errors import ParseError
-from plumbline.sources.disk.zfs import PoolStatus, Vdev, parse_count, parse_json, parse_text
+from plumbline.sources.disk.zfs import PoolStatus, Vdev, parse_count, parse_text
 
 TEXT = (Path(__file__).parents[3] / "fixtures" / "arrays-storage-node" / "zpool_status.txt").read_text()
 
@@ -126,69 +125,3 @@ def test_counts() -> None:
     assert [parse_count(text) for text in ("0", "17", "1K", "1.5K", "2M", "-")] == [0, 17, 1024, 1536, 2_097_152, None]
     with pytest.raises(ParseError, match=r"zpool status: not a count: '1\.2Q'"):
         parse_count("1.2Q")
-
-
-def vdev(state: str = "ONLINE", errors: object = 0, **members: object) -> dict[str, object]:
-    table: dict[str, object] = {"state": state, "read_errors": errors, "write_errors": 0, "checksum_errors": 0}
-    return {**table, "vdevs": members} if members else table
-
-
-def document(**tank: object) -> str:
-    head = {"command": "zpool status", "vers_major": 0, "vers_minor": 1}
-    return json.dumps({"output_version": head, "pools": {"tank": {"name": "tank", **tank}}})
-
-
-def test_json() -> None:
-    tree = {"tank": vdev(**{"mirror-0": vdev(sda=vdev("FAULTED", 5), sdb=vdev())})}
-    text = document(
-        state="DEGRADED",
-        vdevs=tree,
-        logs={"sdl": vdev()},
-        l2cache={"nvme0n1": vdev("UNAVAIL")},
-        spares={"sds": {"name": "sds", "state": "AVAIL"}},
-        special={"mirror-1": vdev(sdt=vdev())},
-        error_count=3,
-    )
-    (found,) = parse_json(text)
-    assert (found.name, found.state, found.data_errors) == ("tank", "DEGRADED", 3)
-    assert found.vdevs == (
-        Vdev("mirror-0", "ONLINE", 0, 0, 0),
-        Vdev("mirror-0/sda", "FAULTED", 5, 0, 0),
-        Vdev("mirror-0/sdb", "ONLINE", 0, 0, 0),
-        Vdev("logs/sdl", "ONLINE", 0, 0, 0),
-        Vdev("cache/nvme0n1", "UNAVAIL", 0, 0, 0),
-        Vdev("spares/sds", "AVAIL", None, None, None),
-        Vdev("special/mirror-1", "ONLINE", 0, 0, 0),
-        Vdev("special/mirror-1/sdt", "ONLINE", 0, 0, 0),
-    )
-
-
-def test_json_whose_draid_has_no_state() -> None:
-    """OpenZFS issue 18431: neither ``vdev_type`` nor ``state``."""
-    draid = {"name": "draid1:4d:6c:1s-0", "read_errors": 0, "write_errors": 0, "checksum_errors": 0}
-    (found,) = parse_json(document(state="ONLINE", vdevs={"tank": vdev(**{"draid1:4d:6c:1s-0": draid})}))
-    assert found.vdevs == (Vdev("draid1:4d:6c:1s-0", "", 0, 0, 0),)
-    assert found.data_errors is None
-
-
-def test_json_with_numbers_as_text() -> None:
-    (found,) = parse_json(document(state="ONLINE", vdevs={"tank": vdev(sda=vdev(errors="1.2K"))}, error_count="0"))
-    assert found.vdevs == (Vdev("sda", "ONLINE", 1229, 0, 0),)
-    assert found.data_errors == 0
-
-
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("", "not JSON"),
-        ("[]", "not an object"),
-        ('{"pools": 3}', "not an object: '3'"),
-        (document(error_count=-1), "not a count: '-1'"),
-        (document(vdevs={"tank": vdev(sda=vdev(errors=1.5))}), "not a count: '1.5'"),
-        (document(vdevs={"tank": vdev(sda=vdev(errors=True))}), "not a count: 'True'"),
-        ("[" * 100_000, "not JSON"),
-    ],
-)
-def test_malformed_json(text: str, complaint: str) -> None:
-    with pytest.raises(ParseError, match=complaint):
-        parse_json(text)

@@ -27,7 +27,7 @@ DEFAULT = Limits(300, 0.008)  # Debian, HZ=250
 def test_the_nodes_of_figure_31_ran_out_of_budget_as_their_author_found() -> None:
     shown = (FIXTURES / "net-unnoba-2020" / "figure-31-softnet_stat").read_text()
     whole = "".join(f"{row}{' 00000000' * 3}\n" for row in shown.splitlines())  # the columns that the page cut off
-    cpus = parse_softnet(whole, source="figure 31", online=range(8)).cpus
+    cpus = parse_softnet(whole, source="figure 31", online=range(8))
     assert [round(cpu.processed / cpu.time_squeeze) for cpu in cpus] == [316, 247, 292, 270, 309, 278, 252, 311]
     for cpu in cpus:
         assert by_budget(squeezes=cpu.time_squeeze, polled=cpu.processed, softirq_s=None, limits=DEFAULT)

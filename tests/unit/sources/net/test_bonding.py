@@ -44,8 +44,8 @@ def test_a_bond_whose_switch_does_not_speak_lacp() -> None:
         min_links=0,
         aggregator=Aggregator(2, 1, "00:00:00:00:00:00"),
         slaves=(
-            Slave("enp145s0f0", True, 0, 1, 1, activity_defaulted, LacpState.ACTIVITY),
-            Slave("enp145s0f1", True, 0, 0, 2, activity_defaulted | LacpState.SYNCHRONIZATION, LacpState.ACTIVITY),
+            Slave("enp145s0f0", True, True, 1, 1, activity_defaulted, LacpState.ACTIVITY),
+            Slave("enp145s0f1", True, True, 0, 2, activity_defaulted | LacpState.SYNCHRONIZATION, LacpState.ACTIVITY),
         ),
     )
     assert [bond.partner_valid(slave) for slave in bond.slaves] == [False, False]
@@ -78,7 +78,7 @@ def test_active_backup_knows_nothing_of_lacp() -> None:
     assert (bond.mode, bond.xmit_hash_policy, bond.lacp_rate, bond.ad_select) == ("active-backup", "", "", "")
     assert (bond.miimon_ms, bond.aggregator) == (0, None)
     slave = parse_slave(slave_info(1, 2, 3), "eth1")
-    assert slave == Slave("eth1", active=False, mii_status=2, link_failures=3)
+    assert slave == Slave("eth1", active=False, up=False, link_failures=3)
     assert bond.partner_valid(slave) is None
 
 

@@ -10,7 +10,6 @@ import pytest
 from plumbline.errors import ParseError
 from plumbline.sources.net import ethnl
 from plumbline.sources.net.features import (
-    FeatureBits,
     Offload,
     features_request,
     names_request,
@@ -69,17 +68,17 @@ def test_figure_39() -> None:
     assert {each.name: each.enabled for each in offloads(found, offload_masks(names))} == FIGURE_39
 
 
-def test_a_group_is_on_when_one_of_it_is_and_fixed_when_all_of_it_are() -> None:
+def test_a_group_is_on_when_one_of_it_is() -> None:
     masks = {"tx-checksumming": 0b0111, "large-receive-offload": 0b1000}
-    assert offloads(FeatureBits(active=0b0100, changeable=0b0001), masks) == (
-        Offload("tx-checksumming", enabled=True, fixed=False),
-        Offload("large-receive-offload", enabled=False, fixed=True),
+    assert offloads(0b0100, masks) == (
+        Offload("tx-checksumming", enabled=True),
+        Offload("large-receive-offload", enabled=False),
     )
 
 
-def test_features_that_never_change_are_fixed_though_the_hardware_has_them() -> None:
+def test_only_the_active_features_count() -> None:
     data = reply(2, bits(2, {0, 1}), bits(4, {0}), bits(5, {1}))
-    assert parse_features(only(data)) == (2, FeatureBits(active=0b01, changeable=0b01))
+    assert parse_features(only(data)) == (2, 0b01)
 
 
 def test_an_offload_that_this_kernel_does_not_know_is_absent() -> None:
@@ -89,7 +88,7 @@ def test_an_offload_that_this_kernel_does_not_know_is_absent() -> None:
 
 def test_by_ioctl() -> None:
     data = struct.pack("=II8I", 0x3A, 2, 0b11, 0, 0b01, 0b10, 0b1, 0, 0b1, 0)
-    assert parse_features_structure(data) == FeatureBits(active=1 << 32 | 0b01, changeable=1 << 32 | 0b01)
+    assert parse_features_structure(data) == 1 << 32 | 0b01
     with pytest.raises(ParseError, match="GFEATURES: 39 bytes, 40 expected"):
         parse_features_structure(data[:39])
 
@@ -97,7 +96,7 @@ def test_by_ioctl() -> None:
 def test_a_kernel_with_more_features_than_were_asked_for() -> None:
     _request, size = features_request(0x3A)
     data = struct.pack("=II", 0x3A, 9) + struct.pack("=4I", 1, 0, 1, 0) * 9
-    assert parse_features_structure(data[:size]).active == 1 | 1 << 32 | 1 << 64 | 1 << 96
+    assert parse_features_structure(data[:size]) == 1 | 1 << 32 | 1 << 64 | 1 << 96
 
 
 def test_the_request_for_names_is_the_documented_bytes() -> None:
@@ -130,18 +129,18 @@ def test_a_virtual_machines_offloads_from_the_recording() -> None:
     found = ethnl.read_all(
         generic, FAMILY, ethnl.FEATURES_GET, parse_features, on_skip=lambda item, why: pytest.fail(f"{item}: {why}")
     )
-    said = {index: [(each.name, each.enabled, each.fixed) for each in offloads(found[index], masks)] for index in found}
+    said = {index: [(each.name, each.enabled) for each in offloads(found[index], masks)] for index in found}
     assert said[4] == [
-        ("rx-checksumming", True, True),
-        ("tx-checksumming", True, False),
-        ("scatter-gather", True, False),
-        ("tcp-segmentation-offload", True, False),
-        ("tx-tcp-segmentation", True, False),
-        ("generic-segmentation-offload", True, False),
-        ("generic-receive-offload", True, False),
-        ("large-receive-offload", False, True),
-        ("rx-vlan-offload", False, True),
-        ("tx-vlan-offload", False, True),
-        ("ntuple-filters", False, True),
-        ("receive-hashing", False, True),
+        ("rx-checksumming", True),
+        ("tx-checksumming", True),
+        ("scatter-gather", True),
+        ("tcp-segmentation-offload", True),
+        ("tx-tcp-segmentation", True),
+        ("generic-segmentation-offload", True),
+        ("generic-receive-offload", True),
+        ("large-receive-offload", False),
+        ("rx-vlan-offload", False),
+        ("tx-vlan-offload", False),
+        ("ntuple-filters", False),
+        ("receive-hashing", False),
     ]

@@ -18,12 +18,13 @@ UNNOBA = Path(__file__).parents[3] / "fixtures" / "net-unnoba-2020"
 def since_boot(figure: str, device: str) -> IrqBalance:
     """What the page prints, as if all of it had come in an hour."""
     cpus, listed = parse_interrupts((UNNOBA / figure).read_bytes(), source=figure)
-    irqs = tuple(irq for irq, each in listed.items() if names_port(each.name, device))
+    lines = (UNNOBA / figure).read_text().splitlines()
+    irqs = tuple(int(line.partition(":")[0]) for line in lines if names_port(line, device))
     assert len(irqs) == 8
     result = balance(
         NicInterrupts(device, irqs, frozenset({0, 1, 2, 3})),
         InterruptReading(cpus, {irq: [0] * 8 for irq in irqs}),
-        InterruptReading(cpus, {irq: listed[irq].counts for irq in irqs}),
+        InterruptReading(cpus, {irq: listed[irq] for irq in irqs}),
         seconds=3600.0,
     )
     assert result is not None

@@ -88,7 +88,7 @@ def test_everything_that_a_port_says() -> None:
         pause={2: PauseConfig(autonegotiate=True, receive=True, transmit=False)},
         channels={2: Channels(combined=16, combined_max=63)},
         coalescing={2: Coalescing(Moderation(8, None, True), Moderation())},
-        offloads={2: (Offload("scatter-gather", True, False), Offload("generic-receive-offload", False, True))},
+        offloads={2: (Offload("scatter-gather", True), Offload("generic-receive-offload", False))},
         linkmodes={2: LinkModes(25_000, full_duplex=True, autonegotiation=True, max_speed_mbps=100_000, fibre=True)},
         fec={2: "rs"},
         connectors={2: PORT_FIBRE},

@@ -384,7 +384,7 @@ def test_settings_are_served_from_the_last_refresh() -> None:
     host.reader.refresh()
     asked = len(host.generic.requests)
     assert host.reader.read_channels() == (("eth0", Channels(combined=16, combined_max=63)),)
-    assert host.reader.read_offloads() == (("eth0", (Offload("generic-receive-offload", True, False),)),)
+    assert host.reader.read_offloads() == (("eth0", (Offload("generic-receive-offload", True),)),)
     with pytest.raises(Unavailable, match="no network port reports its interrupt coalescing"):
         host.reader.read_coalescing()
     eth0, eth1 = host.reader.read_link_modes(host.skip)

@@ -1,6 +1,4 @@
-"""Our metrics in a ``prometheus_client`` registry: for embedding, and to check our renderer against theirs."""
-
-from __future__ import annotations
+"""Our metrics in a ``prometheus_client`` registry, to check our renderer against theirs."""
 
 from collections.abc import Iterator
 from typing import cast

@@ -7,9 +7,9 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
 from plumbline.core.histogram import HistogramValue
 from plumbline.metrics.exposition import Exposition, SkipHook
-from plumbline.metrics.prometheus_bridge import PrometheusClientBridge
 from plumbline.metrics.spec import Kind, MetricSpec, Samples
 from support.fake_collectors import fake
+from support.prometheus_bridge import PrometheusClientBridge
 
 DROPS = MetricSpec("plumbline_nic_drops_total", Kind.COUNTER, "Drops.", ("device",))
 LATENCY = MetricSpec("plumbline_latency_seconds", Kind.HISTOGRAM, "Latency.", ("operation",))
