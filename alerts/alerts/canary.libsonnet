@@ -93,6 +93,26 @@ local promql = import '../lib/promql.libsonnet';
     canary.recoveryLongWindow
   ),
 
+  // Why a canary's writes on one OSD are slow, where that OSD itself is not. Which OSDs share a placement group with it
+  // nobody says here: it is one of the cluster's.
+  local clusters = promql.clusterLabels(config),
+  local clusterFormat = std.join(',', [label + '=%q' for label in clusters]),
+  local clusterArguments = std.join(' ', ['$labels.' + label for label in clusters]),
+  local waiting =
+    '{{ if eq $labels.operation "write" }}{{ $osd := reReplaceAll "^.+/(osd[.].+)$" "$1" $labels.probe }}'
+    + '{{ if query (printf `plumbline:osd_suspect:info{verdict="peer",ceph_daemon=%%q,%s}` $osd %s) }}' % [clusterFormat, clusterArguments]
+    + ' {{ $osd }} itself is not suspected: its writes wait for replicas, and slow is'
+    + '{{ range $index, $each := query (printf `plumbline:osd_slow_peer:info{%s}` %s) | sortByLabel "ceph_daemon" }}' % [clusterFormat, clusterArguments]
+    + '{{ if $index }},{{ end }} {{ .Labels.ceph_daemon }}{{ end }}.{{ end }}{{ end }}',
+
+  local replica = labels {
+    osd: promql.join(clusters + ['ceph_daemon']),
+    target: promql.join(clusters + ['target']),
+    probeAndTarget: promql.join(config.instanceLabels + ['probe', 'target']),
+  },
+  local asTarget(expr) = 'label_replace(%s, "target", "$1", "ceph_daemon", "(.+)")' % expr,
+  local targets = 'max by (%(probeAndTarget)s) (plumbline_probe_target_info{target=~"osd[.].+"})' % replica,
+
   local highAlert(tunables, expr, agrees) = alert.fromTunables(
     tunables,
     'PlumblineCanaryLatencyHigh',
@@ -127,7 +147,38 @@ local promql = import '../lib/promql.libsonnet';
           'plumbline:degradation_fast:ratio{statistic="p50"} >= %g' % extreme.ratio,
           latency,
           'A canary is many times slower than its baseline.',
-          'Canary ' + subject + ': the {{ $labels.statistic }} latency of the last %s is {{ printf "%%.1f" $value }} times ' % canary.fastWindow + baseline + '.',
+          'Canary ' + subject + ': the {{ $labels.statistic }} latency of the last %s is {{ printf "%%.1f" $value }} times ' % canary.fastWindow + baseline + '.' + waiting,
+        ),
+        alert.new(
+          config,
+          'PlumblineCanaryReplicaSlow',
+          // Right behind the page that it holds back, so that both fire at the same moment.
+          |||
+            %(targets)s
+            and on (%(target)s)
+            %(waiting)s
+            and on (%(cluster)s)
+            (
+              ALERTS{alertname=~"PlumblineOsd.+",alertstate="firing",signal!="health"}
+              and on (%(osd)s)
+              plumbline:osd_slow_peer:info
+              or
+              ALERTS{alertname="PlumblineCanaryLatencyExtreme",alertstate="firing"}
+              and on (%(probe)s)
+              (
+                %(targets)s
+                and on (%(target)s)
+                %(slow)s
+              )
+            )
+          ||| % (replica {
+                   targets: targets,
+                   waiting: asTarget('plumbline:osd_suspect:info{verdict="peer"}'),
+                   slow: asTarget('plumbline:osd_slow_peer:info'),
+                 }),
+          { layer: 'osd', signal: 'health' },
+          "A canary's writes wait for a replica on another OSD, which has an alert of its own.",
+          'Canary {{ $labels.probe }} on {{ $labels.instance }}: writes to {{ $labels.target }} wait for replicas, and another OSD is slow and has an alert of its own. Latency alerts about writes of this canary follow from that and are held back.',
         ),
         highAlert(
           high.page,

@@ -57,6 +57,17 @@ local promql = import '../lib/promql.libsonnet';
               + '{{ if eq $labels.interface "front" }}{{ with .front_iface }} ({{ . }}){{ end }}'
               + '{{ else }}{{ with .back_iface }} ({{ . }}){{ end }}{{ end }}{{ end }}{{ end }}{{ end }}',
 
+  // What holds an OSD back, as its control group has it.
+  local limits(metric, value, of) =
+    '{{ range query ' + ofOsd(metric) + ' }}{{ $sign = true }}I/O limit set on {{ .Labels.cgroup }}: {{ .Value | ' + value + ' }} {{ .Labels.operation }} ' + of + ' on {{ .Labels.device }}. {{ end }}',
+  local signs =
+    '{{ $sign := false }}'
+    + limits('plumbline_osd_cgroup_limit_iops', 'humanize', 'operations/s')
+    + limits('plumbline_osd_cgroup_limit_bytes_per_second', 'humanize1024', 'bytes/s')
+    + '{{ range query ' + ofOsd('plumbline:osd_cpu_throttled:ratio') + ' }}{{ if gt .Value 0.0 }}{{ $sign = true }}CPU quota: throttled in {{ .Value | humanizePercentage }} of its periods. {{ end }}{{ end }}'
+    + '{{ if not $sign }}No limit of its control group can be seen. {{ end }}'
+    + 'Every write with a replica on this OSD waits for it.',
+
   local heartbeat = alerts.PlumblineOsdHeartbeatSlow,
   local capacity = alerts.PlumblineOsdCapacityMisjudged,
 
@@ -91,6 +102,14 @@ local promql = import '../lib/promql.libsonnet';
           name + ' takes {{ $value | humanizeDuration }} for a replica, much longer than the other OSDs of its device class, and the writes of '
           + each(ofCluster('plumbline:osd_suspect:info', 'verdict="peer",'), 'ceph_daemon')
           + ' spend most of their time waiting for replicas. Nothing shows that its own device is slow.',
+        ),
+        alert.new(
+          config,
+          'PlumblineOsdLimited',
+          placed(figure('commit|store_read|subop|queue', suspect('limit'))),
+          osd('latency'),
+          'An OSD is held back above its disk.',
+          name + ': an operation takes {{ $value | humanizeDuration }}, much longer than on the other OSDs of its device class, and its own disk' + devices + ' is not the cause. ' + signs,
         ),
         alert.new(
           config,

@@ -115,6 +115,12 @@
         ratio: 20,
       },
 
+      PlumblineCanaryReplicaSlow: {
+        // Holds back. At once: the page it holds back is sent 45 s after it fires.
+        severity: 'info',
+        'for': '0m',
+      },
+
       // The tail. Steady: the share stays up for the whole span (page), or its median does (ticket): a hiccup makes
       // everything slow for minutes, but not for so long. Burnt: the mean share, for what comes in bursts.
       PlumblineCanaryBudgetBurn: {

@@ -42,6 +42,10 @@ local lasting = { severity: 'warning', 'for': '10m', keepFiringFor: '10m' };
       // A device that works all the time. Of a disk that works in parallel it proves nothing alone, but it agrees.
       busyRatio: 0.95,
 
+      // An OSD that uses up its CPU quota in this share of the quota's periods (100 ms) stands still for part of each
+      // second. A burst uses up one now and then.
+      throttledShare: 0.1,
+
       // A host is suspected when it has this many slow OSDs, and more than this share of its OSDs are.
       host: { minimumOsds: 2, share: 0.5 },
 
@@ -65,6 +69,7 @@ local lasting = { severity: 'warning', 'for': '10m', keepFiringFor: '10m' };
     alerts+: {
       PlumblineOsdSlowDisk: lasting,
       PlumblineOsdSlowPeer: lasting,
+      PlumblineOsdLimited: lasting,
       PlumblineOsdQueueing: lasting,
 
       // Nothing explains it, so it waits longer for something that does.

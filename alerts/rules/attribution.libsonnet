@@ -1,5 +1,5 @@
 // Where the time of client operations goes, OSD by OSD; which OSDs are out of line with their class; and of what each is
-// suspected: its own disk, its host, the network, its queue, or a peer.
+// suspected: its own disk, its host, the network, a limit above its disk, its queue, or a peer.
 //
 // A write is done when this OSD and its replicas have committed. Its time:
 //   queue (message's arrival → taken from the queue) + prepare (→ handed to store and replicas) + commit wait,
@@ -247,6 +247,18 @@ local promql = import '../lib/promql.libsonnet';
             ||| % labels,
           },
           {
+            // Of the periods of its control group's CPU quota, those in which it stood still until the next. Absent
+            // without a quota, or where nobody sees it.
+            record: 'plumbline:osd_cpu_throttled:ratio',
+            expr: |||
+              max by (%(osd)s) (
+                rate(plumbline_osd_cgroup_cpu_throttled_periods_total[%(window)s])
+                /
+                (rate(plumbline_osd_cgroup_cpu_periods_total[%(window)s]) > 0)
+              )
+            ||| % labels,
+          },
+          {
             // The block layer of the OSD's devices.
             record: 'plumbline:osd_slow_device:info',
             expr: |||
@@ -334,6 +346,27 @@ local promql = import '../lib/promql.libsonnet';
             unless on (%(osd)s)
             %(host)s
           ||| % (labels { slow: slow('commit|store_read'), host: suspects('host') })),
+          // Its store is slow, and its devices, where they can be compared, are not: what holds it back is above them. Or it
+          // is out of CPU time by quota. After the disk, because a device that is slow or at work all the time explains the
+          // store. Before the queue, which only grows because of it. Beside the network: that slows no commit, but an OSD
+          // without CPU time answers pings late.
+          verdict('limit', |||
+            group by (%(osd)s) (
+              %(slow)s
+              and on (%(osd)s)
+              plumbline:osd_class:ratio{figure="block"}
+              or
+              %(slowAnyhow)s
+              and on (%(osd)s)
+              plumbline:osd_cpu_throttled:ratio >= %(throttledShare)g
+            )
+            unless on (%(osd)s)
+            %(others)s
+          ||| % (labels {
+                   slow: slow('commit|store_read'),
+                   slowAnyhow: slowAnyhow,
+                   others: suspects('host|disk'),
+                 })),
           verdict('queue', |||
             %(slow)s
             and on (%(osd)s)
@@ -344,7 +377,7 @@ local promql = import '../lib/promql.libsonnet';
             )
             unless on (%(osd)s)
             %(others)s
-          ||| % (labels { slow: slow('queue'), others: suspects('host|network|disk') })),
+          ||| % (labels { slow: slow('queue'), others: suspects('host|network|disk|limit') })),
           {
             // Others wait for these.
             record: 'plumbline:osd_slow_peer:info',
@@ -352,7 +385,7 @@ local promql = import '../lib/promql.libsonnet';
               %(slow)s
               or
               %(suspects)s
-            ||| % { slow: slow('commit|subop'), suspects: suspects('host|network|disk|queue') },
+            ||| % { slow: slow('commit|subop'), suspects: suspects('host|network|disk|limit|queue') },
           },
           // It waits for its replicas, and there is one that is slow.
           verdict('peer', |||

@@ -17,8 +17,13 @@ from support.rules import ROOT
 
 CONFIG = ROOT / "alerts" / "alertmanager" / "alertmanager.yaml"
 RECEIVERS = sorted(CONFIG.parent.glob("receivers-*.yaml"))
-INHIBITORS = {"PlumblineRecoveryUnderWay", "PlumblineProbeTargetDown", "PlumblineLayerSettling"}
-"""Told to nobody, so that what they silence may be louder: a recovery, and a host that PlumblineDown tells of."""
+INHIBITORS = {
+    "PlumblineRecoveryUnderWay",
+    "PlumblineProbeTargetDown",
+    "PlumblineCanaryReplicaSlow",
+    "PlumblineLayerSettling",
+}
+"""Told to nobody, so that what they silence may be louder: a recovery, a host that is down, a slow OSD."""
 RANK = {"critical": 3, "warning": 2, "info": 1}
 
 
@@ -106,6 +111,7 @@ def test_no_file_holds_a_secret(path):
         ({"alertname": "PlumblinePcieLinkDegraded", "severity": "warning", "layer": "disk"}, "tickets-storage"),
         ({"alertname": "PlumblinePcieLinkDegraded", "severity": "warning", "layer": "network"}, "tickets-network"),
         ({"alertname": "PlumblineRecoveryUnderWay", "severity": "info", "layer": "rados"}, "null"),
+        ({"alertname": "PlumblineCanaryReplicaSlow", "severity": "info", "layer": "osd"}, "null"),
         ({"alertname": "PlumblineProbeTargetDown", "severity": "info", "layer": "osd", "probe": "rados/osd.3"}, "null"),
         (
             {"alertname": "PlumblinePoolFullSoon", "severity": "warning", "layer": "rados", "signal": "capacity"},
@@ -326,6 +332,22 @@ def test_what_a_probe_says_of_an_osd_whose_host_is_down_is_silent(rules, one):
         one("PlumblineProbeStuck", layer="rados", **{**there, "cluster": "south"}),
     ]
     assert audible(rules, [down, target, *silent, *heard]) == [down, target, *heard]
+
+
+def test_a_canary_that_waits_for_a_replica_is_silent_about_its_writes_alone(rules, one):
+    there = {"probe": "rados/osd.5", "instance": "stor01.example:10047", "layer": "rados"}
+    slow = one("PlumblineOsdLimited", ceph_daemon="osd.1", instance="stor02.example:10047")
+    waits = {**one("PlumblineCanaryReplicaSlow", target="osd.5"), **there, "layer": "osd"}
+    pages = ("PlumblineCanaryLatencyExtreme", "PlumblineCanaryLatencyHigh", "PlumblineCanaryBudgetBurn")
+    silent = [one(name, severity="critical", operation="write", **there) for name in pages]
+    heard = [
+        one("PlumblineCanaryLatencyExtreme", operation="read", **there),
+        one("PlumblineCanaryLatencyExtreme", operation="write", **{**there, "probe": "rados/osd.6"}),
+        one("PlumblineCanaryLatencyExtreme", operation="write", **{**there, "cluster": "south"}),
+        one("PlumblineCanaryFailing", operation="write", **there),
+    ]
+    assert audible(rules, [slow, waits, *silent, *heard]) == [slow, waits, *heard]
+    assert audible(rules, [slow, silent[0]]) == [slow, silent[0]]
 
 
 # --- recovery -----------------------------------------------------------------------------------------------------

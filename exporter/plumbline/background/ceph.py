@@ -38,11 +38,17 @@ _MAX_REASON_CHARS = 300
 
 
 class OsdWatch:
-    """Both slots; each job limits its own run time. ``patterns`` returns the active globs of admin sockets."""
+    """Both slots; each job limits its own run time. ``patterns`` returns the active globs of admin sockets; with
+    ``roots`` the limits of the OSDs' control groups are read as well."""
 
-    def __init__(self, patterns: Callable[[], Sequence[str]], *, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(
+        self, patterns: Callable[[], Sequence[str]], *, roots: Roots | None = None, timeout_s: float = TIMEOUT_S
+    ) -> None:
         self.osds = PeriodicSlot(
-            "osds", OSDS_EVERY_S, "the OSDs' admin sockets", lambda: read_osds(osds_here(patterns()), timeout_s)
+            "osds",
+            OSDS_EVERY_S,
+            "the OSDs' admin sockets",
+            lambda: read_osds(osds_here(patterns()), timeout_s, roots=roots),
         )
         self.stores = PeriodicSlot(
             "osd stores", OSD_STORES_EVERY_S, "the OSDs' stores", lambda: read_stores(osds_here(patterns()), timeout_s)

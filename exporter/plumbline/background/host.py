@@ -139,7 +139,9 @@ class HostWatch:
         )
         self.storage = StorageWatch(roots, zpool=ProcessRunner(environment), health=health)
         self.latency = BlockLatency(roots, keep=self.keeps_disk)
-        self.osds = OsdWatch(lambda: config().ceph.admin_sockets if config().collectors.get("osd", True) else ())
+        self.osds = OsdWatch(
+            lambda: config().ceph.admin_sockets if config().collectors.get("osd", True) else (), roots=roots
+        )
         self.links = LinkFacts(roots=roots, transport=NetlinkSocket(NETLINK_ROUTE), configured=self._ceph_devices)
         # in the background, because each read queries the adapter's firmware
         self.infiniband = PeriodicSlot(

@@ -24,7 +24,8 @@ from plumbline.sources.ceph.osd_perf import READ, LongRunAverage, OperationStage
 from plumbline.sources.ceph.osds import OsdReading
 
 HUNG, BLOCKED = "hung", "blocked"
-"""States that are observed, not judged. The other words are the alerts' verdicts: disk, host, peer, network, queue."""
+"""States that are observed, not judged. The other words are the alerts' verdicts: disk, host, limit, peer, network,
+queue."""
 
 
 class Suspicion(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from plumbline.metrics.guard import ITEM_REASONS, Collector, SkipHook
 from plumbline.metrics.spec import Sample, counter, declared, gauge, histogram
 from plumbline.sources.ceph.osd_operations import STAGES
 from plumbline.sources.ceph.osds import OsdReading, OsdStore
+from plumbline.sources.kernel.cgroup import IOPS
 
 _OSD = ("ceph_daemon",)
 
@@ -56,6 +57,27 @@ CAPACITY = gauge(
     "4 KiB operations per second that mClock assumes for the OSD, by device class; it uses that of its own device.",
     (*_OSD, "device_class"),
 )
+_LIMIT = (*_OSD, "device", "operation", "cgroup")
+LIMIT_IOPS = gauge(
+    "plumbline_osd_cgroup_limit_iops",
+    "Operations per second that the OSD's control group, or one above it, allows on a device; only where it is set.",
+    _LIMIT,
+)
+LIMIT_BYTES = gauge(
+    "plumbline_osd_cgroup_limit_bytes_per_second",
+    "Bytes per second that the OSD's control group, or one above it, allows on a device; only where it is set.",
+    _LIMIT,
+)
+CPU_PERIODS = counter(
+    "plumbline_osd_cgroup_cpu_periods_total",
+    "Periods of the CPU quota of the OSD's control group, or of the next above it that has one; only where one is set.",
+    (*_OSD, "cgroup"),
+)
+CPU_THROTTLED = counter(
+    "plumbline_osd_cgroup_cpu_throttled_periods_total",
+    "Periods in which the quota was used up, and the OSD stood still until the next.",
+    (*_OSD, "cgroup"),
+)
 _ALWAYS = frozenset({"read", "write"})
 
 
@@ -102,6 +124,13 @@ def _samples_of(osd: OsdReading) -> Iterator[Sample]:
     if osd.onodes is not None:
         yield ONODES, (daemon, "hit"), osd.onodes.hits
         yield ONODES, (daemon, "miss"), osd.onodes.misses
+    if osd.limits is not None:
+        for limit in osd.limits.io:
+            spec = LIMIT_IOPS if limit.unit == IOPS else LIMIT_BYTES
+            yield spec, (daemon, limit.device, limit.operation, limit.group), limit.limit
+        if (cpu := osd.limits.cpu) is not None:
+            yield CPU_PERIODS, (daemon, cpu.group), cpu.periods
+            yield CPU_THROTTLED, (daemon, cpu.group), cpu.throttled
 
 
 def _read(host: Host, skip: SkipHook) -> tuple[tuple[OsdReading, ...], tuple[OsdStore, ...]]:
@@ -121,5 +150,6 @@ COLLECTOR = Collector(
     _read,
     lambda reading: samples(*reading),
     skip_reasons=ITEM_REASONS,
-    origin="the OSDs' admin sockets: `perf dump`, `perf histogram dump`, `dump_osd_network`, `dump_blocked_ops`, …",
+    origin="the OSDs' admin sockets: `perf dump`, `perf histogram dump`, `dump_osd_network`, `dump_blocked_ops`, …;"
+    " `/proc/PID/cgroup` and the control groups of these processes",
 )

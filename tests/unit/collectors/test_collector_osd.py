@@ -1,12 +1,14 @@
 """OSDs' answers as samples, from sockets of the test that say what a real Ceph 16.2.15 said."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from plumbline.background.ceph import OsdWatch
 from plumbline.collectors import osd
+from plumbline.core.roots import Roots
 from plumbline.errors import Unavailable
 from plumbline.metrics.spec import Kind
 from plumbline.sources.ceph.osd_perf import EDGES, OPERATIONS
@@ -36,6 +38,19 @@ def answers():
         "dump_historic_slow_ops": (FIXTURES / "ceph-16.2" / "dump_historic_slow_ops.json").read_bytes(),
         "bluestore allocator score block": b'{"fragmentation_rating": 0.25}',
     }
+
+
+@pytest.fixture
+def limited(tmp_path):
+    """A host on which this process, that plays the OSDs, has limits of every kind."""
+    group = tmp_path / "sys/fs/cgroup/osd"
+    group.mkdir(parents=True)
+    (tmp_path / f"proc/{os.getpid()}").mkdir(parents=True)
+    (tmp_path / f"proc/{os.getpid()}/cgroup").write_text("0::/osd\n")
+    (group / "io.max").write_text("8:16 rbps=1048576 wbps=max riops=max wiops=30\n")
+    (group / "cpu.max").write_text("50000 100000\n")
+    (group / "cpu.stat").write_text("nr_periods 1200\nnr_throttled 480\n")
+    return Roots.under(tmp_path)
 
 
 def shown(osds, stores=()):
@@ -115,6 +130,33 @@ def test_a_part_that_is_garbled_is_left_out_and_counted(folder, answers):
     assert read.latencies["write"].count
 
 
+def test_limits_of_the_process_that_answers(folder, answers, limited):
+    with serving(folder / "ceph-osd.7.asok", answers):
+        (read,) = read_osds(find_osds([f"{folder}/*.asok"]), timeout_s=60, roots=limited)
+    found = shown([read])
+    assert found["plumbline_osd_cgroup_limit_iops", "osd.7", "8:16", "write", "/osd"] == 30
+    assert found["plumbline_osd_cgroup_limit_bytes_per_second", "osd.7", "8:16", "read", "/osd"] == 1048576
+    assert found["plumbline_osd_cgroup_cpu_periods_total", "osd.7", "/osd"] == 1200
+    assert found["plumbline_osd_cgroup_cpu_throttled_periods_total", "osd.7", "/osd"] == 480
+    assert sum("cgroup" in name for name, *_ in found) == 4
+
+
+def test_a_control_group_that_is_garbled_is_left_out_and_counted(folder, answers, limited):
+    (limited.sys / "fs/cgroup/osd/io.max").write_text("sdb\n")
+    with serving(folder / "ceph-osd.7.asok", answers):
+        (read,) = read_osds(find_osds([f"{folder}/*.asok"]), timeout_s=60, roots=limited)
+    assert read.unread == (("control group", "malformed"),)
+    assert read.limits is None
+    assert read.latencies["write"].count
+
+
+def test_the_watch_reads_limits_of_its_host(folder, answers, limited):
+    watch = OsdWatch(lambda: [f"{folder}/*.asok"], roots=limited)
+    with serving(folder / "ceph-osd.7.asok", answers):
+        watch.osds.refresh()
+    assert watch.osds.value[0].limits.cpu.periods == 1200
+
+
 def test_slow_operations_of_long_ago_are_left_out(folder, answers):
     long_ago = answers["dump_historic_slow_ops"].replace(b'"age":0.517276107', b'"age":700.5')
     with serving(folder / "ceph-osd.1.asok", {**answers, "dump_historic_slow_ops": long_ago}):
@@ -139,7 +181,7 @@ def test_other_daemons_and_second_clusters_are_passed_by(tmp_path):
     assert find_osds([f"{tmp_path}/*", f"{tmp_path}/*/*"]) == {"osd.1": tmp_path / "a" / "ceph-osd.1.asok"}
 
 
-def test_an_osd_has_a_bounded_number_of_series_however_many_peers_it_has(folder, answers):
+def test_an_osd_has_a_bounded_number_of_series_however_many_peers_it_has(folder, answers, limited):
     """Sixty OSDs on a host are 6,000 series at most; peers, which are hundreds, are summed up."""
     histograms = json.loads(answers["perf histogram dump"])
     used = histograms["osd"]["op_w_latency_in_bytes_histogram"]
@@ -147,7 +189,8 @@ def test_an_osd_has_a_bounded_number_of_series_however_many_peers_it_has(folder,
     every = {**fleet_answers(peers=300), "perf histogram dump": json.dumps(histograms).encode()}
     with serving(folder / "ceph-osd.7.asok", every):
         sockets = find_osds([f"{folder}/*.asok"])
-        samples = list(osd.samples(read_osds(sockets, timeout_s=60), read_stores(sockets, timeout_s=60)))
+        read = read_osds(sockets, timeout_s=60, roots=limited)
+        samples = list(osd.samples(read, read_stores(sockets, timeout_s=60)))
     buckets_sum_count = len(EDGES) + 3
     series = sum(buckets_sum_count if spec.kind is Kind.HISTOGRAM else 1 for spec, _, _ in samples)
     assert {spec.name for spec, _, _ in samples} == {spec.name for spec in osd.COLLECTOR.specs}

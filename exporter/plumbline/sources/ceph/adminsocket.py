@@ -35,6 +35,7 @@ MAX_BYTES = 8 << 20  # a dump of all performance counters is 20 KiB, one of twen
 AT_ONCE = 32  # limit of open connections: each occupies the daemon's only admin thread, and one of our descriptors
 AGAIN_S = 0.1  # delay between attempts to connect to a full backlog
 _LENGTH = struct.Struct(">I")
+_CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid
 _CHUNK = 1 << 16
 
 
@@ -61,8 +62,10 @@ Answer = bytes | PlumblineError
 time, :class:`NotAllowed` without permission, :class:`ParseError` when the reply is malformed."""
 
 
-def ask(questions: Sequence[Question], *, timeout_s: float) -> list[Answer]:
-    """An answer to each question, in the same order, after at most ``timeout_s`` seconds."""
+def ask(questions: Sequence[Question], *, timeout_s: float, pids: dict[Path, int] | None = None) -> list[Answer]:
+    """An answer to each question, in the same order, after at most ``timeout_s`` seconds.
+
+    ``pids`` takes the process behind each socket that accepts a connection, where this PID namespace has it."""
     pending = deque(enumerate(questions))
     full: list[tuple[int, Question]] = []
     again = 0.0
@@ -83,6 +86,8 @@ def ask(questions: Sequence[Question], *, timeout_s: float) -> list[Answer]:
                             full.append((index, question))
                         continue
                     talks[index] = talk
+                    if pids is not None and (pid := talk.pid()):
+                        pids[question.path] = pid
                     selector.register(talk.socket, talk.wants, index)
                 now = time.monotonic()
                 if now >= deadline or not (talks or full):
@@ -136,6 +141,11 @@ class _Talk:
         except BaseException:
             self.socket.close()
             raise
+
+    def pid(self) -> int:
+        """The process that listens (``SO_PEERCRED``, unix(7)); 0 where it is in no PID namespace of ours."""
+        credentials = self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        return int(_CREDENTIALS.unpack(credentials)[0])
 
     def go_on(self) -> Answer | None:
         """Take the next step; return the answer once it is complete."""

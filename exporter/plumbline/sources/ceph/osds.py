@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
 from plumbline.core.histogram import HistogramValue
+from plumbline.core.roots import Roots
 from plumbline.errors import ParseError, PlumblineError, Unavailable
 from plumbline.sources.ceph.adminsocket import Answer, NotAllowed, Question, ask, find_sockets
 from plumbline.sources.ceph.osd_network import Heartbeats, parse_heartbeats
@@ -30,6 +31,7 @@ from plumbline.sources.ceph.osd_perf import (
     parse_option,
     parse_stages,
 )
+from plumbline.sources.kernel.cgroup import GroupLimits, read_limits
 
 TIMEOUT_S = 5.0  # an admin thread answers within milliseconds; one that needs seconds is short of CPU or memory
 SLOW_WITHIN_S = 600.0  # older ones are out of date; Ceph keeps them as long (``osd_op_history_duration``)
@@ -39,6 +41,7 @@ _SOCKET = re.compile(r".+-osd\.(\d{1,9})\.asok")
 PERF, HISTOGRAMS, NETWORK = "perf dump", "perf histogram dump", "dump_osd_network"
 BLOCKED, SLOW = "dump_blocked_ops", "dump_historic_slow_ops"
 SCORE, CONFIG = "bluestore allocator score block", "config get"
+LIMITS = "control group"
 _QUICK: Mapping[str, Mapping[str, object]] = {PERF: {}, HISTOGRAMS: {}, NETWORK: {"value": 0}, BLOCKED: {}, SLOW: {}}
 
 T = TypeVar("T")
@@ -59,7 +62,8 @@ class OsdReading:
     heartbeats: tuple[Heartbeats, ...] = ()
     blocked: BlockedOperations | None = None
     slow: tuple[SlowOperation, ...] | None = None
-    unread: tuple[tuple[str, str], ...] = ()  # (command, reason): ``malformed`` or ``unreadable``
+    limits: GroupLimits | None = None  # of its process's control group, where it can be seen
+    unread: tuple[tuple[str, str], ...] = ()  # (command or LIMITS, reason): ``malformed`` or ``unreadable``
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +93,19 @@ def osds_here(patterns: Sequence[str]) -> dict[str, Path]:
     return found
 
 
-def read_osds(sockets: Mapping[str, Path], timeout_s: float) -> tuple[OsdReading, ...]:
+def read_osds(sockets: Mapping[str, Path], timeout_s: float, *, roots: Roots | None = None) -> tuple[OsdReading, ...]:
     """Ask every OSD all quick questions at once; those that have not answered after ``timeout_s`` seconds are not up.
 
-    :class:`NotAllowed` when none of them may be queried."""
+    With ``roots`` also the limits of their control groups. :class:`NotAllowed` when none of them may be queried."""
     questions = {
         daemon: {prefix: Question(path, prefix, arguments) for prefix, arguments in _QUICK.items()}
         for daemon, path in sockets.items()
     }
-    answers = _ask(questions, timeout_s)
+    pids: dict[Path, int] = {}
+    answers = _ask(questions, timeout_s, pids)
     readings = tuple(_reading(daemon, path, answers[daemon]) for daemon, path in sockets.items())
+    if roots is not None:
+        readings = tuple(_limited(reading, roots, pids.get(sockets[reading.daemon], 0)) for reading in readings)
     if readings and all(reading.denied for reading in readings):
         raise NotAllowed(readings[0].why)
     return readings
@@ -142,10 +149,12 @@ class _Answers:
         return None
 
 
-def _ask(asked: Mapping[str, Mapping[str, Question]], timeout_s: float) -> dict[str, _Answers]:
+def _ask(
+    asked: Mapping[str, Mapping[str, Question]], timeout_s: float, pids: dict[Path, int] | None = None
+) -> dict[str, _Answers]:
     """The answers by daemon. One list of questions, so that all share one deadline."""
     questions = [question for of_daemon in asked.values() for question in of_daemon.values()]
-    answers = iter(ask(questions, timeout_s=timeout_s))
+    answers = iter(ask(questions, timeout_s=timeout_s, pids=pids))
     return {
         daemon: _Answers({name: (question, next(answers)) for name, question in of_daemon.items()})
         for daemon, of_daemon in asked.items()
@@ -168,6 +177,15 @@ def _reading(daemon: str, path: Path, answers: _Answers) -> OsdReading:
         slow=answers.parsed(SLOW, _recent),
         unread=tuple(answers.unread),
     )
+
+
+def _limited(reading: OsdReading, roots: Roots, pid: int) -> OsdReading:
+    if not reading.up or not pid:
+        return reading
+    try:
+        return replace(reading, limits=read_limits(roots, pid))
+    except ParseError:
+        return replace(reading, unread=(*reading.unread, (LIMITS, "malformed")))
 
 
 def _recent(data: bytes, *, source: str) -> tuple[SlowOperation, ...]:
