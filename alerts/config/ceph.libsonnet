@@ -34,6 +34,10 @@ local lists = {
     'SLOW_OPS',
   ],
 
+  // Keys, tickets and settings of cephx from before CVE-2025-30156; raised from 19.2.6 and 20.2.4 on. Not among them:
+  // AUTH_INSECURE_GLOBAL_ID_RECLAIM…, another matter, raised by every fresh cluster since 2021.
+  keys: ['AUTH_INSECURE_.*KEY.*', 'AUTH_INSECURE_SERVICE_TICKETS', 'AUTH_EMERGENCY_CIPHERS_SET'],
+
   // HEALTH_WARN that is broken all the same. The rest of HEALTH_WARN is advice, or stays for a day after the event
   // (BLUESTORE_SLOW_OP_ALERT), or is somebody's wish (flags, muted pools).
   broken: [
@@ -124,8 +128,12 @@ local lists = {
       // Ceph speaks of an operation when it is 30 s old (osd_op_complaint_time): long enough. 2 m for its statistics.
       PlumblineCephSlowOperations: { severity: 'warning', 'for': '2m' },
 
+      // An upgrade raises these checks at once, and no key is rotated within the hour. Clients are served all the same: a
+      // ticket, one for all of them.
+      PlumblineCephKeysInsecure: { severity: 'warning', 'for': '1h', names: lists.keys },
+
       PlumblineCephHealth: {
-        told: lists.full + lists.nearlyFull + lists.filesystem + lists.figures,
+        told: lists.full + lists.nearlyFull + lists.filesystem + lists.figures + lists.keys,
         broken: lists.broken,
         severities: [
           // A restart, an election, a fail-over of an MDS: over within this.

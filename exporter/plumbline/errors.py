@@ -8,6 +8,7 @@ PlumblineError            one clear line: what, where, what to do
 ├── FileRefused           a file or directory is not ours; nothing was touched
 ├── ProbeRefused          a probe's safety guard said no; nothing was touched
 └── Unavailable           no such hardware, driver, file, tool or permission: normal, not a fault
+    └── KeyTypeUnknown    the installed librados can't read this type of key
 """
 
 from __future__ import annotations
@@ -74,6 +75,10 @@ class ProbeRefused(PlumblineError):
 
 class Unavailable(PlumblineError):
     """The hardware, driver, file, tool or permission is not there. Normal; logged once at debug level."""
+
+
+class KeyTypeUnknown(Unavailable):
+    """A key of a type that the installed librados can't read."""
 
 
 def _short(value: object, limit: int = 160) -> str:

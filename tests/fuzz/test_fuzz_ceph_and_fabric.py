@@ -15,6 +15,7 @@ from plumbline.collectors import bond as bond_metrics
 from plumbline.errors import ParseError
 from plumbline.sources.ceph.ceph_conf import parse_ceph_conf
 from plumbline.sources.ceph.ceph_sockets import parse_sockets
+from plumbline.sources.ceph.keyring import key_types
 from plumbline.sources.net import infiniband
 from plumbline.sources.net.bonding import Bond, Slave, parse_bond, parse_bonding, parse_slave
 from plumbline.sources.net.links import Link, parse_link, relations
@@ -52,6 +53,17 @@ def test_addresses(payload: bytes) -> None:
     with contextlib.suppress(ParseError):
         address = parse_address(Message(20, 2, 1, payload, 0, len(payload)))
         assert address is None or isinstance(address, Address)
+
+
+keys = st.builds("\tkey = {}".format, st.text("AQgB+/=", max_size=24) | st.text(max_size=9))
+
+
+@given(st.lists(keys | st.builds("[{}]".format, st.text(max_size=9)) | st.text(max_size=9)).map("\n".join))
+@example("[client.a]\n\tkey = AgAXPQ==")
+def test_keyrings(text: str) -> None:
+    for user, kind in key_types(text).items():
+        assert user
+        assert kind in {"aes", "aes256k"} or kind.isdecimal()
 
 
 lines = st.lists(

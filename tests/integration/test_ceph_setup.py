@@ -105,6 +105,10 @@ def test_it_makes_all_once_and_takes_all_back(here: Here) -> None:
     done(here.plumbline("setup", "--apply"))
     assert secret in here.keyring.read_text(), "a second node gets the same key"
 
+    here.keyring.write_text(f"[{USER}]\n\tkey = AQBLxb5mAAAAABAAvG5Lv0mSO0Pca6H0MF8Dkg==\n")
+    assert "its key was changed" in done(here.plumbline("setup", "--apply"))
+    assert secret in here.keyring.read_text(), "as after `ceph auth rotate`, which Ceph 16 has not"
+
     done(here.as_user("rados", "-p", OBJECTS, "-N", "plumbline", "put", "x", str(here.config)))
     done(here.as_user("rbd", "create", "--size", "16M", f"{IMAGES}/plumbline-node-a"))
     with_objects = here.inventory()

@@ -31,11 +31,11 @@ from typing import Any
 from plumbline.errors import Unavailable
 from plumbline.probes.ceph.librados import Access, Cluster, connect
 
-from .ceph_files import OSDS, conf_text, key_entry, new_secret
+from .ceph_files import OSDS, conf_text
 from .daemon import eventually, freeze
 from .ports import free_port, free_ports
 
-PROGRAMS = ("ceph", "ceph-mon", "ceph-mgr", "ceph-osd", "monmaptool", "rados", "rbd", "setpriv")
+PROGRAMS = ("ceph", "ceph-authtool", "ceph-mon", "ceph-mgr", "ceph-osd", "monmaptool", "rados", "rbd", "setpriv")
 WITHIN_S = 240.0
 """For every step of the cluster's own, on a busy machine too: they take seconds on a quiet one."""
 PORTS = 64
@@ -384,25 +384,27 @@ class CephCluster:
 
     def _make_mon(self) -> None:
         """Its store already knows every daemon's key: no command is needed for that later."""
-        everything = dict.fromkeys(("mon", "osd", "mgr", "mds"), "allow *")
-        known = [key_entry("mon.", new_secret(), {"mon": "allow *"}), self._new_key("client.admin", everything)]
-        known += [
-            self._new_key(f"mgr.{name}", {"mon": "allow profile mgr", "osd": "allow *"}) for name in self.managers
-        ]
-        of_osds = {"mon": "allow profile osd", "mgr": "allow profile osd", "osd": "allow *"}
-        known += [self._new_key(f"osd.{number}", of_osds) for number in range(OSDS)]
         seed, monmap = self.folder / "seed.keyring", self.folder / "monmap"
-        seed.write_text("".join(known))
+        self._add_key(seed, "mon.", {"mon": "allow *"})
+        self._new_key(seed, "client.admin", dict.fromkeys(("mon", "osd", "mgr", "mds"), "allow *"))
+        for name in self.managers:
+            self._new_key(seed, f"mgr.{name}", {"mon": "allow profile mgr", "osd": "allow *"})
+        for number in range(OSDS):
+            caps = {"mon": "allow profile osd", "mgr": "allow profile osd", "osd": "allow *"}
+            self._new_key(seed, f"osd.{number}", caps)
         address = "[v2:127.0.0.1:{},v1:127.0.0.1:{}]".format(*self._mon_ports)
         self.run("monmaptool", "--create", "--fsid", self.fsid, "--addv", "a", address, monmap)
         self.run("ceph-mon", "-i", "a", "--mkfs", "--monmap", monmap, "--keyring", seed)
 
-    def _new_key(self, name: str, caps: Mapping[str, str]) -> str:
-        """A new key, written where its owner looks for it; the monitor's entry for it."""
-        secret = new_secret()
-        self.keyring(name).write_text(key_entry(name, secret, {}))
-        self.keyring(name).chmod(0o600)
-        return key_entry(name, secret, caps)
+    def _new_key(self, seed: Path, name: str, caps: Mapping[str, str]) -> None:
+        """A new key where its owner looks for it, and in the monitor's seed."""
+        self._add_key(self.keyring(name), name, caps)
+        self.run("ceph-authtool", seed, "--import-keyring", self.keyring(name))
+
+    def _add_key(self, keyring: Path, name: str, caps: Mapping[str, str]) -> None:
+        """Of the type that this release makes: ``aes``, from 19.2.6 and 20.2.4 on ``aes256k``."""
+        words = [word for pair in caps.items() for word in ("--cap", *pair)]
+        self.run("ceph-authtool", keyring, "--create-keyring", "--gen-key", "-n", name, *words)
 
     def _begin_osds(self) -> list[subprocess.Popen[bytes]]:
         """All at a time: a mkfs mostly waits for its disk."""

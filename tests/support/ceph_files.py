@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import secrets
-import struct
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -88,13 +84,3 @@ _DEBUG = (
     "mgrc", "mon", "monc", "ms", "objecter", "objectcacher", "osd", "paxos", "perfcounter", "rados", "rbd", "rgw",
     "rocksdb", "throttle", "timer", "tp",
 )  # fmt: skip
-
-
-def new_secret() -> str:
-    """A key as cephx encodes it: type 1 (AES), time of birth, length, 16 bytes."""
-    return base64.b64encode(struct.pack("<HIIH", 1, int(time.time()), 0, 16) + secrets.token_bytes(16)).decode()
-
-
-def key_entry(name: str, secret: str, caps: Mapping[str, str]) -> str:
-    """A keyring's section for one user."""
-    return f"[{name}]\n\tkey = {secret}\n" + "".join(f'\tcaps {part} = "{cap}"\n' for part, cap in caps.items())

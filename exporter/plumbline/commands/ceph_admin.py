@@ -38,6 +38,7 @@ from plumbline.core.files import OwnDirectory, read_whole
 from plumbline.core.process import Completed, ProcessRunner
 from plumbline.errors import ParseError, PlumblineError, Unavailable
 from plumbline.sources.ceph.ceph_conf import MAX_BYTES
+from plumbline.sources.ceph.keyring import AES256K, READ_AES256K
 
 # Creating or deleting a pool takes seconds, listing its objects longer.
 _COMMAND_S, _CONNECT_S = 120.0, 15
@@ -126,11 +127,18 @@ class Cluster:
             if name in kinds and facts.is_ours(kinds[name]):
                 facts = PoolFacts(facts.applications, facts.rule, first_foreign(kinds[name], self._objects(name)))
             pools[name] = facts
+        found = {name: user for name in required.users if (user := self._user(name)) is not None}
+        keyrings = {path: text for path, _ in required.users.values() if (text := _read_keyring(path)) is not None}
         return Facts(
             pools=pools,
             rules={str(rule["rule_name"]): _root(rule) for rule in rules.values()},
-            users={user: caps for user in required.users if (caps := self._caps(user)) is not None},
-            keyrings={path: only for path, _ in required.users.values() if (only := _only_user(path)) is not None},
+            users={name: caps for name, (caps, _) in found.items()},
+            keyrings={path: _user_in(text) for path, text in keyrings.items()},
+            outdated=frozenset(
+                name
+                for name, (_, key) in found.items()
+                if (text := keyrings.get(required.users[name][0])) is not None and key not in text
+            ),
         )
 
     def apply(self, plan: Plan, *, before: Callable[[Step], None]) -> None:
@@ -161,13 +169,15 @@ class Cluster:
         done = self._run(("rados", "-p", pool, "--all", "ls"))
         return done.stdout.decode("utf-8", "surrogateescape").splitlines()
 
-    def _caps(self, user: str) -> dict[str, str] | None:
+    def _user(self, user: str) -> tuple[dict[str, str], bytes] | None:
+        """Capabilities and key."""
         done = self._try(("ceph", "auth", "get", user, "--format", "json"))
         if done.returncode == 2:  # ENOENT
             return None
         _check(done)
         try:
-            return {str(part): str(cap) for part, cap in json.loads(done.stdout)[0]["caps"].items()}
+            (told,) = json.loads(done.stdout)
+            return {str(part): str(cap) for part, cap in told["caps"].items()}, str(told["key"]).encode()
         except (ValueError, LookupError, TypeError, AttributeError):
             raise ParseError(f"ceph auth get {user}", "not as expected") from None
 
@@ -194,6 +204,10 @@ def _check(done: Completed) -> None:
         raise PlumblineError(f"{command}: too much output; is the pool really ours?")
     if done.timed_out or done.returncode is None:
         raise PlumblineError(f"{command}: no answer within {_COMMAND_S:.0f} s; is the cluster up?")
+    if b"type=key" in done.stderr and b"Malformed input" in done.stderr:
+        last += (
+            f"; {done.argv[0]} on this node can't read a key in the keyring: if it is of type {AES256K}, {READ_AES256K}"
+        )
     if "mon_allow_pool_delete" in last:
         last += (
             "; run `ceph config set mon mon_allow_pool_delete true`, this again,"
@@ -206,10 +220,10 @@ def _root(rule: Mapping[str, Any]) -> str:
     return next((str(step["item_name"]) for step in rule["steps"] if step["op"] == "take"), "")
 
 
-def _only_user(path: str) -> str | None:
-    """The only user in a keyring; ``""`` when there are several, ``None`` without a file."""
+def _read_keyring(path: str) -> bytes | None:
+    """``None`` without a file."""
     try:
-        return _user_in(read_named(path, MAX_BYTES))
+        return read_named(path, MAX_BYTES)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -217,6 +231,7 @@ def _only_user(path: str) -> str | None:
 
 
 def _user_in(keyring: bytes) -> str:
+    """The only user in it; ``""`` when there are several."""
     users = re.findall(rb"^\s*\[([^\]]+)\]", keyring, re.MULTILINE)
     return users[0].decode("utf-8", "replace") if len(users) == 1 else ""
 

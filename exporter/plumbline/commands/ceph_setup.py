@@ -86,6 +86,8 @@ class Facts:
     users: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # User → capabilities; of the required users
     keyrings: Mapping[str, str] = field(default_factory=dict)
     """Keyring path → the only user whose key it holds, or ``""`` when it holds other keys too; existing files only."""
+    outdated: frozenset[str] = frozenset()
+    """Users whose key was changed in the cluster since it was written here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +192,10 @@ def _make_user(user: str, keyring: str, caps: Mapping[str, str], facts: Facts) -
     steps = []
     if user in facts.users and facts.users[user] != caps:
         steps.append(Step(("ceph", "auth", "caps", user, *words), "the rights it needs, and no more"))
-    if user not in facts.users or keyring not in facts.keyrings:
+    if user not in facts.users or keyring not in facts.keyrings or user in facts.outdated:
         why = "the user, with only the rights it needs; its key goes to a file"
+        if user in facts.outdated:
+            why = "its key was changed; the new one replaces that in the file"
         steps.append(Step(("ceph", "auth", "get-or-create", user, *words), why, keyring))
     return steps
 

@@ -161,8 +161,27 @@ class GatesConfig(Strict, frozen=True):
     """No heavy probe runs at these times, in local time: `Mon-Fri 08:00-18:00`, `daily 22:00-06:00`."""
     health: Literal["ok", "warn", "any"] = "warn"
     """The worst cluster health at which Ceph's probes run."""
+    ignored_checks: tuple[str, ...] = (
+        "AUTH_EMERGENCY_CIPHERS_SET",
+        "AUTH_INSECURE_CLIENT_KEY_TYPE",
+        "AUTH_INSECURE_GLOBAL_ID_RECLAIM",
+        "AUTH_INSECURE_GLOBAL_ID_RECLAIM_ALLOWED",
+        "AUTH_INSECURE_KEYS_ALLOWED",
+        "AUTH_INSECURE_KEYS_CREATABLE",
+        "AUTH_INSECURE_ROTATING_SERVICE_KEY_TYPE",
+        "AUTH_INSECURE_SERVICE_KEY_TYPE",
+        "AUTH_INSECURE_SERVICE_TICKETS",
+    )
+    """Health checks that `health` does not count, because they say nothing of load or data. By default those about
+    cephx keys: after an upgrade to Ceph 19.2.6 or 20.2.4 they are errors until all keys are rotated. A list of yours
+    replaces this one. Flags, recovery and full OSDs or pools keep probes away in any case."""
     recovery: bool = False
     """Whether Ceph's probes run during recovery, backfill or a rebalance."""
+
+    def __post_init__(self) -> None:
+        for index, name in enumerate(self.ignored_checks):
+            if not re.fullmatch(r"[A-Z][A-Z0-9_]*", name):
+                raise FieldError(f"ignored_checks[{index}]", "expected a health check's name such as MON_DOWN", name)
 
 
 class NetworkServerConfig(Strict, frozen=True):

@@ -64,6 +64,13 @@ def test_nothing_in_a_complete_one() -> None:
     assert set(plan.there) >= {"pool plumbline-probe", "pool plumbline-probe-ssd", f"user {USER}"}
 
 
+def test_a_key_that_was_rotated_is_written_again() -> None:
+    want = wanted(osd_bench=True)
+    (step,) = cephsetup.setup(want, complete(want, outdated=frozenset({USER}))).steps
+    assert (step.argv[:4], step.keyring) == (("ceph", "auth", "get-or-create", USER), KEYRING)
+    assert step.why == "its key was changed; the new one replaces that in the file"
+
+
 def test_a_class_more_gives_the_user_a_pool_more() -> None:
     before, after = wanted(), wanted("ssd")
     plan = cephsetup.setup(after, complete(before))

@@ -116,6 +116,10 @@ BAD = {
         "ceph: {admin_sockets: [/run/a, run/b]}",
         "c.yaml: ceph.admin_sockets[1] = 'run/b': expected an absolute path; * is allowed, ** is not",
     ),
+    "a health check in lower case": (
+        "gates: {ignored_checks: [MON_DOWN, auth_insecure]}",
+        "c.yaml: gates.ignored_checks[1] = 'auth_insecure': expected a health check's name such as MON_DOWN",
+    ),
     "a name twice": (
         "probes: [{type: canary, name: c}, {type: canary, name: c}]",
         "c.yaml: probes[1].name = 'c': another probe has this name",

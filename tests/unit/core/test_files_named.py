@@ -79,7 +79,7 @@ KINDS: dict[str, Use] = {
     "S3 credentials": lambda path: open_credentials(str(path)),
     "ceph.conf": lambda path: CephAccess.of(CephConfig(conf=str(path))).check(),
     "keyring": ceph_keyring,
-    "keyring of the setup": lambda path: ceph_admin._only_user(str(path)),
+    "keyring of the setup": lambda path: ceph_admin._read_keyring(str(path)),
     "ceph.conf of the host": host_conf,
 }
 

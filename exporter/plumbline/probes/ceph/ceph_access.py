@@ -19,8 +19,8 @@ from plumbline.errors import ProbeRefused
 from plumbline.probes.ceph.librados import Access
 from plumbline.sources.ceph.ceph_conf import MAX_BYTES, options
 
-NO_CLUSTER, NO_KEY = "no-cluster", "no-key"
-"""Reasons of a refusal: this node belongs to no cluster; it does, but we have no key."""
+NO_CLUSTER, NO_KEY, KEY_TYPE = "no-cluster", "no-key", "key-type"
+"""Reasons of a refusal: this node belongs to no cluster; it does, but we have no key; librados can't read its type."""
 NAMESPACE = "plumbline"
 """Namespace in our pool for objects: we write only there, and our user can reach nothing else."""
 IMAGE_PREFIX = "plumbline-"

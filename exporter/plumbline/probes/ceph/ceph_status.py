@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from plumbline.errors import ParseError
 
@@ -96,7 +96,7 @@ def closed(status: ClusterStatus, limits: GatesConfig, pools: tuple[str, ...] = 
         MAINTENANCE: _maintenance(status.checks),
         FULL: _full(status.checks, pools),
         RECOVERY: "" if limits.recovery else _recovery(status),
-        HEALTH: _health(status.checks, limits.health),
+        HEALTH: _health(status.checks, limits),
     }
     return {gate: found[gate] for gate in GATES if found[gate]}
 
@@ -143,6 +143,7 @@ def _recovery(status: ClusterStatus) -> str:
     return ", ".join(words)
 
 
-def _health(checks: Iterable[Check], worst: Literal["ok", "warn", "any"]) -> str:
-    others = [check for check in checks if not check.muted and check.name not in _BY_FLAGS | _LAYOUT]
-    return "; ".join(f"{check.name}: {check.message}" for check in others if check.severity > _WORST[worst])
+def _health(checks: Iterable[Check], limits: GatesConfig) -> str:
+    ignored = _BY_FLAGS | _LAYOUT | frozenset(limits.ignored_checks)
+    others = [check for check in checks if not check.muted and check.name not in ignored]
+    return "; ".join(f"{check.name}: {check.message}" for check in others if check.severity > _WORST[limits.health])

@@ -24,7 +24,7 @@ from typing import Any
 
 from plumbline.core import threads
 from plumbline.core.memory import LIBRADOS, keep_memory_private, limit_memory
-from plumbline.errors import PlumblineError
+from plumbline.errors import KeyTypeUnknown, PlumblineError
 from plumbline.probes.ceph.ceph_status import wants_detail
 from plumbline.probes.ceph.librados import Access, Cluster, Pool, connect
 
@@ -53,8 +53,11 @@ class Worker:
         arguments = dict(request)
         try:
             return {"ok": self._calls[arguments.pop("do")](**arguments)}
+        except KeyTypeUnknown as error:
+            return {"error": str(error), "errno": errno.EKEYREJECTED}
         except PlumblineError as error:
-            return {"error": str(error), "errno": errno.ENOENT}
+            # once connected, what is missing is a pool
+            return {"error": str(error), "errno": errno.ENOTCONN if self._cluster is None else errno.ENOENT}
         except OSError as error:
             return {
                 "error": f"{error.filename}: {error.strerror}" if error.filename else str(error),

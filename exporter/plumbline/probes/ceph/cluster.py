@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from plumbline.config.model import CephConfig, GatesConfig
 from plumbline.core import threads
 from plumbline.errors import ParseError, ProbeRefused
-from plumbline.probes.ceph.ceph_access import NAMESPACE, SETUP, CephAccess
+from plumbline.probes.ceph.ceph_access import KEY_TYPE, NAMESPACE, SETUP, CephAccess
 from plumbline.probes.ceph.ceph_session import CephSession, strerror
 from plumbline.probes.ceph.ceph_status import closed, parse_status
 
@@ -43,8 +43,10 @@ class ClusterView:
 
     reachable: bool
     closed: Mapping[str, str] = field(default_factory=dict)
+    reason: str = ""
+    """Why it was not reachable: a label value."""
     message: str = ""
-    """Why it was not reachable."""
+    """The same in words."""
     lock_held: bool = False
     """Whether this node held the lock for heavy probes."""
 
@@ -120,11 +122,11 @@ class CephGuard:
     # -- gates
 
     def check(self) -> None:
-        """Raise :class:`ProbeRefused`: ``no-cluster``, ``no-key``, ``unreachable``, or the first closed gate of
-        ``maintenance``, ``full``, ``recovery``, ``health``."""
+        """Raise :class:`ProbeRefused`: ``no-cluster``, ``no-key``, ``key-type``, ``unreachable``, or the first closed
+        gate of ``maintenance``, ``full``, ``recovery``, ``health``."""
         view = self.look()
         if not view.reachable:
-            raise ProbeRefused(UNREACHABLE, view.message)
+            raise ProbeRefused(view.reason, view.message)
         for gate, why in view.closed.items():
             raise ProbeRefused(gate, f"the cluster is not fit for a probe: {why}")
 
@@ -142,8 +144,9 @@ class CephGuard:
             answer = self._open().ask("status")
             status = parse_status(answer["status"], answer["detail"])
         except (OSError, ParseError) as error:
-            reason = strerror(error) if isinstance(error, OSError) else str(error)
-            return ClusterView(False, message=reason, lock_held=self.held)
+            message = strerror(error) if isinstance(error, OSError) else str(error)
+            reason = KEY_TYPE if _is_key_type(error) else UNREACHABLE
+            return ClusterView(False, reason=reason, message=message, lock_held=self.held)
         pools = (self._access.pool, self._access.rbd_pool)
         return ClusterView(True, closed(status, self._gates, pools), lock_held=self.held)
 
@@ -156,8 +159,8 @@ class CephGuard:
 
     @contextlib.contextmanager
     def hold(self, holder: str) -> Iterator[Lease]:
-        """Hold the lock. Raises :class:`ProbeRefused`: ``locked``, ``unreachable``, ``no-pool``, ``full``,
-        ``not-allowed``.
+        """Hold the lock. Raises :class:`ProbeRefused`: ``locked``, ``unreachable``, ``key-type``, ``no-pool``,
+        ``full``, ``not-allowed``.
 
         On a node without a cluster there is nothing to hold: its lease is never lost.
         """
@@ -233,6 +236,8 @@ class _Lock:
 
 def _refused(error: OSError, access: CephAccess) -> ProbeRefused:
     message = strerror(error)
+    if _is_key_type(error):
+        return ProbeRefused(KEY_TYPE, message)
     if error.errno == errno.ENOENT:
         return ProbeRefused(NO_POOL, f"{message}; {SETUP}")
     if error.errno in (errno.EDQUOT, errno.ENOSPC):
@@ -240,3 +245,8 @@ def _refused(error: OSError, access: CephAccess) -> ProbeRefused:
     if error.errno in (errno.EPERM, errno.EACCES):
         return ProbeRefused("not-allowed", f"{message}: {access.user} lacks the capability for the lock; {SETUP}")
     return ProbeRefused(UNREACHABLE, message)
+
+
+def _is_key_type(error: Exception) -> bool:
+    """Whether the session's librados can't read our key (``ceph_worker.py``)."""
+    return isinstance(error, OSError) and error.errno == errno.EKEYREJECTED

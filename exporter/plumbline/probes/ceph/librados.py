@@ -21,16 +21,19 @@ import ctypes
 import errno
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from ctypes import byref, c_char_p, c_int, c_size_t, c_uint64, c_void_p
 from dataclasses import dataclass
 from typing import Any, Self
 
-from plumbline.errors import Unavailable
-from plumbline.probes.ceph.librados_calls import LIBRARY, Timeval, check, load, time_t
+from plumbline.errors import KeyTypeUnknown, Unavailable
+from plumbline.probes.ceph.librados_calls import LIBRARY, Timeval, check, load, release, time_t
+from plumbline.sources.ceph.keyring import AES256K, READ_AES256K, key_types
 
 _MAY_RENEW, _MUST_RENEW = 1, 2
 _FSID_BYTES = 37
+_PLACES_BYTES, _KEYRING_BYTES = 4096, 1 << 20
 _LOCKERS_BYTES = 4096
 
 
@@ -328,6 +331,8 @@ def connect(access: Access, *, library: str = LIBRARY) -> Cluster:
             if code < 0:
                 raise Unavailable(f"{access}: librados refuses {option} = {value} ({os.strerror(-code)})")
         code = loaded.rados_connect(handle)
+        if code == -errno.EIO:
+            _check_key_types(loaded, handle)
         if code < 0:
             raise Unavailable(_refusal(access, -code))
     except Unavailable:
@@ -349,6 +354,28 @@ def _options(access: Access) -> dict[str, str]:
         "admin_socket": "",
     }
     return options | ({"keyring": access.keyring} if access.keyring else {})
+
+
+def _check_key_types(library: ctypes.CDLL, handle: c_void_p) -> None:
+    """Raise :class:`KeyTypeUnknown` if a keyring holds a key of the newer type.
+
+    A librados that does not know the type refuses the whole file with EIO, whoever's key it is.
+    """
+    places = ctypes.create_string_buffer(_PLACES_BYTES)
+    if library.rados_conf_get(handle, b"keyring", places, len(places)) < 0:
+        return
+    for path in re.split(r"[,; ]+", places.value.decode(errors="replace")):
+        try:
+            with open(path, "rb") as file:  # noqa: PTH123 (pathlib is heavy)
+                types = key_types(file.read(_KEYRING_BYTES).decode(errors="replace"))
+        except OSError:
+            continue
+        for user, kind in types.items():
+            if kind == AES256K:
+                library_name = f"librados {release(library)}".rstrip()
+                raise KeyTypeUnknown(
+                    f"{path}: the key of {user} is of type {kind}, which {library_name} here can't read; {READ_AES256K}"
+                )
 
 
 def _refusal(access: Access, number: int) -> str:

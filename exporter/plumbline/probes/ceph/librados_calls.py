@@ -28,6 +28,7 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "rados_create2": (c_int, _OUT, c_char_p, c_char_p, c_uint64),
     "rados_conf_read_file": (c_int, c_void_p, c_char_p),
     "rados_conf_set": (c_int, c_void_p, c_char_p, c_char_p),
+    "rados_conf_get": (c_int, c_void_p, c_char_p, c_char_p, c_size_t),
     "rados_connect": (c_int, c_void_p),
     "rados_shutdown": (None, c_void_p),
     "rados_cluster_fsid": (c_int, c_void_p, c_char_p, c_size_t),
@@ -80,6 +81,19 @@ def load(library: str = LIBRARY) -> ctypes.CDLL:
             raise Unavailable(f"{library} has no {name}: Ceph 16 or newer is needed") from None
         function.restype, function.argtypes = result, arguments
     return found
+
+
+def release(library: ctypes.CDLL) -> str:
+    """Ceph's release of the library: ``16.2.15``; empty if it can't be told.
+
+    ``rados_version()`` is no help: it numbers the interface, 3.0.0 from Ceph 14 to 20.
+    """
+    try:
+        told = library["_Z19ceph_version_to_strv"]  # C++: const char *ceph_version_to_str(), in libceph-common
+    except AttributeError:
+        return ""
+    told.restype, told.argtypes = c_char_p, ()
+    return (told() or b"").decode(errors="replace")
 
 
 def check(code: int, where: str) -> int:

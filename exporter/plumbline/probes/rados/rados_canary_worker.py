@@ -30,7 +30,7 @@ from random import Random
 
 from plumbline.core import threads
 from plumbline.core.memory import LIBRADOS, keep_memory_private, limit_memory
-from plumbline.errors import ParseError, ProbeRefused, Unavailable
+from plumbline.errors import KeyTypeUnknown, ParseError, ProbeRefused, Unavailable
 from plumbline.probes.canary import memory as canary_memory
 from plumbline.probes.canary.memory import WorkerMemory, WorkerStream, error_index
 from plumbline.probes.canary.pacing import charge, gap_ns
@@ -39,6 +39,7 @@ from plumbline.probes.ceph.librados import Access, Cluster, Pool, connect
 from plumbline.probes.rados import placement
 from plumbline.probes.rados.placement import Placement
 from plumbline.probes.rados.rados_sweep import remove, sweep
+from plumbline.sources.ceph.keyring import READ_AES256K
 
 TYPE_CHECKING = False  # like typing.TYPE_CHECKING, without importing typing
 if TYPE_CHECKING:
@@ -137,7 +138,8 @@ class Worker:
         try:
             cluster = connect(order.access)
         except Unavailable as unavailable:
-            raise ProbeRefused("unreachable", str(unavailable)) from None
+            reason = "key-type" if isinstance(unavailable, KeyTypeUnknown) else "unreachable"
+            raise ProbeRefused(reason, str(unavailable)) from None
         try:
             self.pool = cluster.pool(order.pool, namespace=order.namespace)
             sweep(self.pool, lambda name: name.startswith(f"{order.prefix}/"), within_s=SWEEP_WITHIN_S)
@@ -360,6 +362,7 @@ def refused_by(error: OSError, order: Order) -> ProbeRefused:
 
 ADVICE = {
     "blocklisted": "the cluster has blocklisted this client; see `ceph osd blocklist ls`",
+    "key-type": READ_AES256K,
     "no-osds": "name OSDs, or configure this on a host with OSDs",
     "no-pool": "run `plumbline ceph setup`, or name another pool",
     "no-space": "raise the pool's quota, or free space",

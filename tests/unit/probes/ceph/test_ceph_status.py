@@ -120,6 +120,21 @@ def test_health(worst: Any, severity: int, muted: bool, shut: bool) -> None:
     assert found == ({"health": "MON_DOWN: 1/3 mons down"} if shut else {})
 
 
+def test_checks_that_say_nothing_of_load_or_data_are_not_counted() -> None:
+    """The checks of a cluster on its way to aes256k keys, as Ceph 20.2.4 raises them."""
+    detail = json.loads((FIXTURES.parent / "ceph-20.2-aes-keys" / "health-detail.json").read_text())
+    status = parse_status({"health": detail, "pgmap": {}})
+    assert {check.name for check in status.checks} <= set(GatesConfig().ignored_checks)
+    assert any(check.severity == 2 for check in status.checks)
+    assert closed(status, GatesConfig(health="ok")) == {}
+    counted = closed(status, GatesConfig(ignored_checks=("AUTH_INSECURE_SERVICE_TICKETS",)))
+    assert counted["health"].startswith("AUTH_INSECURE_SERVICE_KEY_TYPE: ")
+    others = (*status.checks, Check("PG_DAMAGED", 2, "1 pg inconsistent"))
+    assert closed(ClusterStatus(others, {}), GatesConfig()) == {"health": "PG_DAMAGED: 1 pg inconsistent"}
+    full = (*status.checks, Check("OSD_FULL", 2, "1 full osd(s)"))
+    assert "full" in closed(ClusterStatus(full, {}), GatesConfig(ignored_checks=("OSD_FULL",)))
+
+
 def test_how_pools_are_laid_out_is_no_trouble() -> None:
     assert (
         closed(raised("POOL_APP_NOT_ENABLED", "1 pool(s) do not have an application"), GatesConfig(health="ok")) == {}

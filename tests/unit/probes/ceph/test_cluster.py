@@ -96,6 +96,13 @@ def test_answers_and_failures_are_kept_for_a_while(played: Played) -> None:
         assert len(played.session.asked) == before + 1
 
 
+def test_a_key_that_librados_can_not_read_has_a_reason_of_its_own(played: Played) -> None:
+    played.session.answers["status"] = errno.EKEYREJECTED
+    view = played.guard.look()
+    assert (view.reachable, view.reason) == (False, "key-type")
+    assert refused(played.guard.check).reason == "key-type"
+
+
 def test_an_answer_that_is_none_is_no_cluster_that_is_fit(played: Played) -> None:
     played.session.answers["status"] = {"status": {"health": None, "pgmap": None}, "detail": None}
     assert refused(played.guard.check).reason == "unreachable"
@@ -133,6 +140,8 @@ def test_a_node_without_a_cluster_holds_nothing_and_asks_nobody(tmp_path: Path) 
     [
         (False, "locked"),
         (errno.ETIMEDOUT, "unreachable"),
+        (errno.ENOTCONN, "unreachable"),
+        (errno.EKEYREJECTED, "key-type"),
         (errno.ENOENT, "no-pool"),
         (errno.EDQUOT, "full"),
         (errno.ENOSPC, "full"),

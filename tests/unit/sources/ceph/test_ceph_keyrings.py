@@ -81,3 +81,17 @@ def test_nothing_else_is_touched(keyring: Path, make: Callable[[Path], object], 
     with pytest.raises(PlumblineError, match=r"ceph\.keyring"):
         act(keyring)
     assert manifest(keyring.parent) == before
+
+
+def test_a_ceph_that_can_not_read_the_key_says_so_without_the_key(keyring: Path) -> None:
+    """Standard error as Ceph 16.2.15 writes it for a keyring with a key of type aes256k."""
+    ceph = keyring.parent.parent / "bin" / "ceph"
+    ceph.write_text(
+        "#!/bin/sh\n"
+        "echo 'auth: error setting modifier for [client.admin] type=key val=Ag: Malformed input' >&2\n"
+        "echo '[errno 5] RADOS I/O error (error connecting to the cluster)' >&2\n"
+        "exit 1\n"
+    )
+    with pytest.raises(PlumblineError, match=r"RADOS I/O error .* of type aes256k, Ceph 19\.2\.6, ") as said:
+        write(keyring)
+    assert "val=" not in str(said.value)
