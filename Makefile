@@ -208,7 +208,7 @@ $(TEST_VENV)/.deps-$(KEY): requirements/run.txt requirements/s3.txt requirements
 
 # The built wheel is what the tests import and run, never the source tree.
 $(TEST_VENV)/.installed-$(KEY): $(TEST_VENV)/.deps-$(KEY) $(SOURCES)
-	@rm -rf dist
+	@rm -f dist/*.whl
 	@requirements/need-debian -f requirements/debian-bpf.txt || true
 	@export PLUMBLINE_REQUIRE_BPF=1; \
 	  $(TEST_VENV)/bin/hatchling build --target wheel >/dev/null 2>&1 || $(TEST_VENV)/bin/hatchling build --target wheel
