@@ -67,8 +67,9 @@ def test_two_releases_are_the_same_bytes_and_a_changed_one_is_refused(tmp_path: 
         {"TZ": "Asia/Tokyo", "UMASK": "077", "LC_ALL": "C", "TMPDIR": str(tmp_path / "temporary")},
     )
     folders = []
-    for name, environment in zip(("one", "another-name"), settings, strict=True):
-        tree = clone(tmp_path / name)
+    # both before the first is built: somebody may commit meanwhile
+    trees = [clone(tmp_path / name) for name in ("one", "another-name")]
+    for tree, environment in zip(trees, settings, strict=True):
         done = release(tree, signing, **environment)
         assert done.returncode == 0, done.stderr
         folders.append(tree / "dist" / "release")
