@@ -221,7 +221,7 @@ $(TEST_VENV)/.deps-$(KEY): requirements/run.txt requirements/s3.txt requirements
 
 # The built wheel is what the tests import and run, never the source tree.
 $(TEST_VENV)/.installed-$(KEY): $(TEST_VENV)/.deps-$(KEY) $(SOURCES)
-	@rm -rf dist
+	@rm -f dist/*.whl
 	@requirements/need-debian -f requirements/debian-bpf.txt || true
 	@export PLUMBLINE_REQUIRE_BPF=1; \
 	  $(TEST_VENV)/bin/hatchling build --target wheel >/dev/null 2>&1 || $(TEST_VENV)/bin/hatchling build --target wheel
@@ -235,10 +235,31 @@ wheel: $(TEST_VENV)/.installed-$(KEY) ## build the wheel into dist/
 	@ls dist/*.whl
 
 .PHONY: packages
-packages: $(VENV)/.deps-$(KEY) $(SOURCES) ## build the wheel and the Debian package into dist/, the same bytes each time
+packages: $(VENV)/.deps-$(KEY) $(SOURCES) ## build the wheel, the Debian package and the RPM into dist/, the same bytes each time
 	@requirements/need-debian -f requirements/debian-bpf.txt || true
-	@rm -f dist/plumbline_*.deb
-	@$(VENV)/bin/python -m deploy.debian
+	@requirements/need-debian -f requirements/debian-release.txt || true
+	@rm -f dist/plumbline_*.deb dist/plumbline-*.rpm
+	@$(VENV)/bin/python -m deploy.packages
+
+.PHONY: chart
+chart: $(TEST_VENV)/.deps-$(KEY) ## write the Helm chart into dist/chart/plumbline
+	@$(TEST_VENV)/bin/python -m deploy.kubernetes.chart
+
+SIGNING_KEY ?=
+.PHONY: release release-arguments
+release: release-arguments $(TEST_VENV)/.deps-$(KEY) ## all of the above of this commit, summed and signed, into dist/release/: SIGNING_KEY=FILE
+	@requirements/need-debian -f requirements/debian-bpf.txt || true
+	@requirements/need-debian -f requirements/debian-release.txt || true
+	@$(TEST_VENV)/bin/python -m deploy.release --key "$(SIGNING_KEY)" $(ARGS)
+
+release-arguments:
+	@test -n "$(SIGNING_KEY)" || { echo "say with which key: make release SIGNING_KEY=FILE (ssh-keygen -t ed25519 -f FILE)" >&2; exit 2; }
+
+RELEASE ?= dist/release
+.PHONY: verify-release
+verify-release: ## is each file of a release as it was signed? RELEASE=dist/release ALLOWED=allowed_signers
+	@test -n "$(ALLOWED)" || { echo "say whose: make verify-release RELEASE=$(RELEASE) ALLOWED=allowed_signers" >&2; exit 2; }
+	@deploy/release/verify "$(ALLOWED)" "$(RELEASE)"
 
 .PHONY: test-packages
 test-packages: packages $(TEST_VENV)/.deps-$(KEY) ## install them on a fresh Debian 12 (debootstrap, systemd in namespaces; root), remove, purge

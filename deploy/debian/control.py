@@ -1,26 +1,12 @@
-"""The texts that Debian wants beside the files: control, changelog, copyright. Pure."""
+"""The texts that Debian wants beside the files: control, changelog. Pure."""
 
 from __future__ import annotations
 
-import email.parser
 import email.utils
-import textwrap
-from dataclasses import dataclass
 
-MAINTAINER = "The Plumbline authors <plumbline@packages.invalid>"
-"""There is no address that answers; .invalid says so (RFC 2606)."""
+from deploy.packages.project import DESCRIPTION, MAINTAINER, SUMMARY
+
 CHANGELOG = "/usr/share/doc/plumbline/CHANGELOG.md.gz"
-
-
-@dataclass(frozen=True, slots=True)
-class Component:
-    """One Python distribution in the environment."""
-
-    name: str
-    version: str
-    licence: str
-    author: str
-    homepage: str
 
 
 def python_range(minor: tuple[int, int]) -> str:
@@ -31,6 +17,7 @@ def python_range(minor: tuple[int, int]) -> str:
 
 def control(version: str, architecture: str, *, minor: tuple[int, int], installed_kib: int) -> str:
     """``DEBIAN/control``; https://www.debian.org/doc/debian-policy/ch-controlfields.html."""
+    described = "\n".join(f" {line or '.'}" for line in DESCRIPTION.splitlines())
     return f"""\
 Package: plumbline
 Version: {version}
@@ -42,14 +29,8 @@ Installed-Size: {installed_kib}
 Depends: libc6 (>= 2.36), {python_range(minor)}
 Recommends: fio, libbpf1
 Suggests: ceph-common, iperf3, prometheus, prometheus-alertmanager, smartmontools
-Description: storage node exporter with probes, baselines and verdicts
- Prometheus exporter for storage nodes and Ceph clusters: what the kernel knows
- of network and disks, probes that measure on purpose without hurting anybody,
- and a written baseline that both are held against, with alert rules, runbooks
- and Grafana dashboards.
- .
- Plumbline's Python dependencies are inside, in /opt/plumbline: Debian 12's own
- are older than what it needs.
+Description: {SUMMARY}
+{described}
 """
 
 
@@ -61,39 +42,3 @@ def changelog(version: str, date: int) -> str:
         f"  * What changed stands in {CHANGELOG}\n\n"
         f" -- {MAINTAINER}  {when}\n"
     )
-
-
-def parse_component(metadata: str) -> Component:
-    """From the METADATA of a ``.dist-info``; https://packaging.python.org/en/latest/specifications/core-metadata/."""
-    found = email.parser.HeaderParser().parsestr(metadata)
-    classifiers = [
-        each.rpartition(" :: ")[2] for each in found.get_all("Classifier", []) if each.startswith("License :: ")
-    ]
-    # the old field holds whole licence texts in some packages
-    licence = found["License-Expression"] or ", ".join(classifiers) or (found["License"] or "").split("\n")[0]
-    urls = [each.partition(",")[2].strip() for each in found.get_all("Project-URL", [])]
-    return Component(
-        name=found["Name"],
-        version=found["Version"],
-        licence=licence,
-        author=found["Author"] or found["Author-email"] or "its authors",
-        homepage=found["Home-page"] or (urls[0] if urls else ""),
-    )
-
-
-def copyright_file(components: list[Component]) -> str:
-    """``copyright``: ours is the Apache licence, each of the others says its own beside its code."""
-    rows = "".join(
-        f"\n{each.name} {each.version}\n  Copyright {each.author}\n  Licence: {each.licence}\n"
-        + (f"  {each.homepage}\n" if each.homepage else "")
-        for each in sorted(components, key=lambda each: each.name.lower())
-        if each.name != "plumbline"
-    )
-    head = textwrap.dedent("""\
-        Plumbline
-          Copyright (C) 2026 The Plumbline authors
-          Licence: Apache-2.0; on Debian its text is /usr/share/common-licenses/Apache-2.0
-
-        The Python distributions in /opt/plumbline, each with its full licence in its .dist-info there:
-        """)
-    return head + rows

@@ -124,7 +124,7 @@ def test_what_is_too_large_for_kubernetes_is_refused(tmp_path: Path) -> None:
 def test_rook_gives_the_user_what_setup_would() -> None:
     pools = (Pool("plumbline-probe", OBJECTS, 32), Pool("plumbline-rbd", IMAGES, 32))
     wanted = Requirements(pools=pools, user="client.plumbline", keyring="")
-    client = yaml.safe_load((FOLDER / "overlays/rook/cephclient.yaml").read_text("utf-8"))
+    client = yaml.safe_load((FOLDER / "components/rook/cephclient.yaml").read_text("utf-8"))
     assert client["spec"]["caps"] == {"mon": MON_CAPS, "osd": wanted.osd_caps}
     assert f"client.{client['metadata']['name']}" == wanted.user
 
@@ -144,7 +144,7 @@ def test_the_toolbox_makes_the_pools_and_leaves_the_user_to_rook(capsys: pytest.
     "endpoints", ["a=10.0.0.1:6789,b=10.0.0.2:6789", "a=10.0.0.1:3300", "mon-a=[2001:db8::1]:6789"]
 )
 def test_rooks_objects_become_cephs_files(endpoints: str, tmp_path: Path) -> None:
-    patch = yaml.safe_load((FOLDER / "overlays/rook/daemonset-patch.yaml").read_text("utf-8"))
+    patch = yaml.safe_load((FOLDER / "components/rook/daemonset-patch.yaml").read_text("utf-8"))
     (init,) = (each for each in patch["spec"]["template"]["spec"]["initContainers"] if each["name"] == "ceph")
     (tmp_path / "data").write_text(endpoints)
     (tmp_path / "plumbline").write_text("AQBsecret==")
@@ -271,7 +271,7 @@ def test_components_add_exactly_what_they_say(tree: Path) -> None:
 
 
 def test_all_components_together_on_rook(tree: Path) -> None:
-    already = {"prometheus-operator", "dashboards"}
+    already = {"prometheus-operator", "dashboards", "rook"}
     wanted = [name for name in every_component(tree) if name not in already]
     objects = with_components(tree, "overlays/rook", *wanted)
     # in whichever order they are listed
@@ -280,6 +280,19 @@ def test_all_components_together_on_rook(tree: Path) -> None:
     assert {"/run/plumbline-ceph", "/var/lib/rook/exporter", "/host/dev", "/etc/plumbline-web"} <= {
         mount["mountPath"] for mount in daemon(objects)["volumeMounts"]
     }
+
+
+@pytest.mark.parametrize("component", ["disk-latency", "devices"])
+def test_a_component_that_needs_root_has_it_beside_rook(tree: Path, component: str) -> None:
+    """As README.md says: taken into the overlay's own list, where Rook's user would win if it came last."""
+    overlay = tree / "overlays" / f"rook-{component}"
+    shutil.copytree(tree / "overlays/rook", overlay)
+    file = overlay / "kustomization.yaml"
+    file.write_text(file.read_text().replace(f"# - ../../components/{component}", f"- ../../components/{component}"))
+    spec = pod(build(tree, f"overlays/{overlay.name}"))
+    assert spec["securityContext"]["runAsUser"] == 0
+    assert spec["securityContext"]["runAsNonRoot"] is False
+    assert spec["initContainers"][0]["env"] == [{"name": "OWNER", "value": "0:0"}]
 
 
 def test_rooks_prometheus_selects_them(tree: Path) -> None:

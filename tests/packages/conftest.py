@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.debian_host import MINIMAL, SERVER, DebianHost, debian_host, missing
+from support.programs import need
 
 ROOT = Path(__file__).parents[2]
 
@@ -18,6 +19,16 @@ def deb() -> Path:
     found = sorted((ROOT / "dist").glob("plumbline_*.deb"))
     if len(found) != 1:
         pytest.skip("there is no package, or more than one, in dist/: make test-packages builds it")
+    return found[0]
+
+
+@pytest.fixture(scope="session")
+def rpm() -> Path:
+    """What `make packages` built where rpmbuild is."""
+    need("rpm")
+    found = sorted((ROOT / "dist").glob("plumbline-*.rpm"))
+    if len(found) != 1:
+        pytest.skip("there is no RPM, or more than one, in dist/: make test-packages builds it where rpmbuild is")
     return found[0]
 
 

@@ -9,8 +9,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -223,15 +221,3 @@ def test_a_newer_configuration_and_state_are_refused_in_one_line(machine: Debian
         time.sleep(0.5)
     assert "Traceback" not in journal(machine)
     assert state.read_bytes() == newer
-
-
-def test_two_builds_are_the_same_bytes(deb: Path, tmp_path: Path) -> None:
-    root = Path(__file__).parents[2]
-    environment = {**os.environ, "TZ": "Asia/Tokyo", "LC_ALL": "C", "TMPDIR": str(tmp_path)}
-    subprocess.run(
-        [str(root / ".venv/bin/python") if (root / ".venv").exists() else sys.executable,
-         "-m", "deploy.debian", "--out", str(tmp_path / "again")],
-        cwd=root, env=environment, check=True, capture_output=True, umask=0o077, timeout=600,
-    )  # fmt: skip
-    again = tmp_path / "again" / deb.name
-    assert again.read_bytes() == deb.read_bytes()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from requirements.programs import GIVEN, essential, listed
 
-OTHERS = frozenset({"go", "kubectl", "kustomize"})
+OTHERS = frozenset({"go", "helm", "kubectl", "kustomize"})
 """In no Debian package: who looks for one says so and does without."""
 
 SYSTEM = frozenset(Path(top, kind) for top in ("/", "/usr", "/usr/local") for kind in ("bin", "sbin"))

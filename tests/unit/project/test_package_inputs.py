@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 from deploy.debian import build, control
-from deploy.debian.project import NO_GIT_EPOCH, BuildError, debian_version, project_version, source_date
+from deploy.packages import components, staging
+from deploy.packages.project import NO_GIT_EPOCH, BuildError, package_version, project_version, source_date
+from deploy.rpm import build as rpm
 
 from plumbline import __version__, cli
 from plumbline.config.model import DEFAULT_LISTEN_ADDRESS, load
@@ -20,11 +22,12 @@ from plumbline.config.workloads import load_catalogue
 
 ROOT = Path(__file__).parents[3]
 DEBIAN = ROOT / "deploy" / "debian"
+PACKAGES = ROOT / "deploy" / "packages"
 
 
 def test_versions_agree() -> None:
     assert project_version() == __version__
-    assert debian_version(__version__)
+    assert package_version(__version__)
 
 
 @pytest.mark.parametrize(
@@ -33,19 +36,19 @@ def test_versions_agree() -> None:
      ("1.0.post1", "1.0+post1")],
 )  # fmt: skip
 def test_a_version_as_debian_writes_it(version: str, debian: str) -> None:
-    assert debian_version(version) == debian
+    assert package_version(version) == debian
 
 
 def test_a_version_that_is_none() -> None:
     with pytest.raises(BuildError, match=r"project\.version = '1\.0-beta': expected a release such as"):
-        debian_version("1.0-beta")
+        package_version("1.0-beta")
 
 
 def test_debian_sorts_them_as_they_were_released() -> None:
     if shutil.which("dpkg") is None:
         pytest.skip("dpkg is not installed: not Debian or its kin")
     released = ["0.1.9", "0.2.0a1", "0.2.0b2", "0.2.0rc1", "0.2.0", "0.2.0.post1", "0.2.1"]
-    ordered = [debian_version(each) for each in released]
+    ordered = [package_version(each) for each in released]
     for older, newer in itertools.pairwise(ordered):
         assert subprocess.run(["dpkg", "--compare-versions", older, "lt", newer], check=False).returncode == 0, newer
 
@@ -57,9 +60,14 @@ def test_the_date_of_all_files(tmp_path: Path) -> None:
         source_date({"SOURCE_DATE_EPOCH": "today"})
 
 
-def test_every_file_has_its_place(tmp_path: Path) -> None:
-    build.stage_files(tmp_path)
-    for name in (*build.CONFFILES, "/lib/systemd/system/plumbline.service", "/usr/share/man/man1/plumbline.1.gz"):
+@pytest.mark.parametrize(
+    ("files", "unit"),
+    [(build.FILES, "lib/systemd/system/plumbline.service"), (rpm.FILES, "usr/lib/systemd/system/plumbline.service")],
+    ids=["deb", "rpm"],
+)
+def test_every_file_has_its_place(files: dict[str, str], unit: str, tmp_path: Path) -> None:
+    staging.place_files(tmp_path, {**staging.FILES, **files})
+    for name in (*staging.CONFFILES, unit):
         assert (tmp_path / name.lstrip("/")).is_file(), name
     shared = tmp_path / "usr/share/plumbline"
     for folder, source in (("alerts", "alerts/out/*.yaml"), ("runbooks", "alerts/runbooks/*.md")):
@@ -68,11 +76,23 @@ def test_every_file_has_its_place(tmp_path: Path) -> None:
         each.name for each in (ROOT / "systemd" / "drop-ins").iterdir()
     }
     assert (shared / "dashboards" / "plumbline-overview.json").is_file()
+    assert [source for source in staging.COMPRESSED if not (ROOT / source).is_file()] == []
 
 
 def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BuildError, match=r"systemd/plumbline\.service: not in this tree"):
-        build.stage_files(tmp_path / "tree", tmp_path)
+    with pytest.raises(BuildError, match=r"deploy/packages/plumbline\.default: not in this tree"):
+        staging.place_files(tmp_path / "tree", staging.FILES, tmp_path)
+
+
+def test_the_specification_says_what_the_control_file_says() -> None:
+    spec = rpm.specification("0.1.0", minor=(3, 11))
+    deb = control.control("0.1.0", "amd64", minor=(3, 11), installed_kib=1)
+    assert re.findall(r"^Requires: (.*)$", spec, re.M) == ["/usr/bin/python3.11"]
+    said = {kind: set(re.findall(rf"^{kind}: (.*)$", spec, re.M)) for kind in ("Recommends", "Suggests")}
+    other = {kind: set(re.findall(rf"^{kind}: (.*)$", deb, re.M)[0].split(", ")) for kind in said}
+    assert said["Recommends"] == {name.replace("libbpf1", "libbpf") for name in other["Recommends"]}
+    assert said["Suggests"] == {name for name in other["Suggests"] if not name.startswith("prometheus")}
+    assert re.findall(r"^%config\(noreplace\) (.*)$", spec, re.M) == list(staging.CONFFILES)
 
 
 def test_control_and_checksums(tmp_path: Path) -> None:
@@ -90,13 +110,18 @@ def test_control_and_checksums(tmp_path: Path) -> None:
 
 
 def test_a_licence_is_read_as_packages_state_it() -> None:
-    new = control.parse_component("Name: a\nVersion: 1\nLicense-Expression: MIT\nAuthor-email: x\n")
-    old = control.parse_component(
+    new = components.parse_component("Name: a\nVersion: 1\nLicense-Expression: MIT\nAuthor-email: x\n")
+    old = components.parse_component(
         "Name: b\nVersion: 2\nLicense: whole text\nClassifier: License :: OSI Approved :: BSD License\nAuthor: y\n"
     )
     assert (new.licence, old.licence) == ("MIT", "BSD License")
-    text = control.copyright_file([old, new])
+    text = components.copyright_file([old, new])
     assert text.index("a 1\n  Copyright x\n  Licence: MIT") < text.index("b 2\n  Copyright y\n  Licence: BSD License")
+
+
+@pytest.mark.parametrize("name", rpm.SCRIPTLETS)
+def test_scriptlets_are_shell(name: str) -> None:
+    assert subprocess.run(["sh", "-n", str(rpm.HERE / "scriptlets" / name)], check=False).returncode == 0
 
 
 @pytest.mark.parametrize("name", build.SCRIPTS)
@@ -108,13 +133,13 @@ def test_maintainer_scripts_are_shell(name: str) -> None:
 
 
 def test_what_is_configured_is_what_the_unit_reads() -> None:
-    config = load(DEBIAN / "plumbline.yaml", load_catalogue())
+    config = load(PACKAGES / "plumbline.yaml", load_catalogue())
     assert config.web.listen_address == DEFAULT_LISTEN_ADDRESS
     assert [type(each).__name__ for each in config.probes] == ["CanaryConfig", "FioConfig"]
-    flags = re.search(r'^ARGS="(.*)"$', (DEBIAN / "plumbline.default").read_text(), re.M)
+    flags = re.search(r'^ARGS="(.*)"$', (PACKAGES / "plumbline.default").read_text(), re.M)
     unit = (ROOT / "systemd" / "plumbline.service").read_text()
     assert flags
-    assert f"/{shlex.split(flags[1])[1].lstrip('/')}" in build.CONFFILES
+    assert f"/{shlex.split(flags[1])[1].lstrip('/')}" in staging.CONFFILES
     assert "EnvironmentFile=-/etc/default/plumbline" in unit
     assert "ExecStart=/opt/plumbline/bin/plumbline serve $ARGS" in unit
 
@@ -123,7 +148,7 @@ def test_the_manual_names_every_command(capsys: pytest.CaptureFixture[str]) -> N
     with pytest.raises(SystemExit):
         cli.main(["--help"])
     listed = set(re.findall(r"^    ([a-z]+)(?: |$)", capsys.readouterr().out, re.M))
-    manual = re.findall(r"^\.TP\n\.B ([a-z]+)$", (DEBIAN / "plumbline.1").read_text(), re.M)
+    manual = re.findall(r"^\.TP\n\.B ([a-z]+)$", (PACKAGES / "plumbline.1").read_text(), re.M)
     assert listed
     assert set(manual) == listed
 

@@ -11,6 +11,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "plumbline"
+SUMMARY = "storage node exporter with probes, baselines and verdicts"
+DESCRIPTION = """\
+Prometheus exporter for storage nodes and Ceph clusters: what the kernel knows
+of network and disks, probes that measure on purpose without hurting anybody,
+and a written baseline that both are held against, with alert rules, runbooks
+and Grafana dashboards.
+
+Plumbline's Python dependencies are inside, in /opt/plumbline: what the
+distribution itself has is older than what it needs.
+"""
+MAINTAINER = "The Plumbline authors <plumbline@packages.invalid>"
+"""There is no address that answers; .invalid says so (RFC 2606)."""
 NO_GIT_EPOCH = 1_580_601_600
 """2020-02-02, hatchling's own date for a wheel that is built outside a repository."""
 
@@ -24,8 +36,8 @@ def project_version(root: Path = ROOT) -> str:
     return str(tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"])
 
 
-def debian_version(version: str) -> str:
-    """PEP 440 as dpkg sorts it: ``0.2.0rc1`` comes before ``0.2.0`` and is ``0.2.0~rc1``; ``.dev`` and ``.post`` alike.
+def package_version(version: str) -> str:
+    """PEP 440 as dpkg and rpm sort it: ``0.2.0rc1`` is ``0.2.0~rc1``, before ``0.2.0``; ``.dev``, ``.post`` alike.
 
     https://www.debian.org/doc/debian-policy/ch-controlfields.html#version
     """

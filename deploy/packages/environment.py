@@ -8,8 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from deploy.debian.control import Component, parse_component
-from deploy.debian.project import BuildError
+from deploy.packages.components import Component, parse_component
+from deploy.packages.project import BuildError
 
 HOME = Path("opt/plumbline")
 SCRIPT = """\
@@ -23,7 +23,7 @@ sys.exit(main())
 PYVENV = "home = /usr/bin\ninclude-system-site-packages = false\n"
 """All that the interpreter reads of it (https://docs.python.org/3/library/site.html)."""
 _NOT_OURS = ("RECORD", "REQUESTED", "direct_url.json")
-"""dpkg's list of files is the record; direct_url.json would tell where the wheel was built."""
+"""The package's list of files is the record; direct_url.json would tell where the wheel was built."""
 
 
 def python_minor() -> tuple[int, int]:
@@ -45,7 +45,6 @@ def stage_environment(tree: Path, *, lock: Path, wheel: Path) -> list[Component]
         components.append(parse_component((info / "METADATA").read_text()))
         for name in _NOT_OURS:
             (info / name).unlink(missing_ok=True)
-        (info / "INSTALLER").write_text("dpkg\n")
     commands = home / "bin"
     commands.mkdir()
     (commands / "python3").symlink_to(f"/usr/bin/python{major}.{minor}")

@@ -1,0 +1,1 @@
+"""What the Debian package and the RPM have in common: wheel, environment, files, names; and ``make packages``."""
