@@ -48,6 +48,8 @@
         quantile: 0.975,
         // Before that a week's figure would be one bench or one import.
         history: '1d',
+        // Reads begin and end at multiples of this: a page of memory, and what block devices and file systems read.
+        readBlock: 4096,
         // What an OSD is measured by: single small writes for operations, large ones for bytes.
         iops: 'osd-bench-4k.*',
         throughput: 'osd-bench-4m.*',

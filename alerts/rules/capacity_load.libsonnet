@@ -81,11 +81,37 @@ local promql = import '../lib/promql.libsonnet';
       name: 'plumbline-capacity-load.rules',
       interval: config.paces.compared,
       rules: [
-        // An erasure coded read asks k OSDs (copies ÷ raw ratio: k + m over (k + m) ÷ k), a replicated one a single OSD.
+        {
+          // How many OSDs a read asks: one of a replicated pool, k of an erasure code (copies ÷ raw ratio: k + m over
+          // (k + m) ÷ k). Where only those are asked that hold what is wanted, a read of whole blocks asks one, and
+          // another for each further unit. Without reads there is no mean size (NaN): k.
+          record: 'plumbline:capacity_pool_read_osds:count',
+          local all = '%s / on (%s) %s' % [copies, labels.pool, rawRatio],
+          expr: |||
+            1
+            + clamp_min(
+              %(bytes)s
+              / on (%(pool)s)
+              %(reads)s
+              - %(readBlock)d,
+              0
+            )
+            / on (%(pool)s)
+            plumbline:capacity_pool_read_unit:bytes
+            < on (%(pool)s)
+            %(all)s
+            or on (%(pool)s)
+            %(all)s
+          ||| % (labels {
+                   bytes: nested(perSecond('ceph_pool_rd_bytes')),
+                   reads: nested(perSecond('ceph_pool_rd')),
+                   all: all,
+                 }),
+        },
         osds(
           'iops',
           'ceph_pool_rd',
-          '(%s / on (%s) %s)' % [copies, labels.pool, rawRatio],
+          'plumbline:capacity_pool_read_osds:count',
           'ceph_pool_wr',
           copies,
           'plumbline:baseline_in_force:iops',

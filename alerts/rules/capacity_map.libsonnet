@@ -196,6 +196,11 @@ local promql = import '../lib/promql.libsonnet';
             expr: freshest('pool', 'plumbline_ceph_pool_raw_ratio'),
           },
           {
+            // Of erasure coded pools whose reads ask only the OSDs that hold what is wanted.
+            record: 'plumbline:capacity_pool_read_unit:bytes',
+            expr: freshest('pool', 'plumbline_ceph_pool_read_unit_bytes'),
+          },
+          {
             record: 'plumbline:capacity_domains:count',
             expr: std.join('\nor\n', [domains('osd', 'ceph_daemon'), domains('host', 'host'), domains('rack', 'rack')]) + '\n',
           },

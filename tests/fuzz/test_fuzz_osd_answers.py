@@ -20,6 +20,7 @@ from plumbline.sources.ceph.osd_perf import (
     parse_fragmentation,
     parse_latencies,
     parse_onode_cache,
+    parse_set_options,
     parse_stages,
 )
 from plumbline.sources.prometheus.api import parse_matrix, parse_vector
@@ -45,6 +46,10 @@ PARSERS: dict[str, tuple[Callable[[bytes], Any], bytes]] = {
         b'{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"a":"b"},"values":[[1.5,"1"],[2,"NaN"]]}]}}',
     ),
     "score": (lambda data: parse_fragmentation(data, source="x"), b'{"fragmentation_rating": 0.1}'),
+    "set options": (
+        lambda data: parse_set_options(data, ("a",), source="x"),
+        b'{"diff":{"a":{"default":1,"mon":5,"final":5}}}',
+    ),
     "capacity": (lambda data: parse_capacity(data, "iops", source="x"), b'{"iops": "315.000000"}'),
 }
 JSON = st.recursive(

@@ -18,7 +18,7 @@ from support.rules import ROOT, RULES
 
 GROUPS = (
     "plumbline-osd-store.rules", "plumbline-ceph.rules", "plumbline-capacity-map.rules",
-    "plumbline-capacity-pool.rules", "plumbline-capacity-loss.rules",
+    "plumbline-capacity-pool.rules", "plumbline-capacity-loss.rules", "plumbline-capacity-load.rules",
 )  # fmt: skip
 LOSS, VERDICT = "plumbline:capacity_host_loss:ratio", "plumbline:capacity_host_loss:verdict"
 HEALING, USED = "plumbline:capacity_self_healing:bool", "plumbline:capacity_used:ratio"
@@ -232,6 +232,30 @@ CASES = {
 def test_what_is_said_of_losing_a_host(tmp_path: Path, case: str) -> None:
     given, expected = CASES[case]
     assert promtool(tmp_path, given, expected) == ""
+
+
+@pytest.mark.parametrize(
+    ("pool", "reads", "size", "asked"),
+    [
+        (Pool(1, "vms"), 100, 65536, 1),
+        (Pool(1, "before 20", 6, raw_ratio=1.5), 100, 4096, 4),
+        (Pool(1, "single blocks", 6, raw_ratio=1.5, read_unit=4096), 100, 4096, 1),
+        (Pool(1, "parts of blocks", 6, raw_ratio=1.5, read_unit=4096), 100, 512, 1),
+        (Pool(1, "two blocks", 6, raw_ratio=1.5, read_unit=4096), 100, 8192, 2),
+        (Pool(1, "long units", 6, raw_ratio=1.5, read_unit=16384), 100, 8192, 1.25),
+        (Pool(1, "never more than all", 6, raw_ratio=1.5, read_unit=4096), 100, 65536, 4),
+        (Pool(1, "nothing is read", 6, raw_ratio=1.5, read_unit=4096), 0, 4096, 4),
+    ],
+    ids=lambda each: each.name if isinstance(each, Pool) else "",
+)
+def test_how_many_osds_a_read_asks(tmp_path: Path, pool: Pool, reads: int, size: int, asked: float) -> None:
+    """A mean of 100 reads a minute; 1,000 before, because a new manager's page tells zeros."""
+    counted = {"ceph_pool_rd": reads, "ceph_pool_rd_bytes": reads * size}
+    labels = {"cluster": "north", "pool_id": "1", **MANAGER}
+    given = in_map(hosts(100, 100, 100, 100), pool)
+    given += [one(metric, f"1000+{each}x{SAMPLES}", **labels) for metric, each in counted.items()]
+    expected = {"plumbline:capacity_pool_read_osds:count": {'cluster="north", pool_id="1"': asked}}
+    assert promtool(tmp_path, given, expected, at="10m") == ""
 
 
 def test_a_wrong_figure_would_be_noticed(tmp_path: Path) -> None:

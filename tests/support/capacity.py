@@ -38,6 +38,7 @@ class Pool:
     root: str = "default"
     kind: str = "replicated"
     raw_ratio: float | None = None
+    read_unit: int | None = None
     stored_gb: float = 100
     max_avail_gb: float = 100
 
@@ -78,6 +79,8 @@ def mapped(
         yield one("plumbline_ceph_pool_info", f"1x{samples}", **labels, **rule, pool=pool.name, pool_type=pool.kind)
         yield one("plumbline_ceph_pool_copies", f"{pool.copies}x{samples}", **labels)
         yield one("plumbline_ceph_pool_raw_ratio", f"{pool.raw_ratio or pool.copies}x{samples}", **labels)
+        if pool.read_unit is not None:
+            yield one("plumbline_ceph_pool_read_unit_bytes", f"{pool.read_unit}x{samples}", **labels)
         yield one("plumbline_ceph_pool_stored_bytes", _bytes(pool.stored_gb, samples), **labels)
         yield one("plumbline_ceph_pool_max_avail_bytes", _bytes(pool.max_avail_gb, samples), **labels)
 

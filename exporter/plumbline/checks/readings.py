@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from plumbline.sources.arrays import Arrays
+from plumbline.sources.ceph.osds import OsdStore
 from plumbline.sources.disk.block import BlockDevice
 from plumbline.sources.disk.blocklatency import LatencyReading
 from plumbline.sources.disk.diskhealth import DiskState
@@ -54,3 +55,4 @@ class Readings:
     pcie: PciReading = field(default_factory=lambda: PciReading((), {}))
     health: tuple[DiskState, ...] = ()
     latency: LatencyReading | str | None = None  # A text says why there are none; None: switched off, or failed
+    stores: tuple[OsdStore, ...] = ()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from plumbline.checks import array, disk, disk_latency, health, network, pcie
+from plumbline.checks import array, disk, disk_latency, health, network, osd, pcie
 from plumbline.checks.array import array_facts
 from plumbline.checks.disk import disk_facts
 from plumbline.checks.growth import Growth
 from plumbline.checks.health import health_facts
 from plumbline.checks.model import Check, Finding, judge, worst_first
 from plumbline.checks.network.facts import network_facts
+from plumbline.checks.osd import osd_facts
 from plumbline.checks.pcie import pcie_facts
 from plumbline.checks.readings import Readings
 
@@ -21,6 +22,7 @@ CHECKS: tuple[Check[Any], ...] = (
     *health.CHECKS,
     *array.CHECKS,
     *network.CHECKS,
+    *osd.CHECKS,
 )
 """Every check, from the bus upwards. ``Any``: each layer's checks take their own type of facts."""
 
@@ -45,6 +47,7 @@ class Judge:
                 *judge(pcie.CHECKS, pcie_facts(readings, growth)),
                 *judge(health.CHECKS, health_facts(readings, growth)),
                 *judge(disk_latency.CHECKS, readings.latency),
+                *judge(osd.CHECKS, osd_facts(readings)),
             )
         )
         return self.findings

@@ -30,6 +30,12 @@ POOL = gauge(
 POOL_COPIES = gauge("plumbline_ceph_pool_copies", "The pool's size: replicas, or all chunks of erasure coding.", _POOL)
 POOL_MIN_COPIES = gauge("plumbline_ceph_pool_copies_min", "The pool's min_size: below it, PGs stop serving.", _POOL)
 POOL_RAW = gauge("plumbline_ceph_pool_raw_ratio", "Raw bytes per stored byte: 3 for 3 replicas, 1.5 for EC 4+2.", _POOL)
+POOL_READ_UNIT = gauge(
+    "plumbline_ceph_pool_read_unit_bytes",
+    "Erasure coding since Ceph 20: bytes in a row on one OSD; a read asks only the OSDs that hold what it wants."
+    " Absent: it asks all that hold data.",
+    _POOL,
+)
 POOL_STORED = gauge("plumbline_ceph_pool_stored_bytes", "Data stored in the pool, before replication.", _POOL)
 POOL_MAX_AVAIL = gauge(
     "plumbline_ceph_pool_max_avail_bytes",
@@ -73,6 +79,8 @@ def _pool_samples(found: CephMap) -> Iterator[Sample]:
         yield POOL_MIN_COPIES, number, pool.min_copies
         if pool.raw_ratio is not None:
             yield POOL_RAW, number, pool.raw_ratio
+        if pool.read_unit_bytes is not None:
+            yield POOL_READ_UNIT, number, pool.read_unit_bytes
         if (use := found.pool_use.get(pool.pool_id)) is not None:
             yield POOL_STORED, number, use.stored_bytes
             yield POOL_MAX_AVAIL, number, use.max_avail_bytes

@@ -12,6 +12,7 @@ from plumbline.collectors import (
     interrupts,
     latency,
     nic,
+    osd,
     pcie,
     queue,
     softnet,
@@ -31,6 +32,7 @@ def readings_of(page: Snapshot) -> Readings:
     bonds, churns = bond.COLLECTOR.reading(page) or (_NOTHING.bonds, _NOTHING.churns)
     relations, roles = topology.COLLECTOR.reading(page) or (_NOTHING.relations, _NOTHING.roles)
     devices, osds = disk.DEVICE.reading(page) or (_NOTHING.devices, _NOTHING.osds)
+    _, stores = osd.COLLECTOR.reading(page) or (None, _NOTHING.stores)
     users, _ = disk.DISKUSE.reading(page) or (None, None)
     return Readings(
         softnet=cpus,
@@ -58,6 +60,7 @@ def readings_of(page: Snapshot) -> Readings:
         pcie=pcie.COLLECTOR.reading(page) or _NOTHING.pcie,
         health=health.COLLECTOR.reading(page) or _NOTHING.health,
         latency=_latency(page),
+        stores=stores,
     )
 
 

@@ -215,6 +215,7 @@ def test_each_collector_s_reading_has_its_place() -> None:
         "linkmode": ("modes",),
         "queue": ("queue",),
         "health": ("health",),
+        "osd": (("osd",), ("store",)),
     }
     alone = {name: f"reading of {name}" for name in ("tcp", "sysctl", "infiniband", "array", "pcie", "latency")}
     found = readings_of(Snapshot((), (), (), by_collector | alone))
@@ -245,6 +246,7 @@ def test_each_collector_s_reading_has_its_place() -> None:
         alone["pcie"],
         ("health",),
         alone["latency"],
+        ("store",),
     )
 
 

@@ -11,7 +11,7 @@ from plumbline.collectors import osd
 from plumbline.core.roots import Roots
 from plumbline.errors import Unavailable
 from plumbline.metrics.spec import Kind
-from plumbline.sources.ceph.osd_perf import EDGES, OPERATIONS
+from plumbline.sources.ceph.osd_perf import EDGES, OPERATIONS, SetOption
 from plumbline.sources.ceph.osds import OsdReading, find_osds, read_osds, read_stores
 from support.admin_sockets import serving
 from support.osd_fleet import answers as fleet_answers
@@ -172,6 +172,17 @@ def test_capacity_counts_where_mclock_schedules(folder, queue, expected):
         (store,) = read_stores(find_osds([f"{folder}/*.asok"]), timeout_s=60)
     assert store.capacity_iops.get("ssd") == expected
     assert "hdd" not in store.capacity_iops
+
+
+@pytest.mark.parametrize(
+    ("queue", "expected"),
+    [(b"mclock_scheduler", {"osd_op_num_shards_hdd": SetOption("1", "5", "mon")}), (b"wpq", None)],
+)
+def test_shards_matter_where_mclock_schedules(folder, queue, expected):
+    said = b'{"diff": {"osd_op_num_shards_hdd": {"default": 1, "mon": 5, "final": 5}}}'
+    with serving(folder / "ceph-osd.1.asok", {"config get": b'{"osd_op_queue": "%s"}' % queue, "config diff": said}):
+        (store,) = read_stores(find_osds([f"{folder}/*.asok"]), timeout_s=60)
+    assert store.shards == expected
 
 
 def test_other_daemons_and_second_clusters_are_passed_by(tmp_path):

@@ -5,17 +5,25 @@
                                                   "crush_weight": 0.0038909912109375, "status": "up", "reweight": 1, …}],
                                        "stray": […]}
     ceph osd df -f json               {"nodes": [{"id": 0, "name": "osd.0", "kb": 4194304, "kb_used": 529308, …}], "stray": […]}
-    ceph osd dump -f json             {"full_ratio": 0.94999998807907104, …, "erasure_code_profiles": {"two-one": {"k": "2", …}},
+    ceph osd dump -f json             {"full_ratio": 0.94999998807907104, …, "require_osd_release": "tentacle",
+                                       "erasure_code_profiles": {"two-one": {"k": "2", "plugin": "isa", …}},
                                        "pools": [{"pool": 4, "pool_name": "archive", "type": 3, "size": 3, "min_size": 2,
-                                                  "crush_rule": 3, "erasure_code_profile": "two-one", …}], …}
+                                                  "crush_rule": 3, "erasure_code_profile": "two-one",
+                                                  "stripe_width": 8192, "fast_read": false, …}], …}
     ceph osd crush rule dump -f json  [{"rule_id": 1, "steps": [{"op": "take", "item": -2, "item_name": "default~hdd"},
                                         {"op": "chooseleaf_firstn", "num": 0, "type": "host"}, {"op": "emit"}], …}]
     ceph df -f json                   {"pools": [{"name": "archive", "id": 4, "stats": {"stored": 47783936, "max_avail": 7115671040, …}}], …}
+
+From Ceph 20 on, a read of an erasure-coded pool asks only the OSDs whose part of the object it wants (partial reads,
+``osd_ec_partial_reads``), with these plugins and unless the pool has ``fast_read``. Measured on 20.2.4 with k=2: a read of
+4 KiB is one read of a store, with and without the pool's flag ``ec_optimizations``. The direct reads of later releases
+(flag ``split_reads``) leave out the primary OSD's messages, not a read.
 
 An OSD that is out keeps its place, but ``osd df`` reports its sizes as 0. An OSD that is not in CRUSH is "stray".
 https://docs.ceph.com/en/latest/rados/operations/crush-map/
 https://docs.ceph.com/en/latest/rados/operations/crush-map-edits/#crush-map-rules
 https://docs.ceph.com/en/latest/rados/operations/erasure-code-profile/
+https://docs.ceph.com/en/latest/dev/osd_internals/erasure_coding/direct_reads/
 """  # noqa: E501  (verbatim)
 
 from __future__ import annotations
@@ -33,6 +41,8 @@ MIXED = "mixed"  # the device class of a rule that takes several, as in :mod:`pl
 
 _KINDS = {1: REPLICATED, 3: ERASURE}
 _LIMITS = {"nearfull": "nearfull_ratio", "backfillfull": "backfillfull_ratio", "full": "full_ratio"}
+_PARTIAL_READS_SINCE = "tentacle"  # Ceph 20; releases are named in the order of the alphabet
+_PARTIAL_READ_PLUGINS = frozenset({"isa", "jerasure"})
 # Ceph stores ratios in 32 bits and prints 64: 0.95 is printed as 0.94999998807907104
 _RATIO_DIGITS = 6
 
@@ -92,6 +102,9 @@ class Pool:
     copies: int  # ``size``: number of replicas, or of all chunks
     min_copies: int  # ``min_size``: with fewer copies, nothing is read or written
     raw_ratio: float | None  # raw bytes per byte stored
+    read_unit_bytes: int | None = None
+    """Erasure coding: consecutive bytes of an object on one OSD, where a read asks only the OSDs that hold what it
+    wants. ``None``: one copy is read, or a read asks all OSDs that hold data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +207,8 @@ def parse_pools(answer: Any, rules: Mapping[int, Rule]) -> tuple[Pool, ...]:
     """Parse the pools of the decoded ``osd dump``, in its order; :class:`ParseError` when malformed."""
     with parsing("osd dump"):
         profiles = answer.get("erasure_code_profiles", {})
-        return tuple(_pool(pool, rules, profiles) for pool in answer["pools"])
+        partial_reads = str(answer.get("require_osd_release", "")) >= _PARTIAL_READS_SINCE
+        return tuple(_pool(pool, rules, profiles, partial_reads) for pool in answer["pools"])
 
 
 def parse_full_ratios(answer: Any) -> Mapping[str, float]:
@@ -248,10 +262,14 @@ def _rule(steps: Any) -> Rule:
     )
 
 
-def _pool(facts: Mapping[str, Any], rules: Mapping[int, Rule], profiles: Mapping[str, Any]) -> Pool:
+def _pool(
+    facts: Mapping[str, Any], rules: Mapping[int, Rule], profiles: Mapping[str, Any], partial_reads: bool
+) -> Pool:
     kind, size = _KINDS.get(int(facts["type"]), ""), int(facts["size"])
-    data_chunks = profiles.get(facts["erasure_code_profile"], {}).get("k") if kind == ERASURE else None
-    stored_copies = 1 if kind == REPLICATED else None if data_chunks is None else int(data_chunks)
+    profile = profiles.get(facts["erasure_code_profile"], {}) if kind == ERASURE else {}
+    data_chunks = int(profile["k"]) if "k" in profile else None
+    stored_copies = 1 if kind == REPLICATED else data_chunks
+    partial_reads = partial_reads and profile.get("plugin") in _PARTIAL_READ_PLUGINS and not facts["fast_read"]
     return Pool(
         pool_id=int(facts["pool"]),
         name=str(facts["pool_name"]),
@@ -261,6 +279,7 @@ def _pool(facts: Mapping[str, Any], rules: Mapping[int, Rule], profiles: Mapping
         min_copies=int(facts["min_size"]),
         # not (k + m) / k: the plugins lrc and shec have more chunks than that, and the size counts all of them
         raw_ratio=None if stored_copies is None else size / stored_copies,
+        read_unit_bytes=int(facts["stripe_width"]) // data_chunks if partial_reads and data_chunks else None,
     )
 
 

@@ -29,18 +29,22 @@ Other commands answer about the store and the scheduler::
     bluestore allocator score block                →  {"fragmentation_rating": 0.00088365191593341218}
     config get osd_mclock_max_capacity_iops_ssd    →  {"osd_mclock_max_capacity_iops_ssd": "21500.000000"}
     config get osd_op_queue                        →  {"osd_op_queue": "mclock_scheduler"}
+    config diff                                    →  {"diff": {"osd_op_num_shards_hdd": {"default": 1, "mon": 5,
+                                                                                        "final": 5}, …}}
 
 The rating is Ceph's own, 0 (one extent) to 1 (only single allocation units). Of the two capacities, the OSD uses that
 of its device's type: ``_hdd`` if the kernel calls it rotational.
+``config diff`` has the options that are set anywhere: the default of the running release, the values by where they are
+set (``mon``: ``ceph config set``; ``file``: ``ceph.conf``), in rising order, and what counts.
 https://docs.ceph.com/en/latest/rados/configuration/mclock-config-ref/
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -64,6 +68,9 @@ EDGES = tuple(edge / 1e9 for edge in EDGES_NS)
 CAPACITY_OPTIONS = {"hdd": "osd_mclock_max_capacity_iops_hdd", "ssd": "osd_mclock_max_capacity_iops_ssd"}
 QUEUE_OPTION = "osd_op_queue"
 MCLOCK = "mclock_scheduler"
+SHARDS, THREADS = "osd_op_num_shards", "osd_op_num_threads_per_shard"
+SHARD_OPTIONS = (SHARDS, THREADS, f"{SHARDS}_hdd", f"{THREADS}_hdd")
+"""The first two, when set, count instead of those by device type."""
 
 _Count = Annotated[int, Meta(ge=0)]
 
@@ -102,6 +109,19 @@ class OnodeCache:
 
     hits: int
     misses: int
+
+
+@dataclass(frozen=True, slots=True)
+class SetOption:
+    """An option that is set somewhere: numbers as Ceph prints them."""
+
+    default: str  # of the release that runs
+    value: str  # what counts
+    where: str  # ``mon`` (``ceph config set``), ``file`` (``ceph.conf``), ``cmdline``, …; empty: unknown
+
+
+class _Diff(msgspec.Struct, frozen=True):
+    diff: dict[str, dict[str, Any]]
 
 
 class _Range(msgspec.Struct, frozen=True):
@@ -236,3 +256,16 @@ def parse_capacity(data: bytes, option: str, *, source: str) -> float:
     if not 0 <= iops < 1e12:  # also rejects nan
         raise ParseError(source, f"{option} = {text[:40]!r}: out of range")
     return iops
+
+
+def parse_set_options(data: bytes, options: Iterable[str], *, source: str) -> dict[str, SetOption]:
+    """Of these options those that are set somewhere, from ``config diff``; :class:`ParseError` when malformed."""
+    found = decode(_Diff, data, source=source).diff
+    return {option: _set_option(found[option], f"{source}: {option}") for option in options if option in found}
+
+
+def _set_option(levels: Mapping[str, Any], source: str) -> SetOption:
+    if not levels.keys() >= {"default", "final"}:
+        raise ParseError(source, "no default, or no final value")
+    where = [level for level in levels if level not in ("default", "final")]
+    return SetOption(str(levels["default"]), str(levels["final"]), where[-1] if where else "")

@@ -22,13 +22,16 @@ from plumbline.sources.ceph.osd_perf import (
     CAPACITY_OPTIONS,
     MCLOCK,
     QUEUE_OPTION,
+    SHARD_OPTIONS,
     OnodeCache,
     OsdStages,
+    SetOption,
     parse_capacity,
     parse_fragmentation,
     parse_latencies,
     parse_onode_cache,
     parse_option,
+    parse_set_options,
     parse_stages,
 )
 from plumbline.sources.kernel.cgroup import GroupLimits, read_limits
@@ -40,7 +43,7 @@ _SOCKET = re.compile(r".+-osd\.(\d{1,9})\.asok")
 
 PERF, HISTOGRAMS, NETWORK = "perf dump", "perf histogram dump", "dump_osd_network"
 BLOCKED, SLOW = "dump_blocked_ops", "dump_historic_slow_ops"
-SCORE, CONFIG = "bluestore allocator score block", "config get"
+SCORE, CONFIG, SET = "bluestore allocator score block", "config get", "config diff"
 LIMITS = "control group"
 _QUICK: Mapping[str, Mapping[str, object]] = {PERF: {}, HISTOGRAMS: {}, NETWORK: {"value": 0}, BLOCKED: {}, SLOW: {}}
 
@@ -68,11 +71,12 @@ class OsdReading:
 
 @dataclass(frozen=True, slots=True)
 class OsdStore:
-    """Slowly changing values. ``capacity_iops`` by device class, if mClock is the scheduler."""
+    """Slowly changing values; the last two are empty and ``None`` if mClock is not the scheduler."""
 
     daemon: str
     fragmentation: float | None = None
-    capacity_iops: Mapping[str, float] = field(default_factory=dict)
+    capacity_iops: Mapping[str, float] = field(default_factory=dict)  # by device class
+    shards: Mapping[str, SetOption] | None = None  # of the options of shards and threads those that are set
 
 
 def find_osds(patterns: Sequence[str]) -> dict[str, Path]:
@@ -115,7 +119,8 @@ def read_stores(sockets: Mapping[str, Path], timeout_s: float) -> tuple[OsdStore
     """Query the slowly changing values; an OSD that does not answer has empty ones."""
     options = (QUEUE_OPTION, *CAPACITY_OPTIONS.values())
     questions = {
-        daemon: {SCORE: Question(path, SCORE)} | {name: Question(path, CONFIG, {"var": name}) for name in options}
+        daemon: {prefix: Question(path, prefix) for prefix in (SCORE, SET)}
+        | {name: Question(path, CONFIG, {"var": name}) for name in options}
         for daemon, path in sockets.items()
     }
     return tuple(_store(daemon, answers) for daemon, answers in _ask(questions, timeout_s).items())
@@ -201,4 +206,5 @@ def _store(daemon: str, answers: _Answers) -> OsdStore:
         daemon=daemon,
         fragmentation=answers.parsed(SCORE, parse_fragmentation),
         capacity_iops={device_class: iops for device_class, iops in capacity.items() if iops is not None},
+        shards=answers.parsed(SET, parse_set_options, SHARD_OPTIONS) if mclock else None,
     )

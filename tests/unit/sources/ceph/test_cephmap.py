@@ -133,6 +133,29 @@ def test_raw_bytes_of_erasure_coding() -> None:
     assert (parse_pools(dump, {})[0].kind, parse_pools(dump, {})[0].raw_ratio) == ("", None)
 
 
+CEPH_20 = Path(__file__).parents[3] / "fixtures" / "ceph-20.2" / "osd-dump-erasure.json"
+
+
+def reads_of(**changed: object) -> dict[str, int | None]:
+    """Pool → what a read may find on one OSD, of a real Ceph 20.2.4 with these facts changed in each of its pools."""
+    dump = json.loads(CEPH_20.read_text())
+    for each in (*dump["pools"], *dump["erasure_code_profiles"].values(), dump):
+        each |= {key: value for key, value in changed.items() if key in each}
+    return {pool.name: pool.read_unit_bytes for pool in parse_pools(dump, {})}
+
+
+def test_reads_that_ask_only_who_holds_what_is_wanted() -> None:
+    assert reads_of() == {".mgr": None, "legacy": 4096, "fast": 4096}
+    assert reads_of(stripe_width=32768)["fast"] == 16384
+    assert reads_of(require_osd_release="umbrella")["fast"] == 4096
+    assert {pool.read_unit_bytes for pool in parse_pools(said("osd-dump"), {})} == {None}
+
+
+@pytest.mark.parametrize("changed", [{"require_osd_release": "squid"}, {"plugin": "lrc"}, {"fast_read": True}], ids=str)
+def test_reads_that_ask_all_who_hold_data(changed: dict[str, object]) -> None:
+    assert reads_of(**changed) == {".mgr": None, "legacy": None, "fast": None}
+
+
 def test_limits_and_use() -> None:
     assert parse_full_ratios(said("osd-dump")) == {"nearfull": 0.85, "backfillfull": 0.9, "full": 0.95}
     assert parse_df(said("df"))[4] == PoolUse(47783936, 7115671040)

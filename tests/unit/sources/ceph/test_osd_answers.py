@@ -11,13 +11,16 @@ from plumbline.sources.ceph.osd_network import Heartbeats, parse_heartbeats
 from plumbline.sources.ceph.osd_operations import PEER, QUEUE, STORE, parse_blocked, parse_slow
 from plumbline.sources.ceph.osd_perf import (
     EDGES,
+    SHARD_OPTIONS,
     LongRunAverage,
     OnodeCache,
+    SetOption,
     parse_capacity,
     parse_fragmentation,
     parse_latencies,
     parse_onode_cache,
     parse_option,
+    parse_set_options,
     parse_stages,
 )
 
@@ -238,3 +241,22 @@ def test_options():
             parse_capacity(json.dumps({option: value}).encode(), option, source=SOURCE)
     with pytest.raises(ParseError, match="no osd_op_queue"):
         parse_option(b"{}", "osd_op_queue", source=SOURCE)
+
+
+def test_options_that_are_set_and_where():
+    """In Ceph 20.2.4 by `ceph config set`; what is at its default is not said."""
+    said = (FIXTURES / "ceph-20.2" / "osd-config-diff-pinned.json").read_bytes()
+    assert parse_set_options(said, SHARD_OPTIONS, source=SOURCE) == {
+        "osd_op_num_shards_hdd": SetOption("1", "5", "mon"),
+        "osd_op_num_threads_per_shard_hdd": SetOption("5", "1", "mon"),
+    }
+    assert parse_set_options(said, ["bluestore_cache_size", "no_config_file"], source=SOURCE) == {
+        "bluestore_cache_size": SetOption("0", "67108864", "file"),
+        "no_config_file": SetOption("False", "False", "override"),
+    }
+
+
+@pytest.mark.parametrize("said", [b"{}", b'{"diff": []}', b'{"diff": {"a": {"default": 1}}}', b'{"diff": {"a": 1}}'])
+def test_options_in_another_form(said):
+    with pytest.raises(ParseError, match=SOURCE):
+        parse_set_options(said, ["a"], source=SOURCE)
