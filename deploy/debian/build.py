@@ -18,8 +18,8 @@ import tempfile
 from pathlib import Path
 
 from deploy.debian import control
-from deploy.debian.environment import HOME, python_minor, stage_environment
-from deploy.debian.project import NAME, ROOT, BuildError, debian_version, project_version
+from deploy.debian.environment import HOME, stage_environment
+from deploy.debian.project import NAME, ROOT, BuildError, Release, project_version
 
 HERE = Path(__file__).resolve().parent
 CONFFILES = ("/etc/default/plumbline", "/etc/plumbline/plumbline.yaml")
@@ -60,15 +60,15 @@ def build_wheel(out: Path, date: int) -> Path:
         return Path(shutil.move(built, out / built.name))
 
 
-def build_deb(out: Path, wheel: Path, date: int) -> Path:
-    """The Debian package around ``wheel``, for this machine's architecture and this interpreter's version."""
+def build_deb(out: Path, wheel: Path, date: int, release: Release) -> Path:
+    """The Debian package around ``wheel``, for ``release`` and this machine's architecture."""
     architecture = _run(["dpkg", "--print-architecture"]).strip()
-    version = debian_version(project_version())
+    version = release.version(project_version())
     target = out / f"{NAME}_{version}_{architecture}.deb"
     with tempfile.TemporaryDirectory(prefix="plumbline-deb-") as folder:
         tree = Path(folder) / "tree"
         tree.mkdir()
-        components = stage_environment(tree, lock=ROOT / "requirements" / "s3.txt", wheel=wheel)
+        components = stage_environment(tree, python=release.python, lock=ROOT / "requirements" / "s3.txt", wheel=wheel)
         stage_files(tree)
         _compress(tree / DOC / "changelog.gz", control.changelog(version, date).encode())
         (tree / DOC / "copyright").write_text(control.copyright_file(components))
@@ -76,7 +76,7 @@ def build_deb(out: Path, wheel: Path, date: int) -> Path:
         command.parent.mkdir(parents=True)
         command.symlink_to(f"/{HOME}/bin/{NAME}")
         _normalise(tree)
-        stage_control(tree, version, architecture)
+        stage_control(tree, version, architecture, python=release.python)
         _date(tree, date)
         # gzip and xz are as reproducible with one thread; xz halves the size
         _run(["dpkg-deb", "--root-owner-group", "--threads-max=1", "-Zxz", "--build", str(tree), str(target)],
@@ -98,13 +98,13 @@ def stage_files(tree: Path, root: Path = ROOT) -> None:
         _compress(tree / place, (root / source).read_bytes())
 
 
-def stage_control(tree: Path, version: str, architecture: str) -> None:
+def stage_control(tree: Path, version: str, architecture: str, *, python: int) -> None:
     """``DEBIAN/``: control, conffiles, maintainer scripts, checksums."""
     files = [path for path in sorted(tree.rglob("*")) if path.is_file() and not path.is_symlink()]
     folder = tree / "DEBIAN"
     folder.mkdir()
     size = sum(-(-path.stat().st_size // 1024) for path in files)
-    (folder / "control").write_text(control.control(version, architecture, minor=python_minor(), installed_kib=size))
+    (folder / "control").write_text(control.control(version, architecture, python=python, installed_kib=size))
     (folder / "conffiles").write_text("".join(f"{name}\n" for name in CONFFILES))
     sums = (f"{hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()}  {path.relative_to(tree)}\n"
             for path in files if f"/{path.relative_to(tree)}" not in CONFFILES)  # fmt: skip

@@ -23,14 +23,11 @@ class Component:
     homepage: str
 
 
-def python_range(minor: tuple[int, int]) -> str:
-    """The one CPython whose extension modules stand in the package."""
-    major, second = minor
-    return f"python3 (>= {major}.{second}), python3 (<< {major}.{second + 1})"
+def control(version: str, architecture: str, *, python: int, installed_kib: int) -> str:
+    """``DEBIAN/control``; https://www.debian.org/doc/debian-policy/ch-controlfields.html.
 
-
-def control(version: str, architecture: str, *, minor: tuple[int, int], installed_kib: int) -> str:
-    """``DEBIAN/control``; https://www.debian.org/doc/debian-policy/ch-controlfields.html."""
+    ``python``: the minor version of the one CPython 3 whose extension modules stand in the package.
+    """
     return f"""\
 Package: plumbline
 Version: {version}
@@ -39,7 +36,7 @@ Maintainer: {MAINTAINER}
 Section: net
 Priority: optional
 Installed-Size: {installed_kib}
-Depends: libc6 (>= 2.36), {python_range(minor)}
+Depends: libc6 (>= 2.36), python3 (>= 3.{python}), python3 (<< 3.{python + 1})
 Recommends: fio, libbpf1
 Suggests: ceph-common, iperf3, prometheus, prometheus-alertmanager, smartmontools
 Description: storage node exporter with probes, baselines and verdicts
@@ -48,8 +45,8 @@ Description: storage node exporter with probes, baselines and verdicts
  and a written baseline that both are held against, with alert rules, runbooks
  and Grafana dashboards.
  .
- Plumbline's Python dependencies are inside, in /opt/plumbline: Debian 12's own
- are older than what it needs.
+ Plumbline's Python dependencies are inside, in /opt/plumbline: Debian's own are
+ older than what it needs.
 """
 
 

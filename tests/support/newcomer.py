@@ -107,7 +107,7 @@ def missing() -> str | None:
 def newcomer(suite: str, *, fresh: bool = True) -> Iterator[Newcomer]:
     """The machine, running; ``fresh``: bare again, else as the last run left it. RuntimeError when it does not come
     up."""
-    base = made(Base(f"newcomer-{suite}", installed=("ca-certificates", "git", "make", "python3"), suite=suite))
+    base = made(Base("newcomer", installed=("ca-certificates", "git", "make", "python3"), suite=suite))
     tree = BASES / f"newcomer-{suite}-last"
     if fresh:
         shutil.rmtree(tree, ignore_errors=True)
