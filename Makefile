@@ -13,6 +13,8 @@ ANSIBLE_VENV := .venv-ansible
 STATE := .run
 THANOS ?= thanos
 ARGS ?=
+# The Debian release that packages are built for and hosts of tests have.
+export SUITE ?= bookworm
 # Three processes on two CPUs: most tests wait. Which may run beside each other, and in which order: tests/conftest.py.
 LANES := -n 3 --dist loadfile --no-loadscope-reorder
 # Seconds for a test that sets none itself: one that hangs fails, and the others are run.
@@ -30,7 +32,7 @@ export PIP_ROOT_USER_ACTION := ignore
 help: ## print the targets
 	@echo "Plumbline: does the cluster still perform as on the day it was accepted, and if not, which layer is to blame?"
 	@echo
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "  make %-15s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "  make %-15s %s\n", $$1, $$2}'
 	@echo
 	@echo "  ARGS='…' passes flags on: make run ARGS='--web.listen-address 127.0.0.1:9999', make test ARGS='-k softnet'"
 
@@ -97,9 +99,10 @@ test-ceph: ceph-packages $(TEST_VENV)/.installed-$(KEY)
 	@$(TEST_VENV)/bin/python -m pytest $(CEPH_TESTS) -m "ceph and calm" $(ARGS) $(SOME)
 	@$(TEST_VENV)/bin/python -m pytest $(LANES) $(CEPH_TESTS) -m "ceph and not calm" $(ARGS) $(SOME)
 endif
-# The bases of the hosts, Debian 12, are made once and kept in .debian/; make test-packages has the same.
+
+# The bases of the hosts are made once and kept in .debian/; make test-packages has the same.
 .PHONY: test-ansible
-test-ansible: $(TEST_VENV)/.installed-$(KEY) $(ANSIBLE_VENV)/.deps-$(KEY) ## deploy/ansible on a Debian 12 with systemd and in a chroot, for real (root; half an hour)
+test-ansible: $(TEST_VENV)/.installed-$(KEY) $(ANSIBLE_VENV)/.deps-$(KEY) ## deploy/ansible on a Debian with systemd and in a chroot: SUITE=bookworm or trixie (root; half an hour)
 	@PLUMBLINE_ANSIBLE=$(ANSIBLE_VENV)/bin $(TEST_VENV)/bin/python -m pytest -s -v tests/deploy/test_ansible.py $(ARGS)
 
 $(ANSIBLE_VENV)/.deps-$(KEY): requirements/ansible.txt requirements/debian-hosts.txt requirements/make-venv
@@ -108,6 +111,16 @@ $(ANSIBLE_VENV)/.deps-$(KEY): requirements/ansible.txt requirements/debian-hosts
 	@requirements/make-venv $(ANSIBLE_VENV) $(PYTHON)
 	@$(ANSIBLE_VENV)/bin/python $(PIP_INSTALL) -r requirements/ansible.txt
 	@touch $@
+
+# The same tests as ever, with other programs first in PATH. The base they are from is kept in .debian/, too.
+PROMETHEUS3_TESTS := tests/rules tests/dashboards/test_queries.py tests/deploy tests/golden/test_exposition_golden.py \
+  tests/integration/test_stack.py tests/integration/test_alertmanager_real.py tests/integration/test_keeplist.py \
+  tests/integration/test_guarded_prometheus.py tests/integration/test_dashboards_live.py
+.PHONY: test-prometheus3
+test-prometheus3: $(TEST_VENV)/.installed-$(KEY) ## rules, routes and queries with Debian 14's Prometheus 3 and Alertmanager (root; every panel's query: Ceph)
+	@requirements/need-debian -f requirements/debian-hosts.txt || true
+	@programs=$$(PYTHONPATH=tests $(TEST_VENV)/bin/python -m support.prometheus3) && \
+	  PATH="$$programs:$$PATH" $(TEST_VENV)/bin/python -m pytest $(LANES) $(BOUND) $(PROMETHEUS3_TESTS) $(ARGS)
 
 .PHONY: check
 check: lint fresh
@@ -235,11 +248,11 @@ wheel: $(TEST_VENV)/.installed-$(KEY) ## build the wheel into dist/
 	@ls dist/*.whl
 
 .PHONY: packages
-packages: $(VENV)/.deps-$(KEY) $(SOURCES) ## build the wheel, the Debian package and the RPM into dist/, the same bytes each time
+packages: $(VENV)/.deps-$(KEY) $(SOURCES) ## build the wheel, the Debian package (SUITE=bookworm or trixie) and the RPM into dist/, the same bytes each time
 	@requirements/need-debian -f requirements/debian-bpf.txt || true
 	@requirements/need-debian -f requirements/debian-release.txt || true
 	@rm -f dist/plumbline_*.deb dist/plumbline-*.rpm
-	@$(VENV)/bin/python -m deploy.packages
+	@$(VENV)/bin/python -m deploy.packages --suite $(SUITE)
 
 .PHONY: chart
 chart: $(TEST_VENV)/.deps-$(KEY) ## write the Helm chart into dist/chart/plumbline
@@ -262,17 +275,16 @@ verify-release: ## is each file of a release as it was signed? RELEASE=dist/rele
 	@deploy/release/verify "$(ALLOWED)" "$(RELEASE)"
 
 .PHONY: test-packages
-test-packages: packages $(TEST_VENV)/.deps-$(KEY) ## install them on a fresh Debian 12 (debootstrap, systemd in namespaces; root), remove, purge
+test-packages: packages $(TEST_VENV)/.deps-$(KEY) ## install them on a fresh Debian (SUITE=bookworm or trixie; root, debootstrap, systemd in namespaces), remove, purge
 	@requirements/need-debian -f requirements/debian-hosts.txt || true
 	@$(TEST_VENV)/bin/python -m pip install --quiet --no-deps --no-index --force-reinstall dist/*.whl
 	@$(TEST_VENV)/bin/python -m pytest -m packages tests/packages $(ARGS)
 
 # What is committed, on a root with nothing of ours. Its tree and logs of the last run stay in .debian/.
-SUITE ?= bookworm
 .PHONY: test-newcomer
 test-newcomer: $(TEST_VENV)/.installed-$(KEY) ## make run, test and demo-slow on a bare Debian: SUITE=bookworm or trixie (root; half an hour)
 	@requirements/need-debian -f requirements/debian-hosts.txt || true
-	@SUITE=$(SUITE) $(TEST_VENV)/bin/python -m pytest -s -v tests/newcomer $(ARGS)
+	@$(TEST_VENV)/bin/python -m pytest -s -v tests/newcomer $(ARGS)
 
 # make lock UPGRADE= keeps the pins and only adds what is missing.
 UPGRADE ?= --upgrade

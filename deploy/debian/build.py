@@ -12,8 +12,7 @@ from pathlib import Path
 
 from deploy.debian import control
 from deploy.packages.components import copyright_file
-from deploy.packages.environment import python_minor
-from deploy.packages.project import NAME, package_version, project_version
+from deploy.packages.project import NAME, Release, project_version
 from deploy.packages.staging import CONFFILES, DOC, Staged, compress, normalise, run, set_date
 
 HERE = Path(__file__).resolve().parent
@@ -26,10 +25,10 @@ FILES = {
 """Beside what all packages have."""
 
 
-def build_deb(out: Path, staged: Staged, date: int) -> Path:
-    """The Debian package of what is staged, for this machine's architecture and this interpreter's version."""
+def build_deb(out: Path, staged: Staged, date: int, release: Release) -> Path:
+    """The Debian package of what is staged, for ``release`` and this machine's architecture."""
     architecture = run(["dpkg", "--print-architecture"]).strip()
-    version = package_version(project_version())
+    version = release.version(project_version())
     target = out / f"{NAME}_{version}_{architecture}.deb"
     with tempfile.TemporaryDirectory(prefix="plumbline-deb-") as folder:
         tree = Path(folder) / "tree"
@@ -37,7 +36,7 @@ def build_deb(out: Path, staged: Staged, date: int) -> Path:
         compress(tree / DOC / "changelog.gz", control.changelog(version, date).encode())
         (tree / DOC / "copyright").write_text(copyright_file(staged.components))
         normalise(tree)
-        stage_control(tree, version, architecture)
+        stage_control(tree, version, architecture, python=staged.python)
         set_date(tree, date)
         # gzip and xz are as reproducible with one thread; xz halves the size
         run(["dpkg-deb", "--root-owner-group", "--threads-max=1", "-Zxz", "--build", str(tree), str(target)],
@@ -45,13 +44,13 @@ def build_deb(out: Path, staged: Staged, date: int) -> Path:
     return target
 
 
-def stage_control(tree: Path, version: str, architecture: str) -> None:
+def stage_control(tree: Path, version: str, architecture: str, *, python: int) -> None:
     """``DEBIAN/``: control, conffiles, maintainer scripts, checksums."""
     files = [path for path in sorted(tree.rglob("*")) if path.is_file() and not path.is_symlink()]
     folder = tree / "DEBIAN"
     folder.mkdir()
     size = sum(-(-path.stat().st_size // 1024) for path in files)
-    (folder / "control").write_text(control.control(version, architecture, minor=python_minor(), installed_kib=size))
+    (folder / "control").write_text(control.control(version, architecture, python=python, installed_kib=size))
     (folder / "conffiles").write_text("".join(f"{name}\n" for name in CONFFILES))
     sums = (f"{hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()}  {path.relative_to(tree)}\n"
             for path in files if f"/{path.relative_to(tree)}" not in CONFFILES)  # fmt: skip

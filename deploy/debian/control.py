@@ -9,14 +9,11 @@ from deploy.packages.project import DESCRIPTION, MAINTAINER, SUMMARY
 CHANGELOG = "/usr/share/doc/plumbline/CHANGELOG.md.gz"
 
 
-def python_range(minor: tuple[int, int]) -> str:
-    """The one CPython whose extension modules stand in the package."""
-    major, second = minor
-    return f"python3 (>= {major}.{second}), python3 (<< {major}.{second + 1})"
+def control(version: str, architecture: str, *, python: int, installed_kib: int) -> str:
+    """``DEBIAN/control``; https://www.debian.org/doc/debian-policy/ch-controlfields.html.
 
-
-def control(version: str, architecture: str, *, minor: tuple[int, int], installed_kib: int) -> str:
-    """``DEBIAN/control``; https://www.debian.org/doc/debian-policy/ch-controlfields.html."""
+    ``python``: the minor version of the one CPython 3 whose extension modules stand in the package.
+    """
     described = "\n".join(f" {line or '.'}" for line in DESCRIPTION.splitlines())
     return f"""\
 Package: plumbline
@@ -26,7 +23,7 @@ Maintainer: {MAINTAINER}
 Section: net
 Priority: optional
 Installed-Size: {installed_kib}
-Depends: libc6 (>= 2.36), {python_range(minor)}
+Depends: libc6 (>= 2.36), python3 (>= 3.{python}), python3 (<< 3.{python + 1})
 Recommends: fio, libbpf1
 Suggests: ceph-common, iperf3, prometheus, prometheus-alertmanager, smartmontools
 Description: {SUMMARY}

@@ -1,6 +1,6 @@
 """``make packages``: the wheel, the Debian package and, where rpmbuild is, the RPM of this tree, into ``dist/``.
 
-Usage: python -m deploy.packages [--out DIR]
+Usage: python -m deploy.packages [--suite bookworm|trixie] [--out DIR]
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from deploy.packages.build import build_all
-from deploy.packages.project import ROOT, BuildError, source_date
+from deploy.packages.project import RELEASES, ROOT, BuildError, source_date
 from deploy.rpm import build as rpm
 
 
@@ -19,9 +19,10 @@ def main() -> int:
     """Exit code: 0 what can be built here is there, 1 one line says why not."""
     parser = argparse.ArgumentParser(prog="python -m deploy.packages", description="Build the wheel and the packages.")
     parser.add_argument("--out", type=Path, default=ROOT / "dist", metavar="DIR", help="where they go (dist/)")
+    parser.add_argument("--suite", choices=RELEASES, default="bookworm", help="the Debian release it is for (bookworm)")
     options = parser.parse_args()
     try:
-        for path in build_all(options.out, source_date(os.environ)):
+        for path in build_all(options.out, source_date(os.environ), [RELEASES[options.suite]]):
             print(path)
         if reason := rpm.missing():
             print(f"make packages: no RPM: {reason}", file=sys.stderr)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from deploy.debian.build import build_deb
+from deploy.packages.project import RELEASES, Release
 from deploy.packages.staging import build_wheel, staged
 from deploy.rpm import build as rpm
 
 
-def build_all(out: Path, date: int) -> Iterator[Path]:
-    """Wheel, Debian package, and the RPM where rpmbuild is."""
+def build_all(out: Path, date: int, releases: Iterable[Release] = RELEASES.values()) -> Iterator[Path]:
+    """Wheel, the Debian package of each release, and the RPM where rpmbuild is: with the package for the same Python."""
     wheel = build_wheel(out, date)
     yield wheel
-    with staged(wheel) as tree:
-        yield build_deb(out, tree, date)
-        if not rpm.missing():
-            yield rpm.build_rpm(out, tree, date)
+    for release in releases:
+        with staged(wheel, release.python) as tree:
+            yield build_deb(out, tree, date, release)
+            if release.python == rpm.PYTHON and not rpm.missing():
+                yield rpm.build_rpm(out, tree, date)

@@ -26,19 +26,17 @@ _NOT_OURS = ("RECORD", "REQUESTED", "direct_url.json")
 """The package's list of files is the record; direct_url.json would tell where the wheel was built."""
 
 
-def python_minor() -> tuple[int, int]:
-    """Of the interpreter that builds: the extension modules fit that one only."""
-    return sys.version_info[:2]
+def stage_environment(tree: Path, *, python: int, lock: Path, wheel: Path) -> list[Component]:
+    """Fill ``tree/opt/plumbline``: what ``lock`` pins, checked by its hashes, and our wheel. What is in it.
 
-
-def stage_environment(tree: Path, *, lock: Path, wheel: Path) -> list[Component]:
-    """Fill ``tree/opt/plumbline``: what ``lock`` pins, checked by its hashes, and our wheel. What is in it."""
+    ``python``: the minor version of the CPython 3 that it is for. pip takes that one's wheels whichever builds.
+    """
     home = tree / HOME
-    major, minor = python_minor()
-    packages = home / "lib" / f"python{major}.{minor}" / "site-packages"
+    packages = home / "lib" / f"python3.{python}" / "site-packages"
     packages.mkdir(parents=True)
-    _pip(packages, "--require-hashes", "--only-binary=:all:", "-r", str(lock))
-    _pip(packages, "--no-index", str(wheel))
+    wanted = ("--python-version", f"3.{python}", "--only-binary=:all:")
+    _pip(packages, *wanted, "--require-hashes", "-r", str(lock))
+    _pip(packages, *wanted, "--no-index", str(wheel))
     shutil.rmtree(packages / "bin", ignore_errors=True)  # other packages' commands, nobody calls them
     components = []
     for info in sorted(packages.glob("*.dist-info")):
@@ -47,7 +45,7 @@ def stage_environment(tree: Path, *, lock: Path, wheel: Path) -> list[Component]
             (info / name).unlink(missing_ok=True)
     commands = home / "bin"
     commands.mkdir()
-    (commands / "python3").symlink_to(f"/usr/bin/python{major}.{minor}")
+    (commands / "python3").symlink_to(f"/usr/bin/python3.{python}")
     (commands / "python").symlink_to("python3")
     (commands / "plumbline").write_text(SCRIPT)
     (commands / "plumbline").chmod(0o755)

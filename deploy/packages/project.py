@@ -7,6 +7,7 @@ import re
 import subprocess
 import tomllib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,6 +30,21 @@ NO_GIT_EPOCH = 1_580_601_600
 
 class BuildError(Exception):
     """Why there is no package, in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A Debian release that a package is for: its number, and the minor version of its Python 3."""
+
+    number: int
+    python: int
+
+    def version(self, version: str) -> str:
+        """A package's version for it: a package of the next release is newer, so that the upgrade takes it."""
+        return f"{package_version(version)}+deb{self.number}"
+
+
+RELEASES = {"bookworm": Release(12, 11), "trixie": Release(13, 13)}
 
 
 def project_version(root: Path = ROOT) -> str:

@@ -61,6 +61,8 @@ class Staged:
 
     tree: Path
     components: list[Component]
+    python: int
+    """The minor version of the CPython 3 that it is for."""
 
     def copy(self, target: Path, files: Mapping[str, str], *, installer: str) -> None:
         """The tree of one format, with its own ``files``; ``installer`` is who keeps the list of files then."""
@@ -71,19 +73,19 @@ class Staged:
 
 
 @contextmanager
-def staged(wheel: Path) -> Iterator[Staged]:
+def staged(wheel: Path, python: int) -> Iterator[Staged]:
     """The environment around ``wheel``, its command, :data:`FILES` and :data:`COMPRESSED`."""
     with tempfile.TemporaryDirectory(prefix="plumbline-stage-") as folder:
         tree = Path(folder) / "tree"
         tree.mkdir()
-        components = stage_environment(tree, lock=ROOT / "requirements" / "s3.txt", wheel=wheel)
+        components = stage_environment(tree, python=python, lock=ROOT / "requirements" / "s3.txt", wheel=wheel)
         command = tree / "usr" / "bin" / NAME
         command.parent.mkdir(parents=True)
         command.symlink_to(f"/{HOME}/bin/{NAME}")
         place_files(tree, FILES)
         for source, place in COMPRESSED.items():
             compress(tree / place, (ROOT / source).read_bytes())
-        yield Staged(tree, components)
+        yield Staged(tree, components, python)
 
 
 def place_files(tree: Path, files: Mapping[str, str], root: Path = ROOT) -> None:

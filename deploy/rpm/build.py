@@ -11,7 +11,6 @@ import tempfile
 from pathlib import Path
 
 from deploy.packages.components import copyright_file
-from deploy.packages.environment import python_minor
 from deploy.packages.project import DESCRIPTION, NAME, SUMMARY, BuildError, package_version, project_version
 from deploy.packages.staging import CONFFILES, DOC, Staged, normalise, run, set_date
 
@@ -25,6 +24,8 @@ FILES = {
 }
 """Beside what all packages have."""
 RELEASE = "1"
+PYTHON = 11
+"""The minor version of the CPython 3 that it is for: RHEL 9 has it as ``python3.11``."""
 _FIXED = {
     "_buildhost": "plumbline.invalid",
     "_binary_payload": "w6.xzdio",
@@ -46,7 +47,7 @@ def missing() -> str:
 
 
 def build_rpm(out: Path, staged: Staged, date: int) -> Path:
-    """The RPM of what is staged, for this machine's architecture and this interpreter's version."""
+    """The RPM of what is staged, for this machine's architecture."""
     if reason := missing():
         raise BuildError(reason)
     version = package_version(project_version())
@@ -59,7 +60,7 @@ def build_rpm(out: Path, staged: Staged, date: int) -> Path:
         normalise(tree)
         set_date(tree, date)
         file = top / f"{NAME}.spec"
-        file.write_text(specification(version, minor=python_minor()))
+        file.write_text(specification(version, python=staged.python))
         settings = {**_FIXED, "_topdir": str(top / "top"), "_dbpath": str(top / "db"), "staged": str(tree)}
         defines = [word for name, value in settings.items() for word in ("--define", f"{name} {value}")]
         # HOME: no ~/.rpmmacros
@@ -68,11 +69,10 @@ def build_rpm(out: Path, staged: Staged, date: int) -> Path:
         return Path(shutil.move(built, out / built.name))
 
 
-def specification(version: str, *, minor: tuple[int, int]) -> str:
+def specification(version: str, *, python: int) -> str:
     """The spec file; https://rpm-software-management.github.io/rpm/manual/spec.html."""
     scriptlets = "".join(f"%{name}\n{(HERE / 'scriptlets' / name).read_text()}\n" for name in SCRIPTLETS)
     configuration = "".join(f"%config(noreplace) {name}\n" for name in CONFFILES)
-    python = "{}.{}".format(*minor)
     return f"""\
 Name: {NAME}
 Version: {version}
@@ -80,7 +80,7 @@ Release: {RELEASE}
 Summary: {SUMMARY[0].upper()}{SUMMARY[1:]}
 License: Apache-2.0
 AutoProv: no
-Requires: /usr/bin/python{python}
+Requires: /usr/bin/python3.{python}
 Recommends: fio
 Recommends: libbpf
 Suggests: ceph-common

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -23,9 +22,7 @@ from support.dashboards import (
     variables,
 )
 from support.panelfields import annotation_faults, legend_faults, link_faults, table_faults
-
-PROMTOOL = os.environ.get("PLUMBLINE_PROMTOOL", "promtool")
-"""Another release's promtool may be named."""
+from support.programs import need
 
 
 @pytest.fixture(params=DASHBOARDS, ids=lambda path: path.stem)
@@ -45,7 +42,7 @@ def test_every_query_parses(dashboard: dict[str, Any], tmp_path: Path) -> None:
     rules = [{"record": f"panel:query:{n}", "expr": substitute(expr)} for n, expr in enumerate(asked)]
     file = tmp_path / "panels.yaml"
     file.write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": rules}]}))
-    done = subprocess.run([PROMTOOL, "check", "rules", file], capture_output=True, text=True, check=False)
+    done = subprocess.run([need("promtool"), "check", "rules", file], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{len(rules)} rules found" in done.stdout
 

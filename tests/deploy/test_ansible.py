@@ -1,4 +1,4 @@
-"""``deploy/ansible`` on real hosts: a Debian 12 whose PID 1 is systemd, and a chroot without a service manager.
+"""``deploy/ansible`` on real hosts: a Debian whose PID 1 is systemd, and a chroot without a service manager.
 
 By ``make test-ansible``, in the order in which they stand: each test goes on where the one before left the host. What
 Ansible said it changed is printed (``-s``).
@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deploy.packages.project import RELEASES, project_version
 
 from support.ansible_runs import Ansible, Run
-from support.debian_host import SERVER, DebianHost, debian_host, missing
+from support.debian_host import SERVER, SUITE, DebianHost, debian_host, missing
 
 REPOSITORY = Path(__file__).parents[2]
 COLLECTION = REPOSITORY / "deploy/ansible"
@@ -86,6 +87,8 @@ def wanted(folder: Path, wheel: str) -> dict[str, Any]:
             "--require-hashes",
             "--only-binary",
             ":all:",
+            "--python-version",
+            f"3.{RELEASES[SUITE].python}",
             "-r",
             lock,
             "-d",
@@ -344,10 +347,10 @@ def test_a_wheel_that_is_not_the_meant_one_is_refused(ansible: Ansible, chroot: 
 
 
 def test_a_debian_package_is_installed_and_purged(ansible: Ansible, chroot: DebianHost) -> None:
-    built = sorted((REPOSITORY / "dist").glob("plumbline_*.deb"), key=lambda file: file.stat().st_mtime)
+    built = list((REPOSITORY / "dist").glob(f"plumbline_{RELEASES[SUITE].version(project_version())}_*.deb"))
     if not built:
-        pytest.skip("no Debian package in dist/; make packages builds it")
-    wanted = {"plumbline_package": str(built[-1]), "plumbline_host_packages": []}
+        pytest.skip(f"no Debian package for {SUITE} in dist/; make packages SUITE={SUITE} builds it")
+    wanted = {"plumbline_package": str(built[0]), "plumbline_host_packages": []}
     inventory = chroot.inventory()
 
     said("package, first run", ansible.play("node", inventory, wanted))

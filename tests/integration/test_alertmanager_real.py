@@ -62,6 +62,12 @@ def _set_waits(route: dict[str, Any], wait_s: int) -> None:
         _set_waits(child, wait_s)
 
 
+def test_the_shipped_tree_is_loaded_without_a_warning(tmp_path: Path) -> None:
+    """As from 0.27 on for a matcher that only the older of its two parsers takes."""
+    with alertmanager(tmp_path, yaml.safe_load(CONFIG.read_text("utf-8"))) as server:
+        assert server.log.read_text() == ""
+
+
 def test_every_pair_is_muted_as_the_evaluator_says(tmp_path: Path, label_sets: dict[str, list[dict[str, str]]]) -> None:
     """Each pair is a cluster of its own: all rules ask for equal clusters, so that pairs never meet."""
     rules = load_rules(CONFIG)

@@ -14,14 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from support.debian_host import BASES
+from support.debian_host import BASES, SUITE
 from support.newcomer import Newcomer, missing, newcomer
 from support.ports import free_port
 from support.scraped import Scrape
 
 pytestmark = [pytest.mark.packages, pytest.mark.timeout(5400)]
 
-SUITE = os.environ.get("SUITE", "bookworm")
 UP_WITHIN_S = 900.0
 """Packages and Python's dependencies come first."""
 

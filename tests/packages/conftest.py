@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from deploy.packages.project import RELEASES, project_version
 
-from support.debian_host import MINIMAL, SERVER, DebianHost, debian_host, missing
+from support.debian_host import MINIMAL, SERVER, SUITE, DebianHost, debian_host, missing
 from support.programs import need
 
 ROOT = Path(__file__).parents[2]
@@ -15,10 +16,10 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="session")
 def deb() -> Path:
-    """What `make packages` built."""
-    found = sorted((ROOT / "dist").glob("plumbline_*.deb"))
-    if len(found) != 1:
-        pytest.skip("there is no package, or more than one, in dist/: make test-packages builds it")
+    """What `make packages` built for the hosts' release."""
+    found = list((ROOT / "dist").glob(f"plumbline_{RELEASES[SUITE].version(project_version())}_*.deb"))
+    if not found:
+        pytest.skip(f"there is no package for {SUITE} in dist/: make test-packages builds it")
     return found[0]
 
 
@@ -34,7 +35,7 @@ def rpm() -> Path:
 
 @pytest.fixture
 def minimal() -> Iterator[DebianHost]:
-    """A bare Debian 12, a chroot with this machine's network: neither Python nor systemd."""
+    """A bare Debian, a chroot with this machine's network: neither Python nor systemd."""
     if reason := missing():
         pytest.skip(reason)
     with debian_host(MINIMAL, systemd=False) as host:
@@ -43,7 +44,7 @@ def minimal() -> Iterator[DebianHost]:
 
 @pytest.fixture
 def machine() -> Iterator[DebianHost]:
-    """A running Debian 12 with systemd, whose network leads nowhere."""
+    """A running Debian with systemd, whose network leads nowhere."""
     if reason := missing():
         pytest.skip(reason)
     with debian_host(SERVER, systemd=True) as host:

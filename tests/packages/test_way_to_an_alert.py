@@ -1,4 +1,4 @@
-"""From a bare Debian 12 to an alert that fires and resolves, with nothing but the package and the READMEs' words.
+"""From a bare Debian to an alert that fires and resolves, with nothing but the package and the READMEs' words.
 
 The commands are those of ``deploy/prometheus/README.md``, taken from there. Nine minutes, most of them
 ``PlumblineDown``'s own.

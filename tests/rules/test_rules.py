@@ -34,9 +34,8 @@ TARGET_LABELS = {"instance", "job", "cluster"}
 
 
 def test_promtool_accepts_the_rules():
-    done = subprocess.run(
-        [need("promtool"), "check", "rules", RULES, ALERTS], capture_output=True, text=True, check=False
-    )
+    argv = [need("promtool"), "check", "rules", "--lint=all", "--lint-fatal", RULES, ALERTS]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "FAILED" not in done.stdout
 

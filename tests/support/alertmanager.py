@@ -47,10 +47,14 @@ class Receiver:
 
 
 class Alertmanager:
-    """https://prometheus.io/docs/alerting/latest/clients/ and its OpenAPI, version 2, at ``url``."""
+    """https://prometheus.io/docs/alerting/latest/clients/ and its OpenAPI, version 2, at ``url``.
 
-    def __init__(self, url: str) -> None:
+    ``log`` has its warnings and errors.
+    """
+
+    def __init__(self, url: str, log: Path) -> None:
         self.url = url
+        self.log = log
 
     def post(self, alerts: Iterable[Mapping[str, str]], *, resolved: bool = False) -> None:
         """Tell it of alerts by their labels, as Prometheus does: firing from now on, or over since a moment ago.
@@ -92,7 +96,7 @@ def alertmanager(folder: Path, config: Mapping[str, Any]) -> Iterator[Alertmanag
             return api.ready(f"http://{address}/-/ready")
 
         eventually(ready, within_s=60)
-        yield Alertmanager(f"http://{address}")
+        yield Alertmanager(f"http://{address}", folder / "alertmanager.log")
         processes.check()
     finally:
         processes.stop()

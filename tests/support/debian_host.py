@@ -1,4 +1,4 @@
-"""A Debian 12 of its own on this machine: a namespace host whose PID 1 is systemd, or a plain chroot without one.
+"""A Debian of its own on this machine: a namespace host whose PID 1 is systemd, or a plain chroot without one.
 
 A base is made once by debootstrap and kept; each host is an overlay over one, and nothing outlives it. A chroot has
 this machine's network, a host with systemd one that leads nowhere. SSH reaches both without: sshd's inetd mode
@@ -23,8 +23,10 @@ from pathlib import Path
 BASES = Path(os.environ.get("PLUMBLINE_DEBIAN", str(Path(__file__).parents[2] / ".debian")))
 """Where the bases are kept, some 300 MB each."""
 
+SUITE = os.environ.get("SUITE", "bookworm")
+"""The Debian release of the hosts, by make's ``SUITE=trixie``."""
+
 BOOT_SECONDS = 90.0
-_SCRIPT = "/usr/share/debootstrap/scripts/sid"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,7 @@ class Base:
     name: str
     installed: tuple[str, ...] = ()
     fetched: tuple[str, ...] = ()
-    suite: str = "bookworm"
+    suite: str = SUITE
 
 
 MINIMAL = Base("minimal")
@@ -119,15 +121,14 @@ def missing() -> str | None:
 
 def made(base: Base) -> Path:
     """The base's tree, made now (minutes) unless it is there. RuntimeError with debootstrap's last words."""
-    done = BASES / base.name
+    done = BASES / f"{base.name}-{base.suite}"
     if done.is_dir():
         return done
     BASES.mkdir(parents=True, exist_ok=True)
     making = Path(tempfile.mkdtemp(dir=BASES, prefix="making-"))
     try:
         include = [f"--include={','.join(base.installed)}"] if base.installed else []
-        # its script is the same for every Debian; a later one than this debootstrap has no name for it yet
-        source = [*mirror, _SCRIPT] if (mirror := _mirror(base.suite)) else []
+        source = [_mirror(base.suite), *_script(base.suite)]
         _run(["debootstrap", "--variant=minbase", *include, base.suite, str(making), *source])
         _run(["chroot", str(making), "apt-get", "clean"])
         if base.fetched:
@@ -141,11 +142,11 @@ def made(base: Base) -> Path:
     return done
 
 
-def _mirror(suite: str) -> list[str]:
-    """The mirror this machine has its own Debian packages from; none named: debootstrap's default. A mirror of one
-    release has the others."""
+def _mirror(suite: str) -> str:
+    """The mirror this machine has its own Debian packages from; "": debootstrap's default. A mirror of one release has
+    the others."""
     if not shutil.which("apt-get"):
-        return []
+        return ""
     form = "$(REPO_URI) $(CODENAME) $(COMPONENT) $(ORIGIN)"
     listed = subprocess.run(["apt-get", "indextargets", "--format", form], capture_output=True, text=True, check=False)
     mirrors = {
@@ -153,7 +154,13 @@ def _mirror(suite: str) -> list[str]:
         for uri, codename, *of in (line.split() for line in listed.stdout.splitlines())
         if of == ["main", "Debian"] and "-" not in codename  # neither updates nor security
     }
-    return [mirrors[suite]] if suite in mirrors else list(mirrors.values())[:1]
+    return mirrors.get(suite) or next(iter(mirrors.values()), "")
+
+
+def _script(suite: str) -> list[str]:
+    """What debootstrap makes a release by that is younger than itself: unstable's."""
+    scripts = Path("/usr/share/debootstrap/scripts")
+    return [] if (scripts / suite).exists() else [str(scripts / "sid")]
 
 
 def _run(argv: Sequence[str]) -> None:
@@ -179,7 +186,7 @@ class DebianHost:
             capture_output=True, text=True, errors="replace", timeout=timeout_s, check=False,
         )  # fmt: skip
 
-    def run(self, *argv: str, check: bool = True, timeout_s: float = 120.0) -> str:
+    def run(self, *argv: str, check: bool = True, timeout_s: float = 300.0) -> str:
         """Standard output of a command inside; with ``check`` a failure raises with what the command said."""
         done = self.call(*argv, timeout_s=timeout_s)
         if check and done.returncode:

@@ -107,7 +107,7 @@ def missing() -> str | None:
 def newcomer(suite: str, *, kept: bool = False) -> Iterator[Newcomer]:
     """The machine, running, with a clone of what is committed: bare, or ``kept`` as the last such run left it but for
     the commit. RuntimeError when it does not come up."""
-    base = made(Base(f"newcomer-{suite}", installed=("ca-certificates", "git", "make", "python3"), suite=suite))
+    base = made(Base("newcomer", installed=("ca-certificates", "git", "make", "python3"), suite=suite))
     tree = BASES / f"newcomer-{suite}-{'kept' if kept else 'last'}"
     clone = tree / CLONE.lstrip("/")
     if not kept:

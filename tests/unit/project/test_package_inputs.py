@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from deploy.debian import build, control
 from deploy.packages import components, staging
-from deploy.packages.project import NO_GIT_EPOCH, BuildError, package_version, project_version, source_date
+from deploy.packages.project import NO_GIT_EPOCH, RELEASES, BuildError, package_version, project_version, source_date
 from deploy.rpm import build as rpm
 
 from plumbline import __version__, cli
@@ -48,7 +48,7 @@ def test_debian_sorts_them_as_they_were_released() -> None:
     if shutil.which("dpkg") is None:
         pytest.skip("dpkg is not installed: not Debian or its kin")
     released = ["0.1.9", "0.2.0a1", "0.2.0b2", "0.2.0rc1", "0.2.0", "0.2.0.post1", "0.2.1"]
-    ordered = [package_version(each) for each in released]
+    ordered = [release.version(each) for each in released for release in RELEASES.values()]
     for older, newer in itertools.pairwise(ordered):
         assert subprocess.run(["dpkg", "--compare-versions", older, "lt", newer], check=False).returncode == 0, newer
 
@@ -85,8 +85,8 @@ def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
 
 
 def test_the_specification_says_what_the_control_file_says() -> None:
-    spec = rpm.specification("0.1.0", minor=(3, 11))
-    deb = control.control("0.1.0", "amd64", minor=(3, 11), installed_kib=1)
+    spec = rpm.specification("0.1.0", python=11)
+    deb = control.control("0.1.0", "amd64", python=11, installed_kib=1)
     assert re.findall(r"^Requires: (.*)$", spec, re.M) == ["/usr/bin/python3.11"]
     said = {kind: set(re.findall(rf"^{kind}: (.*)$", spec, re.M)) for kind in ("Recommends", "Suggests")}
     other = {kind: set(re.findall(rf"^{kind}: (.*)$", deb, re.M)[0].split(", ")) for kind in said}
@@ -98,11 +98,11 @@ def test_the_specification_says_what_the_control_file_says() -> None:
 def test_control_and_checksums(tmp_path: Path) -> None:
     (tmp_path / "usr").mkdir()
     (tmp_path / "usr/file").write_bytes(b"x" * 1025)
-    build.stage_control(tmp_path, "0.1.0", "amd64")
+    build.stage_control(tmp_path, "0.1.0", "amd64", python=13)
     text = (tmp_path / "DEBIAN/control").read_text()
     fields = dict(line.split(": ", 1) for line in text.splitlines() if not line.startswith(" "))
     assert (fields["Package"], fields["Version"], fields["Installed-Size"]) == ("plumbline", "0.1.0", "2")
-    assert re.search(r"python3 \(>= 3\.\d+\), python3 \(<< 3\.\d+\)", fields["Depends"])
+    assert fields["Depends"] == "libc6 (>= 2.36), python3 (>= 3.13), python3 (<< 3.14)"
     requires = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]
     assert requires == ">=3.11"
     assert (tmp_path / "DEBIAN/md5sums").read_text().endswith("  usr/file\n")

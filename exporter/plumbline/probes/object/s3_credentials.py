@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import struct
 
 import msgspec
 
@@ -12,6 +13,10 @@ from plumbline.errors import ParseError, ProbeRefused
 
 MAX_BYTES = 4096
 _KEYS = ("access_key", "secret_key")
+_ACL = "system.posix_acl_access"
+# After a version, each entry's tag, permissions and id; linux/posix_acl_xattr.h.
+_ACL_VERSION_BYTES, _ACL_ENTRY = 4, struct.Struct("<HHI")
+_GROUP_OBJ, _GROUP = 0x04, 0x08
 
 
 class Credentials(msgspec.Struct, frozen=True):
@@ -58,7 +63,7 @@ def open_credentials(path: str) -> int:
         wrong = "is not a regular file"
     elif found.st_uid not in (os.geteuid(), 0):
         wrong = f"belongs to user {found.st_uid}; chown it to the user who runs this"
-    elif found.st_mode & 0o077:
+    elif _others_have_access(descriptor, found.st_mode):
         wrong = f"is accessible to others (mode {stat.S_IMODE(found.st_mode):04o}); chmod 600 it"
     elif found.st_size > MAX_BYTES:
         wrong = "is too large for two keys"
@@ -66,3 +71,15 @@ def open_credentials(path: str) -> int:
         return descriptor
     os.close(descriptor)
     raise ProbeRefused("credentials", f"{path}: {wrong}")
+
+
+def _others_have_access(descriptor: int, mode: int) -> bool:
+    """With an ACL the group's bits of the mode are its mask, not what the group has: systemd 257's copies are root's,
+    with an entry for the service's user (acl(5)). A user whom an entry names is meant."""
+    if not mode & stat.S_IRWXG or mode & stat.S_IRWXO:
+        return bool(mode & stat.S_IRWXO)
+    try:
+        acl = os.getxattr(descriptor, _ACL)[_ACL_VERSION_BYTES:]
+    except OSError:  # it has none
+        return True
+    return any(allowed and tag in {_GROUP_OBJ, _GROUP} for tag, allowed, _ in _ACL_ENTRY.iter_unpack(acl))

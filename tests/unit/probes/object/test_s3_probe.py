@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import os
+import stat
+import struct
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -89,6 +91,28 @@ def test_keys_that_others_can_read_are_refused(keys: Path, mode: int, says: str)
     with pytest.raises(ProbeRefused, match=says) as refusal:
         open_credentials(str(keys))
     assert refusal.value.reason == "credentials"
+
+
+OWNER, USER, GROUP_OBJ, GROUP, MASK, OTHER = 0x01, 0x02, 0x04, 0x08, 0x10, 0x20
+
+
+@pytest.mark.parametrize(
+    ("entry", "refused"),
+    [((USER, 4, 65328), False), ((GROUP_OBJ, 4, -1), True), ((GROUP, 4, 65328), True), ((OTHER, 4, -1), True)],
+)
+def test_an_acl_may_let_a_user_in_but_no_group(keys: Path, entry: tuple[int, int, int], refused: bool):
+    """As systemd 257 hands over a credential: ``user:65328:r--``, and the mask as the mode's group bits."""
+    keys.chmod(0o400)
+    entries = {(OWNER, -1): 4, (GROUP_OBJ, -1): 0, (MASK, -1): 4, (OTHER, -1): 0}
+    entries[entry[0], entry[2]] = entry[1]
+    acl = b"".join(struct.pack("<HHi", tag, allowed, who) for (tag, who), allowed in sorted(entries.items()))
+    os.setxattr(keys, "system.posix_acl_access", struct.pack("<I", 2) + acl)
+    assert stat.S_IMODE(keys.stat().st_mode) & 0o770 == 0o440
+    if refused:
+        with pytest.raises(ProbeRefused, match="accessible to others"):
+            open_credentials(str(keys))
+    else:
+        os.close(open_credentials(str(keys)))
 
 
 def test_keys_through_a_link_or_missing_are_refused(keys: Path, tmp_path: Path):
