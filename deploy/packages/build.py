@@ -12,7 +12,7 @@ from deploy.rpm import build as rpm
 
 
 def build_all(out: Path, date: int, releases: Iterable[Release] = RELEASES.values()) -> Iterator[Path]:
-    """Wheel, the Debian package of each release, and the RPM where rpmbuild is: with the package for the same Python."""
+    """Wheel, the Debian package of each release, and where rpmbuild is the RPM, beside the package for its Python."""
     wheel = build_wheel(out, date)
     yield wheel
     for release in releases:
