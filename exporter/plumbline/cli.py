@@ -6,8 +6,6 @@ has its own, as monitoring plugins have: 0, 1 and 2 for what it found, 3 when it
 own too, see :mod:`~plumbline.commands.probe_run`.
 """
 
-from __future__ import annotations
-
 import argparse
 import logging
 import os

@@ -11,8 +11,6 @@ PlumblineError            one clear line: what, where, what to do
     └── KeyTypeUnknown    the installed librados can't read this type of key
 """
 
-from __future__ import annotations
-
 
 class PlumblineError(Exception):
     """Base of all errors raised on purpose; ``str()`` is one line a person can act on."""

@@ -4,8 +4,6 @@ A separate process queries the map and exits (``probes/ceph_task.py``): if it ha
 renews the cluster's lock never waits for the manager.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import time

@@ -7,8 +7,6 @@ A port's line names the driver's version only if it differs from the kernel's re
 in-tree drivers): a kernel update is then one change, not one for each port.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

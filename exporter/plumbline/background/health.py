@@ -7,8 +7,6 @@ NVMe uses threads, not processes: a process stuck in the kernel is no easier to 
 node should be spared one process a disk and round. smartctl is a process anyway; its thread waits for it.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 import shutil

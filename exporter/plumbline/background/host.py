@@ -4,8 +4,6 @@ The daemon runs the jobs at their intervals; `plumbline check` runs each once a 
 reported; it is consulted each time, because a reload may change it.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import re

@@ -5,8 +5,6 @@ starts :mod:`~plumbline.probes.filesystem.mount_look` and polls whether that has
 killed, and if even that does not end it, no second one is started for the same mount.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -5,8 +5,6 @@ it continues while reading the facts hangs on one. A disk is identified by name 
 read, it is taken for the last disk of that name.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterable, Mapping
 

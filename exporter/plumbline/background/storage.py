@@ -3,8 +3,6 @@
 A disk that hangs delays only the job that queried it; the others continue, and the scrape shows each slot's age.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 

@@ -9,8 +9,6 @@ IOPS below 10 000 are cut to a whole number): a row breaks them only when no val
 The third holds for averages over the same time; fio's ramp-up and slow-down shift it by a few percent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal

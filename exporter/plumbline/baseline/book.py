@@ -5,8 +5,6 @@ author believes that it applies. The recorded file belongs to the daemon: if it 
 the other baselines stay in use, so that the monitor keeps running.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

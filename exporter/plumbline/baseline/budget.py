@@ -6,8 +6,6 @@ stages and draw the total as a line over them. A stage that the operation passes
     total 2565 us = 2 x network 182 us + device 54 us + 5 x ack 26 us + code 2017 us      (1 GbE, 4 KiB)
 """
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from decimal import Decimal

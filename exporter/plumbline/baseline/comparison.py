@@ -7,8 +7,6 @@ The same figures are judged as in the alerts: mean and median latency, IOPS and 
 the 99th percentile against the bound of the tail, because the tolerance is the spread of medians and tails vary more.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum

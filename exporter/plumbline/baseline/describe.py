@@ -1,7 +1,5 @@
 """Which baseline is meant, and the contents of ``plumbline baseline list`` and ``show``, as the types of ``shown``."""
 
-from __future__ import annotations
-
 import difflib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ Each keeps its place in the document, so that nothing printed is lost and only e
 set where something spans several lines.
 """
 
-from __future__ import annotations
-
 from collections.abc import Container, Sequence
 
 from plumbline.baseline.files import Place, Printed, Strict

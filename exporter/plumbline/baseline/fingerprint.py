@@ -14,8 +14,6 @@
 failed reading is not a change of the host.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum

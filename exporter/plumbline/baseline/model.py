@@ -5,8 +5,6 @@ Sources, strongest first: ``measured`` (recorded on this node), ``site`` (a file
 configuration chooses it).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

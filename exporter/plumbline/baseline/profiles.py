@@ -4,8 +4,6 @@ A profile keeps what the document prints, and where; base units are computed her
 itself, both figures are kept, with the one that is used and why (the head of each file explains the keys).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources

@@ -16,8 +16,6 @@ baseline's own, or 1.5. The second term exists because a minute of recording see
 bound is for the tail; other rules detect a shifted median.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The contents of ``plumbline baseline list`` and ``show`` as types, from which tables and ``--json`` are made."""
 
-from __future__ import annotations
-
 import msgspec
 
 from plumbline.baseline.documented import Contradiction, LeftOut, Method, Picture, Setting

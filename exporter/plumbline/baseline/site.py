@@ -12,8 +12,6 @@ A hand-written file needs only this::
 accepted as a whole or not at all: any error is one :class:`BaselineError` with file, key, value and reason.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime

@@ -5,8 +5,6 @@ bytes per second, operations per second) is computed here, in decimal, so that a
 float. ``MB`` is 10⁶ bytes, ``MiB`` 2²⁰ (IEEE 1541), and ``Mb`` is bits.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from decimal import Decimal

@@ -4,8 +4,6 @@ A user chose the directory. An existing file is replaced only on request, and on
 that user.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -5,8 +5,6 @@ The rules ``plumbline:osd_…`` give one series per OSD over five minutes, which
 kind of operation that is broken down, because percentiles of two kinds can't be added.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 

@@ -11,8 +11,6 @@ time of a transaction in this OSD's own store is ``store``; the remainder was sp
 The kind with the most operations is broken down. The latency covers all kinds of operations together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 

@@ -5,8 +5,6 @@ only a few seconds, so OSDs with a handful of operations are not judged. An OSD 
 device class on the screen, itself included, and two figures have to agree.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

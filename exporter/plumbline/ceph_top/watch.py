@@ -1,7 +1,5 @@
 """Reads OSDs repeatedly for ``plumbline ceph top``: from admin sockets, from Prometheus, or both."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

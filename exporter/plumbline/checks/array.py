@@ -1,7 +1,5 @@
 """Arrays and paths: the readings, with ZFS pools merged from the module and the tool, and the checks."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

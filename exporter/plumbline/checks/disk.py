@@ -1,7 +1,5 @@
 """Disks and their queues: what a disk is, how the kernel runs its requests, who uses it, and the checks."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections import defaultdict

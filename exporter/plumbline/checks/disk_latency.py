@@ -1,7 +1,5 @@
 """Are there latency histograms of the disks?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import TypeAlias
 

@@ -1,7 +1,5 @@
 """How much counters grew recently."""
 
-from __future__ import annotations
-
 from collections import defaultdict, deque
 from dataclasses import dataclass
 from typing import Literal, TypeAlias

@@ -1,7 +1,5 @@
 """Disks' health: what the checks need to know of a disk, and the checks."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass

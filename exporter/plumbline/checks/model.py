@@ -4,8 +4,6 @@ A check is one piece of documented advice. It gives a finding for each subject t
 and none where the advice does not apply or the facts are unknown.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum

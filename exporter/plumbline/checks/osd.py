@@ -1,7 +1,5 @@
 """What this host's OSDs are configured to do."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

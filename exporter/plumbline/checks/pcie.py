@@ -1,7 +1,5 @@
 """PCI Express: what the checks need to know of a host, and the checks."""
 
-from __future__ import annotations
-
 import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping

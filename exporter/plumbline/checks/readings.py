@@ -1,7 +1,5 @@
 """What the checks judge: the readings behind one page of metrics."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

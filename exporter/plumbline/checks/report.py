@@ -1,7 +1,5 @@
 """What ``plumbline check`` reports, apart from how it looks: the order, the exit code, the machine-readable form."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """Judges a host repeatedly: growth between looks, and the findings of the last look."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from plumbline.checks import array, disk, disk_latency, health, network, osd, pcie

@@ -1,7 +1,5 @@
 """Formats figures as text."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from plumbline.checks.growth import Count

@@ -5,8 +5,6 @@ contradicts itself or never judges says so in its own line. What all rows of a t
 only some share is a numbered note. In a pipe, each row, note and contradiction is one line.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import textwrap

@@ -1,7 +1,5 @@
 """``plumbline ceph setup`` and ``remove``: show or run :mod:`.ceph_setup`'s steps as the cluster's administrator."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -9,8 +9,6 @@ https://docs.ceph.com/en/latest/rados/operations/user-management/ (capabilities)
 https://docs.ceph.com/en/latest/rados/operations/pools/ (pools, applications)
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """``plumbline ceph top``: one screen that is redrawn, or plain text or JSON once."""
 
-from __future__ import annotations
-
 import argparse
 import signal
 import socket

@@ -1,7 +1,5 @@
 """``plumbline check``: judge this host once, and print the findings."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 

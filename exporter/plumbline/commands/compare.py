@@ -6,8 +6,6 @@ exist only in the daemon's memory and on ``/metrics``, so they are listed as mis
 them. A result older than three intervals is not current, as on ``/metrics``.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import shlex

@@ -4,8 +4,6 @@ It shows each figure with its counters and their current values, each counter th
 with the reason, and each cause that the driver can't report: a missing series is not a zero.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterator, Sequence
 

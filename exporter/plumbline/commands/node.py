@@ -1,7 +1,5 @@
 """This host as commands see it, beside a daemon or without one: nothing is started, locked or written."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

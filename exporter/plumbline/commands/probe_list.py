@@ -3,8 +3,6 @@
 The state file is read beside the daemon, without its lock: it is replaced atomically, so it is always consistent.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections.abc import Mapping, Sequence

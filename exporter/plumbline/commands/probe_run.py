@@ -4,8 +4,6 @@ Exit codes: 0 every run succeeded, 1 one failed, 2 one was refused (and none fai
 the storage path does not allow it; 130 stopped by Ctrl-C.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import threading

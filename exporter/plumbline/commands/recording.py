@@ -4,8 +4,6 @@ A running daemon continues. Every finished run is kept in the storage path, so t
 file itself is written at the end, atomically, and only when it holds everything that was asked for and can be true.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import platform

@@ -5,8 +5,6 @@ gates, guard and leases, and the same parameters, so that the hash agrees. Only 
 not part of the hash.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import threading

@@ -1,8 +1,6 @@
 """``plumbline report``: the review of a period from Prometheus; ``plumbline baseline report``: baselines. Both are one
 page of HTML or Markdown."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

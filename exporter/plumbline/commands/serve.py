@@ -1,7 +1,5 @@
 """``plumbline serve`` and ``plumbline config check``."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

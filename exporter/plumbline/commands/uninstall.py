@@ -1,7 +1,5 @@
 """``plumbline uninstall``: show what this node keeps of Plumbline; with ``--apply``, remove it."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import shlex

@@ -10,8 +10,6 @@ descriptors (:mod:`~plumbline.core.files`), and what is removed is the very dire
 leads by then.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import re

@@ -4,8 +4,6 @@ An unknown key, a wrong type or an impossible value raises :class:`ConfigError` 
 reason; nothing is applied. Without a file the defaults below apply: no root, no Ceph, no other program, loopback only.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from pathlib import Path

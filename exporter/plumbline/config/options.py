@@ -5,8 +5,6 @@ makes a file of root's readable for this service and nobody else. systemd passes
 ``$CREDENTIALS_DIRECTORY`` (systemd.exec(5), "Credentials"); a container runtime may too.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ layer if that is not the disk (``rbd-``, ``fs-``); other kinds have similar ids.
 comparable only if layer, device class, workload, operation *and* ``config_hash`` agree.
 """
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 from enum import StrEnum

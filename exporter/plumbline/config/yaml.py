@@ -1,7 +1,5 @@
 """Strict YAML for hand-written files: one clear line for every error, bounded in time and memory."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Hashable, Iterator
 from pathlib import Path

@@ -6,8 +6,6 @@ reload    new file → checked → planned → applied; a failure before "applie
           before it happens outside the main loop: a file may be on a mount that hangs
 """
 
-from __future__ import annotations
-
 import logging
 import math
 import os

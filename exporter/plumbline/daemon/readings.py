@@ -1,7 +1,5 @@
 """From a page to the input of the checks: the readings behind its series."""
 
-from __future__ import annotations
-
 from plumbline.checks.readings import Readings
 from plumbline.collectors import (
     array,

@@ -1,8 +1,6 @@
 """A configuration applied to this host: everything that can fail is prepared here, before anything changes; and whether
 its files have changed since."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@
 instruction and calls ``set`` deadlocks. ``signal.set_wakeup_fd`` writes in the C handler instead.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import select

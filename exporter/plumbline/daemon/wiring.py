@@ -3,8 +3,6 @@
 The daemon runs them continuously; `plumbline check` looks twice, and starts, locks and writes nothing.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """A report as a document: text, tables and plots in order. The templates and the Markdown writer render it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 

@@ -1,7 +1,5 @@
 """HTML and SVG, escaped by construction: only :class:`Html` is inserted unescaped, and only :func:`tag` creates it."""
 
-from __future__ import annotations
-
 import functools
 import html
 

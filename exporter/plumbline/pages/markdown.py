@@ -1,7 +1,5 @@
 """A document as Markdown for a wiki or a ticket. Text is escaped, so names can't break it; tables are GitHub's."""
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Iterator, Sequence

@@ -3,8 +3,6 @@
 A closed gate raises :class:`ProbeRefused` with the figure it saw; the scheduler counts a skip by its reason.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """A literal list of all kinds of probes: configuration struct → the function that plans it on a host."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -5,8 +5,6 @@ Plans are compared at a reload, so that a probe whose plan did not change goes o
 its phase.
 """
 
-from __future__ import annotations
-
 import functools
 import ipaddress
 import logging

@@ -1,7 +1,5 @@
 """What a probe returns. Data only: probes never hold a metric, collectors never run a probe."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ It uses the daemon's engine, locks and gates; the host's lock is a file in the s
 shown and not stored: the daemon remembers only its own runs, which follow a steady schedule.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

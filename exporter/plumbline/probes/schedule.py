@@ -1,7 +1,5 @@
 """Run this node's probes: keep canaries going, run periodic probes on schedule, and report their status."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os

@@ -4,8 +4,6 @@ Both ``plumbline probe run`` and ``plumbline baseline record`` use this: periodi
 :func:`.engine.run_probe`, canaries for a limited time in a worker of their own.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence

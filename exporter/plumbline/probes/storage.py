@@ -5,8 +5,6 @@ removed, and no daemon starts on it: a name such as ``state.json`` does not prov
 older release without markers is taken over if its content shows that it is ours.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """The program that a probe runs: its version, and the refusal for a run that was ended from outside."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """How much of the period was observed, how much of that was within tolerance, and which figures were beyond it."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Capacity and headroom, from the series of the recording rules."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Changes of level: which series to examine, how to name a change, and at which hour it happened."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A review as a document: the summary, the sections in the order of a meeting's questions, and the glossary."""
 
-from __future__ import annotations
-
 from plumbline.pages.document import Document, Section
 from plumbline.report import sections, sections_capacity
 from plumbline.report.model import Review

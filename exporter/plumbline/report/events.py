@@ -1,7 +1,5 @@
 """What happened in the period: alerts that fired, findings, versions, baselines, and wear of disks."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

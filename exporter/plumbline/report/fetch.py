@@ -5,8 +5,6 @@ for whole days one by one: a subquery over a day holds one value per minute of e
 quarter ninety times as many.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Queries Prometheus for a review in four steps: who was scraped, how many series, the data, the hours of changes."""
 
-from __future__ import annotations
-
 from plumbline.config.workloads import load_catalogue
 from plumbline.errors import PlumblineError
 from plumbline.report import capacity, changes, events

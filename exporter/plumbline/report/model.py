@@ -3,8 +3,6 @@
 Times are Unix seconds, durations seconds, shares 0 to 1; a ratio of 1 is as accepted. ``None`` means unknown, not zero.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass

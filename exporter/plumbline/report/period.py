@@ -1,7 +1,5 @@
 """The period of a review: whole days in UTC; the last one may end at the present."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta

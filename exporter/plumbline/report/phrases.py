@@ -1,7 +1,5 @@
 """Dates, durations, shares and ratios in words. All times are UTC."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """The PromQL of the review. ``cluster`` restricts all queries but one; each key names its answer."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The sections of a review on performance (attainment, offenders, changes) and on events."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
 

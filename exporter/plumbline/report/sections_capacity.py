@@ -1,7 +1,5 @@
 """The sections of a review on capacity, headroom and wear."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from plumbline.core.units import si

@@ -9,8 +9,6 @@ A significant change must also matter: it has to be at least a tenth and exceed 
 straight line fits better than a step, it is reported as a drift without a date.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from bisect import bisect_left, bisect_right

@@ -1,7 +1,5 @@
 """The three main points in sentences: did it perform, what changed, how long does the capacity last."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from plumbline.pages.document import Point

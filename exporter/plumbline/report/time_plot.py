@@ -1,7 +1,5 @@
 """Plots of daily values over the period of a review."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from statistics import median
 

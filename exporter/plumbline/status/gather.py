@@ -1,7 +1,5 @@
 """Gathers the status page's data: one collection, the last minutes of the canaries, the baselines in force."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Container, Iterator
 

@@ -1,8 +1,6 @@
 """The status page's rows about the host: disks, OSDs and network, from the typed readings of one collection and the
 counters of one some minutes earlier."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 

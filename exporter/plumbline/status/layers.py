@@ -4,8 +4,6 @@ A slow layer slows all layers above it, so the lowest layer that is out of line 
 (``alerts/config/blame.libsonnet``). A layer without a baseline in force is not judged, so it is never good.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@
 There are no thresholds here: tolerances come with the baselines.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field

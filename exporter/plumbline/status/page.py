@@ -4,8 +4,6 @@ This module defines the content and its order; the templates (``pages/templates/
 escape all texts.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence

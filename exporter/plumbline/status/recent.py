@@ -5,8 +5,6 @@ The daemon reads the host every minute anyway to judge it; the few counters belo
 (``tests/unit/status/test_recent_counters.py`` counts).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

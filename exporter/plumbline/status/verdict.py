@@ -3,8 +3,6 @@
 It never says "all is well" if nothing could be judged.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from plumbline.checks.model import Severity

@@ -16,8 +16,6 @@ weakest bound counts. Cases that are not certain are not judged:
 - `osd bench` of 4 KiB: the OSD combines many of them into one write.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

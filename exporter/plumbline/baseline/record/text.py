@@ -4,8 +4,6 @@ Layers come bottom-up, each under a line that says what was measured; every figu
 text is YAML, and :func:`plumbline.baseline.site.parse_site` reads it back.
 """
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby

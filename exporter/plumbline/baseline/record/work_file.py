@@ -4,8 +4,6 @@ It is replaced durably and as a whole after each run: a kill or a power failure 
 The next recording reuses the runs that belong to the same experiment on the same host.
 """
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping

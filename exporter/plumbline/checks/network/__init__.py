@@ -1,7 +1,5 @@
 """The checks of the network."""
 
-from __future__ import annotations
-
 from plumbline.checks.model import Check
 from plumbline.checks.network import bonds, link, receive, tcp
 from plumbline.checks.network.facts import NetworkFacts

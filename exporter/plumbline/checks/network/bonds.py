@@ -1,7 +1,5 @@
 """The checks of bonds and InfiniBand."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator
 

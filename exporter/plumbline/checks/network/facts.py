@@ -3,8 +3,6 @@
 A check gives no advice when a fact it needs is unknown.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace

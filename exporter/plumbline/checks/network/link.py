@@ -1,7 +1,5 @@
 """The link itself: speed, duplex, MTU, and the work the port can take off the CPU."""
 
-from __future__ import annotations
-
 import shlex
 from collections import defaultdict
 from collections.abc import Iterator

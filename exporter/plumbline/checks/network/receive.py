@@ -1,7 +1,5 @@
 """The checks of the receive path: interrupts, receive turns, flow control, rings."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from itertools import compress
 

@@ -1,7 +1,5 @@
 """TCP: its options, and the memory of its sockets. Advice only ever raises; a larger value is never wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 from plumbline.checks import fixes

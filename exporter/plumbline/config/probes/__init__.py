@@ -1,7 +1,5 @@
 """The configuration of each kind of probe: one struct a kind, selected by ``type``."""
 
-from __future__ import annotations
-
 from plumbline.config.probes.ceph import CephProbe
 from plumbline.config.probes.disk import DiskProbe
 from plumbline.config.probes.filesystem import FilesystemConfig

@@ -4,8 +4,6 @@ A struct checks its own fields when it is created; :meth:`ProbeBase.chosen` chec
 fits. Both raise :class:`FieldError`, to which the caller adds the path.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Annotated, Any, ClassVar

@@ -1,7 +1,5 @@
 """The configuration of probes of a Ceph cluster: OSDs, pools, images."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, ClassVar
 

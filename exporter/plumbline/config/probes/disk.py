@@ -1,7 +1,5 @@
 """The configuration of disk probes: in a directory, or reading the raw device."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Annotated, ClassVar, TypeGuard

@@ -1,7 +1,5 @@
 """The configuration of probes of mounted file systems."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import ClassVar

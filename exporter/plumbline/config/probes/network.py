@@ -1,7 +1,5 @@
 """The configuration of probes of the network between nodes."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar
 
 from msgspec import Meta

@@ -1,7 +1,5 @@
 """The configuration of probes of object storage."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, ClassVar
 

@@ -5,8 +5,6 @@ Histograms are in memory that successive workers of one canary share, so counter
 Canaries on raw disks share a worker (:mod:`.crew`), each with memory of its own.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import threading

@@ -1,7 +1,5 @@
 """The plan of a canary, in a file of its own or on a raw disk, and the streams of operations that it means."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A canary's worker as a process: started in an isolated interpreter, supervised, ended, and never waited for."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """A canary's current data, and its log messages."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The daemon's side of the canary's shared memory: write the plan, take consistent copies."""
 
-from __future__ import annotations
-
 import mmap
 import os
 import time

@@ -4,8 +4,6 @@ The worker (``ceph_worker.py``) is started at the first request. One that does n
 next is started after a growing pause; requests during the pause fail at once.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import errno

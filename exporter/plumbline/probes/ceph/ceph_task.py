@@ -7,8 +7,6 @@ Started as ``… <task as JSON>``; the answer is one JSON line. On error: one li
 light modules only, so that it starts in a tenth of a second.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

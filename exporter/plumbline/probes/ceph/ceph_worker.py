@@ -7,8 +7,6 @@ It outlives the daemon only briefly: when the socket closes it releases its lock
 anyway. The daemon does not wait for a hung worker: it gives up in time and starts another.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import errno

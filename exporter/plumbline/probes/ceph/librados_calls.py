@@ -3,8 +3,6 @@
 https://github.com/ceph/ceph/blob/main/src/include/rados/librados.h
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 from ctypes import POINTER, c_char_p, c_int, c_size_t, c_ssize_t, c_uint8, c_uint64, c_void_p

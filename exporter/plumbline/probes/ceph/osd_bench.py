@@ -19,8 +19,6 @@ Both print the same (``iops`` since Ceph 13; Ceph before 12 quoted ``bytes_per_s
 https://github.com/ceph/ceph/blob/main/src/osd/OSD.cc (``bench``)
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

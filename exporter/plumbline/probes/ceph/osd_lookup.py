@@ -6,8 +6,6 @@ directories name its OSDs, with the class that the kernel gives their disks; the
 cluster is back, and requests a new plan.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import socket

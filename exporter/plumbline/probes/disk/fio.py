@@ -4,8 +4,6 @@ Order: check that fio is installed and that the directory is ours; open the file
 leave only the files for the next run. The engine takes the locks and checks the gates before that.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

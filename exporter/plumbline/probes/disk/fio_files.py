@@ -7,8 +7,6 @@ replaces one of them is never written to. It prints one JSON document: that it i
 Light modules only.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -15,8 +15,6 @@ with ``lat_percentiles=1``. Bins are keyed by the middle of a bucket (1/128 wide
 from them may exceed the true maximum; it is clamped to the maximum here.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Annotated

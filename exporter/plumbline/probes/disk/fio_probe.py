@@ -1,7 +1,5 @@
 """The periodic probes that run fio: in files of a directory, or reading raw disks."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 

@@ -15,8 +15,6 @@ of 16 TiB. Sequential jobs get separate parts of the disk, or all but one would 
 to memory: nothing is written anywhere.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from plumbline.config.workloads import Pattern

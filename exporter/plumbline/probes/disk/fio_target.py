@@ -8,8 +8,6 @@ This loads the device to its limit without a cap, so it is only done on request;
 runs touch: disks are read, or a file or an image of our own is written.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace

@@ -9,8 +9,6 @@ The canary's worker imports this: light modules only, see :mod:`~plumbline.probe
 with the disk.
 """
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os

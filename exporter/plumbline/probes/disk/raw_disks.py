@@ -1,7 +1,5 @@
 """Which whole physical disks the names in a configuration mean on this host."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from plumbline.probes.model import Host

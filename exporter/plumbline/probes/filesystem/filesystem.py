@@ -4,8 +4,6 @@ The daemon itself never touches the file system: first one process checks, with 
 exists and answers at all; then another does the work, and is killed with its process group if it hangs.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

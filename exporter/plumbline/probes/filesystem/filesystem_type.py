@@ -4,8 +4,6 @@ It reads ``/proc/self``, not the configured root: a descriptor is only valid in 
 only, see :mod:`~plumbline.probes.guard`.
 """
 
-from __future__ import annotations
-
 import os
 
 from plumbline.core.kernel import TABLE, read_kernel

@@ -4,8 +4,6 @@
 (``launch.py``), and this process with the daemon.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import threading

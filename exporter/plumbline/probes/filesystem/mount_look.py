@@ -8,8 +8,6 @@ which it would be created is checked.
 Light modules only: every mount is checked twice a minute.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import os

@@ -11,8 +11,6 @@ https://man7.org/linux/man-pages/man7/icmp.7.html (ping sockets; IPv6 has them s
 https://man7.org/linux/man-pages/man7/ip.7.html (``IP_RECVERR``, ``struct sock_extended_err``)
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import ipaddress

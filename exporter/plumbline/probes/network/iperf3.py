@@ -4,8 +4,6 @@ One run is one transfer from here, then, if the workload wants both, one back (`
 what arrived. Retransmits are the sender's.
 """
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass, field
 

@@ -13,8 +13,6 @@ A test that could not start has ``"error": "…"`` and an empty ``end``; one tha
 figures up to then, which are not a result. Exit statuses differ between releases (3.12 exits with 0).
 """
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import dataclass

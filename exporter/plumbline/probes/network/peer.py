@@ -1,7 +1,5 @@
 """What the network probes share: the peer, the port of this host that leads there, identity and result."""
 
-from __future__ import annotations
-
 import ipaddress
 import time
 from dataclasses import dataclass

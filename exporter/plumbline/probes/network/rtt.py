@@ -5,8 +5,6 @@ The packet is an ICMP echo, or the handshake of a TCP connection, whose duration
 https://github.com/torvalds/linux/blob/v6.12/include/uapi/linux/tcp.h (``struct tcp_info``, ``tcpi_rtt``)
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import math

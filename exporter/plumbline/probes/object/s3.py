@@ -1,7 +1,5 @@
 """Put, get, list and delete objects at an S3 endpoint, one request at a time, below a prefix of our own."""
 
-from __future__ import annotations
-
 import os
 import socket
 from dataclasses import dataclass

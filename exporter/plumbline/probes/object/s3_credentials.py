@@ -1,7 +1,5 @@
 """The two lines of a credentials file, and whether its permissions are safe."""
 
-from __future__ import annotations
-
 import os
 import stat
 import struct

@@ -4,8 +4,6 @@ The operations run in ``rados_canary_worker.py``, a separate process: a cluster 
 Histograms are in memory that successive workers share, so counters never go back while the daemon lives.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -4,8 +4,6 @@ https://docs.ceph.com/en/latest/man/8/rbd/#commands (bench). It uses librbd's ca
 overwrites the image from its start, so the image is not shared with anything, not even with an ``rbd-fio`` probe.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

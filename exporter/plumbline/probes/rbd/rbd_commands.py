@@ -4,8 +4,6 @@
 missing appears only in its message.
 """
 
-from __future__ import annotations
-
 import errno
 import re
 import time

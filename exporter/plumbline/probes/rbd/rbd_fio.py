@@ -5,8 +5,6 @@ https://fio.readthedocs.io/en/latest/fio_doc.html (ioengine=rbd). A workload's `
 Rate-limited runs and percentiles are as in ``fio_job.py``.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -20,8 +20,6 @@ How our images are created, and why:
 https://docs.ceph.com/en/latest/rbd/rbd-config-ref/ · https://docs.ceph.com/en/latest/man/8/rbd/
 """
 
-from __future__ import annotations
-
 import re
 import socket
 from collections.abc import Callable

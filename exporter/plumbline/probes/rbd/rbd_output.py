@@ -18,8 +18,6 @@ Earlier, the last figure was plain (``bytes/sec: 7108976.64``) and the columns w
 to two digits, but every operation has the same size, so operations times size is more precise if the size is known.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ curve and differ only in operation, device class and baseline are bars of one pl
 than the workload's (a limited rate) are only in the tables.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """A report on baselines: which figures are shown side by side, as a page and as Markdown."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

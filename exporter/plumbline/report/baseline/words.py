@@ -1,7 +1,5 @@
 """Texts of a report for workloads and figures."""
 
-from __future__ import annotations
-
 from plumbline.baseline.arithmetic import depth_of, size_of
 from plumbline.baseline.shown import Figure
 from plumbline.config.workloads import (

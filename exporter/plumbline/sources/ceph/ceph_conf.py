@@ -15,8 +15,6 @@ https://docs.ceph.com/en/latest/rados/configuration/network-config-ref/ (the opt
 Where cephadm keeps the options in the monitors, the file has none; then :mod:`.ceph_sockets` is used instead.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ipaddress
 import re

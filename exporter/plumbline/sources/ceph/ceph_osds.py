@@ -18,8 +18,6 @@ the start of an OSD's device would say everything, but reading a device can hang
     /var/lib/rook/mon-a                                                        Rook; its managers leave nothing
 """
 
-from __future__ import annotations
-
 import os
 import re
 import stat

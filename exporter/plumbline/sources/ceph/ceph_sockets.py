@@ -14,8 +14,6 @@ done only where ``ceph.conf`` has no networks, and never in a scrape. An OSD lis
 and on another for its cluster side; the address that connects to the monitors is the public one.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import sys
 from dataclasses import dataclass

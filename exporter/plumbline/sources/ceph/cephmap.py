@@ -26,8 +26,6 @@ https://docs.ceph.com/en/latest/rados/operations/erasure-code-profile/
 https://docs.ceph.com/en/latest/dev/osd_internals/erasure_coding/direct_reads/
 """  # noqa: E501  (verbatim)
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager

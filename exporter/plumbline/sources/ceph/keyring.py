@@ -9,8 +9,6 @@ https://github.com/ceph/ceph/blob/main/src/auth/Crypto.h (a key: type, time of c
         key = AgDCOwRrvJ5lEiAA...
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import re

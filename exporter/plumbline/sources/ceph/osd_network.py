@@ -11,8 +11,6 @@ The list is empty in the first minute after a start. On 16.2 ``min`` equals ``ma
 heartbeat thread answers pings, so delays come from the network or from a busy host, never from a disk.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass
 from statistics import median

@@ -13,8 +13,6 @@
 The ``duration`` of an event is not used: on 16.2 the first is 4294967295.999998.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime

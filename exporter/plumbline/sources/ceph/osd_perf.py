@@ -39,8 +39,6 @@ set (``mon``: ``ceph config set``; ``file``: ``ceph.conf``), in rising order, an
 https://docs.ceph.com/en/latest/rados/configuration/mclock-config-ref/
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate

@@ -4,8 +4,6 @@ One thread queries all of them at once (:mod:`.adminsocket`). An OSD that hangs 
 deadline; it is reported as not answering, the others as usual.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -17,8 +17,6 @@ https://docs.kernel.org/scheduler/sched-bwc.html (periods and throttled periods,
 A limit of a group holds for all groups below it, so each group up to the root is read.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
