@@ -168,7 +168,7 @@ local promql = import '../lib/promql.libsonnet';
             'count by (%(cluster)s) (\n  %(raised)s)\n' % { cluster: labels.cluster, raised: oneOf('PlumblineCephKeysInsecure') },
             { layer: 'rados', signal: 'health' },
             'Ceph still accepts insecure keys.',
-            '{{ $value }} health checks%s are about keys of type aes, or about monitors that allow them (CVE-2025-30156). Probes run all the same. Rotate the keys: `ceph health detail` names them.' % ofCluster,
+            '{{ $value }} health checks%s are about keys of type aes, or about monitors that allow them. Probes run all the same. Rotate the keys: `ceph health detail` names them.' % ofCluster,
           ),
         ] + [health(each) for each in tunables.PlumblineCephHealth.severities],
       },

@@ -64,7 +64,7 @@ local promql = import '../lib/promql.libsonnet';
     '{{ $sign := false }}'
     + limits('plumbline_osd_cgroup_limit_iops', 'humanize', 'operations/s')
     + limits('plumbline_osd_cgroup_limit_bytes_per_second', 'humanize1024', 'bytes/s')
-    + '{{ range query ' + ofOsd('plumbline:osd_cpu_throttled:ratio') + ' }}{{ if gt .Value 0.0 }}{{ $sign = true }}CPU quota: throttled in {{ .Value | humanizePercentage }} of its periods. {{ end }}{{ end }}'
+    + '{{ range query ' + ofOsd('plumbline:osd_cpu_throttled:ratio') + ' }}{{ if .Value }}{{ $sign = true }}CPU quota: throttled in {{ .Value | humanizePercentage }} of its periods. {{ end }}{{ end }}'
     + '{{ if not $sign }}No limit of its control group can be seen. {{ end }}'
     + 'Every write with a replica on this OSD waits for it.',
 

@@ -114,7 +114,7 @@ def test_both_sources_count_the_same_interrupts_of_the_same_ports() -> None:
     cpus, listed = parse_interrupts((HOST.proc / "interrupts").read_bytes(), source="live", irqs=irqs)
     later = read_interrupts(HOST, irqs)
     assert each.counts.keys() == irqs
-    for irq, line in listed.items():
-        shown = dict(zip(cpus, line.counts, strict=True))
+    for irq, counts in listed.items():
+        shown = dict(zip(cpus, counts, strict=True))
         for cpu, low, high in zip(each.cpus, each.counts[irq], later.counts[irq], strict=True):
             assert low <= shown.get(cpu, low) <= high

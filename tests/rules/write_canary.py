@@ -245,7 +245,7 @@ LATENCY = (
         "a lasting doubling: a page in eight minutes; after it, kept for ten",
         [Host([CALM, Phase(15, DOUBLE), Phase(20)])],
         quiet=[("21m", HIGH), ("44m", HIGH), ("30m", EXTREME), ("30m", FLEET)],
-        firing=[high("23m", "2.0"), high("38m", "1.8")],
+        firing=[high("23m", "2.0"), high("37m", "1.8")],
     ),
     Case(
         "just above and just below what may be",
@@ -267,7 +267,7 @@ LATENCY = (
         "wavering, and beyond for more than ten minutes: a page all the same",
         [Host([CALM, *[Phase(2, DOUBLE), Phase(2, 0.0008)] * 4])],
         quiet=[("24m", HIGH)],
-        firing=[high("28m", "2.2")],
+        firing=[high("29m", "2.0")],
     ),
     Case(
         "no data: the canary stops while it is slow",
