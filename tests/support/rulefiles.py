@@ -119,6 +119,17 @@ class RuleSet:
                     pending.append(word)
         return {word for word in found if word in given or word.startswith(_SCRAPED) or word in {"up", "ALERTS"}}
 
+    def fed(self, given: Collection[str]) -> set[str]:
+        """The rules that can have a result where only the metrics ``given`` are: they read one of these, or what such a
+        rule records, or say what is absent."""
+        alive: set[str] = set()
+        has = {*given, "ALERTS", "absent", "absent_over_time", "vector", "time"}
+        reads = self._reads_in_expressions
+        while more := {name for name, of in reads.items() if name not in alive and of & has}:
+            alive |= more
+            has |= more
+        return alive
+
     def only(self, keep: Callable[[Rule], Iterable[Rule]]) -> dict[str, Any]:
         """A rule file of the rules that ``keep`` gives for each; groups left empty are left out."""
         cut = [(name, [each for rule in rules for each in keep(rule)]) for name, rules in self.groups]
@@ -145,7 +156,8 @@ def needed_series(test: Mapping[str, Any], words: set[str]) -> list[dict[str, An
 def cut(rules: RuleSet, file: Path, folder: Path) -> list[Path]:
     """Copies of a promtool file in ``folder``: tests that need the same rules share one, with these rules and no other.
 
-    What reads ``ALERTS`` may mean any alert: there, all that the file's tests ask for.
+    A rule that a test's series feed nothing to is not needed: a canary's text asks the OSDs' verdicts, and most of its
+    tests have no OSD. What reads ``ALERTS`` may mean any alert: there, all that the file's tests ask for.
     """
     content = load(file)
     of_alerts = {name_of(rule) for rule in rules.rules() if "ALERTS" in words_of(rule)}
@@ -155,7 +167,8 @@ def cut(rules: RuleSet, file: Path, folder: Path) -> list[Path]:
         question = frozenset(asked(test))
         any_alert = "ALERTS" in question or below[question] & of_alerts
         wanted = frozenset().union(*below.values()) if any_alert else frozenset(below[question])
-        together.setdefault(wanted, []).append(test)
+        fed = rules.fed({metric_of(series["series"]) for series in test["input_series"]})
+        together.setdefault(wanted & (fed | question), []).append(test)
     return [
         _part(content | {"tests": tests}, rules.named(wanted), folder / f"{file.stem}.{number}.json")
         for number, (wanted, tests) in enumerate(together.items())

@@ -12,13 +12,13 @@ from plumbline.core.process import Completed, ProcessRunner
 from plumbline.core.roots import Roots
 from plumbline.core.scheduler import Job
 from plumbline.core.slot import PeriodicSlot
-from plumbline.errors import PlumblineError, Unavailable
+from plumbline.errors import ParseError, PlumblineError, Unavailable
 from plumbline.sources.disk.diskhealth import DiskState
 from plumbline.sources.disk.diskusers import read_disk_users
 from plumbline.sources.disk.md import read_md
 from plumbline.sources.disk.multipath import read_multipath
 from plumbline.sources.disk.queuesettings import read_queue_settings
-from plumbline.sources.disk.zfs import SUSPENDED, PoolStatus, parse_text, read_zfs
+from plumbline.sources.disk.zfs import SUSPENDED, ZPOOL_STATUS, PoolStatus, parse_text, read_zfs
 from plumbline.sources.pci.pcidevices import PciReading, read_pci
 
 log = logging.getLogger(__name__)
@@ -94,7 +94,8 @@ class ZpoolStatus:
         self._options = _ZPOOL_OPTIONS
 
     def read(self) -> tuple[PoolStatus, ...]:
-        """All pools except suspended ones; empty without ZFS. :class:`Unavailable`: no tool or no permission."""
+        """All pools except suspended ones; empty without ZFS. :class:`Unavailable`: no tool or no permission;
+        :class:`PlumblineError`: no answer, or one that names no pool."""
         pools = [name for name, state in read_zfs(self._roots).pools.items() if state != SUSPENDED]
         if not pools:
             return ()
@@ -109,7 +110,10 @@ class ZpoolStatus:
         if done.returncode != 0:
             message = done.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
             raise Unavailable(f"zpool status: exit {done.returncode}: {message}")
-        return parse_text(done.stdout.decode("utf-8", "replace"))
+        text = done.stdout.decode("utf-8", "replace")
+        if not (answer := parse_text(text)) and text.strip() != "no pools available":
+            raise ParseError(ZPOOL_STATUS, f"names no pool: {text[:40]!r}")
+        return answer
 
     def _run(self, pools: list[str]) -> Completed:
         """Use the newest options that this version accepts, and remember them."""

@@ -12,7 +12,7 @@ import pytest
 from plumbline.background.storage import ZpoolStatus
 from plumbline.core.process import MAX_OUTPUT_BYTES, Completed, ProcessRunner
 from plumbline.core.roots import Roots
-from plumbline.errors import PlumblineError, Unavailable
+from plumbline.errors import ParseError, PlumblineError, Unavailable
 
 NODE = Path(__file__).parents[2] / "fixtures" / "arrays-storage-node"
 TEXT = (NODE / "zpool_status.txt").read_bytes()
@@ -98,6 +98,11 @@ def test_what_is_no_fault(answer: Completed, reason: str) -> None:
         ZpoolStatus(Roots.under(NODE), Tool(answer)).read()
 
 
+def test_what_is_no_answer_of_zpool_is_no_empty_one() -> None:
+    with pytest.raises(ParseError, match="names no pool"):
+        ZpoolStatus(Roots.under(NODE), Tool(Completed((), 0, stdout=b"\x00\xff{]\n"))).read()
+
+
 def test_a_tool_of_that_name_is_run_and_ended(tmp_path: Path) -> None:
     """The real runner, and a zpool that knows no option."""
     (tmp_path / "text").write_bytes(TEXT)
@@ -144,5 +149,5 @@ def test_a_tool_stuck_in_the_kernel_stays_the_only_one(tmp_path: Path, monkeypat
         while (runner.stuck() or (group / "cgroup.procs").read_text()) and time.monotonic() < deadline:
             time.sleep(0.05)
         group.rmdir()
-    (tmp_path / "zpool").write_text("#!/bin/sh\necho '{\"pools\": {}}'\n")
+    (tmp_path / "zpool").write_text("#!/bin/sh\necho no pools available\n")
     assert status.read() == ()  # asked again once the pool let go
