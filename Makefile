@@ -91,7 +91,7 @@ ifdef CEPH
 test-ceph: $(TEST_VENV)/.installed-$(KEY) ## install Ceph, run the tests that need a real cluster; CEPH=16, 18 or 20: in a Debian of its own
 	@requirements/need-debian -f requirements/debian-hosts.txt || true
 	@PYTHONPATH=tests $(TEST_VENV)/bin/python -m newcomer "$(or $(patsubst $(CEPH):%,%,$(filter $(CEPH):%,$(DEBIAN_OF_CEPH))),$(error CEPH is 16, 18 or 20))" \
-	  'make ceph-packages wheel $(BEFORE_CEPH_$(CEPH)) && exec make test-ceph CEPH= ARGS="$(ARGS)"'
+	  'make debian-packages ceph-packages wheel $(BEFORE_CEPH_$(CEPH)) && exec make test-ceph CEPH= ARGS="$(ARGS)"'
 else
 # First, one by one, what measures latencies; then the rest, each process with a cluster of its own.
 .PHONY: test-ceph

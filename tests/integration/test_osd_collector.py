@@ -36,8 +36,8 @@ POOL = "percentiles"
 FIO_S = 20
 STEPS = 3 * OSDS_EVERY_S + TIMEOUT_S
 """Seconds within which what an OSD says is on the page, and some for a busy machine."""
-NOT_HERE = {"plumbline_osd_mclock_capacity_iops"}
-"""Ceph 16 schedules with wpq unless told otherwise."""
+NOT_HERE = {osd.LIMIT_IOPS, osd.LIMIT_BYTES, osd.CPU_PERIODS, osd.CPU_THROTTLED}
+"""No limit is set for the cluster's control group."""
 
 
 def config_of(ceph: CephCluster) -> dict[str, Any]:
@@ -102,9 +102,12 @@ def test_everything_an_osd_says_is_on_the_page(ceph: CephCluster, daemon: Daemon
     page = daemon.metrics()
     assert page.get("plumbline_collector_available", collector="osd") == 1
     assert page.labels("plumbline_osd_socket_up", "ceph_daemon") == set(OSDS)
+    # Ceph 16 schedules with wpq unless told otherwise
+    mclock = ceph.daemon("osd.0", "config", "get", "osd_op_queue")["osd_op_queue"] == "mclock_scheduler"
+    absent = NOT_HERE if mclock else NOT_HERE | {osd.CAPACITY}
     for spec in osd.COLLECTOR.specs:
         found = page.labels(f"{spec.name}{'_count' if spec is osd.LATENCY else ''}", "ceph_daemon")
-        assert found == (set() if spec.name in NOT_HERE else set(OSDS)), spec.name
+        assert found == (set() if spec in absent else set(OSDS)), spec.name
     assert page.labels("plumbline_osd_heartbeat_seconds", "interface") == {"front", "back"}
     for each in OSDS:
         assert page.get("plumbline_osd_socket_up", ceph_daemon=each) == 1

@@ -338,7 +338,7 @@ class TestRadosBench:
         assert figures.throughput == pytest.approx(figures.iops * 4 * 2**20, rel=0.05)
         assert 0 < figures.latency["mean"] <= figures.latency["max"]
         assert set(figures.latency) == {"mean", "max"}
-        assert (result.device_class, result.tool_version) == ("hdd", "16.2.15")
+        assert (result.device_class, result.tool_version) == ("hdd", ceph.release)
         assert objects(ceph) == before
 
     def test_stopped_under_way_it_leaves_nothing(self, ceph: CephCluster, host: Host) -> None:

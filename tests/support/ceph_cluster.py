@@ -178,6 +178,11 @@ class CephCluster:
         if session:
             session.close()
 
+    @property
+    def release(self) -> str:
+        """Of the monitor: ``18.2.7``."""
+        return str(self.ceph_json("version")["version"].split()[2])
+
     def daemon(self, name: str, *command: str) -> Any:
         """A daemon's admin socket (``osd.0 perf dump``), decoded."""
         return json.loads(self.run("ceph", "daemon", self.socket(name), *command))
