@@ -96,7 +96,8 @@ def exported(daemon: Daemon) -> HistogramValue:
 def test_everything_an_osd_says_is_on_the_page(ceph: CephCluster, daemon: Daemon) -> None:
     def all_there() -> bool:  # pings are averages of a minute, which have to pass after the start
         page = daemon.metrics()
-        return all(page.labels(spec.name, "ceph_daemon") for spec in (osd.HEARTBEAT, osd.FRAGMENTATION, osd.ONODES))
+        late = (osd.HEARTBEAT, osd.HEARTBEAT_WORST, osd.FRAGMENTATION, osd.ONODES)
+        return all(page.labels(spec.name, "ceph_daemon") == set(OSDS) for spec in late)
 
     eventually(all_there, within_s=WITHIN_S, every_s=1)
     page = daemon.metrics()
