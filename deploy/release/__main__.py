@@ -2,7 +2,7 @@
 
 Usage: python -m deploy.release --key FILE [--out DIR]
 
-Wheel, Debian package, RPM, Helm chart, rules and dashboards, bill of materials; ``SHA256SUMS`` of these, its detached
+Wheel, Debian packages, RPM, Helm chart, rules and dashboards, bill of materials; ``SHA256SUMS`` of these, its detached
 signature by ssh-keygen, and ``verify``, which checks both (README.md).
 """
 
@@ -72,7 +72,7 @@ def release(out: Path, key: Path, date: int) -> None:
     """Fill ``out``, which is emptied first."""
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
-    wheel, *_ = built = list(build_all(out, date))
+    wheel, *_ = build_all(out, date)
     version = project_version()
     charted = {f"{NAME}/{name}": text.encode() for name, text in chart.chart().items()}
     # as `helm package` names it
@@ -85,7 +85,6 @@ def release(out: Path, key: Path, date: int) -> None:
     document = bill(wheel, {name: read_lock(name) for name in SHIPPED}, date)
     (out / "sbom.cdx.json").write_text(text_of(document), "utf-8")
     shutil.copy(Path(__file__).with_name("verify"), out / "verify")
-    assert len(built) == 3, "refusals() has seen to rpmbuild"
     sums = (f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in sorted(out.iterdir()))
     text = "".join(sums)
     (out / SUMS).write_text(text, "utf-8")

@@ -29,7 +29,6 @@ LISTED = {
     "config/workloads.py": "resources.files('plumbline.config').joinpath('workloads.yaml').read_text",
     "sources/pci/pcidevices.py": "path.open",  # read by pread, 4,096 bytes at most
     "web/tls.py": "context.load_cert_chain",  # from memory
-    "probes/ceph/librados.py": "open",  # so many bytes of a keyring, in a process of its own
     "probes/ceph/ceph_worker.py": "lines.readline",  # the daemon's own words
     "daemon/daemon.py": "store.open",  # no files from here on: methods of ours with these names
     "daemon/running.py": "read",

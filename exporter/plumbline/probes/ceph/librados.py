@@ -27,6 +27,7 @@ from ctypes import byref, c_char_p, c_int, c_size_t, c_uint64, c_void_p
 from dataclasses import dataclass
 from typing import Any, Self
 
+from plumbline.core.kernel import read_kernel
 from plumbline.errors import KeyTypeUnknown, Unavailable
 from plumbline.probes.ceph.librados_calls import LIBRARY, Timeval, check, load, release, time_t
 from plumbline.sources.ceph.keyring import AES256K, READ_AES256K, key_types
@@ -366,8 +367,7 @@ def _check_key_types(library: ctypes.CDLL, handle: c_void_p) -> None:
         return
     for path in re.split(r"[,; ]+", places.value.decode(errors="replace")):
         try:
-            with open(path, "rb") as file:  # noqa: PTH123 (pathlib is heavy)
-                types = key_types(file.read(_KEYRING_BYTES).decode(errors="replace"))
+            types = key_types(read_kernel(path, _KEYRING_BYTES).decode(errors="replace"))
         except OSError:
             continue
         for user, kind in types.items():
