@@ -110,10 +110,7 @@ def here(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Iterator[H
         folder = stack.enter_context(disk_folder(tmp_path_factory))
         loops = Loops(folder)
         stack.callback(loops.close)
-        image = folder / "osd.img"
-        with image.open("wb") as file:
-            file.truncate(4 << 30)
-        disk = loops.disk(image=image, options=("--direct-io=on",))
+        disk = loops.sparse(gib=4)
         cluster = stack.enter_context(ceph_cluster(disks={SLOW_OSD: disk}))
         ceph = stack.enter_context(set_up(cluster, timeout_s=20.0))
         config = {

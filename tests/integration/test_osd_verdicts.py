@@ -1,7 +1,9 @@
-"""Three faults of one OSD in a real Ceph, and the verdicts of a real Prometheus with the shipped rules: a slow device
-is "disk", delayed messages are "network", too much to do is "queue"; for that OSD, and for no other.
+"""Four faults of one OSD in a real Ceph, and the verdicts of a real Prometheus with the shipped rules: a slow device
+is "disk", a limit above its device "limit", delayed messages are "network", too much to do is "queue"; for that OSD,
+and for no other.
 
-Prometheus scrapes the manager and our daemon, which asks the OSDs' admin sockets. Only windows are shortened.
+Prometheus scrapes the manager and our daemon, which asks the OSDs' admin sockets and times their loop devices. Only
+windows are shortened.
 """
 
 from __future__ import annotations
@@ -18,19 +20,24 @@ from pathlib import Path
 import pytest
 
 from support.ceph_cluster import CephCluster, ceph_cluster, missing
+from support.ceph_files import OSDS
 from support.daemon import eventually, running
-from support.filesystems import run
+from support.disks import disk_folder
+from support.filesystems import run, skip_without_root
+from support.loops import Loops
 from support.programs import need
 from support.prometheus import Prometheus, prometheus
-from support.throttling import below, throttled
+from support.throttling import below, named, throttled
 
 ROOT = Path(__file__).parents[2]
 SITE = """{ _config+:: {
   paces: { compared: '5s', drawn: '5s' },
   ceph+: { window: '1m' },
+  disk+: { window: '1m' },
   osd+: { minimumOsds: 3 },
   alerts+: {
     PlumblineOsdSlowDisk+: { 'for': '5s', keepFiringFor: '5s' },
+    PlumblineOsdLimited+: { 'for': '5s', keepFiringFor: '5s' },
     PlumblineOsdQueueing+: { 'for': '5s', keepFiringFor: '5s' },
     PlumblineOsdHeartbeatSlow+: { 'for': '5s', keepFiringFor: '5s' },
   },
@@ -70,6 +77,8 @@ class Here:
 
     cluster: CephCluster
     prometheus: Prometheus
+    disk: str
+    """Of the guilty OSD."""
 
     def verdicts(self) -> set[tuple[str, str]]:
         """(OSD, verdict)."""
@@ -132,11 +141,15 @@ def load(ceph: CephCluster, image: str, *options: str) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Here]:
+    skip_without_root("makes loop devices")
     folder = tmp_path_factory.mktemp("verdicts")
     # connections get what delays their messages when they are made; nothing is late before a probability is set
     options = {"ms_inject_delay_type": "osd", "rbd_cache": "false"}
     with ExitStack() as stack:
-        cluster = stack.enter_context(ceph_cluster(options=options))
+        loops = Loops(stack.enter_context(disk_folder(tmp_path_factory)))
+        stack.callback(loops.close)
+        disks = {number: loops.sparse(gib=4) for number in range(OSDS)}
+        cluster = stack.enter_context(ceph_cluster(options=options, disks=disks))
         cluster.add_pool("all", pg_num=32)
         cluster.run("rbd", "create", "--size=128M", "--object-size=1M", "all/all")
         cluster.ceph("osd", "crush", "rule", "create-replicated", "one", f"node-{NUMBER}", "osd")
@@ -150,7 +163,11 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Here]:
         (folder / "site.libsonnet").write_text(SITE)
         rules = folder / "rules"
         run(sys.executable, ROOT / "render.py", "--only", "rules", "--site", folder / "site.libsonnet", "--out", rules)
-        config = {"ceph": {"admin_sockets": [f"{cluster.folder}/run/*-osd.*.asok"]}, "probes": []}
+        config = {
+            "ceph": {"admin_sockets": [f"{cluster.folder}/run/*-osd.*.asok"]},
+            "devices": {"disk_exclude": "ram.*"},
+            "probes": [],
+        }
         daemon = stack.enter_context(running(folder, config=config))
         (port,) = cluster.managers.values()
         metrics = stack.enter_context(
@@ -163,7 +180,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Here]:
             )
         )
         stack.enter_context(load(cluster, "all", "--rw=randwrite", "--iodepth=8", f"--rate_iops={PACE}"))
-        yield Here(cluster, metrics)
+        yield Here(cluster, metrics, disks[NUMBER])
 
 
 @pytest.fixture
@@ -171,8 +188,8 @@ def here(watched: Here) -> Here:
     """Everybody has figures, nobody is suspected."""
 
     def calm() -> bool:
-        judged = watched.prometheus.query('plumbline:osd_class:ratio{figure="commit"}')
-        return len(judged) == 3 and not watched.verdicts() and not watched.firing()
+        judged = watched.prometheus.query('plumbline:osd_class:ratio{figure=~"commit|block"}')
+        return len(judged) == 2 * OSDS and not watched.verdicts() and not watched.firing()
 
     try:
         eventually(calm, within_s=240.0, every_s=2.0)
@@ -182,9 +199,15 @@ def here(watched: Here) -> Here:
     return watched
 
 
-def slow_device(ceph: CephCluster) -> AbstractContextManager[object]:
-    """One OSD's writes to the disk that all of them share."""
-    return throttled(below(ceph.folder), [ceph.pid(GUILTY)], write_iops_device=WRITES_PER_S)
+def slow_device(here: Here) -> AbstractContextManager[object]:
+    """One OSD's writes to the disk that all loop devices lie on: below its own device, so that device is slow."""
+    image = Path(f"/sys/block/{here.disk}/loop/backing_file").read_text().strip()
+    return throttled(below(Path(image)), [here.cluster.pid(GUILTY)], write_iops_device=WRITES_PER_S)
+
+
+def limit(here: Here) -> AbstractContextManager[object]:
+    """One OSD's writes to its own device: they wait above it, and it is as fast as ever."""
+    return throttled(named(here.disk), [here.cluster.pid(GUILTY)], write_iops_device=WRITES_PER_S)
 
 
 @contextlib.contextmanager
@@ -199,8 +222,13 @@ def late_messages(ceph: CephCluster) -> Iterator[None]:
 
 
 def test_a_slow_device_is_the_osds_own_disk(here: Here) -> None:
-    with slow_device(here.cluster):
+    with slow_device(here):
         here.finds("disk", "PlumblineOsdSlowDisk")
+
+
+def test_a_limit_above_the_device_is_told_as_one(here: Here) -> None:
+    with limit(here):
+        here.finds("limit", "PlumblineOsdLimited")
 
 
 def test_an_osd_that_has_too_much_to_do_queues(here: Here) -> None:

@@ -35,6 +35,13 @@ class Loops:
         self.names.append(done.stdout.strip().removeprefix("/dev/"))
         return self.names[-1]
 
+    def sparse(self, gib: int) -> str:
+        """The kernel's name of a new, empty disk that takes no room until it is written; past the page cache."""
+        image = self._below / f"disk{len(self.names)}.img"
+        with image.open("wb") as file:
+            file.truncate(gib << 30)
+        return self.disk(image=image, options=("--direct-io=on",))
+
     def detach(self, name: str) -> None:
         """Before the end; as long as somebody has it open it goes on working."""
         self.names.remove(name)
