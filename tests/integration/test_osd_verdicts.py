@@ -168,7 +168,11 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Here]:
             "devices": {"disk_exclude": "ram.*"},
             "probes": [],
         }
-        daemon = stack.enter_context(running(folder, config=config))
+        home = folder / "var" / "lib" / "ceph" / "osd"
+        home.mkdir(parents=True)
+        for number in disks:  # where a package's OSDs live: which device is whose
+            (home / f"ceph-{number}").symlink_to(cluster.folder / "osd" / str(number))
+        daemon = stack.enter_context(running(folder, "--path.var", folder / "var", config=config))
         (port,) = cluster.managers.values()
         metrics = stack.enter_context(
             prometheus(
