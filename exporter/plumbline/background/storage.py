@@ -47,6 +47,8 @@ class StorageWatch:
     ) -> None:
         self._roots, self._health = roots, health
         self._unreadable_pci: frozenset[str] = frozenset()
+        self._ports: set[str] = set()
+        """PCI ports seen above a device: where one has gone, its port's errors say why."""
         # the kernel reports disks that appear or disappear, but not mounts or swap
         self.users = PeriodicSlot(DISK_USERS, 60.0, "the users of the disks", lambda: read_disk_users(roots))
         # only an admin changes settings, so a minute's delay does not matter
@@ -82,7 +84,8 @@ class StorageWatch:
         return self._health.states
 
     def _read_pci(self) -> PciReading:
-        reading = read_pci(self._roots)
+        reading = read_pci(self._roots, sorted(self._ports))
+        self._ports.update(function.upstream for function in reading.functions if function.upstream)
         unreadable = frozenset(function.missing for function in reading.functions if function.missing)
         if unreadable != self._unreadable_pci:
             self._unreadable_pci = unreadable
