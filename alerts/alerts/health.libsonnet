@@ -90,10 +90,11 @@ local promql = import '../lib/promql.libsonnet';
         alert.new(
           config,
           'PlumblineDiskSpareLow',
+          // Drives that do not count spare blocks report 0, and 0 as the threshold.
           |||
             max by (%(interface)s) (plumbline_disk_spare_ratio)
             <= %(thresholds)g *
-            max by (%(interface)s) (plumbline_disk_spare_threshold_ratio)
+            (max by (%(interface)s) (plumbline_disk_spare_threshold_ratio) > 0)
           ||| % (labels + spare),
           disk('health'),
           'A disk has few spare blocks left.',

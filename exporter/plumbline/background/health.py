@@ -23,7 +23,7 @@ from plumbline.errors import PlumblineError, Unavailable
 from plumbline.sources.disk.block import BlockDevice
 from plumbline.sources.disk.diskhealth import DROP_IN, Answer, Asleep, DiskHealth, DiskState, NoHealth, Reason
 from plumbline.sources.disk.nvme_smart import Limits, controller_of, read_nvme_health
-from plumbline.sources.disk.smartctl import read_smartctl
+from plumbline.sources.disk.smartctl import check_askable, read_smartctl
 from plumbline.sources.kernel.sysfs import read_bytes
 
 log = logging.getLogger(__name__)
@@ -191,6 +191,7 @@ class DiskAsker:
     def __call__(self, device: BlockDevice) -> Answer:
         """One disk's answer; see ``sources/nvme_smart.py`` and ``sources/smartctl.py`` for the exceptions."""
         if device.transport != "nvme":
+            check_askable(device.name, self._roots)
             if not _may_send_ata(self._roots):
                 raise NoHealth(Reason.NO_PERMISSION, f"{device.name}: querying it needs CAP_SYS_RAWIO, see {DROP_IN}")
             program = shutil.which("smartctl", path=self._path)

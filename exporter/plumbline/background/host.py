@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Set
 
 from plumbline.background.ceph import OsdWatch
 from plumbline.background.health import DiskAsker, HealthWatch
+from plumbline.background.paths import PathMemory
 from plumbline.background.presence import DISK_PRESENCE, DiskPresence
 from plumbline.background.storage import DISK_USERS, QUEUES, StorageWatch
 from plumbline.config.model import Config
@@ -135,7 +136,8 @@ class HostWatch:
             ask=self._asker,
             interval_s=lambda: config().devices.health_interval,
         )
-        self.storage = StorageWatch(roots, zpool=ProcessRunner(environment), health=health)
+        paths = PathMemory(store, wall=time.time)
+        self.storage = StorageWatch(roots, zpool=ProcessRunner(environment), health=health, multipath=paths.read)
         self.latency = BlockLatency(roots, keep=self.keeps_disk)
         self.osds = OsdWatch(
             lambda: config().ceph.admin_sockets if config().collectors.get("osd", True) else (), roots=roots

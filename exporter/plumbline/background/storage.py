@@ -4,7 +4,7 @@ A disk that hangs delays only the job that queried it; the others continue, and 
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from plumbline.background.health import LOOK_EVERY_S, HealthWatch
 from plumbline.background.mounts import MOUNTS, MOUNTS_EVERY_S, MountWatch
@@ -16,7 +16,7 @@ from plumbline.errors import ParseError, PlumblineError, Unavailable
 from plumbline.sources.disk.diskhealth import DiskState
 from plumbline.sources.disk.diskusers import read_disk_users
 from plumbline.sources.disk.md import read_md
-from plumbline.sources.disk.multipath import read_multipath
+from plumbline.sources.disk.multipath import MultipathDisk, read_multipath
 from plumbline.sources.disk.queuesettings import read_queue_settings
 from plumbline.sources.disk.zfs import SUSPENDED, ZPOOL_STATUS, PoolStatus, parse_text, read_zfs
 from plumbline.sources.pci.pcidevices import PciReading, read_pci
@@ -34,11 +34,21 @@ _USAGE, _NOT_FOUND = 2, 127  # exit statuses
 
 class StorageWatch:
     """The latest reading of each part. Slots are replaced as a whole, so any thread may read them. ``zpool`` runs the
-    tool of that name; with ``None`` it is not run. Without ``health`` no disk's health is queried."""
+    tool of that name; with ``None`` it is not run. Without ``health`` no disk's health is queried. ``multipath``: reads
+    the multipath disks."""
 
-    def __init__(self, roots: Roots, *, zpool: ProcessRunner | None = None, health: HealthWatch | None = None) -> None:
+    def __init__(
+        self,
+        roots: Roots,
+        *,
+        zpool: ProcessRunner | None = None,
+        health: HealthWatch | None = None,
+        multipath: Callable[[Roots], tuple[MultipathDisk, ...]] = read_multipath,
+    ) -> None:
         self._roots, self._health = roots, health
         self._unreadable_pci: frozenset[str] = frozenset()
+        self._ports: set[str] = set()
+        """PCI ports seen above a device: where one has gone, its port's errors say why."""
         # the kernel reports disks that appear or disappear, but not mounts or swap
         self.users = PeriodicSlot(DISK_USERS, 60.0, "the users of the disks", lambda: read_disk_users(roots))
         # only an admin changes settings, so a minute's delay does not matter
@@ -48,9 +58,7 @@ class StorageWatch:
         self.pcie = PeriodicSlot(PCIE, 60.0, "PCI devices", self._read_pci)
         self.md = PeriodicSlot("md arrays", ARRAYS_EVERY_S, "md arrays", lambda: read_md(roots))
         self.zfs = PeriodicSlot("ZFS pools", ARRAYS_EVERY_S, "ZFS pools", lambda: read_zfs(roots))
-        self.multipath = PeriodicSlot(
-            "multipath disks", ARRAYS_EVERY_S, "multipath disks", lambda: read_multipath(roots)
-        )
+        self.multipath = PeriodicSlot("multipath disks", ARRAYS_EVERY_S, "multipath disks", lambda: multipath(roots))
         # each reading starts a process; errors may be a minute old
         read_zpools = ZpoolStatus(roots, zpool).read if zpool else tuple[PoolStatus, ...]
         ends = zpool.stop if zpool else lambda: None
@@ -76,7 +84,8 @@ class StorageWatch:
         return self._health.states
 
     def _read_pci(self) -> PciReading:
-        reading = read_pci(self._roots)
+        reading = read_pci(self._roots, sorted(self._ports))
+        self._ports.update(function.upstream for function in reading.functions if function.upstream)
         unreadable = frozenset(function.missing for function in reading.functions if function.missing)
         if unreadable != self._unreadable_pci:
             self._unreadable_pci = unreadable

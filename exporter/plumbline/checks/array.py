@@ -246,7 +246,7 @@ _UNREADABLE = "unknown"
     "array.path-lost",
     "Have every path to a disk working.",
     "Disks of dm-multipath and NVMe multipath. An array's passive side (ANA inaccessible) counts as working; one "
-    "path alone is not enough.",
+    "path alone is not enough. The daemon remembers a path that disappeared for a week.",
     "With one path left, the next cable failure takes the disk away, and until then it has half the bandwidth.",
     "multipath(8); nvme-list-subsys(1); Documentation/admin-guide/nvme-multipath.rst",
     Severity.WARNING,
@@ -275,7 +275,7 @@ def path_lost(facts: ArrayFacts) -> Iterator[Verdict]:
 
 
 def _single_path(disk: MultipathDisk, should: str) -> Verdict:
-    """A path whose device was removed is no longer there to show as lost.
+    """Whoever looks without the daemon's memory does not see that a path was removed.
 
     NVMe over fabrics commonly has one portal; device-mapper makes a map of two paths or more.
     """

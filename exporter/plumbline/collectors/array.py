@@ -63,11 +63,12 @@ MULTIPATH_INFO = gauge(
     "A multipath disk; multipath_name from device-mapper or the NVMe subsystem.",
     ("device", "multipath_name"),
 )
-PATHS = gauge("plumbline_multipath_paths", "Paths from the kernel to the disk.", _DEVICE)
+PATHS = gauge("plumbline_multipath_paths", "Paths to the disk, with those that disappeared within a week.", _DEVICE)
 PATHS_USABLE = gauge("plumbline_multipath_usable_paths", "Paths that can take I/O now.", _DEVICE)
 PATH_INFO = gauge(
     "plumbline_multipath_path_info",
-    "A path and its SCSI state (running, offline …), NVMe state (live, connecting …) or ANA state (optimized …).",
+    "A path and its SCSI state (running, offline …), NVMe state (live, connecting …) or ANA state (optimized …); gone:"
+    " it disappeared.",
     ("device", "path", "state", "transport", "path_address"),
 )
 

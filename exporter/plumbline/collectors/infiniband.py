@@ -66,9 +66,8 @@ def samples(reading: InfinibandReading) -> Iterator[Sample]:
         if port.rate_mbps is not None:
             yield RATE, labels, port.rate_mbps * _BYTES_PER_MEGABIT
         counters = port.counters
-        for direction, word in (("receive", "rcv"), ("transmit", "xmit")):
-            octets, packets = port.octets(f"port_{word}_data"), counters.get(f"port_{word}_packets")
-            yield from known((*labels, direction), (BYTES, octets), (PACKETS, packets))
+        for direction, word in (("receive", "rx"), ("transmit", "tx")):
+            yield from known((*labels, direction), (BYTES, port.octets(word)), (PACKETS, port.packets(word)))
         yield from known(
             labels,
             (LINK_DOWNED, counters.get("link_downed")),

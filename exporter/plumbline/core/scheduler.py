@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from plumbline.core import threads
+from plumbline.errors import PlumblineError
 
 log = logging.getLogger(__name__)
 
@@ -127,6 +128,8 @@ class _Loop:
         self.started_at = self._clock()
         try:
             self.job.run(self._cancel)
+        except PlumblineError as error:  # it says what to do: where it was raised helps nobody
+            log.error("job %s failed: %s; it is tried again at its next tick", self.job.name, error)
         except Exception:
             log.exception("job %s failed; it is tried again at its next tick", self.job.name)
         finally:

@@ -89,8 +89,8 @@ class Exposition:
             return self._shared()
         except TimeoutError:
             raise ScrapeTimeout(
-                f"a collection has been running for more than {self._wait_s:g} s; which collector hangs is in its "
-                "thread's stack: py-spy dump --pid <plumbline>"
+                f"another collection has been running for more than {self._wait_s:g} s: collectors hang, or the host"
+                " is short of CPU; the log says which"
             ) from None
 
     def _collect(self) -> Snapshot:

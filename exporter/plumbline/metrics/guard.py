@@ -29,7 +29,7 @@ ITEM_REASONS = ("malformed", "unreadable", "vanished")  # why a collector may sk
 
 _PLAIN = frozenset({int, float})
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_HUNG = "hung"
+_LATE = "late"
 _MAX_REASONS = 16  # a reason is a label value: a collector that puts a device name there must not grow without limit
 
 
@@ -108,12 +108,12 @@ class GuardedCollector:
         )
         return Collected(health, families, reading)
 
-    def hung(self, for_s: float, *, new: bool) -> CollectorHealth:
-        """Replaces :meth:`run` while an earlier run has not ended. ``new``: this page was the first to wait for it, so
-        it logs that; a later page could log it after "works again", if the run has just ended."""
-        reason = f"no answer for {for_s:.0f} s: a read hangs in the kernel; see dmesg"
+    def late(self, for_s: float, reason: str, *, new: bool) -> CollectorHealth:
+        """Replaces :meth:`run` while an earlier run has not ended, or if there was no time for one. ``new``: this page
+        was the first to wait for it, so it logs that; a later page could log it after "works again", if the run has
+        just ended."""
         if new:
-            self._log_change(_HUNG, PlumblineError(reason))
+            self._log_change(_LATE, PlumblineError(reason))
         return CollectorHealth(self.collector.name, False, True, for_s, reason, dict(self._skipped))
 
     def _collect(self) -> tuple[object, list[Family]]:

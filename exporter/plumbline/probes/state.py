@@ -1,4 +1,5 @@
-"""The state that survives a restart: each periodic probe's latest result, counters and histograms, and the known disks.
+"""The state that survives a restart: each periodic probe's latest result, counters and histograms, and the known disks
+and paths.
 
 It is one small JSON file, replaced atomically (write, fsync, rename), so that a crash leaves the old or the new file.
 An unreadable file is renamed and reported: nothing is lost, and a monitor must start even if its own state is damaged.
@@ -127,6 +128,16 @@ class DiskSeen:
     last_seen_ts: float
 
 
+class PathRecord(msgspec.Struct, frozen=True):
+    """A path to a multipath disk, and since when it has been gone; Unix seconds, ``None`` while it is there."""
+
+    disk: str  # the disk's identity
+    name: str
+    transport: str
+    address: str
+    gone_since: float | None = None
+
+
 class NewerState(StateError):
     """The existing state was written by a newer Plumbline."""
 
@@ -141,6 +152,7 @@ class _File(msgspec.Struct, frozen=True, kw_only=True):
     schema_version: int
     probes: dict[str, ProbeRecord]
     disks: tuple[DiskRecord, ...] = ()
+    paths: tuple[PathRecord, ...] = ()
 
 
 def read_state(directory: Path) -> Mapping[str, ProbeRecord]:
@@ -218,6 +230,7 @@ class StateStore:
         self._lock_fd: int | None = None
         self._probes: dict[str, ProbeRecord] = {}
         self.disks: tuple[DiskRecord, ...] = ()
+        self.paths: tuple[PathRecord, ...] = ()
         self.save_failed = False
         """True while the newest state is only in memory, not where the next daemon will look (disk full, …)."""
         # schema of the file that was loaded, until it is replaced
@@ -244,7 +257,7 @@ class StateStore:
             if isinstance(error, FileRefused):
                 raise StateError(str(error)) from error
             raise
-        self._probes, self.disks = content.probes, content.disks
+        self._probes, self.disks, self.paths = content.probes, content.disks, content.paths
 
     def close(self) -> None:
         """Release the directory for the next daemon."""
@@ -274,6 +287,13 @@ class StateStore:
         """Remember, and write to disk; in memory only while the directory is not open (:meth:`open`)."""
         with self._lock:
             self.disks = tuple(disks)
+            if self._own is not None:
+                self._save()
+
+    def put_paths(self, paths: Iterable[PathRecord]) -> None:
+        """As :meth:`put_disks`."""
+        with self._lock:
+            self.paths = tuple(paths)
             if self._own is not None:
                 self._save()
 
@@ -317,7 +337,9 @@ class StateStore:
         self.save_failed = False
 
     def _encoded(self) -> bytes:
-        return jsontext.encode(_File(schema_version=SCHEMA_VERSION, probes=self._probes, disks=self.disks))
+        return jsontext.encode(
+            _File(schema_version=SCHEMA_VERSION, probes=self._probes, disks=self.disks, paths=self.paths)
+        )
 
     def _keep_older(self, own: OwnDirectory) -> None:
         """Keep the older file before the first one of this schema replaces it: an older release can't read the new."""

@@ -327,6 +327,37 @@ def test_a_process_that_may_not_send_ata_commands_does_not_try(tmp_path: Path) -
     assert marker.exists()
 
 
+def scsi_disk(roots: Roots, place: str, driver: str) -> None:
+    """``sda`` at ``place``, behind a host of ``driver``."""
+    host = place.partition(":")[0]
+    (roots.sys / "block").mkdir(parents=True)
+    (roots.sys / "block/sda").symlink_to(
+        f"../devices/pci0000:00/0000:00:03.0/0000:01:00.0/host{host}/target{place[:5]}/{place}/block/sda"
+    )
+    (roots.sys / f"class/scsi_host/host{host}").mkdir(parents=True)
+    (roots.sys / f"class/scsi_host/host{host}/proc_name").write_text(f"{driver}\n")
+
+
+def test_a_volume_of_a_megaraid_is_not_asked(tmp_path: Path) -> None:
+    roots = Roots.under(tmp_path)
+    scsi_disk(roots, "4:2:0:0", "megaraid_sas")
+    with pytest.raises(NoHealth, match="a volume of a MegaRAID controller") as caught:
+        DiskAsker(roots, {"PATH": str(tmp_path)})(disk("sda", "scsi"))
+    assert caught.value.reason == Reason.NOT_SUPPORTED
+
+
+@pytest.mark.parametrize(("place", "driver"), [("4:1:0:0", "megaraid_sas"), ("4:2:0:0", "mpt3sas")])
+def test_a_disk_behind_a_megaraid_and_other_controllers_disks_are_asked(
+    place: str, driver: str, tmp_path: Path
+) -> None:
+    roots = Roots.under(tmp_path)
+    scsi_disk(roots, place, driver)
+    (tmp_path / "smartctl").write_text("#!/bin/sh\n")
+    (tmp_path / "smartctl").chmod(0o755)
+    with pytest.raises(NoHealth, match="printed nothing"):
+        DiskAsker(roots, {"PATH": str(tmp_path)})(disk("sda", "scsi"))
+
+
 def test_an_nvme_disk_is_asked_through_its_controllers_node(tmp_path: Path) -> None:
     roots = Roots.under(tmp_path)
     (roots.sys / "block").mkdir(parents=True)

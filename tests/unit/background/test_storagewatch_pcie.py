@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import threading
 from pathlib import Path
 
@@ -26,6 +27,20 @@ def test_the_slot_is_empty_until_the_job_has_run(tmp_path: Path) -> None:
         _ = watch.pcie.value
     refresh(watch)
     assert [each.address for each in watch.pcie.value.functions] == ["0000:01:00.0"]
+
+
+def test_a_ports_errors_outlive_the_disk_below_it(tmp_path: Path) -> None:
+    port = add_function(tmp_path / "sys", "pci0000:00/0000:00:01.0", config=space(Express(), class_=0x060400))
+    below = add_function(tmp_path / "sys", "pci0000:00/0000:00:01.0/0000:01:00.0", config=space(Express()))
+    (port / "aer_dev_correctable").write_text("RxErr 7\nTOTAL_ERR_COR 7\n")
+    watch = StorageWatch(Roots.under(tmp_path))
+    refresh(watch)
+    assert watch.pcie.value.aer == {"0000:00:01.0": {"correctable": 7}}
+    shutil.rmtree(below)
+    (port / "aer_dev_correctable").write_text("RxErr 9\nTOTAL_ERR_COR 9\n")
+    refresh(watch)
+    assert watch.pcie.value.functions == ()
+    assert watch.pcie.value.aer == {"0000:00:01.0": {"correctable": 9}}
 
 
 def test_what_cant_be_read_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

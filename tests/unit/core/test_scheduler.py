@@ -6,6 +6,7 @@ import time
 import pytest
 
 from plumbline.core.scheduler import Job, Scheduler, next_tick, splay
+from plumbline.errors import PlumblineError
 
 
 @pytest.mark.parametrize(
@@ -27,6 +28,22 @@ def test_splay_is_stable_and_spreads_a_fleet():
     assert all(0 <= delay < 300 for delay in delays)
     per_tenth = [sum(1 for d in delays if tenth * 30 <= d < (tenth + 1) * 30) for tenth in range(10)]
     assert min(per_tenth) > 60  # 100 expected in each tenth
+
+
+def test_an_error_that_says_what_to_do_is_logged_without_a_traceback(caplog):
+    failed = threading.Event()
+
+    def run(_cancel):
+        failed.set()
+        raise PlumblineError("the cluster does not answer")
+
+    scheduler = Scheduler()
+    scheduler.replace([Job("ceph", 3600.0, 0.0, run)])
+    assert failed.wait(30)
+    assert scheduler.stop(30.0) == []
+    (record,) = caplog.records
+    assert record.getMessage() == "job ceph failed: the cluster does not answer; it is tried again at its next tick"
+    assert record.exc_info is None
 
 
 def test_a_job_never_overlaps_itself_and_goes_on_after_an_exception():

@@ -5,6 +5,7 @@ import re
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -14,6 +15,7 @@ from plumbline.metrics.scrape import AT_LEAST_S
 from plumbline.metrics.spec import Kind, MetricSpec, Sample, Samples
 from support.daemon import eventually
 from support.fake_collectors import Fake, fake
+from support.starvation import no_cpu_to_spare
 
 MTU = MetricSpec("plumbline_nic_mtu_bytes", Kind.GAUGE, "MTU.", ("device",))
 RINGS = MetricSpec("plumbline_nic_ring_entries", Kind.GAUGE, "Ring.", ("device", "ring"))
@@ -99,7 +101,46 @@ def test_it_is_asked_once_and_costs_the_next_pages_nothing(ring: Hanging, caplog
     assert ring.asked == 1
     assert eventually(lambda: collecting_threads() == 1)
     (said,) = caplog.messages
-    assert re.fullmatch(r"collector ring: no answer for \d s: a read hangs in the kernel; see dmesg", said)
+    why = (
+        r"a read hangs in the kernel( \(state S in \w+\))?; see dmesg|it waits for another thread of the daemon \(.+\)"
+    )
+    assert re.fullmatch(rf"collector ring: no answer for \d s: ({why})", said)
+
+
+def test_on_a_host_short_of_cpu_nothing_hangs_and_the_rest_is_not_begun(caplog: pytest.LogCaptureFixture) -> None:
+    asked = 0
+    with no_cpu_to_spare() as work:
+
+        def compute(_skip: SkipHook) -> Samples:
+            nonlocal asked
+            asked += 1
+            if asked == 1:
+                work()
+            return ((MTU, ("eth0",), 1500),)
+
+        page = exposition(fake("link", (MTU,), compute, skip_reasons=()), quick("sysctl", spec=SHARED))
+        starved = page.scrape()
+        assert collecting_threads() == 1
+
+    reasons = {each.name: each.reason for each in starved.collectors}
+    short = r"the host is short of CPU: it waited \d\.\d of \d\.\d s for one"
+    assert re.fullmatch(rf"no answer for \d s: {short}", reasons["link"])
+    assert re.fullmatch(rf"no time left to ask: {short}", reasons["sysctl"])
+    assert [message for message in caplog.messages if "hangs" in message] == []
+    assert states(eventually_whole(page)) == {"link": True, "sysctl": True}
+
+
+def test_the_page_waits_for_a_host_that_is_short_of_cpu() -> None:
+    with ExitStack() as stack:
+        work = stack.enter_context(no_cpu_to_spare())
+
+        def compute(_skip: SkipHook) -> Samples:
+            work()
+            return ((MTU, ("eth0",), 1500),)
+
+        page = exposition(fake("link", (MTU,), compute, skip_reasons=()), quick("sysctl", spec=SHARED))
+        threading.Timer(PAGE_S + 0.2, stack.close).start()
+        assert states(page.scrape()) == {"link": True, "sysctl": True}
 
 
 def test_it_is_back_when_it_has_answered(ring: Hanging, caplog: pytest.LogCaptureFixture) -> None:

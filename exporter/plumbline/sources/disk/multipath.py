@@ -10,15 +10,17 @@ https://github.com/torvalds/linux/blob/v6.12/drivers/nvme/host/sysfs.c (controll
     /sys/block/dm-2/dm/name                                       mpatha
     /sys/block/dm-2/slaves/sdb/device/state                       running | offline | blocked | transport-offline …
     /sys/class/nvme-subsystem/nvme-subsys1/nvme1n1                the disk; its paths are hidden
+    /sys/class/nvme-subsystem/nvme-subsys1/nvme1n1/wwid           eui.0025385b01a1b2c3
     /sys/class/nvme-subsystem/nvme-subsys1/nvme2/state            live | connecting | resetting | deleting | dead
     /sys/class/nvme-subsystem/nvme-subsys1/nvme2/nvme1c2n1/ana_state   optimized | inaccessible …
 
 A SCSI path failed by multipathd's own checker, while the kernel's device still runs, looks usable here: only
-``multipath -ll`` shows this. A local NVMe drive with a single controller is not a multipath disk.
+``multipath -ll`` shows this. A local NVMe drive with a single controller is not a multipath disk, unless it had more:
+a removed controller takes its paths out of sysfs.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +29,7 @@ from plumbline.sources.kernel import sysfs
 
 USABLE = frozenset({"running", "live", "optimized", "non-optimized"})
 STANDBY = frozenset({"inaccessible"})  # normal for an array's passive side: no I/O goes there
+GONE = "gone"  # no word of the kernel's: the path is no longer in sysfs
 
 _HEAD = re.compile(r"nvme(?P<subsystem>[0-9]+)n(?P<namespace>[0-9]+)")
 _CONTROLLER = re.compile(r"nvme[0-9]+")
@@ -37,7 +40,8 @@ class DiskPath:
     """One path to a disk."""
 
     name: str  # ``sdb``, ``nvme1c2n1``
-    state: str  # the kernel's word; for an NVMe path its controller's state or, while that is live, its ANA state
+    state: str
+    """The kernel's word, or :data:`GONE`. Of an NVMe path: its controller's or, while that is live, its ANA state."""
     transport: str  # NVMe: ``pcie``, ``tcp``, ``fc`` …; ``""``: unknown
     address: str  # NVMe: ``traddr=10.0.0.1,trsvcid=4420``; SCSI: ``1:0:0:2`` (host, channel, target, unit)
 
@@ -54,6 +58,7 @@ class MultipathDisk:
     device: str
     name: str  # its configured name, ``mpatha``; for NVMe the subsystem's, ``nvme-subsys1``
     paths: tuple[DiskPath, ...]
+    identity: str = ""  # the same after a restart, unlike its name: a UUID or WWID
 
     @property
     def usable(self) -> int:
@@ -61,9 +66,9 @@ class MultipathDisk:
         return sum(path.usable for path in self.paths)
 
 
-def read_multipath(roots: Roots) -> tuple[MultipathDisk, ...]:
-    """Every multipath disk; empty when there is none."""
-    return (*_device_mapper(roots.sys / "block"), *_nvme(roots.sys / "class" / "nvme-subsystem"))
+def read_multipath(roots: Roots, known: Container[str] = frozenset()) -> tuple[MultipathDisk, ...]:
+    """Every multipath disk; empty when there is none. ``known``: identities of disks that had several paths before."""
+    return (*_device_mapper(roots.sys / "block"), *_nvme(roots.sys / "class" / "nvme-subsystem", known))
 
 
 def _device_mapper(block: Path) -> Iterator[MultipathDisk]:
@@ -73,7 +78,7 @@ def _device_mapper(block: Path) -> Iterator[MultipathDisk]:
             continue
         slaves = block / device / "slaves"
         paths = tuple(_scsi_path(slaves / slave, slave) for slave in sysfs.entries(slaves))
-        yield MultipathDisk(device, sysfs.read_text(block / device / "dm" / "name") or device, paths)
+        yield MultipathDisk(device, sysfs.read_text(block / device / "dm" / "name") or device, paths, uuid)
 
 
 def _scsi_path(path: Path, name: str) -> DiskPath:
@@ -87,7 +92,7 @@ def _scsi_path(path: Path, name: str) -> DiskPath:
     )
 
 
-def _nvme(root: Path) -> Iterator[MultipathDisk]:
+def _nvme(root: Path, known: Container[str]) -> Iterator[MultipathDisk]:
     for subsystem in sysfs.entries(root):
         entries = sysfs.entries(root / subsystem)
         controllers = [entry for entry in entries if _CONTROLLER.fullmatch(entry)]
@@ -97,8 +102,9 @@ def _nvme(root: Path) -> Iterator[MultipathDisk]:
                 continue
             found = (_nvme_paths(root / subsystem / controller, head["namespace"]) for controller in controllers)
             paths = tuple(path for of_controller in found for path in of_controller)
-            if len(paths) > 1 or any(path.transport != "pcie" for path in paths):
-                yield MultipathDisk(device, subsystem, paths)
+            identity = sysfs.read_text(root / subsystem / device / "wwid") or device
+            if len(paths) > 1 or any(path.transport != "pcie" for path in paths) or identity in known:
+                yield MultipathDisk(device, subsystem, paths, identity)
 
 
 def _nvme_paths(controller: Path, namespace: str) -> Iterator[DiskPath]:

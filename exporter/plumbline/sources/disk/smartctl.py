@@ -22,7 +22,8 @@ its SCSI counterpart (solid state media log) are standardised, so they come firs
 documentation says that its normalised value counts down from 100, and only if smartctl knows the drive.
 
 Not covered: disks behind a RAID controller that presents volumes instead (``-d megaraid,N``, ``cciss,N`` …): only the
-controller's own tools list the valid N.
+controller's own tools list the valid N. MegaRAID's volumes are not asked, because their answers differ:
+``megaraid_sas`` has disks on channels 0 and 1, volumes above (MEGASAS_MAX_PD_CHANNELS in its header).
 """
 
 import re
@@ -35,14 +36,18 @@ import msgspec
 from msgspec import Meta
 
 from plumbline.core.process import ProcessRunner
+from plumbline.core.roots import Roots
 from plumbline.errors import ParseError
 from plumbline.sources.disk.diskhealth import DROP_IN, Answer, Asleep, DiskHealth, NoHealth, Reason
+from plumbline.sources.kernel import sysfs
 
 TIMEOUT_S = 10.0  # a healthy disk answers in a tenth of a second, one that corrects errors in a few seconds
 MAX_OUTPUT_BYTES = 1 << 19  # a long answer, with full logs, is 60 KB
 INSTALL = "apt-get install smartmontools"
 ASLEEP_STATUS = 3
 _NO_DISK = 0b11
+_PLACE = re.compile(r"/(?P<host>[0-9]+):(?P<channel>[0-9]+):[0-9]+:[0-9]+/block/")
+_MEGARAID_DISK_CHANNELS = 2
 _NO_POWER_MODE = "no answer to CHECK POWER MODE: the disk is dead or in SLEEP (a reset ends that); see dmesg"
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Whole = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
@@ -144,6 +149,16 @@ def command(program: str, node: Path, transport: str | None) -> tuple[str, ...]:
     kind = "sat" if transport == "sata" else "sat,auto"
     logs = (f"--log={name}" for name in ("error", "ssd", "devstat,1", "devstat,4", "devstat,5"))
     return (program, "--json=c", "-n", f"standby,{ASLEEP_STATUS}", "-d", kind, "-i", "-H", "-A", *logs, str(node))
+
+
+def check_askable(disk: str, roots: Roots) -> None:
+    """:class:`NoHealth` for a MegaRAID volume: it answers something, but not about a disk."""
+    place = _PLACE.search(sysfs.link_text(roots.sys / "block" / disk) or "")
+    if place is None or int(place["channel"]) < _MEGARAID_DISK_CHANNELS:
+        return
+    host = roots.sys / "class" / "scsi_host" / f"host{place['host']}"
+    if sysfs.read_text(host / "proc_name") == "megaraid_sas":
+        raise NoHealth(Reason.NOT_SUPPORTED, f"{disk}: a volume of a MegaRAID controller, which hides its disks")
 
 
 def read_smartctl(

@@ -3,6 +3,7 @@
 Documentation/ABI/stable/sysfs-class-infiniband (the meaning of each counter)
 https://github.com/torvalds/linux/blob/v6.12/drivers/infiniband/core/sysfs.c (the file formats)
 https://enterprise-support.nvidia.com/s/article/understanding-mlx5-linux-counters-and-status-parameters (hw_counters)
+https://github.com/torvalds/linux/blob/v6.12/drivers/infiniband/sw/rxe/rxe_hw_counters.c (Soft-RoCE's)
 
 ::
 
@@ -13,15 +14,18 @@ https://enterprise-support.nvidia.com/s/article/understanding-mlx5-linux-counter
     /sys/class/infiniband/mlx4_0/ports/1/counters/port_xmit_data    octets ÷ 4
     /sys/class/infiniband/mlx4_0/ports/1/hw_counters/…              the driver's own
     /sys/class/infiniband/mlx4_0/device/net/ib0/mode                connected
+    /sys/class/infiniband/rxe0/parent                               eth1 (Soft-RoCE)
+    /sys/class/infiniband/rxe0/ports/1/gid_attrs/ndevs/0            eth1 (RoCE; an error for an unused entry)
 
 Each counter queries the adapter's firmware, which may be slow, so a scrape does not read them. Drivers without a
-performance agent report ``N/A (no PMA)`` or an error; those counters are absent. Error counters are 4 to 16 bits wide
+performance agent report ``N/A (no PMA)`` or an error; those counters are absent. Some have no ``counters`` folder and
+count their traffic in ``hw_counters``; Soft-RoCE counts packets only. Error counters are 4 to 16 bits wide
 by the InfiniBand specification (PortCounters) and stay at their maximum until someone resets them.
 """
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from plumbline.core.roots import Roots
@@ -29,6 +33,7 @@ from plumbline.errors import ParseError, Unavailable
 from plumbline.sources.kernel import sysfs
 
 _OCTETS = 4
+_WORDS = {"rx": "rcv", "tx": "xmit"}
 TRAFFIC = ("port_rcv_data", "port_xmit_data", "port_rcv_packets", "port_xmit_packets")
 ERRORS = (
     "symbol_error", "link_error_recovery", "link_downed", "port_rcv_errors", "port_rcv_remote_physical_errors",
@@ -41,8 +46,18 @@ EVENTS = (
     "local_ack_timeout_err", "rnr_nak_retry_err", "req_cqe_error", "resp_cqe_error", "req_remote_access_errors",
     "resp_local_length_error", "rx_icrc_encapsulated", "np_cnp_sent", "np_ecn_marked_roce_packets", "rp_cnp_handled",
     "rp_cnp_ignored", "roce_adp_retrans", "roce_adp_retrans_to", "roce_slow_restart", "roce_slow_restart_trans",
+    # Soft-RoCE
+    "out_of_seq_request", "rcvd_seq_err", "rcvd_rnr_err", "send_rnr_err", "retry_exceeded_err",
+    "retry_rnr_exceeded_err", "completer_retry_err", "send_err",
 )  # fmt: skip
 """The drivers' own counters that show loss, retransmission or congestion; a driver may have thousands of others."""
+_LINK_DOWNED = "link_downed"
+_HW_TRAFFIC = {
+    "rx_bytes": "rx_bytes", "tx_bytes": "tx_bytes", "rx_pkts": "rx_pkts", "tx_pkts": "tx_pkts",
+    "rcvd_pkts": "rx_pkts", "sent_pkts": "tx_pkts",
+}  # fmt: skip
+"""Traffic in hw_counters: the driver's name → ours."""
+_GIDS = 8  # how many entries of the GID table to look at for the port's interface; the first is the port's own
 
 _STATE = re.compile(r"([0-9]{1,2}): .*")
 _RATE = re.compile(r"([0-9]{1,5})(\.5)? Gb/sec \([0-9]{1,3}X ?\w*\)")
@@ -65,11 +80,17 @@ class InfinibandPort:
     rate_mbps: int | None
     counters: Mapping[str, int]  # counters/; *_data in units of four octets
     events: Mapping[str, int]  # hw_counters/, only those in EVENTS
+    traffic: Mapping[str, int] = field(default_factory=dict)  # hw_counters/: rx_bytes, tx_bytes, rx_pkts, tx_pkts
 
-    def octets(self, counter: str) -> int | None:
-        """A ``*_data`` counter in octets: the kernel reports it divided by four, whatever the number of lanes."""
-        value = self.counters.get(counter)
-        return None if value is None else value * _OCTETS
+    def octets(self, direction: str) -> int | None:
+        """Octets received (``rx``) or transmitted (``tx``): ``*_data`` has them divided by four, for any number of
+        lanes."""
+        value = self.counters.get(f"port_{_WORDS[direction]}_data")
+        return self.traffic.get(f"{direction}_bytes") if value is None else value * _OCTETS
+
+    def packets(self, direction: str) -> int | None:
+        """Packets received (``rx``) or transmitted (``tx``)."""
+        return self.counters.get(f"port_{_WORDS[direction]}_packets", self.traffic.get(f"{direction}_pkts"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,18 +153,23 @@ def _read_port(device_path: Path, device: str, port: str, netdevs: Mapping[str, 
     physical_state = sysfs.read_parsed(path / "phys_state", parse_state)
     if state is None and physical_state is None:
         return None  # the adapter is gone or its firmware is dead: every file returns an error
+    hw_counters = _counters(path / "hw_counters", (*EVENTS, *_HW_TRAFFIC, _LINK_DOWNED))
+    counters = _counters(path / "counters", (*TRAFFIC, *ERRORS, WAIT))
+    if _LINK_DOWNED in hw_counters:
+        counters.setdefault(_LINK_DOWNED, hw_counters[_LINK_DOWNED])
     return InfinibandPort(
         device,
         port,
         sysfs.read_text(path / "link_layer") or "",
         sysfs.read_text(device_path / "fw_ver") or "",
         sysfs.read_text(device_path / "board_id") or "",
-        next((name for name, number in netdevs.items() if str(number + 1) == port), ""),
+        next((name for name, number in netdevs.items() if str(number + 1) == port), "") or _netdev(device_path, path),
         state,
         physical_state,
         sysfs.read_parsed(path / "rate", parse_rate),
-        _counters(path / "counters", (*TRAFFIC, *ERRORS, WAIT)),
-        _counters(path / "hw_counters", EVENTS),
+        counters,
+        {name: count for name, count in hw_counters.items() if name in EVENTS},
+        {ours: hw_counters[name] for name, ours in _HW_TRAFFIC.items() if name in hw_counters},
     )
 
 
@@ -151,6 +177,13 @@ def _counters(directory: Path, names: tuple[str, ...]) -> dict[str, int]:
     present = set(sysfs.entries(directory))
     found = {name: sysfs.read_parsed(directory / name, parse_counter) for name in names if name in present}
     return {name: value for name, value in found.items() if value is not None}
+
+
+def _netdev(device_path: Path, port_path: Path) -> str:
+    """The interface of a port whose adapter lists none: RoCE on an interface of another device."""
+    ndevs = port_path / "gid_attrs" / "ndevs"
+    files = (device_path / "parent", *(ndevs / str(number) for number in range(_GIDS)))
+    return next(filter(None, map(sysfs.read_text, files)), "")
 
 
 def _netdevs(device_path: Path) -> dict[str, int]:

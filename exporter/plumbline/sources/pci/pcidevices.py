@@ -12,7 +12,7 @@ and counters are reported. Virtual functions share their physical function's lin
 import os
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,8 +64,9 @@ class PciReading:
     skipped: tuple[tuple[str, str], ...] = ()  # Functions that were skipped, and why
 
 
-def read_pci(roots: Roots) -> PciReading:
-    """Every storage controller and network card; ``Unavailable`` when PCI has none. A malformed one is skipped."""
+def read_pci(roots: Roots, ports: Iterable[str] = ()) -> PciReading:
+    """Every storage controller and network card; ``Unavailable`` when PCI has none. A malformed one is skipped.
+    ``ports``: ports above functions that may have gone; their errors are read all the same."""
     reader = _Reader(roots)
     functions: list[PciFunction] = []
     aer: dict[str, Mapping[str, int]] = {}
@@ -80,7 +81,13 @@ def read_pci(roots: Roots) -> PciReading:
         if found is not None:
             functions.append(found)
             aer.update((end, counts) for end, counts in errors.items() if counts)
-    if not functions and not skipped:
+    for port in ports:
+        try:
+            if port not in aer and (counts := reader.aer(port)):
+                aer[port] = counts
+        except ParseError:
+            skipped.append((port, "malformed"))
+    if not functions and not skipped and not aer:
         raise Unavailable(f"{reader.root}: no storage controller and no network card on PCI")
     return PciReading(tuple(functions), aer, tuple(skipped))
 

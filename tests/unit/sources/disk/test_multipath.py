@@ -21,6 +21,7 @@ def test_a_lost_scsi_path() -> None:
         "dm-0",
         "mpatha",
         (DiskPath("sdp", "running", "", "1:0:0:2"), DiskPath("sdq", "transport-offline", "", "2:0:0:2")),
+        "mpath-3600a098000aa1",
     )
     assert [path.usable for path in DISKS["dm-0"].paths] == [True, False]
 
@@ -71,7 +72,7 @@ def test_a_path_that_says_nothing_is_unknown_and_not_usable(tmp_path: Path) -> N
     (dm / "dm/uuid").write_text("mpath-1\n")
     (dm / "slaves/sda").mkdir(parents=True)
     (disk,) = read_multipath(Roots.under(tmp_path))
-    assert disk == MultipathDisk("dm-0", "dm-0", (DiskPath("sda", "unknown", "", ""),))
+    assert disk == MultipathDisk("dm-0", "dm-0", (DiskPath("sda", "unknown", "", ""),), "mpath-1")
     assert not disk.paths[0].usable
 
 

@@ -59,12 +59,12 @@ def test_a_port_whole() -> None:
         },
         events={},
     )
-    assert port.octets("port_xmit_data") == 4052
+    assert port.octets("tx") == 4052
 
 
 def test_an_adapter_without_a_performance_agent_has_a_state_and_no_counters() -> None:
     port = read_infiniband(NODE).ports[0]
-    assert (port.state, port.counters, port.octets("port_rcv_data")) == (4, {}, None)
+    assert (port.state, port.counters, port.octets("rx"), port.packets("rx")) == (4, {}, None, None)
 
 
 def test_roce_events_are_those_that_mean_loss_or_congestion() -> None:
@@ -76,6 +76,59 @@ def test_roce_events_are_those_that_mean_loss_or_congestion() -> None:
         "out_of_sequence": 5103,
         "rp_cnp_handled": 5104,
     }  # lifespan is how long the driver caches them
+
+
+def soft_roce(root: Path) -> Path:
+    """rxe0 of Linux 6.12: its adapter has no folder of interfaces, its port no folder ``counters``."""
+    device = root / "sys/class/infiniband/rxe0"
+    counters = (
+        "sent_pkts", "rcvd_pkts", "duplicate_request", "out_of_seq_request", "rcvd_rnr_err", "send_rnr_err",
+        "rcvd_seq_err", "ack_deferred", "retry_exceeded_err", "retry_rnr_exceeded_err", "completer_retry_err",
+        "send_err", "link_downed", "rdma_sends", "rdma_recvs", "lifespan",
+    )  # fmt: skip
+    (device / "ports/1/hw_counters").mkdir(parents=True)
+    for number, name in enumerate(counters):
+        (device / "ports/1/hw_counters" / name).write_text(f"{number}\n")
+    for name, text in (("state", "4: ACTIVE"), ("phys_state", "5: LinkUp"), ("link_layer", "Ethernet")):
+        (device / "ports/1" / name).write_text(f"{text}\n")
+    return device
+
+
+def test_soft_roce_counts_its_packets_and_what_went_wrong(tmp_path: Path) -> None:
+    soft_roce(tmp_path)
+    (port,) = read_infiniband(Roots.under(tmp_path)).ports
+    assert port.events == {
+        "duplicate_request": 2,
+        "out_of_seq_request": 3,
+        "rcvd_seq_err": 6,
+        "rcvd_rnr_err": 4,
+        "send_rnr_err": 5,
+        "retry_exceeded_err": 8,
+        "retry_rnr_exceeded_err": 9,
+        "completer_retry_err": 10,
+        "send_err": 11,
+    }
+    assert port.counters == {"link_downed": 12}
+    assert (port.packets("tx"), port.packets("rx"), port.octets("rx")) == (0, 1, None)
+
+
+def test_the_interface_of_soft_roce(tmp_path: Path) -> None:
+    device = soft_roce(tmp_path)
+    assert [port.netdev for port in read_infiniband(Roots.under(tmp_path)).ports] == [""]
+    ndevs = device / "ports/1/gid_attrs/ndevs"
+    ndevs.mkdir(parents=True)
+    (ndevs / "1").write_text("eth1\n")
+    assert [port.netdev for port in read_infiniband(Roots.under(tmp_path)).ports] == ["eth1"]
+    (device / "parent").write_text("eth2\n")
+    assert [port.netdev for port in read_infiniband(Roots.under(tmp_path)).ports] == ["eth2"]
+
+
+def test_traffic_of_a_driver_that_counts_it_itself(tmp_path: Path) -> None:
+    path = soft_roce(tmp_path) / "ports/1/hw_counters"
+    (path / "rx_bytes").write_text("4096\n")
+    (path / "tx_bytes").write_text("8192\n")
+    (port,) = read_infiniband(Roots.under(tmp_path)).ports
+    assert (port.octets("rx"), port.octets("tx")) == (4096, 8192)
 
 
 def test_one_malformed_port_does_not_hide_the_other(tmp_path: Path) -> None:

@@ -1,0 +1,37 @@
+"""A thread that gets no CPU: it gives way to everything else on a CPU that another process keeps busy."""
+
+import hashlib
+import os
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+_ALL = os.sched_getaffinity(0)
+_CPU = min(_ALL)
+_ROUNDS = 200_000  # a tenth of a second of a CPU, half a minute of what the other process leaves
+
+
+@contextmanager
+def no_cpu_to_spare() -> Iterator[Callable[[], None]]:
+    """Work that hardly proceeds meanwhile, and ends soon afterwards; the interpreter's lock is free."""
+    over = threading.Event()
+    working: list[int] = []
+
+    def work() -> None:
+        working.append(threading.get_native_id())
+        os.sched_setaffinity(0, {_CPU})
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        while not over.is_set():
+            hashlib.pbkdf2_hmac("sha256", b"", b"", _ROUNDS)
+
+    with subprocess.Popen(["sh", "-c", "while :; do :; done"]) as busy:
+        try:
+            os.sched_setaffinity(busy.pid, {_CPU})
+            yield work
+        finally:
+            over.set()
+            busy.kill()
+            for thread in working:  # what else runs on this machine may be busy, too
+                os.sched_setscheduler(thread, os.SCHED_OTHER, os.sched_param(0))
+                os.sched_setaffinity(thread, _ALL)
