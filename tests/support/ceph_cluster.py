@@ -432,6 +432,8 @@ class CephCluster:
         # figures of a second ago, not of fifteen; a busy machine may take longer than that to collect them
         yield "config set mgr mgr/prometheus/scrape_interval 1 --force"
         yield "config set mgr mgr/prometheus/stale_cache_strategy return --force"
+        # from 18 on they are left to a ceph-exporter, which Debian does not have
+        yield "config set mgr mgr/prometheus/exclude_perf_counters false --force"
         for name, port in self.managers.items():
             yield f"config set mgr mgr/prometheus/{name}/server_port {port} --force"
 
