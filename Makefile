@@ -27,6 +27,8 @@ SOURCES := pyproject.toml hatch_build.py README.md $(shell find exporter -name _
 PIP_INSTALL := -m pip install --quiet --require-hashes
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
+# Without its cache pytest rewrites every test module anew, in each of its processes: ten seconds of a CPU each time.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
 help: ## print the targets
