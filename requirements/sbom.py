@@ -30,7 +30,6 @@ from pathlib import Path
 from typing import Any, cast
 
 from cyclonedx.schema import SchemaVersion
-from cyclonedx.validation.json import JsonStrictValidator
 from requirements.audit import installed_troubles
 from requirements.licences import declared
 from requirements.locks import SHIPPED, LockError, Pinned, read_lock
@@ -160,6 +159,9 @@ def bill(wheel: Path, locks: Mapping[str, Sequence[Pinned]], epoch: int | None) 
 def text_of(document: Mapping[str, Any]) -> str:
     """The document as it is written; :class:`SbomError` where CycloneDX's schema does not allow it."""
     text = json.dumps(document, indent=2, sort_keys=True) + "\n"
+    # a parser of URIs is made on import: seconds that whoever only imports this module needn't wait
+    from cyclonedx.validation.json import JsonStrictValidator  # noqa: PLC0415
+
     wrong = JsonStrictValidator(SchemaVersion.V1_6).validate_str(text)
     if wrong:
         raise SbomError(f"not valid CycloneDX 1.6: {wrong}")

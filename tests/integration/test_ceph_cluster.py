@@ -42,6 +42,7 @@ def start_alone() -> tuple[subprocess.Popen[str], Path, list[int]]:
     return process, Path(folder), [int(pid) for pid in pids]
 
 
+@pytest.mark.smoke
 def test_it_serves_the_managers_metrics(ceph: CephCluster) -> None:
     eventually(lambda: "ceph_osd_metadata{" in ceph.metrics())  # the manager collects every few seconds
     assert ceph.ceph_json("osd", "tree")["nodes"][0]["name"] == "default"

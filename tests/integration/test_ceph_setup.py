@@ -79,6 +79,7 @@ def done(process: subprocess.CompletedProcess[str]) -> str:
     return process.stdout
 
 
+@pytest.mark.smoke
 def test_it_makes_all_once_and_takes_all_back(here: Here) -> None:
     before = here.inventory()
     shown = done(here.plumbline("setup", "--device-class", "hdd", "--osd-bench"))

@@ -42,6 +42,24 @@ def stack(shared_ceph: CephCluster, tmp_path_factory: pytest.TempPathFactory) ->
         yield running
 
 
+@pytest.mark.smoke
+def test_a_rados_canary_is_judged(stack: Stack) -> None:
+    """Against the site's baseline, on every OSD."""
+    expected = {(f"objects/osd.{number}", operation) for number in range(3) for operation in ("read", "write")}
+
+    def judged() -> set[tuple[str, str]]:
+        found = stack.prometheus.query('plumbline:degradation:ratio{layer="rados"}')
+        return {(labels["probe"], labels["operation"]) for labels, _ in found}
+
+    eventually(lambda: judged() >= expected, within_s=WITHIN_S, every_s=2)
+
+
+@pytest.mark.smoke
+def test_every_rule_is_evaluated_without_a_mistake(stack: Stack) -> None:
+    """Two series of a real manager or OSD that a rule takes for one are a mistake that no hand-written series makes."""
+    assert stack.prometheus.mistakes() == []
+
+
 @pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.stem)
 def test_every_variable_has_values(stack: Stack, path: Path) -> None:
     server = Server(stack.prometheus.url)

@@ -93,6 +93,7 @@ def exported(daemon: Daemon) -> HistogramValue:
     return HistogramValue(EDGES, cumulative, int(count), total)
 
 
+@pytest.mark.smoke
 def test_everything_an_osd_says_is_on_the_page(ceph: CephCluster, daemon: Daemon) -> None:
     def all_there() -> bool:  # pings are averages of a minute, which have to pass after the start
         page = daemon.metrics()

@@ -150,6 +150,7 @@ def start(ceph: CephCluster, host: Host) -> Iterator[Callable[..., Canaries]]:
 
 
 class TestTheCanary:
+    @pytest.mark.smoke
     def test_reaches_every_osd_of_this_host(self, ceph: CephCluster, start: Callable[..., Canaries]) -> None:
         canaries = start()
         assert [job.name for job in canaries.jobs] == [f"rados-canary/osd.{number}" for number in range(3)]

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import _gojsonnet
 import pytest
-import yaml
 
 from support.capacity import MANAGER, READER, Osd, Pool, Series, managed, mapped, one
 from support.programs import need
@@ -41,7 +40,7 @@ def promtool(folder: Path, given: Iterable[Series], expected: dict[str, dict[str
     """Empty when each expression gives exactly these samples (labels → value); else what promtool says."""
     rules = RuleSet.read(RULES).only(lambda rule: [rule])
     kept = {"groups": [group for group in rules["groups"] if group["name"] in GROUPS]}
-    (folder / "rules.yaml").write_text(yaml.safe_dump(kept))
+    (folder / "rules.yaml").write_text(json.dumps(kept))
     cases = [
         {
             "expr": f"round({expr}, 1e-6)",
@@ -58,7 +57,7 @@ def promtool(folder: Path, given: Iterable[Series], expected: dict[str, dict[str
         "group_eval_order": list(GROUPS),
         "tests": [{"interval": "1m", "input_series": list(given), "promql_expr_test": cases}],
     }
-    (folder / "test.yaml").write_text(yaml.safe_dump(test))
+    (folder / "test.yaml").write_text(json.dumps(test))
     done = subprocess.run(
         [need("promtool"), "test", "rules", folder / "test.yaml"],
         capture_output=True, text=True, timeout=300, check=False,
@@ -307,7 +306,7 @@ def test_each_class_may_have_a_plan_of_its_own(tmp_path: Path) -> None:
         given.append(one("plumbline:capacity_used:ratio", "0.5x30", **labels))
         given += [one("plumbline:capacity_time_to_full:days", "300x30", **labels, slope=each) for each in ("3d", "14d")]
     (tmp_path / "rules.yaml").write_text(
-        yaml.safe_dump({"groups": [{"name": "plan", "rules": [{"record": "planned", "expr": rule["expr"]}]}]})
+        json.dumps({"groups": [{"name": "plan", "rules": [{"record": "planned", "expr": rule["expr"]}]}]})
     )
     case = {
         "expr": "planned",
@@ -318,7 +317,7 @@ def test_each_class_may_have_a_plan_of_its_own(tmp_path: Path) -> None:
         "rule_files": ["rules.yaml"],
         "tests": [{"interval": "1m", "input_series": given, "promql_expr_test": [case]}],
     }
-    (tmp_path / "test.yaml").write_text(yaml.safe_dump(test))
+    (tmp_path / "test.yaml").write_text(json.dumps(test))
     done = subprocess.run(
         [need("promtool"), "test", "rules", tmp_path / "test.yaml"],
         capture_output=True, text=True, timeout=300, check=False,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from typing import Any
 
 import pytest
-import yaml
 
 from support.ceph_pages import Page, captured, held, scraped, served
 from support.programs import need
+from support.rulefiles import load
 from support.rules import ALERTS, RULES
 
 QUIET: dict[str, float] = {}
@@ -85,14 +86,14 @@ def fires(expected: dict[str, float], at_min: int) -> list[dict[str, Any]]:
 def run(folder, tests) -> str:
     groups = []
     for file in (RULES, ALERTS):
-        rules = yaml.safe_load(file.read_text("utf-8"))
+        rules = load(file)
         groups += [each for each in rules["groups"] if each["name"].startswith(("plumbline-osd", "plumbline-ceph"))]
-    (folder / "rules.yaml").write_text(yaml.safe_dump({"groups": groups}), "utf-8")
+    (folder / "rules.yaml").write_text(json.dumps({"groups": groups}), "utf-8")
     order = [each["name"] for each in groups]
     assert {"plumbline-ceph-data", "plumbline-ceph-health", "plumbline-ceph-guard"} <= set(order)
     file = folder / "test.yaml"
     file.write_text(
-        yaml.safe_dump(
+        json.dumps(
             {"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "group_eval_order": order, "tests": tests}
         ),
         "utf-8",

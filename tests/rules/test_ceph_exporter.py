@@ -5,15 +5,15 @@ It calls an OSD ``osd.0`` on its counters and ``ceph-osd.0`` in ``ceph_daemon_so
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from support.ceph_pages import LOAD_S, Page, growing, only, scraped, served
 from support.programs import need
+from support.rulefiles import load
 from support.rules import ALERTS, RULES
 
 OSDS = tuple(f"osd.{number}" for number in range(6))
@@ -89,16 +89,16 @@ def proven(folder: Path, series: list[dict[str, str]], cases: list[dict[str, Any
     """What promtool has against it."""
     groups = []
     for file in (RULES, ALERTS):
-        rules = yaml.safe_load(file.read_text("utf-8"))
+        rules = load(file)
         groups += [each for each in rules["groups"] if each["name"] in GROUPS]
     assert len(groups) == len(GROUPS)
-    (folder / "rules.yaml").write_text(yaml.safe_dump({"groups": groups}), "utf-8")
+    (folder / "rules.yaml").write_text(json.dumps({"groups": groups}), "utf-8")
     test = {"interval": f"{STEP_S}s", "input_series": series, "promql_expr_test": cases}
     content = {
         "rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": [test],
         "group_eval_order": [each["name"] for each in groups],
     }  # fmt: skip
-    (folder / "test.yaml").write_text(yaml.safe_dump(content), "utf-8")
+    (folder / "test.yaml").write_text(json.dumps(content), "utf-8")
     done = subprocess.run(
         [need("promtool"), "test", "rules", folder / "test.yaml"], capture_output=True, text=True, timeout=300,
         check=False,

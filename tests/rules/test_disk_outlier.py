@@ -1,13 +1,14 @@
 """The outlier rule on a synthetic host of twelve disks: what a mean hides it finds, and everyday life it lets pass."""
 
+import json
 import subprocess
 from dataclasses import replace
 
 import pytest
-import yaml
 
 from support.disk_fleet import DAY_SECONDS, Fleet
 from support.programs import need
+from support.rulefiles import load
 from support.rules import ALERTS, RULES
 
 ALERT = "PlumblineDiskLatencyOutlier"
@@ -18,11 +19,11 @@ AT = '{device="sdg", instance="stor01.example:10047", operation="read"}'
 @pytest.fixture
 def promtool(tmp_path):
     """``promtool(fleet, behaviour, exprs, at)`` → complaints; only the disk rules and this alert are evaluated."""
-    groups = yaml.safe_load(RULES.read_text("utf-8"))["groups"] + yaml.safe_load(ALERTS.read_text("utf-8"))["groups"]
+    groups = load(RULES)["groups"] + load(ALERTS)["groups"]
     rules = [each for each in groups if each["name"] in ("plumbline-disk.rules", "plumbline-disk-tail.rules")]
     (alert,) = (rule for group in groups for rule in group["rules"] if rule.get("alert") == ALERT)
     rules.append({"name": "outlier", "rules": [alert]})
-    (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"groups": rules}))
+    (tmp_path / "rules.yaml").write_text(json.dumps({"groups": rules}))
 
     def run(fleet, behaviour, exprs, at):
         case = {
@@ -40,7 +41,7 @@ def promtool(tmp_path):
                 }
             ],
         }
-        (tmp_path / "test.yaml").write_text(yaml.safe_dump(case, width=2**20))
+        (tmp_path / "test.yaml").write_text(json.dumps(case))
         done = subprocess.run(
             [need("promtool"), "test", "rules", "test.yaml"],
             cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False,

@@ -6,12 +6,12 @@ collectors; promtool gets exactly the series that a scrape would give.
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-import yaml
 
 from plumbline.baseline.model import BaselineEntry, Source, Target
 from plumbline.baseline.selection import select
@@ -193,7 +193,7 @@ def test_each_kind_of_probe_is_judged(name: str, tmp_path: Path) -> None:
     )
     file = tmp_path / "layer.yaml"
     file.write_text(
-        yaml.safe_dump(
+        json.dumps(
             {
                 "rule_files": [str(RULES)],
                 "evaluation_interval": "1m",

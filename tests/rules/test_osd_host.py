@@ -5,7 +5,6 @@ import subprocess
 
 import _gojsonnet
 import pytest
-import yaml
 
 from support.programs import need
 from support.rules import ROOT, RULES
@@ -46,7 +45,7 @@ def uses(osd, instance, values="1x20", **labels):
 def promtool(tmp_path, given, expected, expression=None):
     """Whether the alert has exactly these label sets after five minutes."""
     rules = {"groups": [{"name": "slow", "rules": [{"alert": "OsdSlow", "expr": expression or on_host()}]}]}
-    (tmp_path / "alert.yaml").write_text(yaml.safe_dump(rules))
+    (tmp_path / "alert.yaml").write_text(json.dumps(rules))
     test = {
         "rule_files": [str(RULES), "alert.yaml"],
         "evaluation_interval": "30s",
@@ -65,7 +64,7 @@ def promtool(tmp_path, given, expected, expression=None):
             }
         ],
     }
-    (tmp_path / "test.yaml").write_text(yaml.safe_dump(test))
+    (tmp_path / "test.yaml").write_text(json.dumps(test))
     return subprocess.run(
         [need("promtool"), "test", "rules", tmp_path / "test.yaml"],
         capture_output=True, text=True, timeout=300, check=False,

@@ -9,7 +9,6 @@ import subprocess
 import sys
 
 import pytest
-import yaml
 
 from plumbline import baseline
 from plumbline.baseline import selection
@@ -106,7 +105,7 @@ def test_every_recording_rule_is_asked_for_by_a_test(recording_rules, unit_tests
 def test_groups_are_small_and_named():
     names = []
     for file in (RULES, ALERTS):
-        for group in yaml.safe_load(file.read_text("utf-8"))["groups"]:
+        for group in load(file)["groups"]:
             names.append(group["name"])
             assert len(group["name"]) <= 40
             assert len(group["rules"]) <= 20, group["name"]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import yaml
-
 from plumbline.collectors.registry import every_spec
 from plumbline.metrics.spec import Kind
 
 from .ceph_schema import LABELS
+from .rulefiles import load
 
 ROOT = Path(__file__).parents[2]
 PROCESS = (
@@ -49,7 +48,7 @@ def known_metrics() -> set[str]:
         suffixes = ("_bucket", "_sum", "_count") if spec.kind is Kind.HISTOGRAM else ("",)
         names |= {spec.name + suffix for suffix in suffixes}
     for file in (ROOT / "alerts" / "out").glob("*.yaml"):
-        for group in yaml.safe_load(file.read_text("utf-8")).get("groups", []):
+        for group in load(file).get("groups", []):
             names |= {rule["record"] for rule in group["rules"] if "record" in rule}
     return names
 

@@ -33,6 +33,16 @@ class Prometheus(api.Prometheus):
         groups: list[dict[str, Any]] = self._get("rules")["groups"]
         return [rule for group in groups for rule in group["rules"]]
 
+    def mistakes(self) -> list[tuple[str, str]]:
+        """Name and error of the rules that can't be evaluated, once each of them was asked."""
+
+        def evaluated() -> list[dict[str, Any]]:
+            rules = self.rules()
+            return rules if all(rule["health"] != "unknown" for rule in rules) else []
+
+        rules = eventually(evaluated, within_s=60)
+        return [(rule["name"], rule.get("lastError", "")) for rule in rules if rule["health"] != "ok"]
+
     def variable(self, query: str) -> set[str]:
         """The values of a ``label_values(<selector>, <label>)`` variable."""
         found = re.fullmatch(r"label_values\((.+),\s*(\w+)\)", query)

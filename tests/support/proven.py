@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import yaml
-
 from .inhibition import InhibitRule, Labels
+from .rulefiles import load
 from .rules import TEST_FILES
 
 LAYERED = ("PlumblineCanaryLatencyHigh", "PlumblineProbeLatencyHigh", "PlumblineProbeStuck")
@@ -17,7 +16,7 @@ ABOVE_DISK = ("osd", "rados", "rbd", "filesystem", "object", "client")
 
 def unit_tests() -> list[dict[str, Any]]:
     """Every test of every promtool file."""
-    return [test for file in TEST_FILES for test in yaml.safe_load(file.read_text("utf-8"))["tests"]]
+    return [test for file in TEST_FILES for test in load(file)["tests"]]
 
 
 def proven(tests: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, str]]]:

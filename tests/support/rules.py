@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import yaml
+from .rulefiles import load
 
 ROOT = Path(__file__).parents[2]
 RULES = ROOT / "alerts" / "out" / "plumbline-rules.yaml"
@@ -15,4 +15,4 @@ TEST_FILES = sorted((ROOT / "tests" / "rules").glob("*.yaml"))
 
 def rules_of(path: Path) -> list[dict[str, Any]]:
     """Every rule of a rendered file, in order."""
-    return [rule for group in yaml.safe_load(path.read_text("utf-8"))["groups"] for rule in group["rules"]]
+    return [rule for group in load(path)["groups"] for rule in group["rules"]]

@@ -5,6 +5,7 @@ layer if that is not the disk (``rbd-``, ``fs-``); other kinds have similar ids.
 comparable only if layer, device class, workload, operation *and* ``config_hash`` agree.
 """
 
+import functools
 import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
@@ -217,6 +218,7 @@ class WorkloadCatalogue:
         return "no such workload in the catalogue" + (f"; similar: {', '.join(similar)}" if similar else "")
 
 
+@functools.cache  # part of the package: it does not change
 def load_catalogue() -> WorkloadCatalogue:
     """The catalogue in the package (``workloads.yaml``); an error in it raises :class:`ConfigError`."""
     text = resources.files("plumbline.config").joinpath("workloads.yaml").read_text("utf-8")
