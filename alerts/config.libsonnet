@@ -13,6 +13,7 @@
 + (import 'config/node.libsonnet')
 + (import 'config/probe.libsonnet')
 + (import 'config/canary.libsonnet')
++ (import 'config/load.libsonnet')
 + (import 'config/network.libsonnet')
 + (import 'config/disk.libsonnet')
 + (import 'config/ceph.libsonnet')

@@ -16,6 +16,7 @@ from plumbline.baseline.model import BaselineEntry, Source
 from plumbline.baseline.profiles import LoadedProfile, Point, Row
 from plumbline.baseline.shown import Figure, Shown, ShownBudget, ShownLink, ShownRow, ShownStage, Summary
 from plumbline.baseline.site import LoadedSite, SiteEntry
+from plumbline.core.units import duration_text, si
 from plumbline.errors import BaselineError
 
 Loaded = LoadedProfile | LoadedSite
@@ -246,8 +247,22 @@ def _row(entry: BaselineEntry, wrote: Point | SiteEntry, **more: Any) -> ShownRo
         config_hash=entry.config_hash,
         figures=tuple(figures),
         tolerance_ratio=entry.tolerance_ratio,
+        level=_level(entry),
         **more,
     )
+
+
+def _level(entry: BaselineEntry) -> str:
+    """``spread 1m 2.1 %, 5m 0 %; calm after 20 s; load 120 IOPS, 3 MB/s``, of what is known."""
+    parts = []
+    if entry.level_spread:
+        parts.append("spread " + ", ".join(f"{span} {100 * each:.2g} %" for span, each in entry.level_spread.items()))
+    if entry.calm_seconds is not None:
+        parts.append(f"calm after {duration_text(entry.calm_seconds)}")
+    if entry.load_ops_per_second is not None and entry.load_bytes_per_second is not None:
+        load = f"{entry.load_ops_per_second:,.0f} IOPS, {si(entry.load_bytes_per_second, 'B/s')}"
+        parts.append(f"load {load}")
+    return "; ".join(parts)
 
 
 @dataclass(frozen=True, slots=True)

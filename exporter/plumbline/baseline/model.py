@@ -20,10 +20,11 @@ class Source(StrEnum):
 
 
 class BaselineEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """Figures of one operation of one workload, in base units; what was not measured is ``None`` or absent. ``latency``
-    is in seconds by statistic (mean, p50, p95, p99, p999, max), ``throughput`` in bytes per second. ``tolerance_ratio``
-    is the baseline's own measured spread as a factor ≥ 1: the worst run against the median (highest latency, lowest
-    rate). ``measured`` is Unix seconds. ``profile`` names the documented profile or the file."""
+    """Figures of one operation of one workload, in base units; what was not measured is ``None`` or absent.
+    ``latency`` is in seconds by statistic (mean, p50, p95, p99, p999, max), ``throughput`` in bytes per second.
+    ``tolerance_ratio`` is the baseline's own measured spread as a factor ≥ 1: the worst run against the median
+    (highest latency, lowest rate). ``level_spread`` (by span), ``calm_seconds`` and the load are as in the file.
+    ``measured`` is Unix seconds. ``profile`` names the documented profile or the file."""
 
     layer: str
     device_class: str
@@ -36,6 +37,10 @@ class BaselineEntry(msgspec.Struct, frozen=True, kw_only=True):
     iops: float | None = None
     throughput: float | None = None
     tolerance_ratio: float | None = None
+    level_spread: dict[str, float] = {}
+    calm_seconds: float | None = None
+    load_ops_per_second: float | None = None
+    load_bytes_per_second: float | None = None
     measured: float | None = None
     note: str = ""
     doubt: str = ""

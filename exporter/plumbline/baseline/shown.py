@@ -34,7 +34,7 @@ class Figure(msgspec.Struct, frozen=True):
 class ShownRow(msgspec.Struct, frozen=True):
     """One operation of one workload. ``series``: the row's figure or table, and the hardware. Without ``judges`` it is
     only shown (the document contradicts itself by more than a factor of two). ``breaches``: the arithmetic
-    contradictions within the row, which the notes explain."""
+    contradictions within the row, which the notes explain. ``level``: how restless it was, and the load meanwhile."""
 
     layer: str
     device_class: str
@@ -43,6 +43,7 @@ class ShownRow(msgspec.Struct, frozen=True):
     config_hash: str
     figures: tuple[Figure, ...]
     tolerance_ratio: float | None = None
+    level: str = ""
     series: str = ""
     tool: str = ""
     command: str = ""

@@ -12,12 +12,12 @@ A hand-written file needs only this::
 accepted as a whole or not at all: any error is one :class:`BaselineError` with file, key, value and reason.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path, PurePath
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 import msgspec
 from msgspec import Meta
@@ -33,6 +33,8 @@ from plumbline.errors import BaselineError, ConfigError
 # a node has a few dozen entries; a larger file is not a baseline file
 MAX_BYTES = 2**20
 _Ratio = Annotated[float, Meta(ge=1, le=1000)]
+_Share = Annotated[float, Meta(ge=0, le=1000)]
+_Rate = Annotated[float, Meta(ge=0, le=1e15)]
 
 
 class Device(Strict, frozen=True, omit_defaults=True):
@@ -40,6 +42,23 @@ class Device(Strict, frozen=True, omit_defaults=True):
     device_class: str
     model: str = ""
     serial: str = ""
+
+
+class LevelSpread(Strict, frozen=True, omit_defaults=True, rename={"one": "1m", "five": "5m", "thirty": "30m"}):
+    """By span. A struct instead of a mapping, so that errors name the key."""
+
+    one: _Share | None = None
+    five: _Share | None = None
+    thirty: _Share | None = None
+
+    @classmethod
+    def of(cls, by_span: Mapping[str, float]) -> Self:
+        return cls(one=by_span.get("1m"), five=by_span.get("5m"), thirty=by_span.get("30m"))
+
+    def items(self) -> Iterator[tuple[str, float]]:
+        for span, spread in (("1m", self.one), ("5m", self.five), ("30m", self.thirty)):
+            if spread is not None:
+                yield span, spread
 
 
 class IopsAtLatency(Strict, frozen=True, kw_only=True):
@@ -58,7 +77,9 @@ class SiteEntry(Strict, frozen=True, kw_only=True, omit_defaults=True):
     ``targets``: the measured disks, OSDs or peers if the entry covers several. ``mean_of_runs`` and ``iops_of_runs``
     are recorded if the tool reports no median or no throughput; ``median_of_runs`` is that of ``p50_of_runs``, else of
     ``mean_of_runs``. ``mad_ratio`` (median absolute deviation ÷ median) and ``spread_ratio`` (highest ÷ lowest) are of
-    the runs' latencies, else of their rates.
+    the runs' latencies, else of their rates. ``level_spread``, by span: how far medians of that length strayed upwards
+    (their 0.9 quantile ÷ their median − 1); ``calm_seconds``: how long the level stayed beyond the tolerance at most;
+    the load is what the disk served for others while it was recorded.
     """
 
     workload: str
@@ -80,6 +101,10 @@ class SiteEntry(Strict, frozen=True, kw_only=True, omit_defaults=True):
     median_of_runs: Latency | None = None
     mad_ratio: Annotated[float, Meta(ge=0, le=1000)] | None = None
     spread_ratio: Annotated[float, Meta(ge=1, le=1e9)] | None = None
+    level_spread: LevelSpread = LevelSpread()
+    calm_seconds: Annotated[float, Meta(ge=0, le=1e6)] | None = None
+    load_ops_per_second: _Rate | None = None
+    load_bytes_per_second: _Rate | None = None
     config_hash: Annotated[str, Meta(pattern=r"^([0-9a-f]{12})?$")] = ""
     note: str = ""
 
@@ -179,6 +204,10 @@ def _entries(file: SiteFile, whole: Place, catalogue: WorkloadCatalogue) -> Iter
             iops=entry.iops.value if entry.iops else None,
             throughput=entry.throughput.value if entry.throughput else None,
             tolerance_ratio=entry.tolerance_ratio,
+            level_spread=dict(entry.level_spread.items()),
+            calm_seconds=entry.calm_seconds,
+            load_ops_per_second=entry.load_ops_per_second,
+            load_bytes_per_second=entry.load_bytes_per_second,
             measured=measured,
             note=entry.note,
         )

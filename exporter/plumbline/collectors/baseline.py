@@ -18,6 +18,22 @@ THROUGHPUT = gauge("plumbline_baseline_throughput_bytes_per_second", "Baseline t
 TOLERANCE = gauge(
     "plumbline_baseline_tolerance_ratio", "Spread of the baseline's own runs, a factor ≥ 1; absent if unknown.", _LABELS
 )
+SPREAD = gauge(
+    "plumbline_baseline_spread_ratio",
+    "How far medians of this span strayed upwards in the recording: 0.9 quantile ÷ median − 1; 0 is perfectly calm.",
+    (*_LABELS, "span"),
+)
+CALM = gauge(
+    "plumbline_baseline_calm_seconds",
+    "Longest time in the recording until the level was back within tolerance; 0 if it never left it.",
+    _LABELS,
+)
+LOAD_OPS = gauge(
+    "plumbline_baseline_load_ops_per_second", "What the disk served for others while it was recorded.", _LABELS
+)
+LOAD_BYTES = gauge(
+    "plumbline_baseline_load_bytes_per_second", "Bytes the disk served for others while it was recorded.", _LABELS
+)
 MEASURED = gauge("plumbline_baseline_measured_timestamp_seconds", "When the baseline was measured, Unix time.", _LABELS)
 JUDGES = gauge("plumbline_baseline_applicable", "1: the baseline may judge this node; 0: shown only.", _LABELS)
 MISSING = gauge(
@@ -82,11 +98,16 @@ def _entry_samples(one: Comparable) -> Iterator[Sample]:
     labels = (*place, entry.source.value, entry.profile, entry.config_hash)
     for statistic, seconds in entry.latency.items():
         yield LATENCY, (*labels, statistic), seconds
+    for span, spread in entry.level_spread.items():
+        yield SPREAD, (*labels, span), spread
     yield from known(
         labels,
         (IOPS, entry.iops),
         (THROUGHPUT, entry.throughput),
         (TOLERANCE, entry.tolerance_ratio),
+        (CALM, entry.calm_seconds),
+        (LOAD_OPS, entry.load_ops_per_second),
+        (LOAD_BYTES, entry.load_bytes_per_second),
         (MEASURED, entry.measured),
     )
     yield JUDGES, labels, 1.0 if one.judges else 0.0

@@ -49,8 +49,8 @@ THROUGHPUT = gauge(
 
 TARGET = gauge(
     "plumbline_probe_target_info",
-    "What the probe measures if not the node itself (OSD, disk, address, mount point), and through which local"
-    " device; always 1.",
+    "What the probe measures (OSD, disk, address, mount point; empty: a directory of its own), and through which"
+    " local device; always 1.",
     ("probe", "target", "device"),
 )
 RETRANSMITS = gauge("plumbline_probe_retransmits", "TCP segments retransmitted in the latest successful run.", _PLACE)
@@ -128,7 +128,7 @@ def state_samples(
     for reason, count in sorted(skipped.items()):
         yield SKIPPED, (probe, reason), count
     yield INFO, (probe, *info, config_hash, vantage), 1
-    if target[0]:
+    if any(target):
         yield TARGET, (probe, *target), 1
 
 

@@ -200,7 +200,7 @@ def _figures(row: ShownRow, name: str) -> list[tuple[str, str]]:
 
 def _remarks(row: ShownRow) -> list[str]:
     tolerance = [] if row.tolerance_ratio is None else [f"tolerance ×{row.tolerance_ratio:.2f}"]
-    return [*row.breaches, *tolerance, *([] if row.judges else ["never judges"])]
+    return [*row.breaches, *tolerance, *filter(None, [row.level]), *([] if row.judges else ["never judges"])]
 
 
 def _plain(seconds: float) -> str:

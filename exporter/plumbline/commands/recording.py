@@ -5,6 +5,7 @@ file itself is written at the end, atomically, and only when it holds everything
 """
 
 import argparse
+import math
 import os
 import platform
 import pwd
@@ -24,6 +25,7 @@ from plumbline.baseline.files import SCHEMA_VERSION
 from plumbline.baseline.fingerprint import Fingerprint
 from plumbline.baseline.model import Target
 from plumbline.baseline.record import consistency
+from plumbline.baseline.record.level import SPANS, needed_s
 from plumbline.baseline.record.statistics import EntryRecord
 from plumbline.baseline.record.text import format_record
 from plumbline.baseline.record.walk import RUNS, STOPPED, Progress, Step, Walked, entries_of, file_of, walk
@@ -196,10 +198,28 @@ def _notes(request: Request, records: Sequence[EntryRecord]) -> list[str]:
     if request.run_duration_s is not None:
         length = si(request.run_duration_s, "s")
         notes.append(f"runs of {length} where time bounds them, not of the probes' own length (--run-duration)")
+    notes += _level_notes(request, records)
     for record in records:
         notes += [f"accepted by --force: {line}" for line in record.refusals]
         notes += [line for line in record.warnings if line not in record.refusals]
     return notes
+
+
+def _level_notes(request: Request, records: Sequence[EntryRecord]) -> Iterator[str]:
+    """What the recording was too short for: one line for all canaries, because all were recorded as long."""
+    short = [record.level for record in records if record.level is not None and needed_s(record.level)]
+    if short:
+        left_out = [
+            f"{span} ({duration_text(3 * length)})"
+            for span, length in SPANS.items()
+            if not all(span in level.spread for level in short)
+        ]
+        measured = duration_text(min(level.measured_s for level in short))
+        run = math.ceil(max(map(needed_s, short)) / 60 / request.runs)
+        yield (
+            f"spread of medians left out, because a canary was measured for {measured} and not three times the span: "
+            f"{', '.join(left_out)}; --run-duration {run}m records all"
+        )
 
 
 def _checked(

@@ -19,9 +19,11 @@ import msgspec
 import plumbline
 from plumbline.baseline.record.statistics import RunFigures
 from plumbline.baseline.record.walk import STOPPED, Measured, Step, Tell
+from plumbline.commands.recording_meanwhile import Meanwhile
 from plumbline.config.model import Config
 from plumbline.config.probes.base import Periodic
 from plumbline.config.types import Duration
+from plumbline.config.workloads import load_catalogue
 from plumbline.core.roots import Roots
 from plumbline.core.units import si
 from plumbline.errors import BaselineError, ProbeRefused, Unavailable
@@ -189,13 +191,21 @@ class Steps:
     def _canaries(self, jobs: Sequence[ContinuousJob], run_s: float, tell: Tell) -> Measured:
         identities = [each for job in jobs for each in job.identities()]
         busy = {device: self._busy(device) for device in sorted({each.device for each in identities})}
-        readings = self._patiently(
-            lambda: self._once.canaries(group_name(jobs), jobs, run_s=run_s, bounds={}, progress=_progress(tell)), tell
-        )
+        devices = {job.name: each.device for job in jobs for each in job.identities()}
+
+        def measure() -> tuple[list[CanaryReading], Meanwhile]:
+            meanwhile = Meanwhile(self._roots, devices, load_catalogue().by_id)
+            readings = self._once.canaries(
+                group_name(jobs), jobs, run_s=run_s, bounds={}, progress=_progress(tell), see=meanwhile.see
+            )
+            meanwhile.close(readings)
+            return readings, meanwhile
+
+        readings, meanwhile = self._patiently(measure, tell)
         figures = [
             one
             for job, reading in zip(jobs, readings, strict=True)
-            for one in _of_reading(job, reading, busy.get(job.identities()[0].device, ""))
+            for one in _of_reading(job, reading, meanwhile, devices[job.name], busy)
         ]
         return Measured(tuple(figures), "plumbline", plumbline.__version__)
 
@@ -250,7 +260,9 @@ def figures_of(result: ProbeResult, *, capped: bool, disturbed: str = "") -> Ite
         )
 
 
-def _of_reading(job: ContinuousJob, reading: CanaryReading, disturbed: str) -> Iterator[RunFigures]:
+def _of_reading(
+    job: ContinuousJob, reading: CanaryReading, meanwhile: Meanwhile, device: str, busy: Mapping[str, str]
+) -> Iterator[RunFigures]:
     failed = {error: count for each in reading.workloads for error, count in each.errors.items() if count}
     if failed:
         said = ", ".join(f"{count} {error}" for error, count in sorted(failed.items()))
@@ -263,7 +275,9 @@ def _of_reading(job: ContinuousJob, reading: CanaryReading, disturbed: str) -> I
             workload=each.workload,
             operation=each.operation,
             histogram=each.latency,
-            disturbed=disturbed,
+            slices=meanwhile.slices((job.name, each.workload, each.operation)),
+            load=meanwhile.load.get(device),
+            disturbed=busy.get(device, ""),
         )
 
 

@@ -51,6 +51,7 @@ _FIGURES_EVERY_S = 1.0
 _ENDED = (CanaryState.REFUSED, CanaryState.RESTARTING)
 
 Show = Callable[[Progress], None]
+See = Callable[[Sequence[CanaryReading]], None]
 
 
 class RunOnce:
@@ -95,24 +96,31 @@ class RunOnce:
             )
 
     def canaries(
-        self, name: str, jobs: Sequence[ContinuousJob], *, run_s: float, bounds: Bounds, progress: Show
+        self,
+        name: str,
+        jobs: Sequence[ContinuousJob],
+        *,
+        run_s: float,
+        bounds: Bounds,
+        progress: Show,
+        see: See = lambda _: None,
     ) -> list[CanaryReading]:
-        """What canaries measured in ``run_s`` seconds in parallel, at :data:`FASTER` times their rate. Raises as
-        :meth:`periodic`."""
+        """What canaries measured in ``run_s`` seconds in parallel, at :data:`FASTER` times their rate; ``see`` is
+        called with their readings a few times a second from the moment one works. Raises as :meth:`periodic`."""
         hurried = [job.hurried(FASTER) for job in jobs]
         if isinstance(plan := hurried[0].plan(bounds), CanaryPlan):
-            return [self.in_file(plan, run_s=run_s, progress=progress)]
+            return [self.in_file(plan, run_s=run_s, progress=progress, see=see)]
         with self._beside.hold(f"an interactive run of {name}"):
-            return self._run_together([job.make(bounds) for job in hurried], run_s, progress)
+            return self._run_together([job.make(bounds) for job in hurried], run_s, progress, see)
 
-    def in_file(self, plan: CanaryPlan, *, run_s: float, progress: Show) -> CanaryReading:
+    def in_file(self, plan: CanaryPlan, *, run_s: float, progress: Show, see: See = lambda _: None) -> CanaryReading:
         """What one canary in a file measured, without a load cap: a person waits for it. Raises :class:`ProbeRefused`
         if the guard refuses, the worker dies, or an operation hangs."""
         plan = replace(plan, max_busy_ratio=1.0)
         # the second one if the daemon's own canary uses the first
         for directory in (plan.directory, plan.directory / OWN_DIRECTORY):
             canary = Canary(replace(plan, directory=directory))
-            (reading,) = self._run_together([canary], run_s, progress, until_stuck=True)
+            (reading,) = self._run_together([canary], run_s, progress, see, until_stuck=True)
             if reading.reason != "locked":
                 break
         if reading.reason == "stuck":
@@ -122,7 +130,13 @@ class RunOnce:
         return reading
 
     def _run_together(
-        self, canaries: Sequence[ContinuousProbe], run_s: float, progress: Show, *, until_stuck: bool = False
+        self,
+        canaries: Sequence[ContinuousProbe],
+        run_s: float,
+        progress: Show,
+        see: See,
+        *,
+        until_stuck: bool = False,
     ) -> list[CanaryReading]:
         """Run canaries in parallel; one that is refused, dies, or (``until_stuck``) hangs does not delay the others."""
         watch = _Watch(self._stopping, run_s, progress)
@@ -140,6 +154,8 @@ class RunOnce:
                     if reading.state in _ENDED or (until_stuck and reading.reason == "stuck")
                 }
                 watch.see(readings)
+                if watch.measuring:
+                    see(readings)
                 if watch.over or len(ended) == len(canaries):
                     return readings
                 self._stopping.wait(_LOOK_EVERY_S)
@@ -194,6 +210,10 @@ class _Watch:
         self._stopping, self._run_s, self._progress = stopping, run_s, progress
         self._until: float | None = None
         self._ready_by = time.monotonic() + _READY_WITHIN_S
+
+    @property
+    def measuring(self) -> bool:
+        return self._until is not None
 
     @property
     def over(self) -> bool:

@@ -9,7 +9,7 @@ import pytest
 from plumbline.baseline.files import Latencies
 from plumbline.baseline.model import Source
 from plumbline.baseline.record.text import format_record
-from plumbline.baseline.site import Device, SiteEntry, SiteFile, parse_site, read_site
+from plumbline.baseline.site import Device, LevelSpread, SiteEntry, SiteFile, parse_site, read_site
 from plumbline.baseline.units import Iops, Latency, Throughput
 from plumbline.config.workloads import load_catalogue
 from plumbline.errors import BaselineError
@@ -63,6 +63,8 @@ def test_a_hand_written_file_needs_little():
     assert (entry.source, entry.profile, entry.layer, entry.operation) == (Source.SITE, "ours", "disk", "read")
     assert entry.latency == {"p50": 84e-6, "p99": 160e-6}
     assert (entry.iops, entry.throughput, entry.tolerance_ratio, entry.measured) == (None, None, None, None)
+    assert (entry.level_spread, entry.calm_seconds) == ({}, None)
+    assert (entry.load_ops_per_second, entry.load_bytes_per_second) == (None, None)
     assert entry.config_hash == CATALOGUE.by_id["randread-4k-qd1-j1"].config_hash()
 
 
@@ -113,6 +115,20 @@ def test_a_kept_hash_that_is_no_longer_the_catalogues_is_kept():
             "entries[0].tolerance_ratio = 0.9: expected `float` >= 1",
         ),
         ("device_class: nvme", "device_class: nvme\n  tolerance_ratio: .nan", "tolerance_ratio = nan: expected"),
+        (
+            "device_class: nvme",
+            "device_class: nvme\n  level_spread: {2m: 0.1}",
+            "entries[0].level_spread.2m: no such key",
+        ),
+        ("device_class: nvme", "device_class: nvme\n  level_spread: {1m: -0.1}", "level_spread.1m = -0.1: expected"),
+        ("device_class: nvme", "device_class: nvme\n  calm_seconds: .inf", "calm_seconds = inf: expected"),
+        ("device_class: nvme", "device_class: nvme\n  calm_seconds: 20s", "calm_seconds = '20s': expected `float"),
+        ("device_class: nvme", "device_class: nvme\n  load_ops_per_second: -1", "load_ops_per_second = -1: expected"),
+        (
+            "device_class: nvme",
+            "device_class: nvme\n  load_bytes_per_second: .nan",
+            "load_bytes_per_second = nan: expected",
+        ),
         ("device_class: nvme", "device_class: nvme\n  throughput: 9 MB", "throughput = '9 MB': expected a figure"),
         ("device_class: nvme", "device_class: nvme\n  config_hash: xyz", "config_hash = 'xyz': expected"),
         ("entries:", "source: guessed\nentries:", "source = 'guessed': invalid enum value"),
@@ -195,6 +211,10 @@ RECORDED = SiteFile(
             median_of_runs=Latency.of(0.00008421553),
             mad_ratio=0.0,
             spread_ratio=1.0093,
+            level_spread=LevelSpread.of({"1m": 0.021, "5m": 0.0}),
+            calm_seconds=20.0,
+            load_ops_per_second=0.0,
+            load_bytes_per_second=1500.0,
             config_hash="0123456789ab",
         ),
     ),
@@ -223,6 +243,10 @@ entries:
   median_of_runs: 84.21553us
   mad_ratio: 0.0
   spread_ratio: 1.0093
+  level_spread: {1m: 0.021, 5m: 0.0}
+  calm_seconds: 20.0
+  load_ops_per_second: 0.0
+  load_bytes_per_second: 1500.0
   config_hash: 0123456789ab
 """
 

@@ -33,6 +33,10 @@ entries:
   mad_ratio: 0.012
   spread_ratio: 1.036
   tolerance_ratio: 1.25
+  level_spread: {1m: 0.021, 5m: 0}
+  calm_seconds: 20
+  load_ops_per_second: 1200
+  load_bytes_per_second: 3000000
 """,
     where="/var/lib/plumbline/baseline.yaml",
     host="storage1",
@@ -78,6 +82,7 @@ def test_show_a_file():
     assert row.figures == (Figure("latency.p50", "84us", 84e-6, "s"), Figure("latency.p99", "160us", 160e-6, "s"))
     assert row.notes == ("5 runs; highest median over lowest 1.04, MAD 1.2%",)
     assert (row.tolerance_ratio, row.series) == (1.25, "nvme nvme0n1")
+    assert row.level == "spread 1m 2.1 %, 5m 0 %; calm after 20 s; load 1,200 IOPS, 3 MB/s"
     assert show("/var/lib/plumbline/baseline.yaml", PROFILES, [RECORDED]) == shown
 
 

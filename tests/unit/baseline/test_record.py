@@ -9,6 +9,7 @@ import pytest
 
 from plumbline.baseline.fingerprint import Fingerprint
 from plumbline.baseline.model import Target
+from plumbline.baseline.record.level import Slice
 from plumbline.baseline.record.statistics import EntryRecord, RunFigures, summarise
 from plumbline.baseline.record.text import format_record
 from plumbline.baseline.record.walk import Measured, Progress, Step, entries_of, file_of, walk
@@ -76,6 +77,24 @@ def test_statistics_of_five_runs():
     assert len(entry.throughput_of_runs) == 5
     assert entry.iops_of_runs == ()
     assert record.warnings == record.refusals == ()
+
+
+def test_the_level_and_the_load_are_of_all_runs():
+    edges = (0.0001, 0.0002, 0.0004)
+
+    def run(number: int, load: tuple[float, float] | None) -> RunFigures:
+        begin = 1000.0 + 60 * number
+        made = tuple(Slice(ended=begin + 10 * place, seconds=10.0, counts={0: 20}) for place in range(1, 7))
+        return figures(histogram=HistogramValue(edges, [120] * 3, 120, 0.012), slices=made, load=load)
+
+    record = one([run(0, (10.0, 1000.0)), run(1, (40.0, 3000.0)), run(2, (20.0, 2000.0))])
+    assert (dict(record.entry.level_spread.items()), record.entry.calm_seconds) == ({"1m": 0.0}, 0.0)
+    assert (record.entry.load_ops_per_second, record.entry.load_bytes_per_second) == (20.0, 2000.0)
+    assert record.level.measured_s == 180.0
+    unknown = one([run(0, (10.0, 1000.0)), run(1, None)])
+    assert (dict(unknown.entry.level_spread.items()), unknown.entry.calm_seconds) == ({}, None)
+    assert unknown.entry.load_ops_per_second is None
+    assert one(latencies(0.1, 0.1)).level is None
 
 
 def test_tolerance_is_never_below_its_floor():

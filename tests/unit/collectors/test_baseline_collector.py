@@ -35,6 +35,10 @@ MEASURED = BaselineEntry(
     iops=11000.0,
     throughput=45056000.0,
     tolerance_ratio=1.25,
+    level_spread={"1m": 0.03, "5m": 0.0},
+    calm_seconds=0.0,
+    load_ops_per_second=120.0,
+    load_bytes_per_second=3e6,
     measured=1762165361.0,
 )
 DOCUMENTED = BaselineEntry(
@@ -60,9 +64,14 @@ def test_samples():
     assert emitted == [
         ("plumbline_baseline_latency_seconds", (*measured, "p50"), 84e-6),
         ("plumbline_baseline_latency_seconds", (*measured, "p99"), 160e-6),
+        ("plumbline_baseline_spread_ratio", (*measured, "1m"), 0.03),
+        ("plumbline_baseline_spread_ratio", (*measured, "5m"), 0.0),
         ("plumbline_baseline_iops", measured, 11000.0),
         ("plumbline_baseline_throughput_bytes_per_second", measured, 45056000.0),
         ("plumbline_baseline_tolerance_ratio", measured, 1.25),
+        ("plumbline_baseline_calm_seconds", measured, 0.0),
+        ("plumbline_baseline_load_ops_per_second", measured, 120.0),
+        ("plumbline_baseline_load_bytes_per_second", measured, 3e6),
         ("plumbline_baseline_measured_timestamp_seconds", measured, 1762165361.0),
         ("plumbline_baseline_applicable", measured, 1.0),
         ("plumbline_baseline_latency_seconds", (*documented, "mean"), 84e-6),

@@ -88,7 +88,15 @@ def test_samples_fit_their_specs() -> None:
 
 
 def test_a_target_of_its_own_has_every_label_that_the_metric_has() -> None:
-    readings = [replace(READING, target="sdb", device="sdb"), replace(READING, target="osd.3")]
+    readings = [
+        replace(READING, target="sdb", device="sdb"),
+        replace(READING, target="osd.3"),
+        replace(READING, device="sdc"),
+    ]
     samples = [sample for sample in canary.samples(readings) if sample[0].name == "plumbline_probe_target_info"]
-    assert [labels for _, labels, _ in samples] == [("canary", "sdb", "sdb"), ("canary", "osd.3", "")]
+    assert [labels for _, labels, _ in samples] == [
+        ("canary", "sdb", "sdb"),
+        ("canary", "osd.3", ""),
+        ("canary", "", "sdc"),
+    ]
     assert all(len(labels) == len(spec.labels) for spec, labels, _ in samples)

@@ -9,6 +9,9 @@ import pytest
 
 from plumbline.baseline.fingerprint import Fingerprint
 from plumbline.baseline.record.consistency import Place
+from plumbline.baseline.record.level import Level
+from plumbline.baseline.record.statistics import EntryRecord
+from plumbline.baseline.site import SiteEntry
 from plumbline.commands import node as node_module
 from plumbline.commands import recording, recording_steps
 from plumbline.commands.node import Node
@@ -98,7 +101,7 @@ class Engine:
             tool="fio", tool_version="3.33", started=0.0, duration=1.0, outcome=Outcome.SUCCESS, operations=operations,
         )  # fmt: skip
 
-    def canaries(self, name, jobs, *, run_s, bounds, progress) -> list[CanaryReading]:
+    def canaries(self, name, jobs, *, run_s, bounds, progress, see) -> list[CanaryReading]:
         reading = WorkloadReading(
             layer="disk", workload="w", operation="read", config_hash="", bounds=(), charged=0, errors={"EIO": 2},
             latency=HistogramValue((1.0,), [3], 3, 0.1), in_flight_s=0.0, last_completion_ts=None, last_success_ts=None,
@@ -110,6 +113,20 @@ class Engine:
             )
             for job in jobs
         ]  # fmt: skip
+
+
+def test_one_note_says_what_the_recording_was_too_short_for():
+    def record(level: Level | None) -> EntryRecord:
+        return EntryRecord((), SiteEntry(workload="w", device_class="ssd"), (), (), level)
+
+    def notes(*levels: Level | None) -> list[str]:
+        return recording._notes(Request(), list(map(record, levels)))
+
+    assert notes(None, Level(5400.0, {"1m": 0.0, "5m": 0.0, "30m": 0.0})) == []
+    assert notes(None, Level(60.0), Level(200.0, {"1m": 0.1})) == [
+        "spread of medians left out, because a canary was measured for 1 min and not three times the span: 1m (3 min), "
+        "5m (15 min), 30m (1 h 30 min); --run-duration 18m records all"
+    ]
 
 
 def steps(folder: Path, request: Request, engine: Engine | None = None, stopping: threading.Event | None = None):

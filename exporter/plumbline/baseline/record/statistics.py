@@ -19,7 +19,8 @@ import msgspec
 
 from plumbline.baseline.files import Latencies
 from plumbline.baseline.model import Target
-from plumbline.baseline.site import IopsAtLatency, SiteEntry
+from plumbline.baseline.record.level import Level, Slice, joined, level_of
+from plumbline.baseline.site import IopsAtLatency, LevelSpread, SiteEntry
 from plumbline.baseline.units import Iops, Latency, Quantity, Throughput
 from plumbline.core.histogram import HistogramValue, added
 from plumbline.core.units import base_text, si
@@ -48,6 +49,8 @@ class RunFigures(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     describe the device, as in a paced or capped run. ``disturbed``: why the device was not quiet before the run; empty
     if it was or if that is unknown. ``sought``: (seconds, percentile) of a search for the most IOPS at a latency, of
     which ``iops`` is the result and ``depth`` the operations in flight; 0: even one at a time misses the latency.
+    ``slices``: the run in pieces, over the edges of its ``histogram``. ``load``: operations and bytes per second that
+    the disk served for others meanwhile; ``None`` if unknown.
     """
 
     probe: str
@@ -58,6 +61,8 @@ class RunFigures(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     latency: dict[str, float] = {}
     iops: float | None = None
     throughput: float | None = None
+    slices: tuple[Slice, ...] = ()
+    load: tuple[float, float] | None = None
     disturbed: str = ""
     sought: tuple[float, float] | None = None
     depth: int = 0
@@ -82,6 +87,7 @@ class EntryRecord:
     entry: SiteEntry
     warnings: tuple[str, ...]
     refusals: tuple[str, ...]
+    level: Level | None = None  # None: the tool keeps no slices
 
     @property
     def layer(self) -> str:
@@ -106,6 +112,9 @@ def summarise(
     per_target = {target: _Series.of(target, figures[target], quantile) for target in targets}
     whole, first = _Series.joined(list(per_target.values())), targets[0]
     warnings, refusals = _remarks(per_target, figures)
+    tolerance = _rounded(max(TOLERANCE_FLOOR, *whole.worst(per_target.values())))
+    level = _level(list(figures.values()), tolerance, quantile)
+    load = _load(list(figures.values()))
     entry = SiteEntry(
         workload=first.workload,
         operation=first.operation,
@@ -117,7 +126,11 @@ def summarise(
         iops=_quantity(Iops, _median(one.iops for one in every)),
         throughput=_quantity(Throughput, _median(one.throughput for one in every)),
         iops_at_latency=_at_latency([one for target in targets for one in runs[target] if one.sought is not None]),
-        tolerance_ratio=_rounded(max(TOLERANCE_FLOOR, *whole.worst(per_target.values()))),
+        tolerance_ratio=tolerance,
+        level_spread=LevelSpread.of({span: _rounded(each) for span, each in level.spread.items()} if level else {}),
+        calm_seconds=_rounded(level.calm_s) if level and level.calm_s is not None else None,
+        load_ops_per_second=_rounded(load[0]) if load else None,
+        load_bytes_per_second=_rounded(load[1]) if load else None,
         runs=len(figures[first]),
         p50_of_runs=_quantities(Latency, whole.p50),
         mean_of_runs=_quantities(Latency, whole.mean),
@@ -129,7 +142,7 @@ def summarise(
         config_hash=first.config_hash,
         note="; ".join(_notes(targets, runs)),
     )
-    return EntryRecord(tuple(targets), entry, tuple(warnings), tuple(refusals))
+    return EntryRecord(tuple(targets), entry, tuple(warnings), tuple(refusals), level)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +250,26 @@ def _notes(targets: Sequence[Target], runs: Mapping[Target, Sequence[RunFigures]
                 seconds, percentile = one.sought
                 latency = si(seconds, "s")
                 yield f"{where}even one operation at a time does not complete {percentile:g} % within {latency}"
+
+
+def _level(figures: Sequence[Sequence[RunFigures]], tolerance: float, quantile: Quantile) -> Level | None:
+    levels = []
+    for runs in figures:
+        histograms = [one.histogram for one in runs if one.slices and one.histogram is not None]
+        if not histograms:
+            return None
+        slices = sorted((each for one in runs for each in one.slices), key=lambda each: each.ended)
+        levels.append(level_of(slices, histograms[0].edges, tolerance=tolerance, quantile=quantile))
+    return joined(levels)
+
+
+def _load(figures: Sequence[Sequence[RunFigures]]) -> tuple[float, float] | None:
+    """The median of all runs of all targets; ``None`` if one is unknown."""
+    loads = [one.load for runs in figures for one in runs]
+    known = [load for load in loads if load is not None]
+    if not known or len(known) < len(loads):
+        return None
+    return median(operations for operations, _ in known), median(octets for _, octets in known)
 
 
 def _p50(one: RunFigures, quantile: Quantile) -> float | None:

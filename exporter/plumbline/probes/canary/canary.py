@@ -22,18 +22,19 @@ from plumbline.probes.canary.snapshot import DaemonMemory, Snapshot, lay_down
 
 class Canary:
     """One canary: ``start`` once, ``poll`` every second, ``read`` at any time from any thread, ``stop`` once. ``crew``:
-    the worker shared with others; ``None``: a worker of its own."""
+    the worker shared with others; ``None``: a worker of its own. ``device``: the disk below the file."""
 
     def __init__(
         self,
         plan: AnyPlan,
         *,
         crew: Crew | None = None,
+        device: str = "",
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
         interpreter: str = sys.executable,
     ) -> None:
-        self.plan = plan
+        self.plan, self.device = plan, device or plan.target  # for a raw disk they are the same
         self._clock, self._wall = clock, wall
         self._streams = streams_of(plan)
         self.memory_fd = lay_down(
@@ -132,7 +133,7 @@ class Canary:
             probe=self.plan.name,
             kind=self.plan.kind,
             target=self.plan.target,
-            device=self.plan.target,  # for a raw disk they are the same
+            device=self.device,
             device_class=self.plan.device_class,
             state=state,
             reason=reason,

@@ -49,7 +49,7 @@ class CanaryJob:
         return self.unbounded.with_bounds(bounds)
 
     def make(self, bounds: Bounds) -> Canary:
-        return Canary(self.plan(bounds), crew=self.crew)
+        return Canary(self.plan(bounds), crew=self.crew, device=self.device)
 
     def hurried(self, factor: float) -> CanaryJob:
         """The same job at ``factor`` times the rate. It can't disturb another canary: it locks its directory, or only

@@ -193,6 +193,7 @@ def _cell_text(cell: Cell) -> str:
     row = cell.row
     text = "; ".join(map(_figure, row.figures))
     tolerance = f"; tolerance ×{row.tolerance_ratio:.2f}" if row.tolerance_ratio is not None else ""
+    tolerance += f"; {row.level}" if row.level else ""
     mark = " †" if not row.judges else " ‡" if row.breaches else ""
     notes = f" (notes {', '.join(map(str, cell.notes))})" if cell.notes else ""
     return f"{text}{tolerance}{mark}{notes}"

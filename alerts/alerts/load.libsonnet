@@ -1,0 +1,46 @@
+// A canary that is slower because its disk or OSD has more to do: information, with the load beside it.
+local alert = import '../lib/alert.libsonnet';
+local promql = import '../lib/promql.libsonnet';
+
+{
+  local config = $._config,
+  local labels = promql.labels(config) {
+    tolerance: promql.join(config.instanceLabels + promql.likeness + ['source', 'profile']),
+  },
+
+  local query(metric, figure, format) =
+    '{{ with query (printf `%s{figure="%s",probe=%%q,workload=%%q,operation=%%q,%s}` $labels.probe $labels.workload $labels.operation %s) }}'
+    % [metric, figure, promql.instanceFormat(config), promql.instanceArguments(config)]
+    + '{{ . | first | value | ' + format + ' }}' + (if figure == 'bytes' then 'B/s' else ' operations/s') + '{{ end }}',
+  local both(metric) =
+    local bytes = query(metric, 'bytes', 'humanize');
+    query(metric, 'operations', 'humanize') + std.strReplace(bytes, '{{ . | first', ', {{ . | first'),
+
+  prometheusAlerts+:: {
+    groups+: [{
+      name: 'plumbline-load',
+      interval: config.load.interval,
+      rules: [
+        alert.new(
+          config,
+          'PlumblineCanaryBusy',
+          |||
+            max by (%(judged)s) (
+              plumbline:degradation_fast:ratio{statistic="p50"}
+              or on (%(series)s)
+              plumbline:degradation:ratio{statistic="mean"}
+            )
+            > on (%(tolerance)s) group_left ()
+            max by (%(tolerance)s) (plumbline:baseline_in_force:tolerance_ratio)
+            and on (%(judged)s)
+            plumbline:canary_busy:info
+          ||| % labels,
+          { signal: 'saturation' },
+          'A canary is slower than its baseline under more load than at the recording.',
+          'Canary {{ $labels.probe }}, {{ $labels.operation }} ({{ $labels.workload }}) on {{ $labels.instance }}, device class {{ $labels.device_class }}: the latency is {{ printf "%.1f" $value }} times the {{ $labels.source }} baseline {{ $labels.profile }}. Served now: '
+          + both('plumbline:canary_load:figure') + '; when it was recorded, or usual at this hour: ' + both('plumbline:canary_load_reference:figure') + '. Load explains the latency, so this is no fault.',
+        ),
+      ],
+    }],
+  },
+}
