@@ -89,7 +89,7 @@ def firing_as(labels: Labels, annotations: Labels, name: str) -> dict[str, Any]:
 def followed(
     tmp_path_factory: pytest.TempPathFactory, firing: dict[str, list[dict[str, str]]], of_site: dict[str, Any]
 ) -> Iterator[tuple[Daemon, dict[str, list[tuple[Labels, Labels]]]]]:
-    """A daemon, and alert → (labels, rendered annotations) for each label set that the tests of the rules have proven."""
+    """A daemon, and alert → (labels, rendered links) for each label set that the tests of the rules have proven."""
     need("prometheus")
     folder = tmp_path_factory.mktemp("links")
     with running(folder, config={"probes": []}) as daemon:
@@ -133,9 +133,10 @@ def test_every_runbook_link_opens_that_runbook(followed: Any, alerts: list[dict[
 
 def test_every_dashboard_link_opens_a_page_with_what_the_alert_is_about(followed: Any) -> None:
     grafana = Grafana(lambda _query: [], lambda _query: set())
-    for name, each in followed[1].items():
-        for labels, annotations in each:
-            url = annotations["dashboard_url"]
+    _, found = followed
+    for name, each in found.items():
+        for labels, links in each:
+            url = links["dashboard_url"]
             assert url.startswith(GRAFANA)
             page = grafana.open(url.removeprefix(GRAFANA))
             given = {
