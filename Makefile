@@ -23,7 +23,7 @@ BOUND := --timeout 900
 # Stamps carry a key of this directory and interpreter: a moved checkout or another python3 installs anew.
 KEY := $(shell { pwd; readlink -f "$$(command -v $(PYTHON))"; } 2>/dev/null | cksum | cut -d' ' -f1)
 # Directories too: their times change when a file is removed.
-SOURCES := pyproject.toml hatch_build.py README.md $(shell find exporter -name __pycache__ -prune -o -name '*.bpf.o' -o -print)
+SOURCES := pyproject.toml hatch_build.py README.md $(shell find exporter -name __pycache__ -prune -o -name '*.bpf.o' -o -print) $(wildcard alerts/runbooks/*.md)
 PIP_INSTALL := -m pip install --quiet --require-hashes
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore

@@ -10,6 +10,7 @@
 //
 // critical: somebody is woken. warning: a ticket. info: read when convenient.
 (import 'config/common.libsonnet')
++ (import 'config/links.libsonnet')
 + (import 'config/node.libsonnet')
 + (import 'config/probe.libsonnet')
 + (import 'config/canary.libsonnet')

@@ -66,12 +66,6 @@
       },
     },
 
-    dashboardUids+: {
-      [name]: 'plumbline-capacity'
-      for name in std.objectFields($._config.alerts)
-      if std.startsWith(name, 'PlumblineCapacity')
-    },
-
     alerts+: {
       PlumblineCapacityHostLossUnsafe: {
         severity: 'warning',

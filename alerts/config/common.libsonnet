@@ -7,11 +7,6 @@
     // What identifies a node. `cluster` may be absent: PromQL takes a missing label as empty on both sides.
     instanceLabels: ['cluster', 'instance'],
 
-    // Reserved names, so that an unconfigured link leads nowhere instead of to somebody else's pages.
-    runbookBaseUrl: 'https://plumbline.example/runbooks',
-
-    dashboardBaseUrl: 'http://localhost:3000',  // Grafana's own default
-
     // How often groups are evaluated that look at every disk and OSD; all others as Prometheus' evaluation_interval says.
     // With 2,000 of each they are nearly all of the work that rules make: `make bench-queries`.
     paces: {
@@ -23,9 +18,5 @@
       // What is drawn alone. Less than the lookback, so that graphs have no gaps.
       drawn: '4m',
     },
-
-    dashboardUid: 'plumbline-node',
-    // Alert → another page than that.
-    dashboardUids: {},
   },
 }

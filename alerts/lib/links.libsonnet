@@ -1,22 +1,48 @@
-// Adds runbook_url and dashboard_url to every alert, in this one place.
+// Adds runbook_url and, where the site says where Grafana is, dashboard_url to every alert, in this one place.
+local pages = import '../../dashboards/lib/pages.libsonnet';
+local promql = import 'promql.libsonnet';
+
 {
   local config = $._config,
 
-  // An alert without an instance (the watchdog) links the dashboard as it opens.
-  local dashboard =
-    '%s/d/%s' % [config.dashboardBaseUrl, config.dashboardUid]
-    + '{{ with $labels.instance }}?var-instance={{ . | urlquery }}'
-    + '{{ with $labels.cluster }}&var-cluster={{ . | urlquery }}{{ end }}{{ end }}',
+  local pageOf(name) =
+    local fitting = [prefix for prefix in std.objectFields(config.dashboardPages) if std.startsWith(name, prefix)];
+    config.dashboardPages[std.sort(fitting, keyF=std.length)[std.length(fitting) - 1]],
 
-  // What is no node's has a page of its own.
-  local own(rule) =
-    '%s/d/%s' % [config.dashboardBaseUrl, config.dashboardUids[rule.alert]]
-    + '{{ with $labels.cluster }}?var-cluster={{ . | urlquery }}{{ end }}',
+  // Templates know no time but what a query gives. Until now: who opens it at once sees it live.
+  local from = '{{ with query "(time() - %d) * 1000" }}{{ . | first | value | printf "%%.0f" }}{{ end }}'
+               % promql.seconds(config.dashboardSpan),
+
+  // A label that the alert has not leaves the page's own choice.
+  local variable(label) = '{{ with $labels.%(label)s }}&var-%(label)s={{ . | urlquery }}{{ end }}' % { label: label },
+
+  local dashboard(name) =
+    local page = pageOf(name);
+    '%s/d/%s?from=%s&to=now' % [config.dashboardBaseUrl, pages[page].uid, from]
+    + std.join('', std.map(variable, ['cluster'] + config.dashboardVariables[page])),
+
+  // The node that fired, if its daemon is scraped; else a node of its cluster (for alerts of a cluster, a dead node,
+  // Prometheus or Ceph's exporters), else any. If there is none at all, the file's name in the project.
+  local cluster = promql.clusterLabels(config),
+  local info(labels) = 'plumbline_build_info{%s}' % std.join(',', [label + '=%q' for label in labels]),
+  local candidates = std.join(' or on () ', [info(config.instanceLabels), info(cluster), 'plumbline_build_info']),
+  local nodes = '(printf `%s` %s)' % [
+    candidates,
+    std.join(' ', ['$labels.' + label for label in config.instanceLabels + cluster]),
+  ],
+  local runbookOfNode(name) =
+    '{{ with query %s }}{{ $node := . | sortByLabel "instance" | first | label "instance" }}' % nodes
+    + '%s://{{ $node }}{{ if not (match ":[0-9]+$" $node) }}:%d{{ end }}/runbooks/%s'
+      % [config.runbookScheme, config.runbookPort, name]
+    + '{{ else }}alerts/runbooks/%s.md{{ end }}' % name,
+
+  local runbook(name) =
+    if config.runbookBaseUrl == null then runbookOfNode(name) else '%s/%s.md' % [config.runbookBaseUrl, name],
 
   local withLinks(rule) = rule {
     annotations+: {
-      runbook_url: '%s/%s.md' % [config.runbookBaseUrl, rule.alert],
-      dashboard_url: if rule.alert in config.dashboardUids then own(rule) else dashboard,
+      runbook_url: runbook(rule.alert),
+      [if config.dashboardBaseUrl != null then 'dashboard_url']: dashboard(rule.alert),
     },
   },
 

@@ -22,7 +22,7 @@ from support.rulefiles import load, metric_of
 from support.rules import ALERTS
 
 NAMES = sorted({rule["alert"] for group in load(ALERTS)["groups"] for rule in group["rules"]})
-ANNOTATIONS = {"summary", "description", "runbook_url", "dashboard_url"}
+ANNOTATIONS = {"summary", "description"}
 ALWAYS = {"PlumblineWatchdog": "always fires"}
 WITHOUT_THRESHOLD = {
     "PlumblineTargetsAbsent": "fires on what is absent; with a target it is quiet",

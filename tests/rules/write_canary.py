@@ -159,15 +159,12 @@ def _expected(alert: str, labels: dict[str, str], texts: dict[str, str]) -> dict
         "signal": "latency",
         "workload": "randread-4k-qd1-j1",
     }
-    links = {"runbook_url": f"https://plumbline.example/runbooks/{alert}.md"}
-    board = "http://localhost:3000/d/plumbline-node"
     if alert != "PlumblineFleetLatencyHigh":
         usual |= {"instance": "stor01.example:10047", "probe": "canary"}
-        board += "?var-instance=stor01.example%3A10047" + ("" if labels.get("cluster") == "" else "&var-cluster=north")
     merged = {name: value for name, value in (usual | labels).items() if value}
     return {
         "exp_labels": dict(sorted(merged.items())),
-        "exp_annotations": texts | links | {"dashboard_url": board},
+        "exp_annotations": texts,
     }
 
 

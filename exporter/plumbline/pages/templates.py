@@ -48,8 +48,8 @@ def _source(template: str) -> str | None:
 
 @functools.cache
 def style(*names: str) -> str:
-    """``base`` and the named parts of ``style.css`` (``status``, ``report``, ``review``), unchanged. ``KeyError``:
-    unknown part."""
+    """``base`` and the named parts of ``style.css`` (``status``, ``report``, ``review``, ``runbook``), unchanged.
+    ``KeyError``: unknown part."""
     _, *split = _HEADING.split(_FILES.joinpath("style.css").read_text("utf-8"))
     parts = dict(zip(split[::2], split[1::2], strict=True))
     return "".join(parts[name] for name in ("base", *names))

@@ -12,6 +12,7 @@ from plumbline.metrics.rendering import Renderer
 PLAIN = "text/plain; charset=utf-8"
 _HTML = "text/html; charset=utf-8"
 _MAX_NAMES = 1000
+_RUNBOOKS = "/runbooks/"
 
 # the page contains its own style and needs nothing else; a device name can never become a script
 _PAGE_HEADERS = (
@@ -41,8 +42,9 @@ class Response:
 
 
 class Site:
-    """``/metrics``, ``/-/healthy``, ``/-/ready`` and, from ``status``, the HTML page at ``/``. ``ready`` returns what
-    the daemon waits for, or ``None``: no metrics until then, as half a host would be stored as the whole."""
+    """``/metrics``, ``/-/healthy``, ``/-/ready``, ``/runbooks/<Alert>`` and, from ``status``, the HTML page at ``/``.
+    ``ready`` returns what the daemon waits for, or ``None``: no metrics until then, as half a host would be stored as
+    the whole."""
 
     def __init__(self, exposition: Exposition, *, status: Callable[[], str], ready: Callable[[], str | None]) -> None:
         self._exposition = exposition
@@ -62,9 +64,10 @@ class Site:
             parts = urlsplit(request.target)
         except ValueError:
             return text_response(400, "malformed URL")
-        route = self._routes.get(parts.path)
+        runbook = parts.path.startswith(_RUNBOOKS)
+        route = self._runbook if runbook else self._routes.get(parts.path)
         if route is None:
-            return text_response(404, f"not found; available: {', '.join(self._routes)}")
+            return text_response(404, f"not found; available: {', '.join((*self._routes, _RUNBOOKS))}")
         if request.method not in ("GET", "HEAD"):
             return text_response(405, "use GET or HEAD", ("Allow", "GET, HEAD"))
         return route(request, parts.query)
@@ -99,7 +102,17 @@ class Site:
             page = self._status()
         except ScrapeTimeout as error:
             return text_response(503, str(error))
-        return Response(200, page.encode("utf-8", "backslashreplace"), _HTML, _PAGE_HEADERS)
+        return _html(page)
+
+    def _runbook(self, request: Request, _query: str) -> Response:
+        from plumbline.pages import runbooks  # noqa: PLC0415  (a daemon that is only scraped needs no page)
+
+        page = runbooks.page(urlsplit(request.target).path.removeprefix(_RUNBOOKS))
+        return text_response(404, f"no such runbook; {_RUNBOOKS} has them all") if page is None else _html(page)
+
+
+def _html(page: str) -> Response:
+    return Response(200, page.encode("utf-8", "backslashreplace"), _HTML, _PAGE_HEADERS)
 
 
 def _not_ready(waiting: str) -> Response:

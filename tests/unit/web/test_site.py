@@ -69,11 +69,22 @@ def test_the_status_page_can_run_no_script_and_survives_any_text() -> None:
     assert dict(response.headers)["Content-Security-Policy"].startswith("default-src 'none'; style-src")
 
 
+@pytest.mark.parametrize("target", ["/runbooks/", "/runbooks/PlumblineDown", "/runbooks/PlumblineDown.md?from=mail"])
+def test_a_runbook_is_a_page_without_script(target: str) -> None:
+    response = get(target)
+    assert (response.status, response.content_type) == (200, "text/html; charset=utf-8")
+    assert b"PlumblineDown" in response.body
+    assert dict(response.headers)["Content-Security-Policy"].startswith("default-src 'none'; style-src")
+
+
 @pytest.mark.parametrize(
     ("method", "target", "status", "text"),
     [
-        ("GET", "/favicon.ico", 404, b"not found; available: /, /metrics, /-/healthy, /-/ready\n"),
+        ("GET", "/favicon.ico", 404, b"not found; available: /, /metrics, /-/healthy, /-/ready, /runbooks/\n"),
         ("GET", "/metrics/", 404, b"not found"),
+        ("GET", "/runbooks", 404, b"not found"),
+        ("GET", "/runbooks/PlumblineNothing", 404, b"no such runbook; /runbooks/ has them all\n"),
+        ("POST", "/runbooks/PlumblineDown", 405, b"use GET or HEAD\n"),
         ("GET", "http://[::1/metrics", 400, b"malformed URL\n"),
         ("POST", "/metrics", 405, b"use GET or HEAD\n"),
         ("DELETE", "/", 405, b"use GET or HEAD\n"),

@@ -1,0 +1,127 @@
+"""The runbooks that the wheel carries, as pages: ``alerts/runbooks/*.md``, one an alert.
+
+They use a small part of Markdown, and so does this: headings, paragraphs, lists, tables, fenced code, and in a line
+`` `code` ``, ``**bold**`` and links. A test renders every runbook and finds no markup left over. All text is escaped.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import resources
+
+from plumbline.pages.htmltext import Html, joined, tag
+from plumbline.pages.templates import render
+
+_FOLDER = resources.files("plumbline.pages").joinpath("runbooks")
+_NAME = re.compile(r"Plumbline\w+", re.ASCII)
+_INLINE = re.compile(r"`([^`]+)`|\*\*([^*]+)\*\*|\[([^\]]+)\]\(([^)\s]+)\)|<(https?://[^>\s]+)>")
+_ITEM = re.compile(r"(- |\d+\. )")
+_CELL = re.compile(r"(?<!\\)\|")
+
+
+def names() -> list[str]:
+    """Every alert that has a runbook, in order; none where Plumbline runs from a source tree."""
+    if not _FOLDER.is_dir():
+        return []
+    files = sorted(each.name for each in _FOLDER.iterdir())
+    return [name.removesuffix(".md") for name in files if name.endswith(".md")]
+
+
+def page(name: str) -> str | None:
+    """The page of one alert, the list of all for an empty name, ``None`` where there is none.
+
+    ``X.md`` is the same as ``X``: so runbooks link each other here as they do in the project's folder.
+    """
+    if not name:
+        return render("runbooks.html", title="Runbooks", names=names(), body=None)
+    name = name.removesuffix(".md")
+    file = _FOLDER.joinpath(f"{name}.md")
+    if not _NAME.fullmatch(name) or not file.is_file():
+        return None
+    return render("runbooks.html", title=name, names=None, body=to_html(file.read_text("utf-8")))
+
+
+def to_html(markdown: str) -> Html:
+    """The text as HTML."""
+    lines = _Lines(markdown.splitlines())
+    blocks: list[Html] = []
+    while lines.left:
+        blocks.append(_block(lines))
+    return joined(*blocks)
+
+
+@dataclass(slots=True)
+class _Lines:
+    left: list[str]
+
+    def take(self, wanted: Callable[[str], bool]) -> list[str]:
+        """The next lines, as long as they are wanted."""
+        end = next((at for at, line in enumerate(self.left) if not wanted(line)), len(self.left))
+        taken, self.left = self.left[:end], self.left[end:]
+        return taken
+
+
+def _block(lines: _Lines) -> Html:
+    first = lines.left[0]
+    if not first.strip():
+        lines.left = lines.left[1:]
+        return Html()
+    if first.startswith("```"):
+        lines.left = lines.left[1:]
+        code = lines.take(lambda line: not line.startswith("```"))
+        lines.left = lines.left[1:]
+        return tag("pre", tag("code", "\n".join(code)), tabindex="0")
+    if first.startswith("#"):
+        lines.left = lines.left[1:]
+        marks, _, text = first.partition(" ")
+        return tag(f"h{len(marks)}", _inline(text))
+    if first.startswith("|"):
+        return _table(lines.take(lambda line: line.startswith("|")))
+    if _ITEM.match(first):
+        return _listing(lines.take(lambda line: bool(_ITEM.match(line) or line.startswith("  "))))
+    return tag("p", _inline(" ".join(lines.take(lambda line: bool(line.strip()) and not _begins(line)))))
+
+
+def _begins(line: str) -> bool:
+    """Whether a block of its own begins here, even without an empty line before."""
+    return line.startswith(("```", "|")) or bool(_ITEM.match(line))
+
+
+def _listing(lines: list[str]) -> Html:
+    items: list[str] = []
+    for line in lines:
+        if found := _ITEM.match(line):
+            items.append(line[found.end() :])
+        else:
+            items[-1] += " " + line.strip()
+    return tag("ol" if lines[0][0].isdigit() else "ul", *(tag("li", _inline(item)) for item in items))
+
+
+def _table(lines: list[str]) -> Html:
+    head, _, *rows = [[cell.strip() for cell in _CELL.split(line.strip())[1:-1]] for line in lines]
+    body = (tag("tr", *(tag("td", _inline(cell.replace("\\|", "|"))) for cell in row)) for row in rows)
+    heads = tag("thead", tag("tr", *(tag("th", _inline(cell), scope="col") for cell in head)))
+    return tag("div", tag("table", heads, tag("tbody", *body)), class_="wide", tabindex="0")
+
+
+def _inline(text: str) -> Html:
+    parts: list[str] = []
+    end = 0
+    for found in _INLINE.finditer(text):
+        code, bold, label, target, address = found.groups()
+        parts.append(text[end : found.start()])
+        if code:
+            parts.append(tag("code", code))
+        elif bold:
+            parts.append(tag("b", _inline(bold)))
+        else:
+            parts.append(_link(label or address, target or address))
+        end = found.end()
+    return joined(*parts, text[end:])
+
+
+def _link(label: str, target: str) -> Html:
+    """A link to another runbook or to the web. The daemon has no other file of the project, so that is named."""
+    if target.startswith("../"):
+        return joined(_inline(label), " (", tag("code", target.removeprefix("../../")), ")")
+    return tag("a", _inline(label), href=target)

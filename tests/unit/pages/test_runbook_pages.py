@@ -1,0 +1,87 @@
+"""Every runbook as a page: nothing of its Markdown is left over, every link leads to one, nothing in it is markup."""
+
+import html
+import re
+from pathlib import Path
+
+import pytest
+
+from plumbline.pages import runbooks
+
+FOLDER = Path(__file__).parents[3] / "alerts" / "runbooks"
+ALERTS = sorted(path.stem for path in FOLDER.glob("*.md"))
+
+
+def text_of(page: str) -> str:
+    """What one reads, code left out: there every character may stand."""
+    prose = re.sub(r"<style>.*?</style>|<code>.*?</code>", "", page, flags=re.DOTALL)
+    return html.unescape(re.sub(r"<[^>]+>", "", prose))
+
+
+def test_the_wheel_holds_every_runbook() -> None:
+    assert runbooks.names() == ALERTS
+
+
+@pytest.mark.parametrize("name", ALERTS)
+def test_a_runbook_is_rendered_as_a_whole(name: str) -> None:
+    page = runbooks.page(name)
+    assert page is not None
+    assert f"<title>{name}</title>" in page
+    assert f"<h1>{name}</h1>" in page
+    assert not re.search(r"`|\*\*|\]\(|^#|^\|", text_of(page), re.MULTILINE)
+    source = (FOLDER / f"{name}.md").read_text("utf-8")
+    assert page.count("<pre") == source.count("```") / 2
+    # the shell's text exactly, to be copied
+    blocks = re.findall(r"<pre tabindex=\"0\"><code>(.*?)</code>", page, re.DOTALL)
+    written = re.findall(r"^```\w*\n(.*?)\n```$", source, re.MULTILINE | re.DOTALL)
+    assert [html.unescape(each) for each in blocks] == written
+
+
+@pytest.mark.parametrize("name", ["", *ALERTS])
+def test_links_lead_to_a_runbook_or_the_web(name: str) -> None:
+    page = runbooks.page(name)
+    assert page is not None
+    for target in re.findall(r'<a href="([^"]+)"', page):
+        if not target.startswith(("https://", "../", "./")):
+            assert runbooks.page(target) is not None, target
+
+
+def test_the_list_links_every_runbook() -> None:
+    page = runbooks.page("")
+    assert page is not None
+    assert re.findall(r'<li><a href="(\w+)">', page) == ALERTS
+
+
+@pytest.mark.parametrize(
+    "name", ["Nothing", "PlumblineNothing", "../style.css", "..%2Fstyle", "PlumblineDown.md.md", "PlumblineDown/", "Ä"]
+)
+def test_what_is_no_runbook_is_no_page(name: str) -> None:
+    assert runbooks.page(name) is None
+
+
+def test_markup_in_a_runbook_is_text() -> None:
+    given = "a <script>x</script> & `<b>` [<i>](PlumblineDown.md) **<u>**\n\n```sh\necho '<p>'\n```\n"
+    assert runbooks.to_html(given) == (
+        "<p>a &lt;script&gt;x&lt;/script&gt; &amp; <code>&lt;b&gt;</code> "
+        '<a href="PlumblineDown.md">&lt;i&gt;</a> <b>&lt;u&gt;</b></p>'
+        '<pre tabindex="0"><code>echo &#x27;&lt;p&gt;&#x27;</code></pre>'
+    )
+
+
+def test_blocks() -> None:
+    given = (
+        "# One\n\nA line\nand the next:\n- first\n  goes on\n- second\n\n1. one\n2. two\n\n"
+        "| a | b |\n| --- | --- |\n| `c` | d \\| e |\n"
+    )
+    assert runbooks.to_html(given) == (
+        "<h1>One</h1><p>A line and the next:</p><ul><li>first goes on</li><li>second</li></ul>"
+        "<ol><li>one</li><li>two</li></ol>"
+        '<div class="wide" tabindex="0"><table><thead><tr><th scope="col">a</th><th scope="col">b</th></tr></thead>'
+        "<tbody><tr><td><code>c</code></td><td>d | e</td></tr></tbody></table></div>"
+    )
+
+
+def test_a_page_of_documentation_is_named_not_linked() -> None:
+    assert runbooks.to_html("See [workloads](../../docs/workloads.md).") == (
+        "<p>See workloads (<code>docs/workloads.md</code>).</p>"
+    )
