@@ -44,7 +44,7 @@ local listed(each) =
   // select its series; `span` is how long the alert's expression looks back before it holds.
   vantagePoints(config, alertname, metric, threshold, span='0s', labels=promql.clusterLabels(config) + ['layer'])::
     local byHost(condition) = 'max by (instance) (' + metric + '%s)' + condition;
-    local one(expr) = query(labels, expr);
+    local one(expr, more='') = query(labels, expr, more);
     local beyond = ' > %g' % threshold;
     'Vantage points that agree: {{ with ' + one('count(' + byHost(beyond) + ')') + ' }}{{ . | first | value }}{{ end }}'
     + ' of {{ with ' + one('count(' + byHost('') + ')') + ' }}{{ . | first | value }}{{ end }}'
