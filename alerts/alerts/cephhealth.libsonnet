@@ -6,6 +6,7 @@
 local alert = import '../lib/alert.libsonnet';
 local osd = import '../lib/osd.libsonnet';
 local promql = import '../lib/promql.libsonnet';
+local suspects = import '../lib/suspects.libsonnet';
 
 {
   local config = $._config,
@@ -26,20 +27,20 @@ local promql = import '../lib/promql.libsonnet';
   ||| % (labels { checks: std.join(' or ', ['ceph_health_detail{%s}' % selector for selector in selectors]) }),
   local oneOf(name) = raised(['name=~"%s"' % anyOf(tunables[name].names)]),
 
-  local monitors = 'max by (%(daemon)s) (ceph_mon_quorum_status)' % labels,
-  local monitorDown(severity, atRisk) = alert.fromTunables(
-    tunables.PlumblineCephMonitorDown { severity: severity },
-    'PlumblineCephMonitorDown',
-    |||
-      (sum by (%(cluster)s) (%(monitors)s) < count by (%(cluster)s) (%(monitors)s))
-      %(operator)s floor(count by (%(cluster)s) (%(monitors)s) / 2) + 1
-    ||| % (labels { monitors: monitors, operator: if atRisk then '<=' else '>' }),
-    { layer: 'rados', signal: 'health' },
-    if atRisk then 'Losing one more monitor stops the Ceph cluster.' else 'A Ceph monitor is out of the quorum.',
-    'Monitors%s in the quorum: {{ $value }}, not all. ' % ofCluster
-    + if atRisk then 'A majority is required: if one more is lost, every client waits.'
-    else 'A majority would remain if one more were lost.',
+  local damaged(each) = alert.fromTunables(
+    tunables.PlumblineCephDataDamaged + each,
+    'PlumblineCephDataDamaged',
+    'plumbline:pg_damaged:count{state=~"%s"} > 0' % anyOf(each.pgStates),
+    // What is served slows nothing, and may stand until the next scrub: it explains nothing above.
+    { layer: 'rados', signal: if each.served then 'error' else 'loss' },
+    'Copies of objects are wrong or missing.',
+    (if each.served then '' else suspects.cause(config))
+    + '%s has {{ $value }} placement groups in state {{ $labels.state }}: ' % pool
+    + (if each.served then 'a copy of at least one object is damaged; clients get another one.'
+       else 'at least one object has no good copy that can be found, and clients that ask for it hang or get an error.'),
   ),
+
+  local monitors = 'max by (%(daemon)s) (ceph_mon_quorum_status)' % labels,
 
   // Where the OSD's host is not one of ours, Ceph's name for it; looked up when the alert is sent.
   local onHost =
@@ -91,24 +92,28 @@ local promql = import '../lib/promql.libsonnet';
             'plumbline:pg_unavailable:count > 0',
             { layer: 'rados', signal: 'error' },
             'Placement groups take no operations.',
-            '%s has {{ $value }} placement groups that are not active or that no OSD reports: clients that use them hang.' % pool,
+            suspects.cause(config) + '%s has {{ $value }} placement groups that are not active or that no OSD reports: clients that use them hang.' % pool,
           ),
+        ] + std.map(damaged, tunables.PlumblineCephDataDamaged.severities) + [
           alert.new(
             config,
-            'PlumblineCephDataDamaged',
-            'plumbline:pg_damaged:count > 0',
-            { layer: 'rados', signal: 'loss' },
-            'Copies of objects are wrong or missing.',
-            '%s has {{ $value }} placement groups in state {{ $labels.state }}: a copy of at least one object is damaged or cannot be found.' % pool,
+            'PlumblineCephMonitorDown',
+            |||
+              sum by (%(cluster)s) (%(monitors)s) - (floor(count by (%(cluster)s) (%(monitors)s) / 2) + 1)
+              and on (%(cluster)s)
+              (sum by (%(cluster)s) (%(monitors)s) < count by (%(cluster)s) (%(monitors)s))
+            ||| % (labels { monitors: monitors }),
+            { layer: 'rados', signal: 'health' },
+            'A Ceph monitor is out of the quorum.',
+            'Not all monitors%s are in the quorum. {{ $value }} more may be lost; then there is no majority, and every client waits.' % ofCluster,
           ),
-          monitorDown(tunables.PlumblineCephMonitorDown.atRisk, true),
-          monitorDown(tunables.PlumblineCephMonitorDown.otherwise, false),
           alert.new(
             config,
             'PlumblineCephFull',
             oneOf('PlumblineCephFull'),
             { layer: 'rados', signal: 'error' },
             'Ceph is full and refuses writes.',
+            // no suspects: what is full is named by the check
             'Check {{ $labels.name }}%s is raised: Ceph refuses writes to what is full, and clients hang or fail.' % ofCluster,
           ),
           alert.new(
@@ -125,7 +130,7 @@ local promql = import '../lib/promql.libsonnet';
             oneOf('PlumblineCephFilesystemDown'),
             { layer: 'filesystem', signal: 'error' },
             'A CephFS file system is unavailable, damaged or read-only.',
-            'Check {{ $labels.name }}%s is raised: clients of CephFS hang or fail.' % ofCluster,
+            suspects.cause(config) + 'Check {{ $labels.name }}%s is raised: clients of CephFS hang or fail.' % ofCluster,
           ),
         ],
       },

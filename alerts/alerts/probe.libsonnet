@@ -1,6 +1,7 @@
 // Watching the watcher: the probes. Their own trouble is layer `self`; what they prove of a disk carries its layer.
 local alert = import '../lib/alert.libsonnet';
 local promql = import '../lib/promql.libsonnet';
+local suspects = import '../lib/suspects.libsonnet';
 
 {
   local config = $._config,
@@ -13,6 +14,18 @@ local promql = import '../lib/promql.libsonnet';
     * on (%(probe)s) group_left (layer)
     max by (%(probe)s, layer) (plumbline_probe_info)
   ||| % labels,
+
+  local stuck = alerts.PlumblineProbeStuck,
+  local stuckAlert(each) = alert.fromTunables(
+    { 'for': stuck['for'] } + each,
+    'PlumblineProbeStuck',
+    'plumbline:probe_stuck:seconds{layer%s"%s"}' % [if each.clients then '=~' else '!~', std.join('|', config.blame.clientLayers)],
+    // As an error nothing holds the ticket back, neither a recovery nor lost packets.
+    { signal: if each.clients then 'latency' else 'error' },
+    'A probe hangs in one operation or run.',
+    (if each.clients then suspects.cause(config) else '')
+    + 'Probe {{ $labels.probe }} on {{ $labels.instance }} has been in flight for {{ $value | humanizeDuration }}: layer {{ $labels.layer }} does not answer, and everything else that uses the same device, mount or cluster waits as well.',
+  ),
 
   prometheusAlerts+:: {
     groups+: [{
@@ -39,30 +52,7 @@ local promql = import '../lib/promql.libsonnet';
           'A canary completes no operation.',
           'Canary {{ $labels.probe }} on {{ $labels.instance }} has completed no operation for %s: it was refused, cannot start, or its disk hangs.' % alerts.PlumblineCanaryOverdue.window,
         ),
-        alert.new(
-          config,
-          'PlumblineProbeStuck',
-          |||
-            (
-              max by (%(probe)s) (plumbline_probe_in_flight_seconds) > %(canarySeconds)d
-              and on (%(probe)s)
-              plumbline_probe_info{probe_type=~".*canary"}
-              or
-              max by (%(probe)s) (plumbline_probe_in_flight_seconds)
-              > on (%(probe)s)
-              (max by (%(probe)s) (plumbline_probe_timeout_seconds) + %(graceSeconds)d)
-              or
-              (
-                max by (%(probe)s) (plumbline_probe_in_flight_seconds) > %(periodicSeconds)d
-                unless on (%(probe)s)
-                plumbline_probe_timeout_seconds
-              )
-            )
-          ||| % (labels + alerts.PlumblineProbeStuck) + withLayer,
-          { signal: 'latency' },
-          'A probe hangs in one operation or run.',
-          'Probe {{ $labels.probe }} on {{ $labels.instance }} has been in flight for {{ $value | humanizeDuration }}: layer {{ $labels.layer }} does not answer, and everything else that uses the same device, mount or cluster waits as well.',
-        ),
+      ] + std.map(stuckAlert, stuck.severities) + [
         alert.new(
           config,
           'PlumblineProbeFailing',

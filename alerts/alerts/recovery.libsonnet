@@ -37,10 +37,10 @@ local promql = import '../lib/promql.libsonnet';
         alert.new(
           config,
           'PlumblineLayerSettling',
-          layers.paged(std.flattenArrays(config.blame.order[1:std.length(config.blame.order) - 1]), config.instanceLabels),
+          layers.paged(std.flattenArrays(config.blame.order[1:std.length(config.blame.order) - 1]), config.blame.clientLayers, clusters),
           { signal: 'health' },
           'A layer has a page, or had one recently; latency alerts of the layers above are held back.',
-          'Layer {{ $labels.layer }}{{ with $labels.instance }} on {{ . }}{{ end }}{{ with $labels.cluster }} in cluster {{ . }}{{ end }} has a page, or had one recently. The layers above recover later, so their latency alerts are held back until then.',
+          'Layer {{ $labels.layer }}{{ with $labels.cluster }} in cluster {{ . }}{{ end }} has a page, or had one recently. The layers above recover later, so their latency alerts are held back until then.',
         ),
         alert.new(
           config,
@@ -51,7 +51,7 @@ local promql = import '../lib/promql.libsonnet';
             label_replace(
               plumbline:osd_host:info
               and on (%(instance)s)
-              (max by (%(instance)s) (up{%(selector)s}) == 0),
+              (max by (%(instance)s) (up{%(selector)s}) == 0 unless on (%(instance)s) plumbline:node_storage_up:info),
               "target", "$1", "ceph_daemon", "(.+)"
             )
           ||| % (labels { selector: config.plumblineSelector }),

@@ -8,6 +8,22 @@ local promql = import '../lib/promql.libsonnet';
   local instance = promql.labels(config).instance,
   local self_ = { layer: 'self', signal: 'health' },
   local heavy = alerts.PlumblineDaemonHeavy,
+  local down = alerts.PlumblineDown,
+
+  local downAlert(each) = alert.fromTunables(
+    { 'for': down['for'] } + each,
+    'PlumblineDown',
+    |||
+      up{%(selector)s} == 0
+      %(operator)s on (%(instance)s)
+      plumbline:node_storage_up:info
+    ||| % { selector: config.plumblineSelector, instance: instance, operator: if each.answers then 'and' else 'unless' },
+    self_,
+    'A Plumbline daemon cannot be scraped.',
+    'Prometheus gets no answer from Plumbline on {{ $labels.instance }}: the daemon, the node or the network path to it is down. Nothing else on this node can be judged.'
+    + (if each.answers then ' Its storage answers: its OSDs are up, or it has none and other nodes watch the cluster.'
+       else ' Nothing shows that its storage answers.'),
+  ),
 
   // Not by `rate`: how often is what a person wants to know.
   local grown(selector, name, label='', value='', by='') =
@@ -44,14 +60,7 @@ local promql = import '../lib/promql.libsonnet';
           'Prometheus scrapes no Plumbline target at all.',
           'No target matches job {{ $labels.job }}: no storage node is monitored. Either service discovery found none or the scrape job was removed or renamed.',
         ),
-        alert.new(
-          config,
-          'PlumblineDown',
-          'up{%s} == 0' % config.plumblineSelector,
-          self_,
-          'A Plumbline daemon cannot be scraped.',
-          'Prometheus gets no answer from Plumbline on {{ $labels.instance }}: the daemon, the node or the network path to it is down. Nothing else on this node can be judged.',
-        ),
+      ] + std.map(downAlert, down.severities) + [
         alert.new(
           config,
           'PlumblineCollectorFailing',

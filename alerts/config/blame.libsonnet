@@ -14,6 +14,9 @@
         ['client'],
       ],
 
+      // Those that clients use: out of line here is what they feel. Of those below one part alone is a ticket.
+      clientLayers: std.flattenArrays(self.order[std.find(['rados'], self.order)[0]:]),
+
       // What is out of line on one host: something is slow, lost, full or broken there at this moment. `health` is
       // left out (settings, findings, overdue probes: they slow nothing by themselves), unless somebody is woken.
       host: { severities: ['warning', 'critical'], signals: ['latency', 'loss', 'saturation', 'error'] },
@@ -22,8 +25,16 @@
       // is replaced, and a saturated CPU is common: one of a thousand hosts always has such a ticket.
       cluster: { severities: ['warning', 'critical'], signals: ['latency', 'loss'] },
 
-      // A disk that hangs is an error, a host that is gone is health: what wakes somebody always counts.
+      // A host that is gone is health, placement groups that hang are an error: what wakes somebody always counts.
       woken: { severities: ['critical'], signals: ['error', 'health'] },
+
+      // A ticket each, and still whatever needs them waits, on any host.
+      hung: { names: ['PlumblineDiskHung', 'PlumblineProbeStuck'] },
+
+      // A page names what is suspected below it: hosts that are gone, what counts across hosts, and what may be why
+      // operations hang.
+      gone: { names: ['PlumblineDown'], severities: ['critical'] },
+      suspected: { names: $._config.blame.hung.names + ['PlumblineCephOsdDown', 'PlumblineCephOsdFlapping'] },
     },
 
     osdHosts: {

@@ -72,7 +72,7 @@ local lists = {
 
     alerts+: {
       PlumblineCephPgUnavailable: {
-        // Every client that touches one of these placement groups hangs.
+        // A page: every client that touches one of these placement groups hangs.
         severity: 'critical',
         // Peering after the restart of an OSD takes seconds; after a manager's failover all states are unknown for up
         // to half a minute. Ceph itself says so after one minute.
@@ -80,28 +80,27 @@ local lists = {
       },
 
       PlumblineCephDataDamaged: {
-        // A copy is wrong or missing, and the next fault can be the last copy's.
-        severity: 'critical',
         // A repair that Ceph starts by itself ends within minutes; so does the look for objects after a restart.
         'for': '5m',
-        pgStates: ['inconsistent', 'recovery_unfound', 'backfill_unfound', 'failed_repair'],
+        severities: [
+          // No good copy is left or found: clients that ask for it hang or get an error.
+          { severity: 'critical', served: false, pgStates: ['recovery_unfound', 'backfill_unfound', 'failed_repair'] },
+          // Another copy is good and is served.
+          { severity: 'warning', served: true, pgStates: ['inconsistent'] },
+        ],
       },
 
-      PlumblineCephMonitorDown: {
-        // An update restarts each monitor within a minute or two.
-        'for': '5m',
-        // Without a quorum the cluster stands: somebody is woken before, when one more monitor would do it.
-        atRisk: 'critical',
-        otherwise: 'warning',
-      },
+      // Clients feel nothing while there is a majority: a ticket, as for any other lost redundancy, also where one more
+      // would do it: with three monitors that is each host that is down. An update restarts each within a minute or two.
+      PlumblineCephMonitorDown: { severity: 'warning', 'for': '5m' },
 
-      // Ceph's own limits (full_ratio, quotas, mon_data_avail_crit) hold: only they say when it refuses.
+      // A page: writes fail. Ceph's own limits (full_ratio, quotas, mon_data_avail_crit) hold: only they say when.
       PlumblineCephFull: { severity: 'critical', 'for': '1m', names: lists.full },
 
       // Time to delete, to add or to balance. An hour: a backfill passes a limit on one OSD and goes back below it.
       PlumblineCephNearlyFull: { severity: 'warning', 'for': '1h', names: lists.nearlyFull },
 
-      // A standby takes over within a minute or two, one with a big journal later.
+      // A page: operations hang or fail. A standby takes over within a minute or two, one with a big journal later.
       PlumblineCephFilesystemDown: { severity: 'critical', 'for': '5m', names: lists.filesystem },
 
       PlumblineCephOsdDown: {

@@ -62,8 +62,8 @@
         floorSeconds: 1e-3,
       },
 
-      // Everything on this disk waits, and every placement group with it. The window above has passed already.
-      PlumblineDiskHung: { severity: 'critical', 'for': '1m' },
+      // A ticket: its OSD is marked down within a minute, and the others serve. The window above has passed already.
+      PlumblineDiskHung: { severity: 'warning', 'for': '1m' },
 
       // A controller that resets takes its disks away for a minute or two. A ticket: redundancy covers one disk.
       PlumblineDiskMissing: {
@@ -137,7 +137,7 @@
       PlumblineZfsPoolUnhealthy: {
         'for': '5m',
         severities: [
-          // These serve nothing any more.
+          // A page: these serve nothing any more, and no other host has their data.
           { severity: 'critical', down: true },
           { severity: 'warning', down: false },
         ],

@@ -5,12 +5,21 @@
       // Always firing; the receiver alarms when it stops.
       PlumblineWatchdog: { severity: 'info' },
 
-      // Blind everywhere. 10 m outlasts a Prometheus restart with service discovery.
+      // A page: blind everywhere, so nobody would hear of what clients feel. 10 m outlasts a Prometheus restart with service discovery.
       PlumblineTargetsAbsent: { severity: 'critical', 'for': '10m' },
 
-      // Blind on one node, and the node may be dead. Critical because it silences all other alerts of the node:
-      // an inhibitor must not be quieter than what it silences. 5 m outlasts a reboot of the daemon, not of the node.
-      PlumblineDown: { severity: 'critical', 'for': '5m' },
+      PlumblineDown: {
+        // Outlasts a reboot of the daemon, not of the node.
+        'for': '5m',
+        severities: [
+          // An OSD of the node is down or unheard of too, or most of the cluster's nodes are silent.
+          { severity: 'critical', answers: false },
+          // The daemon alone: its OSDs are up, or it has none and other nodes see what clients feel.
+          { severity: 'warning', answers: true },
+        ],
+        // Of a cluster's nodes; fewer than this see too little of it.
+        minimumUp: 0.5,
+      },
 
       // One subject is blind, the rest works.
       PlumblineCollectorFailing: { severity: 'warning', 'for': '10m' },
@@ -47,13 +56,13 @@
       // scrapes and evaluations, and `for` is as long: one failure, while something is reloaded, tells nobody.
       PlumblineScrapeRejected: { severity: 'warning', 'for': '15m', window: '15m' },
 
-      // A rule that fails gives no figures and no alert: what it watches is unwatched.
+      // A page: a rule that fails gives no alert, and those that wake people are among them.
       PlumblineRuleFailing: { severity: 'critical', 'for': '10m', window: '10m', groups: '.*;plumbline-.*' },
 
       // An evaluation took longer than its interval: verdicts come late, and `for` counts wrong.
       PlumblineRulesLate: { severity: 'warning', 'for': '15m', window: '15m', groups: '.*;plumbline-.*' },
 
-      // Alerts that never reached Alertmanager, or never left it. Whether this one arrives is the watchdog's matter.
+      // A page: those that wake people are lost as well. Whether this one arrives is the watchdog's matter.
       PlumblineAlertsDropped: { severity: 'critical', 'for': '10m', window: '10m' },
 
       // A receiver that is down for a minute is tried again; one that refuses for a quarter of an hour loses alerts.
@@ -63,7 +72,7 @@
       PlumblineCephUnreachable: { severity: 'warning', 'for': '5m' },
 
       PlumblineMountDead: {
-        // Every program that touches it hangs, and with it logins, backups, the node's own services.
+        // A page: this node is the client. Every program that touches it hangs, logins and backups too.
         severity: 'critical',
         // Asked every 30 s: four questions without an answer; the fail-over of an NFS server or an MDS takes a minute.
         'for': '2m',

@@ -25,9 +25,13 @@
       PlumblineProbeOverdue: { severity: 'warning', 'for': '15m' },
 
       PlumblineProbeStuck: {
-        // I/O hangs: whatever lives on this disk hangs too.
-        severity: 'critical',
         'for': '1m',
+        severities: [
+          // Operations of clients hang.
+          { severity: 'critical', clients: true },
+          // One disk, OSD or port of one host: redundancy covers it.
+          { severity: 'warning', clients: false },
+        ],
         // A disk with error-recovery control gives up after 7 s; 30 s is beyond every healthy stall.
         canarySeconds: 30,
         // A run that outlives its own `timeout` could not even be killed, which means uninterruptible sleep in the

@@ -2,13 +2,24 @@
 local promql = import 'promql.libsonnet';
 
 local anyOf(words) = std.join('|', words);
+local among(label, words) =
+  if std.length(words) == 1 then '%s="%s"' % [label, words[0]] else '%s=~"%s"' % [label, anyOf(words)];
 
 // Only our own alerts: another's labels may mean something else.
-local firing(matchers) =
-  'ALERTS{%s}' % std.join(',', ['alertname=~"Plumbline.+"', 'alertstate="firing"'] + matchers);
+local ours(matchers, names=null, states=['firing']) =
+  'ALERTS{%s}' % std.join(',', [
+    if names == null then 'alertname=~"Plumbline.+"' else among('alertname', names),
+    among('alertstate', states),
+  ] + matchers);
 
-local ofKind(which) =
-  firing(['layer!=""', 'severity=~"%s"' % anyOf(which.severities), 'signal=~"%s"' % anyOf(which.signals)]);
+local ofKind(which, layers='layer!=""', states=['firing']) =
+  ours(
+    [layers]
+    + (if 'severities' in which then [among('severity', which.severities)] else [])
+    + (if 'signals' in which then [among('signal', which.signals)] else []),
+    std.get(which, 'names'),
+    states
+  );
 
 {
   // 1 for each layer that some alert of these kinds names now, `by` these labels and `layer`. Absent: none does.
@@ -22,15 +33,32 @@ local ofKind(which) =
     alerts: promql.nested(std.join('\nor\n', [ofKind(kind) for kind in kinds])),
   },
 
-  // 1 for each of these layers that somebody is woken for now, `by` these labels and `layer`. A forecast wakes as well,
-  // but slows nothing.
-  paged(names, by):: |||
+  // 1 for each of these layers that somebody is woken for now because it is slow or broken, `by` these labels and
+  // `layer`. Below the clients' layers only what meets most hosts: a page about one part, raised by a site, explains
+  // nothing on others.
+  paged(names, clients, by):: |||
+    max by (%(labels)s) (
+      %(clients)s
+      or
+      %(fleet)s
+    )
+  ||| % {
+    local page = ['severity="critical"', 'signal=~"latency|error"'],
+    labels: promql.join(by + ['layer']),
+    clients: ours([among('layer', [name for name in names if std.member(clients, name)])] + page),
+    fleet: ours([among('layer', [name for name in names if !std.member(clients, name)]), 'instance=""'] + page),
+  },
+
+  // Alerts of these kinds in these layers, firing or pending, one for each set of these labels. A page is sent within
+  // minutes, a ticket about its cause often later: so pending ones too.
+  alerts(kinds, layers, labels):: |||
     max by (%(labels)s) (
       %(alerts)s
     )
   ||| % {
-    labels: promql.join(by + ['layer']),
-    alerts: firing(['layer=~"%s"' % anyOf(names), 'severity="critical"', 'signal!="capacity"']),
+    labels: promql.join(labels),
+    local within = among('layer', layers),
+    alerts: promql.nested(std.join('\nor\n', [ofKind(kind, within, ['firing', 'pending']) for kind in kinds])),
   },
 
   // The lowest of the layers that `metric` holds 1 for, for each set of the labels `by`; siblings are all named.

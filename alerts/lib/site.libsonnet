@@ -20,6 +20,12 @@ local selector = import 'selector.libsonnet';
             % [rule.alert, fixed[0]]
     else rule { expr: selector.apply(rule.alert, rule.expr, own.selector) },
 
+  // Where an alert has several severities, a site's `severity` is that of its tickets.
+  local raised(rule) =
+    local severity = std.get(tunables[rule.alert], 'severity');
+    if severity == null || 'severity' in std.get(defaults, rule.alert, { severity: null }) || rule.labels.severity != 'warning' then rule
+    else rule { labels+: { severity: severity } },
+
   prometheusAlerts+:: {
     local all = super.groups,
     local names = std.set([rule.alert for group in all for rule in group.rules]),
@@ -36,7 +42,7 @@ local selector = import 'selector.libsonnet';
 
     groups: std.filter(function(group) group.rules != [], [
       group {
-        rules: [selected(rule) for rule in super.rules if std.get(tunables[rule.alert], 'enabled', true)],
+        rules: [raised(selected(rule)) for rule in super.rules if std.get(tunables[rule.alert], 'enabled', true)],
       }
       for group in all
     ]),

@@ -78,7 +78,8 @@ local promql = import '../lib/promql.libsonnet';
           ||| % (labels {
                    states: std.join('\n  or\n  ', [
                      'label_replace(ceph_pg_%s, "state", "%s", "", "")' % [state, state]
-                     for state in config.alerts.PlumblineCephDataDamaged.pgStates
+                     for each in config.alerts.PlumblineCephDataDamaged.severities
+                     for state in each.pgStates
                    ]),
                  })),
         },

@@ -72,6 +72,29 @@ local promql = import '../lib/promql.libsonnet';
                  }),
         },
         {
+          // Nodes whose daemon is silent while their storage answers: all OSDs last seen there are up, or there are none
+          // and another node sees the cluster. Not where most of the cluster's nodes are silent.
+          record: 'plumbline:node_storage_up:info',
+          expr: |||
+            (
+              group by (%(instance)s) (%(up)s == 0)
+              and on (%(instance)s)
+              (
+                count by (%(instance)s) (plumbline:osd_host:info and on (%(osd)s) plumbline:osd_up:bool == 1)
+                == on (%(instance)s)
+                count by (%(instance)s) (plumbline:osd_host:info)
+              )
+              or
+              (group by (%(instance)s) (%(up)s == 0) unless on (%(instance)s) plumbline:osd_host:info)
+            )
+            and on (%(cluster)s)
+            avg by (%(cluster)s) (%(up)s) >= %(minimumUp)g
+          ||| % (labels {
+                   instance: promql.join(config.instanceLabels),
+                   minimumUp: config.alerts.PlumblineDown.minimumUp,
+                 }),
+        },
+        {
           // 1 or 0: data moves. Where Prometheus has none of Ceph's own metrics, what a daemon with a key sees.
           record: 'plumbline:recovery:bool',
           expr: |||

@@ -34,6 +34,29 @@ local promql = import '../lib/promql.libsonnet';
           record: 'plumbline:probe_since_success:intervals',
           expr: since('plumbline_probe_last_success_timestamp_seconds'),
         },
+        {
+          // Longer in flight than can be, with the layer that does not answer.
+          record: 'plumbline:probe_stuck:seconds',
+          expr: |||
+            (
+              max by (%(probe)s) (plumbline_probe_in_flight_seconds) > %(canarySeconds)d
+              and on (%(probe)s)
+              plumbline_probe_info{probe_type=~".*canary"}
+              or
+              max by (%(probe)s) (plumbline_probe_in_flight_seconds)
+              > on (%(probe)s)
+              (max by (%(probe)s) (plumbline_probe_timeout_seconds) + %(graceSeconds)d)
+              or
+              (
+                max by (%(probe)s) (plumbline_probe_in_flight_seconds) > %(periodicSeconds)d
+                unless on (%(probe)s)
+                plumbline_probe_timeout_seconds
+              )
+            )
+            * on (%(probe)s) group_left (layer)
+            max by (%(probe)s, layer) (plumbline_probe_info)
+          ||| % (labels + config.alerts.PlumblineProbeStuck),
+        },
       ],
     }],
   },

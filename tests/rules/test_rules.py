@@ -290,7 +290,10 @@ def test_a_site_renders_its_own_copy(tmp_path):
     done = render("--site", site, "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "out" / "plumbline-alerts.yaml").read_text("utf-8")
-    assert 'expr: up{job="storage"} == 0\n    for: 2m' in text
+    assert (
+        'up{job="storage"} == 0\n      unless on (cluster, instance)\n      plumbline:node_storage_up:info\n    for: 2m'
+        in text
+    )
     assert "https://grafana.example.org/d/plumbline-node" in text
     assert subprocess.run([need("promtool"), "check", "rules", tmp_path / "out" / "plumbline-alerts.yaml"],
                           capture_output=True, check=False).returncode == 0  # fmt: skip

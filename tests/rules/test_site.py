@@ -149,3 +149,15 @@ def test_alerts_that_share_numbers_are_changed_one_by_one(tmp_path: Path) -> Non
     rules = rendered(tmp_path, {"PlumblineNicRingDrops": {"severity": "info", "enabled": False}})
     severities = {name_of(rule): rule["labels"]["severity"] for rule in rules.rules() if "alert" in rule}
     assert severities["PlumblineNicFifoDrops"] == severities["PlumblineNicRingSmall"] == "warning"
+
+
+def test_one_line_raises_every_ticket_to_a_page(tmp_path: Path) -> None:
+    """Of those with several severities too; what is a page stays one, and information stays information."""
+    before = RuleSet.read(RULES, ALERTS).rules()
+    tickets = {name_of(rule) for rule in before if rule.get("labels", {}).get("severity") == "warning"}
+    assert {"PlumblineDiskHung", "PlumblineProbeStuck", "PlumblineDown", "PlumblineCephHealth"} <= tickets
+    after = rendered(tmp_path, {name: {"severity": "critical"} for name in tickets}).rules()
+    for was, now in zip(before, after, strict=True):
+        if was.get("labels", {}).get("severity") == "warning":
+            was["labels"]["severity"] = "critical"
+        assert now == was

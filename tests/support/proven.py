@@ -11,8 +11,9 @@ from .inhibition import InhibitRule, Labels
 from .rules import TEST_FILES
 
 LAYERED = ("PlumblineCanaryLatencyHigh", "PlumblineProbeLatencyHigh", "PlumblineProbeStuck")
-"""Alerts of every layer that is probed: the layer is a label of their series, nothing else in them depends on it."""
-ABOVE_DISK = ("osd", "rados", "rbd", "filesystem", "object", "client")
+"""Alerts of every layer that is probed: the layer is a label of their series."""
+CLIENTS = ("rados", "rbd", "filesystem", "object", "client")
+ABOVE_DISK = ("osd", *CLIENTS)
 
 
 def unit_tests() -> list[dict[str, Any]]:
@@ -34,12 +35,20 @@ def proven(tests: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, str]]]:
 
 
 def everything(found: dict[str, list[dict[str, str]]]) -> list[dict[str, str]]:
-    """All of them, and the layered alerts in each layer above the disk."""
+    """All of them, the layered alerts in each layer above the disk, and what waits for a replica."""
     sets = [labels for each in found.values() for labels in each]
     for name in LAYERED:
         for severity in sorted({labels["severity"] for labels in found[name]}):
             one = next(labels for labels in found[name] if labels["severity"] == severity and "cluster" in labels)
-            sets += [{**one, "layer": layer, "probe": layer} for layer in ABOVE_DISK]
+            above: tuple[str, ...] = ABOVE_DISK
+            if name == "PlumblineProbeStuck":
+                above = CLIENTS if severity == "critical" else ("osd",)
+            sets += [{**one, "layer": layer, "probe": layer, "instance": "stor01.example:10047"} for layer in above]
+    # the ticket of a canary whose write waits for a replica
+    ticket = next(labels for labels in found["PlumblineCanaryLatencyHigh"] if labels["severity"] == "warning")
+    for waits in found["PlumblineCanaryReplicaSlow"]:
+        there = {label: waits[label] for label in ("cluster", "instance", "probe") if label in waits}
+        sets.append(ticket | there | {"layer": "rados", "operation": "write"})
     return sets
 
 
