@@ -1,13 +1,13 @@
 """``make bench-failslow DATA=<folder>``: the shipped verdict about disks on real traces with labels.
 
-The folder is a clone of https://github.com/Joshua-Ludolf/FSA-benchmarking-Reproduction-Research: clusters A and B of the
-PERSEUS dataset (FAST '23), for research; nothing of it is in this project. A file is a day of a host's twelve SSDs, three
-hours of it, a line every 15 s and disk: ``ts, disk_id, throughput, latency``; ``NA`` where nothing was measured.
+The folder is a clone of https://github.com/Joshua-Ludolf/FSA-benchmarking-Reproduction-Research: clusters A and B of
+the PERSEUS dataset (FAST '23), for research; nothing of it is in this project. A file is a day of a host's twelve SSDs,
+three hours of it, a line every 15 s and disk: ``ts, disk_id, throughput, latency``; ``NA`` where nothing was measured.
 ``index/slow_drive_info.csv`` names the drives that are slow. Hosts called ``host_synth…`` are made up and left out.
 
-The rules of ``alerts/out`` are evaluated by a real Prometheus, a day of a cluster at a time. What the data do not say is
-assumed: throughput is in bytes a second and latency the mean in µs; operations are of :data:`SIZE_BYTES` and reads; all
-operations of a line took its mean, so the tail in the histogram is less than it was; all disks are of one model.
+The rules of ``alerts/out`` are evaluated by a real Prometheus, a day of a cluster at a time. What the data do not say
+is assumed: throughput is in bytes a second and latency the mean in µs; operations are of :data:`SIZE_BYTES` and reads;
+all operations of a line took its mean, so the tail in the histogram is less than it was; all disks are of one model.
 """
 
 from __future__ import annotations
