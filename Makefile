@@ -196,6 +196,10 @@ bench-review: $(TEST_VENV)/.installed-$(KEY) ## what plumbline report costs a Pr
 bench-detection: $(TEST_VENV)/.installed-$(KEY) ## the shipped verdicts in a real Prometheus on synthetic histories: false alerts and delays
 	@PYTHONPATH=tests $(TEST_VENV)/bin/python -m bench.detection $(ARGS)
 
+.PHONY: bench-failslow
+bench-failslow: $(TEST_VENV)/.installed-$(KEY) ## the shipped verdict about disks on public traces with labels: false alerts and slow drives found; needs DATA=<clone>
+	@PYTHONPATH=tests $(TEST_VENV)/bin/python -m bench.failslow "$(or $(DATA),$(error DATA is a clone of https://github.com/Joshua-Ludolf/FSA-benchmarking-Reproduction-Research))" $(ARGS)
+
 .PHONY: bench-queries
 bench-queries: $(TEST_VENV)/.installed-$(KEY) ## panels and rules on 200 nodes with 2,000 OSDs beside node-mixin's and ceph-mixin's; prints ratios (long)
 	@PYTHONPATH=tests:. $(TEST_VENV)/bin/python -m bench.queries $(ARGS)

@@ -9,6 +9,7 @@
 + (import 'alerts/rules/load.libsonnet')
 + (import 'alerts/rules/network.libsonnet')
 + (import 'alerts/rules/disk.libsonnet')
++ (import 'alerts/rules/disk_mean.libsonnet')
 + (import 'alerts/rules/pcie.libsonnet')
 + (import 'alerts/rules/osd.libsonnet')
 + (import 'alerts/rules/ceph.libsonnet')

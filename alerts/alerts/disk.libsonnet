@@ -10,12 +10,19 @@ local promql = import '../lib/promql.libsonnet';
   local name = 'Disk ' + promql.diskName(config),
 
   // "1.5ms": a recorded figure of the alert's disk and operation.
-  local figure(metric, selector='') =
+  // With what stands before it where there is such a figure.
+  local figure(metric, selector='', before='') =
     '{{ with query (printf `' + metric + '{' + selector + 'device=%q,operation=%q,' + promql.instanceFormat(config)
     + '}` $labels.device $labels.operation ' + promql.instanceArguments(config) + ') }}'
-    + '{{ . | first | value | humanizeDuration }}{{ end }}',
+    + before + '{{ . | first | value | humanizeDuration }}{{ end }}',
 
   local outlier = alerts.PlumblineDiskLatencyOutlier,
+  // Each class has a limit of its own, and one where its equals are on other hosts.
+  local limits = std.join('\nor\n', [
+    'plumbline:disk_mean_equals:ratio{device_class="%s",among="%s"} >= %g' % [class, among, outlier.mean[class][among]]
+    for class in std.objectFields(outlier.mean)
+    for among in std.objectFields(outlier.mean[class])
+  ]),
   local regressed = alerts.PlumblineDiskLatencyRegressed,
   local missing = alerts.PlumblineDiskMissing,
   local queue = alerts.PlumblineDiskQueueSettings,
@@ -41,13 +48,32 @@ local promql = import '../lib/promql.libsonnet';
             plumbline:disk_latency_peers:ratio >= %(ratio)g
             and on (%(disk)s)
             plumbline:disk_latency:p99_seconds >= %(floorSeconds)g
-          ||| % (labels + outlier),
+            or
+            max by (%(disk)s) (
+              (
+                %(limits)s
+              )
+              and on (%(disk)s)
+              (
+                plumbline:disk_mean:figure{figure="latency"}
+                >= on (%(inCluster)s) group_left ()
+                %(floorShare)g * plumbline:disk_model:figure
+              )
+            )
+          ||| % (labels + outlier {
+                   limits: std.strReplace(limits, '\n', '\n    '),
+                   inCluster: promql.join(
+                     promql.clusterLabels(config) + ['device_class', 'transport', 'model', 'operation', 'figure']
+                   ),
+                 }),
           disk('latency'),
-          'The slowest operations of a disk take much longer than those of its peers.',
-          name + ': the slowest hundredth of its {{ $labels.operation }} operations takes '
-          + figure('plumbline:disk_latency:p99_seconds') + ' or more, {{ printf "%.0f" $value }} times the '
-          + figure('plumbline:disk_latency:peer_p99_seconds')
-          + ' of the disks of its class on this host. I/O that is spread over all of them waits for this disk.',
+          'A disk takes much longer than its peers.',
+          name + ': its {{ $labels.operation }} operations take {{ printf "%.1f" $value }} times as long as those of its peers'
+          + figure('plumbline:disk_mean:figure', 'figure="latency",', '; mean of %s: ' % config.disk.mean.window)
+          + figure('plumbline:disk_equals:figure', 'figure="latency",', ', median of its equals: ')
+          + figure('plumbline:disk_latency:p99_seconds', before='; slowest hundredth: ')
+          + figure('plumbline:disk_latency:peer_p99_seconds', before=', median of its class: ')
+          + '. I/O that is spread over all of them waits for this disk.',
         ),
         alert.new(
           config,

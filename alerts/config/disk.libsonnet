@@ -19,6 +19,14 @@
       // work than they (a DB beside data): its own queue and its transfers make it slower, and it is not compared.
       comparableLoad: 4,
 
+      // The exact mean, beside the tail. Tuned on cluster A of the public fail-slow data (docs/disk-latency.md).
+      mean: {
+        // A mean needs no rank, so its window can hold three times the operations of the tail's.
+        window: '15m',
+        // Against a limit of 1.5, four times the load is reason enough. On the hosts of the data it was at most 1.12.
+        comparableLoad: 2,
+      },
+
       // The figure that is held against the past: the median of the last hour's p99, which no burst moves.
       longWindow: '1h',
 
@@ -50,6 +58,17 @@
         ratio: 4,
         // A replicated write takes about this long for its networks and daemons alone: a faster tail hurts nobody.
         floorSeconds: 1e-3,
+        // Mean against that of its equals, by where they are. Flash on one host: healthy disks of the data stayed below
+        // 1.4 for a quarter of an hour, slow ones reached 2.9 each day. Between hosts, whose work differs: 1.7, and 2.3.
+        // Hard disks seek, and two may differ by where their data lie: what the OSDs' verdict asks of them.
+        mean: {
+          nvme: { host: 1.5, cluster: 2 },
+          ssd: { host: 1.5, cluster: 2 },
+          hdd: { host: 3, cluster: 3 },
+        },
+        // Of its model's median in the cluster: on a host with little to do a disk may be behind the others, and as fast
+        // as any.
+        floorShare: 1,
       },
 
       PlumblineDiskLatencyRegressed: {

@@ -1,0 +1,128 @@
+// Who takes longer on average than its equals: disks of one model on one host, else in the cluster. Beside the tail
+// (disk.libsonnet): a disk that is slow with everything has no tail of its own, and where buckets double a ratio below 4
+// may be the grid, while a sum divided by a count is exact.
+local promql = import '../lib/promql.libsonnet';
+
+{
+  local config = $._config,
+  local disk = config.disk,
+  local mean = disk.mean,
+  local likeness = ['device_class', 'transport', 'model', 'operation', 'figure'],
+  local labels = promql.labels(config) + disk + mean {
+    compared: promql.join(config.instanceLabels + ['device', 'operation', 'figure']),
+    onHost: promql.join(config.instanceLabels + likeness),
+    inCluster: promql.join(promql.clusterLabels(config) + likeness),
+  },
+
+  local rate(counter, window) =
+    'sum by (%s) (rate(%s{operation=~"%s"}[%s]))' % [labels.disk, counter, disk.judgedOperations, window],
+
+  // A node has the kernel's histogram, or diskstats alone, which has queue time in it: one way for all of its disks.
+  local either(histogram, diskstats, window) = |||
+    (
+      %s
+      or on (%s)
+      %s
+    )
+  ||| % [rate(histogram, window), labels.instance, rate(diskstats, window)],
+
+  // Of disks that are not idle.
+  local operations(window) =
+    either('plumbline_disk_latency_seconds_count', 'plumbline_disk_ios_total', window)
+    + '>= %g' % disk.minimumOperationsPerSecond,
+
+  local latency(window) =
+    either('plumbline_disk_latency_seconds_sum', 'plumbline_disk_io_seconds_total', window)
+    + '/\n(\n  %s\n)' % promql.nested(operations(window)),
+
+  local figures = {
+    latency: latency(mean.window),
+    // A burst stays in the longer mean for all of its window; this one tells that it is over.
+    recent: latency(disk.window),
+    load: operations(mean.window),
+    size: '%s\n/\n(%s >= %g)' % [
+      rate('plumbline_disk_io_bytes_total', mean.window),
+      rate('plumbline_disk_ios_total', mean.window),
+      disk.minimumOperationsPerSecond,
+    ],
+  },
+
+  // The median of a disk's equals, as a figure of the disk itself.
+  local equals(among, matchers, by, median) = promql.labelled(|||
+    0 * plumbline:disk_mean:figure%(matchers)s
+    + on (%(by)s) group_left ()
+    %(median)s
+  ||| % { matchers: matchers, by: by, median: std.rstripChars(median, '\n') }, 'among', among),
+
+  prometheusRules+:: {
+    groups+: [{
+      name: 'plumbline-disk-mean.rules',
+      interval: config.paces.compared,
+      rules: [
+        {
+          record: 'plumbline:disk_mean:figure',
+          expr: |||
+            (
+              %(figures)s
+            )
+            * on (%(interface)s) group_left (device_class, transport, model)
+            topk by (%(interface)s) (
+              1,
+              group by (%(interface)s, device_class, transport, model) (plumbline_disk_info)
+            )
+          ||| % (labels {
+                   figures: promql.nested(std.join('\nor\n', [
+                     promql.labelled(figures[name], 'figure', name)
+                     for name in std.objectFields(figures)
+                   ])),
+                 }),
+        },
+        {
+          // The median of a model in the whole cluster.
+          record: 'plumbline:disk_model:figure',
+          expr: |||
+            quantile by (%(inCluster)s) (0.5, plumbline:disk_mean:figure)
+            and on (%(inCluster)s)
+            count by (%(inCluster)s) (plumbline:disk_mean:figure) >= %(minimumPeers)d
+          ||| % labels,
+        },
+        {
+          // Where a host has too few of a model, those of all hosts. A disk without a model is like others of its host
+          // at most.
+          record: 'plumbline:disk_equals:figure',
+          expr: |||
+            %(host)s
+            or on (%(compared)s)
+            %(cluster)s
+          ||| % (labels {
+                   host: equals('host', '', labels.onHost, |||
+                     (
+                       quantile by (%(onHost)s) (0.5, plumbline:disk_mean:figure)
+                       and on (%(onHost)s)
+                       count by (%(onHost)s) (plumbline:disk_mean:figure) >= %(minimumPeers)d
+                     )
+                   ||| % labels),
+                   cluster: equals('cluster', '{model!=""}', labels.inCluster, 'plumbline:disk_model:figure'),
+                 }),
+        },
+        {
+          // 1 is as its equals: the smaller of the two windows. Not of a disk with other work than they.
+          record: 'plumbline:disk_mean_equals:ratio',
+          expr: |||
+            min by (%(disk)s, device_class, among) (
+              plumbline:disk_mean:figure{figure=~"latency|recent"}
+              / on (%(compared)s) group_right ()
+              (plumbline:disk_equals:figure > 0)
+            )
+            unless on (%(disk)s)
+            (
+              plumbline:disk_mean:figure{figure=~"load|size"}
+              > on (%(compared)s)
+              %(comparableLoad)g * plumbline:disk_equals:figure
+            )
+          ||| % labels,
+        },
+      ],
+    }],
+  },
+}
