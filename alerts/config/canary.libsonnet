@@ -23,8 +23,8 @@
 
       // Fewer operations than this in the window and nothing is judged: at 30 the median's own error is about
       // 25 % of the spread. A rotational disk's canary (1 operation a second over two operations) gives 150 in
-      // the short window and 45 in the fast one.
-      minimumOperations: { short: 30, long: 100, fast: 20 },
+      // the short window and 30 in the fast one.
+      minimumOperations: { short: 30, long: 100, fast: 13 },
 
       // What this hour is like: the median of the days before, so that one bad day, or one with a recovery, does not
       // count. Half an hour less than days, so that the hour's middle is now.
