@@ -18,7 +18,10 @@ FOLDER = Path(__file__).parent
 EDGES = (0.0001, 0.0002, 0.00032, 0.00033, 0.0004, 0.0005, 0.0008, 0.0016, 0.002, 0.01)
 BOUND = 0.0005
 OPS = 150
-PLACE = 'device_class="nvme"%(cluster)s,instance="%(host)s.example:10047",job="plumbline",layer="%(layer)s",operation="read"'
+PLACE = (
+    'device_class="nvme"%(cluster)s,instance="%(host)s.example:10047",'
+    'job="plumbline",layer="%(layer)s",operation="read"'
+)
 WORKLOAD = 'workload="randread-4k-qd1-j1"'
 GROUPS = (
     "plumbline-baseline.rules",
@@ -231,8 +234,8 @@ def burn(moment: str, share: str, severity: str, host: str = "stor01", **labels:
         {"severity": severity, "window": window, "instance": f"{host}.example:10047", **labels},
         {
             "summary": "Too many canary operations are slower than the baseline allows, or fail.",
-            "description": f"{share} of the operations of canary {SUBJECT.replace('stor01', host)}, were slower than the limit"
-            f" set by the baseline or failed, over {window}; the budget is 1%.",
+            "description": f"{share} of the operations of canary {SUBJECT.replace('stor01', host)}, were slower"
+            f" than the limit set by the baseline or failed, over {window}; the budget is 1%.",
         },
     )
 
