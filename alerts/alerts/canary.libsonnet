@@ -1,6 +1,7 @@
-// The canary against what is expected of it: how long it stays beyond, for one canary and for the hosts of a cluster;
-// the catastrophe in one window; the tail as a budget.
+// The canary against its limit: vantage points that agree are a page, one canary alone is a ticket; the catastrophe in
+// one window; the tail as a budget.
 local alert = import '../lib/alert.libsonnet';
+local over = import '../lib/canary.libsonnet';
 local promql = import '../lib/promql.libsonnet';
 
 {
@@ -13,14 +14,14 @@ local promql = import '../lib/promql.libsonnet';
   local latency = { signal: 'latency' },
   local labels = promql.labels(config) {
     cluster: promql.join(promql.clusterLabels(config)),
-    beyond: canary.beyond,
+    clientLayers: std.join('|', canary.clientLayers),
+    likeness: promql.join(promql.clusterLabels(config) + promql.likeness),
   },
 
   local subject = '{{ $labels.probe }}, {{ $labels.operation }} ({{ $labels.workload }}) on {{ $labels.instance }}, device class {{ $labels.device_class }}',
   local baseline = 'the {{ $labels.source }} baseline {{ $labels.profile }}',
 
-  // A range that holds the results of a whole span, its first included.
-  local whole(span) = '%ds' % (promql.seconds(span) + canary.slackSeconds),
+  local whole = over(config).whole,
 
   // Recovery is slow by nature and seen elsewhere. Errors and catastrophes are never held back.
   local gated(expr, window) = |||
@@ -42,54 +43,24 @@ local promql = import '../lib/promql.libsonnet';
       %(metric)s offset %(span)s
     ||| % { metric: metric, threshold: threshold, span: span, whole: whole(span) },
 
-  local excess = 'plumbline:canary_excess:ratio',
   local now = 'plumbline:degradation_fast:ratio{statistic="p50"}',
+  local clients = 'layer=~"%s"' % labels.clientLayers,
+  local others = 'layer!~"%s"' % labels.clientLayers,
 
-  local page = gated(
+  // Without a median in the baseline: both windows of the mean.
+  local slow = |||
+    %(now)s
+    and on (%(judged)s)
+    plumbline:canary_slow:info
+    or
+  ||| % (labels { now: now }) + gated(
     |||
-      %(now)s
-      and on (%(judged)s)
-      (
-      %(steady)s
-        and
-        max_over_time(%(excess)s[%(whole)s]) <= %(level)g * min_over_time(%(excess)s[%(whole)s])
-        or
-      %(any)s
-      )
-    ||| % (labels + high.page {
-             now: now,
-             excess: excess,
-             whole: whole(high.page.steadySpan),
-             steady: promql.indented(lasting(excess, canary.beyond, high.page.steadySpan)),
-             any: promql.indented(lasting(excess, canary.beyond, high.page.anySpan)),
-           }),
-    canary.recoveryWindow
-  ),
-
-  local ticket = gated(
-    |||
-      %(now)s
-      and on (%(judged)s)
-      (
-        quantile_over_time(0.5, %(excess)s[%(shortSpan)s]) > %(shortExcess)g
-        and
-        quantile_over_time(0.5, %(excess)s[%(longSpan)s]) > %(longExcess)g
-        and
-        %(excess)s offset %(longSpan)s
-        or
-        avg_over_time(%(hour)s[%(dayWindow)s]) > %(dayRatio)g
-        and
-        avg_over_time(%(hour)s[%(hoursWindow)s]) > %(hoursRatio)g
-        and
-        %(hour)s offset %(dayWindow)s
-      )
-      or
       plumbline:degradation:ratio{statistic="mean"} > %(meanRatio)g
       and
       plumbline:degradation_long:ratio{statistic="mean"} > %(meanLongRatio)g
       unless on (%(judged)s)
       plumbline:degradation:ratio{statistic="p50"}
-    ||| % (labels + high.ticket { now: now, excess: excess, hour: 'plumbline:canary_hour:ratio' }),
+    ||| % (labels + high),
     canary.recoveryLongWindow
   ),
 
@@ -113,19 +84,41 @@ local promql = import '../lib/promql.libsonnet';
   local asTarget(expr) = 'label_replace(%s, "target", "$1", "ceph_daemon", "(.+)")' % expr,
   local targets = 'max by (%(probeAndTarget)s) (plumbline_probe_target_info{target=~"osd[.].+"})' % replica,
 
-  local highAlert(tunables, expr, agrees) = alert.fromTunables(
+  // What the limit is, in the alert's own words.
+  local limit = '{{ with query (printf `max(plumbline:canary_limit:ratio{verdict="ticket",%s,probe=%%q,operation=%%q,workload=%%q})` %s $labels.probe $labels.operation $labels.workload) }} (limit {{ . | first | value | printf "%%.1f" }} times){{ end }}'
+                % [promql.instanceFormat(config), promql.instanceArguments(config)],
+
+  local extremeAlert(tunables, layers) = alert.fromTunables(
     tunables,
-    'PlumblineCanaryLatencyHigh',
-    expr,
+    'PlumblineCanaryLatencyExtreme',
+    'plumbline:degradation_fast:ratio{statistic="p50", %s} >= %g' % [layers, extreme.ratio],
     latency,
-    'A canary is slower than its baseline.',
-    'Canary ' + subject + ': the {{ $labels.statistic }} latency is {{ printf "%.1f" $value }} times ' + baseline + ', and ' + agrees + '.',
+    'A canary is many times slower than its baseline.',
+    'Canary ' + subject + ': the {{ $labels.statistic }} latency of the last %s is {{ printf "%%.1f" $value }} times ' % canary.fastWindow + baseline + '.' + waiting,
   ),
 
   local share = 'plumbline:canary_slow_operations:ratio',
 
   // Failed operations are in both shares; their own is never held back.
-  local burning(metric) = lasting(metric, burn.page.burn * canary.slowOperationsBudget, burn.page.span),
+  // Of at least so many vantage points: one host's hiccups are its own.
+  local agreed(expr) = |||
+    %(expr)s
+    and on (%(likeness)s)
+    (
+      count by (%(likeness)s) (
+        group by (%(hosts)s) (
+          %(nested)s
+        )
+      ) >= %(least)d
+    )
+  ||| % (labels {
+           expr: std.rstripChars(expr, '\n'),
+           nested: std.strReplace(promql.nested(expr), '\n', '\n      '),
+           hosts: promql.join(config.instanceLabels + promql.likeness),
+           least: canary.minimumHosts.client,
+         }),
+
+  local burning(metric) = lasting('%s{%s}' % [metric, clients], burn.page.burn * canary.slowOperationsBudget, burn.page.span),
 
   local burnAlert(tunables, expr, window) = alert.fromTunables(
     tunables,
@@ -141,14 +134,8 @@ local promql = import '../lib/promql.libsonnet';
       name: 'plumbline-canary',
       interval: canary.interval,
       rules: [
-        alert.new(
-          config,
-          'PlumblineCanaryLatencyExtreme',
-          'plumbline:degradation_fast:ratio{statistic="p50"} >= %g' % extreme.ratio,
-          latency,
-          'A canary is many times slower than its baseline.',
-          'Canary ' + subject + ': the {{ $labels.statistic }} latency of the last %s is {{ printf "%%.1f" $value }} times ' % canary.fastWindow + baseline + '.' + waiting,
-        ),
+        extremeAlert(extreme.page, clients),
+        extremeAlert(extreme.ticket, others),
         alert.new(
           config,
           'PlumblineCanaryReplicaSlow',
@@ -180,23 +167,25 @@ local promql = import '../lib/promql.libsonnet';
           "A canary's writes wait for a replica on another OSD, which has an alert of its own.",
           'Canary {{ $labels.probe }} on {{ $labels.instance }}: writes to {{ $labels.target }} wait for replicas, and another OSD is slow and has an alert of its own. Latency alerts about writes of this canary follow from that and are held back.',
         ),
-        highAlert(
-          high.page,
-          page,
-          'it has exceeded what this hour allows for %s at a steady level, or for %s at any level' % [high.page.steadySpan, high.page.anySpan]
-        ),
-        highAlert(high.ticket, ticket, 'its longer windows agree'),
         alert.new(
           config,
-          'PlumblineFleetLatencyHigh',
-          gated(lasting('plumbline:fleet_beyond:ratio', fleet.share, fleet.span), canary.recoveryWindow),
+          'PlumblineCanaryLatencyHigh',
+          slow,
           latency,
-          'The canaries of most hosts are slower than their baselines.',
-          '{{ $value | humanizePercentage }} of the hosts{{ with $labels.cluster }} of cluster {{ . }}{{ end }} find {{ $labels.operation }} ({{ $labels.workload }}, device class {{ $labels.device_class }}) more than %g times slower than this hour allows, for %s: the whole layer is slow, not one device.' % [canary.beyond, fleet.span],
+          'A canary is slower than its baseline.',
+          'Canary ' + subject + ': the {{ $labels.statistic }} latency is {{ printf "%.1f" $value }} times ' + baseline + limit + ', and has been for long enough.',
+        ),
+        alert.new(
+          config,
+          'PlumblineCanaryRestless',
+          'plumbline:canary_restless:ratio',
+          { signal: 'health' },
+          'A canary is too restless to be judged closely.',
+          'Canary ' + subject + ': by its own spread over the last %s it would be out of line from {{ printf "%%.1f" $value }} times its baseline on; %g times is out of line in any weather, so hours of %g times may be its usual.' % [canary.spreadWindow, canary.cap, canary.cap],
         ),
         burnAlert(
           burn.page,
-          gated(burning(share), canary.recoveryWindow) + 'or\n' + burning('plumbline:canary_failed_operations:ratio'),
+          gated(agreed(burning(share)), canary.recoveryWindow) + 'or\n' + burning('plumbline:canary_failed_operations:ratio'),
           burn.page.span
         ),
         burnAlert(
@@ -222,6 +211,19 @@ local promql = import '../lib/promql.libsonnet';
                    points: std.floor(canary.burnCoverage * promql.seconds(burn.ticket.long) / promql.seconds(canary.interval)),
                  }), burn.ticket.long),
           burn.ticket.long
+        ),
+      ],
+    }, {
+      name: 'plumbline-vantage',
+      interval: canary.agreementInterval,
+      rules: [
+        alert.new(
+          config,
+          'PlumblineFleetLatencyHigh',
+          gated('plumbline:fleet_beyond:ratio > %g' % fleet.share, canary.recoveryWindow),
+          latency,
+          'The canaries of most hosts are slower than their baselines.',
+          '{{ $value | humanizePercentage }} of the hosts{{ with $labels.cluster }} of cluster {{ . }}{{ end }} find {{ $labels.operation }} ({{ $labels.workload }}, device class {{ $labels.device_class }}) slower than their limits, each for %s without a pause: the whole layer is slow, not one device.' % fleet.span,
         ),
       ],
     }],

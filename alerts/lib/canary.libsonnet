@@ -15,6 +15,9 @@ function(config) {
     ) >= 0
   ||| % (labels { q: q, window: window }),
 
+  // A range that holds the results of a whole span, its first included.
+  whole(span):: '%ds' % (promql.seconds(span) + config.canary.slackSeconds),
+
   // Measured ÷ baseline. The outer `max by` only drops config_hash, which has done its work.
   ratio(measured):: |||
     max by (%(judged)s, statistic) (

@@ -43,11 +43,9 @@ SITE = """{ _config+:: {
   },
   alerts+: {
     PlumblineLayerSettling+: { keepFiringFor: '90s' },
-    PlumblineCanaryLatencyExtreme+: { 'for': '10s' },
-    PlumblineCanaryLatencyHigh+: {
-      page+: { steadySpan: '20s', anySpan: '30s', keepFiringFor: '10s' },
-      ticket+: { 'for': '10s', shortSpan: '30s', longSpan: '60s', keepFiringFor: '10s' },
-    },
+    PlumblineCanaryLatencyExtreme+: { page+: { 'for': '10s' }, ticket+: { 'for': '10s' } },
+    PlumblineCanaryLatencyHigh+: { span: '30s', capSpan: '20s', keepFiringFor: '10s' },
+    PlumblineFleetLatencyHigh+: { span: '20s', keepFiringFor: '10s' },
   },
 } }"""
 """The same rules over shorter windows, so that the test need not last an hour."""
