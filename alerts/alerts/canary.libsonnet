@@ -3,6 +3,7 @@
 local alert = import '../lib/alert.libsonnet';
 local over = import '../lib/canary.libsonnet';
 local promql = import '../lib/promql.libsonnet';
+local suspects = import '../lib/suspects.libsonnet';
 
 {
   local config = $._config,
@@ -84,6 +85,9 @@ local promql = import '../lib/promql.libsonnet';
   local asTarget(expr) = 'label_replace(%s, "target", "$1", "ceph_daemon", "(.+)")' % expr,
   local targets = 'max by (%(probeAndTarget)s) (plumbline_probe_target_info{target=~"osd[.].+"})' % replica,
 
+  // What somebody is woken for begins with what may be the cause.
+  local cause(tunables) = if tunables.severity == 'critical' then suspects.cause(config) else '',
+
   // What the limit is, in the alert's own words.
   local limit = '{{ with query (printf `max(plumbline:canary_limit:ratio{verdict="ticket",%s,probe=%%q,operation=%%q,workload=%%q})` %s $labels.probe $labels.operation $labels.workload) }} (limit {{ . | first | value | printf "%%.1f" }} times){{ end }}'
                 % [promql.instanceFormat(config), promql.instanceArguments(config)],
@@ -94,7 +98,7 @@ local promql = import '../lib/promql.libsonnet';
     'plumbline:degradation_fast:ratio{statistic="p50", %s} >= %g' % [layers, extreme.ratio],
     latency,
     'A canary is many times slower than its baseline.',
-    'Canary ' + subject + ': the {{ $labels.statistic }} latency of the last %s is {{ printf "%%.1f" $value }} times ' % canary.fastWindow + baseline + '.' + waiting,
+    cause(tunables) + 'Canary ' + subject + ': the {{ $labels.statistic }} latency of the last %s is {{ printf "%%.1f" $value }} times ' % canary.fastWindow + baseline + '.' + waiting,
   ),
 
   local share = 'plumbline:canary_slow_operations:ratio',
@@ -126,7 +130,7 @@ local promql = import '../lib/promql.libsonnet';
     expr,
     latency { window: window },
     'Too many canary operations are slower than the baseline allows, or fail.',
-    '{{ $value | humanizePercentage }} of the operations of canary ' + subject + ', were slower than the limit set by the baseline or failed, over %s; the budget is %g%%.' % [window, 100 * canary.slowOperationsBudget],
+    cause(tunables) + '{{ $value | humanizePercentage }} of the operations of canary ' + subject + ', were slower than the limit set by the baseline or failed, over %s; the budget is %g%%.' % [window, 100 * canary.slowOperationsBudget],
   ),
 
   prometheusAlerts+:: {
@@ -223,7 +227,16 @@ local promql = import '../lib/promql.libsonnet';
           gated('plumbline:fleet_beyond:ratio > %g' % fleet.share, canary.recoveryWindow),
           latency,
           'The canaries of most hosts are slower than their baselines.',
-          '{{ $value | humanizePercentage }} of the hosts{{ with $labels.cluster }} of cluster {{ . }}{{ end }} find {{ $labels.operation }} ({{ $labels.workload }}, device class {{ $labels.device_class }}) slower than their limits, each for %s without a pause: the whole layer is slow, not one device.' % fleet.span,
+          suspects.cause(config, ['layer'])
+          + suspects.vantagePoints(
+            config,
+            'PlumblineFleetLatencyHigh',
+            'plumbline:canary_beyond:bool{%s}',
+            'plumbline:degradation_fast:ratio{statistic="p50",%s}',
+            fleet.span,
+            promql.clusterLabels(config) + promql.likeness
+          )
+          + '{{ $value | humanizePercentage }} of the hosts{{ with $labels.cluster }} of cluster {{ . }}{{ end }} find {{ $labels.operation }} ({{ $labels.workload }}, device class {{ $labels.device_class }}) slower than their limits, each for %s without a pause: the whole layer is slow, not one device.' % fleet.span,
         ),
       ],
     }],

@@ -5,10 +5,12 @@ local promql = import 'promql.libsonnet';
 // As many as a pager shows; the dashboards have all.
 local atMost = 3;
 
-// `query` of an expression in which `%s` is a selector of these labels of the alert, and `more` its other matchers.
-local query(labels, expr, more='') =
-  local matchers = std.join(',', [label + '=%q' for label in labels] + if more == '' then [] else [more]);
-  '(query (printf `%s`%s))' % [expr % ('{%s}' % matchers), std.join('', [' $labels.' + label for label in labels])];
+// `query` of an expression in which each `%s` is matchers for these labels of the alert, and for those it must not have.
+local query(labels, expr, others=[]) =
+  local matchers = std.join(',', [label + '=%q' for label in labels] + [label + '!=%q' for label in others]);
+  local arguments = std.join('', [' $labels.' + label for label in labels + others]);
+  '(query (printf `%s`%s))'
+  % [std.strReplace(expr, '%s', matchers), std.repeat(arguments, std.length(std.findSubstr('%s', expr)))];
 
 local listed(each) =
   '{{ if lt $index %d }}{{ if $index }}, {{ end }}%s{{ else if eq $index %d }} and others{{ end }}' % [atMost, each, atMost];
@@ -16,7 +18,8 @@ local listed(each) =
 {
   // "Suspected: disk sdb on stor02:10047 (osd.3; PlumblineDiskLatencyOutlier, pending)." and a line break. Firing before
   // pending, of each the lowest layer first. For alerts whose series carry the labels of a cluster.
-  cause(config)::
+  // `differing`: labels of the alert that a suspect does not share, so that a page about a layer is no cause of itself.
+  cause(config, differing=[])::
     local clusters = promql.clusterLabels(config);
     local related(own, matchers, name='') =
       '{{ range query (printf `plumbline:osd_disk:info{%s}` %s) | sortByLabel "%s" }}%s{{ .Labels.%s }}; {{ end }}' % [
@@ -35,21 +38,22 @@ local listed(each) =
       + '{{ if $each.Labels.ceph_daemon }}' + related('device', ['ceph_daemon'], 'disk ')
       + '{{ else if $each.Labels.device }}' + related('ceph_daemon', ['instance', 'device']) + '{{ end }}'
       + '{{ $each.Labels.alertname }}{{ if eq $each.Labels.alertstate "pending" }}, pending{{ end }})';
-    'Suspected: {{ range $index, $each := ' + query(clusters, 'sort(plumbline:suspected:info%s)')
+    'Suspected: {{ range $index, $each := ' + query(clusters, 'sort(plumbline:suspected:info{%s})', differing)
     + ' | sortByLabel "alertstate" }}' + listed(subject)
     + '{{ else }}no host, network, disk or OSD{{ end }}.\n',
 
-  // "Vantage points that agree: 2 of 3, since 2026-11-23 20:15:00 +0000 UTC: stor01:10047 (2.1 times), …" and a line
-  // break: the hosts on which `metric` is above `threshold`, of those that have it. `labels` are the alert's own that
-  // select its series; `span` is how long the alert's expression looks back before it holds.
-  vantagePoints(config, alertname, metric, threshold, span='0s', labels=promql.clusterLabels(config) + ['layer'])::
-    local byHost(condition) = 'max by (instance) (' + metric + '%s)' + condition;
-    local one(expr, more='') = query(labels, expr, more);
-    local beyond = ' > %g' % threshold;
-    'Vantage points that agree: {{ with ' + one('count(' + byHost(beyond) + ')') + ' }}{{ . | first | value }}{{ end }}'
-    + ' of {{ with ' + one('count(' + byHost('') + ')') + ' }}{{ . | first | value }}{{ end }}'
-    + '{{ with ' + one('min(ALERTS_FOR_STATE%s) - ' + promql.seconds(span), 'alertname="%s"' % alertname)
-    + ' }}, since {{ . | first | value | humanizeTimestamp }}{{ end }}: '
-    + '{{ range $index, $each := ' + one(byHost(beyond)) + ' | sortByLabel "instance" }}'
-    + listed('{{ $each.Labels.instance }} ({{ printf "%.1f" $each.Value }} times)') + '{{ end }}.\n',
+  // "Vantage points that agree: 2 of 3, since 2026-11-23 20:15:00 +0000 UTC: stor01:10047 (2.1 times its baseline), …"
+  // and a line break: the hosts of whose canaries more than half have `agreed` 1, with the median of `shown`. Both are
+  // selectors with `%s` among their matchers, for `labels` of the alert; `span` is how long they have agreed when the
+  // alert begins. The first notification is written before the alert's own series are.
+  vantagePoints(config, alertname, agreed, shown, span, labels)::
+    local one(expr) = query(labels, expr);
+    local byHost(metric) = 'quantile by (instance) (0.5, ' + metric + ')';
+    local agreeing = byHost(agreed) + ' > 0.5';
+    local began = '(min(ALERTS_FOR_STATE{alertname="%s",%%s}) or vector(time())) - %d' % [alertname, promql.seconds(span)];
+    local first(expr, format='') = '{{ with ' + one(expr) + ' }}{{ . | first | value' + format + ' }}{{ end }}';
+    'Vantage points that agree: ' + first('count(' + agreeing + ')') + ' of ' + first('count(' + byHost(agreed) + ')')
+    + ', since ' + first(began, ' | humanizeTimestamp') + ': '
+    + '{{ range $index, $each := ' + one('%s and on (instance) %s' % [byHost(shown), agreeing]) + ' | sortByLabel "instance" }}'
+    + listed('{{ $each.Labels.instance }} ({{ printf "%.1f" $each.Value }} times its baseline)') + '{{ end }}.\n',
 }

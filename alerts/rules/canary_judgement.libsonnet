@@ -66,16 +66,23 @@ local promql = import '../lib/promql.libsonnet';
     %(tolerated)s
   ||| % (labels { spreads: canary.spreads[verdict] }),
 
-  // What makes a ticket, by the span over which it shows.
-  local slow(span, condition, recovery) = {
+  // What makes a ticket, by the span over which it shows. Load within the span explains what is below the cap.
+  local slow(span, condition, recovery, capped='') = {
     record: 'plumbline:canary_slow:info',
     expr: |||
       group by (%(judged)s) (
         %(condition)s
+        unless on (%(judged)s)
+        max_over_time(plumbline:canary_busy:info[%(span)s])%(capped)s
       )
       unless on (%(cluster)s)
       (max_over_time(plumbline:recovery:bool[%(recovery)s]) == 1)
-    ||| % (labels { condition: promql.nested(condition), recovery: recovery }),
+    ||| % (labels {
+             condition: promql.nested(condition),
+             span: span,
+             recovery: recovery,
+             capped: if capped == '' then '' else promql.nested('\nor\n' + capped),
+           }),
     labels: { span: span },
   },
 
@@ -245,12 +252,13 @@ local promql = import '../lib/promql.libsonnet';
             max by (%(judged)s) (plumbline:canary_limit:ratio{verdict="ticket"})
             and on (%(judged)s)
             %(ratio)s offset %(span)s
-            or
+          ||| % (labels + high),
+          canary.recoveryLongWindow,
+          |||
             min_over_time(%(ratio)s[%(capWhole)s]) > %(cap)g
             and
             %(ratio)s offset %(capSpan)s
-          ||| % (labels + high { capWhole: expr.whole(high.capSpan) }),
-          canary.recoveryLongWindow
+          ||| % (labels + high { capWhole: expr.whole(high.capSpan) })
         ),
         slow(
           high.driftSpan,

@@ -31,6 +31,8 @@ GROUPS = (
     "plumbline-osd-host.rules",
     "plumbline-season.rules",
     "plumbline-judgement.rules",
+    "plumbline-load.rules",
+    "plumbline-blame.rules",
     "plumbline-canary",
     "plumbline-vantage",
 )
@@ -130,6 +132,7 @@ class Case:
     """(moment, expression without labels, value)"""
     recovering: str = ""
     more: Sequence[dict[str, str]] = field(default_factory=list)
+    interval: str = "30s"
 
     def test(self) -> dict[str, Any]:
         series = [row for host in self.hosts for row in host.series()] + list(self.more)
@@ -151,7 +154,7 @@ class Case:
             for moment, expr, value in self.samples
         ]
         tests = {"alert_rule_test": checks, "promql_expr_test": asked}
-        return {"name": self.name, "interval": "30s", "input_series": series} | {
+        return {"name": self.name, "interval": self.interval, "input_series": series} | {
             kind: these for kind, these in tests.items() if these
         }
 
@@ -184,14 +187,40 @@ SUBJECT = "canary, read (randread-4k-qd1-j1) on stor01.example:10047, device cla
 BASELINE = "the measured baseline baseline.yaml"
 
 
-def high(moment: str, ratio: str, limit: str = "1.6", **labels: str) -> tuple[Any, ...]:
+UNSUSPECTED = "Suspected: no host, network, disk or OSD.\n"
+
+
+def recorded(metric: str, values: str, host: str = "stor01", more: str = "") -> dict[str, str]:
+    """A figure of the canary of ``host`` that is already recorded, or one that its rules are to read."""
+    place = PLACE % {"cluster": ',cluster="north"', "host": host, "layer": "disk"}
+    judged = f'{place},{WORKLOAD},source="measured",profile="baseline.yaml"{more}'.replace('job="plumbline",', "")
+    return {"series": f"plumbline:{metric}{{{judged}}}", "values": values}
+
+
+def history(values: str, host: str = "stor01") -> list[dict[str, str]]:
+    """What is judged and the tolerance: from there on every rule is evaluated."""
+    return [
+        recorded("degradation_fast:ratio", values, host, ',probe="canary",statistic="p50"'),
+        recorded("baseline_in_force:tolerance_ratio", "1.25x1500", host),
+    ]
+
+
+def high(moment: str, ratio: str, limit: str = "1.6", host: str = "stor01", **labels: str) -> tuple[Any, ...]:
     return (
         moment,
         HIGH,
-        {"severity": "warning", "source": "measured", "profile": "baseline.yaml", "statistic": "p50", **labels},
+        {
+            "severity": "warning",
+            "instance": f"{host}.example:10047",
+            "source": "measured",
+            "profile": "baseline.yaml",
+            "statistic": "p50",
+            **labels,
+        },
         {
             "summary": "A canary is slower than its baseline.",
-            "description": f"Canary {SUBJECT}: the p50 latency is {ratio} times {BASELINE} (limit {limit} times),"
+            "description": f"Canary {SUBJECT.replace('stor01', host)}: the p50 latency is {ratio} times"
+            f" {BASELINE} (limit {limit} times),"
             " and has been for long enough.",
         },
     )
@@ -204,19 +233,21 @@ def extreme(moment: str, ratio: str, severity: str = "warning", **labels: str) -
         {"severity": severity, **labels, "source": "measured", "profile": "baseline.yaml", "statistic": "p50"},
         {
             "summary": "A canary is many times slower than its baseline.",
-            "description": f"Canary {SUBJECT}: the p50 latency of the last 60s is {ratio} times {BASELINE}.",
+            "description": f"{UNSUSPECTED if severity == 'critical' else ''}"
+            f"Canary {SUBJECT}: the p50 latency of the last 60s is {ratio} times {BASELINE}.",
         },
     )
 
 
-def fleet(moment: str, share: str, **labels: str) -> tuple[Any, ...]:
+def fleet(moment: str, share: str, points: str, suspected: str = UNSUSPECTED, **labels: str) -> tuple[Any, ...]:
     return (
         moment,
         FLEET,
         {"severity": "critical", **labels},
         {
             "summary": "The canaries of most hosts are slower than their baselines.",
-            "description": f"{share} of the hosts of cluster north find read (randread-4k-qd1-j1, device class nvme)"
+            "description": f"{suspected}Vantage points that agree: {points}.\n"
+            f"{share} of the hosts of cluster north find read (randread-4k-qd1-j1, device class nvme)"
             " slower than their limits, each for 4m without a pause: the whole layer is slow, not one device.",
         },
     )
@@ -230,7 +261,8 @@ def burn(moment: str, share: str, severity: str, host: str = "stor01", **labels:
         {"severity": severity, "window": window, "instance": f"{host}.example:10047", **labels},
         {
             "summary": "Too many canary operations are slower than the baseline allows, or fail.",
-            "description": f"{share} of the operations of canary {SUBJECT.replace('stor01', host)}, were slower"
+            "description": f"{UNSUSPECTED if severity == 'critical' else ''}"
+            f"{share} of the operations of canary {SUBJECT.replace('stor01', host)}, were slower"
             f" than the limit set by the baseline or failed, over {window}; the budget is 1%.",
         },
     )
@@ -240,6 +272,11 @@ CALM = Phase(15)
 DOUBLE = 0.0004
 
 CLIENT = {"layer": "rados"}
+
+SINCE = "since 1970-01-01 00:16:00 +0000 UTC"
+DOUBLED = "{}.example:10047 (2.0 times its baseline)"
+TWO_OF_THREE = f"2 of 3, {SINCE}: {DOUBLED.format('stor02')}, {DOUBLED.format('stor03')}"
+TWO_OF_TWO = f"2 of 2, {SINCE}: {DOUBLED.format('stor01')}, {DOUBLED.format('stor02')}"
 
 
 def hosts(*phases: Phase, count: int = 3, first: int = 1, layer: str = "disk", **more: Any) -> list[Host]:
@@ -252,6 +289,12 @@ LATENCY = (
         [Host([CALM, Phase(45, DOUBLE), Phase(60)])],
         quiet=[("32m", HIGH), ("105m", HIGH), ("40m", EXTREME), ("40m", FLEET)],
         firing=[high("41m", "2.0"), high("59m", "2.0")],
+    ),
+    Case(
+        "slow and busy: load explains what is below the cap, and nothing beyond it",
+        [Host([CALM, Phase(40, DOUBLE)]), Host([CALM, Phase(40, 0.0008)], name="stor02")],
+        firing=[high("45m", "4.0", host="stor02")],
+        more=[recorded("canary_busy:info", "_x59 1x5 _x60", host, ',probe="canary"') for host in ("stor01", "stor02")],
     ),
     Case(
         "just above and just below the limit",
@@ -312,7 +355,7 @@ LATENCY = (
         "two of three hosts: the layer, within five minutes; then nothing",
         hosts(CALM, Phase(12, DOUBLE), Phase(15), count=2, first=2) + hosts(CALM, Phase(27), count=1, first=4),
         quiet=[("18m", FLEET), ("41m", FLEET)],
-        firing=[fleet("20m", "66.67%"), fleet("26m", "66.67%")],
+        firing=[fleet("20m", "66.67%", TWO_OF_THREE), fleet("26m", "66.67%", TWO_OF_THREE)],
     ),
     Case(
         "one of three hosts: a device",
@@ -328,7 +371,14 @@ LATENCY = (
         "two vantage points of a client's layer agree: a page within five minutes",
         hosts(CALM, Phase(12, DOUBLE), Phase(15), count=2, layer="rados"),
         quiet=[("18m", FLEET), ("41m", FLEET)],
-        firing=[fleet("20m", "100%", **CLIENT)],
+        firing=[fleet("20m", "100%", TWO_OF_TWO, "Suspected: osd.3 (PlumblineOsdSlowDisk).\n", **CLIENT)],
+        more=[
+            {
+                "series": 'ALERTS{alertname="PlumblineOsdSlowDisk",alertstate="firing",ceph_daemon="osd.3",'
+                'cluster="north",layer="osd",severity="warning",signal="latency"}',
+                "values": "1x100",
+            }
+        ],
     ),
     Case(
         "a client's layer seen from one vantage point: no page",
@@ -426,10 +476,13 @@ JUDGED = (
     ),
     Case(
         "the days before: as accepted, beyond the tolerance, quieter than the least that counts",
-        [
-            Host([Phase(24 * 60 + 40), Phase(20, DOUBLE)], name="stor01"),
-            Host([Phase(180, 0.00032), Phase(21 * 60 + 40), Phase(20, DOUBLE)], name="stor02"),
-            Host([Phase(180, 0.0001), Phase(21 * 60 + 40), Phase(20, DOUBLE)], name="stor03"),
+        [],
+        quiet=[("1490m", RESTLESS)],
+        interval="2m",
+        more=[
+            *history("1x739 2x10", "stor01"),
+            *history("1.6x89 1x649 2x10", "stor02"),
+            *history("0.5x89 1x649 2x10", "stor03"),
         ],
         samples=[
             ("80m", "round(sum(plumbline:canary_hour:ratio), 0.01)", 3.1),
@@ -440,6 +493,32 @@ JUDGED = (
             ("1490m", asked("hour_excess:ratio", "stor01"), 0.8),
             ("1490m", asked("expected:ratio", "stor02"), 1.25),
             ("1490m", asked("expected:ratio", "stor03"), 0.9),
+        ],
+    ),
+    Case(
+        "a rise below the limit: a ticket once six hours have seen it; load within them explains it",
+        [],
+        quiet=[("412m", HIGH)],
+        firing=[high("428m", "1.5")],
+        interval="2m",
+        more=[
+            *history("1.5x220", "stor01"),
+            *history("1.5x220", "stor02"),
+            recorded("canary_busy:info", "_x100 1x5 _x110", "stor02", ',probe="canary"'),
+        ],
+    ),
+    Case(
+        "a rise that a day has made its own season: a ticket; just tolerable, ended or explained by load: none",
+        [],
+        quiet=[("1492m", HIGH)],
+        firing=[high("1512m", "1.3")],
+        interval="2m",
+        more=[
+            *history("1.3x760", "stor01"),
+            *history("1.24x760", "stor02"),
+            *history("1.5x450 1.1x310", "stor03"),
+            *history("1.3x760", "stor04"),
+            recorded("canary_busy:info", "_x300 1x5 _x455", "stor04", ',probe="canary"'),
         ],
     ),
     Case(
