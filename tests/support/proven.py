@@ -9,7 +9,9 @@ from .inhibition import InhibitRule, Labels
 from .rulefiles import load
 from .rules import TEST_FILES
 
-LAYERED = ("PlumblineCanaryLatencyHigh", "PlumblineProbeLatencyHigh", "PlumblineProbeStuck")
+LAYERED = (
+    "PlumblineCanaryLatencyExtreme", "PlumblineCanaryLatencyHigh", "PlumblineProbeLatencyHigh", "PlumblineProbeStuck",
+)  # fmt: skip
 """Alerts of every layer that is probed: the layer is a label of their series."""
 CLIENTS = ("rados", "rbd", "filesystem", "object", "client")
 ABOVE_DISK = ("osd", *CLIENTS)
@@ -40,7 +42,7 @@ def everything(found: dict[str, list[dict[str, str]]]) -> list[dict[str, str]]:
         for severity in sorted({labels["severity"] for labels in found[name]}):
             one = next(labels for labels in found[name] if labels["severity"] == severity and "cluster" in labels)
             above: tuple[str, ...] = ABOVE_DISK
-            if name == "PlumblineProbeStuck":
+            if name in ("PlumblineCanaryLatencyExtreme", "PlumblineProbeStuck"):  # a page for what clients use alone
                 above = CLIENTS if severity == "critical" else ("osd",)
             sets += [{**one, "layer": layer, "probe": layer, "instance": "stor01.example:10047"} for layer in above]
     # the ticket of a canary whose write waits for a replica

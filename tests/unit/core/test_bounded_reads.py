@@ -25,6 +25,7 @@ LISTED = {
     "baseline/profiles.py": "item.read_text",  # comes with the package
     "sources/net/drivers.py": "entry.read_text",
     "sources/disk/blocklatency.py": "resources.files('plumbline').joinpath('bpf/disk_latency.bpf.o').read_bytes",
+    "pages/runbooks.py": "file.read_text",
     "pages/templates.py": "_FILES.joinpath('style.css').read_text, path.read_text",
     "config/workloads.py": "resources.files('plumbline.config').joinpath('workloads.yaml').read_text",
     "sources/pci/pcidevices.py": "path.open",  # read by pread, 4,096 bytes at most
