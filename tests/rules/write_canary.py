@@ -205,6 +205,14 @@ def history(values: str, host: str = "stor01") -> list[dict[str, str]]:
     ]
 
 
+def means(host: str, short: str, long: str) -> list[dict[str, str]]:
+    """The means' ratios over both windows."""
+    return [
+        recorded(f"degradation{span}:ratio", f"{value}x60", host, ',probe="canary",statistic="mean"')
+        for span, value in (("", short), ("_long", long))
+    ]
+
+
 def high(moment: str, ratio: str, limit: str = "1.6", host: str = "stor01", **labels: str) -> tuple[Any, ...]:
     return (
         moment,
@@ -288,13 +296,51 @@ LATENCY = (
         "one disk, a lasting doubling: a ticket in half an hour, no page; after it, kept for thirty",
         [Host([CALM, Phase(45, DOUBLE), Phase(60)])],
         quiet=[("32m", HIGH), ("105m", HIGH), ("40m", EXTREME), ("40m", FLEET)],
-        firing=[high("41m", "2.0"), high("59m", "2.0")],
+        firing=[high("41m", "2.0"), high("59m", "2.0"), high("90m", "1.0")],
     ),
     Case(
         "slow and busy: load explains what is below the cap, and nothing beyond it",
         [Host([CALM, Phase(40, DOUBLE)]), Host([CALM, Phase(40, 0.0008)], name="stor02")],
         firing=[high("45m", "4.0", host="stor02")],
         more=[recorded("canary_busy:info", "_x59 1x5 _x60", host, ',probe="canary"') for host in ("stor01", "stor02")],
+    ),
+    Case(
+        "a baseline without a median: both windows of the mean are beyond; one is not; there is a median; no recovery",
+        [],
+        firing=[
+            (
+                "10m",
+                HIGH,
+                {
+                    "severity": "warning",
+                    "source": "measured",
+                    "profile": "baseline.yaml",
+                    "statistic": "mean",
+                },
+                {
+                    "summary": "A canary is slower than its baseline.",
+                    "description": f"Canary {SUBJECT}: the mean latency is 1.8 times {BASELINE},"
+                    " and has been for long enough.",
+                },
+            )
+        ],
+        more=[
+            *means("stor01", "1.76", "1.51"),
+            *means("stor02", "1.75", "1.6"),
+            *means("stor03", "1.8", "1.5"),
+            *means("stor04", "1.8", "1.6"),
+            recorded("degradation:ratio", "1x60", "stor04", ',probe="canary",statistic="p50"'),
+            {"series": 'plumbline:recovery:bool{cluster="north"}', "values": "0x60"},
+        ],
+    ),
+    Case(
+        "a baseline without a median, while the cluster recovers",
+        [],
+        quiet=[("10m", HIGH)],
+        more=[
+            *means("stor01", "1.8", "1.6"),
+            {"series": 'plumbline:recovery:bool{cluster="north"}', "values": "1x60"},
+        ],
     ),
     Case(
         "just above and just below the limit",
@@ -355,7 +401,11 @@ LATENCY = (
         "two of three hosts: the layer, within five minutes; then nothing",
         hosts(CALM, Phase(12, DOUBLE), Phase(15), count=2, first=2) + hosts(CALM, Phase(27), count=1, first=4),
         quiet=[("18m", FLEET), ("41m", FLEET)],
-        firing=[fleet("20m", "66.67%", TWO_OF_THREE), fleet("26m", "66.67%", TWO_OF_THREE)],
+        firing=[
+            fleet("20m", "66.67%", TWO_OF_THREE),
+            fleet("26m", "66.67%", TWO_OF_THREE),
+            fleet("33m", "66.67%", TWO_OF_THREE),
+        ],
     ),
     Case(
         "one of three hosts: a device",

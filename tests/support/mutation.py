@@ -209,9 +209,15 @@ def _renamed(rule: dict[str, Any], above: set[str], number: int) -> dict[str, An
     kind = "alert" if "alert" in rule else "record"
     renamed = {**rule, kind: _name(rule[kind], number), "expr": _text(rule["expr"], above, number)}
     if "annotations" in rule:
-        # recorded metrics alone: the links keep the alert's true name, which is what the tests expect
+        # recorded metrics, and alerts where a query selects them: the links keep the alert's true name, which is what
+        # the tests expect
         recorded = {name for name in above if ":" in name}
-        renamed["annotations"] = {key: _text(text, recorded, number) for key, text in rule["annotations"].items()}
+        renamed["annotations"] = {
+            key: re.sub(
+                r'alertname="\w+"', lambda match: _text(match.group(), above, number), _text(text, recorded, number)
+            )
+            for key, text in rule["annotations"].items()
+        }
     return renamed
 
 
