@@ -53,6 +53,9 @@
       // Out of line in any weather.
       cap: 3,
 
+      // A ticket's span is explained by load that lasts for this part of it: one busy minute of a day explains nothing.
+      busyShare: 0.5,
+
       // The layers that clients use: only they wake somebody by themselves.
       clientLayers: ['rados', 'rbd', 'filesystem', 'object', 'client'],
 

@@ -66,20 +66,21 @@ local promql = import '../lib/promql.libsonnet';
     %(tolerated)s
   ||| % (labels { spreads: canary.spreads[verdict] }),
 
-  // What makes a ticket, by the span over which it shows. Load within the span explains what is below the cap.
+  // What makes a ticket, by the span over which it shows. Load in most of the span explains what is below the cap.
   local slow(span, condition, recovery, capped='') = {
     record: 'plumbline:canary_slow:info',
     expr: |||
       group by (%(judged)s) (
         %(condition)s
         unless on (%(judged)s)
-        max_over_time(plumbline:canary_busy:info[%(span)s])%(capped)s
+        (count_over_time(plumbline:canary_busy:info[%(span)s:1m]) >= %(busyMinutes)d)%(capped)s
       )
       unless on (%(cluster)s)
       (max_over_time(plumbline:recovery:bool[%(recovery)s]) == 1)
     ||| % (labels {
              condition: promql.nested(condition),
              span: span,
+             busyMinutes: std.floor(canary.busyShare * promql.seconds(span) / promql.seconds('1m')),
              recovery: recovery,
              capped: if capped == '' then '' else promql.nested('\nor\n' + capped),
            }),

@@ -565,9 +565,12 @@ def test_why_a_probe_is_overdue_is_said_once(rules, one, reason):
 
 
 def test_the_catastrophe_speaks_before_the_deviation_of_the_same_operation(rules, one):
-    extreme, high = one("PlumblineCanaryLatencyExtreme"), one("PlumblineCanaryLatencyHigh")
-    burn = [one("PlumblineCanaryBudgetBurn", severity=severity) for severity in ("critical", "warning")]
-    assert audible(rules, [extreme, high, *burn]) == [extreme]
+    high = one("PlumblineCanaryLatencyHigh")
+    for severity in ("critical", "warning"):
+        extreme, burn = (one(f"PlumblineCanary{name}", severity=severity) for name in ("LatencyExtreme", "BudgetBurn"))
+        same = [{**each, "layer": extreme["layer"]} for each in (high, burn)]
+        assert audible(rules, [extreme, *same]) == [extreme]
+    extreme = one("PlumblineCanaryLatencyExtreme", layer=high["layer"])
     writes = {**high, "operation": "write", "workload": "randwrite-4k-qd1-j1-dsync"}
     assert audible(rules, [extreme, writes]) == [extreme, writes]
 

@@ -302,7 +302,7 @@ LATENCY = (
         "slow and busy: load explains what is below the cap, and nothing beyond it",
         [Host([CALM, Phase(40, DOUBLE)]), Host([CALM, Phase(40, 0.0008)], name="stor02")],
         firing=[high("45m", "4.0", host="stor02")],
-        more=[recorded("canary_busy:info", "_x59 1x5 _x60", host, ',probe="canary"') for host in ("stor01", "stor02")],
+        more=[recorded("canary_busy:info", "_x30 1x200", host, ',probe="canary"') for host in ("stor01", "stor02")],
     ),
     Case(
         "a baseline without a median: both windows of the mean are beyond; one is not; there is a median; no recovery",
@@ -490,6 +490,7 @@ TAIL = (
         recovering="1x100",
         quiet=[("25m", BURN), ("45m", BURN)],
         firing=[burn("27m", "10%", "critical", **CLIENT)],
+        samples=[("20m", "round(sum(plumbline:canary_failed_operations:ratio), 0.001)", 0.1)],
     ),
     Case(
         "slow ones are excused by a recovery",
@@ -554,7 +555,8 @@ JUDGED = (
         more=[
             *history("1.5x220", "stor01"),
             *history("1.5x220", "stor02"),
-            recorded("canary_busy:info", "_x100 1x5 _x110", "stor02", ',probe="canary"'),
+            recorded("canary_busy:info", "_x100 1x5 _x110", "stor01", ',probe="canary"'),
+            recorded("canary_busy:info", "_x30 1x180", "stor02", ',probe="canary"'),
         ],
     ),
     Case(
@@ -568,7 +570,8 @@ JUDGED = (
             *history("1.24x760", "stor02"),
             *history("1.5x450 1.1x310", "stor03"),
             *history("1.3x760", "stor04"),
-            recorded("canary_busy:info", "_x300 1x5 _x455", "stor04", ',probe="canary"'),
+            recorded("canary_busy:info", "_x300 1x5 _x455", "stor01", ',probe="canary"'),
+            recorded("canary_busy:info", "_x300 1x460", "stor04", ',probe="canary"'),
         ],
     ),
     Case(
