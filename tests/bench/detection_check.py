@@ -25,7 +25,7 @@ HOSTS = 3
 QUIET_DAYS = 8
 DAYS = 9.5
 WITHIN_S = 60.0
-LEAST_AGREEMENT = 0.95
+LEAST_AGREEMENT = 0.9
 APART_S = 1800.0
 """Starts of one alert that follow each other sooner are one."""
 EPISODE_RATIOS = (1.3, 1.5, 2.0, 3.0, 5.0, 30.0)
@@ -34,7 +34,7 @@ Starts = dict[tuple[str, str, str], list[float]]
 
 
 def agrees(config: Mapping[str, Any], name: str, climates: Sequence[Climate], seed: int) -> bool:
-    """Prints the share of alerts that fire within a minute of each other."""
+    """Prints how many alerts fire within a minute of each other. All hosts have the first one's rate of operations."""
     rng = np.random.default_rng([seed, 3])
     history = _with_episodes(rng, model.healthy(rng, HOSTS, DAYS, climates))
     phases = real.phases(rng, HOSTS)
@@ -57,7 +57,7 @@ def agrees(config: Mapping[str, Any], name: str, climates: Sequence[Climate], se
             follower.follow(real.EPOCH_S + start_s, real.EPOCH_S + until_s)
         shipped = _shipped(follower.firings())
     modelled = _modelled(config, [np.concatenate(each) for each in counts], edges, phases, history)
-    return _compare(name, shipped, modelled)
+    return _compare(name, shipped, modelled, duration_s(config["tick"]))
 
 
 def _with_episodes(rng: np.random.Generator, history: model.History) -> model.History:
@@ -173,28 +173,28 @@ def _shipped(firings: Sequence[Firing]) -> Starts:
     return found
 
 
-def _compare(name: str, shipped: Starts, modelled: Starts) -> bool:
-    total = same = 0
-    print(f"{name}: alerts of {HOSTS} series over {DAYS:g} days that fire within {WITHIN_S:g} s of each other")
+def _compare(name: str, shipped: Starts, modelled: Starts, tick_s: float) -> bool:
+    """Nothing may be found by one alone. Rules of the slow group may be an evaluation of theirs apart, seldom."""
+    total = prompt = alone = 0
+    print(f"{name}: {HOSTS} series over {DAYS:g} days")
     for key in sorted({(alert, severity) for alert, severity, _ in (*shipped, *modelled)}):
         there, here = _of(key, shipped), _of(key, modelled)
-        alone = list(here)
-        missed = []
+        late = []
         for host, start in there:
-            near = [each for each in alone if each[0] == host and abs(each[1] - start) <= WITHIN_S]
+            near = [each for each in here if each[0] == host and abs(each[1] - start) <= tick_s + WITHIN_S]
             if near:
-                alone.remove(near[0])
+                here.remove(near[0])
+                late.append(abs(near[0][1] - start))
             else:
-                missed.append((host, start))
-        both = len(there) - len(missed)
-        total += both + len(missed) + len(alone)
-        same += both
-        print(f"  {key[0]}, {key[1]}: Prometheus {len(there)}, model {len(here)}, same {both}", flush=True)
-        for title, those in (("Prometheus alone", missed), ("model alone", alone)):
-            for host, start in those:
-                print(f"    {title}: {host or 'cluster'} at day {start / model.DAY_S:.4f}", flush=True)
-    print(f"  agreement {same} of {total}", flush=True)
-    return total > 0 and same >= LEAST_AGREEMENT * total
+                print(f"    Prometheus alone: {host or 'cluster'} at day {start / model.DAY_S:.4f}")
+        for host, start in here:
+            print(f"    model alone: {host or 'cluster'} at day {start / model.DAY_S:.4f}")
+        same = sum(each <= WITHIN_S for each in late)
+        print(f"  {key[0]}, {key[1]}: {len(there)} by Prometheus, {len(late)} by both, {same} within {WITHIN_S:g} s")
+        total, prompt = total + len(there), prompt + same
+        alone += len(there) - len(late) + len(here)
+    print(f"  within {WITHIN_S:g} s: {prompt} of {total}; found by one alone: {alone}", flush=True)
+    return total > 0 and not alone and prompt >= LEAST_AGREEMENT * total
 
 
 def _of(key: tuple[str, str], starts: Starts) -> list[tuple[str, float]]:
