@@ -193,8 +193,12 @@ bench-review: $(TEST_VENV)/.installed-$(KEY) ## what plumbline report costs a Pr
 	@PYTHONPATH=tests:. $(TEST_VENV)/bin/python -m bench.review $(ARGS)
 
 .PHONY: bench-detection
-bench-detection: $(TEST_VENV)/.installed-$(KEY) ## the shipped verdicts in a real Prometheus on synthetic histories: false alerts and delays
-	@PYTHONPATH=tests $(TEST_VENV)/bin/python -m bench.detection $(ARGS)
+bench-detection: $(TEST_VENV)/.installed-$(KEY) ## the shipped verdicts about canaries in every climate: false alerts and delays (half an hour); ARGS=--check: against Prometheus
+	@PYTHONPATH=tests $(TEST_VENV)/bin/python -m bench.detection_climates $(ARGS)
+
+.PHONY: bench-rivals
+bench-rivals: $(TEST_VENV)/.installed-$(KEY) ## the shipped verdicts in a real Prometheus on synthetic histories beside other designs
+	@PYTHONPATH=tests $(TEST_VENV)/bin/python -m bench.detection --rivals $(ARGS)
 
 .PHONY: bench-failslow
 bench-failslow: $(TEST_VENV)/.installed-$(KEY) ## the shipped verdict about disks on public traces with labels: false alerts and slow drives found; needs DATA=<clone>

@@ -1,4 +1,4 @@
-"""``make bench-detection``: how quiet and how fast the shipped verdicts are, beside other designs.
+"""``make bench-rivals``: how quiet and how fast the shipped verdicts are, beside other designs.
 
 The rules of ``alerts/out`` are evaluated by a real Prometheus over synthetic histories (see ``detection_model``), once
 over healthy clusters and once over clusters whose layer regresses at a random moment of their second day. Printed are
@@ -63,6 +63,7 @@ class Cluster:
     """When in the interval each host is scraped; its clock of events is late by as much."""
     regression: str = ""
     start_s: float | None = None
+    layer: str = "disk"
 
 
 def main() -> int:
@@ -89,7 +90,7 @@ def main() -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="make bench-detection ARGS=…", description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(prog="make bench-rivals ARGS=…", description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
         "--seed", type=int, default=2026, help="the alerts were tuned on seeds 0 to 1999 (default: 2026)"
     )
@@ -113,7 +114,7 @@ def _healthy(options: argparse.Namespace, climate: Climate) -> Iterator[Cluster]
     for index in range(options.clusters):
         rng = np.random.default_rng([options.seed, 0, index])
         history = model.healthy(rng, options.hosts, options.days, climate)
-        yield Cluster(f"healthy-{index}", history, _phases(rng, options.hosts))
+        yield Cluster(f"healthy-{index}", history, phases(rng, options.hosts))
 
 
 def _regressing(options: argparse.Namespace, climate: Climate) -> Iterator[Cluster]:
@@ -125,7 +126,7 @@ def _regressing(options: argparse.Namespace, climate: Climate) -> Iterator[Clust
             # a day of history, then the regression within 6 hours, then a day to find it
             history = model.healthy(rng, hosts, 2.5, climate)
             slot = _calm_slot(rng, history)
-            phases_s = _phases(rng, hosts)
+            phases_s = phases(rng, hosts)
             start_s = EPOCH_S + slot * model.SLOT_S + float(phases_s.mean())
             yield Cluster(f"{number}-{index}", model.inject(history, regression, slot), phases_s, name, start_s)
 
@@ -139,7 +140,7 @@ def _calm_slot(rng: np.random.Generator, history: History) -> int:
             return slot
 
 
-def _phases(rng: np.random.Generator, hosts: int) -> Array:
+def phases(rng: np.random.Generator, hosts: int) -> Array:
     return rng.uniform(0, model.SCRAPE_S, hosts).round(3)
 
 
@@ -147,7 +148,7 @@ def _phases(rng: np.random.Generator, hosts: int) -> Array:
 
 
 def _run(clusters: Sequence[Cluster], rules: Sequence[Rule], options: argparse.Namespace) -> list[Firing]:
-    edges = _edges()
+    edges = bucket_edges()
     totals = {(cluster.name, host): np.zeros(len(edges) + 2) for cluster in clusters for host in range(_hosts(cluster))}
     slots = max(cluster.history.level.shape[1] for cluster in clusters)
     end_s = slots * model.SLOT_S
@@ -157,7 +158,7 @@ def _run(clusters: Sequence[Cluster], rules: Sequence[Rule], options: argparse.N
         for start_s in np.arange(0, end_s, CHUNK_S):
             until_s = min(start_s + CHUNK_S, end_s)
             for cluster in clusters:
-                store.write(_samples(rng, cluster, start_s, until_s, edges, totals, options.rate))
+                store.write(samples(rng, cluster, start_s, until_s, edges, totals, options.rate))
             follower.follow(EPOCH_S + start_s, EPOCH_S + until_s)
             if sys.stderr.isatty():
                 print(f"\r{until_s / end_s:4.0%}", end="", file=sys.stderr, flush=True)
@@ -168,15 +169,15 @@ def _hosts(cluster: Cluster) -> int:
     return int(cluster.history.level.shape[0])
 
 
-def _edges() -> Array:
-    """Of the exporter's own edges those around the medians, and some of the others: fewer series, same verdicts."""
+def bucket_edges() -> Array:
+    """In seconds: of the exporter's own those around the medians, some of the others. Fewer series, same verdicts."""
     every = np.array(latency_edges([BOUND_S]))
     near = (every > 0.6 * BASELINE_P50_S) & (every < 2.2 * BASELINE_P50_S)
     far = (every > 0.3 * BASELINE_P50_S) & (every < 20 * BASELINE_P50_S) & (np.arange(len(every)) % 3 == 0)
-    return every[near | far | (every == BOUND_S)]
+    return np.asarray(every[near | far | (every == BOUND_S)])
 
 
-def _samples(
+def samples(
     rng: np.random.Generator, cluster: Cluster, start_s: float, until_s: float, edges: Array,
     totals: Mapping[tuple[str, int], Array], rate: float,
 ) -> Iterator[Series]:  # fmt: skip
@@ -194,7 +195,7 @@ def _samples(
         seconds = grown @ middles + total[-1]
         times_ms = np.rint((scrapes_s + cluster.phases_s[host]) * 1000).astype(np.int64)
         place = {
-            "cluster": cluster.name, "instance": f"host{host}:10047", "probe": "canary", "layer": "disk",
+            "cluster": cluster.name, "instance": f"host{host}:10047", "probe": "canary", "layer": cluster.layer,
             "device_class": "nvme", "workload": "randread-4k-qd1-j1", "operation": "read",
         }  # fmt: skip
         name = "plumbline_canary_latency_seconds"
@@ -235,7 +236,7 @@ def _design(firing: Firing) -> str:
     return firing.alert if not firing.alert.startswith("Plumbline") else "Plumbline"
 
 
-def _merged(firings: Sequence[Firing]) -> list[Firing]:
+def merged(firings: Sequence[Firing]) -> list[Firing]:
     """Of one series, firings that follow each other closely are one."""
     found: list[Firing] = []
     for firing in sorted(firings, key=lambda each: each.start_s):
@@ -276,7 +277,7 @@ def _count(firings: Sequence[Firing], recovering: Mapping[str, model.Flags]) -> 
         by_series.setdefault((each.labels["cluster"], each.labels.get("instance", "")), []).append(each)
     counted = [0, 0]
     for (cluster, _), those in by_series.items():
-        for firing in _merged(those):
+        for firing in merged(those):
             slot = int(firing.start_s - EPOCH_S) // model.SLOT_S
             since = slot - int(AFTER_RECOVERY_S) // model.SLOT_S
             counted[bool(recovering[cluster][max(0, since) : slot + 1].any())] += 1

@@ -12,6 +12,7 @@ every bucket is Poisson distributed with the mean that follows from the level in
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,6 +58,18 @@ class Climate:
     recoveries_per_week: float = 1.0
     recovery_s: tuple[float, float] = (1800.0, 7200.0)
     recovery_ratio: tuple[float, float] = (1.5, 3.0)
+    shared_noise: float = 0.0
+    """Share of the noise (of its variance) that all hosts of a layer have in common."""
+    load_swing: float = 1.0
+    """The day's highest load over its lowest. More than 1: latency follows it as that of one server with a queue
+    (M/M/1) whose mean utilisation is :data:`UTILISATION`, in place of the daily amplitude."""
+    jump_ratio: float = 1.0
+    """A job of four hours, once a week, always at the same time."""
+    ops_per_second: float = 10.0
+
+
+UTILISATION = 0.4
+JUMP_H = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,26 +98,47 @@ class History:
     recovering: Flags
 
 
-def healthy(rng: np.random.Generator, hosts: int, days: float, climate: Climate = Climate()) -> History:
-    """A cluster's history that begins at midnight of a Monday (UTC)."""
+def healthy(
+    rng: np.random.Generator, hosts: int, days: float, climate: Climate | Sequence[Climate] = Climate(), layers: int = 1
+) -> History:
+    """A cluster's history that begins at midnight of a Monday (UTC). Of each host its layers, one row after the other.
+
+    Of a climate for each host the first one's cycle, blips and recoveries are the cluster's.
+    """
+    climates = [climate] * hosts if isinstance(climate, Climate) else climate
+    whole = climates[0]
     slots = round(days * SLOTS_PER_DAY)
     time_s = np.arange(slots) * SLOT_S
     hour = (time_s % DAY_S) / 3600
     weekend = (time_s // DAY_S) % 7 >= 5
-    peak = rng.uniform(8, 20)
-    cycle = 1 + climate.daily_amplitude * np.cos((hour - peak) * math.pi / 12)
-    scrubbing = (hour >= climate.scrub_hours[0]) & (hour < climate.scrub_hours[1])
-    shared = cycle * np.where(weekend, climate.weekend_ratio, 1.0) * np.where(scrubbing, climate.scrub_ratio, 1.0)
+    cycle = _cycle(whole, (hour - rng.uniform(8, 20)) * math.pi / 12)
+    scrubbing = (hour >= whole.scrub_hours[0]) & (hour < whole.scrub_hours[1])
+    shared = cycle * np.where(weekend, whole.weekend_ratio, 1.0) * np.where(scrubbing, whole.scrub_ratio, 1.0)
 
-    blips = _events(rng, slots, climate.blips_per_week / 7, climate.hiccup_s, climate.hiccup_ratio)
-    recovery = _events(rng, slots, climate.recoveries_per_week / 7, climate.recovery_s, climate.recovery_ratio)
-    level = np.empty((hosts, slots))
-    for host in range(hosts):
-        hiccups = _events(rng, slots, climate.hiccups_per_day, climate.hiccup_s, climate.hiccup_ratio)
-        noise = np.exp(climate.noise_sigma * _noise(rng, slots, climate.noise_correlation_s))
-        level[host] = shared * noise * np.maximum(np.maximum(hiccups, blips), recovery)
+    blips = _events(rng, slots, whole.blips_per_week / 7, whole.hiccup_s, whole.hiccup_ratio)
+    recovery = _events(rng, slots, whole.recoveries_per_week / 7, whole.recovery_s, whole.recovery_ratio)
+    if whole.jump_ratio > 1:
+        since_h = (time_s / 3600 - rng.uniform(0, 7 * 24)) % (7 * 24)
+        shared *= np.where(since_h < JUMP_H, whole.jump_ratio, 1.0)
+    common = [_noise(rng, slots, whole.noise_correlation_s) for _ in range(layers)] if whole.shared_noise else []
+    level = np.empty((hosts * layers, slots))
+    for host, own in enumerate(climates):
+        hiccups = _events(rng, slots, own.hiccups_per_day, own.hiccup_s, own.hiccup_ratio)
+        events = shared * np.maximum(np.maximum(hiccups, blips), recovery)
+        for layer in range(layers):
+            noise = _noise(rng, slots, own.noise_correlation_s)
+            if common:
+                noise = math.sqrt(1 - whole.shared_noise) * noise + math.sqrt(whole.shared_noise) * common[layer]
+            level[host * layers + layer] = events * np.exp(own.noise_sigma * noise)
     tail = np.broadcast_to(np.where(scrubbing, 2 * TAIL_SHARE, TAIL_SHARE), level.shape)
     return History(level, tail, np.zeros_like(level), recovery > 1)
+
+
+def _cycle(climate: Climate, phase: Array) -> Array:
+    if climate.load_swing == 1:
+        return 1 + climate.daily_amplitude * np.cos(phase)
+    load = 1 + (climate.load_swing - 1) / (climate.load_swing + 1) * np.cos(phase)
+    return (1 - UTILISATION) / (1 - UTILISATION * load)
 
 
 def inject(history: History, regression: Regression, start_slot: int) -> History:
@@ -169,7 +203,12 @@ def _noise(rng: np.random.Generator, slots: int, correlation_s: float) -> Array:
     shocks = rng.standard_normal(minutes) * math.sqrt(1 - keep * keep)
     values = np.empty(minutes)
     value = rng.standard_normal()
-    for minute in range(minutes):
-        value = keep * value + shocks[minute]
-        values[minute] = value
+    # x[k] = keep^k (x[-1] keep + sum of shocks[i] / keep^i), in parts whose powers stay far from the least float
+    part = max(1, math.floor(20 * correlation_s / 60))
+    powers = keep ** np.arange(part)
+    for begin in range(0, minutes, part):
+        these = shocks[begin : begin + part]
+        power = powers[: len(these)]
+        values[begin : begin + part] = power * (keep * value + np.cumsum(these / power))
+        value = values[begin + len(these) - 1]
     return np.interp(np.arange(slots) / per_minute, np.arange(minutes), values)

@@ -81,13 +81,24 @@ def _rule(each: Mapping[str, Any], interval_s: float, offset_s: float) -> Rule:
 
 
 def needed(rules: Sequence[Rule], alerts: Iterable[str], left_out: Iterable[str] = ()) -> list[Rule]:
-    """The ``alerts`` and what they stand on, in order. ``left_out``: records that have no series here anyway."""
+    """The ``alerts`` and what they stand on, each behind what it reads. ``left_out``: records without series here."""
     wanted, known = set(alerts), set(left_out)
     while wanted - known:
         known |= wanted
-        used = " ".join(rule.expr for rule in rules if rule.name in wanted)
-        wanted |= set(re.findall(r"\b(?:plumbline|rival):[a-z0-9_:]+", used)) - set(left_out)
-    return [rule for rule in rules if rule.name in wanted]
+        wanted |= set().union(*(_reads(rule) for rule in rules if rule.name in wanted)) - set(left_out)
+    # not by group: two groups may read from each other, and a chunk of time is evaluated rule by rule
+    waiting = [rule for rule in rules if rule.name in wanted]
+    ordered: list[Rule] = []
+    while waiting:
+        unknown = {rule.name for rule in waiting}
+        ready = next(rule for rule in waiting if not _reads(rule) & unknown)
+        waiting.remove(ready)
+        ordered.append(ready)
+    return ordered
+
+
+def _reads(rule: Rule) -> set[str]:
+    return set(re.findall(r"\b(?:plumbline|rival):[a-z0-9_:]+", rule.expr))
 
 
 def firing_spans(

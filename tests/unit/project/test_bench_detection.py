@@ -1,5 +1,6 @@
-"""The detection benchmark follows alerts as Prometheus does, and writes what Prometheus reads."""
+"""The detection benchmark follows alerts as Prometheus does, writes what Prometheus reads, and models the rules."""
 
+import math
 import subprocess
 
 import pytest
@@ -9,9 +10,12 @@ from support.programs import need
 
 np = pytest.importorskip("numpy", reason="numpy is not installed; it comes with requirements/dev.txt")
 
+from bench import detection_climates as climates  # noqa: E402
+from bench import detection_fast as fast  # noqa: E402
 from bench import detection_model as model  # noqa: E402
-from bench.detection_rules import duration_s, firing_spans  # noqa: E402
+from bench.detection_rules import duration_s, firing_spans, needed, read_rules  # noqa: E402
 from bench.history_store import STALE, Series, labels_of, write_request  # noqa: E402
+from support.rules import ALERTS, RULES  # noqa: E402
 
 STEPS = [30.0 * k for k in range(40)]
 
@@ -79,3 +83,99 @@ def test_the_model_is_the_same_for_the_same_seed_and_has_what_it_promises():
     assert counts.shape == (1, 2880, 4)
     assert counts.sum() == pytest.approx(864_000, rel=0.01)
     assert counts[..., -1].sum() / counts.sum() == pytest.approx(0.005, abs=0.003)
+
+
+def test_each_rule_is_evaluated_behind_what_it_reads_though_groups_read_from_each_other():
+    order = [rule.name for rule in needed(read_rules([RULES, ALERTS], 60), ["PlumblineFleetLatencyHigh"])]
+    chain = ["degradation_fast:ratio", "canary_hour:ratio", "canary_season:ratio", "canary_limit:ratio"]
+    chain = [f"plumbline:{name}" for name in [*chain, "canary_beyond:bool", "fleet_beyond:ratio"]]
+    assert [name for name in order if name in chain and name != "plumbline:canary_limit:ratio"] == [
+        name for name in chain if name != "plumbline:canary_limit:ratio"
+    ]
+    assert order.index("plumbline:canary_limit:ratio") < order.index("plumbline:canary_beyond:bool")
+    assert order[-1] == "PlumblineFleetLatencyHigh"
+
+
+# --- the fast model of the rules -----------------------------------------------------------------------------------
+
+CONFIG = fast.shipped() | {"tolerance": 1.25, "spread": 0.0}
+SCRAPES_A_DAY = model.DAY_S // model.SCRAPE_S
+
+
+def judged(changes=(), slow=()):
+    """One even series of nine days; ``changes``: (ratio, first scrape of the ninth day, length), ``slow`` likewise."""
+    now, share = np.zeros((1, 9 * SCRAPES_A_DAY), np.float32), np.zeros((1, 9 * SCRAPES_A_DAY), np.float32)
+    for values, chosen in ((now, [(math.log(ratio), *when) for ratio, *when in changes]), (share, slow)):
+        for value, begin, length in chosen:
+            values[0, 8 * SCRAPES_A_DAY + begin : 8 * SCRAPES_A_DAY + begin + length] = value
+    return fast.judge(CONFIG, now, share)
+
+
+def first(flags, every=1):
+    """The scrape of the ninth day at which it is set first, ``None``: never."""
+    at = np.flatnonzero(flags[0]) * every
+    return int(at[0]) - 8 * SCRAPES_A_DAY if len(at) else None
+
+
+def test_a_vantage_point_agrees_after_the_whole_span_and_no_earlier():
+    scrapes_needed = fast.scrapes(CONFIG["alerts"]["PlumblineFleetLatencyHigh"]["span"]) + 1
+    assert first(judged([(2, 100, 500)]).beyond) == 100 + scrapes_needed - 1
+    assert first(judged([(2, 100, scrapes_needed - 1)]).beyond) is None
+
+
+def test_an_even_series_is_out_of_line_from_what_the_rules_say_on():
+    limit = CONFIG["canary"]["beyond"]
+    assert np.allclose(np.exp(judged().limit[0, -1]), limit)
+    assert first(judged([(limit * 0.99, 100, 500)]).beyond) is None
+    assert first(judged([(limit * 1.01, 100, 500)]).beyond) is not None
+
+
+def test_a_ticket_needs_its_share_of_the_span_or_less_time_beyond_the_cap():
+    high = CONFIG["alerts"]["PlumblineCanaryLatencyHigh"]
+    long, cap, tick = fast.scrapes(high["span"]), fast.scrapes(high["capSpan"]), fast.scrapes(CONFIG["tick"])
+    twice = first(judged([(2, 104, 500)]).high[high["span"]], tick)
+    assert 0 <= twice - (104 + (1 - high["quantile"]) * long) <= tick
+    five_times = first(judged([(5, 104, 500)]).high[high["span"]], tick)
+    assert 0 <= five_times - (104 + cap) <= tick
+    assert first(judged([(2, 104, int(long * 0.7))]).high[high["span"]], tick) is None
+
+
+def test_the_budget_burns_for_a_page_and_a_ticket():
+    burn = CONFIG["alerts"]["PlumblineCanaryBudgetBurn"]
+    over = burn["page"]["burn"] * CONFIG["canary"]["slowOperationsBudget"] * 1.1
+    verdicts = judged(slow=[(over, 100, 300)])
+    assert first(verdicts.burning) == 100 + fast.scrapes(burn["page"]["span"])
+    half = 100 + fast.scrapes(burn["ticket"]["span"]) // 2
+    assert first(verdicts.burnt) == half + fast.scrapes(burn["ticket"]["for"])
+    assert first(judged(slow=[(over, 100, 60)]).burnt) is None
+
+
+def test_what_is_observed_is_what_is_drawn():
+    calm = model.Climate(noise_sigma=0, hiccups_per_day=6, blips_per_week=0, recoveries_per_week=0, weekend_ratio=1)
+    history = model.healthy(np.random.default_rng(7), 1, 2.0, calm)
+    edges = np.geomspace(0.3, 20, 400)
+    edges = np.sort(np.append(edges, 2.75))
+    counts = model.draw(np.random.default_rng(8), history, edges, 10)[0]
+    grown = np.cumsum(counts, axis=1)
+    median = np.log(edges[np.argmax(grown >= grown[:, -1:] / 2, axis=1)])
+    slow = 1 - grown[:, edges.tolist().index(2.75)] / grown[:, -1]
+    seen, share = fast.observe(np.random.default_rng(9), history, np.array([2.75]), np.array([10.0]))
+    assert seen.mean() == pytest.approx(median.mean(), abs=0.01)
+    assert np.std(seen[0] - median) == pytest.approx(math.sqrt(2) * 1.2533 * model.BODY_SIGMA / math.sqrt(300), rel=0.1)
+    assert share.mean() == pytest.approx(slow.mean(), rel=0.05)
+
+
+def test_climates_are_data_and_differ_as_they_say():
+    found = climates.read_climates(climates.CLIMATES)
+    assert all(len(each) == climates.HOSTS for each in found.values())
+    assert {each.noise_sigma for each in found["mixed cluster"]} == {0.02, 0.09, 0.15}
+    busy = model.healthy(
+        np.random.default_rng(1), 1, 7.0,
+        model.Climate(
+            noise_sigma=0, hiccups_per_day=0, blips_per_week=0, recoveries_per_week=0,
+            load_swing=3, scrub_ratio=1, weekend_ratio=1,
+        ),
+    )  # fmt: skip
+    assert busy.level.max() == pytest.approx(0.6 / (1 - 0.4 * 1.5), rel=0.001)
+    assert busy.level.min() == pytest.approx(0.6 / (1 - 0.4 * 0.5), rel=0.001)
+    assert climates.bound(model.Climate()) == pytest.approx(2.75, rel=0.03)

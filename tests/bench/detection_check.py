@@ -1,0 +1,201 @@
+"""Whether ``detection_fast`` says what the shipped rules say: both over the same series, in a real Prometheus.
+
+After eight days of history, a cluster of three hosts in RADOS has something to find for a day and a half: episodes of
+different length and height, of one host or of all.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from bench import detection as real
+from bench import detection_model as model
+from bench.detection_fast import ALERTS, Floats, judge
+from bench.detection_model import Array, Climate
+from bench.detection_rules import Firing, Follower, duration_s, needed, read_rules
+from bench.history_store import Series, Store
+from support import rules as rendered
+
+HOSTS = 3
+QUIET_DAYS = 8
+DAYS = 9.5
+WITHIN_S = 60.0
+LEAST_AGREEMENT = 0.9
+APART_S = 1800.0
+"""Starts of one alert that follow each other sooner are one."""
+EPISODE_RATIOS = (1.3, 1.5, 2.0, 3.0, 5.0, 30.0)
+Starts = dict[tuple[str, str, str], list[float]]
+"""By alert, severity and host (none: of the cluster), in seconds since the beginning."""
+
+
+def agrees(config: Mapping[str, Any], name: str, climates: Sequence[Climate], seed: int) -> bool:
+    """Prints how many alerts fire within a minute of each other. All hosts have the first one's rate of operations."""
+    rng = np.random.default_rng([seed, 3])
+    history = _with_episodes(rng, model.healthy(rng, HOSTS, DAYS, climates))
+    phases = real.phases(rng, HOSTS)
+    cluster = real.Cluster("checked", history, phases, layer="rados")
+    rate = climates[0].ops_per_second
+    rules = needed(read_rules([rendered.RULES, rendered.ALERTS], 60), ALERTS, real.NO_SERIES_HERE)
+    rules = [replace(rule, keep_firing_s=0.0) for rule in rules]
+    edges = real.bucket_edges()
+    totals = {(cluster.name, host): np.zeros(len(edges) + 2) for host in range(HOSTS)}
+    counts: list[list[Array]] = [[] for _ in range(HOSTS)]
+    end_s = DAYS * model.DAY_S
+    with Store() as store:
+        follower = Follower(store, rules)
+        for start_s in np.arange(0, end_s, real.CHUNK_S):
+            until_s = min(start_s + real.CHUNK_S, end_s)
+            chunk = list(real.samples(rng, cluster, start_s, until_s, edges, totals, rate))
+            store.write(chunk)
+            for host in range(HOSTS):
+                counts[host].append(_buckets(chunk, host))
+            follower.follow(real.EPOCH_S + start_s, real.EPOCH_S + until_s)
+        shipped = _shipped(follower.firings())
+    modelled = _modelled(config, [np.concatenate(each) for each in counts], edges, phases, history)
+    return _compare(name, shipped, modelled, duration_s(config["tick"]))
+
+
+def _with_episodes(rng: np.random.Generator, history: model.History) -> model.History:
+    """From the ninth day on one after the other, with three hours at least between two."""
+    level = history.level.copy()
+    hour = 3600 // model.SLOT_S
+    slot = QUIET_DAYS * 24 * hour + hour
+    while slot < level.shape[1]:
+        length = int(rng.integers(hour // 12, 2 * hour))
+        hosts = slice(None) if rng.random() < 0.5 else int(rng.integers(HOSTS))
+        level[hosts, slot : slot + length] *= rng.choice(EPISODE_RATIOS)
+        slot += length + 2 * hour
+    return replace(history, level=level)
+
+
+def _buckets(chunk: Sequence[Series], host: int) -> Array:
+    """(scrapes, edges + 1): the cumulative counters."""
+    chosen = []
+    for each in chunk:
+        labels = dict(each.labels)
+        if labels["__name__"].endswith("_bucket") and labels["instance"].startswith(f"host{host}:"):
+            chosen.append((float(labels["le"]), each.values))
+    return np.stack([values for _, values in sorted(chosen, key=lambda pair: pair[0])], axis=1)
+
+
+def _figures(counters: Array, edges: Array) -> tuple[Floats, Floats]:
+    """The median as ``histogram_quantile`` has it, ÷ the baseline's; the share of slow operations."""
+    grown = np.diff(counters, axis=0, prepend=0.0)
+    count = grown[:, -1]
+    at = np.argmax(grown >= 0.5 * count[:, None], axis=1)
+    inside = np.minimum(at, len(edges) - 1)
+    lower = np.where(inside > 0, edges[inside - 1], 0.0)
+    rows = np.arange(len(grown))
+    before = np.where(inside > 0, grown[rows, inside - 1], 0.0)
+    part = (0.5 * count - before) / np.maximum(grown[rows, inside] - before, 1)
+    median = np.where(at < len(edges), lower + (edges[inside] - lower) * part, edges[-1])
+    slow = 1 - grown[:, edges.tolist().index(real.BOUND_S)] / count
+    return np.log(median / real.BASELINE_P50_S).astype(np.float32)[None], slow.astype(np.float32)[None]
+
+
+def _modelled(
+    config: Mapping[str, Any], counts: Sequence[Array], edges: Array, phases: Array, history: model.History
+) -> Starts:
+    found: Starts = {}
+    canary, burn = config["canary"], config["alerts"]["PlumblineCanaryBudgetBurn"]
+    tick_s = duration_s(config["tick"])
+    offset_s = zlib.crc32(b"plumbline-season.rules") % int(tick_s)
+    interval_s = duration_s(canary["interval"])
+    instants_s = np.arange(0, DAYS * model.DAY_S, interval_s)
+    held = {
+        window: _held(history, instants_s, duration_s(window))
+        for window in (
+            canary["recoveryWindow"], canary["recoveryLongWindow"], canary["recoveryDriftWindow"],
+            canary["dayWindow"], burn["ticket"]["long"],
+        )
+    }  # fmt: skip
+    beyond, burning = [], []
+    for host, phase in enumerate(phases):
+        # the scrape that each tick and each instant sees
+        first = int((offset_s + tick_s - phase) // model.SCRAPE_S) - 1
+        begins_s = offset_s + tick_s
+        verdicts = judge(config, *_figures(counts[host], edges), first)
+        seen = ((instants_s - phase) // model.SCRAPE_S).astype(int) - 1
+        of_tick = ((instants_s - begins_s) // tick_s).astype(int)
+
+        def at(flags: Any, index: Any) -> Any:
+            row = flags[0]
+            return row[np.clip(index, 0, len(row) - 1)] & (index >= 0)
+
+        beyond.append(at(verdicts.beyond, seen))
+        burning.append(at(verdicts.burning, seen))
+        windows = (canary["recoveryLongWindow"], canary["recoveryDriftWindow"], canary["dayWindow"])
+        high = np.zeros(len(instants_s), bool)
+        for flags, window in zip(verdicts.high.values(), windows, strict=True):
+            high |= at(flags, of_tick) & ~held[window]
+        key = f"host{host}:10047"
+        _note(found, (ALERTS[1], "warning", key), instants_s, high)
+        burnt = at(verdicts.burnt, seen) & ~held[burn["ticket"]["long"]]
+        _note(found, (ALERTS[3], "warning", key), instants_s, burnt)
+        _note(found, (ALERTS[0], "critical", key), instants_s, at(verdicts.extreme, seen))
+    share = config["alerts"]["PlumblineFleetLatencyHigh"]["share"]
+    most = (np.mean(beyond, axis=0) > share) & ~held[canary["recoveryWindow"]]
+    _note(found, (ALERTS[2], "critical", ""), instants_s, most)
+    for host in range(HOSTS):
+        both = burning[host] & (np.sum(burning, axis=0) >= canary["minimumHosts"]["client"])
+        _note(found, (ALERTS[3], "critical", f"host{host}:10047"), instants_s, both & ~held[canary["recoveryWindow"]])
+    return found
+
+
+def _held(history: model.History, instants_s: Array, window_s: float) -> Any:
+    total = np.cumsum(np.append(0, history.recovering))
+    until = np.clip((instants_s // model.SLOT_S).astype(int) + 1, 0, len(history.recovering))
+    since = np.maximum(until - 1 - int(window_s) // model.SLOT_S, 0)
+    return total[until] > total[since]
+
+
+def _note(found: Starts, key: tuple[str, str, str], at_s: Array, flags: Any) -> None:
+    """The beginning of each event after the quiet days."""
+    times = at_s[np.flatnonzero(flags)]
+    if len(times):
+        starts = times[np.append(True, np.diff(times) > APART_S)]
+        found[key] = [float(each) for each in starts if each > QUIET_DAYS * model.DAY_S]
+
+
+def _shipped(firings: Sequence[Firing]) -> Starts:
+    found: Starts = {}
+    by_key: dict[tuple[str, str, str], list[Firing]] = {}
+    for each in firings:
+        by_key.setdefault((each.alert, each.severity, each.labels.get("instance", "")), []).append(each)
+    for key, those in by_key.items():
+        starts = [each.start_s - real.EPOCH_S for each in real.merged(those)]
+        found[key] = [each for each in starts if each > QUIET_DAYS * model.DAY_S]
+    return found
+
+
+def _compare(name: str, shipped: Starts, modelled: Starts, tick_s: float) -> bool:
+    """Nothing may be found by one alone. Rules of the slow group may be an evaluation of theirs apart, seldom."""
+    total = prompt = alone = 0
+    print(f"{name}: {HOSTS} series over {DAYS:g} days")
+    for key in sorted({(alert, severity) for alert, severity, _ in (*shipped, *modelled)}):
+        there, here = _of(key, shipped), _of(key, modelled)
+        late = []
+        for host, start in there:
+            near = [each for each in here if each[0] == host and abs(each[1] - start) <= tick_s + WITHIN_S]
+            if near:
+                here.remove(near[0])
+                late.append(abs(near[0][1] - start))
+            else:
+                print(f"    Prometheus alone: {host or 'cluster'} at day {start / model.DAY_S:.4f}")
+        for host, start in here:
+            print(f"    model alone: {host or 'cluster'} at day {start / model.DAY_S:.4f}")
+        same = sum(each <= WITHIN_S for each in late)
+        print(f"  {key[0]}, {key[1]}: {len(there)} by Prometheus, {len(late)} by both, {same} within {WITHIN_S:g} s")
+        total, prompt = total + len(there), prompt + same
+        alone += len(there) - len(late) + len(here)
+    print(f"  within {WITHIN_S:g} s: {prompt} of {total}; found by one alone: {alone}", flush=True)
+    return total > 0 and not alone and prompt >= LEAST_AGREEMENT * total
+
+
+def _of(key: tuple[str, str], starts: Starts) -> list[tuple[str, float]]:
+    return sorted((each[2], start) for each, those in starts.items() if each[:2] == key for start in those)

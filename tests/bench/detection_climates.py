@@ -1,0 +1,275 @@
+"""``make bench-detection``: how often the shipped verdicts are wrong in each climate, and how soon they are right.
+
+Climates are data (``detection_climates.yaml``). A cluster has three hosts, each with a canary on a disk and one in
+RADOS, and a baseline that was recorded in its own climate. The rules are those of ``detection_fast``; ``--check`` holds
+that model against the shipped rules in a real Prometheus. Printed is the table of ``docs/climates.md``: false pages and
+tickets per 1,000 nodes and week, and delays.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+
+from bench import detection_check as check
+from bench import detection_model as model
+from bench.detection_fast import Verdicts, after, judge, observe, scrapes, shipped
+from bench.detection_model import Climate, Flags
+from bench.detection_rules import duration_s
+
+CLIMATES = Path(__file__).with_name("detection_climates.yaml")
+HOSTS = 3
+LAYERS = ("disk", "rados")
+WARM_UP_DAYS = 8
+"""The rules look back for a week; a day more, so that no first day is in it."""
+COUNTED_DAYS = 28
+TOLERANCE = 1.25
+"""The least that a recorded baseline has."""
+ONE_EVENT_S = 1800.0
+"""Firings of one alert that follow each other sooner are one."""
+PAGES_BAR, TICKETS_BAR = 1, 10
+"""Per 1,000 nodes and week."""
+AT_ONCE = 4
+"""Clusters judged in one piece, for memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What is found how soon, in 95 of 100 cases."""
+
+    name: str
+    regression: model.Regression
+    page: bool
+    bar_min: float
+
+
+CASES = (
+    Case("clients, twice: page", model.STEPS[2], page=True, bar_min=5),
+    Case("one disk, twice: ticket", model.STEPS[2], page=False, bar_min=30),
+    Case("one disk, five times: ticket", model.STEPS[4], page=False, bar_min=15),
+    Case("drift to 1.6 in 24 h: ticket", model.DRIFT, page=False, bar_min=480),
+)
+
+
+def main() -> int:
+    """Exit code 1: ``--check`` was asked for, and the model does not agree with Prometheus."""
+    options = _parser().parse_args()
+    climates = read_climates(CLIMATES)
+    chosen = options.climates.split(";") if options.climates else list(climates)
+    config = shipped() | {"tolerance": TOLERANCE, "spread": 0.0}
+    if options.check:
+        agree = [check.agrees(config, name, climates[name], options.seed) for name in chosen]
+        return 0 if all(agree) else 1
+    clusters = -(-options.series_days // (HOSTS * len(LAYERS) * COUNTED_DAYS))
+    print(
+        f"seed {options.seed}; {clusters * HOSTS * len(LAYERS) * COUNTED_DAYS} series-days a climate, {COUNTED_DAYS} "
+        f"after {WARM_UP_DAYS} of warm-up; {options.episodes} clusters for delays\n", flush=True,
+    )  # fmt: skip
+    titles = [f"{case.name} ({case.bar_min:g} min)" for case in CASES]
+    titles = ["climate", f"pages ({PAGES_BAR})", "of which", f"tickets ({TICKETS_BAR})", "of which", *titles, "took"]
+    print(f"| {' | '.join(titles)} |\n|{' --- |' * len(titles)}", flush=True)
+    for number, name in enumerate(climates):
+        if name in chosen:
+            began = time.monotonic()
+            rows = false_alerts(config, climates[name], [options.seed, number], clusters)
+            times = delays(config, climates[name], [options.seed, number, 1], options.episodes)
+            print(_row(name, climates[name], rows, times, clusters, time.monotonic() - began), flush=True)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="make bench-detection ARGS=…", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument(
+        "--seed", type=int, default=2026, help="the alerts were tuned on seeds 0 to 1999 (default: 2026)"
+    )
+    parser.add_argument("--climates", default="", help="their names, with ; between (default: all)")
+    parser.add_argument("--series-days", type=int, default=14_000, help="of each climate (default: 14000)")
+    parser.add_argument("--episodes", type=int, default=50, help="clusters that regress (default: 50; 0: none)")
+    parser.add_argument("--check", action="store_true", help="against the shipped rules in a real Prometheus (long)")
+    return parser
+
+
+def read_climates(path: Path) -> dict[str, list[Climate]]:
+    """By name, the climate of each host of a cluster."""
+    found: dict[str, list[Climate]] = {}
+    for name, own in yaml.safe_load(path.read_text("utf-8")).items():
+        found[name] = [found[each][0] for each in own] if isinstance(own, list) else [Climate(**own)] * HOSTS
+    return found
+
+
+@cache
+def bound(climate: Climate) -> float:
+    """From how many medians on an operation counts as slow: the tolerance times the p99 of a clean week."""
+    clean = replace(climate, hiccups_per_day=0, blips_per_week=0, recoveries_per_week=0, jump_ratio=1)
+    history = model.healthy(np.random.default_rng(0), 1, 7, clean)
+    edges = np.linspace(1, 8, 701)
+    levels = slice(None, None, model.SLOTS_PER_SCRAPE * 10)
+    share = model.share_up_to(edges, history.level[0, levels], history.tail[0, levels], history.slow[0, levels])
+    return float(edges[np.argmax(share.mean(axis=0) >= 0.99)]) * TOLERANCE
+
+
+def false_alerts(
+    config: Mapping[str, Any], climates: Sequence[Climate], seed: Sequence[int], clusters: int
+) -> dict[str, int]:
+    """How often each alert fired outside recovery after the warm-up; pages by severity ``critical``."""
+    counted: dict[str, int] = {}
+    for begin in range(0, clusters, AT_ONCE):
+        rng = np.random.default_rng([*seed, begin])
+        size = min(AT_ONCE, clusters - begin)
+        days = WARM_UP_DAYS + COUNTED_DAYS
+        histories = [model.healthy(rng, HOSTS, days, climates, len(LAYERS)) for _ in range(size)]
+        verdicts = _judged(rng, config, climates, histories, len(LAYERS))
+        recovering = np.array([each.recovering[:: model.SLOTS_PER_SCRAPE] for each in histories])
+        for name, count in _count(config, verdicts, recovering).items():
+            counted[name] = counted.get(name, 0) + count
+    return counted
+
+
+def _judged(
+    rng: np.random.Generator, config: Mapping[str, Any], climates: Sequence[Climate],
+    histories: Sequence[model.History], layers: int,
+) -> Verdicts:  # fmt: skip
+    bounds = np.repeat([bound(each) for each in climates], layers)
+    rates = np.repeat([each.ops_per_second for each in climates], layers)
+    seen = [observe(rng, history, bounds, rates) for history in histories]
+    now, slow = (np.concatenate(each) for each in zip(*seen, strict=True))
+    return judge(config, now, slow)
+
+
+def _count(config: Mapping[str, Any], verdicts: Verdicts, recovering: Flags) -> dict[str, int]:
+    canary, burn = config["canary"], config["alerts"]["PlumblineCanaryBudgetBurn"]
+    share = config["alerts"]["PlumblineFleetLatencyHigh"]["share"]
+
+    def of(flags: Flags) -> Flags:
+        return flags.reshape(len(recovering), HOSTS, len(LAYERS), -1)
+
+    def outside(flags: Flags, window: str) -> Flags:
+        held = after(recovering, scrapes(window))
+        step = recovering.shape[1] // flags.shape[-1]
+        return np.asarray(flags & ~np.expand_dims(held[:, ::step], tuple(range(1, flags.ndim - 1))))
+
+    extreme = of(verdicts.extreme)
+    burning = of(verdicts.burning)[:, :, LAYERS.index("rados")].sum(axis=1) >= canary["minimumHosts"]["client"]
+    found = {
+        "page hosts agree": outside(of(verdicts.beyond).mean(axis=1) > share, canary["recoveryWindow"]),
+        "page budget": outside(burning, canary["recoveryWindow"]),
+        "page extreme": extreme[:, :, LAYERS.index("rados")],
+        "ticket extreme": extreme[:, :, LAYERS.index("disk")],
+        "ticket budget": outside(of(verdicts.burnt), burn["ticket"]["long"]),
+    }
+    windows = (canary["recoveryLongWindow"], canary["recoveryDriftWindow"], canary["dayWindow"])
+    for (span, flags), window in zip(verdicts.high.items(), windows, strict=True):
+        found[f"ticket {span}"] = outside(of(flags), window)
+    return {name: _starts(flags, recovering.shape[1]) for name, flags in found.items()}
+
+
+def _starts(flags: Flags, length: int) -> int:
+    step = length // flags.shape[-1]
+    warm = WARM_UP_DAYS * model.DAY_S // model.SCRAPE_S // step
+    apart = ONE_EVENT_S / model.SCRAPE_S / step
+    count = 0
+    for row in flags.reshape(-1, flags.shape[-1])[:, warm:]:
+        at = np.flatnonzero(row)
+        count += bool(len(at)) + int((np.diff(at) > apart).sum())
+    return count
+
+
+def delays(
+    config: Mapping[str, Any], climates: Sequence[Climate], seed: Sequence[int], clusters: int
+) -> dict[str, list[float]]:
+    """Minutes of each case of :data:`CASES`; infinite: not within a day."""
+    calm = [replace(each, recoveries_per_week=0) for each in climates]
+    found: dict[str, list[float]] = {case.name: [] for case in CASES}
+    slots_of_day = model.SLOTS_PER_DAY
+    for begin in range(0, clusters, AT_ONCE):
+        rng = np.random.default_rng([*seed, begin])
+        for _ in range(min(AT_ONCE, clusters - begin)):
+            history = model.healthy(rng, HOSTS, WARM_UP_DAYS + 2.25, calm)
+            start = int(rng.integers(WARM_UP_DAYS * slots_of_day, (WARM_UP_DAYS + 1) * slots_of_day))
+            # scrapes of a host are as many slots behind its clock; all hosts regress at the same moment
+            behind = rng.integers(0, model.SLOTS_PER_SCRAPE, HOSTS)
+            judged: dict[str, Verdicts] = {}
+            for case in CASES:
+                verdicts = judged.get(case.regression.name)
+                if verdicts is None:
+                    changed = [model.inject(history, case.regression, int(start - each)).level for each in behind]
+                    level = np.stack([each[host] for host, each in enumerate(changed)])
+                    verdicts = _judged(rng, config, calm, [replace(history, level=level)], 1)
+                    judged[case.regression.name] = verdicts
+                first = _pages if case.page else _tickets
+                found[case.name] += first(rng, config, verdicts, start * model.SLOT_S, behind * model.SLOT_S)
+    return found
+
+
+def _pages(
+    rng: np.random.Generator, config: Mapping[str, Any], verdicts: Verdicts, start_s: int, behind_s: NDArray[np.int64]
+) -> list[float]:
+    """Until most hosts agree, on the rules' own instants."""
+    interval_s, pace_s = duration_s(config["canary"]["interval"]), duration_s(config["canary"]["agreementInterval"])
+    at_s = start_s + rng.uniform(0, interval_s) + np.arange(0, model.DAY_S, interval_s)
+    seen = ((at_s[:, None] - behind_s) // model.SCRAPE_S).astype(int) - 1
+    agree = verdicts.beyond[np.arange(HOSTS), np.minimum(seen, verdicts.beyond.shape[1] - 1)].mean(axis=1)
+    fires = np.flatnonzero(agree > config["alerts"]["PlumblineFleetLatencyHigh"]["share"])
+    return [(at_s[fires[0]] + rng.uniform(0, pace_s) - start_s) / 60 if len(fires) else np.inf]
+
+
+def _tickets(
+    rng: np.random.Generator, config: Mapping[str, Any], verdicts: Verdicts, start_s: int, behind_s: NDArray[np.int64]
+) -> list[float]:
+    """Of each host by itself, whatever the span or the budget; none of those that fired already."""
+    found = []
+    step = scrapes(config["tick"])
+    interval_s = duration_s(config["canary"]["interval"])
+    for host in range(HOSTS):
+        high = np.any([flags[host] for flags in verdicts.high.values()], axis=0)
+        first = start_s
+        times = []
+        for flags, every in ((high, step), (verdicts.burnt[host], 1)):
+            at_s = model.SCRAPE_S * (np.flatnonzero(flags) * every + 1) + behind_s[host]
+            if ((at_s > first - ONE_EVENT_S) & (at_s <= first)).any():
+                break
+            # the season's group comes somewhere between two scrapes, the alert's within its interval
+            at_s = at_s[at_s > first] + rng.uniform(0, model.SCRAPE_S if every > 1 else 0) + rng.uniform(0, interval_s)
+            times.append((at_s[0] - first) / 60 if len(at_s) else np.inf)
+        else:
+            found.append(min(times))
+    return found
+
+
+def _row(
+    name: str, climates: Sequence[Climate], counted: Mapping[str, int], times: Mapping[str, list[float]],
+    clusters: int, took_s: float,
+) -> str:  # fmt: skip
+    node_weeks = clusters * HOSTS * COUNTED_DAYS / 7
+    cells = [name]
+    for kind in ("page", "ticket"):
+        those = {key.removeprefix(kind + " "): count for key, count in counted.items() if key.startswith(kind)}
+        cells.append(f"{sum(those.values()) * 1000 / node_weeks:.1f}")
+        cells.append(", ".join(f"{key} {count}" for key, count in those.items() if count) or "-")
+    for case in CASES:
+        values = times[case.name]
+        if not values:
+            cells.append("-")
+            continue
+        middle, high = np.quantile(values, [0.5, 0.95], method="higher")
+        share = np.mean(np.array(values) <= case.bar_min)
+        cells.append(f"{_minutes(middle)} / {_minutes(high)} ({share:.0%})")
+    return "| " + " | ".join([*cells, f"{took_s:.0f} s"]) + " |"
+
+
+def _minutes(value: float) -> str:
+    return f"{value:.1f}" if np.isfinite(value) else "-"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
