@@ -98,7 +98,7 @@
         span: '25m',
         quantile: 0.25,
         // Beyond the cap all the time: the same, sooner.
-        capSpan: '13m',
+        capSpan: '9m',
         // Too small a rise for the fast figures: the hours' medians. As many spreads as keep them quiet.
         driftSpan: '6h',
         driftRatio: 1.1,
