@@ -350,8 +350,8 @@ LATENCY = (
     Case(
         "one disk beyond what any weather excuses: a ticket within fifteen minutes",
         [Host([CALM, Phase(25, 0.0008)])],
-        quiet=[("28m", HIGH), ("28m", FLEET)],
-        firing=[high("30m", "4.0")],
+        quiet=[("24m", HIGH), ("28m", FLEET)],
+        firing=[high("26m", "4.0")],
     ),
     Case(
         "transient: hiccups of four minutes at eight times the latency, half of the time",
@@ -360,8 +360,8 @@ LATENCY = (
     ),
     Case(
         "no data: the canary stops while it is slow",
-        [Host([CALM, Phase(12, 0.0008)])],
-        quiet=[("27m", HIGH), ("28m", HIGH), ("40m", HIGH)],
+        [Host([CALM, Phase(8, 0.0008)])],
+        quiet=[("23m", HIGH), ("25m", HIGH), ("40m", HIGH)],
     ),
     Case(
         "no baseline: slow by nobody's measure",
