@@ -17,6 +17,8 @@ ARGS ?=
 export SUITE ?= bookworm
 # Three processes on two CPUs: most tests wait. Which may run beside each other, and in which order: tests/conftest.py.
 LANES := -n 3 --dist loadfile --no-loadscope-reorder
+# Where two of them wait for the machine's disks and network for most of the time, or all for clusters, a fourth has a CPU.
+MORE_LANES := $(subst -n 3,-n 4,$(LANES))
 # Seconds for a test that sets none itself: one that hangs fails, and the others are run.
 BOUND := --timeout 900
 
@@ -71,9 +73,15 @@ $(VENV)/.installed-$(KEY): $(VENV)/.deps-$(KEY) $(SOURCES) requirements/debian-b
 
 ##@ tests and checks
 
+# LONG=1: those of test-long, too, beside the others: they wait where the others compute, and all is collected once.
+LONG ?=
 .PHONY: test
-test: debian-packages $(TEST_VENV)/.installed-$(KEY) check ## install what the tests need, check everything, run all tests but the long ones and Ceph's
+test: debian-packages $(TEST_VENV)/.installed-$(KEY) check ## install what the tests need, check everything, run all tests but the long ones (LONG=1: them, too) and Ceph's
+ifneq ($(LONG),)
+	@$(TEST_VENV)/bin/python -m pytest $(MORE_LANES) $(BOUND) -m "not ceph and not packages" $(ARGS)
+else
 	@$(TEST_VENV)/bin/python -m pytest $(LANES) $(BOUND) -m "not ceph and not packages and not long" $(ARGS)
+endif
 
 .PHONY: test-long
 test-long: debian-packages $(TEST_VENV)/.installed-$(KEY) ## run the tests that take long: soak, slow disks, recordings, faults
@@ -102,11 +110,14 @@ else ifneq ($(SMOKE),)
 test-ceph: ceph-packages $(TEST_VENV)/.installed-$(KEY)
 	@$(TEST_VENV)/bin/python -m pytest $(CEPH_TESTS) -m smoke $(ARGS)
 else
-# First, one by one, what measures latencies; then the rest, each process with a cluster of its own.
-.PHONY: test-ceph
-test-ceph: ceph-packages $(TEST_VENV)/.installed-$(KEY)
+.PHONY: test-ceph test-ceph-calm test-ceph-lanes
+test-ceph: test-ceph-calm test-ceph-lanes
+
+test-ceph-calm: ceph-packages $(TEST_VENV)/.installed-$(KEY) ## of test-ceph what measures latencies, one by one: nothing else may run beside it
 	@$(TEST_VENV)/bin/python -m pytest $(CEPH_TESTS) -m "ceph and calm" $(ARGS) $(SOME)
-	@$(TEST_VENV)/bin/python -m pytest $(LANES) $(CEPH_TESTS) -m "ceph and not calm" $(ARGS) $(SOME)
+
+test-ceph-lanes: ceph-packages $(TEST_VENV)/.installed-$(KEY) ## of test-ceph the rest, each process with a cluster of its own
+	@$(TEST_VENV)/bin/python -m pytest $(MORE_LANES) $(CEPH_TESTS) -m "ceph and not calm" $(ARGS) $(SOME)
 endif
 
 # The bases of the hosts are made once and kept in .debian/; make test-packages has the same.
@@ -216,6 +227,10 @@ soak: $(TEST_VENV)/.installed-$(KEY) ## 50,000 scrapes, reloads and ports betwee
 kill-storm: $(TEST_VENV)/.installed-$(KEY) ## SIGKILL to the daemon at 1,000 random moments: what is left? (an hour; ARGS='--kills N')
 	@PYTHONPATH=tests $(TEST_VENV)/bin/python -m endurance.kills $(ARGS)
 
+.PHONY: load-storm
+load-storm: $(TEST_VENV)/.installed-$(KEY) ## a load on a disk that changes every few minutes: who is woken? (two hours; ARGS='--minutes N'; root)
+	@PYTHONPATH=tests:. $(TEST_VENV)/bin/python -m endurance.load $(ARGS)
+
 .PHONY: scale
 scale: $(TEST_VENV)/.installed-$(KEY) ## two shards under Thanos give one Prometheus' verdicts: THANOS=/path/to/thanos (20 minutes)
 	@command -v "$(THANOS)" >/dev/null || { echo "no $(THANOS): make scale THANOS=/path/to/thanos (docs/scale.md)" >&2; exit 1; }
@@ -302,6 +317,14 @@ test-packages: packages $(TEST_VENV)/.deps-$(KEY) ## install them on a fresh Deb
 test-newcomer: $(TEST_VENV)/.installed-$(KEY) ## make run, test and demo-slow on a bare Debian: SUITE=bookworm or trixie (root; half an hour)
 	@requirements/need-debian -f requirements/debian-hosts.txt || true
 	@$(TEST_VENV)/bin/python -m pytest -s -v tests/newcomer $(ARGS)
+
+# QEMU and the guests' trees are made at the first run and kept in .debian/, some 1 GB for each release.
+.PHONY: lab
+lab: $(TEST_VENV)/.installed-$(KEY) ## the daemon in a virtual machine, beside the kernel's own tools: writes docs/lab.md; ARGS='--suite forky --only nvme,bond' (root)
+	@requirements/need-debian -f requirements/debian-hosts.txt || true
+	@requirements/need-debian e2fsprogs || true
+	@requirements/need-debian -f requirements/debian-bpf.txt || true
+	@PYTHONPATH=tests:. $(TEST_VENV)/bin/python -m lab $(ARGS)
 
 # make lock UPGRADE= keeps the pins and only adds what is missing.
 UPGRADE ?= --upgrade

@@ -51,6 +51,8 @@ def configuration() -> str:
     lines = [
         "# Configuration",
         "",
+        "Every key of the configuration file: what it does, its default, what it may be.",
+        "",
         "Generated from the code by `make render`. The file is YAML; without one, the defaults below hold. Unknown",
         "keys, wrong types and impossible values are refused with key, value and reason; at a reload (SIGHUP, or a",
         "changed file) the running configuration then stays. `plumbline config check FILE` says what is wrong without",
@@ -83,6 +85,8 @@ def configuration() -> str:
 
 CHECKS_HEAD = """\
 # Checks
+
+Everything that `plumbline check` looks at: what it should be, why, and which command mends it.
 
 Generated from the code by `make render`. Each check is one documented advice. It applies to a host, a device or a
 setting by facts, and says nothing where they are not known. `plumbline check` shows what is not met with the command
@@ -119,6 +123,8 @@ def workloads_reference() -> str:
     """Every workload: what it is called, what a result of it holds, whence it comes."""
     lines = [
         "# Workloads",
+        "",
+        "Every workload that a probe can run, with its exact parameters.",
         "",
         "Generated from `exporter/plumbline/config/workloads.yaml` by `make render`.",
         "A result and a baseline are compared only when layer, device class, workload, operation and the hash of all",

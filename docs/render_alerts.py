@@ -24,6 +24,7 @@ _KNOWN = ("alertname", "layer")
 """Labels of ``equal`` that a rule itself sets; the others come with the series."""
 _TIMES = ("for", "keepFiringFor", "severity")
 _RECORD = re.compile(r"[a-z_]+(?::[a-z0-9_]+)+")
+_LABEL = re.compile(r"\{\{ \$labels\.(\w+) \}\}")
 _METRIC = re.compile(r"\b(?:plumbline|ceph|node)_[a-z0-9_]+\b")
 _MATCHER = re.compile(r'\s*(\w+)\s*(=~|!~|!=|=)\s*"?([^"]*?)"?\s*')
 
@@ -112,11 +113,12 @@ def alerts_reference(root: Path = ROOT) -> str:
     rules = [rule for group in groups("alerts", root) for rule in group["rules"]]
     book = _Book(inhibitions(root), [alert_labels(rule) for rule in rules], tunables(root), _homes(root))
     counts = ", ".join(f"{sum(rule['labels']['severity'] == each for rule in rules)} {each}" for each in SEVERITIES)
-    lines = [ALERTS_HEAD.format(names=len({rule["alert"] for rule in rules}), rules=len(rules), counts=counts)]
+    names = list(dict.fromkeys(rule["alert"] for rule in rules))
+    lines = [ALERTS_HEAD.format(names=len(names), rules=len(rules), counts=counts), *_short_list(rules), ALERTS_DETAILS]
     first = 0
     for group in groups("alerts", root):
         lines += [
-            f"## {group['name']}",
+            f"### {group['name']}",
             "",
             "| alert | severity | for | then | layer, signal | what | tunables | held back by | holds back |",
             "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
@@ -131,11 +133,35 @@ def alerts_reference(root: Path = ROOT) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _short_list(rules: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """A row for each alert: name, what it means, what to do first, as its text says, with its labels in capitals."""
+    seen = set()
+    for rule in rules:
+        if (name := rule["alert"]) not in seen:
+            seen.add(name)
+            summary, description = (rule["annotations"][part] for part in ("summary", "description"))
+            first = _LABEL.sub(lambda label: label[1].upper(), description.rpartition("\nFirst: ")[2])
+            cells = (f"[{name}](../alerts/runbooks/{name}.md)", _cell(summary), _cell(first[0].upper() + first[1:]))
+            yield "| " + " | ".join(cells) + " |"
+
+
 ALERTS_HEAD = """\
 # Alerts
 
-Generated from `alerts/` by `make render`: {names} alerts in {rules} rules ({counts}). critical: somebody is woken;
-warning: a ticket; info: read when convenient, or there to hold back others. Each links its runbook.
+What each alert means and what to do first; then when it fires and what a site can change; then which alert holds back
+which.
+
+Generated from `alerts/` by `make render`: {names} alerts in {rules} rules ({counts}). critical: somebody is woken.
+warning: a ticket. info: read when convenient, or there to hold back others.
+
+## What it means, what to do first
+
+The name leads to the runbook, which has the rest. Words in capitals are labels of the alert.
+
+| alert | means | first |
+| --- | --- | --- |"""
+ALERTS_DETAILS = """
+## When it fires, what you can change
 
 - *for*: how long it must hold before it fires. *then*: how long it goes on firing after.
 - *layer* `(series)`: the layer of the probe that it is about.
@@ -260,6 +286,8 @@ def rules_reference(root: Path = ROOT) -> str:
 
 RULES_HEAD = """\
 # Recording rules
+
+Every figure that the rules record, for whoever builds dashboards or alerts on them.
 
 Generated from `alerts/` by `make render`: {names} names in {total} rules; a name has several where its parts come from
 different series. The name is `level:metric:operation`, as Prometheus advises. *Reads*: the metrics of its expressions;

@@ -29,6 +29,8 @@ _UNITS = {
 _HEAD = """\
 # Metrics
 
+Every metric that the daemon exports: its labels, its unit, its meaning.
+
 Generated from the code by `make render`. Missing is no series, zero is measured zero. All of them are there since
 0.1.0, the first release; one that comes later says since when in its meaning.
 Besides these, `process_*` of the Python client describe the daemon itself.

@@ -19,19 +19,22 @@ from support.programs import Started, known
 
 settings.register_profile("plumbline", deadline=None)
 settings.load_profile("plumbline")
+# promtool and Prometheus live for seconds in tests: they need not collect garbage as thriftily as a server
+os.environ.setdefault("GOGC", "400")
 
 ON_THE_MACHINE = re.compile(r"tests/(e2e|integration)/")
 """They change the kernel's knobs, slow disks and measure time: two at once would disturb each other."""
 OF_ITS_NETWORK = re.compile(
-    r"tests/(e2e/test_(busy|check|hostile_host|hotplug)"
+    r"tests/(e2e/test_(busy|check|endurance|hostile_host|hotplug)"
     r"|integration/test_(network_\w+|knobs_live|kernel_live|check_of_this_machine))\.py"
 )
-"""Of those, what works on ports and the settings of the receive path, and who reads them: no disk is moved by it."""
+"""Of those, what works on ports and the settings of the receive path, and who reads them: disks hardly notice it."""
 BESIDE_THEM = re.compile(
     r"tests/(e2e/test_(\w+_in_a_browser|baseline_commands|misbehaving_tools|network_between_daemons|stubborn_files"
-    r"|bad_starts|baselines|capabilities|daemon|osd_sockets|reload|systemd_unit|web)"
+    r"|bad_starts|baselines|broken_hosts|capabilities|daemon|files_that_block|first_page|osd_sockets|reload"
+    r"|systemd_unit|web)"
     r"|integration/test_(alertmanager_real|compose_stack|demo_slow|guarded_prometheus|keeplist"
-    r"|review|stack|cephtop_prometheus"
+    r"|pci_of_this_machine|queues_of_this_machine|review|stack|cephtop_prometheus"
     r"|ceph_\w+|osd_\w+|(rados|rbd)_probes|librados|probe_run_ceph|s3_rgw|capacity_real|dashboards_live|cephadm_keys))\.py"
 )
 """Of all those, what only talks to servers, clusters and devices of its own, and mostly waits for them."""
@@ -71,7 +74,7 @@ FAILED_STARTS = pytest.StashKey[list[str]]()
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
-    """With ``-n 3 --dist loadfile --no-loadscope-reorder``: one process begins with all that works on the machine's
+    """With ``-n N --dist loadfile --no-loadscope-reorder``: one process begins with all that works on the machine's
     disks, another with what works on its network; of the rest each file is whole."""
     return _ByFile(config, log)
 

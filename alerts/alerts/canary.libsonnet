@@ -15,7 +15,7 @@ local suspects = import '../lib/suspects.libsonnet';
   local latency = { signal: 'latency' },
   local labels = promql.labels(config) {
     cluster: promql.join(promql.clusterLabels(config)),
-    clientLayers: std.join('|', canary.clientLayers),
+    clientLayers: std.join('|', config.blame.clientLayers),
     likeness: promql.join(promql.clusterLabels(config) + promql.likeness),
   },
 
@@ -44,6 +44,15 @@ local suspects = import '../lib/suspects.libsonnet';
       %(metric)s offset %(span)s
     ||| % { metric: metric, threshold: threshold, span: span, whole: whole(span) },
 
+  // Most hosts, and hardly one of the others as usual, or most for longer.
+  local most = 'plumbline:fleet_beyond:ratio{verdict="page"}',
+  local agreeing =
+    lasting(most, fleet.share, fleet.span)
+    + 'and on (%(likeness)s)\n(\n' % labels
+    + promql.indented(lasting('plumbline:fleet_beyond:ratio{verdict="near"}', fleet.nearShare, fleet.span))
+    + '\n)\nor\n'
+    + lasting(most, fleet.share, fleet.mostSpan),
+
   local now = 'plumbline:degradation_fast:ratio{statistic="p50"}',
   local clients = 'layer=~"%s"' % labels.clientLayers,
   local others = 'layer!~"%s"' % labels.clientLayers,
@@ -71,7 +80,7 @@ local suspects = import '../lib/suspects.libsonnet';
   local clusterFormat = std.join(',', [label + '=%q' for label in clusters]),
   local clusterArguments = std.join(' ', ['$labels.' + label for label in clusters]),
   local waiting =
-    '{{ if eq $labels.operation "write" }}{{ $osd := reReplaceAll "^.+/(osd[.].+)$" "$1" $labels.probe }}'
+    '{{ if or (eq $labels.operation "write") (eq $labels.operation "remove") }}{{ $osd := reReplaceAll "^.+/(osd[.].+)$" "$1" $labels.probe }}'
     + '{{ if query (printf `plumbline:osd_suspect:info{verdict="peer",ceph_daemon=%%q,%s}` $osd %s) }}' % [clusterFormat, clusterArguments]
     + ' {{ $osd }} itself is not suspected: its writes wait for replicas, and slow is'
     + '{{ range $index, $each := query (printf `plumbline:osd_slow_peer:info{%s}` %s) | sortByLabel "ceph_daemon" }}' % [clusterFormat, clusterArguments]
@@ -85,12 +94,18 @@ local suspects = import '../lib/suspects.libsonnet';
   local asTarget(expr) = 'label_replace(%s, "target", "$1", "ceph_daemon", "(.+)")' % expr,
   local targets = 'max by (%(probeAndTarget)s) (plumbline_probe_target_info{target=~"osd[.].+"})' % replica,
 
-  // What somebody is woken for begins with what may be the cause.
+  // What somebody is woken for says what may be the cause.
   local cause(tunables) = if tunables.severity == 'critical' then suspects.cause(config) else '',
 
   // What the limit is, in the alert's own words.
   local limit = '{{ with query (printf `max(plumbline:canary_limit:ratio{verdict="ticket",%s,probe=%%q,operation=%%q,workload=%%q})` %s $labels.probe $labels.operation $labels.workload) }} (limit {{ . | first | value | printf "%%.1f" }} times){{ end }}'
                 % [promql.instanceFormat(config), promql.instanceArguments(config)],
+
+  // Over which spans it shows: the rules that make the ticket; none of them while it is only kept firing.
+  local spans = '{{ with query (printf `plumbline:canary_slow:info{%s,probe=%%q,operation=%%q,workload=%%q}` %s $labels.probe $labels.operation $labels.workload) }}'
+                % [promql.instanceFormat(config), promql.instanceArguments(config)]
+                + ', seen over {{ range $index, $each := . | sortByLabel "span" }}{{ if $index }} and {{ end }}{{ .Labels.span }}{{ end }}{{ end }}'
+                + '{{ if eq $labels.statistic "mean" }}, seen over %s and %s{{ end }}' % [canary.shortWindow, canary.meanLongWindow],
 
   local extremeAlert(tunables, layers) = alert.fromTunables(
     tunables,
@@ -98,12 +113,12 @@ local suspects = import '../lib/suspects.libsonnet';
     'plumbline:degradation_fast:ratio{statistic="p50", %s} >= %g' % [layers, extreme.ratio],
     latency,
     'A canary is many times slower than its baseline.',
-    cause(tunables) + 'Canary ' + subject + ': the {{ $labels.statistic }} latency of the last %s is {{ printf "%%.1f" $value }} times ' % canary.fastWindow + baseline + '.' + waiting,
+    'Canary ' + subject + ': the {{ $labels.statistic }} latency of the last %s is {{ printf "%%.1f" $value }} times ' % canary.fastWindow + baseline + '.' + waiting + cause(tunables),
   ),
 
   local share = 'plumbline:canary_slow_operations:ratio',
+  local level(window) = 'plumbline:canary_slow_level:ratio{window="%s"}' % window,
 
-  // Failed operations are in both shares; their own is never held back.
   // Of at least so many vantage points: one host's hiccups are its own.
   local agreed(expr) = |||
     %(expr)s
@@ -122,7 +137,19 @@ local suspects = import '../lib/suspects.libsonnet';
            least: canary.minimumHosts.client,
          }),
 
+  // Failed operations are in both shares; their own is never held back, and compared with nothing.
   local burning(metric) = lasting('%s{%s}' % [metric, clients], burn.page.burn * canary.slowOperationsBudget, burn.page.span),
+
+  // Except what is usual for the canary itself, where that is known.
+  local unusual(expr, level, window, times) = |||
+    %(expr)s
+    unless on (%(series)s)
+    (
+      %(level)s
+      <= on (%(series)s)
+      %(times)g * plumbline:canary_slow_usual:ratio{window="%(window)s"}
+    )
+  ||| % (labels { expr: std.rstripChars(expr, '\n'), level: level, window: window, times: times }),
 
   local burnAlert(tunables, expr, window) = alert.fromTunables(
     tunables,
@@ -130,7 +157,7 @@ local suspects = import '../lib/suspects.libsonnet';
     expr,
     latency { window: window },
     'Too many canary operations are slower than the baseline allows, or fail.',
-    cause(tunables) + '{{ $value | humanizePercentage }} of the operations of canary ' + subject + ', were slower than the limit set by the baseline or failed, over %s; the budget is %g%%.' % [window, 100 * canary.slowOperationsBudget],
+    '{{ $value | humanizePercentage }} of the operations of canary ' + subject + ', were slower than the limit set by the baseline or failed, over %s; the budget is %g%%.' % [window, 100 * canary.slowOperationsBudget] + cause(tunables),
   ),
 
   prometheusAlerts+:: {
@@ -143,7 +170,7 @@ local suspects = import '../lib/suspects.libsonnet';
         alert.new(
           config,
           'PlumblineCanaryReplicaSlow',
-          // Right behind the page that it holds back, so that both fire at the same moment.
+          // Right behind the page of the slow OSD's canary, so that both fire at the same moment.
           |||
             %(targets)s
             and on (%(target)s)
@@ -177,7 +204,7 @@ local suspects = import '../lib/suspects.libsonnet';
           slow,
           latency,
           'A canary is slower than its baseline.',
-          'Canary ' + subject + ': the {{ $labels.statistic }} latency is {{ printf "%.1f" $value }} times ' + baseline + limit + ', and has been for long enough.',
+          'Canary ' + subject + ': the {{ $labels.statistic }} latency is {{ printf "%.1f" $value }} times ' + baseline + limit + spans + '.',
         ),
         alert.new(
           config,
@@ -189,30 +216,44 @@ local suspects = import '../lib/suspects.libsonnet';
         ),
         burnAlert(
           burn.page,
-          gated(agreed(burning(share)), canary.recoveryWindow) + 'or\n' + burning('plumbline:canary_failed_operations:ratio'),
+          gated(
+            agreed(unusual(burning(share), 'min_over_time(%s[%s])' % [share, whole(burn.page.span)], burn.ticket.span, burn.page.usual)),
+            canary.recoveryWindow
+          ) + 'or\n' + burning('plumbline:canary_failed_operations:ratio'),
           burn.page.span
         ),
         burnAlert(
           burn.ticket,
           gated(|||
-            %(now)s
-            and
-            quantile_over_time(0.5, %(now)s[%(span)s]) > %(threshold)g
-            and
-            %(now)s offset %(span)s
-            or
-            %(now)s
-            and
-            avg_over_time(%(now)s[%(long)s]) > %(burst)g
-            and
-            avg_over_time(%(now)s[%(short)s]) > %(burst)g
-            and
-            count_over_time(%(now)s[%(long)s]) >= %(points)d
-          ||| % (burn.ticket {
-                   now: share,
-                   threshold: burn.ticket.burn * canary.slowOperationsBudget,
-                   burst: burn.ticket.burstBurn * canary.slowOperationsBudget,
-                   points: std.floor(canary.burnCoverage * promql.seconds(burn.ticket.long) / promql.seconds(canary.interval)),
+            %(share)s
+            and on (%(series)s)
+            (
+              %(steady)s
+              or on (%(series)s)
+              %(bursts)s
+            )
+          ||| % (labels {
+                   share: share,
+                   steady: std.strReplace(promql.nested(unusual(
+                     '%s > %g' % [level(burn.ticket.span), burn.ticket.burn * canary.slowOperationsBudget],
+                     level(burn.ticket.span),
+                     burn.ticket.span,
+                     burn.ticket.usual
+                   )), '\n', '\n  '),
+                   bursts: std.strReplace(promql.nested(unusual(
+                     |||
+                       %(level)s > %(burst)g
+                       and on (%(series)s)
+                       avg_over_time(%(share)s[%(short)s]) > %(burst)g
+                     ||| % (labels + burn.ticket {
+                              level: level(burn.ticket.long),
+                              share: share,
+                              burst: burn.ticket.burstBurn * canary.slowOperationsBudget,
+                            }),
+                     level(burn.ticket.long),
+                     burn.ticket.long,
+                     burn.ticket.burstUsual
+                   )), '\n', '\n  '),
                  }), burn.ticket.long),
           burn.ticket.long
         ),
@@ -224,19 +265,19 @@ local suspects = import '../lib/suspects.libsonnet';
         alert.new(
           config,
           'PlumblineFleetLatencyHigh',
-          gated('plumbline:fleet_beyond:ratio > %g' % fleet.share, canary.recoveryWindow),
+          gated('max without (verdict) (\n%s\n)' % promql.indented(agreeing), canary.recoveryWindow),
           latency,
           'The canaries of most hosts are slower than their baselines.',
-          suspects.cause(config, ['layer'])
+          '{{ $value | humanizePercentage }} of the hosts{{ with $labels.cluster }} of cluster {{ . }}{{ end }} find {{ $labels.operation }} ({{ $labels.workload }}, device class {{ $labels.device_class }}) slower than their limits, for %s without a pause: the whole layer is slow, not one device.' % fleet.span
           + suspects.vantagePoints(
             config,
             'PlumblineFleetLatencyHigh',
-            'plumbline:canary_beyond:bool{%s}',
+            'plumbline:canary_beyond:bool{verdict="page",%s}',
             'plumbline:degradation_fast:ratio{statistic="p50",%s}',
             fleet.span,
             promql.clusterLabels(config) + promql.likeness
           )
-          + '{{ $value | humanizePercentage }} of the hosts{{ with $labels.cluster }} of cluster {{ . }}{{ end }} find {{ $labels.operation }} ({{ $labels.workload }}, device class {{ $labels.device_class }}) slower than their limits, each for %s without a pause: the whole layer is slow, not one device.' % fleet.span,
+          + suspects.cause(config, ['layer']),
         ),
       ],
     }],

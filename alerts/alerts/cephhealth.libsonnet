@@ -34,10 +34,9 @@ local suspects = import '../lib/suspects.libsonnet';
     // What is served slows nothing, and may stand until the next scrub: it explains nothing above.
     { layer: 'rados', signal: if each.served then 'error' else 'loss' },
     'Copies of objects are wrong or missing.',
-    (if each.served then '' else suspects.cause(config))
-    + '%s has {{ $value }} placement groups in state {{ $labels.state }}: ' % pool
+    '%s has {{ $value }} placement groups in state {{ $labels.state }}: ' % pool
     + (if each.served then 'a copy of at least one object is damaged; clients get another one.'
-       else 'at least one object has no good copy that can be found, and clients that ask for it hang or get an error.'),
+       else 'at least one object has no good copy that can be found, and clients that ask for it hang or get an error.' + suspects.cause(config)),
   ),
 
   local monitors = 'max by (%(daemon)s) (ceph_mon_quorum_status)' % labels,
@@ -92,7 +91,7 @@ local suspects = import '../lib/suspects.libsonnet';
             'plumbline:pg_unavailable:count > 0',
             { layer: 'rados', signal: 'error' },
             'Placement groups take no operations.',
-            suspects.cause(config) + '%s has {{ $value }} placement groups that are not active or that no OSD reports: clients that use them hang.' % pool,
+            '%s has {{ $value }} placement groups that are not active or that no OSD reports: clients that use them hang.' % pool + suspects.cause(config),
           ),
         ] + std.map(damaged, tunables.PlumblineCephDataDamaged.severities) + [
           alert.new(
@@ -130,7 +129,7 @@ local suspects = import '../lib/suspects.libsonnet';
             oneOf('PlumblineCephFilesystemDown'),
             { layer: 'filesystem', signal: 'error' },
             'A CephFS file system is unavailable, damaged or read-only.',
-            suspects.cause(config) + 'Check {{ $labels.name }}%s is raised: clients of CephFS hang or fail.' % ofCluster,
+            'Check {{ $labels.name }}%s is raised: clients of CephFS hang or fail.' % ofCluster + suspects.cause(config),
           ),
         ],
       },

@@ -6,8 +6,7 @@ local promql = import '../lib/promql.libsonnet';
 
 {
   local config = $._config,
-  local tolerance = promql.join(config.instanceLabels + promql.likeness + ['source', 'profile']),
-  local labels = promql.labels(config) { tolerance: tolerance },
+  local labels = promql.labels(config),
 
   // Where one workload has entries for several configuration hashes the widest tolerance holds: the ratio no longer
   // says which of them it came from.

@@ -9,20 +9,13 @@ local promql = import '../lib/promql.libsonnet';
   local disk(signal) = { layer: 'disk', signal: signal },
   local name = 'Disk ' + promql.diskName(config),
 
-  // "1.5ms": a recorded figure of the alert's disk and operation.
-  // With what stands before it where there is such a figure.
+  // "1.5ms": a recorded figure of the alert's disk and operation, after `before`; where there is none, neither.
   local figure(metric, selector='', before='') =
     '{{ with query (printf `' + metric + '{' + selector + 'device=%q,operation=%q,' + promql.instanceFormat(config)
     + '}` $labels.device $labels.operation ' + promql.instanceArguments(config) + ') }}'
     + before + '{{ . | first | value | humanizeDuration }}{{ end }}',
 
   local outlier = alerts.PlumblineDiskLatencyOutlier,
-  // Each class has a limit of its own, and one where its equals are on other hosts.
-  local limits = std.join('\nor\n', [
-    'plumbline:disk_mean_equals:ratio{device_class="%s",among="%s"} >= %g' % [class, among, outlier.mean[class][among]]
-    for class in std.objectFields(outlier.mean)
-    for among in std.objectFields(outlier.mean[class])
-  ]),
   local regressed = alerts.PlumblineDiskLatencyRegressed,
   local missing = alerts.PlumblineDiskMissing,
   local queue = alerts.PlumblineDiskQueueSettings,
@@ -50,9 +43,7 @@ local promql = import '../lib/promql.libsonnet';
             plumbline:disk_latency:p99_seconds >= %(floorSeconds)g
             or
             max by (%(disk)s) (
-              (
-                %(limits)s
-              )
+              plumbline:disk_mean_equals:ratio >= plumbline:disk_mean_limit:ratio
               and on (%(disk)s)
               (
                 plumbline:disk_mean:figure{figure="latency"}
@@ -61,10 +52,7 @@ local promql = import '../lib/promql.libsonnet';
               )
             )
           ||| % (labels + outlier {
-                   limits: std.strReplace(limits, '\n', '\n    '),
-                   inCluster: promql.join(
-                     promql.clusterLabels(config) + ['device_class', 'transport', 'model', 'operation', 'figure']
-                   ),
+                   inCluster: promql.join(promql.clusterLabels(config) + promql.equalDisks),
                  }),
           disk('latency'),
           'A disk takes much longer than its peers.',

@@ -1,12 +1,11 @@
 // A canary that is slower because its disk or OSD has more to do: information, with the load beside it.
 local alert = import '../lib/alert.libsonnet';
+local over = import '../lib/canary.libsonnet';
 local promql = import '../lib/promql.libsonnet';
 
 {
   local config = $._config,
-  local labels = promql.labels(config) {
-    tolerance: promql.join(config.instanceLabels + promql.likeness + ['source', 'profile']),
-  },
+  local labels = promql.labels(config) { latest: std.rstripChars(over(config).latest, '\n') },
 
   local query(metric, figure, format) =
     '{{ with query (printf `%s{figure="%s",probe=%%q,workload=%%q,operation=%%q,%s}` $labels.probe $labels.workload $labels.operation %s) }}'
@@ -25,11 +24,7 @@ local promql = import '../lib/promql.libsonnet';
           config,
           'PlumblineCanaryBusy',
           |||
-            max by (%(judged)s) (
-              plumbline:degradation_fast:ratio{statistic="p50"}
-              or on (%(series)s)
-              plumbline:degradation:ratio{statistic="mean"}
-            )
+            %(latest)s
             > on (%(tolerance)s) group_left ()
             max by (%(tolerance)s) (plumbline:baseline_in_force:tolerance_ratio)
             and on (%(judged)s)

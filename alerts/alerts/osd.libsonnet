@@ -1,16 +1,13 @@
 // OSDs that are slow, by what is to blame; hung and blocked ones; capacities that mClock has wrong.
 local alert = import '../lib/alert.libsonnet';
+local osds = import '../lib/osd.libsonnet';
 local promql = import '../lib/promql.libsonnet';
 
 {
   local config = $._config,
   local alerts = config.alerts,
   local cluster = promql.clusterLabels(config),
-  local labels = promql.labels(config) + config.osd {
-    cluster: promql.join(cluster),
-    osd: promql.join(cluster + ['ceph_daemon']),
-    osdOn: promql.join(cluster + ['ceph_daemon', 'instance']),
-    network: promql.join(cluster + ['interface']),
+  local labels = config.osd + osds.labels(config) {
     accused: promql.join(cluster + ['ceph_daemon', 'interface']),
   },
   local osd(signal) = { layer: 'osd', signal: signal },
@@ -30,7 +27,7 @@ local promql = import '../lib/promql.libsonnet';
   local figure(regex, only) = |||
     max by (%(osd)s) (
       plumbline:osd_compared:figure{figure=~"%(regex)s"}
-      and on (%(osd)s, figure)
+      and on (%(figure)s)
       plumbline:osd_slow:info
     )
     and on (%(osd)s)
@@ -125,8 +122,8 @@ local promql = import '../lib/promql.libsonnet';
           // Also what is the host's: no other alert tells of that.
           placed(|||
             max by (%(osd)s) (
-              plumbline:osd_class:ratio{figure=~"read|write"}
-              and on (%(osd)s, figure)
+              (plumbline:osd_class:ratio{figure=~"read|write"} or plumbline:osd_equals:ratio{figure=~"read|write"})
+              and on (%(figure)s)
               plumbline:osd_slow:info
             )
             and on (%(osd)s)

@@ -9,12 +9,6 @@ local suspects = import '../lib/suspects.libsonnet';
   local labels = promql.labels(config),
   local self_ = { layer: 'self', signal: 'health' },
 
-  // Multiplying by 1 gives an expression the layer its probe measures.
-  local withLayer = |||
-    * on (%(probe)s) group_left (layer)
-    max by (%(probe)s, layer) (plumbline_probe_info)
-  ||| % labels,
-
   local stuck = alerts.PlumblineProbeStuck,
   local stuckAlert(each) = alert.fromTunables(
     { 'for': stuck['for'] } + each,
@@ -23,8 +17,8 @@ local suspects = import '../lib/suspects.libsonnet';
     // As an error nothing holds the ticket back, neither a recovery nor lost packets.
     { signal: if each.clients then 'latency' else 'error' },
     'A probe hangs in one operation or run.',
-    (if each.clients then suspects.cause(config) else '')
-    + 'Probe {{ $labels.probe }} on {{ $labels.instance }} has been in flight for {{ $value | humanizeDuration }}: layer {{ $labels.layer }} does not answer, and everything else that uses the same device, mount or cluster waits as well.',
+    'Probe {{ $labels.probe }} on {{ $labels.instance }} has been in flight for {{ $value | humanizeDuration }}: layer {{ $labels.layer }} does not answer, and everything else that uses the same device, mount or cluster waits as well.'
+    + (if each.clients then suspects.cause(config) else ''),
   ),
 
   prometheusAlerts+:: {
@@ -85,7 +79,7 @@ local suspects = import '../lib/suspects.libsonnet';
               or
               (plumbline_canary_errors_total > 0 unless plumbline_canary_errors_total offset %(window)s)
             )
-          ||| % (labels + alerts.PlumblineCanaryFailing) + withLayer,
+          ||| % (labels + alerts.PlumblineCanaryFailing) + promql.withLayer(config),
           { signal: 'error' },
           'Canary operations fail with I/O errors.',
           '{{ printf "%%.0f" $value }} {{ $labels.operation }} operations of canary {{ $labels.probe }} on {{ $labels.instance }} ended in {{ $labels.error }} within %s.' % alerts.PlumblineCanaryFailing.window,

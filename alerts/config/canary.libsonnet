@@ -31,11 +31,12 @@
       seasonWindow: '1h',
       seasonDelay: '30m',
       seasonOffsets: ['23h30m', '47h30m', '71h30m', '95h30m', '119h30m', '143h30m', '167h30m'],
-      weekOffset: '167h30m',
+      // From half an hour before to half an hour after this moment of last week: a job begins and ends within minutes.
+      weekOffset: '167h',
       dayWindow: '1d',
 
       // A quiet hour makes nobody's measure: below this part of the baseline a rise is none.
-      leastSeason: 0.9,
+      leastSeason: 0.75,
 
       // How restless a series is: half the distance between these quantiles of what is left when the season is taken
       // out, over a week, as soon as there is a day of it. Both ends, because hiccups only show in the upper one.
@@ -46,18 +47,16 @@
 
       // The limit: this many times what is expected at least (above the noise of a median, below the smallest step that
       // must wake somebody), or as many spreads above it as keep false alerts below the bar of `make bench-detection`.
-      // A page needs fewer, because other vantage points have to agree.
-      beyond: 1.3,
-      spreads: { page: 2.6, ticket: 3.2 },
+      // A page's spread is that of the median host; its least is above what a scrape that a blip only touches comes to.
+      beyond: 1.4,
+      ticketBeyond: 1.3,
+      spreads: { page: 3.2, ticket: 3.2 },
 
       // Out of line in any weather.
       cap: 3,
 
       // A ticket's span is explained by load that lasts for this part of it: one busy minute of a day explains nothing.
       busyShare: 0.5,
-
-      // The layers that clients use: only they wake somebody by themselves.
-      clientLayers: ['rados', 'rbd', 'filesystem', 'object', 'client'],
 
       // Vantage points (hosts) that can agree: two at a client's layer, where all look at the same thing. Of devices
       // three, so that the majority is not all there is.
@@ -70,6 +69,10 @@
       // Share of operations that may be slower than the baseline's bound: the bound is a high percentile, so
       // about this many are slower by definition.
       slowOperationsBudget: 0.01,
+
+      // The share that a canary's slowest hours have: less than two hours of a week, so that a weekly job is usual, and an
+      // incident is not.
+      usualQuantile: 0.99,
 
       // A burn window with holes is judged when this part of it has data; with less, ten minutes after a start
       // one hiccup would be the whole history.
@@ -99,10 +102,10 @@
         quantile: 0.25,
         // Beyond the cap all the time: the same, sooner.
         capSpan: '9m',
-        // Too small a rise for the fast figures: the hours' medians. As many spreads as keep them quiet.
-        driftSpan: '6h',
-        driftRatio: 1.1,
-        driftSpreads: 1.3,
+        // Too small a rise for the fast figures: the mean of the hours' medians. As many spreads as keep it quiet.
+        driftSpan: '5h',
+        driftRatio: 1.08,
+        driftSpreads: 1.25,
         // What has lasted for a day is its own season: the day's mean beyond the baseline's own tolerance. The daily
         // cycle has gone from it, the last hours' say that it has not ended.
         hoursWindow: '6h',
@@ -117,10 +120,13 @@
       PlumblineFleetLatencyHigh: {
         severity: 'critical',
         'for': '0m',
-        // A strict majority of the hosts, each beyond its limit for the whole span. What meets all of them at once, a
-        // failover or a blip of the network, lasts for four minutes at most.
+        // A strict majority of the hosts at every moment of the span, and nearly all of them half of the way to their
+        // limits. What meets all of them at once, a failover or a blip of the network, lasts for four minutes at most.
         share: 0.5,
+        nearShare: 0.89,
         span: '4m',
+        // The majority alone: longer than restless canaries of two hosts coincide.
+        mostSpan: '20m',
         keepFiringFor: '10m',
       },
 
@@ -139,23 +145,29 @@
       },
 
       PlumblineCanaryReplicaSlow: {
-        // Holds back. At once: the page it holds back is sent 45 s after it fires.
+        // Holds back. At once: the tickets it holds back are sent 45 s after they fire.
         severity: 'info',
         'for': '0m',
+        // As long as the slow OSD's own alert: a moment without figures sends nothing.
+        keepFiringFor: '10m',
       },
 
       // The tail. Steady: the share stays up for the whole span (page), or its median does (ticket): a hiccup makes
       // everything slow for minutes, but not for so long. Burnt: the mean share, for what comes in bursts.
       PlumblineCanaryBudgetBurn: {
-        page: { severity: 'critical', 'for': '0m', keepFiringFor: '10m', span: '10m', burn: 5 },
+        // And as many times the share that is usual for the canary's slowest hours (`usual`).
+        page: { severity: 'critical', 'for': '0m', keepFiringFor: '10m', span: '10m', burn: 5, usual: 3 },
         ticket: {
           severity: 'warning',
           'for': '2m',
           keepFiringFor: '10m',
           span: '1h',
           burn: 2.5,
+          // The share of a restless canary is a multiple in its slow hours.
+          usual: 4,
           // Bursts: hiccups alone (6 a day, 2 minutes each) make 1 % of six hours.
           burstBurn: 6,
+          burstUsual: 2,
           long: '6h',
           short: '1h',
         },

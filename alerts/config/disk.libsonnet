@@ -23,8 +23,8 @@
       mean: {
         // A mean needs no rank, so its window can hold three times the operations of the tail's.
         window: '15m',
-        // Against a limit of 1.5, four times the load is reason enough. On the hosts of the data it was at most 1.12.
-        comparableLoad: 2,
+        // Operations this many times as big are other work. More of them are not: with the load the limit grows.
+        comparableSize: 2,
       },
 
       // The figure that is held against the past: the median of the last hour's p99, which no burst moves.
@@ -58,7 +58,7 @@
         ratio: 4,
         // A replicated write takes about this long for its networks and daemons alone: a faster tail hurts nobody.
         floorSeconds: 1e-3,
-        // Mean against that of its equals, by where they are. Flash on one host: healthy disks of the data stayed below
+        // Mean against that of its equals, by where they are; so many times more as the disk serves more than they. Flash on one host: healthy disks of the data stayed below
         // 1.4 for a quarter of an hour, slow ones reached 2.9 each day. Between hosts, whose work differs: 1.7, and 2.3.
         // Hard disks seek, and two may differ by where their data lie: what the OSDs' verdict asks of them.
         mean: {

@@ -2,7 +2,7 @@
 {
   _config+:: {
     load: {
-      // As often as figures of a minute and a half are new. What takes an alert back has to be as quick as what fires it.
+      // What takes an alert back has to be as quick as what fires it.
       interval: '1m',
 
       // Serves clearly more: this many times the reference. A day's ordinary sway stays below; what is served grows with

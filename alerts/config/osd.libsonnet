@@ -29,8 +29,22 @@ local lasting = { severity: 'warning', 'for': '10m', keepFiringFor: '10m' };
       // Percentiles come from buckets that double: what is less than this apart may be the grid alone.
       tailRatio: 4,
 
-      // Faster hurts nobody: a replicated write takes about this long for its networks and daemons alone.
-      floorSeconds: 2e-3,
+      // Less than this share of the class's median operation (reads or writes, the shorter) is nothing that a client
+      // waits for. A share, because an NVMe drive that is far behind stays below any time that means something to others.
+      floorShare: 0.15,
+
+      // The exact mean against the median of the equals: OSDs of a class on one host, else in the cluster. Beside the
+      // ratio above, which is quick and looks at the cluster.
+      equals: {
+        // As with disks: of three the median is a healthy one.
+        minimumOsds: 3,
+        // Means of five minutes, so many of them in a row; with the alert's own wait it is a quarter of an hour.
+        window: '5m',
+        // By class and place, the disks' own: an OSD's store waits for its disk. Any other class has the ratio above alone.
+        ratio: $._config.alerts.PlumblineDiskLatencyOutlier.mean,
+        // Of the class's median in the cluster: on a host with little to do an OSD may be behind, and as fast as any.
+        floorShare: $._config.alerts.PlumblineDiskLatencyOutlier.floorShare,
+      },
 
       // What makes up this much of an operation is what to look at.
       share: 0.5,

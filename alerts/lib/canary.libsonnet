@@ -15,6 +15,21 @@ function(config) {
     ) >= 0
   ||| % (labels { q: q, window: window }),
 
+  // "… or …": what was so at this hour of the days before, told apart by `season`; in `expr`, %s is the offset.
+  past(expr):: std.join('\nor\n', [
+    'label_replace(%s, "season", "%s", "", "")' % [expr % offset, offset]
+    for offset in config.canary.seasonOffsets
+  ]),
+
+  // Measured ÷ baseline at this moment: of the median, or of the mean where the baseline has no median.
+  latest:: |||
+    max by (%(judged)s) (
+      plumbline:degradation_fast:ratio{statistic="p50"}
+      or on (%(series)s)
+      plumbline:degradation:ratio{statistic="mean"}
+    )
+  ||| % labels,
+
   // A range that holds the results of a whole span, its first included.
   whole(span):: '%ds' % (promql.seconds(span) + config.canary.slackSeconds),
 

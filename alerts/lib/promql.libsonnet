@@ -26,6 +26,16 @@ local unitSeconds = { s: 1, m: 60, h: 3600, d: 86400 };
   // What makes two figures comparable, besides the configuration hash (and the statistic).
   likeness:: ['layer', 'device_class', 'workload', 'operation'],
 
+  // What makes figures of two disks comparable by their mean.
+  equalDisks:: ['device_class', 'transport', 'model', 'operation', 'figure'],
+
+  // What `ratio`'s series may reach, by device class and by where the equals are: `table` is {class: {among: limit}}.
+  limits(ratio, table):: std.join('\nor\n', [
+    '0 * %s{device_class="%s", among="%s"} + %g' % [ratio, class, among, table[class][among]]
+    for class in std.objectFields(table)
+    for among in std.objectFields(table[class])
+  ]),
+
   // Label lists of one configuration, as text for `by (...)` and `on (...)`.
   labels(config):: {
     local instance = config.instanceLabels,
@@ -50,6 +60,8 @@ local unitSeconds = { s: 1, m: 60, h: 3600, d: 86400 };
     key: join(instance + $.likeness + ['config_hash']),
     // one entry of one source
     entry: join(instance + $.likeness + ['source', 'profile', 'config_hash']),
+    // one tolerance: an entry's, whatever its configuration hash
+    tolerance: join(instance + $.likeness + ['source', 'profile']),
     // one degradation ratio, without its statistic
     judged: join(instance + ['probe'] + $.likeness + ['source', 'profile']),
   },
@@ -71,6 +83,12 @@ local unitSeconds = { s: 1, m: 60, h: 3600, d: 86400 };
       and on (%(instance)s, lower)
       label_replace(plumbline_nic_packets_total, "lower", "$1", "device", "(.+)")
     )
+  ||| % $.labels(config),
+
+  // Multiplying by 1 gives an expression the layer its probe measures.
+  withLayer(config):: |||
+    * on (%(probe)s) group_left (layer)
+    max by (%(probe)s, layer) (plumbline_probe_info)
   ||| % $.labels(config),
 
   // Settings matter where storage traffic runs. A node whose roles are not known is judged on all its interfaces.

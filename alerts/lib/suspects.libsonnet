@@ -1,5 +1,5 @@
-// The first line of a page about what clients feel: what is suspected below it, and who agrees. Templates, looked up when
-// the alert is sent: none of it changes what the alert is.
+// What a page about what clients feel says of its cause: what is suspected below it, and who agrees. Templates, looked up
+// when the alert is sent: none of it changes what the alert is.
 local promql = import 'promql.libsonnet';
 
 // As many as a pager shows; the dashboards have all.
@@ -16,7 +16,7 @@ local listed(each) =
   '{{ if lt $index %d }}{{ if $index }}, {{ end }}%s{{ else if eq $index %d }} and others{{ end }}' % [atMost, each, atMost];
 
 {
-  // "Suspected: disk sdb on stor02:10047 (osd.3; PlumblineDiskLatencyOutlier, pending)." and a line break. Firing before
+  // A line break and "Suspected: disk sdb on stor02:10047 (osd.3; PlumblineDiskLatencyOutlier, pending)." Firing before
   // pending, of each the lowest layer first. For alerts whose series carry the labels of a cluster.
   // `differing`: labels of the alert that a suspect does not share, so that a page about a layer is no cause of itself.
   cause(config, differing=[])::
@@ -38,12 +38,12 @@ local listed(each) =
       + '{{ if $each.Labels.ceph_daemon }}' + related('device', ['ceph_daemon'], 'disk ')
       + '{{ else if $each.Labels.device }}' + related('ceph_daemon', ['instance', 'device']) + '{{ end }}'
       + '{{ $each.Labels.alertname }}{{ if eq $each.Labels.alertstate "pending" }}, pending{{ end }})';
-    'Suspected: {{ range $index, $each := ' + query(clusters, 'sort(plumbline:suspected:info{%s})', differing)
+    '\nSuspected: {{ range $index, $each := ' + query(clusters, 'sort(plumbline:suspected:info{%s})', differing)
     + ' | sortByLabel "alertstate" }}' + listed(subject)
-    + '{{ else }}no host, network, disk or OSD{{ end }}.\n',
+    + '{{ else }}no host, network, disk or OSD{{ end }}.',
 
-  // "Vantage points that agree: 2 of 3, since 2026-11-23 20:15:00 +0000 UTC: stor01:10047 (2.1 times its baseline), …"
-  // and a line break: the hosts of whose canaries more than half have `agreed` 1, with the median of `shown`. Both are
+  // A line break and "Vantage points that agree: 2 of 3, at least since 2026-11-23 20:15:00 +0000 UTC: stor01:10047 (2.1 times its baseline), …":
+  // the hosts of whose canaries more than half have `agreed` 1, with the median of `shown`. Both are
   // selectors with `%s` among their matchers, for `labels` of the alert; `span` is how long they have agreed when the
   // alert begins. The first notification is written before the alert's own series are.
   vantagePoints(config, alertname, agreed, shown, span, labels)::
@@ -52,8 +52,8 @@ local listed(each) =
     local agreeing = byHost(agreed) + ' > 0.5';
     local began = '(min(ALERTS_FOR_STATE{alertname="%s",%%s}) or vector(time())) - %d' % [alertname, promql.seconds(span)];
     local first(expr, format='') = '{{ with ' + one(expr) + ' }}{{ . | first | value' + format + ' }}{{ end }}';
-    'Vantage points that agree: ' + first('count(' + agreeing + ')') + ' of ' + first('count(' + byHost(agreed) + ')')
-    + ', since ' + first(began, ' | humanizeTimestamp') + ': '
+    '\nVantage points that agree: ' + first('count(' + agreeing + ')') + ' of ' + first('count(' + byHost(agreed) + ')')
+    + ', at least since ' + first(began, ' | humanizeTimestamp') + ': '
     + '{{ range $index, $each := ' + one('%s and on (instance) %s' % [byHost(shown), agreeing]) + ' | sortByLabel "instance" }}'
-    + listed('{{ $each.Labels.instance }} ({{ printf "%.1f" $each.Value }} times its baseline)') + '{{ end }}.\n',
+    + listed('{{ $each.Labels.instance }} ({{ printf "%.1f" $each.Value }} times its baseline)') + '{{ end }}.',
 }

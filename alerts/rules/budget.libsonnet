@@ -3,7 +3,7 @@
 //
 //   whole    what the client waits for one 4 KiB write, one in flight
 //   OSD      of it, from the message's arrival at the primary to its answer: queue + prepare + store + peers, the mean
-//            over the OSDs of the class (attribution.libsonnet). A probe's objects are spread over them evenly, so each
+//            over the OSDs of the class (osd_shares.libsonnet). A probe's objects are spread over them evenly, so each
 //            counts once, however busy it is. All client writes are in it: where they are of other sizes than 4 KiB,
 //            so is this.
 //   network  a round trip to the primary, and one more from there to the replica, as far as that is waited for: where

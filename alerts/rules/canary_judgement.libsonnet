@@ -1,11 +1,13 @@
 // Which canaries are out of line: what their limit is, and how long they have been beyond it.
 //
-//   season   = this hour's median of the seven days before; last week's, where that differs by more than the spread
+//   season   = this hour's median of the seven days before; the highest of last week's hours around now, where that is
+//              above it by more than the spread
 //   expected = the season; its day is at most the baseline's tolerance, so that no slow regression excuses itself;
 //              without history the whole tolerance, so that a new canary is judged by its baseline alone, more widely
 //   spread   = how far the series strays from its season, over a week; until there is a day of it, what the baseline
-//              was recorded with
+//              was recorded with. Of a page: how far the median host does, because several have to agree
 //   limit    = expected x the larger of `beyond` and 1 + spreads x spread; at least the tolerance, at most `cap`
+//   near     = half of the way from what is expected to the page's limit
 //
 // No rule here reads its own past result (as a CUSUM would): both Prometheus servers of a pair, one after a restart
 // and one with backfilled rules come to the same figures.
@@ -16,30 +18,36 @@ local promql = import '../lib/promql.libsonnet';
   local config = $._config,
   local canary = config.canary,
   local high = config.alerts.PlumblineCanaryLatencyHigh,
-  local fleet = config.alerts.PlumblineFleetLatencyHigh,
+  local burn = config.alerts.PlumblineCanaryBudgetBurn.ticket,
+  local share = 'plumbline:canary_slow_operations:ratio',
   local likeness = promql.join(promql.clusterLabels(config) + promql.likeness),
   local labels = promql.labels(config) {
     ratio: 'plumbline:degradation_fast:ratio{statistic="p50"}',
-    tolerance: promql.join(config.instanceLabels + promql.likeness + ['source', 'profile']),
-    tolerated: 'max by (%s) (plumbline:baseline_in_force:tolerance_ratio)' % self.tolerance,
+    tolerated: 'max by (%(tolerance)s) (plumbline:baseline_in_force:tolerance_ratio)' % self,
     clusters: likeness,
     hosts: promql.join(config.instanceLabels + promql.likeness),
     cluster: promql.join(promql.clusterLabels(config)),
-    clientPattern: std.join('|', canary.clientLayers),
-    fleetSpan: fleet.span,
-    fleetWhole: expr.whole(fleet.span),
+    clientPattern: std.join('|', config.blame.clientLayers),
   } + canary,
 
   local expr = over(config),
 
-  local offsets = std.join('\nor\n', [
-    'label_replace(plumbline:canary_hour:ratio offset %s, "season", "%s", "", "")' % [offset, offset]
-    for offset in canary.seasonOffsets
-  ]),
+  local offsets = expr.past('plumbline:canary_hour:ratio offset %s'),
+
+  // Half the distance between two quantiles of a week, as a ratio, as soon as there is a day of it.
+  local spread(residual, place) = |||
+    sqrt(
+      quantile_over_time(%(high)g, %(residual)s[%(spreadWindow)s])
+      /
+      quantile_over_time(%(low)g, %(residual)s[%(spreadWindow)s])
+    )
+    - 1
+    and on (%(place)s)
+    %(residual)s offset %(dayWindow)s
+  ||| % (labels + canary.spreadQuantiles { residual: residual, place: place }),
 
   local limit(verdict) = {
     record: 'plumbline:canary_limit:ratio',
-    // Where there is no spread, `beyond` alone.
     expr: |||
       clamp_max(
         %(raw)s,
@@ -49,14 +57,14 @@ local promql = import '../lib/promql.libsonnet';
     labels: { verdict: verdict },
   },
 
-  // Before it is capped: at least the tolerance.
+  // Before it is capped: at least the tolerance. Where there is no spread, `beyond` alone.
   local rawLimit(verdict) = |||
     (
       plumbline:canary_expected:ratio
-      * on (%(judged)s)
-      clamp_min(1 + %(spreads)g * plumbline:canary_spread:ratio, %(beyond)g)
+      * on (%(place)s) group_left ()
+      clamp_min(1 + %(spreads)g * %(spread)s, %(least)g)
       or on (%(judged)s)
-      plumbline:canary_expected:ratio * %(beyond)g
+      plumbline:canary_expected:ratio * %(least)g
     )
     > on (%(tolerance)s) group_left ()
     %(tolerated)s
@@ -64,7 +72,21 @@ local promql = import '../lib/promql.libsonnet';
     0 * plumbline:canary_expected:ratio
     + on (%(tolerance)s) group_left ()
     %(tolerated)s
-  ||| % (labels { spreads: canary.spreads[verdict] }),
+  ||| % (labels + {
+           page: { least: canary.beyond, place: likeness, spread: 'plumbline:fleet_spread:ratio' },
+           ticket: { least: canary.ticketBeyond, place: labels.judged, spread: 'plumbline:canary_spread:ratio' },
+         }[verdict] { spreads: canary.spreads[verdict] }),
+
+  // At this moment: 1.
+  local beyond(verdict, limit) = {
+    record: 'plumbline:canary_beyond:bool',
+    expr: |||
+      %(ratio)s
+      > bool on (%(judged)s)
+      max by (%(judged)s) (%(limit)s)
+    ||| % (labels { limit: limit }),
+    labels: { verdict: verdict },
+  },
 
   // What makes a ticket, by the span over which it shows. Load in most of the span explains what is below the cap.
   local slow(span, condition, recovery, capped='') = {
@@ -115,28 +137,17 @@ local promql = import '../lib/promql.libsonnet';
           record: 'plumbline:canary_failed_operations:ratio',
           expr: expr.failedShare,
         },
-        {
-          // Beyond its limit for the whole span, without a pause: 1. The limit is today's: it hardly moves in minutes.
-          record: 'plumbline:canary_beyond:bool',
-          expr: |||
-            min_over_time(%(ratio)s[%(fleetWhole)s])
-            > bool on (%(judged)s)
-            max by (%(judged)s) (plumbline:canary_limit:ratio{verdict="page"})
-            and on (%(judged)s)
-            %(ratio)s offset %(fleetSpan)s
-            and on (%(judged)s)
-            %(ratio)s
-          ||| % labels,
-        },
+        beyond('page', 'plumbline:canary_limit:ratio{verdict="page"}'),
+        beyond('near', 'plumbline:canary_near:ratio'),
         {
           // Hosts, not canaries: two canaries of one host share its hiccups. The median, so that one odd device of
           // a host neither makes nor hides a verdict about the layer. Too few hosts agree about nothing.
           record: 'plumbline:fleet_beyond:ratio',
           expr: |||
-            avg by (%(clusters)s) (
-              quantile by (%(hosts)s) (0.5, plumbline:canary_beyond:bool) > bool 0.5
+            avg by (%(clusters)s, verdict) (
+              quantile by (%(hosts)s, verdict) (0.5, plumbline:canary_beyond:bool) > bool 0.5
             )
-            and
+            and on (%(clusters)s)
             (
               count by (%(clusters)s) (
                 group by (%(hosts)s) (plumbline:canary_beyond:bool)
@@ -184,26 +195,37 @@ local promql = import '../lib/promql.libsonnet';
         {
           record: 'plumbline:canary_spread:ratio',
           expr: |||
-            sqrt(
-              quantile_over_time(%(high)g, plumbline:canary_residual:ratio[%(spreadWindow)s])
-              /
-              quantile_over_time(%(low)g, plumbline:canary_residual:ratio[%(spreadWindow)s])
-            )
-            - 1
-            and on (%(judged)s)
-            plumbline:canary_residual:ratio offset %(dayWindow)s
+            %(spread)s
             or on (%(judged)s)
             0 * max by (%(judged)s) (%(ratio)s)
             + on (%(tolerance)s) group_left ()
             max by (%(tolerance)s) (plumbline_baseline_spread_ratio{span="%(baselineSpan)s"})
-          ||| % (labels + canary.spreadQuantiles),
+          ||| % (labels { spread: std.rstripChars(spread('plumbline:canary_residual:ratio', labels.judged), '\n') }),
+        },
+        {
+          // The median host's: what hosts do by themselves is hardly in it, what they have in common is.
+          record: 'plumbline:fleet_residual:ratio',
+          expr: |||
+            quantile by (%(clusters)s) (
+              0.5,
+              quantile by (%(hosts)s) (0.5, plumbline:canary_residual:ratio)
+            )
+          ||| % labels,
+        },
+        {
+          record: 'plumbline:fleet_spread:ratio',
+          expr: |||
+            %(spread)s
+            or on (%(clusters)s)
+            quantile by (%(clusters)s) (0.5, plumbline:canary_spread:ratio)
+          ||| % (labels { spread: std.rstripChars(spread('plumbline:fleet_residual:ratio', likeness), '\n') }),
         },
         {
           record: 'plumbline:canary_expected:ratio',
           expr: |||
             clamp_min(
               (
-                plumbline:canary_hour:ratio offset %(weekOffset)s
+                max_over_time(plumbline:canary_hour:ratio[%(seasonWindow)s] offset %(weekOffset)s)
                 > on (%(judged)s)
                 plumbline:canary_season:ratio
                 * on (%(judged)s)
@@ -229,21 +251,63 @@ local promql = import '../lib/promql.libsonnet';
         limit('page'),
         limit('ticket'),
         {
+          record: 'plumbline:canary_near:ratio',
+          expr: |||
+            (
+              plumbline:canary_expected:ratio
+              + on (%(judged)s)
+              plumbline:canary_limit:ratio{verdict="page"}
+            )
+            / 2
+          ||| % labels,
+        },
+        {
           // How much higher the limit would be than it may.
           record: 'plumbline:canary_restless:ratio',
           expr: |||
             %(raw)s
             > %(cap)g
-          ||| % (labels { raw: '(\n  %s\n)' % promql.nested(rawLimit('page')) }),
+          ||| % (labels { raw: '(\n  %s\n)' % promql.nested(rawLimit('ticket')) }),
         },
         {
-          // The hour against what was expected in its middle.
-          record: 'plumbline:canary_hour_excess:ratio',
+          // The last hours against what was expected in their middles.
+          record: 'plumbline:canary_drift:ratio',
           expr: |||
-            plumbline:canary_hour:ratio
+            avg_over_time(plumbline:canary_hour:ratio[%(driftSpan)s])
             / on (%(judged)s)
-            plumbline:canary_expected:ratio offset %(seasonDelay)s
-          ||| % labels,
+            avg_over_time(plumbline:canary_expected:ratio[%(driftSpan)s] offset %(seasonDelay)s)
+            and on (%(judged)s)
+            plumbline:canary_hour:ratio offset %(driftSpan)s
+          ||| % (labels + high),
+        },
+        {
+          // Steady: a hiccup makes everything slow for minutes, but not for half of an hour.
+          record: 'plumbline:canary_slow_level:ratio',
+          expr: |||
+            quantile_over_time(0.5, %(share)s[%(span)s])
+            and
+            %(share)s offset %(span)s
+          ||| % (burn { share: share }),
+          labels: { window: burn.span },
+        },
+        {
+          // In bursts: the mean.
+          record: 'plumbline:canary_slow_level:ratio',
+          expr: |||
+            avg_over_time(%(share)s[%(long)s])
+            and
+            count_over_time(%(share)s[%(long)s]) >= %(points)d
+          ||| % (burn {
+                   share: share,
+                   points: std.floor(canary.burnCoverage * promql.seconds(burn.long) / promql.seconds(canary.interval)),
+                 }),
+          labels: { window: burn.long },
+        },
+        {
+          // That of the slowest hours of the week before today.
+          record: 'plumbline:canary_slow_usual:ratio',
+          expr: 'quantile_over_time(%g, plumbline:canary_slow_level:ratio[%s] offset %s)'
+                % [canary.usualQuantile, canary.spreadWindow, canary.dayWindow],
         },
         slow(
           high.span,
@@ -264,15 +328,13 @@ local promql = import '../lib/promql.libsonnet';
         slow(
           high.driftSpan,
           |||
-            quantile_over_time(0.5, plumbline:canary_hour_excess:ratio[%(driftSpan)s])
+            plumbline:canary_drift:ratio
             > on (%(judged)s)
             (
               clamp_min(1 + %(driftSpreads)g * plumbline:canary_spread:ratio, %(driftRatio)g)
               or on (%(judged)s)
-              0 * plumbline:canary_expected:ratio + %(driftRatio)g
+              0 * plumbline:canary_drift:ratio + %(driftRatio)g
             )
-            and on (%(judged)s)
-            plumbline:canary_hour_excess:ratio offset %(driftSpan)s
           ||| % (labels + high),
           canary.recoveryDriftWindow
         ),

@@ -93,7 +93,6 @@ local promql = import '../lib/promql.libsonnet';
           ||| % (labels {
                    latency: promql.judgedLatency(config, ratio),
                    ratio: ratio,
-                   tolerance: promql.join(config.instanceLabels + promql.likeness + ['source', 'profile']),
                  }),
         },
         {

@@ -48,7 +48,7 @@ local promql = import '../lib/promql.libsonnet';
             expr: |||
               topk by (%(interface)s) (
                 1,
-                group by (%(interface)s, device_class, transport) (plumbline_disk_info)
+                group by (%(interface)s, device_class, transport, model) (plumbline_disk_info)
               )
             ||| % labels,
           },

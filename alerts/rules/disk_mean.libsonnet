@@ -7,11 +7,10 @@ local promql = import '../lib/promql.libsonnet';
   local config = $._config,
   local disk = config.disk,
   local mean = disk.mean,
-  local likeness = ['device_class', 'transport', 'model', 'operation', 'figure'],
   local labels = promql.labels(config) + disk + mean {
     compared: promql.join(config.instanceLabels + ['device', 'operation', 'figure']),
-    onHost: promql.join(config.instanceLabels + likeness),
-    inCluster: promql.join(promql.clusterLabels(config) + likeness),
+    onHost: promql.join(config.instanceLabels + promql.equalDisks),
+    inCluster: promql.join(promql.clusterLabels(config) + promql.equalDisks),
   },
 
   local rate(counter, window) =
@@ -40,6 +39,7 @@ local promql = import '../lib/promql.libsonnet';
     // A burst stays in the longer mean for all of its window; this one tells that it is over.
     recent: latency(disk.window),
     load: operations(mean.window),
+    bytes: rate('plumbline_disk_io_bytes_total', mean.window),
     size: '%s\n/\n(%s >= %g)' % [
       rate('plumbline_disk_io_bytes_total', mean.window),
       rate('plumbline_disk_ios_total', mean.window),
@@ -66,10 +66,7 @@ local promql = import '../lib/promql.libsonnet';
               %(figures)s
             )
             * on (%(interface)s) group_left (device_class, transport, model)
-            topk by (%(interface)s) (
-              1,
-              group by (%(interface)s, device_class, transport, model) (plumbline_disk_info)
-            )
+            plumbline:disk_kind:info
           ||| % (labels {
                    figures: promql.nested(std.join('\nor\n', [
                      promql.labelled(figures[name], 'figure', name)
@@ -106,6 +103,20 @@ local promql = import '../lib/promql.libsonnet';
                  }),
         },
         {
+          // Serves so many times what its equals do; 1 where it is less. Only what was served is load: a fault adds none.
+          record: 'plumbline:disk_load_equals:ratio',
+          expr: |||
+            clamp_min(
+              max by (%(disk)s) (
+                plumbline:disk_mean:figure{figure=~"load|bytes"}
+                / on (%(compared)s) group_right ()
+                plumbline:disk_equals:figure
+              ),
+              1
+            )
+          ||| % labels,
+        },
+        {
           // 1 is as its equals: the smaller of the two windows. Not of a disk with other work than they.
           record: 'plumbline:disk_mean_equals:ratio',
           expr: |||
@@ -116,11 +127,26 @@ local promql = import '../lib/promql.libsonnet';
             )
             unless on (%(disk)s)
             (
-              plumbline:disk_mean:figure{figure=~"load|size"}
+              plumbline:disk_mean:figure{figure="size"}
               > on (%(compared)s)
-              %(comparableLoad)g * plumbline:disk_equals:figure
+              %(comparableSize)g * plumbline:disk_equals:figure
             )
           ||| % labels,
+        },
+        {
+          // From here on it is out of line: slower at the same load is a fault.
+          record: 'plumbline:disk_mean_limit:ratio',
+          expr: |||
+            (
+              %(limits)s
+            )
+            * on (%(disk)s) group_left ()
+            plumbline:disk_load_equals:ratio
+          ||| % (labels {
+                   limits: promql.nested(
+                     promql.limits('plumbline:disk_mean_equals:ratio', config.alerts.PlumblineDiskLatencyOutlier.mean)
+                   ),
+                 }),
         },
       ],
     }],

@@ -6,11 +6,13 @@
 //           queue while the device itself is as fast as at these hours before
 //
 // Only what was served is load. A queue grows because of a fault as well and proves nothing alone.
+local over = import '../lib/canary.libsonnet';
 local promql = import '../lib/promql.libsonnet';
 
 {
   local config = $._config,
   local load = config.load,
+  local expr = over(config),
   local clusters = promql.clusterLabels(config),
   local labels = promql.labels(config) + load {
     local own = self,
@@ -84,14 +86,6 @@ local promql = import '../lib/promql.libsonnet';
     ]
   ],
 
-  local latency = |||
-    max by (%(judged)s) (
-      plumbline:degradation_fast:ratio{statistic="p50"}
-      or on (%(series)s)
-      plumbline:degradation:ratio{statistic="mean"}
-    )
-  ||| % labels,
-
   prometheusRules+:: {
     groups+: [{
       name: 'plumbline-load.rules',
@@ -123,7 +117,7 @@ local promql = import '../lib/promql.libsonnet';
           ||| % (labels { now: now }),
         },
         {
-          // As recorded; else the most that was usual at this hour, a day and a week ago.
+          // As recorded; else the most that was usual at this hour of the days before.
           record: 'plumbline:canary_load_reference:figure',
           expr: |||
             %(recorded)s
@@ -136,10 +130,7 @@ local promql = import '../lib/promql.libsonnet';
                      figure(recorded('plumbline_baseline_load_ops_per_second'), 'operations'),
                      figure(recorded('plumbline_baseline_load_bytes_per_second'), 'bytes'),
                    ]),
-                   offsets: promql.nested(anyOf([
-                     'label_replace(plumbline:canary_load_hour:figure offset %s, "season", "%s", "", "")' % [offset, offset]
-                     for offset in config.canary.seasonOffsets
-                   ])),
+                   offsets: promql.nested(expr.past('plumbline:canary_load_hour:figure offset %s')),
                  }),
         },
         {
@@ -183,11 +174,9 @@ local promql = import '../lib/promql.libsonnet';
               )
             )
           ||| % (labels {
-                   offsets: promql.indented(promql.indented(anyOf([
-                     'label_replace(quantile_over_time(0.5, plumbline:disk_latency:mean_seconds[%s] offset %s), "season", "%s", "", "")'
-                     % [labels.hour, offset, offset]
-                     for offset in config.canary.seasonOffsets
-                   ]))),
+                   offsets: promql.indented(promql.indented(expr.past(
+                     'quantile_over_time(0.5, plumbline:disk_latency:mean_seconds[%s] offset %%s)' % labels.hour
+                   ))),
                  }),
         },
         {
@@ -206,7 +195,7 @@ local promql = import '../lib/promql.libsonnet';
               and on (%(series)s)
               (plumbline:canary_load:ratio >= %(factor)g)
             )
-          ||| % (labels { latency: promql.nested(promql.nested(latency)) }),
+          ||| % (labels { latency: promql.nested(promql.nested(expr.latest)) }),
         },
       ],
     }],

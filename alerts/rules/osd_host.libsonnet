@@ -1,15 +1,11 @@
 // Which host an OSD is on, also while that host is down, and whether the cluster moves data.
+local osds = import '../lib/osd.libsonnet';
 local promql = import '../lib/promql.libsonnet';
 
 {
   local config = $._config,
   local clusters = promql.clusterLabels(config),
-  local labels = {
-    cluster: promql.join(clusters),
-    osd: promql.join(clusters + ['ceph_daemon']),
-    osdOn: promql.join(clusters + ['ceph_daemon', 'instance']),
-    osdAt: promql.join(clusters + ['ceph_daemon', 'hostname']),
-    host: promql.join(clusters + ['hostname']),
+  local labels = osds.labels(config) {
     hostOf: promql.join(clusters + ['instance', 'hostname']),
     up: 'up{%s}' % config.plumblineSelector,
     remember: config.osdHosts.remember,

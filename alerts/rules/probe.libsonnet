@@ -53,9 +53,7 @@ local promql = import '../lib/promql.libsonnet';
                 plumbline_probe_timeout_seconds
               )
             )
-            * on (%(probe)s) group_left (layer)
-            max by (%(probe)s, layer) (plumbline_probe_info)
-          ||| % (labels + config.alerts.PlumblineProbeStuck),
+          ||| % (labels + config.alerts.PlumblineProbeStuck) + promql.withLayer(config),
         },
       ],
     }],

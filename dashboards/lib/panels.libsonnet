@@ -33,7 +33,8 @@ local fixedColour(name, value) = {
 };
 
 // A baseline is drawn the same everywhere: dashed, grey, never filled. Its legend begins with "baseline" or
-// "documented"; the documented one is another site's hardware, hence dotted and thinner.
+// "documented"; the documented one is another site's hardware, hence dotted and thinner. A limit, from where on an alert
+// judges, begins with "limit" and is dashed in the colour of what is bad.
 local baselineLines = [
   {
     matcher: { id: 'byRegexp', options: '/^baseline/' },
@@ -49,6 +50,15 @@ local baselineLines = [
     properties: [
       { id: 'color', value: { mode: 'fixed', fixedColor: colour.baseline } },
       { id: 'custom.lineStyle', value: { fill: 'dot', dash: [2, 6] } },
+      { id: 'custom.lineWidth', value: 1 },
+      { id: 'custom.fillOpacity', value: 0 },
+    ],
+  },
+  {
+    matcher: { id: 'byRegexp', options: '/^limit/' },
+    properties: [
+      { id: 'color', value: { mode: 'fixed', fixedColor: colour.bad } },
+      { id: 'custom.lineStyle', value: { fill: 'dash', dash: [10, 6] } },
       { id: 'custom.lineWidth', value: 1 },
       { id: 'custom.fillOpacity', value: 0 },
     ],

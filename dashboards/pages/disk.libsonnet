@@ -119,20 +119,30 @@ function(config)
         'p99 divided by the peers\' median and by what is usual at this hour: 1 is the same as the others, or as usual. Nothing is drawn where it has other work than its peers. Bad looks like: %g and more.' % outlier.ratio,
         'none', [p.target(q.ratios.peers, '{{operation}} to peers'), p.target(q.ratios.past, '{{operation}} to past')], logarithmic=true
       ),
+      6,
       8,
+    ],
+    [
+      p.timeSeries(
+        'Mean to equals',
+        'The mean of %s divided by the median of disks of its model, on its host or in the cluster: 1 is the same as the others. Dashed red: the limit, higher where it serves more than they. Nothing is drawn where it has other work. Bad looks like: above the limit, where an alert fires.' % config.disk.mean.window,
+        'none', [p.target(q.ratios.mean, '{{operation}}'), p.target(q.ratios.meanLimit, 'limit {{operation}}')], logarithmic=true, overrides=p.operationColours
+      ),
+      6,
       8,
     ],
     [
       p.timeSeries(
         'Probes of this disk',
-        'The median of the canary and of each fio run on this disk: single operations of ours, whatever clients do. Dashed: the canary\'s baseline in force. Bad looks like: above the dashed line and staying there.',
+        'The median of the canary and of each fio run on this disk: single operations of ours, whatever clients do. Dashed: the canary\'s baseline in force, in red its limit. Bad looks like: above the limit and staying there.',
         's', [
           p.target(q.probes.latency, '{{operation}} {{workload}} ({{probe}})'),
           p.target(q.probes.runs, '{{operation}} {{workload}} ({{probe}})'),
           p.target(q.p50.canary, 'baseline canary {{operation}} {{workload}} ({{source}})'),
+          p.target(q.probes.limit, 'limit {{operation}} ({{probe}})'),
         ], logarithmic=true, overrides=p.operationColours
       ),
-      8,
+      6,
       8,
     ],
     [
@@ -141,7 +151,7 @@ function(config)
         'Mean time of an operation before it is issued, and from there to its completion. Bad looks like: queue above device, which is too much load or a scheduler; device alone is the disk, its link or its controller.',
         's', [p.target(q.times.queue, '{{operation}} in the queue'), p.target(q.times.device, '{{operation}} at the device')], logarithmic=true
       ),
-      8,
+      6,
       8,
     ],
   ];

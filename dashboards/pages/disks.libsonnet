@@ -89,7 +89,19 @@ function(config)
         'The p99 of the same disks divided by the median of their peers: 1 is the same as the others, whatever the load of all. Nothing is drawn where a disk has other work than its peers. Bad looks like: %g and more, where an alert fires after %s.' % [outlier.ratio, outlier['for']],
         'none', [p.target(q.latency.toPeers, '{{instance}} {{device}} {{operation}}')], logarithmic=true
       ) + p.linked([line]),
+      6,
       8,
+    ],
+    [
+      p.timeSeries(
+        'Worst disks to their equals, by the mean',
+        'The mean of %s divided by the median of disks of one model, on the host or in the cluster, of the eight that are worst at the end of the range. Dashed red: the highest limit among them, by class and place; it grows with the load of a disk that serves more than its equals. Bad looks like: above the limit, where an alert fires after %s.' % [config.disk.mean.window, outlier['for']],
+        'none', [
+          p.target(q.latency.mean, '{{instance}} {{device}} {{operation}}'),
+          p.target(q.latency.meanLimit, 'limit {{device_class}} ({{among}})'),
+        ], logarithmic=true
+      ) + p.linked([line]),
+      6,
       8,
     ],
     [
@@ -102,7 +114,7 @@ function(config)
           p.target(q.class.baseline, 'baseline {{device_class}} {{operation}} {{workload}} ({{source}})'),
         ], logarithmic=true
       ),
-      8,
+      6,
       8,
     ],
     [
@@ -111,7 +123,7 @@ function(config)
         'Completed operations a second of all disks of a class: the load that explains the latencies in the next panel. Bad looks like: latencies up while this is not.',
         'iops', [p.target(q.class.operations, '{{device_class}} {{operation}}')]
       ),
-      8,
+      6,
       8,
     ],
   ];

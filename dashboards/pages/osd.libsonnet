@@ -92,8 +92,12 @@ function(config)
     ), 8, 8],
     [p.timeSeries(
       'Figures divided by its class',
-      'Each figure that is compared, divided by the median of the class: 1 is the same as the others. Nothing is drawn where the class is too small or this OSD has much more work than it. Bad looks like: %g and above.' % osd.ratio,
-      'none', [p.target(q.parts.ratio, '{{figure}}')], logarithmic=true
+      'Each figure that is compared, divided by the median of the class: 1 is the same as the others. Nothing is drawn where the class is too small or this OSD has much more work than it. Also against OSDs of its class on its host, if there are %d; dashed red the limit of that, higher where it serves more than they. Bad looks like: %g and above, or to its equals above the limit for a quarter of an hour.' % [osd.equals.minimumOsds, osd.ratio],
+      'none', [
+        p.target(q.parts.ratio, '{{figure}}'),
+        p.target(q.parts.equals, '{{figure}} to its equals'),
+        p.target(q.parts.equalsLimit, 'limit ({{among}})'),
+      ], logarithmic=true
     ), 8, 8],
     [p.timeSeries(
       'Its operations',
@@ -135,10 +139,11 @@ function(config)
     ), 8, 8],
     [p.timeSeries(
       'The canary on this OSD',
-      'Single 4 KiB operations in RADOS on objects whose primary it is: the latency of an unloaded client. Dashed: the baseline in force for its class; dotted: documented. Reads are its own; writes also wait for its replicas. Bad looks like: reads leaving the dashed line.',
+      'Single 4 KiB operations in RADOS on objects whose primary it is: the latency of an unloaded client. Dashed: the baseline in force for its class, in red the limit of the median; dotted: documented. Reads are its own; writes also wait for its replicas. Bad looks like: reads above their limit.',
       's', [
         p.target(q.canary.latency, '{{operation}}'),
         p.target(q.canary.baseline, 'baseline {{operation}} ({{source}})'),
+        p.target(q.canary.limit, 'limit {{operation}} p50'),
         p.target(q.canary.documented, 'documented {{operation}} {{device_class}} ({{profile}})'),
       ], logarithmic=true, overrides=p.operationColours
     ) + p.linked([links.fromSeries('probes', ['probe'])]), 12, 8],

@@ -11,7 +11,6 @@ function(config)
   local toOsd = links.fromSeries('osd', ['cluster', 'ceph_daemon']);
   local colours(names) = [p.fixedColour('/^%s$/' % name, p.colour.stage[name]) for name in names];
   local ratioSteps = [[null, p.colour.good], [osd.agreeRatio, p.colour.warning], [osd.ratio, p.colour.bad]];
-  local floorSteps = [[null, p.colour.good], [osd.floorSeconds, p.colour.neutral]];
   local number(title, description, expr, steps) =
     p.stat(title, description, 'none', p.target(expr, title, instant=true), steps, decimals=0, noValue='no OSDs reported');
 

@@ -85,8 +85,11 @@ function(config)
     ), 12, 9],
     [p.timeSeries(
       'Degradation ratio',
-      'The worst node of each kind of figure: measured ÷ baseline for latency, baseline ÷ measured for operations and bytes per second. 1 is as accepted, 2 twice as bad; nothing is drawn where no baseline is in force. Bad looks like: above %g and staying there.' % config.minimumTolerance,
-      'none', [p.target(q.history.degradation, '{{layer}} {{workload}} {{operation}} {{device_class}} {{statistic}}')], logarithmic=true
+      'The worst node of each kind of figure: measured ÷ baseline for latency, baseline ÷ measured for operations and bytes per second. 1 is as accepted, 2 twice as bad; nothing is drawn where no baseline is in force. Dashed red: the lowest limit of a canary\'s median among the nodes; other probes are judged from %g on. Bad looks like: above the limit and staying there.' % config.minimumTolerance,
+      'none', [
+        p.target(q.history.degradation, '{{layer}} {{workload}} {{operation}} {{device_class}} {{statistic}}'),
+        p.target(q.history.limit, 'limit {{layer}} {{workload}} {{operation}} {{device_class}}'),
+      ], logarithmic=true
     ) + ofWorkload, 24, 8],
     [p.figures(
       'Latest run and median of the last three',

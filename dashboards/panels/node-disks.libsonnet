@@ -33,7 +33,7 @@ function(config)
         p.target(q.disk.p99, '{{device}} {{operation}}'),
         p.target(q.disk.peerP99, 'baseline: peers {{operation}}'),
       ], logarithmic=true
-    ) + diskOfSeries, 12, 9],
+    ) + diskOfSeries, 8, 9],
     [p.timeSeries(
       'Disk tail against peers and past',
       'p99 divided by the peers\' median and by what is usual at this hour: 1 is the same as the others, or as usual. Disks with other work than their peers are left out. Bad looks like: %g and more, where an alert fires.' % alerts.PlumblineDiskLatencyOutlier.ratio,
@@ -41,7 +41,15 @@ function(config)
         p.target(q.disk.peerRatio, '{{device}} {{operation}} to peers'),
         p.target(q.disk.pastRatio, '{{device}} {{operation}} to past'),
       ], logarithmic=true
-    ) + diskOfSeries, 12, 9],
+    ) + diskOfSeries, 8, 9],
+    [p.timeSeries(
+      'Disk mean against its equals',
+      'The mean of %s divided by the median of disks of one model, on this host or in the cluster: 1 is the same as the others. Dashed red: the limit by class and place; it grows with the load of a disk that serves more than its equals. Bad looks like: above the limit, where an alert fires.' % config.disk.mean.window,
+      'none', [
+        p.target(q.disk.meanRatio, '{{device}} {{operation}}'),
+        p.target(q.disk.meanLimit, 'limit {{device_class}} ({{among}})'),
+      ], logarithmic=true
+    ) + diskOfSeries, 8, 9],
     [p.timeSeries(
       'Mean disk latency',
       'Kernel time per completed operation, queueing in the block layer included, over all clients of the disk (diskstats). A mean hides the slow tail: the canary and the p99 show it. Bad looks like: one disk away from its peers.',

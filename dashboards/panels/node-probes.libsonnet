@@ -12,16 +12,20 @@ function(config)
     latency: [
       [p.timeSeries(
         'Degradation ratio',
-        'Measured divided by baseline for latency, baseline divided by measured for IOPS and throughput: 1 is as accepted, 2 is twice as bad, whatever the layer. Nothing is drawn where no baseline is in force or its parameters differ from the probe\'s. Bad looks like: above %g and staying there.' % config.minimumTolerance,
-        'none', [p.target(q.canary.degradation, '{{layer}} {{operation}} {{statistic}} ({{probe}}, {{source}})')], logarithmic=true
+        'Measured divided by baseline for latency, baseline divided by measured for IOPS and throughput: 1 is as accepted, 2 is twice as bad, whatever the layer. Nothing is drawn where no baseline is in force or its parameters differ from the probe\'s. Dashed red: the limit of each canary\'s median, from where on it is judged slow; other probes are judged from %g on. Bad looks like: above the limit and staying there.' % config.minimumTolerance,
+        'none', [
+          p.target(q.canary.degradation, '{{layer}} {{operation}} {{statistic}} ({{probe}}, {{source}})'),
+          p.target(q.canary.limit, 'limit {{layer}} {{operation}} ({{probe}}, {{source}})'),
+        ], logarithmic=true
       ) + probeOfSeries, 12, 9],
       [p.timeSeries(
         'Canary latency against its baseline',
-        'Single 4 KiB operations at random moments, one at a time: the latency of an unloaded client. Dashed: the baseline in force. Dotted: documented profiles, another site\'s hardware, for orientation. Bad looks like: the line leaving the dashed one and staying away.',
+        'Single 4 KiB operations at random moments, one at a time: the latency of an unloaded client. Dashed: the baseline in force; in red the limit of the median. Dotted: documented profiles, another site\'s hardware, for orientation. Bad looks like: the median above its limit and staying there.',
         's', [
           p.target(q.canary.latency, '{{operation}} {{workload}}'),
           p.target(q.canary.baseline, 'baseline {{operation}} ({{source}})'),
-          p.target(q.canary.documented, 'documented {{operation}} {{workload}} ({{profile}} {{device_class}})'),
+          p.target(q.canary.limitSeconds, 'limit {{operation}} p50 ({{source}})'),
+          p.target(q.canary.documented, 'documented {{statistic}} {{operation}} {{workload}} ({{profile}} {{device_class}})'),
         ], logarithmic=true, overrides=p.operationColours
       ) + probeOfSeries, 12, 9],
       [p.heatmap(
@@ -31,10 +35,11 @@ function(config)
       ), 12, 8],
       [p.timeSeries(
         'Periodic probe latency against its baseline',
-        'The latest result of each periodic probe, held until the next one. Dashed: the baseline in force. Bad looks like: several runs in a row above the dashed line; one run alone proves little.',
+        'The latest result of each periodic probe, held until the next one. Dashed: the baseline in force. Dotted: documented profiles, another site\'s hardware, for orientation. Bad looks like: several runs in a row above the dashed line; one run alone proves little.',
         's', [
           p.target(q.probe.latency, '{{operation}} {{workload}} ({{probe}})'),
           p.target(q.probe.baseline, 'baseline {{operation}} {{workload}} ({{source}})'),
+          p.target(q.probe.documented, 'documented {{statistic}} {{operation}} {{workload}} ({{profile}} {{device_class}})'),
         ], logarithmic=true, overrides=p.operationColours
       ) + probeOfSeries, 12, 8],
       [p.figures(

@@ -1,4 +1,5 @@
 // The queries of one disk's page, apart from its layout.
+local limits = import '../lib/limits.libsonnet';
 local matchers = import '../lib/matchers.libsonnet';
 
 local identity = 'cluster, instance, device';
@@ -98,11 +99,14 @@ local ofLink(metric) = 'max by (pci_address) (%s%s and on (cluster, instance, pc
   },
   probes: {
     latency: 'max by (probe, workload, operation) (plumbline:canary_latency:seconds%s and on (cluster, instance, probe) %s)' % [node('statistic="p50"'), probes],
+    limit: 'max by (probe, operation) (%s and on (cluster, instance, probe) %s)' % [limits.seconds(node), probes],
     runs: 'max by (probe, workload, operation) (plumbline_probe_latency_seconds%s and on (cluster, instance, probe) %s)' % [node('statistic="p50"'), probes],
   },
   ratios: {
     peers: 'max by (operation) (plumbline:disk_latency_peers:ratio%s)' % sel(),
     past: 'max by (operation) (plumbline:disk_latency_past:ratio%s)' % sel(),
+    mean: 'max by (operation) (plumbline:disk_mean_equals:ratio%s)' % sel(),
+    meanLimit: 'max by (operation) (plumbline:disk_mean_limit:ratio%s)' % sel(),
   },
   times: {
     queue: mean('plumbline_disk_queue_seconds'),

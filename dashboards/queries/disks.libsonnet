@@ -71,6 +71,9 @@ local increase(metric) = 'sum(increase(%s%s[$__rate_interval]))' % [metric, sel(
     baseline: 'max by (device_class, workload, operation, source, profile) (plumbline:baseline_in_force:latency_seconds%s)'
               % sel('layer="disk", statistic="p99", device_class=~"$device_class", operation=~"$operation"'),
     toPeers: ofDrawn('plumbline:disk_latency_peers:ratio'),
+    local worstMean = atEnd(8, 'plumbline:disk_mean_equals:ratio'),
+    mean: 'plumbline:disk_mean_equals:ratio%s and on (%s) (%s)' % [operation, disk, worstMean],
+    meanLimit: 'max by (device_class, among) (plumbline:disk_mean_limit:ratio%s and on (%s) (%s))' % [operation, disk, worstMean],
   },
   class: {
     p50: classQuantile(0.5),

@@ -1,4 +1,5 @@
 // The queries of the node overview, apart from its layout. `cluster` may be missing: `=~"$cluster"` with `.*` matches it.
+local limits = import '../lib/limits.libsonnet';
 local matchers = import '../lib/matchers.libsonnet';
 
 local node = 'cluster=~"$cluster", instance="$instance"';
@@ -31,15 +32,20 @@ local firing = 'alertname=~"Plumbline.+", alertstate="firing"';
     latency: 'plumbline:canary_latency:seconds%s' % sel('statistic="$statistic"'),
     baseline: 'max by (layer, device_class, workload, operation, source, profile) (plumbline:baseline_in_force:latency_seconds%s) and on (workload, operation) plumbline_canary_workload_info%s'
               % [sel('statistic="$statistic"'), sel()],
-    documented: 'max by (device_class, workload, operation, profile) (plumbline_baseline_latency_seconds%s)'
-                % sel('statistic="$statistic", source="documented"'),
+    // Documents mostly print the mean, so it is shown whatever the statistic is.
+    documented: 'max by (device_class, workload, operation, profile, statistic) (plumbline_baseline_latency_seconds%s) and on (workload, operation) plumbline_canary_workload_info%s'
+                % [sel('statistic=~"mean|$statistic", source="documented"'), sel()],
     heatmap: 'sum by (le) (increase(plumbline_canary_latency_seconds_bucket%s[$__rate_interval]))' % sel(),
     degradation: 'plumbline:degradation:ratio%s' % sel(),
+    limit: 'max by (layer, operation, probe, source) (%s)' % limits.ratio(sel),
+    limitSeconds: 'max by (workload, operation, source) (%s)' % limits.seconds(sel),
   },
   probe: {
     latency: 'plumbline_probe_latency_seconds%s' % sel('statistic="$statistic"'),
     baseline: 'max by (device_class, workload, operation, source, profile) (plumbline:baseline_in_force:latency_seconds%s) and on (workload, operation) plumbline_probe_latency_seconds%s'
               % [sel('statistic="$statistic"'), sel('statistic="$statistic"')],
+    documented: 'max by (device_class, workload, operation, profile, statistic) (plumbline_baseline_latency_seconds%s) and on (workload, operation) plumbline_probe_latency_seconds%s'
+                % [sel('statistic=~"mean|$statistic", source="documented"'), sel('statistic="$statistic"')],
     skipped: 'sum by (probe, reason) (increase(plumbline_probe_runs_skipped_total%s[$__rate_interval]))' % sel(),
     inFlight: 'plumbline_probe_in_flight_seconds%s' % sel(),
     info: 'max by (%s, layer, probe_type) (plumbline_probe_info%s)' % [probe, sel()],
@@ -75,6 +81,9 @@ local firing = 'alertname=~"Plumbline.+", alertstate="firing"';
     peerP99: 'max by (operation) (plumbline:disk_latency:peer_p99_seconds%s)' % sel(),
     peerRatio: 'plumbline:disk_latency_peers:ratio%s' % sel(),
     pastRatio: 'plumbline:disk_latency_past:ratio%s' % sel(),
+    meanRatio: 'plumbline:disk_mean_equals:ratio%s' % sel(),
+    // Of most disks the same; of one that serves more than its equals, higher.
+    meanLimit: 'max by (device_class, among) (plumbline:disk_mean_limit:ratio%s)' % sel(),
     // One row a disk.
     info: 'max by (%s, model, serial, firmware, device_class, transport, osd) (plumbline_disk_info%s)' % [device, sel()],
     worstP99: ofDevice('plumbline:disk_latency:p99_seconds'),

@@ -1,4 +1,5 @@
 // The queries of one OSD's page. `cluster` may be missing: `=~"$cluster"` with `.*` matches it.
+local limits = import '../lib/limits.libsonnet';
 local matchers = import '../lib/matchers.libsonnet';
 local firing = import 'firing.libsonnet';
 
@@ -50,6 +51,8 @@ local class = 'plumbline:osd:info' + sel();
     store: 'max by (part) (plumbline:osd_store_latency:mean5m%s)' % sel(),
     classStore: ofClass('commit'),
     ratio: 'max by (figure) (plumbline:osd_class:ratio%s)' % sel(),
+    equals: 'max by (figure) (plumbline:osd_equals:ratio%s)' % sel('figure!="load"'),
+    equalsLimit: 'max by (among) (plumbline:osd_equals_limit:ratio%s)' % sel('figure!="load"'),
   },
   work: {
     operations: 'max by (operation) (plumbline:osd_operations:rate5m%s)' % sel(),
@@ -82,6 +85,7 @@ local class = 'plumbline:osd:info' + sel();
   canary: {
     latency: 'plumbline:canary_latency:seconds{%s, probe=~".+/$ceph_daemon"}' % canary,
     baseline: 'max by (device_class, workload, operation, source) (plumbline:baseline_in_force:latency_seconds{%s}) and on (device_class) %s' % [canary, class],
+    limit: 'max by (operation) (%s)' % limits.seconds(matchers.selector('cluster=~"$cluster", layer="rados", probe=~".+/$ceph_daemon"')),
     documented: 'max by (device_class, workload, operation, profile) (plumbline_baseline_latency_seconds{%s, source="documented"}) and on (workload, operation) plumbline:canary_latency:seconds{%s}' % [canary, canary],
     bench: 'max by (workload) (plumbline_probe_iops{cluster=~"$cluster", layer="osd", probe=~".+/$ceph_daemon"})',
     baselineBench: 'max by (device_class, workload, source) (plumbline:baseline_in_force:iops{cluster=~"$cluster", layer="osd"}) and on (device_class) %s' % class,

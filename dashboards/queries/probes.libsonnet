@@ -1,6 +1,7 @@
 // The queries of the probes page: schedule, cost, history against the baseline. `$instance`, `$layer`, `$device_class`, `$probe` and
 // `$workload` may be all.
 function(config)
+  local limits = import '../lib/limits.libsonnet';
   local matchers = import '../lib/matchers.libsonnet';
 
   local nodes = 'cluster=~"$cluster", instance=~"$instance"';
@@ -93,6 +94,7 @@ function(config)
       throughput: figures('throughput_bytes_per_second'),
       percentiles: 'quantile by (%s, statistic) (0.5, plumbline_probe_latency_seconds%s or plumbline:canary_latency:seconds%s)' % [likeness, measured(), measured()],
       degradation: 'max by (%s, statistic) (plumbline:degradation:ratio%s)' % [likeness, measured('statistic=~"p50|mean|iops|throughput"')],
+      limit: 'min by (%s) (%s)' % [likeness, limits.ratio(measured)],
     },
     recent: {
       local row = 'cluster, instance, probe, workload, operation',

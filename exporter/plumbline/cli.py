@@ -20,6 +20,7 @@ from plumbline.commands.shared import (
     Commands,
     Parser,
     add_command,
+    add_daemon,
     add_group,
     add_page,
     add_prometheus,
@@ -58,6 +59,7 @@ def _parser() -> Parser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_serve(commands)
     _add_check(commands)
+    _add_doctor(commands)
     _add_baseline(commands)
     _add_probe(commands)
     _add_nic(commands)
@@ -115,6 +117,20 @@ def _add_check(commands: Commands) -> None:
     check.add_argument("--wait", default="2s", metavar="TIME", help="between the two looks, to see what grows (2s)")
 
 
+def _add_doctor(commands: Commands) -> None:
+    doctor = add_command(
+        commands,
+        "doctor",
+        "doctor.run",
+        json="machine-readable, everything",
+        help="show whether the installation is complete, and what mends what is missing",
+        description="Ask the daemon, Prometheus and Ceph. Only reads. Exit code: 0 nothing is missing, 1 something is.",
+    )
+    add_daemon(doctor)
+    add_prometheus(doctor)
+    doctor.add_argument("--timeout", default="5s", metavar="TIME", help="of one question (5s)")
+
+
 def _add_baseline(commands: Commands) -> None:
     actions = add_group(commands, "baseline", "record, list, show, compare and report baselines")
     _add_record(actions)
@@ -160,6 +176,24 @@ def _add_baseline(commands: Commands) -> None:
     report.add_argument("names", nargs="*", metavar="NAME", help=text)
     report.add_argument("--title", metavar="TEXT", help="the site's or cluster's name (this host's)")
     add_page(report)
+    _add_advise(actions)
+
+
+def _add_advise(actions: Commands) -> None:
+    advise = add_command(
+        actions,
+        "advise",
+        "advise.run",
+        json="machine-readable, everything",
+        help="show which documented figures are comparable here, and configure them to judge",
+        description="Look at disks, network and pools, and show which documented figures are comparable, and why.",
+    )
+    add = advise.add_argument
+    add("--write", type=Path, metavar="FILE", help="write the whole configuration with the additions (keeps .bak)")
+    add("--profile", metavar="NAME", help="the document to judge by, where several are comparable (the most rows)")
+    add("--peer", action="append", default=[], metavar="HOST", help="another storage node (repeatable)")
+    add("--device-class", metavar="CLASS", help="of disks whose medium the kernel can't know, such as virtual ones")
+    add("--heavy", action="store_true", help="also probes that load the cluster or the network")
 
 
 def _add_record(actions: Commands) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -31,16 +30,16 @@ def main() -> int:
     options = _parser().parse_args()
     if options.inside:
         _add_interfaces(options.inside)
-        _compare(f"{options.inside} veth pairs", options.scrapes, _chosen(options))
+        _compare(f"{options.inside} veth pairs", options.scrapes, _chosen(options), options.peer)
         return 0
-    if shutil.which("prometheus-node-exporter") is None:
-        print("prometheus-node-exporter is not installed; as root: apt-get install prometheus-node-exporter")
-    else:
-        _compare("this host", options.scrapes, _chosen(options))
-        if os.geteuid() == 0 and options.pairs:
+    with tempfile.TemporaryDirectory(prefix="plumbline-bench-") as folder:
+        options.peer = scrape.node_exporter(Path(folder))
+        if options.peer:
+            _compare("this host", options.scrapes, _chosen(options), options.peer)
+        if options.peer and os.geteuid() == 0 and options.pairs:
             _in_namespace(options)
         else:
-            print("(not root: the comparison with many interfaces in a network namespace is left out)")
+            print("(without node_exporter or root, the comparison with many interfaces in a namespace is left out)")
     if not options.scrape_only:
         large_host.main()
         subprocess.run([sys.executable, "-m", "bench.osds"], check=True)
@@ -54,14 +53,14 @@ def _chosen(options: argparse.Namespace) -> tuple[str, ...]:
     return tuple(each for each in NAMES if each not in PROBING) if options.all else MATCHED
 
 
-def _compare(title: str, scrapes: int, chosen: tuple[str, ...]) -> None:
+def _compare(title: str, scrapes: int, chosen: tuple[str, ...], program: str) -> None:
     with tempfile.TemporaryDirectory(prefix="plumbline-bench-") as folder:
         no_probes = Path(folder) / "plumbline.yaml"
         no_probes.write_text("probes: []\n")
         peer_port, port = free_port(), free_port()
         peer = scrape.Exporter(
             "node_exporter",
-            ["prometheus-node-exporter", f"--web.listen-address=127.0.0.1:{peer_port}",
+            [program, f"--web.listen-address=127.0.0.1:{peer_port}",
              "--web.disable-exporter-metrics", "--collector.disable-defaults", "--collector.netclass.netlink",
              *(f"--collector.{name}" for name in PEER)],
             peer_port,
@@ -107,6 +106,8 @@ def _in_namespace(options: argparse.Namespace) -> None:
         str(options.pairs),
         "--scrapes",
         str(options.scrapes),
+        "--peer",
+        options.peer,
         *(["--all"] if options.all else []),
     ]
     subprocess.run(
@@ -129,6 +130,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--pairs", type=int, default=200, help="of veth in the namespace; 0 leaves it out (200)")
     parser.add_argument("--all", action="store_true", help="switch on all of plumbline's collectors but the probes'")
     parser.add_argument("--scrape-only", action="store_true", help="without the benchmarks that need no node_exporter")
+    parser.add_argument("--peer", help=argparse.SUPPRESS)
     parser.add_argument("--inside", type=int, default=0, help=argparse.SUPPRESS)
     return parser
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from bench import detection as real
 from bench import detection_model as model
-from bench.detection_fast import ALERTS, Floats, judge
+from bench.detection_fast import ALERTS, Floats, agreed, judge
 from bench.detection_model import Array, Climate
 from bench.detection_rules import Firing, Follower, duration_s, needed, read_rules
 from bench.history_store import Series, Store
@@ -26,8 +26,6 @@ QUIET_DAYS = 8
 DAYS = 9.5
 WITHIN_S = 60.0
 LEAST_AGREEMENT = 0.9
-APART_S = 1800.0
-"""Starts of one alert that follow each other sooner are one."""
 EPISODE_RATIOS = (1.3, 1.5, 2.0, 3.0, 5.0, 30.0)
 Starts = dict[tuple[str, str, str], list[float]]
 """By alert, severity and host (none: of the cluster), in seconds since the beginning."""
@@ -114,20 +112,29 @@ def _modelled(
             canary["dayWindow"], burn["ticket"]["long"],
         )
     }  # fmt: skip
-    beyond, burning = [], []
-    for host, phase in enumerate(phases):
-        # the scrape that each tick and each instant sees
-        first = int((offset_s + tick_s - phase) // model.SCRAPE_S) - 1
-        begins_s = offset_s + tick_s
-        verdicts = judge(config, *_figures(counts[host], edges), first)
-        seen = ((instants_s - phase) // model.SCRAPE_S).astype(int) - 1
+    # the scrape that the first tick sees; with as many scrapes left out, hosts have their ticks at the same ones
+    begins_s = offset_s + tick_s
+    firsts = [int((begins_s - phase) // model.SCRAPE_S) - 1 for phase in phases]
+    least = min(firsts)
+    figures = [_figures(each, edges) for each in counts]
+    length = min(now.shape[1] - first for (now, _), first in zip(figures, firsts, strict=True)) + least
+    skipped = [first - least for first in firsts]
+    now, slow = (
+        np.concatenate([each[part][:, skip : skip + length] for each, skip in zip(figures, skipped, strict=True)])
+        for part in (0, 1)
+    )
+    verdicts = judge(config, now, slow, first=least)
+    beyond, near, burning = [], [], []
+    for host, (phase, skip) in enumerate(zip(phases, skipped, strict=True)):
+        # the scrape and the tick that each instant sees
+        seen = ((instants_s - phase) // model.SCRAPE_S).astype(int) - 1 - skip
         of_tick = ((instants_s - begins_s) // tick_s).astype(int)
 
-        def at(flags: Any, index: Any) -> Any:
-            row = flags[0]
-            return row[np.clip(index, 0, len(row) - 1)] & (index >= 0)
+        def at(flags: Any, index: Any, row: int = host) -> Any:
+            return flags[row][np.clip(index, 0, flags.shape[1] - 1)] & (index >= 0)
 
         beyond.append(at(verdicts.beyond, seen))
+        near.append(at(verdicts.near, seen))
         burning.append(at(verdicts.burning, seen))
         windows = (canary["recoveryLongWindow"], canary["recoveryDriftWindow"], canary["dayWindow"])
         high = np.zeros(len(instants_s), bool)
@@ -138,8 +145,7 @@ def _modelled(
         burnt = at(verdicts.burnt, seen) & ~held[burn["ticket"]["long"]]
         _note(found, (ALERTS[3], "warning", key), instants_s, burnt)
         _note(found, (ALERTS[0], "critical", key), instants_s, at(verdicts.extreme, seen))
-    share = config["alerts"]["PlumblineFleetLatencyHigh"]["share"]
-    most = (np.mean(beyond, axis=0) > share) & ~held[canary["recoveryWindow"]]
+    most = agreed(config, np.array(beyond), np.array(near), interval_s) & ~held[canary["recoveryWindow"]]
     _note(found, (ALERTS[2], "critical", ""), instants_s, most)
     for host in range(HOSTS):
         both = burning[host] & (np.sum(burning, axis=0) >= canary["minimumHosts"]["client"])
@@ -158,7 +164,7 @@ def _note(found: Starts, key: tuple[str, str, str], at_s: Array, flags: Any) -> 
     """The beginning of each event after the quiet days."""
     times = at_s[np.flatnonzero(flags)]
     if len(times):
-        starts = times[np.append(True, np.diff(times) > APART_S)]
+        starts = times[np.append(True, np.diff(times) > real.ONE_EVENT_S)]
         found[key] = [float(each) for each in starts if each > QUIET_DAYS * model.DAY_S]
 
 

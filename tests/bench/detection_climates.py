@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from bench import detection_check as check
 from bench import detection_model as model
-from bench.detection_fast import Verdicts, after, judge, observe, scrapes, shipped
+from bench.detection import ONE_EVENT_S
+from bench.detection_fast import Verdicts, after, agreed, judge, observe, scrapes, shipped
 from bench.detection_model import Climate, Flags
 from bench.detection_rules import duration_s
 
@@ -35,8 +36,6 @@ WARM_UP_DAYS = 8
 COUNTED_DAYS = 28
 TOLERANCE = 1.25
 """The least that a recorded baseline has."""
-ONE_EVENT_S = 1800.0
-"""Firings of one alert that follow each other sooner are one."""
 PAGES_BAR, TICKETS_BAR = 1, 10
 """Per 1,000 nodes and week."""
 AT_ONCE = 4
@@ -143,12 +142,13 @@ def _judged(
     rates = np.repeat([each.ops_per_second for each in climates], layers)
     seen = [observe(rng, history, bounds, rates) for history in histories]
     now, slow = (np.concatenate(each) for each in zip(*seen, strict=True))
-    return judge(config, now, slow)
+    here = np.tile(np.arange(layers), len(climates))
+    groups = np.concatenate([here + layers * number for number in range(len(histories))])
+    return judge(config, now, slow, groups)
 
 
 def _count(config: Mapping[str, Any], verdicts: Verdicts, recovering: Flags) -> dict[str, int]:
     canary, burn = config["canary"], config["alerts"]["PlumblineCanaryBudgetBurn"]
-    share = config["alerts"]["PlumblineFleetLatencyHigh"]["share"]
 
     def of(flags: Flags) -> Flags:
         return flags.reshape(len(recovering), HOSTS, len(LAYERS), -1)
@@ -160,8 +160,9 @@ def _count(config: Mapping[str, Any], verdicts: Verdicts, recovering: Flags) -> 
 
     extreme = of(verdicts.extreme)
     burning = of(verdicts.burning)[:, :, LAYERS.index("rados")].sum(axis=1) >= canary["minimumHosts"]["client"]
+    beyond, near = (of(flags).swapaxes(1, 2) for flags in (verdicts.beyond, verdicts.near))
     found = {
-        "page hosts agree": outside(of(verdicts.beyond).mean(axis=1) > share, canary["recoveryWindow"]),
+        "page hosts agree": outside(agreed(config, beyond, near, model.SCRAPE_S), canary["recoveryWindow"]),
         "page budget": outside(burning, canary["recoveryWindow"]),
         "page extreme": extreme[:, :, LAYERS.index("rados")],
         "ticket extreme": extreme[:, :, LAYERS.index("disk")],
@@ -216,10 +217,11 @@ def _pages(
 ) -> list[float]:
     """Until most hosts agree, on the rules' own instants."""
     interval_s, pace_s = duration_s(config["canary"]["interval"]), duration_s(config["canary"]["agreementInterval"])
-    at_s = start_s + rng.uniform(0, interval_s) + np.arange(0, model.DAY_S, interval_s)
-    seen = ((at_s[:, None] - behind_s) // model.SCRAPE_S).astype(int) - 1
-    agree = verdicts.beyond[np.arange(HOSTS), np.minimum(seen, verdicts.beyond.shape[1] - 1)].mean(axis=1)
-    fires = np.flatnonzero(agree > config["alerts"]["PlumblineFleetLatencyHigh"]["share"])
+    at_s = start_s + rng.uniform(0, interval_s) + np.arange(-ONE_EVENT_S, model.DAY_S, interval_s)
+    seen = ((at_s - behind_s[:, None]) // model.SCRAPE_S).astype(int) - 1
+    those = np.arange(HOSTS)[:, None], np.minimum(seen, verdicts.beyond.shape[1] - 1)
+    agree = agreed(config, verdicts.beyond[those], verdicts.near[those], interval_s)
+    fires = np.flatnonzero(agree & (at_s > start_s))
     return [(at_s[fires[0]] + rng.uniform(0, pace_s) - start_s) / 60 if len(fires) else np.inf]
 
 

@@ -61,7 +61,9 @@ class Verdicts:
     """When which condition holds. Recoveries hold back nothing here: see :func:`after`."""
 
     beyond: Flags
-    """Beyond the page's limit for its whole span: this vantage point agrees to a page."""
+    """Beyond the page's limit at this moment."""
+    near: Flags
+    """At least half of the way there."""
     extreme: Flags
     burning: Flags
     """Too slow a share for the page's whole span: this vantage point agrees to a page."""
@@ -109,13 +111,18 @@ def _median(levels: Array) -> Array:
     return np.asarray((low + high) / 2)
 
 
-def judge(config: Mapping[str, Any], now: Floats, slow: Floats, first: int = 0) -> Verdicts:
+def judge(
+    config: Mapping[str, Any], now: Floats, slow: Floats, layers: NDArray[np.int64] | None = None, first: int = 0
+) -> Verdicts:
     """``now``: the logarithm of measured ÷ baseline, ``slow``: the share of slow operations.
 
-    ``first``: the scrape that the first tick sees.
+    ``layers``: which layer of which cluster each series is of, one a host (default: all of one). ``first``: the scrape
+    that the first tick sees.
     """
     canary, alerts = config["canary"], config["alerts"]
-    high, fleet, burn = alerts[ALERTS[1]], alerts[ALERTS[2]], alerts[ALERTS[3]]
+    high, burn = alerts[ALERTS[1]], alerts[ALERTS[3]]
+    if layers is None:
+        layers = np.zeros(len(now), np.int64)
     tolerance = np.log(config["tolerance"])
     step = scrapes(config["tick"])
     ticks = np.arange(first, now.shape[1], step)
@@ -128,46 +135,74 @@ def judge(config: Mapping[str, Any], now: Floats, slow: Floats, first: int = 0) 
     lags = [-(-scrapes(offset) // step) for offset in canary["seasonOffsets"]]
     past = [_earlier(hour, lag) for lag in lags]
     season = _median_of_past(past, lags, of(canary["seasonWindow"]))
-    spread = _spread(now[:, ticks] - season, canary, of, config["spread"])
+    residual = now[:, ticks] - season
+    spread = _spread(residual, canary, of, config["spread"])
+    fleet_spread = np.empty_like(spread)
+    for layer in np.unique(layers):
+        rows = layers == layer
+        fleet_spread[rows] = _spread(np.median(residual[rows], axis=0)[None], canary, of, config["spread"])
 
     # the season, but not of a day that is beyond the tolerance
-    other = np.where(np.nan_to_num(past[-1] - season, nan=NEVER) > np.log1p(spread), past[-1], season)
+    week = _earlier(_highest(hour, of(canary["seasonWindow"]) + 1), of(canary["weekOffset"]))
+    other = np.where(np.nan_to_num(week - season, nan=NEVER) > np.log1p(spread), week, season)
     day = np.log(_mean(np.exp(np.nan_to_num(season)), of(canary["dayWindow"])))
     least = np.log(canary["leastSeason"])
     expected = np.maximum(other - np.maximum(day - tolerance, 0), least)
     expected = np.where(np.isnan(season), tolerance, expected)
 
-    def limit(verdict: str) -> Floats:
-        times = np.maximum(canary["beyond"], 1 + canary["spreads"][verdict] * spread)
+    def limit(verdict: str, least: str, restless: Floats) -> Floats:
+        times = np.maximum(canary[least], 1 + canary["spreads"][verdict] * restless)
         most: Floats = np.clip(expected + np.log(times), tolerance, np.log(canary["cap"])).astype(np.float32)
         return most
 
-    page, ticket = limit("page"), limit("ticket")
-    for_page = page[:, np.maximum(np.arange(now.shape[1]) - first, 0) // step]
+    page, ticket = limit("page", "beyond", fleet_spread), limit("ticket", "ticketBeyond", spread)
+    near = np.log((np.exp(page) + np.exp(expected)) / 2)
+    of_tick = np.maximum(np.arange(now.shape[1]) - first, 0) // step
     long = _share_beyond(now, ticks, ticket, scrapes(high["span"])) > 1 - high["quantile"]
     cap = lasting(now > np.log(canary["cap"]), scrapes(high["capSpan"]) + 1)[:, ticks]
 
-    excess = hour - _earlier(expected, of(canary["seasonDelay"]))
-    drifted = np.log(np.maximum(high["driftRatio"], 1 + high["driftSpreads"] * spread))
-    drift = _share_beyond(excess, np.arange(len(ticks)), drifted, of(high["driftSpan"]) + 1) > 0.5
+    span = of(high["driftSpan"])
+    middle = _earlier(expected, of(canary["seasonDelay"]))
+    drift = _mean(np.exp(np.nan_to_num(hour)), span + 1) / _mean(np.exp(np.nan_to_num(middle)), span + 1)
+    begin = int(np.isnan(hour[0]).sum()) + span
+    drifted = drift > np.maximum(high["driftRatio"], 1 + high["driftSpreads"] * spread)
+    drifted[:, :begin] = False
     hours = rolling(hour > np.log(high["hoursRatio"]), of(high["hoursWindow"]) + 1) > 0.5
     long_day = (_mean(np.exp(np.nan_to_num(hour)), of(canary["dayWindow"])) > config["tolerance"]) & hours
 
-    budget = canary["slowOperationsBudget"]
-    page_burn, ticket_burn = burn["page"], burn["ticket"]
-    bursts = ticket_burn["burstBurn"] * budget
-    burnt = rolling(slow > ticket_burn["burn"] * budget, scrapes(ticket_burn["span"])) > 0.5
-    burnt |= (_mean(slow, scrapes(ticket_burn["long"])) > bursts) & (
-        _mean(slow, scrapes(ticket_burn["short"])) > bursts
+    budget, page_burn, ticket_burn = canary["slowOperationsBudget"], burn["page"], burn["ticket"]
+    hour_scrapes, long_scrapes = scrapes(ticket_burn["span"]), scrapes(ticket_burn["long"])
+    steady = np.nan_to_num(_hour(slow, ticks, hour_scrapes))
+    bursts = _mean(slow, long_scrapes)[:, ticks]
+    usual_steady, usual_bursts = (
+        np.nan_to_num(_of_week(level, canary["usualQuantile"], begin // step, canary, of, of(canary["dayWindow"]), 1))
+        for level, begin in ((steady, hour_scrapes), (bursts, long_scrapes))
     )
+    least = ticket_burn["burstBurn"] * budget
+    burnt = steady > np.maximum(ticket_burn["burn"] * budget, ticket_burn["usual"] * usual_steady)
+    burst = bursts > np.maximum(least, ticket_burn["burstUsual"] * usual_bursts)
+    burnt = burnt[:, of_tick] | burst[:, of_tick] & (_mean(slow, scrapes(ticket_burn["short"])) > least)
+    burning = slow > np.maximum(page_burn["burn"] * budget, page_burn["usual"] * usual_steady[:, of_tick])
     return Verdicts(
-        beyond=_all_beyond(now, for_page, scrapes(fleet["span"]) + 1),
+        beyond=now > page[:, of_tick],
+        near=now > near[:, of_tick],
         extreme=lasting(now >= np.log(alerts[ALERTS[0]]["ratio"]), scrapes(alerts[ALERTS[0]]["page"]["for"]) + 1),
-        burning=lasting(slow > page_burn["burn"] * budget, scrapes(page_burn["span"]) + 1),
+        burning=lasting(burning, scrapes(page_burn["span"]) + 1),
         burnt=lasting(burnt, scrapes(ticket_burn["for"]) + 1),
-        high={high["span"]: long | cap, high["driftSpan"]: drift, canary["dayWindow"]: long_day},
+        high={high["span"]: long | cap, high["driftSpan"]: drifted, canary["dayWindow"]: long_day},
         limit=page,
     )
+
+
+def agreed(config: Mapping[str, Any], beyond: Flags, near: Flags, every_s: float) -> Flags:
+    """When most hosts are a page, from those that are beyond and near to their limits: (hosts, instants) each."""
+    fleet = config["alerts"][ALERTS[2]]
+
+    def all_through(flags: Flags, share: float, span: str) -> Flags:
+        return lasting(flags.mean(axis=-2) > share, round(duration_s(fleet[span]) / every_s) + 1)
+
+    soon = all_through(beyond, fleet["share"], "span") & all_through(near, fleet["nearShare"], "span")
+    return soon | all_through(beyond, fleet["share"], "mostSpan")
 
 
 def lasting(flags: Flags, count: int) -> Flags:
@@ -224,14 +259,28 @@ def _median_of_past(past: list[Floats], lags: list[int], first: int) -> Floats:
 
 def _spread(residual: Floats, canary: Mapping[str, Any], of: Any, recorded: float) -> Floats:
     """Relative, as soon as there is a day of it; until then the baseline's."""
-    spread = np.full_like(residual, recorded)
     begin = int(np.isnan(residual[0]).sum())
+    low, high = (_of_week(residual, canary["spreadQuantiles"][each], begin, canary, of, 0) for each in ("low", "high"))
+    return np.where(np.isnan(low), np.float32(recorded), np.expm1((high - low) / 2)).astype(np.float32)
+
+
+def _of_week(
+    values: Floats, quantile: float, begin: int, canary: Mapping[str, Any], of: Any, lag: int, least: int = 0
+) -> Floats:
+    """That quantile of the week that ends ``lag`` ticks ago, as soon as there are ``least`` of it (0: a day)."""
+    found = np.full(values.shape, np.nan, np.float32)
     week, every = of(canary["spreadWindow"]), of(SPREAD_EVERY)
-    quantiles = [canary["spreadQuantiles"]["low"], canary["spreadQuantiles"]["high"]]
-    for tick in range(begin + of(canary["dayWindow"]), residual.shape[1], every):
-        low, high = np.quantile(residual[:, max(begin, tick - week) : tick + 1], quantiles, axis=1)
-        spread[:, tick : tick + every] = np.expm1((high - low) / 2)[:, None]
-    return spread
+    for tick in range(begin + lag + (least or of(canary["dayWindow"])), values.shape[1], every):
+        those = values[:, max(begin, tick - lag - week) : tick - lag + 1]
+        found[:, tick : tick + every] = np.quantile(those, quantile, axis=1)[:, None]
+    return found
+
+
+def _highest(values: Floats, count: int) -> Floats:
+    """Of the last ``count``; nothing as long as there are fewer."""
+    out = np.full_like(values, np.nan)
+    out[:, count - 1 :] = np.lib.stride_tricks.sliding_window_view(values, count, axis=1).max(axis=2)
+    return out
 
 
 def _share_beyond(values: Floats, at: NDArray[np.int64], limit: Floats, count: int) -> Floats:
@@ -242,11 +291,3 @@ def _share_beyond(values: Floats, at: NDArray[np.int64], limit: Floats, count: i
         there = chosen >= 0
         above[:, there] += values[:, chosen[there]] > limit[:, there]
     return (above / np.float32(count)).astype(np.float32)
-
-
-def _all_beyond(values: Floats, limit: Floats, count: int) -> Flags:
-    beyond = values > limit
-    for back in range(1, count):
-        beyond[:, back:] &= values[:, :-back] > limit[:, back:]
-    beyond[:, : count - 1] = False
-    return beyond

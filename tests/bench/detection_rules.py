@@ -29,6 +29,7 @@ _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 class Rule:
     """A recording rule (``alert`` false) or an alert."""
 
+    group: str
     name: str
     expr: str
     alert: bool
@@ -63,12 +64,13 @@ def read_rules(paths: Sequence[Path], interval_s: float) -> list[Rule]:
         for group in yaml.safe_load(path.read_text("utf-8"))["groups"]:
             own_s = duration_s(group["interval"]) if "interval" in group else interval_s
             offset_s = zlib.crc32(group["name"].encode()) % int(own_s)
-            rules += [_rule(each, own_s, offset_s) for each in group["rules"]]
+            rules += [_rule(group["name"], each, own_s, offset_s) for each in group["rules"]]
     return rules
 
 
-def _rule(each: Mapping[str, Any], interval_s: float, offset_s: float) -> Rule:
+def _rule(group: str, each: Mapping[str, Any], interval_s: float, offset_s: float) -> Rule:
     return Rule(
+        group=group,
         name=each.get("alert") or each["record"],
         expr=each["expr"],
         alert="alert" in each,
@@ -86,15 +88,20 @@ def needed(rules: Sequence[Rule], alerts: Iterable[str], left_out: Iterable[str]
     while wanted - known:
         known |= wanted
         wanted |= set().union(*(_reads(rule) for rule in rules if rule.name in wanted)) - set(left_out)
-    # not by group: two groups may read from each other, and a chunk of time is evaluated rule by rule
+    # not by group: two groups may read from each other, and a chunk of time is evaluated rule by rule. Within a group
+    # its own order holds: of several rules of one name, a rule may read those before it alone.
     waiting = [rule for rule in rules if rule.name in wanted]
     ordered: list[Rule] = []
     while waiting:
-        unknown = {rule.name for rule in waiting}
-        ready = next(rule for rule in waiting if not _reads(rule) & unknown)
-        waiting.remove(ready)
-        ordered.append(ready)
+        ordered.append(waiting.pop(next(at for at in range(len(waiting)) if not _unknown(waiting, at))))
     return ordered
+
+
+def _unknown(waiting: Sequence[Rule], at: int) -> set[str]:
+    """What the rule at this place reads, and is still to be evaluated."""
+    rule = waiting[at]
+    first = {other.name for place, other in enumerate(waiting) if other.group != rule.group or place < at}
+    return _reads(rule) & first
 
 
 def _reads(rule: Rule) -> set[str]:

@@ -1,4 +1,4 @@
-"""``make bench-failslow DATA=<folder>``: the shipped verdict about disks on real traces with labels.
+"""``make bench-failslow DATA=<folder>``: the shipped verdicts about disks and OSDs on real traces with labels.
 
 The folder is a clone of https://github.com/Joshua-Ludolf/FSA-benchmarking-Reproduction-Research: clusters A and B of
 the PERSEUS dataset (FAST '23), for research; nothing of it is in this project. A file is a day of a host's twelve SSDs,
@@ -7,7 +7,8 @@ three hours of it, a line every 15 s and disk: ``ts, disk_id, throughput, latenc
 
 The rules of ``alerts/out`` are evaluated by a real Prometheus, a day of a cluster at a time. What the data do not say
 is assumed: throughput is in bytes a second and latency the mean in µs; operations are of :data:`SIZE_BYTES` and reads;
-all operations of a line took its mean, so the tail in the histogram is less than it was; all disks are of one model.
+all operations of a line took its mean, so the tail in the histogram is less than it was; all disks are of one model;
+an OSD is on each, whose clients and store read what the disk does and wait for nothing else.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, product
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,7 @@ from bench.history_store import Series, Store, labels_of
 from plumbline.metrics.spec import le_text
 from support.rules import RULES
 
-ALERT = "PlumblineDiskLatencyOutlier"
+ALERTS = ("PlumblineDiskLatencyOutlier", "PlumblineOsdSlowDisk")
 SIZE_BYTES = 4096
 EVERY = 4
 """Lines a scrape: a minute."""
@@ -70,8 +71,14 @@ def read_slow(lines: Iterable[str]) -> set[Drive]:
     return {(row["cluster"], row["host_name"], row["disk_id"]) for row in csv.DictReader(lines)}
 
 
+def osd_of(drive: Drive) -> str:
+    """The OSD on a drive: ``host_22/disk8`` has ``osd.2208``."""
+    _, host, disk = drive
+    return f"osd.{host.removeprefix('host_')}{disk.removeprefix('disk'):>02}"
+
+
 def series(trace: Trace) -> Iterator[Series]:
-    """What the exporter would have shown of the disk. A line that was not measured adds nothing."""
+    """What the exporters would have shown of the disk and its OSD. A line that was not measured adds nothing."""
     cluster, host, disk = trace.drive
     measured = np.isfinite(trace.bytes_per_second) & np.isfinite(trace.mean_s)
     lasted_s = np.diff(trace.times_s, prepend=trace.times_s[0] - 15)
@@ -93,12 +100,18 @@ def series(trace: Trace) -> Iterator[Series]:
     yield counter(name + "_sum", operations * mean_s, counted)
     yield counter("plumbline_disk_ios_total", operations, counted)
     yield counter("plumbline_disk_io_bytes_total", transferred, counted)
-    identity = {**place, "device_class": "ssd", "transport": "sata", "model": "perseus"}
+    osd = {"cluster": cluster, "ceph_daemon": osd_of(trace.drive)}
+    for name in ("ceph_bluestore_read_lat", *(f"ceph_osd_op_r_{part}latency" for part in ("", "process_", "prepare_"))):
+        yield counter(name + "_count", operations, osd)
+        yield counter(name + "_sum", operations * mean_s, osd)
+    identity = {**place, "device_class": "ssd", "transport": "sata", "model": "perseus", "osd": osd["ceph_daemon"]}
     yield Series(labels_of("plumbline_disk_info", identity), times_ms, np.ones(len(times_ms)))
+    metadata = {**osd, "device_class": "ssd", "hostname": host}
+    yield Series(labels_of("ceph_osd_metadata", metadata), times_ms, np.ones(len(times_ms)))
 
 
-def alerted(store: Store, rules: Sequence[Rule], traces: Sequence[Trace]) -> set[Drive]:
-    """The drives that have an alert on a day. Days have to come in their order."""
+def alerted(store: Store, rules: Sequence[Rule], traces: Sequence[Trace]) -> set[tuple[str, Drive]]:
+    """The alerts of a day and their drives. Days have to come in their order."""
     for _, host in groupby(traces, lambda trace: trace.drive[1]):
         store.write(each for trace in host for each in series(trace))
     step_s = int(max(rule.interval_s for rule in rules))
@@ -106,21 +119,25 @@ def alerted(store: Store, rules: Sequence[Rule], traces: Sequence[Trace]) -> set
     end_s = max(trace.times_s[-1] for trace in traces)
     follower = Follower(store, rules)
     follower.follow(float(start_s), float(end_s))
-    return {
-        (firing.labels["cluster"], firing.labels["instance"].rpartition(":")[0], firing.labels["device"])
-        for firing in follower.firings()
-    }
+    drives = {osd_of(trace.drive): trace.drive for trace in traces}
+
+    def drive(labels: Mapping[str, str]) -> Drive:
+        if "ceph_daemon" in labels:
+            return drives[labels["ceph_daemon"]]
+        return labels["cluster"], labels["instance"].rpartition(":")[0], labels["device"]
+
+    return {(firing.alert, drive(firing.labels)) for firing in follower.firings()}
 
 
 def main() -> int:
     """Exit code 0: no false alert, and every slow drive found on each of its days."""
     options = _parser().parse_args()
     slow = read_slow((options.data / "index" / "slow_drive_info.csv").read_text().splitlines())
-    rules = needed(read_rules(sorted(options.rules.glob("plumbline-*.yaml"), reverse=True), EVALUATION_S), [ALERT])
+    rules = needed(read_rules(sorted(options.rules.glob("plumbline-*.yaml"), reverse=True), EVALUATION_S), ALERTS)
     began, good = time.monotonic(), True
     for cluster in options.clusters.split(","):
-        counted: Counter[str] = Counter()
-        days: dict[Drive, Counter[str]] = {}
+        counted: dict[str, Counter[str]] = {alert: Counter() for alert in ALERTS}
+        days: dict[tuple[str, Drive], Counter[str]] = {}
         for date in sorted({path.name for path in _files(options.data / "data" / cluster)}):
             with Store() as store:
                 traces = [
@@ -132,14 +149,17 @@ def main() -> int:
                 found = alerted(store, rules, traces)
             if sys.stderr.isatty():
                 print(f"{cluster} {date}", file=sys.stderr, flush=True)
-            for drive in (trace.drive for trace in traces):
-                counted[("TN", "FP", "FN", "TP")[2 * (drive in slow) + (drive in found)]] += 1
+            for each in product(ALERTS, (trace.drive for trace in traces)):
+                alert, drive = each
+                counted[alert][("TN", "FP", "FN", "TP")[2 * (drive in slow) + (each in found)]] += 1
                 if drive in slow:
-                    days.setdefault(drive, Counter())[str(drive in found)] += 1
-                elif drive in found:
-                    print(f"  false: {'/'.join(drive)} on {date.removesuffix('.csv')}", flush=True)
-        _print(cluster, counted, days)
-        good = good and not counted["FP"] and not counted["FN"]
+                    days.setdefault(each, Counter())[str(each in found)] += 1
+                elif each in found:
+                    print(f"  false: {alert} {'/'.join(drive)} on {date.removesuffix('.csv')}", flush=True)
+        for alert in ALERTS:
+            of_alert = {drive: seen for (of, drive), seen in days.items() if of == alert}
+            _print(f"{cluster}, {alert}", counted[alert], of_alert)
+            good = good and not counted[alert]["FP"] and not counted[alert]["FN"]
     print(f"took {(time.monotonic() - began) / 60:.0f} min")
     return 0 if good else 1
 
@@ -150,12 +170,12 @@ def _files(folder: Path) -> list[Path]:
     return [path for path in every if not path.parent.name.startswith("host_synth")]
 
 
-def _print(cluster: str, counted: Mapping[str, int], days: Mapping[Drive, Mapping[str, int]]) -> None:
+def _print(title: str, counted: Mapping[str, int], days: Mapping[Drive, Mapping[str, int]]) -> None:
     right, wrong, missed = (counted[key] for key in ("TP", "FP", "FN"))
     precision = right / (right + wrong) if right + wrong else 0.0
     recall = right / (right + missed) if right + missed else 0.0
     print(
-        f"{cluster}: {sum(counted.values())} drive-days; found {right}, false {wrong}, missed {missed};"
+        f"{title}: {sum(counted.values())} drive-days; found {right}, false {wrong}, missed {missed};"
         f" precision {precision:.3f}, recall {recall:.3f}", flush=True,
     )  # fmt: skip
     for (_, host, disk), seen in sorted(days.items()):
@@ -165,7 +185,7 @@ def _print(cluster: str, counted: Mapping[str, int], days: Mapping[Drive, Mappin
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="make bench-failslow DATA=…", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("data", type=Path, help="the clone")
-    parser.add_argument("--clusters", default="cluster_A,cluster_B", help="the alert was tuned on cluster_A")
+    parser.add_argument("--clusters", default="cluster_A,cluster_B", help="the alerts were tuned on cluster_A")
     parser.add_argument("--rules", type=Path, default=RULES.parent, help="folder of rendered rules (default: ours)")
     return parser
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import gzip
 import http.client
+import os
+import shutil
 import ssl
 import statistics
 import subprocess
@@ -28,6 +30,7 @@ HEADERS = {
     "text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
     "Accept-Encoding": "gzip",
 }
+NODE_EXPORTER = "github.com/prometheus/node_exporter@v1.12.1"
 WARM_UP = 10
 START_WITHIN_S = 30.0
 
@@ -152,6 +155,25 @@ class Exporter:
             rss_bytes=rollup["Rss"],
             pss_bytes=rollup["Pss"],
         )
+
+
+def node_exporter(folder: Path) -> str | None:
+    """The program to compare with; prints which. :data:`NODE_EXPORTER`, built into ``folder``, if Go has it or gets it,
+    else Debian's. ``None``: neither."""
+    if shutil.which("go") is not None:
+        argv, environment = ["go", "install", NODE_EXPORTER], {**os.environ, "GOBIN": str(folder)}
+        done = subprocess.run(argv, cwd=folder, env=environment, check=False, capture_output=True, text=True)
+        if done.returncode == 0:
+            print(f"compared with {NODE_EXPORTER}, built here by Go")
+            return str(folder / "node_exporter")
+        print(f"go install {NODE_EXPORTER}: {done.stderr.strip().splitlines()[-1:]}")
+    found = shutil.which("prometheus-node-exporter")
+    if found is None:
+        print("no node_exporter to compare with: install Go, or as root: apt-get install prometheus-node-exporter")
+    else:
+        said = subprocess.run([found, "--version"], check=True, capture_output=True, text=True)
+        print(f"compared with Debian's {(said.stdout or said.stderr).splitlines()[0].partition(' (')[0]}")
+    return found
 
 
 def measure(exporters: Sequence[Exporter], scrapes: int, pause_s: float) -> list[Figures]:

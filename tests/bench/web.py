@@ -27,13 +27,17 @@ def main() -> int:
     """Prints; judges nothing."""
     scrapes = int(sys.argv[1]) if len(sys.argv) > 1 else 200
     with tempfile.TemporaryDirectory(prefix="plumbline-bench-") as folder:
+        peer = scrape.node_exporter(Path(folder))
+        if peer is None:
+            return 1
         for anew in (False, True):
-            figures = scrape.measure(_exporters(Path(folder) / str(anew), anew=anew), scrapes, pause_s=0.02)
+            place = Path(folder) / str(anew)
+            figures = scrape.measure(_exporters(place, peer, anew=anew), scrapes, pause_s=0.02)
             _print("a new connection each time" if anew else "a kept connection", scrapes, figures)
     return 0
 
 
-def _exporters(folder: Path, *, anew: bool) -> list[scrape.Exporter]:
+def _exporters(folder: Path, program: str, *, anew: bool) -> list[scrape.Exporter]:
     certificates = make_certificates(folder)
     hashed = bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(COST)).decode()
     web, quiet = folder / "web.yaml", folder / "plumbline.yaml"
@@ -49,7 +53,7 @@ def _exporters(folder: Path, *, anew: bool) -> list[scrape.Exporter]:
     for guarded in (False, True):
         flag = [f"--web.config.file={web}"] if guarded else []
         peer_port, port = free_port(), free_port()
-        peer = ["prometheus-node-exporter", f"--web.listen-address=127.0.0.1:{peer_port}", *flag,
+        peer = [program, f"--web.listen-address=127.0.0.1:{peer_port}", *flag,
                 "--web.disable-exporter-metrics", "--collector.disable-defaults", "--collector.netclass.netlink",
                 *(f"--collector.{name}" for name in PEER)]  # fmt: skip
         ours = [*COMMAND, "serve", "--config.file", quiet, "--storage.path", folder / str(guarded), *flag,

@@ -20,6 +20,7 @@ import psutil
 import pytest
 from deploy.demo.webhook import Notification
 
+from support.canary_baseline import baseline
 from support.ceph_cluster import CephCluster, ceph_cluster, missing
 from support.ceph_probes import set_up
 from support.daemon import Daemon, command_line, eventually, running
@@ -56,14 +57,10 @@ SITE = """{ _config+:: {
   },
 } }"""
 """The same rules over shorter windows, so that the test need not last an hour."""
-SHORT = "plumbline:canary_latency:seconds"
-"""Recorded: a canary's latency over the short window."""
 OPERATIONS = {("disk", "read"), ("rados", "write"), ("rados", "read"), ("rados", "remove")}
 SLOW_OSD = 1
 READS_PER_S, WRITES_PER_S = 2, 6
 """What the slowed disk may do. A write in RADOS takes some of the disk's."""
-SLACK = 2.0
-"""The baseline is so much above the first medians: this machine does other things beside."""
 GROUP_WAIT_S = 30
 """Layers notice within seconds of each other; the shipped 45 s for the shipped windows."""
 WITHIN_S = 240.0
@@ -150,32 +147,11 @@ def here(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Iterator[H
             prometheus(tmp_path, interval_s=2, rules=rules, alertmanager=told.address, scrapes=scrapes)
         )
         accepted = tmp_path / "baseline.yaml"
-        accepted.write_text(baseline(metrics))
+        accepted.write_text(baseline(metrics, OPERATIONS))
         for daemon, config in zip(daemons, configs, strict=True):
             said = daemon.reload(config | {"baseline": {"files": [str(accepted)]}})
             assert said.rstrip().endswith("configuration reloaded")
         yield Here(cluster, disk, tuple(daemons), metrics, told)
-
-
-def baseline(metrics: Prometheus) -> str:
-    """A site file of what the canaries measured so far, as soon as they measured everything."""
-
-    def medians() -> dict[tuple[str, str, str, str], float]:
-        found: dict[tuple[str, str, str, str], float] = {}
-        for labels, value in metrics.query(f'{SHORT}{{statistic="p50"}}'):
-            key = labels["layer"], labels["operation"], labels["workload"], labels["device_class"]
-            found[key] = max(value, found.get(key, 0.0))
-        return found if {key[:2] for key in found} == OPERATIONS else {}
-
-    eventually(medians, within_s=WITHIN_S)
-    time.sleep(40)  # the short window has filled
-    lines = ["schema_version: 1", "entries:"]
-    for (_, operation, workload, device_class), value in sorted(medians().items()):
-        latency = f"{{p50: {SLACK * value * 1e6:.0f}us, p99: {10 * SLACK * value * 1e6:.0f}us}}"
-        lines.append(
-            f"- {{workload: {workload}, operation: {operation}, device_class: {device_class}, latency: {latency}}}"
-        )
-    return "\n".join(lines) + "\n"
 
 
 def slowed(here: Here) -> AbstractContextManager[object]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import itertools
 import os
+import re
 import subprocess
 import sys
 import time
@@ -220,11 +221,13 @@ def test_a_wrong_key_is_refused_at_once(ceph: CephCluster, access: Access, tmp_p
         ({"keyring": "/no/keyring"}, "/no/keyring: not there"),
         ({"user": "plumbline"}, "not a user's name"),
         ({"user": "client.nobody"}, "does the keyring hold this user's key"),
-        ({"keyring": __file__}, f"{__file__} is not a keyring"),
+        # librados 20 takes any file and finds no key in it
+        ({"keyring": __file__}, f"{__file__} is not a keyring|does the keyring hold this user's key"),
     ],
 )
 def test_what_is_not_there_is_named(access: Access, change: dict[str, str], expected: str) -> None:
-    assert expected in timed(lambda: connect(replace(access, **change)), Unavailable)[0]  # type: ignore[arg-type]
+    said, _ = timed(lambda: connect(replace(access, **change)), Unavailable)  # type: ignore[arg-type]
+    assert re.search(expected, said)
 
 
 def test_a_configuration_without_monitors(access: Access, tmp_path: Path) -> None:

@@ -1,9 +1,9 @@
 """Four faults of one OSD in a real Ceph, and the verdicts of a real Prometheus with the shipped rules: a slow device
 is "disk", a limit above its device "limit", delayed messages are "network", too much to do is "queue"; for that OSD,
-and for no other.
+and for no other. Canaries of the other OSDs, whose writes wait for the slow one, are told innocent and held back.
 
-Prometheus scrapes the manager and our daemon, which asks the OSDs' admin sockets and times their loop devices. Only
-windows are shortened.
+Prometheus scrapes the manager and our daemon, which asks the OSDs' admin sockets, times their loop devices and runs
+RADOS canaries; Alertmanager has the shipped routes. Only windows are shortened.
 """
 
 from __future__ import annotations
@@ -19,12 +19,15 @@ from pathlib import Path
 
 import pytest
 
+from support.canary_baseline import baseline
 from support.ceph_cluster import CephCluster, ceph_cluster, missing
 from support.ceph_files import OSDS
+from support.ceph_probes import set_up
 from support.daemon import eventually, running
 from support.disks import disk_folder
 from support.filesystems import run, skip_without_root
 from support.loops import Loops
+from support.pager import Pager, pager
 from support.programs import need
 from support.prometheus import Prometheus, prometheus
 from support.throttling import below, named, throttled
@@ -35,14 +38,23 @@ SITE = """{ _config+:: {
   ceph+: { window: '1m' },
   disk+: { window: '1m' },
   osd+: { minimumOsds: 3 },
+  canary+: {
+    shortWindow: '30s', meanLongWindow: '2m', fastWindow: '30s', interval: '5s', slackSeconds: 2,
+    minimumOperations: { short: 5, long: 5, fast: 3 }, recoveryWindow: '10s', recoveryLongWindow: '10s',
+  },
   alerts+: {
-    PlumblineOsdSlowDisk+: { 'for': '5s', keepFiringFor: '5s' },
-    PlumblineOsdLimited+: { 'for': '5s', keepFiringFor: '5s' },
-    PlumblineOsdQueueing+: { 'for': '5s', keepFiringFor: '5s' },
-    PlumblineOsdHeartbeatSlow+: { 'for': '5s', keepFiringFor: '5s' },
+    PlumblineCanaryLatencyExtreme+: { ratio: 3, page+: { 'for': '10s' } },
+    PlumblineCanaryLatencyHigh+: { span: '90s', capSpan: '60s', keepFiringFor: '10s' },
+    PlumblineCanaryReplicaSlow+: { keepFiringFor: '20s' },
+    PlumblineOsdSlowDisk+: { 'for': '5s', keepFiringFor: '20s' },
+    PlumblineOsdLimited+: { 'for': '5s', keepFiringFor: '20s' },
+    PlumblineOsdQueueing+: { 'for': '5s', keepFiringFor: '20s' },
+    PlumblineOsdHeartbeatSlow+: { 'for': '5s', keepFiringFor: '20s' },
   },
 } }"""
-"""The same rules over a shorter window, for a cluster of three. Over 40 s late messages made a second OSD a suspect."""
+"""The same rules over a shorter window, for a cluster of three. Over 40 s late messages made a second OSD a suspect.
+The daemon asks OSDs every 15 s: without one's answer three have no median, and alerts last over that, as the shipped.
+The baseline is measured on a machine that does other things, so a canary is extremely slow sooner."""
 FIGURES = (
     "plumbline:osd_compared:figure",
     "plumbline:osd_class:ratio",
@@ -57,6 +69,11 @@ PACE = 60
 WRITES_PER_S = 100
 """What a slow device may do. Such an OSD makes about twice as many on account of the clients; held to 200, it was three
 times as slow as the others on a quiet disk (the border), and less than that on one that others kept busy."""
+WAITED_FOR_PER_S = 40
+"""Of the slow device for which canaries wait: a write takes half a second, whatever else keeps this machine busy."""
+CANARY = "objects"
+WAITING = ("write", "remove")
+"""What a canary does that waits for replicas."""
 DELAY_S = 0.2
 """The most that a message of the slow network is late."""
 WITHIN_S = 170.0
@@ -67,7 +84,10 @@ pytestmark = [
     pytest.mark.ceph,
     pytest.mark.calm,
     pytest.mark.timeout(900),
-    pytest.mark.skipif(bool(missing("fio", "prometheus")), reason="Ceph, fio or Prometheus is not installed"),
+    pytest.mark.skipif(
+        bool(missing("fio", "prometheus", "prometheus-alertmanager")),
+        reason="Ceph, fio or the Prometheus stack is not installed",
+    ),
 ]
 
 
@@ -79,6 +99,7 @@ class Here:
     prometheus: Prometheus
     disk: str
     """Of the guilty OSD."""
+    pager: Pager
 
     def verdicts(self) -> set[tuple[str, str]]:
         """(OSD, verdict)."""
@@ -119,6 +140,24 @@ class Here:
         assert {each for each in seen if each[1] != "peer"} == {(GUILTY, verdict)}
         assert (GUILTY, "peer") not in seen
         assert {osd for name, osd in self.firing() if name == alert} == {GUILTY}
+
+    def waiting(self) -> set[str]:
+        """The OSDs whose canaries wait for a replica."""
+        found = self.prometheus.query('ALERTS{alertstate="firing", alertname="PlumblineCanaryReplicaSlow"}')
+        return {labels["target"] for labels, _ in found}
+
+    def held_back(self) -> set[tuple[str, str]]:
+        """(canary, operation) of the alerts that are inhibited because that canary waits for a replica."""
+        alerts = self.pager.alerts()
+        waits = {each["fingerprint"] for each in alerts if each["labels"]["alertname"] == "PlumblineCanaryReplicaSlow"}
+        held = [each["labels"] for each in alerts if waits & set(each["status"]["inhibitedBy"])]
+        return {(labels["probe"], labels["operation"]) for labels in held}
+
+    def called_innocent(self) -> set[tuple[str, str]]:
+        """(canary, operation) of the pages that say for whom the OSD waits."""
+        said = "itself is not suspected: its writes wait for replicas, and slow is " + GUILTY + "."
+        alerts = [each for each in self.pager.alerts() if said in each["annotations"]["description"]]
+        return {(each["labels"]["probe"], each["labels"]["operation"]) for each in alerts}
 
     def _agrees(self, verdict: str, alert: str) -> bool:
         suspects = {each for each in self.verdicts() if each[1] != "peer"}
@@ -163,16 +202,25 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Here]:
         (folder / "site.libsonnet").write_text(SITE)
         rules = folder / "rules"
         run(sys.executable, ROOT / "render.py", "--only", "rules", "--site", folder / "site.libsonnet", "--out", rules)
+        ceph = stack.enter_context(set_up(cluster, timeout_s=20.0))
+        cluster.ceph("osd", "pool", "set", ceph.pool, "size", str(OSDS))  # so that each write waits for each OSD
+        cluster.wait_clean()
         config = {
-            "ceph": {"admin_sockets": [f"{cluster.folder}/run/*-osd.*.asok"]},
+            "ceph": {
+                "admin_sockets": [f"{cluster.folder}/run/*-osd.*.asok"],
+                "conf": ceph.conf,
+                "keyring": ceph.keyring,
+                "timeout": "20s",
+            },
             "devices": {"disk_exclude": "ram.*"},
-            "probes": [],
+            "probes": [{"type": "rados-canary", "name": CANARY, "osds": ["all"], "rate": 3}],
         }
         home = folder / "var" / "lib" / "ceph" / "osd"
         home.mkdir(parents=True)
         for number in disks:  # where a package's OSDs live: which device is whose
             (home / f"ceph-{number}").symlink_to(cluster.folder / "osd" / str(number))
         daemon = stack.enter_context(running(folder, "--path.var", folder / "var", config=config))
+        told = stack.enter_context(pager(folder, group_wait_s=45))
         (port,) = cluster.managers.values()
         metrics = stack.enter_context(
             prometheus(
@@ -180,11 +228,16 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Here]:
                 target=daemon.url.removeprefix("http://"),
                 interval_s=5,
                 rules=rules,
+                alertmanager=told.address,
                 others={"ceph": f"127.0.0.1:{port}"},
             )
         )
         stack.enter_context(load(cluster, "all", "--rw=randwrite", "--iodepth=8", f"--rate_iops={PACE}"))
-        yield Here(cluster, metrics, disks[NUMBER])
+        accepted = folder / "baseline.yaml"
+        accepted.write_text(baseline(metrics, {("rados", operation) for operation in ("read", *WAITING)}))
+        said = daemon.reload(config | {"baseline": {"files": [str(accepted)]}})
+        assert said.rstrip().endswith("configuration reloaded")
+        yield Here(cluster, metrics, disks[NUMBER], told)
 
 
 @pytest.fixture
@@ -203,10 +256,10 @@ def here(watched: Here) -> Here:
     return watched
 
 
-def slow_device(here: Here) -> AbstractContextManager[object]:
+def slow_device(here: Here, writes_per_s: int = WRITES_PER_S) -> AbstractContextManager[object]:
     """One OSD's writes to the disk that all loop devices lie on: below its own device, so that device is slow."""
     image = Path(f"/sys/block/{here.disk}/loop/backing_file").read_text().strip()
-    return throttled(below(Path(image)), [here.cluster.pid(GUILTY)], write_iops_device=WRITES_PER_S)
+    return throttled(below(Path(image)), [here.cluster.pid(GUILTY)], write_iops_device=writes_per_s)
 
 
 def limit(here: Here) -> AbstractContextManager[object]:
@@ -228,6 +281,34 @@ def late_messages(ceph: CephCluster) -> Iterator[None]:
 def test_a_slow_device_is_the_osds_own_disk(here: Here) -> None:
     with slow_device(here):
         here.finds("disk", "PlumblineOsdSlowDisk")
+
+
+def test_a_canary_that_waits_for_the_slow_osd_is_innocent_and_held_back(here: Here) -> None:
+    innocent = {f"osd.{number}" for number in range(OSDS)} - {GUILTY}
+    expected = {(f"{CANARY}/{osd}", operation) for osd in innocent for operation in WAITING}
+    eventually(lambda: not here.waiting() and not here.held_back(), within_s=WITHIN_S, every_s=2.0)
+    earlier = len(here.pager.messages("tickets-storage", "firing"))
+    began = time.monotonic()
+    with slow_device(here, WAITED_FOR_PER_S):
+        try:
+            eventually(lambda: here.called_innocent() >= expected <= here.held_back(), within_s=WITHIN_S, every_s=2.0)
+            print(f"innocent after {time.monotonic() - began:.0f} s")
+        finally:
+            print(here.waiting(), here.called_innocent(), here.held_back(), here.figures(), sep="\n")
+        assert here.waiting() == innocent
+        assert here.called_innocent() == here.held_back() == expected, "neither the guilty one nor reads"
+        eventually(lambda: _told(here, earlier, "PlumblineOsdSlowDisk"), within_s=WITHIN_S, every_s=2.0)
+    assert {labels["ceph_daemon"] for labels in _told(here, earlier, "PlumblineOsdSlowDisk")} == {GUILTY}
+    assert not [labels for labels in _told(here, earlier, "PlumblineCanaryLatencyHigh") if _key(labels) in expected]
+
+
+def _told(here: Here, earlier: int, name: str) -> list[dict[str, str]]:
+    """Labels of the tickets of this name since the first ``earlier`` ones."""
+    return [each.labels for each in here.pager.messages("tickets-storage", "firing")[earlier:] if each.name == name]
+
+
+def _key(labels: dict[str, str]) -> tuple[str, str]:
+    return labels["probe"], labels["operation"]
 
 
 def test_a_limit_above_the_device_is_told_as_one(here: Here) -> None:

@@ -37,9 +37,23 @@ def test_who_may_hold_back_whom_is_what_the_evaluator_says(alerts: list[dict[str
 
 
 def test_a_row_names_severity_runbook_and_both_directions() -> None:
-    (row,) = (line for line in alerts_reference().splitlines() if line.startswith("| [PlumblineNicRingDrops]"))
+    _, row = (line for line in alerts_reference().splitlines() if line.startswith("| [PlumblineNicRingDrops]"))
     cells = [cell.strip() for cell in row.strip("|").split(" | ")]
     assert cells[1] == "warning"
     assert "../alerts/runbooks/PlumblineNicRingDrops.md" in cells[0]
     small = next(each.number for each in inhibitions() if ("alertname", "=", "PlumblineNicRingSmall") in each.source)
     assert str(small) in cells[-2].split(", ")
+
+
+def test_the_page_begins_with_what_each_alert_means_and_what_to_do_first(alerts: list[dict[str, Any]]) -> None:
+    below = alerts_reference().partition("## What it means")[2].partition("\n## ")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in below.splitlines() if "](../" in line]
+    assert [row[0].partition("]")[0].strip("[") for row in rows] == list(
+        dict.fromkeys(rule["alert"] for rule in alerts)
+    )
+    assert all(len(row) == 3 and row[1].endswith(".") and "{" not in row[2] for row in rows)
+    drops = next(row for row in rows if "NicRingDrops" in row[0])
+    assert drops[1:] == [
+        "A network interface drops packets for lack of receive descriptors.",
+        "`plumbline nic DEVICE` on INSTANCE: ring, interrupts, pause frames.",
+    ]

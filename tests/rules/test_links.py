@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -82,7 +83,9 @@ def firing_as(labels: Labels, annotations: Labels, name: str) -> dict[str, Any]:
     expr = "vector(1)"
     for label, value in labels.items():
         expr = f"label_replace({expr}, {json.dumps(label)}, {json.dumps(value.replace('$', '$$'))}, '', '')"
-    return {"alert": name, "expr": expr, "annotations": {link: annotations[link] for link in LINKS}}
+    first = annotations.get("description", "").rpartition("\n")[2]
+    given = {link: annotations[link] for link in LINKS} | {"description": first}
+    return {"alert": name, "expr": expr, "annotations": given}
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +156,18 @@ def test_every_dashboard_link_opens_a_page_with_what_the_alert_is_about(followed
             assert page.time_range[1] == "now"
 
 
+def test_what_to_do_first_is_complete_for_all_that_an_alert_may_be_about(followed: Any) -> None:
+    _, found = followed
+    for name, each in found.items():
+        for labels, texts in each:
+            first = texts["description"]
+            assert re.fullmatch(r"First: [^{}]+[.?]", first), (name, labels, first)
+            assert "<no value>" not in first
+            # a label that the alert has not leaves a hole
+            assert not re.search(r"  | (on|of) [.,:;?]", first), (name, labels, first)
+            assert all(command == command.strip() for command in re.findall(r"`([^`]*)`", first)), (name, labels, first)
+
+
 # --- the page shows the alert's figure ------------------------------------------------------------------------------
 
 
@@ -180,6 +195,7 @@ def test_every_page_shows_the_figure_of_its_alert(of_site: dict[str, list[dict[s
         if not (read & figures(page) or verdicts & page):
             missing.add(name)
             assert "ALERTS" in page, name
+            assert not any(read & figures(other) for other in shown.values()), f"{name}: another page shows its figure"
     assert missing == ONLY_LISTED
 
 
@@ -214,7 +230,7 @@ def test_which_node_a_runbook_is_asked_of(tmp_path: Path, series: tuple[str, ...
     (rule,) = site(tmp_path, {"runbookScheme": "https"})[name]
     labels = {"cluster": "north", "instance": "b:10047"}
     fires = firing_as(labels, rule["annotations"] | {"dashboard_url": ""}, name)
-    del fires["annotations"]["dashboard_url"]
+    del fires["annotations"]["dashboard_url"], fires["annotations"]["description"]
     (tmp_path / "rules.json").write_text(json.dumps({"groups": [{"name": "one", "rules": [fires]}]}))
     expected = {"exp_labels": labels, "exp_annotations": {"runbook_url": link.format(name)}}
     test = {

@@ -122,7 +122,7 @@ def test_names_labels_and_annotations(alerts, firing):
         assert "{{" not in "".join(labels.values()), "a value in a label is another alert at every evaluation"
         assert re.fullmatch(r"[A-Z][^{}]*\.", annotations["summary"]), name
         assert "{{" in annotations["description"], name
-        assert re.search(r"\.(\{\{ end \}\})*$", annotations["description"]), name
+        assert re.search(r"[.?](\{\{ end \}\})*$", annotations["description"]), name
         for seen in firing[name]:
             assert seen["layer"] in LAYERS, name
 

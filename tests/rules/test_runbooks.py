@@ -6,7 +6,6 @@ import json
 import re
 import shlex
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,50 +14,9 @@ import pytest
 from support.metrics import known_metrics
 from support.programs import need
 from support.rules import ROOT
+from support.runbooks import PAGES, RUNBOOKS, code_blocks, commands, script_of, section, variables, whole
 
-RUNBOOKS = ROOT / "alerts" / "runbooks"
-PAGES = sorted(RUNBOOKS.glob("*.md"))
-ENDS = {"|", "||", "&", "&&", ";", ";;", "(", ")", "|&", "do", "then", "else"}
-"""After these a new command begins."""
-BEFORE = re.compile(r"sudo|exec|time|env|[A-Za-z_]\w*=.*")
-"""Words that may stand before a command."""
-ASSIGNED = re.compile(r"^([A-Z_]+)=(\S+)", re.MULTILINE)
-
-
-def code_blocks(text: str) -> list[str]:
-    return re.findall(r"^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-
-
-def section(text: str, heading: str) -> str:
-    found = re.search(rf"^## {heading}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
-    assert found, heading
-    return found[1]
-
-
-def commands(script: str) -> Iterator[list[str]]:
-    """Every simple command of a script as its words, those that ssh runs elsewhere included."""
-    lexer = shlex.shlex(script.replace("\\\n", " ").replace("\n", " ; "), posix=True, punctuation_chars="|&;()")
-    lexer.whitespace_split, lexer.commenters = True, ""
-    words: list[str] = []
-    for word in [*lexer, ";"]:
-        if word not in ENDS and set(word) - set("|&;()"):
-            words += [] if not words and BEFORE.fullmatch(word) else [word]
-            continue
-        if words[:1] == ["ssh"] and len(words) > 2:
-            yield from commands(words[2] if len(words) == 3 else shlex.join(words[2:]))
-        if words:
-            yield words
-        words = []
-
-
-def script_of(block: str) -> str:
-    """Without comments, which may hold quotes that open nothing."""
-    return re.sub(r"(?m)(^|\s)#.*$", "", block)
-
-
-def variables(text: str) -> dict[str, str]:
-    """``DEVICE=ens2f0`` at the beginning of a line."""
-    return {name: value.strip("'\"") for block in code_blocks(text) for name, value in ASSIGNED.findall(block)}
+SHARED = sorted(set(RUNBOOKS.glob("*.md")) - set(PAGES))
 
 
 def queries(text: str) -> list[str]:
@@ -83,7 +41,7 @@ def test_it_says_the_four_things_and_what_to_type(path: Path) -> None:
     for heading in ("Meaning", "Impact", "Diagnosis", "Mitigation"):
         assert len(section(text, heading).split()) >= 5, heading
     assert code_blocks(section(text, "Diagnosis")), "commands to run"
-    for block in code_blocks(text):
+    for block in code_blocks(whole(path)):
         done = subprocess.run(["bash", "-n"], input=block, capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{done.stderr}\n{block}"
         assert not re.search(r"<[a-z-]+>|TODO|\.\.\. ", block), "a placeholder can't be run"
@@ -92,10 +50,11 @@ def test_it_says_the_four_things_and_what_to_type(path: Path) -> None:
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_its_variables_are_set_before_they_are_used(path: Path) -> None:
     known: set[str] = set()
-    for block in code_blocks(path.read_text("utf-8")):
-        for line in script_of(block).splitlines():
-            # single quotes keep a dollar sign from the shell here
-            used = set(re.findall(r"\$\{?([A-Z][A-Z_]+)\b", re.sub(r"'[^']*'", "", line)))
+    for block in code_blocks(whole(path)):
+        for line in re.sub(r"(?m)(^|\s)#.*$", "", block).splitlines():
+            # single quotes keep a dollar sign from the shell here; a function does until it is called
+            here = "" if re.match(r"\w+\(\) ", line) else re.sub(r"'[^']*'", "", line).replace("ceph_daemon ", "$NODE ")
+            used = set(re.findall(r"\$\{?([A-Z][A-Z_]+)\b", here))
             assert used <= known, f"{used - known} in: {line}"
             known |= set(re.findall(r"(?:^|\s|;)([A-Z][A-Z_]+)=", line)) | set(re.findall(r"for ([A-Z]+) in", line))
 
@@ -105,7 +64,7 @@ def test_the_commands_of_this_project_exist() -> None:
 
     checked = 0
     for path in PAGES:
-        for block in code_blocks(path.read_text("utf-8")):
+        for block in code_blocks(whole(path, setup=False)):
             for words in commands(script_of(block)):
                 if words[0] == "plumbline" and len(words) > 1:
                     try:
@@ -125,7 +84,7 @@ def test_a_command_that_does_not_exist_would_be_found() -> None:
 
 
 def test_the_queries_parse_and_ask_for_what_exists(tmp_path: Path) -> None:
-    found = [(path, query) for path in PAGES for query in queries(path.read_text("utf-8"))]
+    found = [(path, query) for path in PAGES for query in queries(whole(path, setup=False))]
     assert len(found) > 10
     rules = [{"record": f"q:{number}", "expr": query} for number, (_, query) in enumerate(found)]
     file = tmp_path / "queries.json"
@@ -137,7 +96,7 @@ def test_the_queries_parse_and_ask_for_what_exists(tmp_path: Path) -> None:
         assert set(re.findall(r"\bplumbline[_:][a-z0-9_:]+", query)) <= known, (path.name, query)
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*PAGES, *SHARED], ids=lambda path: path.stem)
 def test_what_it_points_to_is_there(path: Path) -> None:
     text = path.read_text("utf-8")
     for target in re.findall(r"\]\(([^)#:]+)\)", text):

@@ -187,12 +187,12 @@ SUBJECT = "canary, read (randread-4k-qd1-j1) on stor01.example:10047, device cla
 BASELINE = "the measured baseline baseline.yaml"
 
 
-UNSUSPECTED = "Suspected: no host, network, disk or OSD.\n"
+UNSUSPECTED = "\nSuspected: no host, network, disk or OSD."
 
 
-def recorded(metric: str, values: str, host: str = "stor01", more: str = "") -> dict[str, str]:
+def recorded(metric: str, values: str, host: str = "stor01", more: str = "", layer: str = "disk") -> dict[str, str]:
     """A figure of the canary of ``host`` that is already recorded, or one that its rules are to read."""
-    place = PLACE % {"cluster": ',cluster="north"', "host": host, "layer": "disk"}
+    place = PLACE % {"cluster": ',cluster="north"', "host": host, "layer": layer}
     judged = f'{place},{WORKLOAD},source="measured",profile="baseline.yaml"{more}'.replace('job="plumbline",', "")
     return {"series": f"plumbline:{metric}{{{judged}}}", "values": values}
 
@@ -205,6 +205,15 @@ def history(values: str, host: str = "stor01") -> list[dict[str, str]]:
     ]
 
 
+def asked(metric: str, host: str, more: str = "") -> str:
+    return f'round(sum(plumbline:canary_{metric}{{instance="{host}.example:10047"{more}}}), 0.001)'
+
+
+def usual(host: str, window: str, share: float, layer: str = "disk") -> dict[str, str]:
+    """The share of slow operations of a canary's slowest hours."""
+    return recorded("canary_slow_usual:ratio", f"{share}x1500", host, f',probe="canary",window="{window}"', layer)
+
+
 def means(host: str, short: str, long: str) -> list[dict[str, str]]:
     """The means' ratios over both windows."""
     return [
@@ -213,7 +222,9 @@ def means(host: str, short: str, long: str) -> list[dict[str, str]]:
     ]
 
 
-def high(moment: str, ratio: str, limit: str = "1.6", host: str = "stor01", **labels: str) -> tuple[Any, ...]:
+def high(
+    moment: str, ratio: str, limit: str = "1.6", host: str = "stor01", seen: str = "25m", **labels: str
+) -> tuple[Any, ...]:
     return (
         moment,
         HIGH,
@@ -228,8 +239,7 @@ def high(moment: str, ratio: str, limit: str = "1.6", host: str = "stor01", **la
         {
             "summary": "A canary is slower than its baseline.",
             "description": f"Canary {SUBJECT.replace('stor01', host)}: the p50 latency is {ratio} times"
-            f" {BASELINE} (limit {limit} times),"
-            " and has been for long enough.",
+            f" {BASELINE} (limit {limit} times), seen over {seen}.",
         },
     )
 
@@ -241,8 +251,8 @@ def extreme(moment: str, ratio: str, severity: str = "warning", **labels: str) -
         {"severity": severity, **labels, "source": "measured", "profile": "baseline.yaml", "statistic": "p50"},
         {
             "summary": "A canary is many times slower than its baseline.",
-            "description": f"{UNSUSPECTED if severity == 'critical' else ''}"
-            f"Canary {SUBJECT}: the p50 latency of the last 60s is {ratio} times {BASELINE}.",
+            "description": f"Canary {SUBJECT}: the p50 latency of the last 60s is {ratio} times {BASELINE}."
+            f"{UNSUSPECTED if severity == 'critical' else ''}",
         },
     )
 
@@ -254,9 +264,9 @@ def fleet(moment: str, share: str, points: str, suspected: str = UNSUSPECTED, **
         {"severity": "critical", **labels},
         {
             "summary": "The canaries of most hosts are slower than their baselines.",
-            "description": f"{suspected}Vantage points that agree: {points}.\n"
-            f"{share} of the hosts of cluster north find read (randread-4k-qd1-j1, device class nvme)"
-            " slower than their limits, each for 4m without a pause: the whole layer is slow, not one device.",
+            "description": f"{share} of the hosts of cluster north find read (randread-4k-qd1-j1, device class nvme)"
+            " slower than their limits, for 4m without a pause: the whole layer is slow, not one device."
+            f"\nVantage points that agree: {points}.{suspected}",
         },
     )
 
@@ -269,9 +279,9 @@ def burn(moment: str, share: str, severity: str, host: str = "stor01", **labels:
         {"severity": severity, "window": window, "instance": f"{host}.example:10047", **labels},
         {
             "summary": "Too many canary operations are slower than the baseline allows, or fail.",
-            "description": f"{UNSUSPECTED if severity == 'critical' else ''}"
-            f"{share} of the operations of canary {SUBJECT.replace('stor01', host)}, were slower"
-            f" than the limit set by the baseline or failed, over {window}; the budget is 1%.",
+            "description": f"{share} of the operations of canary {SUBJECT.replace('stor01', host)}, were slower"
+            f" than the limit set by the baseline or failed, over {window}; the budget is 1%."
+            f"{UNSUSPECTED if severity == 'critical' else ''}",
         },
     )
 
@@ -281,9 +291,10 @@ DOUBLE = 0.0004
 
 CLIENT = {"layer": "rados"}
 
-SINCE = "since 1970-01-01 00:16:00 +0000 UTC"
+SINCE = "at least since 1970-01-01 00:16:00 +0000 UTC"
 DOUBLED = "{}.example:10047 (2.0 times its baseline)"
-TWO_OF_THREE = f"2 of 3, {SINCE}: {DOUBLED.format('stor02')}, {DOUBLED.format('stor03')}"
+TWO_OF_THREE = f"2 of 3, %s: {DOUBLED.format('stor02')}, {DOUBLED.format('stor03')}"
+LATER = SINCE.replace("00:16", "00:32")
 TWO_OF_TWO = f"2 of 2, {SINCE}: {DOUBLED.format('stor01')}, {DOUBLED.format('stor02')}"
 
 
@@ -319,8 +330,7 @@ LATENCY = (
                 },
                 {
                     "summary": "A canary is slower than its baseline.",
-                    "description": f"Canary {SUBJECT}: the mean latency is 1.8 times {BASELINE},"
-                    " and has been for long enough.",
+                    "description": f"Canary {SUBJECT}: the mean latency is 1.8 times {BASELINE}, seen over 5m and 2h.",
                 },
             )
         ],
@@ -398,14 +408,21 @@ LATENCY = (
         firing=[extreme("18m", "50.0", "critical", **CLIENT)],
     ),
     Case(
-        "two of three hosts: the layer, within five minutes; then nothing",
-        hosts(CALM, Phase(12, DOUBLE), Phase(15), count=2, first=2) + hosts(CALM, Phase(27), count=1, first=4),
-        quiet=[("18m", FLEET), ("41m", FLEET)],
-        firing=[
-            fleet("20m", "66.67%", TWO_OF_THREE),
-            fleet("26m", "66.67%", TWO_OF_THREE),
-            fleet("33m", "66.67%", TWO_OF_THREE),
-        ],
+        "two of three hosts: the layer, within 22 minutes; then nothing",
+        hosts(CALM, Phase(28, DOUBLE), Phase(25), count=2, first=2) + hosts(CALM, Phase(53), count=1, first=4),
+        quiet=[("35m", FLEET), ("63m", FLEET)],
+        firing=[fleet(moment, "66.67%", TWO_OF_THREE % LATER) for moment in ("37m", "42m", "50m")],
+    ),
+    Case(
+        "two of three hosts, and the third near to its limit: within five minutes",
+        hosts(CALM, Phase(12, DOUBLE), count=2, first=2) + hosts(CALM, Phase(12, 0.00032), count=1, first=4),
+        quiet=[("18m", FLEET)],
+        firing=[fleet("20m", "66.67%", TWO_OF_THREE % SINCE)],
+    ),
+    Case(
+        "two of three hosts, for nineteen minutes: noise that coincides",
+        hosts(CALM, Phase(19, DOUBLE), Phase(9), count=2, first=2) + hosts(CALM, Phase(28), count=1, first=4),
+        quiet=[("20m", FLEET), ("30m", FLEET), ("34m", FLEET), ("36m", FLEET)],
     ),
     Case(
         "one of three hosts: a device",
@@ -421,7 +438,7 @@ LATENCY = (
         "two vantage points of a client's layer agree: a page within five minutes",
         hosts(CALM, Phase(12, DOUBLE), Phase(15), count=2, layer="rados"),
         quiet=[("18m", FLEET), ("41m", FLEET)],
-        firing=[fleet("20m", "100%", TWO_OF_TWO, "Suspected: osd.3 (PlumblineOsdSlowDisk).\n", **CLIENT)],
+        firing=[fleet("20m", "100%", TWO_OF_TWO, "\nSuspected: osd.3 (PlumblineOsdSlowDisk).", **CLIENT)],
         more=[
             {
                 "series": 'ALERTS{alertname="PlumblineOsdSlowDisk",alertstate="firing",ceph_daemon="osd.3",'
@@ -436,13 +453,14 @@ LATENCY = (
         quiet=[("21m", FLEET), ("26m", FLEET)],
     ),
     Case(
-        "they take turns: always two of three are beyond, but none for the whole span",
-        [
-            Host([CALM, *[Phase(2, DOUBLE), Phase(1), Phase(1, DOUBLE)] * 4], name="stor01", layer="rados"),
-            Host([CALM, *[Phase(1), Phase(3, DOUBLE)] * 4], name="stor02", layer="rados"),
-            Host([CALM, *[Phase(3, DOUBLE), Phase(1)] * 4], name="stor03", layer="rados"),
-        ],
-        quiet=[("21m", FLEET), ("25m", FLEET), ("30m", FLEET)],
+        "all near to their limits, and only one beyond",
+        hosts(CALM, Phase(15, 0.00032), count=2) + hosts(CALM, Phase(15, DOUBLE), count=1, first=3),
+        quiet=[("21m", FLEET), ("29m", FLEET)],
+    ),
+    Case(
+        "a pause of the layer in the middle of the span",
+        hosts(CALM, *[Phase(3, DOUBLE), Phase(2)] * 3, layer="rados"),
+        quiet=[(moment, FLEET) for moment in ("18m", "20m", "21m", "25m", "28m")],
     ),
     Case(
         "a blip of the network: all hosts for three and a half minutes",
@@ -478,6 +496,40 @@ TAIL = (
         quiet=[("100m", BURN)],
         firing=[burn("110m", "4%", "warning")],
     ),
+    Case(
+        "a tail of 4 %, of canaries whose slowest hours usually have 1 %: just unusual, and just usual",
+        [Host([Phase(70), Phase(60, slow=6)], name=name) for name in ("stor01", "stor02")],
+        firing=[burn("110m", "4%", "warning")],
+        more=[usual("stor01", "1h", 0.0099), usual("stor02", "1h", 0.0101)],
+    ),
+    Case(
+        "bursts, a third of the time: ten in a hundred over six hours; just usual, none",
+        [],
+        quiet=[("280m", BURN)],
+        firing=[burn("359m", "30%", "warning", source="measured", profile="baseline.yaml")],
+        interval="15s",
+        more=[
+            *(
+                recorded("canary_slow_operations:ratio", " ".join(["0x79 0.3x39"] * 12), host, ',probe="canary"')
+                for host in ("stor01", "stor02")
+            ),
+            usual("stor01", "6h", 0.048),
+            usual("stor02", "6h", 0.052),
+        ],
+        samples=[("359m", asked("slow_level:ratio", "stor01", ',window="6h"'), 0.1)],
+    ),
+    Case(
+        "a tail of 15 % at two vantage points: just usual, no page",
+        hosts(CALM, Phase(13, slow=23), count=2, layer="rados"),
+        quiet=[("27m", BURN)],
+        more=[usual(host, "1h", 0.0515, "rados") for host in ("stor01", "stor02")],
+    ),
+    Case(
+        "a tail of 15 % at two vantage points: just unusual, a page",
+        hosts(CALM, Phase(13, slow=23), count=2, layer="rados"),
+        firing=[burn("27m", "15.33%", "critical", host, **CLIENT) for host in ("stor01", "stor02")],
+        more=[usual(host, "1h", 0.051, "rados") for host in ("stor01", "stor02")],
+    ),
     Case("just below: a tail of 2 %", [Host([Phase(130, slow=3)])], quiet=[("125m", BURN)]),
     Case(
         "transient: everything slow for eight minutes",
@@ -505,10 +557,6 @@ TAIL = (
 RESTLESS = "PlumblineCanaryRestless"
 
 
-def asked(metric: str, host: str, more: str = "") -> str:
-    return f'round(sum(plumbline:canary_{metric}{{instance="{host}.example:10047"{more}}}), 0.001)'
-
-
 def limit(host: str, verdict: str = "page") -> str:
     return asked("limit:ratio", host, f',verdict="{verdict}"')
 
@@ -519,10 +567,12 @@ JUDGED = (
         [Host([Phase(30)]), *hosts(CALM, Phase(15, DOUBLE), count=2, first=2)],
         samples=[
             ("29m", asked("expected:ratio", "stor01"), 1.25),
-            ("29m", limit("stor01"), 1.625),
+            ("29m", limit("stor01"), 1.75),
+            ("29m", asked("near:ratio", "stor01"), 1.5),
             ("29m", asked("beyond:bool", "stor01"), 0),
-            ("29m", asked("beyond:bool", "stor02"), 1),
-            ("29m", "round(sum(plumbline:fleet_beyond:ratio), 0.001)", 0.667),
+            ("29m", asked("beyond:bool", "stor02", ',verdict="page"'), 1),
+            ("29m", asked("beyond:bool", "stor02", ',verdict="near"'), 1),
+            ("29m", 'round(sum(plumbline:fleet_beyond:ratio{verdict="page"}), 0.001)', 0.667),
         ],
     ),
     Case(
@@ -534,23 +584,32 @@ JUDGED = (
             *history("1x739 2x10", "stor01"),
             *history("1.6x89 1x649 2x10", "stor02"),
             *history("0.5x89 1x649 2x10", "stor03"),
+            {
+                "series": 'plumbline:fleet_residual:ratio{cluster="south",device_class="nvme",layer="disk",'
+                f'operation="read",{WORKLOAD}}}',
+                "values": "0.8x399 1.25x400",
+            },
+            recorded("canary_slow_level:ratio", "0.01x29 0.2x29 0.01x740", "stor01", ',probe="canary",window="1h"'),
         ],
         samples=[
             ("80m", "round(sum(plumbline:canary_hour:ratio), 0.01)", 3.1),
             ("1490m", asked("season:ratio", "stor01"), 1.0),
             ("1490m", asked("expected:ratio", "stor01"), 1.0),
-            ("1490m", limit("stor01"), 1.3),
+            ("1490m", limit("stor01"), 1.4),
             ("1490m", asked("residual:ratio", "stor01"), 2.0),
-            ("1490m", asked("hour_excess:ratio", "stor01"), 0.8),
+            ("1490m", asked("drift:ratio", "stor01"), 0.8),
+            ("1490m", "max(plumbline:fleet_residual:ratio)", 2.0),
+            ("1490m", 'round(max(plumbline:fleet_spread:ratio{cluster="south"}), 0.001)', 0.25),
+            ("1590m", asked("slow_usual:ratio", "stor01", ',window="1h"'), 0.2),
             ("1490m", asked("expected:ratio", "stor02"), 1.25),
-            ("1490m", asked("expected:ratio", "stor03"), 0.9),
+            ("1490m", asked("expected:ratio", "stor03"), 0.75),
         ],
     ),
     Case(
-        "a rise below the limit: a ticket once six hours have seen it; load within them explains it",
+        "a rise below the limit: a ticket once five hours have seen it; load within them explains it",
         [],
-        quiet=[("412m", HIGH)],
-        firing=[high("428m", "1.5")],
+        quiet=[("352m", HIGH)],
+        firing=[high("372m", "1.5", seen="5h")],
         interval="2m",
         more=[
             *history("1.5x220", "stor01"),
@@ -563,7 +622,7 @@ JUDGED = (
         "a rise that a day has made its own season: a ticket; just tolerable, ended or explained by load: none",
         [],
         quiet=[("1492m", HIGH)],
-        firing=[high("1512m", "1.3")],
+        firing=[high("1512m", "1.3", seen="1d")],
         interval="2m",
         more=[
             *history("1.3x760", "stor01"),
@@ -576,7 +635,7 @@ JUDGED = (
     ),
     Case(
         "a new canary of a restless layer: its limit is that of its recording, and the cap",
-        [Host([Phase(90)]), Host([Phase(90)], name="stor02")],
+        [Host([Phase(90)]), Host([Phase(90)], name="stor02", layer="rados")],
         quiet=[("60m", RESTLESS)],
         firing=[
             (
@@ -586,27 +645,27 @@ JUDGED = (
                 {
                     "summary": "A canary is too restless to be judged closely.",
                     "description": f"Canary {SUBJECT}: by its own spread over the last 7d it would be out of"
-                    " line from 4.5 times its baseline on; 3 times is out of line in any weather, so hours of 3 times"
+                    " line from 5.2 times its baseline on; 3 times is out of line in any weather, so hours of 3 times"
                     " may be its usual.",
                 },
             )
         ],
         samples=[
             ("80m", limit("stor01"), 3),
-            ("80m", limit("stor02"), 1.981),
+            ("80m", limit("stor02"), 2.15),
             ("80m", limit("stor02", "ticket"), 2.15),
             ("80m", asked("spread:ratio", "stor02"), 0.225),
-            ("80m", asked("restless:ratio", "stor01"), 4.5),
+            ("80m", asked("restless:ratio", "stor01"), 5.25),
             ("80m", "count(plumbline:canary_slow:info) or vector(0)", 0),
         ],
         more=[
             {
                 "series": "plumbline_baseline_spread_ratio{"
-                + PLACE % {"cluster": ',cluster="north"', "host": host, "layer": "disk"}
+                + PLACE % {"cluster": ',cluster="north"', "host": host, "layer": layer}
                 + f',{WORKLOAD},config_hash="f8ebba40cbad",source="measured",profile="baseline.yaml",span="1m"}}',
                 "values": f"{value}x180",
             }
-            for host, value in (("stor01", 1), ("stor02", 0.225))
+            for host, layer, value in (("stor01", "disk", 1), ("stor02", "rados", 0.225))
         ],
     ),
 )

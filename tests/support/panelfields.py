@@ -50,8 +50,8 @@ def annotation_faults(annotation: dict[str, str]) -> Iterator[str]:
 
 
 def link_faults(panel: Panel) -> Iterator[str]:
-    """Data links that name a label or a column which isn't there. A dashed baseline may lack a label its link names."""
-    queried = [labels(target["expr"]) for target in panel["targets"] if not _is_baseline(target)]
+    """Data links that name a label or column which isn't there. A dashed baseline or limit may lack a link's label."""
+    queried = [labels(target["expr"]) for target in panel["targets"] if not _is_dashed(target)]
     columns = table_columns(panel) if panel["type"] == "table" else None
     for link in panel_links(panel):
         url = link["url"]
@@ -123,5 +123,5 @@ def _raw(panel: Panel) -> set[str]:
     return found
 
 
-def _is_baseline(target: dict[str, str]) -> bool:
-    return target.get("legendFormat", "").startswith(("baseline", "documented"))
+def _is_dashed(target: dict[str, str]) -> bool:
+    return target.get("legendFormat", "").startswith(("baseline", "documented", "limit"))

@@ -23,6 +23,8 @@ _NAME = re.compile(r"(?<![\w:$])[a-zA-Z_:][\w:]*")
 _STRING = re.compile(r'"(?:\\.|[^"\\])*"')
 LINKS = ("runbook_url", "dashboard_url")
 """Annotations that one place adds to every alert: ``test_links.py`` follows them, tests of an alert leave them out."""
+_ADDED = re.compile(r"\n(?:It has been so for at least|First:) [^\n]*")
+"""Lines that one place adds to every description: ``test_texts.py`` holds them, tests of an alert leave them out."""
 _SCRAPED = ("plumbline_", "ceph_", "prometheus_", "alertmanager_", "scrape_")
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -61,11 +63,14 @@ class RuleSet:
 
     @classmethod
     def read(cls, *paths: Path) -> RuleSet:
-        """From rendered files, in the order given; without :data:`LINKS`."""
+        """From rendered files, in the order given; without :data:`LINKS` and what is added to every description."""
         groups = [group for path in paths for group in load(path)["groups"]]
         for rule in (rule for group in groups for rule in group["rules"]):
+            annotations = rule.get("annotations", {})
             for link in LINKS:
-                rule.get("annotations", {}).pop(link, None)
+                annotations.pop(link, None)
+            if "description" in annotations:
+                annotations["description"] = _ADDED.sub("", annotations["description"])
         return cls(tuple((group["name"], tuple(group["rules"])) for group in groups))
 
     def rules(self) -> list[Rule]:

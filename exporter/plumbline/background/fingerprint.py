@@ -7,7 +7,6 @@ A port's line names the driver's version only if it differs from the kernel's re
 in-tree drivers): a kernel update is then one change, not one for each port.
 """
 
-import hashlib
 import json
 import re
 import shutil
@@ -107,6 +106,8 @@ def tuning(settings: SysctlReading, queues: Iterable[QueueSettings], devices: It
                 f" requests={queue.requests} read_ahead_kib={queue.read_ahead_kib} rq_affinity={queue.rq_affinity}"
                 f" add_random={queue.add_random}"
             )
+    import hashlib  # noqa: PLC0415  (see plumbline.web.access)
+
     return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()[:12]
 
 

@@ -53,12 +53,12 @@ class LevelSpread(Strict, frozen=True, omit_defaults=True, rename={"one": "1m", 
 
     @classmethod
     def of(cls, by_span: Mapping[str, float]) -> Self:
-        return cls(one=by_span.get("1m"), five=by_span.get("5m"), thirty=by_span.get("30m"))
+        return msgspec.convert(by_span, cls)
 
     def items(self) -> Iterator[tuple[str, float]]:
-        for span, spread in (("1m", self.one), ("5m", self.five), ("30m", self.thirty)):
-            if spread is not None:
-                yield span, spread
+        for span in msgspec.structs.fields(self):
+            if (spread := getattr(self, span.name)) is not None:
+                yield span.encode_name, spread
 
 
 class IopsAtLatency(Strict, frozen=True, kw_only=True):

@@ -2,7 +2,8 @@
 
 The thresholds are those of the alerts (``alerts/config/osd.libsonnet``), which have minutes of history. A screen covers
 only a few seconds, so OSDs with a handful of operations are not judged. An OSD is compared with the median of its
-device class on the screen, itself included, and two figures have to agree.
+device class on the screen, itself included, two figures have to agree, and what is out of line has to be a good part of
+its operations: so there is no floor as the alerts have one.
 """
 
 from collections import Counter
@@ -27,7 +28,6 @@ class Thresholds:
     """In the interval. With fewer, one slow operation dominates the mean. The rules use a rate instead."""
     ratio: float = 3.0
     agree_ratio: float = 2.0
-    floor_s: float = 2e-3
     share: float = 0.5
     queue_share: float = 0.15
     heartbeat_floor_s: float = 30e-3
@@ -71,7 +71,7 @@ def _of_load(osd: Osd, peers: Sequence[Osd], limits: Thresholds) -> tuple[str, s
     def out(figure: Callable[[Osd], float | None], ratio: float) -> float | None:
         """The median of the peers if this OSD is at least ``ratio`` times above it, else ``None``."""
         own, middle = figure(osd), _median(map(figure, peers))
-        if own is None or middle is None or own < limits.floor_s or own < ratio * middle:
+        if own is None or middle is None or own < ratio * middle:
             return None
         return middle
 

@@ -7,10 +7,9 @@ from plumbline.metrics.guard import Collector, SkipHook
 from plumbline.metrics.spec import Sample, counter, gauge, known
 from plumbline.probes.state import DiskSeen
 from plumbline.sources.disk.block import BlockDevice
-from plumbline.sources.disk.diskstats import DiskStats, WholeDisks, read_whole_disks
+from plumbline.sources.disk.diskstats import SECTOR_BYTES, DiskStats, WholeDisks, read_whole_disks
 from plumbline.sources.disk.diskusers import DiskUsers
 
-_SECTOR_BYTES = 512  # the unit of /proc/diskstats, whatever the disk's own sector size
 _OPERATION = ("device", "operation")
 
 IO = counter("plumbline_disk_ios_total", "Requests completed, by operation.", _OPERATION)
@@ -80,7 +79,7 @@ def samples(disks: Iterable[DiskStats]) -> Iterator[Sample]:
             if merged is not None:
                 yield IO_MERGED, labels, merged
             if sectors is not None:
-                yield IO_BYTES, labels, sectors * _SECTOR_BYTES
+                yield IO_BYTES, labels, sectors * SECTOR_BYTES
 
 
 def in_flight(disk: DiskStats) -> int:

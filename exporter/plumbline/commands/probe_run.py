@@ -78,6 +78,9 @@ def print_report(console: Console, report: Report) -> None:
         rows += [_row(operation, figure) for figure in operation.figures]
         rows += [(operation.operation, name, _fact(name, value), "", "", "") for name, value in operation.facts.items()]
     table(console, ("Operation", "Figure", "Measured", "Baseline", "Compared", "Source"), rows)
+    for operation in report.operations:
+        if operation.documented:
+            line(console, f"{operation.operation}: documented: {operation.documented}")
     # an operation without figures (path-mtu) is judged without a baseline
     without = [operation.operation for operation in report.operations if operation.figures and not operation.baseline]
     if without:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from operator import itemgetter
 from pathlib import Path
 
 from rich.console import Console
@@ -25,7 +26,7 @@ from plumbline.baseline.files import SCHEMA_VERSION
 from plumbline.baseline.fingerprint import Fingerprint
 from plumbline.baseline.model import Target
 from plumbline.baseline.record import consistency
-from plumbline.baseline.record.level import SPANS, needed_s
+from plumbline.baseline.record.level import missing
 from plumbline.baseline.record.statistics import EntryRecord
 from plumbline.baseline.record.text import format_record
 from plumbline.baseline.record.walk import RUNS, STOPPED, Progress, Step, Walked, entries_of, file_of, walk
@@ -207,15 +208,12 @@ def _notes(request: Request, records: Sequence[EntryRecord]) -> list[str]:
 
 def _level_notes(request: Request, records: Sequence[EntryRecord]) -> Iterator[str]:
     """What the recording was too short for: one line for all canaries, because all were recorded as long."""
-    short = [record.level for record in records if record.level is not None and needed_s(record.level)]
+    short = [record.level for record in records if record.level is not None and missing(record.level)]
     if short:
-        left_out = [
-            f"{span} ({duration_text(3 * length)})"
-            for span, length in SPANS.items()
-            if not all(span in level.spread for level in short)
-        ]
+        needed_s = {span: needed for level in short for span, needed in missing(level).items()}
+        left_out = [f"{span} ({duration_text(needed)})" for span, needed in sorted(needed_s.items(), key=itemgetter(1))]
         measured = duration_text(min(level.measured_s for level in short))
-        run = math.ceil(max(map(needed_s, short)) / 60 / request.runs)
+        run = math.ceil(max(needed_s.values()) / 60 / request.runs)
         yield (
             f"spread of medians left out, because a canary was measured for {measured} and not three times the span: "
             f"{', '.join(left_out)}; --run-duration {run}m records all"

@@ -11,9 +11,8 @@ from plumbline.core.histogram import HistogramValue, difference
 from plumbline.core.roots import Roots
 from plumbline.errors import PlumblineError
 from plumbline.probes.canary.reading import CanaryReading, WorkloadReading
-from plumbline.sources.disk.diskstats import read_diskstats
+from plumbline.sources.disk.diskstats import SECTOR_BYTES, read_diskstats
 
-_SECTOR = 512  # in diskstats always
 _LEAST_S = 1.0  # a shorter time has no rate
 
 Served = tuple[float, float]  # operations and bytes
@@ -91,7 +90,7 @@ class Meanwhile:
         except PlumblineError:
             return {}  # No figure then
         return {
-            each.name: (each.reads + each.writes, (each.sectors_read + each.sectors_written) * _SECTOR)
+            each.name: (each.reads + each.writes, (each.sectors_read + each.sectors_written) * SECTOR_BYTES)
             for each in found
         }
 

@@ -169,6 +169,14 @@ def add_prometheus(parser: argparse.ArgumentParser, *, required: bool = False) -
     add("--http.config.file", dest="http_config_file", type=Path, metavar="FILE", help=text)
 
 
+def add_daemon(parser: argparse.ArgumentParser) -> None:
+    """Add ``--daemon`` and the file with the access to it."""
+    add = parser.add_argument
+    add("--daemon", metavar="URL", help="http://host:10047 (as the configuration says)")
+    text = "its password, token or certificates, in promtool's format"
+    add("--daemon.http.config.file", dest="daemon_http_config_file", type=Path, metavar="FILE", help=text)
+
+
 def access(options: argparse.Namespace) -> Access:
     """The access that the flags of :func:`add_prometheus` give."""
     from plumbline.sources.prometheus.access import OPEN, load_access  # noqa: PLC0415

@@ -15,7 +15,7 @@ from msgspec import Meta
 from plumbline import __version__
 from plumbline.config.probes import ProbeConfig
 from plumbline.config.probes.disk import CanaryConfig, FioConfig
-from plumbline.config.types import CREDENTIAL, Duration, FieldError, QuietHours, Strict, secret_problem
+from plumbline.config.types import CREDENTIAL, Duration, FieldError, QuietHours, Size, Strict, secret_problem
 from plumbline.config.workloads import WorkloadCatalogue
 from plumbline.config.yaml import MAX_CHARACTERS, convert, read_text, read_yaml
 from plumbline.errors import ConfigError
@@ -213,9 +213,21 @@ class NetworkServerConfig(Strict, frozen=True):
         return tuple(map(ipaddress.ip_network, self.allow))
 
 
+DOCUMENTED_PROBE = FioConfig(
+    name="documented-randread-4k",
+    workload="randread-4k-qd4-j1",
+    file_size=Size(2**30),  # more than a disk's own cache
+    interval=Duration(24 * 3600.0),
+    timeout=Duration(300.0),
+)
+"""Reads as a document has measured them, once a day, on :data:`DOCUMENTED_CLASSES` alone."""
+DOCUMENTED_CLASSES = ("hdd",)
+"""Classes of which a document has a latency of :data:`DOCUMENTED_PROBE`, and none of what the default canary reads."""
+
 _DEFAULT_PROBES: tuple[ProbeConfig, ...] = (
     CanaryConfig(name="canary"),
     FioConfig(name="fio-randwrite-4k", workload="randwrite-4k-qd1-j1", rate_iops=50),
+    DOCUMENTED_PROBE,
 )
 
 
@@ -236,7 +248,8 @@ class Config(Strict, frozen=True):
     devices: DevicesConfig = DevicesConfig()
     """Which devices are reported."""
     probes: tuple[ProbeConfig, ...] = msgspec.field(default_factory=lambda: _DEFAULT_PROBES)
-    """The probes to run. By default a canary, and fio (`randwrite-4k-qd1-j1`, 50 operations a second)."""
+    """The probes to run. By default a canary, fio (`randwrite-4k-qd1-j1`, 50 operations a second), and once a day, if
+    the disk is an `hdd`, fio as a document measured such disks (`randread-4k-qd4-j1`, a file of 1 GiB)."""
     gates: GatesConfig = GatesConfig()
     """What keeps probes from running."""
     ceph: CephConfig = CephConfig()

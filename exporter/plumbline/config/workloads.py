@@ -6,7 +6,6 @@ comparable only if layer, device class, workload, operation *and* ``config_hash`
 """
 
 import functools
-import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib import resources
@@ -194,6 +193,8 @@ Workload: TypeAlias = (
 
 
 def _digest(parts: list[str]) -> str:
+    import hashlib  # noqa: PLC0415  (see plumbline.web.access)
+
     return hashlib.sha256("|".join(parts).encode()).hexdigest()[:12]
 
 

@@ -30,6 +30,14 @@ def share_one_heap() -> None:
         pass  # a C library without arenas
 
 
+def give_back_memory() -> None:
+    """Return the heap's free pages to the kernel, once after the start, which needs memory that is not needed again."""
+    try:  # contextlib is not light  # noqa: SIM105
+        ctypes.CDLL(None).malloc_trim(0)
+    except AttributeError:
+        pass  # a C library that is not glibc
+
+
 def keep_memory_private() -> None:
     """No core file from now on, and no tracing by other processes of the same user: a core would hold the TLS key,
     passwords in use, S3 and Ceph keys. A core piped to a program (systemd-coredump, apport) ignores RLIMIT_CORE

@@ -4,7 +4,6 @@ Whatever may block (a command, a slow disk, a cluster) runs here. A tick that co
 not queued. Start times are splayed by host: hosts restarted together do not all probe at once.
 """
 
-import hashlib
 import logging
 import math
 import threading
@@ -47,6 +46,8 @@ def next_tick(previous: float, interval_s: float, now: float) -> float:
 
 def splay(host: str, job: str, width_s: float) -> float:
     """A start delay in [0, ``width_s``) seconds: constant for a host and job, evenly spread over hosts."""
+    import hashlib  # noqa: PLC0415
+
     digest = hashlib.sha256(f"{host}\0{job}".encode()).digest()
     return int.from_bytes(digest[:8]) / 2**64 * width_s
 

@@ -31,14 +31,14 @@ from plumbline.config.options import Overrides, read_config, storage_path
 from plumbline.config.workloads import load_catalogue
 from plumbline.core import threads
 from plumbline.core.answers import Beside, ask_side_by_side
-from plumbline.core.memory import keep_memory_private, share_one_heap
+from plumbline.core.memory import give_back_memory, keep_memory_private, share_one_heap
 from plumbline.core.roots import Roots
 from plumbline.core.scheduler import Job, Scheduler
 from plumbline.core.single_flight import Shared
 from plumbline.daemon.readings import readings_of
 from plumbline.daemon.running import FileWatch, Running, World, named, web_file
 from plumbline.daemon.signals import Signals
-from plumbline.daemon.wiring import CEPH, FACTS_WITHIN_S, Wiring, no_daemon
+from plumbline.daemon.wiring import CEPH, FACTS_WITHIN_S, FINGERPRINT, Wiring, no_daemon
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.probes.network.iperf3_server import IperfServer, ServerPlan
 from plumbline.probes.plan import recordable
@@ -47,8 +47,7 @@ from plumbline.sources.kernel.hotplug import BlockHotplug
 from plumbline.sources.net.genetlink import settings_group
 from plumbline.sources.net.linkevents import LinkEvents
 from plumbline.sources.net.routes import networks_of
-from plumbline.status.gather import Overview
-from plumbline.status.page import render_status
+from plumbline.status.recent import RecentCounters
 from plumbline.web.guard import Exposure, Guard, make_guard
 from plumbline.web.routes import Site
 from plumbline.web.server import Server
@@ -141,7 +140,7 @@ class Daemon:
         self._files = FileWatch(lambda: world.files(self._named_files))
         self._guard = make_guard(web_file(config))
         self._wired = Wiring(world, config, store, state=self._state)
-        self._overview = Overview(host=world.host, started=time.time())
+        self._started, self._recent = time.time(), RecentCounters()
         self._housekeeping = Scheduler()
         site = Site(self._wired.exposition, status=Shared(self._status_page), ready=self._not_ready_because)
         host, port = split_address(config.web.listen_address)
@@ -193,9 +192,10 @@ class Daemon:
         try:
             snapshot = self._wired.exposition.scrape()
             self._wired.judge.look(readings_of(snapshot), time.monotonic())
-            self._overview.remember(snapshot)
+            self._recent.remember(snapshot, time.monotonic())
         finally:
             if first:
+                give_back_memory()
                 self._page_from_s = time.monotonic()
                 log.info("the first page of metrics is available after %.1f s", self._page_from_s - self._began_s)
 
@@ -285,7 +285,7 @@ class Daemon:
             self._warn_of_exposure()
         self._apply(running)
         self._housekeeping.kick(LINK_FACTS)  # the new configuration may name other devices for Ceph
-        self._kick((CEPH, CEPH_MAP))
+        self._kick((CEPH, CEPH_MAP, FINGERPRINT))
         self._reload_error = ""
         log.info("configuration reloaded")
 
@@ -356,7 +356,11 @@ class Daemon:
         return None if time.monotonic() >= self._page_from_s else "the host is being read for the first time"
 
     def _status_page(self) -> str:
-        model = self._overview.model(
+        # 2 MiB, which a daemon that is only scraped does not need
+        from plumbline.status.gather import Overview  # noqa: PLC0415
+        from plumbline.status.page import render_status  # noqa: PLC0415
+
+        model = Overview(host=self._world.host, started=self._started, recent=self._recent).model(
             self._wired.exposition.scrape(),
             probing=self._wired.probing,
             book=self._wired.running.book,

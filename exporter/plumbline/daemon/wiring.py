@@ -4,12 +4,11 @@ The daemon runs them continuously; `plumbline check` looks twice, and starts, lo
 """
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-
-from prometheus_client import ProcessCollector
 
 from plumbline.background.ceph import CephMapWatch
 from plumbline.background.fingerprint import read_fingerprint
@@ -21,6 +20,7 @@ from plumbline.collectors import registry
 from plumbline.collectors.daemon import DaemonState
 from plumbline.config.model import Config
 from plumbline.core.answers import ask_side_by_side
+from plumbline.core.light_import import without_init
 from plumbline.core.roots import Roots
 from plumbline.core.scheduler import Job
 from plumbline.core.slot import Slot
@@ -32,6 +32,9 @@ from plumbline.probes.schedule import Probing
 from plumbline.probes.state import StateStore
 from plumbline.sources.kernel.softnet import SoftnetUnwrapper
 from plumbline.sources.kernel.vantage import Vantage, read_vantage
+
+with without_init("prometheus_client"):  # it imports servers and clients: 5 MiB
+    from prometheus_client.process_collector import ProcessCollector
 
 log = logging.getLogger("plumbline")
 
@@ -106,7 +109,7 @@ class Wiring:
         return [*self.watch.jobs(), Job(CEPH, CEPH_EVERY_S, 0.0, self.ceph.refresh)]
 
     def jobs(self) -> list[Job]:
-        fingerprint = Job(FINGERPRINT, FINGERPRINT_EVERY_S, 0.0, self._fingerprint.refresh)
+        fingerprint = Job(FINGERPRINT, FINGERPRINT_EVERY_S, 0.0, self._read_fingerprint)
         return [*self.slow_tier(), self.ceph_map.map.job, fingerprint]
 
     def take(self, running: Running) -> None:
@@ -123,6 +126,11 @@ class Wiring:
             return self._fingerprint.value
         except PlumblineError:
             return Fingerprint()
+
+    def _read_fingerprint(self, cancel: threading.Event) -> None:
+        """Only measured baselines say what the node was like, so without one there is nothing to compare."""
+        if self.running.book.measured_on:
+            self._fingerprint.refresh(cancel)
 
     def _findings(self) -> tuple[Finding, ...]:
         if self.judge.findings is None:

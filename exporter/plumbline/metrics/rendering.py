@@ -15,14 +15,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from math import inf, isfinite, isnan
 from typing import TYPE_CHECKING, cast
-
-from prometheus_client.exposition import generate_latest
-from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
-from prometheus_client.registry import Collector as PrometheusCollector
 
 from plumbline.core.histogram import HistogramValue
 from plumbline.metrics.snapshot import Family, Snapshot
@@ -71,7 +66,8 @@ class Renderer:
         if block is None or not block.fits(family):
             block = self._cache[spec.name] = _Block(family)
         lines = block.lines(family.values)
-        return _head(spec, form) + (lines if selected is None else _only(lines, selected))
+        head = _head(family_name(spec, form), spec.kind, spec.help, form)
+        return head + (lines if selected is None else _only(lines, selected))
 
 
 class _Block:
@@ -146,12 +142,11 @@ def family_name(spec: MetricSpec, form: Format) -> str:
     return spec.name.removesuffix("_total") if form is Format.OPENMETRICS else spec.name
 
 
-def _head(spec: MetricSpec, form: Format) -> str:
-    name = family_name(spec, form)
-    text = spec.help.replace("\\", r"\\").replace("\n", r"\n")
+def _head(name: str, kind: str, text: str, form: Format) -> str:
+    text = text.replace("\\", r"\\").replace("\n", r"\n")
     if form is Format.OPENMETRICS:  # escapes quotes in help too; the text format does not
         text = text.replace('"', r"\"")
-    return f"# HELP {name} {text}\n# TYPE {name} {spec.kind}\n"
+    return f"# HELP {name} {text}\n# TYPE {name} {kind}\n"
 
 
 def _braces(family: Family) -> Iterator[str]:
@@ -192,20 +187,15 @@ def _only(lines: str, names: frozenset[str]) -> str:
     return "".join(f"{line}\n" for line in kept)
 
 
-@dataclass(frozen=True, slots=True)
-class _Fixed(PrometheusCollector):
-    """Families already collected, in the shape that ``generate_latest`` expects."""
-
-    metrics: Sequence[Metric]
-
-    def collect(self) -> Iterable[Metric]:
-        return self.metrics
-
-
-def _foreign(metrics: Sequence[Metric], form: Format, names: frozenset[str] | None) -> str:
-    if names is not None:
-        metrics = [each for each in metrics if each.name in names or any(s.name in names for s in each.samples)]
-    if form is Format.OPENMETRICS:
-        page: bytes = generate_openmetrics(_Fixed(metrics))  # type: ignore[no-untyped-call]
-        return page.decode().removesuffix(_EOF)
-    return generate_latest(_Fixed(metrics)).decode()
+def _foreign(metrics: Iterable[Metric], form: Format, names: frozenset[str] | None) -> str:
+    """Counters and gauges without labels, as ``prometheus_client``'s ``ProcessCollector`` gives them."""
+    page = []
+    for metric in metrics:
+        lines = [
+            f"{sample.name} {number_text(sample.value)}\n"
+            for sample in metric.samples
+            if names is None or not names.isdisjoint((sample.name, metric.name))
+        ]
+        suffix = "_total" if metric.type == "counter" and form is Format.TEXT else ""
+        page += [_head(f"{metric.name}{suffix}", metric.type, metric.documentation, form), *lines] if lines else []
+    return "".join(page)

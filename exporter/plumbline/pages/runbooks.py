@@ -2,6 +2,9 @@
 
 They use a small part of Markdown, and so does this: headings, paragraphs, lists, tables, fenced code, and in a line
 `` `code` ``, ``**bold**`` and links. A test renders every runbook and finds no markup left over. All text is escaped.
+
+What several runbooks say stands in a file of its own, whose name begins with a small letter. A paragraph that is only a
+link to such a file shows it in place: folded up, with the link's text to open it, if the file has a heading.
 """
 
 import re
@@ -17,14 +20,15 @@ _NAME = re.compile(r"Plumbline\w+", re.ASCII)
 _INLINE = re.compile(r"`([^`]+)`|\*\*([^*]+)\*\*|\[([^\]]+)\]\(([^)\s]+)\)|<(https?://[^>\s]+)>")
 _ITEM = re.compile(r"(- |\d+\. )")
 _CELL = re.compile(r"(?<!\\)\|")
+_SHARED = re.compile(r"\[([^\]]+)\]\(([a-z-]+)\.md\)")
 
 
 def names() -> list[str]:
     """Every alert that has a runbook, in order; none where Plumbline runs from a source tree."""
     if not _FOLDER.is_dir():
         return []
-    files = sorted(each.name for each in _FOLDER.iterdir())
-    return [name.removesuffix(".md") for name in files if name.endswith(".md")]
+    files = sorted(each.name.removesuffix(".md") for each in _FOLDER.iterdir() if each.name.endswith(".md"))
+    return [name for name in files if _NAME.fullmatch(name)]
 
 
 def page(name: str) -> str | None:
@@ -79,7 +83,18 @@ def _block(lines: _Lines) -> Html:
         return _table(lines.take(lambda line: line.startswith("|")))
     if _ITEM.match(first):
         return _listing(lines.take(lambda line: bool(_ITEM.match(line) or line.startswith("  "))))
-    return tag("p", _inline(" ".join(lines.take(lambda line: bool(line.strip()) and not _begins(line)))))
+    text = " ".join(lines.take(lambda line: bool(line.strip()) and not _begins(line)))
+    shared = _SHARED.fullmatch(text)
+    return _in_place(*shared.groups()) if shared else tag("p", _inline(text))
+
+
+def _in_place(label: str, name: str) -> Html:
+    """A file that several runbooks share. Its heading is for who reads it alone."""
+    file = _FOLDER.joinpath(f"{name}.md")
+    text = file.read_text("utf-8")
+    if not text.startswith("# "):
+        return to_html(text)
+    return tag("details", tag("summary", _inline(label)), to_html(text.partition("\n")[2]))
 
 
 def _begins(line: str) -> bool:

@@ -1,38 +1,31 @@
 """A literal list of all kinds of probes: configuration struct → the function that plans it on a host."""
 
 from collections.abc import Callable
-from typing import Any
+from importlib import import_module
+from typing import Any, cast
 
 from plumbline.config.probes import ProbeConfig, ceph, disk, network
 from plumbline.config.probes.filesystem import FilesystemConfig
 from plumbline.config.probes.object import S3Config
 from plumbline.config.types import FieldError
-from plumbline.probes.canary import job
-from plumbline.probes.ceph import osd_bench
-from plumbline.probes.disk import fio_probe
-from plumbline.probes.filesystem import filesystem
 from plumbline.probes.model import Host, Plan
-from plumbline.probes.network import iperf3, path_mtu, rtt
-from plumbline.probes.object import s3
-from plumbline.probes.rados import rados_bench, rados_canary_job
-from plumbline.probes.rbd import rbd_bench, rbd_fio
 
-KINDS: dict[type[ProbeConfig], Callable[[Any, Any, Host], Plan]] = {
-    disk.CanaryConfig: job.build,
-    disk.FioConfig: fio_probe.build,
-    disk.RawCanaryConfig: job.build_raw,
-    network.IperfConfig: iperf3.build,
-    network.RttConfig: rtt.build,
-    network.PathMtuConfig: path_mtu.build,
-    FilesystemConfig: filesystem.build,
-    S3Config: s3.build,
-    ceph.OsdBenchConfig: osd_bench.build,
-    ceph.RadosCanaryConfig: rados_canary_job.build,
-    ceph.RadosBenchConfig: rados_bench.build,
-    ceph.RbdBenchConfig: rbd_bench.build,
-    ceph.RbdFioConfig: rbd_fio.build,
+KINDS: dict[type[ProbeConfig], str] = {
+    disk.CanaryConfig: "canary.job.build",
+    disk.FioConfig: "disk.fio_probe.build",
+    disk.RawCanaryConfig: "canary.job.build_raw",
+    network.IperfConfig: "network.iperf3.build",
+    network.RttConfig: "network.rtt.build",
+    network.PathMtuConfig: "network.path_mtu.build",
+    FilesystemConfig: "filesystem.filesystem.build",
+    S3Config: "object.s3.build",
+    ceph.OsdBenchConfig: "ceph.osd_bench.build",
+    ceph.RadosCanaryConfig: "rados.rados_canary_job.build",
+    ceph.RadosBenchConfig: "rados.rados_bench.build",
+    ceph.RbdBenchConfig: "rbd.rbd_bench.build",
+    ceph.RbdFioConfig: "rbd.rbd_fio.build",
 }
-"""``Any``: each builder takes the struct it is listed with, and the return value of its :meth:`.ProbeBase.chosen`."""
+"""Named by module and function in this package: kinds that are not configured stay out of memory."""
 
 
 def plan_probe(config: ProbeConfig, host: Host) -> Plan:
@@ -41,4 +34,10 @@ def plan_probe(config: ProbeConfig, host: Host) -> Plan:
         workload = config.chosen(host.catalogue)
     except FieldError as error:
         raise error.at("configuration", config.name) from None
-    return KINDS[type(config)](config, workload, host)
+    return _builder(KINDS[type(config)])(config, workload, host)
+
+
+def _builder(name: str) -> Callable[[Any, Any, Host], Plan]:
+    """``Any``: each takes the struct it is listed with, and the return value of its :meth:`.ProbeBase.chosen`."""
+    module, _, function = name.rpartition(".")
+    return cast("Callable[[Any, Any, Host], Plan]", getattr(import_module(f"{__package__}.{module}"), function))

@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import TypeVar
 
 from plumbline.baseline.model import Target
-from plumbline.config.model import Config
+from plumbline.config.model import DOCUMENTED_CLASSES, DOCUMENTED_PROBE, Config
 from plumbline.config.workloads import WorkloadCatalogue
 from plumbline.core.answers import ask_side_by_side
 from plumbline.core.roots import Roots
 from plumbline.errors import PlumblineError
 from plumbline.probes.ceph.osd_lookup import ask_cluster, ask_pool_class
 from plumbline.probes.kinds import plan_probe
-from plumbline.probes.model import Host, Identity, Plan
+from plumbline.probes.model import Host, Identity, PeriodicProbe, Plan
 from plumbline.sources.disk.block import BlockDevice, device_below, read_block_devices
 from plumbline.sources.disk.diskusers import read_disk_users
 from plumbline.sources.kernel.mounts import is_remote, mount_named, own_mounts
@@ -87,7 +87,12 @@ def make_plan(
         pool_class=functools.cache(lambda pool: ask_pool_class(pool, config.ceph, environment)),
     )
     whole = sum((plan_probe(probe, host) for probe in enabled), Plan())
-    return ProbingPlan(whole.periodic, whole.continuous)
+    return ProbingPlan(tuple(filter(_wanted, whole.periodic)), whole.continuous)
+
+
+def _wanted(probe: PeriodicProbe) -> bool:
+    """The default probe that a document is compared with runs only where a document has something to compare."""
+    return probe.config != DOCUMENTED_PROBE or probe.identity.device_class in DOCUMENTED_CLASSES
 
 
 def _on_this_host(directory: str, roots: Roots) -> bool:

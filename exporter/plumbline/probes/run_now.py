@@ -38,6 +38,7 @@ class OperationReport:
     baseline: str = ""  # Source and name of the baseline shown beside it; empty if there is none
     judges: bool = False  # False: the baseline is only shown
     tolerance_ratio: float | None = None
+    documented: str = ""  # The nearest documented figure, in words; empty if there is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +204,7 @@ class OnDemand:
             baseline=f"{entry.source.value}: {entry.profile}" if entry else "",
             judges=judges,
             tolerance_ratio=entry.tolerance_ratio if entry else None,
+            documented=self._book.documented(target),
         )
 
 

@@ -26,9 +26,9 @@ ENDED_WITHIN_S = 60.0
 class Overview:
     """Builds the model; :meth:`remember` stores the data that "the last minutes" are computed from."""
 
-    def __init__(self, *, host: str, started: float) -> None:
+    def __init__(self, *, host: str, started: float, recent: RecentCounters | None = None) -> None:
         self._host, self._started = host, started
-        self._recent = RecentCounters()
+        self._recent = recent or RecentCounters()
 
     def remember(self, snapshot: Snapshot) -> None:
         """Store one collection; the daemon calls this every minute."""
@@ -137,6 +137,7 @@ def _canary_rows(followed: Followed, book: Book, recordable: Container[str], now
             trend=accepted.trend("p50", f"{len(medians)} min", medians),
             baseline=accepted.source,
             judges=accepted.judges,
+            documented=book.documented(target),
             message=reading.message,
             recordable=reading.probe in recordable,
             stuck_s=each.in_flight_s if reading.success is False and each.in_flight_s > STUCK_AFTER_S else None,
@@ -171,6 +172,7 @@ def _periodic_rows(
             trend=accepted.trend(measured.leading[0], f"{len(history)} runs", history) if measured.leading else None,
             baseline=accepted.source,
             judges=accepted.judges,
+            documented=book.documented(target),
             message=record.last_skip or (last.message if last else ""),
             last_skip=record.last_skip,
             overdue=bool(good and now - good.finished > probe.STALE_AFTER_INTERVALS * interval_s(periodic)),

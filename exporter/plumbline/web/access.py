@@ -8,6 +8,8 @@ bcrypt takes 50 ms and more on purpose, so:
   address waits for no more checks than there are addresses guessing;
 - every check costs as much as the most expensive hash, whether the user exists or not, and comparisons take the same
   time wherever the inputs differ.
+
+Imported where a file has users only: OpenSSL and bcrypt take 4 MiB of resident memory.
 """
 
 from __future__ import annotations
@@ -17,25 +19,19 @@ import binascii
 import hashlib
 import hmac
 import os
-import threading
-import time
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from enum import Enum
 
 import bcrypt
 
 from plumbline.config.types import Secret
 from plumbline.config.web import MIN_COST, cost_of
+from plumbline.web.turns import Turns
 
 # bcrypt uses no more bytes, and neither does htpasswd
 _MAX_PASSWORD = 72
 # A salt, and a hash with no known password; the cost goes in front
 _DUMMY = "abcdefghijklmnopqrstuu" + "e" * 31
-WAIT_S = 8.0  # Seconds to wait for a turn; a scrape times out after ten
-# How often a waiting request checks whether its client is still there
-_LOOK_EVERY_S = 0.25
 
 
 class AuthResult(Enum):
@@ -44,49 +40,6 @@ class AuthResult(Enum):
     LET_IN = "let in"
     REFUSED = "refused"
     TOO_MANY = "too many"  # too many other checks are waiting; these credentials were not checked
-
-
-class Turns:
-    """Runs one check at a time, client addresses in turn, whatever the users are; lives as long as the server."""
-
-    def __init__(self, *, wait_s: float = WAIT_S) -> None:
-        self._wait_s = wait_s
-        self._changed = threading.Condition()
-        self._waiting: dict[str, deque[object]] = {}  # the address served most recently is last
-        self._taken = False
-
-    @contextmanager
-    def turn(self, peer: str, gone: Callable[[], bool]) -> Iterator[bool]:
-        """Wait for a turn; yields ``False`` when it took too long, or the client no longer waits (``gone``)."""
-        come = self._wait(peer, gone)
-        try:
-            yield come
-        finally:
-            if come:
-                with self._changed:
-                    self._taken = False
-                    self._changed.notify_all()
-
-    def _wait(self, peer: str, gone: Callable[[], bool]) -> bool:
-        ticket = object()
-        deadline = time.monotonic() + self._wait_s
-        with self._changed:
-            mine = self._waiting.setdefault(peer, deque())
-            mine.append(ticket)
-            while not (come := self._next() is ticket) and time.monotonic() < deadline and not gone():
-                self._changed.wait(_LOOK_EVERY_S)
-            mine.remove(ticket)
-            if come:
-                self._taken = True
-                del self._waiting[peer]
-                if mine:
-                    self._waiting[peer] = mine
-            elif not mine:
-                del self._waiting[peer]
-            return come
-
-    def _next(self) -> object | None:
-        return None if self._taken else next(iter(self._waiting.values()))[0]
 
 
 class Passwords:

@@ -3,23 +3,26 @@ exposed that leaves the daemon."""
 
 from __future__ import annotations
 
-import hashlib
 import ipaddress
-import ssl
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from plumbline.config import web as webfile
 from plumbline.config.web import RateLimit, WebFile
 from plumbline.errors import ConfigError, PlumblineError
-from plumbline.web import tls as webtls
-from plumbline.web.access import AuthResult, Passwords, Turns
 from plumbline.web.routes import Request, Response, text_response
+from plumbline.web.turns import Turns
+
+if TYPE_CHECKING:
+    import ssl
+
+    from plumbline.web.access import Passwords
 
 _CHALLENGE = ("WWW-Authenticate", 'Basic realm="plumbline", charset="UTF-8"')
 _LATER = ("Retry-After", "1")
@@ -105,6 +108,8 @@ class Guard:
         """Check a request (health and readiness too, as in the toolkit); ``None`` admits it. The bucket comes after the
         password, unlike in the toolkit: a client without a password must not be able to empty it."""
         if self.passwords is not None:
+            from plumbline.web.access import AuthResult  # noqa: PLC0415
+
             result = self.passwords.look(request.headers.get("authorization"), peer, gone)
             if result is AuthResult.TOO_MANY:
                 return text_response(429, "too many passwords are being checked; try again later", _LATER)
@@ -137,8 +142,11 @@ def make_guard(path: Path | None, before: Guard | None = None) -> Guard:
             return before
         return _still_shut(Guard(turns), before, "web.config_file")
     file, where = webfile.load(path), str(path)
-    tls = file.tls_server_config
-    pems = None if tls is None else webtls.read_pems(tls, where=where)
+    tls, pems = file.tls_server_config, None
+    if tls is not None:
+        from plumbline.web import tls as webtls  # noqa: PLC0415
+
+        pems = webtls.read_pems(tls, where=where)
     tls_digest = _digest(tls, *((pems.cert, pems.key, pems.client_ca) if pems else ()))
     digest = _digest(file, tls_digest)
     if before and before.digest == digest:
@@ -149,13 +157,17 @@ def make_guard(path: Path | None, before: Guard | None = None) -> Guard:
         context = before.context
     else:
         context = webtls.make_context(tls, pems, where=where)
-    users, limit = file.basic_auth_users, file.rate_limit
+    users, limit, passwords = file.basic_auth_users, file.rate_limit, None
+    if users:
+        from plumbline.web.access import Passwords  # noqa: PLC0415
+
+        passwords = Passwords(users, turns, before.passwords if before else None)
     kept = before.bucket if before and before.bucket and before.bucket.limit == limit else None
     made = Guard(
         turns=turns,
         file=file,
         context=context,
-        passwords=Passwords(users, turns, before.passwords if before else None) if users else None,
+        passwords=passwords,
         bucket=(kept or Bucket(limit)) if limit.interval else None,
         digest=digest,
         tls_digest=tls_digest,
@@ -176,6 +188,8 @@ def _still_shut(made: Guard, before: Guard | None, where: str) -> Guard:
 
 
 def _digest(struct: msgspec.Struct | None, *more: bytes) -> bytes:
+    import hashlib  # noqa: PLC0415
+
     return hashlib.sha256(b"\0".join((msgspec.json.encode(struct, enc_hook=str), *more))).digest()
 
 

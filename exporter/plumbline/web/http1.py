@@ -6,11 +6,9 @@ head, because a client may send a byte at a time.
 
 import re
 import socket
-import ssl
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from email.utils import formatdate
 from http import HTTPStatus
 
 import h11
@@ -34,6 +32,7 @@ _CODING = re.compile(rb"(?i)\ntransfer-encoding:")
 # GET and HEAD are served, the others get a 405; any other method's head may mean something unknown here
 _METHODS = frozenset({b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS", b"TRACE"})
 _END_LENGTH = 4
+_DATE = "%a, %d %b %Y %H:%M:%S GMT"  # RFC 9110, 5.6.7; Python does not set LC_TIME
 _LINGER_READS = 16
 # The most that one TLS record carries
 _RECORD = 16 * 1024
@@ -45,6 +44,10 @@ class BadRequest(Exception):
     def __init__(self, status: int, text: str) -> None:
         self.status, self.text = status, text
         super().__init__(text)
+
+
+class TlsRefused(Exception):
+    """The client is disconnected before its first request: no TLS, no common TLS, no certificate, or another name's."""
 
 
 class HeadReader:
@@ -147,7 +150,7 @@ def send(
     lines = [
         f"HTTP/1.1 {response.status} {HTTPStatus(response.status).phrase}",
         f"Server: plumbline/{__version__}",
-        f"Date: {formatdate(usegmt=True)}",
+        f"Date: {time.strftime(_DATE, time.gmtime())}",
         f"Content-Type: {response.content_type}",
         f"Content-Length: {len(response.body)}",
         *(f"{name}: {value}" for name, value in response.headers),
@@ -160,7 +163,7 @@ def send(
 
 def _send_all(sock: socket.socket, data: bytes, timeout_s: float) -> None:
     sock.settimeout(timeout_s)
-    if not isinstance(sock, ssl.SSLSocket):
+    if type(sock) is socket.socket:
         sock.sendall(data)  # its timeout covers all parts
         return
     deadline = time.monotonic() + timeout_s

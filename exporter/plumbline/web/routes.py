@@ -3,7 +3,7 @@
 import gzip
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from plumbline.metrics.exposition import Exposition, ScrapeTimeout
 from plumbline.metrics.negotiation import accepts_gzip, choose_format
@@ -51,10 +51,10 @@ class Site:
         self._status = status
         self._ready = ready
         self._renderer = Renderer()
-        self._routes: dict[str, Callable[[Request, str], Response]] = {
+        self._routes: dict[str, Callable[[Request, SplitResult], Response]] = {
             "/": self._page,
             "/metrics": self._metrics,
-            "/-/healthy": lambda _request, _query: text_response(200, "healthy"),
+            "/-/healthy": lambda _request, _url: text_response(200, "healthy"),
             "/-/ready": self._readiness,
         }
 
@@ -70,13 +70,13 @@ class Site:
             return text_response(404, f"not found; available: {', '.join((*self._routes, _RUNBOOKS))}")
         if request.method not in ("GET", "HEAD"):
             return text_response(405, "use GET or HEAD", ("Allow", "GET, HEAD"))
-        return route(request, parts.query)
+        return route(request, parts)
 
-    def _metrics(self, request: Request, query: str) -> Response:
+    def _metrics(self, request: Request, url: SplitResult) -> Response:
         if (waiting := self._ready()) is not None:
             return _not_ready(waiting)
         try:
-            names = parse_qs(query, max_num_fields=_MAX_NAMES).get("name[]")
+            names = parse_qs(url.query, max_num_fields=_MAX_NAMES).get("name[]")
         except ValueError:
             return text_response(400, f"more than {_MAX_NAMES} name[] parameters")
         try:
@@ -93,21 +93,21 @@ class Site:
             headers += (("Content-Encoding", "gzip"),)
         return Response(200, body, answer.content_type, headers)
 
-    def _readiness(self, _request: Request, _query: str) -> Response:
+    def _readiness(self, _request: Request, _url: SplitResult) -> Response:
         waiting = self._ready()
         return text_response(200, "ready") if waiting is None else _not_ready(waiting)
 
-    def _page(self, _request: Request, _query: str) -> Response:
+    def _page(self, _request: Request, _url: SplitResult) -> Response:
         try:
             page = self._status()
         except ScrapeTimeout as error:
             return text_response(503, str(error))
         return _html(page)
 
-    def _runbook(self, request: Request, _query: str) -> Response:
+    def _runbook(self, _request: Request, url: SplitResult) -> Response:
         from plumbline.pages import runbooks  # noqa: PLC0415  (a daemon that is only scraped needs no page)
 
-        page = runbooks.page(urlsplit(request.target).path.removeprefix(_RUNBOOKS))
+        page = runbooks.page(url.path.removeprefix(_RUNBOOKS))
         return text_response(404, f"no such runbook; {_RUNBOOKS} has them all") if page is None else _html(page)
 
 

@@ -4,25 +4,29 @@ The guard defines TLS, passwords and headers. Each connection does its handshake
 so that no client waits for another. :mod:`.connections` decides which connections stay when there are too many.
 """
 
+from __future__ import annotations
+
 import contextlib
 import errno
 import logging
 import socket
-import ssl
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import partial
+from typing import TYPE_CHECKING, cast
 
 from plumbline.core import threads
 from plumbline.errors import PlumblineError
 from plumbline.web.connections import Connection, ConnectionPool, RequestSlots, counted_as
 from plumbline.web.guard import Guard
-from plumbline.web.http1 import BadRequest, HeadReader, linger, parse_head, send
+from plumbline.web.http1 import BadRequest, HeadReader, TlsRefused, linger, parse_head, send
 from plumbline.web.routes import Request, Response, text_response
-from plumbline.web.tls import TlsRefused, await_hello, shake, wrap
+
+if TYPE_CHECKING:
+    import ssl
 
 _SPARE_CONNECTIONS = 64  # idle keep-alive connections, beyond the requests in progress
 _UNCOUNTED = "/-/"  # an orchestrator must not kill a daemon for being busy
@@ -174,11 +178,12 @@ class Server:
             self._connections.leave(connection)
 
     def _encrypt(self, connection: Connection, context: ssl.SSLContext, sans: tuple[str, ...] | None) -> None:
+        from plumbline.web.tls import await_hello, shake, wrap  # noqa: PLC0415
+
         plain = connection.sock
         await_hello(plain, timeout_s=self._timeout_s)
         if self._connections.swap(connection, lambda: wrap(plain, context)):
-            assert isinstance(connection.sock, ssl.SSLSocket)
-            shake(connection.sock, sans, timeout_s=self._timeout_s)
+            shake(cast("ssl.SSLSocket", connection.sock), sans, timeout_s=self._timeout_s)
 
     def _serve_one(self, connection: Connection, reader: HeadReader) -> bool:
         """Serve the next request; ``False`` when the connection is to be closed."""

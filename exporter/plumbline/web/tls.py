@@ -1,5 +1,7 @@
 """TLS from the web configuration file: reads certificates, makes one ``SSLContext``, shakes hands within a deadline.
 
+Imported where a file asks for TLS only: OpenSSL takes 2 MiB.
+
 Cipher suites have Go's names in the file and OpenSSL's here. Both lists name TLS 1.2 suites only, as those of TLS 1.3
 can't be chosen (https://pkg.go.dev/crypto/tls#CipherSuites, openssl-ciphers(1)).
 """
@@ -13,7 +15,7 @@ from typing import Any
 from plumbline.config.web import TlsServerConfig
 from plumbline.core.answers import in_memory, read_named
 from plumbline.errors import ConfigError
-from plumbline.web.http1 import linger
+from plumbline.web.http1 import TlsRefused, linger
 
 MAX_PEM_BYTES = 1 << 20
 _VERSIONS = {"TLS12": ssl.TLSVersion.TLSv1_2, "TLS13": ssl.TLSVersion.TLSv1_3}
@@ -41,10 +43,6 @@ _NO_PLAIN_HTTP = (
     b"HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
     b"this port requires HTTPS; use https://\n"
 )
-
-
-class TlsRefused(Exception):
-    """The client is disconnected before its first request: no TLS, no common TLS, no certificate, or another name's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plumbline.baseline.record.level import Slice, joined, level_of, needed_s
+from plumbline.baseline.record.level import Slice, joined, level_of, missing
 from plumbline.core.histogram import HistogramValue
 from plumbline.probes.histogram import quantile
 
@@ -43,7 +43,7 @@ def test_a_span_longer_than_a_third_of_the_recording_is_left_out(count, spans):
     found = level(slices(*[0.1] * count))
     assert list(found.spread) == spans
     assert (found.calm_s is None) == (count < 18)
-    assert needed_s(found) == (0.0 if "30m" in spans else 5400.0)
+    assert max(missing(found).values(), default=0.0) == (0.0 if "30m" in spans else 5400.0)
 
 
 def test_the_spread_is_the_upper_quantile_of_the_medians_over_their_median():

@@ -228,7 +228,7 @@ def test_nothing_is_the_default(text):
     config = parse(text, where="c.yaml", catalogue=CATALOGUE)
     assert config == Config()
     assert config.web.listen_address == DEFAULT_LISTEN_ADDRESS
-    assert [type(probe) for probe in config.probes] == [CanaryConfig, FioConfig]
+    assert [type(probe) for probe in config.probes] == [CanaryConfig, FioConfig, FioConfig]
     assert parse("probes: []", where="c", catalogue=CATALOGUE).probes == ()
 
 

@@ -9,7 +9,14 @@ import pytest
 from plumbline.pages import runbooks
 
 FOLDER = Path(__file__).parents[3] / "alerts" / "runbooks"
-ALERTS = sorted(path.stem for path in FOLDER.glob("*.md"))
+ALERTS = sorted(path.stem for path in FOLDER.glob("Plumbline*.md"))
+SHARED = sorted(path.name for path in FOLDER.glob("*.md") if path.stem not in ALERTS)
+
+
+def written(name: str) -> str:
+    """A runbook's text with what it shares with others in place."""
+    text = (FOLDER / name).read_text("utf-8")
+    return re.sub(r"^\[[^\]]+\]\(([a-z-]+\.md)\)$", lambda found: written(found[1]), text, flags=re.MULTILINE)
 
 
 def text_of(page: str) -> str:
@@ -29,12 +36,27 @@ def test_a_runbook_is_rendered_as_a_whole(name: str) -> None:
     assert f"<title>{name}</title>" in page
     assert f"<h1>{name}</h1>" in page
     assert not re.search(r"`|\*\*|\]\(|^#|^\|", text_of(page), re.MULTILINE)
-    source = (FOLDER / f"{name}.md").read_text("utf-8")
+    source = written(f"{name}.md")
     assert page.count("<pre") == source.count("```") / 2
     # the shell's text exactly, to be copied
     blocks = re.findall(r"<pre tabindex=\"0\"><code>(.*?)</code>", page, re.DOTALL)
-    written = re.findall(r"^```\w*\n(.*?)\n```$", source, re.MULTILINE | re.DOTALL)
-    assert [html.unescape(each) for each in blocks] == written
+    expected = re.findall(r"^```\w*\n(.*?)\n```$", source, re.MULTILINE | re.DOTALL)
+    assert [html.unescape(each) for each in blocks] == expected
+
+
+def test_what_runbooks_share_is_folded_up_once_in_each() -> None:
+    page = runbooks.page("PlumblineProbeStuck")
+    assert page is not None
+    assert page.index("<details><summary>Commands for your installation</summary>") < page.index("<h2>Meaning</h2>")
+    assert len(re.findall("<summary>Layer", page)) == len(list(FOLDER.glob("layer-*.md")))
+    assert page.count("<h1>") == 1
+    assert page.count("<details") == page.count("</details>")
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_a_shared_part_is_used_and_is_no_page_of_its_own(name: str) -> None:
+    assert any(f"]({name})\n" in path.read_text("utf-8") for path in FOLDER.glob("*.md"))
+    assert runbooks.page(name) is None
 
 
 @pytest.mark.parametrize("name", ["", *ALERTS])

@@ -37,6 +37,13 @@ def test_lines_become_counters_that_hold_the_same_means():
     assert found["plumbline_disk_latency_seconds_bucket6.4e-05"].values.tolist() == [0, 300]
     assert found["plumbline_disk_latency_seconds_bucket+Inf"].values.tolist() == count.values.tolist()
     assert np.diff(found["plumbline_disk_io_bytes_total"].values)[0] == 600 * failslow.SIZE_BYTES
+    # an OSD that waits for its disk alone
+    for name in ("ceph_bluestore_read_lat", "ceph_osd_op_r_latency", "ceph_osd_op_r_prepare_latency"):
+        assert found[name + "_sum"].values.tolist() == total.values.tolist()
+        assert found[name + "_count"].values.tolist() == count.values.tolist()
+        assert dict(found[name + "_sum"].labels)["ceph_daemon"] == "osd.301"
+    assert dict(found["plumbline_disk_info"].labels)["osd"] == "osd.301"
+    assert dict(found["ceph_osd_metadata"].labels)["hostname"] == "host_3"
     labels = dict(count.labels)
     assert (labels["cluster"], labels["instance"], labels["device"]) == ("cluster_Z", "host_3:10047", "disk1")
 

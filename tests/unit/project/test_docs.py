@@ -1,5 +1,6 @@
 """The generated references are what the code says, and the example configuration is one."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -101,3 +102,13 @@ def test_the_sum_of_a_node_s_series_is_that_of_the_table() -> None:
     total = 64 * cpu + 4 * port + 2 * bond + 24 * (disk + health + 3 * histogram) + 2400 + 30 * pci + 2 * canary + node
     assert f"{text} = {total:,}" in page
     assert f"{20 * total / 30:,.0f}" in page
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs").glob("*.md")), ids=lambda path: path.stem)
+def test_a_page_begins_with_what_it_is_for(path: Path) -> None:
+    """A sentence, before code, tables, pictures and where the page comes from. The index begins with its headings."""
+    text = path.read_text("utf-8")
+    assert text.startswith("# ")
+    first = text.split("\n\n")[1]
+    assert path.stem == "README" or not first.startswith(("#", "```", "|", "!", "Generated", "`")), first
+    assert not re.search(r"\bseed \d", text), "a name from where it was written, which means nothing here"

@@ -19,7 +19,9 @@ ROOT = Path(__file__).parents[3]
 ASKING = {"which", "need", "program"}
 RUNNING = {"run", "_run", "call", "start"}
 """Helpers of ours, which also run what is no program: a subcommand."""
-ELSEWHERE = ("packages/", "newcomer/", "deploy/test_ansible.py", "support/debian_host.py", "support/newcomer.py")
+ELSEWHERE = (
+    "packages/", "newcomer/", "lab/", "deploy/test_ansible.py", "support/debian_host.py", "support/newcomer.py",
+)  # fmt: skip
 """What these start runs on a host of its own."""
 PATH = re.compile(r"/(?:usr/)?s?bin/([\w.+-]+)")
 

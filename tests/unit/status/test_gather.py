@@ -128,7 +128,7 @@ def test_a_probe_that_has_not_run(node: Node) -> None:
     assert 0 <= row.next_s <= 300
     assert replace(row, next_s=None) == ProbeRow(
         probe=NAME, layer="disk", device_class="ssd", workload="randwrite-4k-qd1-j1", operation="write",
-        success=None, age_s=None, baseline="documented: unnoba-2020",
+        success=None, age_s=None, baseline="documented: unnoba-2020", documented="unnoba-2020, ssd: 27,000\xa0IOPS",
     )  # fmt: skip
 
 

@@ -82,9 +82,9 @@ def joined(levels: Sequence[Level]) -> Level:
     return Level(min((one.measured_s for one in levels), default=0.0), spread, whole)
 
 
-def needed_s(level: Level) -> float:
-    """How long must be measured for every span; 0 where none is missing."""
-    return 0.0 if set(SPANS) <= set(level.spread) else _LEAST_WINDOWS * max(SPANS.values())
+def missing(level: Level) -> dict[str, float]:
+    """The spans that are left out, and how many seconds must be measured for each."""
+    return {name: _LEAST_WINDOWS * span_s for name, span_s in SPANS.items() if name not in level.spread}
 
 
 def _windows(made: Sequence[tuple[Slice, HistogramValue]], span_s: float) -> Iterator[HistogramValue]:

@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import psutil
-
 from plumbline.core.backoff import Backoff
 from plumbline.core.isolated import argv_of
 from plumbline.core.process import Child
@@ -48,6 +46,8 @@ class WorkerProcess:
         self._lifeline, self._stderr = ours, stderr
         # best effort, lowest: the idle class would measure starvation instead of the service.
         # fails if the worker died at once (reported at its end), or in a sandbox, where nice 10 lowers it, too
+        import psutil  # noqa: PLC0415  (1 MiB, for canaries only)
+
         with contextlib.suppress(psutil.Error, OSError):
             psutil.Process(self.pid).ionice(psutil.IOPRIO_CLASS_BE, 7)
 

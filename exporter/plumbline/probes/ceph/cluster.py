@@ -13,7 +13,6 @@ import contextlib
 import errno
 import logging
 import os
-import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -185,7 +184,7 @@ class _Lock:
         self._session, self._access, self._clock = session, access, clock
         self._where = {"pool": access.pool, "namespace": NAMESPACE, "oid": LOCK_OBJECT, "name": LOCK_NAME}
         # visible to others: librados reports a lock's cookie with its holders, but not its description
-        self._mine = {"cookie": f"{about} pid {os.getpid()} {secrets.token_hex(4)}"}
+        self._mine = {"cookie": f"{about} pid {os.getpid()} {os.urandom(4).hex()}"}
         self._terms = {"about": about, "lease_s": lease_s}
         self._every_s = lease_s / 6
         self._over = threading.Event()

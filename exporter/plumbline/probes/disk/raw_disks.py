@@ -6,7 +6,7 @@ from plumbline.probes.model import Host
 from plumbline.sources.disk.block import BlockDevice
 
 OSD = "osd"  # In the configuration: every disk that holds an OSD's data
-_STACKED = ("dm-", "md", "bcache")
+STACKED = ("dm-", "md", "bcache")
 _MAX_STACK = 16  # more levels than anybody builds
 
 
@@ -27,7 +27,7 @@ def raw_disks(names: Sequence[str], host: Host) -> tuple[tuple[str, BlockDevice 
 
 def _without_disk(name: str, disks: dict[str, BlockDevice]) -> bool:
     """Whether this is a volume whose disk is gone."""
-    return name.startswith(_STACKED) and not (name in disks and disks[name].lower)
+    return name.startswith(STACKED) and not (name in disks and disks[name].lower)
 
 
 def _lowest(name: str, disks: dict[str, BlockDevice]) -> list[str]:

@@ -3,7 +3,7 @@
     254       0 vda 52100 7929 2869506 13647 13822 15027 2865696 6475 0 7772 20537 4046 43 521760 335 1710 78
 
 Columns: major, minor, name; completed, merged, sectors, ms of reads, then of writes; in flight, ms busy, ms weighted;
-since Linux 4.18 the same four of discards; since 5.5 completed and ms of flushes. A sector is 512 bytes here, always.
+since Linux 4.18 the same four of discards; since 5.5 completed and ms of flushes.
 Times are sums over requests in 32-bit milliseconds; they wrap, which Prometheus handles as a counter reset.
 """
 
@@ -23,6 +23,7 @@ from plumbline.sources.disk.block import is_hidden
 from plumbline.sources.kernel.sysfs import link_text, read_text
 
 _PATH = re.compile(r"(nvme\d+)c\d+(n\d+)")
+SECTOR_BYTES = 512  # whatever the disk's own sector size
 _NUMBERS = frozenset({11, 15, 17})  # columns after the name: until 4.17, until 5.4, since 5.5
 Count = Annotated[int, msgspec.Meta(ge=0)]
 

@@ -11,10 +11,11 @@ queues may have been added, or another card may have taken the name. Every call 
 largest driver fills a tenth), and the returned count must match the names.
 """
 
-import array
 import contextlib
+import ctypes
 import errno
 import fcntl
+import mmap
 import socket
 import struct
 from collections.abc import Callable
@@ -133,20 +134,20 @@ class EthtoolSocket:
 
     def __init__(self) -> None:
         self._socket: socket.socket | None = None
-        self._buffer = array.array("B", bytes(0))
+        self._buffer: mmap.mmap | None = None
 
     def call(self, device: bytes, request: bytes, size: int) -> bytes:
         try:
-            if self._socket is None:
+            if self._socket is None or self._buffer is None:
                 self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
-                self._buffer = array.array("B", bytes(_BUFFER_BYTES))
+                # a mapping takes memory only for the pages that a reply fills
+                self._buffer = mmap.mmap(-1, _BUFFER_BYTES)
             if size > _BUFFER_BYTES:
                 raise ParseError(SOURCE, f"{label(device)}: {size} bytes requested, the limit is {_BUFFER_BYTES}")
-            view = memoryview(self._buffer)
-            view[: len(request)] = request
-            address, _ = self._buffer.buffer_info()
+            self._buffer[: len(request)] = request
+            address = ctypes.addressof(ctypes.c_char.from_buffer(self._buffer))
             fcntl.ioctl(self._socket, _SIOCETHTOOL, _IFREQ.pack(device, address))
-            return bytes(view[:size])
+            return self._buffer[:size]
         except OSError as error:
             raise_errno(error.errno or errno.EIO, f"{SOURCE}: {label(device)}")
             raise
@@ -156,7 +157,7 @@ class EthtoolSocket:
         with contextlib.suppress(OSError):
             if self._socket is not None:
                 self._socket.close()
-        self._socket, self._buffer = None, array.array("B", bytes(0))
+        self._socket = self._buffer = None
 
 
 def _request(command: int, size: int) -> bytes:

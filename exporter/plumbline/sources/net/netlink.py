@@ -242,12 +242,12 @@ class NetlinkSocket:
     def __init__(self, protocol: int, *, timeout_s: float = 2.0) -> None:
         self._protocol, self._timeout_s = protocol, timeout_s
         self._socket: socket.socket | None = None
-        self._buffer = bytearray(_RECEIVE_BYTES)
+        self._buffer = bytearray()
 
     def send(self, message: bytes) -> None:
         try:
             if self._socket is None:
-                self._socket = self._open()
+                self._socket, self._buffer = self._open(), bytearray(_RECEIVE_BYTES)
             self._socket.send(message)
         except OSError as error:
             raise_errno(error.errno or errno.EIO, "netlink socket")
@@ -276,7 +276,7 @@ class NetlinkSocket:
         """Release the file descriptor. Does nothing if none is open."""
         if self._socket is not None:
             self._socket.close()
-            self._socket = None
+            self._socket, self._buffer = None, bytearray()
 
     def _open(self) -> socket.socket:
         sock = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, self._protocol)

@@ -13,6 +13,13 @@ https://prometheus.io/docs/prometheus/latest/querying/api/#range-queries ::
     {"status": "success", "data": {"resultType": "matrix", "result": [
         {"metric": {"job": "x"}, "values": [[1763726400, "1"], [1763726460, "0"]]}, …]}}
 
+https://prometheus.io/docs/prometheus/latest/querying/api/#rules ::
+
+    GET /api/v1/rules
+    {"status": "success", "data": {"groups": [{"name": "x", "rules": [
+        {"type": "alerting", "name": "X", "health": "ok", "lastError": "",
+         "alerts": [{"state": "firing", "annotations": {"runbook_url": "http://…"}, …}], …}, …]}, …]}}
+
 Values are strings, including ``NaN`` and ``+Inf``. Prometheus rejects more than 11,000 points per series.
 """
 
@@ -54,6 +61,46 @@ class Track:
     def key(self, names: Iterable[str]) -> tuple[str, ...]:
         """The values of these labels, empty where absent: the key by which series are matched."""
         return tuple(self.labels.get(name, "") for name in names)
+
+
+class ActiveAlert(msgspec.Struct, frozen=True):
+    """A pending or firing alert; its annotations are rendered."""
+
+    annotations: dict[str, str] = {}
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """A loaded rule. ``health``: ``ok``, ``err`` or ``unknown`` (not evaluated yet)."""
+
+    name: str
+    kind: str = msgspec.field(name="type")
+    health: str = "unknown"
+    last_error: str = msgspec.field(name="lastError", default="")
+    alerts: tuple[ActiveAlert, ...] = ()
+
+
+class _Group(msgspec.Struct, frozen=True):
+    rules: tuple[Rule, ...] = ()
+
+
+class _Groups(msgspec.Struct, frozen=True):
+    groups: tuple[_Group, ...] = ()
+
+
+class _RulesAnswer(msgspec.Struct, frozen=True):
+    status: str
+    data: _Groups | None = None
+    error: str = ""
+
+
+class _Managers(msgspec.Struct, frozen=True):
+    active: tuple[dict[str, str], ...] = msgspec.field(name="activeAlertmanagers", default=())
+
+
+class _ManagersAnswer(msgspec.Struct, frozen=True):
+    status: str
+    data: _Managers | None = None
+    error: str = ""
 
 
 class _Result(msgspec.Struct, frozen=True):
@@ -132,8 +179,35 @@ def read_matrix(
     return parse_matrix(_ask(url, "query_range", form, timeout_s, access), source=url)
 
 
-def _ask(url: str, what: str, form: Mapping[str, str], timeout_s: float, access: Access) -> bytes:
-    """The answer, which may be an error in Prometheus's own JSON. ``Unavailable`` when there is none."""
+def read_rules(url: str, *, timeout_s: float, access: Access = OPEN) -> tuple[Rule, ...]:
+    """All rules that the server at ``url`` has loaded, with their active alerts."""
+    return parse_rules(_ask(url, "rules", None, timeout_s, access), source=url)
+
+
+def parse_rules(data: bytes, *, source: str) -> tuple[Rule, ...]:
+    with _parsing(source):
+        answer = msgspec.json.decode(data, type=_RulesAnswer)
+        if answer.data is None:
+            raise ParseError(source, f"Prometheus did not tell its rules: {answer.error[:160]}")
+        return tuple(rule for group in answer.data.groups for rule in group.rules)
+
+
+def read_alertmanagers(url: str, *, timeout_s: float, access: Access = OPEN) -> tuple[str, ...]:
+    """The URLs of the Alertmanagers that the server at ``url`` sends its alerts to."""
+    return parse_alertmanagers(_ask(url, "alertmanagers", None, timeout_s, access), source=url)
+
+
+def parse_alertmanagers(data: bytes, *, source: str) -> tuple[str, ...]:
+    with _parsing(source):
+        answer = msgspec.json.decode(data, type=_ManagersAnswer)
+        if answer.data is None:
+            raise ParseError(source, f"Prometheus did not tell its Alertmanagers: {answer.error[:160]}")
+        return tuple(each.get("url", "") for each in answer.data.active)
+
+
+def _ask(url: str, what: str, form: Mapping[str, str] | None, timeout_s: float, access: Access) -> bytes:
+    """The answer, which may be an error in Prometheus's own JSON. Without ``form`` it is a GET. ``Unavailable`` when
+    there is none."""
     address = f"{url.rstrip('/')}/api/v1/{what}"
     if urllib.parse.urlsplit(address).scheme not in ("http", "https"):
         raise Unavailable(f"{url}: not the address of a Prometheus server; http://host:9090 is one")
@@ -141,7 +215,8 @@ def _ask(url: str, what: str, form: Mapping[str, str], timeout_s: float, access:
         raise Unavailable(
             "the address contains a password, which every user of this host can read; see --http.config.file"
         )
-    request = urllib.request.Request(address, data=urllib.parse.urlencode(form).encode())  # noqa: S310
+    body = None if form is None else urllib.parse.urlencode(form).encode()
+    request = urllib.request.Request(address, data=body)  # noqa: S310
     if access.authorization is not None:
         # not sent to the target of a redirect
         request.add_unredirected_header("Authorization", access.authorization)
@@ -150,9 +225,9 @@ def _ask(url: str, what: str, form: Mapping[str, str], timeout_s: float, access:
             data: bytes = response.read(MAX_BYTES + 1)
     except urllib.error.HTTPError as error:
         with error:
-            body: bytes = error.read(MAX_BYTES)
-        if body.startswith(b"{"):
-            return body
+            said: bytes = error.read(MAX_BYTES)
+        if said.startswith(b"{"):
+            return said
         hint = "is this a Prometheus server?"
         if error.code in (401, 403):
             asked = access.authorization is None

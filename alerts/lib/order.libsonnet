@@ -1,0 +1,26 @@
+// Every description answers in one order: what is wrong and for whom, how long it has lasted, what is suspected, what to do
+// first. The alerts say the first (and, in a rule without `for`, the span that it looks at); the others are added here.
+local firstSteps = import 'first_steps.libsonnet';
+
+{
+  local suspected = '\nSuspected: ',
+
+  local ordered(rule) =
+    local parts = std.splitLimit(rule.annotations.description, suspected, 1);
+    rule {
+      annotations+: {
+        description:
+          parts[0]
+          + (if 'for' in rule then '\nIt has been so for at least %s.' % rule['for'] else '')
+          + (if std.length(parts) > 1 then suspected + parts[1] else '')
+          + '\nFirst: %s%s' % [
+            firstSteps[rule.alert],
+            if std.endsWith(firstSteps[rule.alert], '?') then '' else '.',
+          ],
+      },
+    },
+
+  prometheusAlerts+:: {
+    groups: [group { rules: std.map(ordered, group.rules) } for group in super.groups],
+  },
+}

@@ -1,0 +1,234 @@
+"""``plumbline baseline advise``: which documented figures are comparable here, and the configuration that uses them."""
+
+import argparse
+import dataclasses
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+
+from plumbline.baseline.advice import Advice, Subject, Via, advise, chosen, probes
+from plumbline.baseline.profiles import check_judge
+from plumbline.baseline.writer import check_target, write_text
+from plumbline.commands.node import Node, osd_classes, read_disks, this_node
+from plumbline.commands.shared import show
+from plumbline.config.additions import added, block
+from plumbline.config.workloads import load_catalogue
+from plumbline.config.yaml import MAX_CHARACTERS, read_text
+from plumbline.core.console import line, table
+from plumbline.errors import ConfigError, PlumblineError, ProbeRefused, Unavailable
+from plumbline.probes.ceph.ceph_access import CephAccess
+from plumbline.probes.ceph.osd_lookup import ask_pool_class
+from plumbline.probes.disk.raw_disks import STACKED
+from plumbline.sources.disk.block import BlockDevice, device_below
+from plumbline.sources.disk.diskusers import DiskUsers
+from plumbline.sources.net.routes import read_way, resolve, speed_word
+
+_RESOLVED_WITHIN_S = 2.0
+# classes of which no document can have figures, because they say nothing of the medium
+_NO_MEDIUM = (None, "virtual", "unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What is shown. ``judging``: device class → profile, of which ``add_judge`` is not configured yet; ``heavy``: the
+    probes left out because they load the cluster or the network."""
+
+    advice: tuple[Advice, ...]
+    judging: Mapping[str, str]
+    not_looked_at: tuple[str, ...]
+    add_probes: tuple[Mapping[str, Any], ...]
+    add_judge: Mapping[str, str]
+    heavy: tuple[Mapping[str, Any], ...]
+
+
+def run(options: argparse.Namespace) -> int:
+    node, catalogue = this_node(options), load_catalogue()
+    if options.profile is not None:
+        check_judge({"profile": options.profile}, node.profiles, "--profile")
+    _check_target(options)
+    missing: list[str] = []
+    subjects = [*_disks(node, options, missing), *_peers(node, options, missing), *_ceph(node, options, missing)]
+    advice = advise(subjects, node.profiles, node.plan.targets(), catalogue)
+    configured = node.config.baseline.judge
+    judging = chosen(advice, configured, options.profile or "")
+    taken = [probe.name for probe in node.config.probes]
+    wanted = probes(advice, judging, taken, heavy=options.heavy)
+    names = {probe["name"] for probe in wanted}
+    found = _Found(
+        advice,
+        judging,
+        tuple(missing),
+        tuple(wanted),
+        {cls: profile for cls, profile in judging.items() if cls not in configured},
+        tuple(probe for probe in probes(advice, judging, taken, heavy=True) if probe["name"] not in names),
+    )
+    data = {"host": node.host, **dataclasses.asdict(found)}
+    show(options, data, lambda console: _print(console, found))
+    if options.write is not None:
+        _write(options, found)
+    return 0
+
+
+def _write(options: argparse.Namespace, found: _Found) -> None:
+    if not found.add_probes and not found.add_judge:
+        print("nothing to add: nothing was written")
+        return
+    base = options.write if options.write.exists() else options.config_file
+    text = read_text(base, max_bytes=4 * MAX_CHARACTERS) if base else ""
+    mode = base.stat().st_mode & 0o777 if base else 0o644
+    where = str(base or options.write)
+    result = added(text, where=where, probes=found.add_probes, judge=found.add_judge, catalogue=load_catalogue())
+    kept = write_text(options.write, result, force=options.write == base, mode=mode)
+    print(f"written to {options.write}" + (f"; the old one is {kept}" if kept else ""))
+
+
+def _check_target(options: argparse.Namespace) -> None:
+    """Raise, before any question, if ``--write`` names what can't be written. Of existing files only the configuration
+    that was looked at is extended: in another, what is missing may be something else."""
+    target = options.write
+    if target is None:
+        return
+    exists = target.exists()
+    if exists and (options.config_file is None or not target.samefile(options.config_file)):
+        reason = "exists and is not the configuration that was looked at; name it with --config.file, or another file"
+        raise ConfigError("--write", reason, value=str(target))
+    if exists and (found := target.stat()).st_gid != os.getegid() and not found.st_mode & stat.S_IROTH:
+        reason = (
+            "only its group may read it, and a new file would not have that group; write to another file and copy it"
+        )
+        raise ConfigError("--write", reason, value=str(target))
+    check_target(target, force=exists)
+
+
+def _disks(node: Node, options: argparse.Namespace, missing: list[str]) -> Iterator[Subject]:
+    """The disk below the storage path, and the disks that hold OSDs, by class."""
+    try:
+        devices, users, _ = read_disks(config_file=options.config_file, roots=node.roots)
+    except PlumblineError as error:
+        missing.append(f"disks: {error}")
+        return
+    below = _below(node, missing)
+    if below is not None:
+        device_class, given = _class_of(below, options.device_class)
+        yield Subject(Via.FILES, "disk", device_class, (below.name,), below.model or "", given)
+    by_class: dict[tuple[str, bool], list[BlockDevice]] = {}
+    for disk in _osd_disks(devices, users):
+        by_class.setdefault(_class_of(disk, options.device_class), []).append(disk)
+    for (device_class, given), disks in by_class.items():
+        models = ", ".join(dict.fromkeys(disk.model for disk in disks if disk.model))
+        yield Subject(Via.RAW, "disk", device_class, tuple(disk.name for disk in disks), models, given)
+
+
+def _below(node: Node, missing: list[str]) -> BlockDevice | None:
+    try:
+        below = device_below(node.storage, node.roots)
+    except PlumblineError as error:
+        missing.append(f"the disk of {node.storage}: {error}")
+        return None
+    if below is None:
+        missing.append(f"{node.storage}: it is on no disk of this host")
+    return below
+
+
+def _osd_disks(devices: Sequence[BlockDevice], users: DiskUsers) -> list[BlockDevice]:
+    """Whole disks that hold data of an OSD; a volume's disks hold it as well."""
+    holding = users.osds()
+    return [disk for disk in devices if disk.name in holding and not disk.name.startswith(STACKED)]
+
+
+def _class_of(disk: BlockDevice, given: str | None) -> tuple[str, bool]:
+    """The disk's class, and whether it is the one that the user gave, because the kernel can't know the medium."""
+    if disk.device_class in _NO_MEDIUM and given is not None:
+        return given, True
+    return disk.device_class or "unknown", False
+
+
+def _peers(node: Node, options: argparse.Namespace, missing: list[str]) -> Iterator[Subject]:
+    """The peers given or configured, by the speed of the port that leads there."""
+    configured = [host for probe in node.config.probes if probe.enabled for host, _ in probe.peers()]
+    hosts = list(dict.fromkeys([*options.peer, *configured]))
+    if not hosts:
+        missing.append("network: no peer is known; name another storage node with --peer")
+    by_class: dict[str, list[str]] = {}
+    for host in hosts:
+        try:
+            way = read_way(resolve(host, within_s=_RESOLVED_WITHIN_S), None, node.roots)
+        except (PlumblineError, OSError) as error:
+            missing.append(f"network, {host}: {error}")
+            continue
+        by_class.setdefault(speed_word(way.speed_mbps) if way.speed_mbps else "unknown", []).append(host)
+    for device_class, names in by_class.items():
+        yield Subject(Via.PEER, "network", device_class, tuple(names))
+
+
+def _ceph(node: Node, options: argparse.Namespace, missing: list[str]) -> Iterator[Subject]:
+    """The OSDs of this host, and our own pools, by class."""
+    by_class: dict[str, list[str]] = {}
+    for osd, device_class in osd_classes(config_file=options.config_file, roots=node.roots).items():
+        by_class.setdefault(device_class, []).append(osd)
+    for device_class, osds in by_class.items():
+        yield Subject(Via.OSD, "osd", device_class, tuple(sorted(osds)))
+    access = CephAccess.of(node.config.ceph)
+    try:
+        access.check()
+    except (ProbeRefused, Unavailable) as error:
+        missing.append(f"pools: {error}")
+        return
+    for via, layer, pool in ((Via.POOL, "rados", access.pool), (Via.IMAGE, "rbd", access.rbd_pool)):
+        found = ask_pool_class(pool, node.config.ceph, os.environ)
+        if found is None:
+            missing.append(f"pool {pool}: the cluster does not tell its device class")
+        else:
+            yield Subject(via, layer, found, (pool,))
+
+
+def _print(console: Console, found: _Found) -> None:
+    advice, wanted = found.advice, found.add_probes
+    rows = [
+        (
+            f"{one.subject.layer} {one.subject.device_class}",
+            f"{one.subject.via}: {', '.join(one.subject.names)}",
+            one.profile or "none",
+            "yes" if one.comparable else "no",
+            _why(one),
+        )
+        for one in advice
+    ]
+    table(console, ("Layer, class", "Here", "Document", "Comparable", "Why"), rows, wraps={"Why": 0})
+    for text in found.not_looked_at:
+        line(console, f"not looked at: {text}", "yellow")
+    for one in advice:
+        if one.comparable and found.judging.get(one.subject.device_class) == one.profile:
+            here = f"; here: {one.subject.about}" if one.subject.about else ""
+            line(console, f"{one.profile}, {one.subject.device_class}: measured on {one.hardware}{here}")
+    line(console, "")
+    if wanted or found.add_judge:
+        line(console, "Add to the configuration, or let --write FILE do it:", "bold")
+        for text in block(wanted, found.add_judge).splitlines():
+            line(console, f"  {text}")
+    elif any(one.comparable for one in advice):
+        line(console, "Nothing to add: what is comparable is measured, and judged by the configured profiles.")
+    else:
+        line(
+            console,
+            "Nothing to add: no documented figure is comparable here; plumbline baseline record makes your own.",
+        )
+    if found.heavy:
+        line(console, "With --heavy also these, which load the cluster or the network:", "bold")
+        for text in block(found.heavy, {}).splitlines():
+            line(console, f"  {text}")
+    if any(probe.get("devices") for probe in wanted):
+        line(console, "Reading raw disks takes a right of its own: systemd/README.md, raw-devices.conf.")
+    if any(one.subject.device_class in _NO_MEDIUM and one.subject.layer == "disk" for one in advice):
+        line(console, "A virtual disk, or one behind a RAID controller, hides its medium: say it by --device-class.")
+
+
+def _why(one: Advice) -> str:
+    if not one.comparable:
+        return one.why
+    how = f"measured by {one.measured_by}" if one.measured_by else "not measured yet"
+    return f"{one.why}; the cheapest is {one.workload}, {one.figure}: {how}"

@@ -1,0 +1,73 @@
+"""``plumbline doctor``: is everything in place after an installation, and what mends what is missing.
+
+Exit codes: 0 nothing is missing, 1 something is, 2 wrong usage. What was not asked counts as neither and is shown.
+"""
+
+import argparse
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from plumbline.commands import shared
+from plumbline.commands.doctor_daemon import (
+    Answer,
+    State,
+    address_of,
+    ask_baseline,
+    ask_ceph,
+    ask_daemon,
+)
+from plumbline.commands.doctor_prometheus import Server, ask_prometheus, not_asked
+from plumbline.commands.node import this_node
+from plumbline.commands.shared import complain, positive_duration, show
+from plumbline.core.console import line, table
+from plumbline.errors import PlumblineError
+from plumbline.sources.prometheus.access import OPEN, Access, load_access
+
+_STYLE = {State.WELL: "green", State.MISSING: "bold red", State.NOT_ASKED: "dim"}
+
+
+_WRONG_USAGE = 2
+
+
+def run(options: argparse.Namespace) -> int:
+    own = options.daemon_http_config_file
+    try:
+        timeout_s = positive_duration(options.timeout, "--timeout")
+        prometheus_access = shared.access(options)
+        daemon_access = OPEN if own is None else load_access(own)
+    except PlumblineError as error:
+        complain(f"plumbline: {error}")
+        return _WRONG_USAGE
+    answers = ask(options, timeout_s, prometheus_access, daemon_access)
+    missing = sum(each.state is State.MISSING for each in answers)
+    show(options, {"answers": answers, "missing": missing}, lambda console: _print(console, answers))
+    return 1 if missing else 0
+
+
+def ask(
+    options: argparse.Namespace, timeout_s: float, prometheus_access: Access, daemon_access: Access
+) -> list[Answer]:
+    """All questions, in the order in which what is missing should be mended."""
+    try:
+        node = this_node(options)
+        url = options.daemon or address_of(node.config)
+    except PlumblineError as error:
+        mend = "plumbline config check FILE"
+        return [Answer("is the configuration good", State.MISSING, str(error), mend)]
+    answers, page = ask_daemon(url.rstrip("/"), timeout_s=timeout_s, access=daemon_access)
+    if options.prometheus is None:
+        answers += not_asked()
+    else:
+        answers += ask_prometheus(Server(options.prometheus, timeout_s, prometheus_access), page)
+    if page is not None:
+        answers.append(ask_baseline(page))
+    return [*answers, ask_ceph(node)]
+
+
+def _print(console: Console, answers: Sequence[Answer]) -> None:
+    rows = [(Text(each.state.value, _STYLE[each.state]), each.question, each.says, each.mend) for each in answers]
+    table(console, ("State", "Question", "Answer", "To mend it"), rows, wraps={"Answer": 0, "To mend it": 0})
+    counts = {state: sum(each.state is state for each in answers) for state in State}
+    line(console, ", ".join(f"{count} {state.value}" for state, count in counts.items() if count))

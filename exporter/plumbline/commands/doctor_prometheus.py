@@ -1,0 +1,145 @@
+"""What ``plumbline doctor`` asks Prometheus: is this daemon scraped, do rules see it, do links resolve."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from plumbline.commands.doctor_daemon import RELOADED_AT, Answer, Samples, State, only_loopback
+from plumbline.errors import PlumblineError, Unavailable
+from plumbline.pages import runbooks
+from plumbline.sources.http import read_page
+from plumbline.sources.prometheus.access import Access
+from plumbline.sources.prometheus.api import Rule, Series, read_alertmanagers, read_rules, read_vector
+
+JOB = "plumbline"
+SCRAPED, RULES, DELIVERED = "is it scraped", "do rules see it", "does anybody get its alerts"
+RUNBOOKS, DASHBOARDS = "do links to runbooks resolve", "do links to dashboards resolve"
+_PREFIX = "Plumbline"
+_SCRAPE, _LOAD, _SEND = (
+    "a scrape job: deploy/prometheus/README.md",
+    "alerts/out/*.yaml as rule_files: alerts/README.md",
+    "alerting.alertmanagers in prometheus.yml: alerts/README.md",
+)
+_TRIED = 3  # links of one kind: they differ in the node alone
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A Prometheus server, and how long one question may take."""
+
+    url: str
+    timeout_s: float
+    access: Access
+
+    def query(self, text: str) -> tuple[Series, ...]:
+        return read_vector(self.url, text, timeout_s=self.timeout_s, access=self.access)
+
+
+def not_asked() -> list[Answer]:
+    return [
+        Answer(question, State.NOT_ASKED, "no Prometheus server is named", "--prometheus http://HOST:9090")
+        for question in (SCRAPED, RULES, DELIVERED, RUNBOOKS, DASHBOARDS)
+    ]
+
+
+def ask_prometheus(server: Server, page: Samples | None) -> list[Answer]:
+    """``page``: the daemon's samples; without them nobody can know which series are its."""
+    scraped, found = _scraped(server, page)
+    try:
+        rules = read_rules(server.url, timeout_s=server.timeout_s, access=server.access)
+    except PlumblineError as error:
+        unknown = [Answer(question, State.MISSING, str(error), "--prometheus URL") for question in (RULES, DELIVERED)]
+        return [scraped, *unknown]
+    shown = [alert.annotations for rule in rules if rule.name.startswith(_PREFIX) for alert in rule.alerts]
+    return [
+        scraped,
+        _judged(server, rules, found),
+        _delivered(server),
+        ask_links(RUNBOOKS, [each.get("runbook_url", "") for each in shown], server.timeout_s),
+        ask_links(DASHBOARDS, [each.get("dashboard_url", "") for each in shown], server.timeout_s),
+    ]
+
+
+def _scraped(server: Server, page: Samples | None) -> tuple[Answer, Series | None]:
+    own = page.get(RELOADED_AT) if page else None
+    if not own or page is None:
+        says = "the daemon does not answer, so its series are unknown"
+        return Answer(SCRAPED, State.MISSING, says, "see above"), None
+    try:
+        series = server.query(f"{RELOADED_AT} == {own[0].value!r}")
+    except PlumblineError as error:
+        return Answer(SCRAPED, State.MISSING, str(error), "--prometheus URL"), None
+    if not series:
+        loopback = "; it listens on loopback alone: web.listen_address" if only_loopback(page) else ""
+        says = f"{server.url} has no series of this daemon; one that was just started takes a scrape interval"
+        return Answer(SCRAPED, State.MISSING, says, _SCRAPE + loopback), None
+    job, instance = series[0].labels.get("job", ""), series[0].labels.get("instance", "")
+    if job != JOB:
+        says = f"as instance {instance} of the job {job}; rules look for the job {JOB}"
+        return Answer(SCRAPED, State.MISSING, says, _SCRAPE), series[0]
+    return Answer(SCRAPED, State.WELL, f"by {server.url}, as instance {instance}"), series[0]
+
+
+def _judged(server: Server, rules: Sequence[Rule], own: Series | None) -> Answer:
+    loaded = {rule.name for rule in rules if rule.kind == "alerting"}
+    expected = runbooks.names()
+    missing = [name for name in expected if name not in loaded]
+    if not any(name.startswith(_PREFIX) for name in loaded) or (missing and len(missing) == len(expected)):
+        return Answer(RULES, State.MISSING, "no alert of Plumbline is loaded", _LOAD)
+    if missing:
+        says = f"{len(missing)} of {len(expected)} alerts are not loaded: {', '.join(missing[:3])} …"
+        return Answer(RULES, State.MISSING, says, f"{_LOAD}, of this version")
+    failing = [rule for rule in rules if rule.health == "err"]
+    if failing:
+        says = f"{len(failing)} rules fail, first {failing[0].name}: {failing[0].last_error[:120]}"
+        return Answer(RULES, State.MISSING, says, f"{server.url}/rules?search=&state=unhealthy")
+    if own is None:
+        says = f"{len(loaded)} alerts are loaded, but have no series of this daemon"
+        return Answer(RULES, State.MISSING, says, _SCRAPE)
+    labels = (name for name in ("instance", "cluster") if name in own.labels)
+    selector = ", ".join(f'{name}="{_escaped(own.labels[name])}"' for name in labels)
+    try:
+        counted = server.query(f'count({{__name__=~"plumbline:.+", {selector}}})')
+    except PlumblineError as error:
+        return Answer(RULES, State.MISSING, str(error), "--prometheus URL")
+    if not counted:
+        says = f"{len(loaded)} alerts are loaded, but no recording rule has made a series of this daemon yet"
+        return Answer(RULES, State.MISSING, says, f"{_LOAD}; rules need some minutes after the first scrape")
+    return Answer(RULES, State.WELL, f"{len(loaded)} alerts are loaded; {counted[0].value:.0f} recorded series of it")
+
+
+def _delivered(server: Server) -> Answer:
+    try:
+        managers = read_alertmanagers(server.url, timeout_s=server.timeout_s, access=server.access)
+    except PlumblineError as error:
+        return Answer(DELIVERED, State.MISSING, str(error), _SEND)
+    if not managers:
+        return Answer(DELIVERED, State.MISSING, "Prometheus sends alerts to no Alertmanager", _SEND)
+    return Answer(DELIVERED, State.WELL, f"Prometheus sends alerts to {', '.join(managers)}")
+
+
+def ask_links(question: str, links: Iterable[str], timeout_s: float) -> Answer:
+    """``links``: of active alerts, of which one always fires. A page that asks for a login is there."""
+    setting = (
+        "runbookScheme, runbookPort or runbookBaseUrl" if question == RUNBOOKS else "dashboardBaseUrl"
+    ) + ": alerts/README.md, your own numbers and links"
+    distinct = list(dict.fromkeys(links))
+    there = [link for link in distinct if link]
+    if not distinct:
+        says = "no alert is active, not even PlumblineWatchdog, so none has a link"
+        return Answer(question, State.MISSING, says, _LOAD)
+    if not there:
+        # a site may have no Grafana; runbooks are always somewhere
+        state = State.NOT_ASKED if question == DASHBOARDS else State.MISSING
+        return Answer(question, state, "alerts have none", setting)
+    for link in there[:_TRIED]:
+        try:
+            status = read_page(link, timeout_s=timeout_s).status
+        except Unavailable as error:
+            return Answer(question, State.MISSING, str(error), setting)
+        if status >= 400 and status not in (401, 403):
+            return Answer(question, State.MISSING, f"{link}: {status}", setting)
+    return Answer(question, State.WELL, there[0])
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,0 +1,74 @@
+"""The runbooks' commands of Ceph on a real cluster: those that look, and those that mend. None is a mistake."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from support.ceph_cluster import CephCluster
+from support.runbooks import lines
+
+pytestmark = [pytest.mark.integration, pytest.mark.ceph]
+
+MISTAKE = re.compile(
+    r"EINVAL: invalid command|no valid command found|unrecognized|unknown option|usage:", re.IGNORECASE
+)
+ELSEWHERE = re.compile(r"^ceph (orch|time-sync-status)|--data-urlencode|^ceph --name")
+"""cephadm is not here; monitors that are alone compare no clocks."""
+LATER = re.compile(r"^ceph (auth rotate|mon set auth_)|^ceph config log|osd_mclock_profile|exclude_perf_counters")
+"""Commands and values of releases later than Debian 12's."""
+LASTS_S = 60
+
+
+@pytest.fixture
+def pool(ceph: CephCluster) -> Iterator[str]:
+    ceph.add_pool("vms", application="rbd")
+    yield "vms"
+    ceph.remove_pool("vms")
+
+
+def here(line: str) -> str:
+    """The line with what this cluster has in place of the pages' examples."""
+    line = re.sub(r"osd\.(71|5|12|3)\b", "osd.0", line).replace("POOL ", "vms ")
+    line = re.sub(r"\bPOOL$", "vms", line).replace("mon.stor01", "mon.a").replace("plumbline-rbd", "vms")
+    return line.replace("2.1f", "1.0")
+
+
+def asked(heading: str) -> list[tuple[str, dict[str, str]]]:
+    found = lines(heading).items()
+    return [
+        (line, known) for line, known in found if re.match(r"(ceph|rados|rbd) ", line) and not ELSEWHERE.search(line)
+    ]
+
+
+@pytest.mark.parametrize("heading", ["Diagnosis", "Mitigation"])
+def test_the_cluster_understands_every_command(heading: str, ceph: CephCluster, pool: str) -> None:
+    bash = shutil.which("bash") or "/bin/bash"
+    wrong, ran = [], 0
+    for line, known in asked(heading):
+        values = {
+            "POOL": pool,
+            "PG": "1.0",
+            "OSD": "osd.0" if "osd." in known.get("OSD", "") else "0",
+            "DAEMON": "osd.0",
+        }
+        values |= {
+            "RANK": "cephfs:0",
+            "IMAGE": "none",
+            "N": "0",
+            "NODE": "node",
+            "OPTION": "osd_mclock_max_capacity_iops_ssd",
+        }
+        values |= {"IOPS": "21500"}
+        script = "".join(f"{name}={value}\n" for name, value in values.items()) + here(line)
+        argv = ["timeout", str(LASTS_S), bash, "-uc", script]
+        done = subprocess.run(argv, capture_output=True, text=True, env=ceph.environment, check=False)
+        ran += 1
+        if (MISTAKE.search(done.stderr) and not LATER.search(line)) or done.returncode in (126, 127):
+            wrong.append(f"{line}: {done.returncode} {done.stderr[-300:]}")
+    assert not wrong, "\n".join(wrong)
+    assert ran > 30

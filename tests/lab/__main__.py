@@ -1,0 +1,106 @@
+"""``make lab``: boot a guest with the Debian package, take the rows of the table, write ``docs/lab.md``.
+
+Usage: python -m lab [--suite trixie] [--only nvme,bond] [--out docs/lab.md]
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from deploy.packages.project import BuildError
+
+from lab import product, report
+from lab.guest import Guest, GuestError, NoAnswer, booted
+from lab.image import SUITES
+from lab.rows import GROUPS
+from lab.table import RIGHT, UNSHOWN, WRONG, Group, NotShown, Row, said
+from support import debian_host
+
+
+def main() -> int:
+    """Exit code: 0 every row taken is right or can't be shown; 1 one is wrong, or the guest did not come up."""
+    options = _parser().parse_args()
+    names = {group.name for group in GROUPS}
+    if unknown := set(options.only) - names:
+        print(f"lab: no group {', '.join(sorted(unknown))}; there are {', '.join(sorted(names))}", file=sys.stderr)
+        return 1
+    if reason := _missing():
+        print(f"lab: {reason}", file=sys.stderr)
+        return 1
+    groups = [group for group in GROUPS if not options.only or group.name in options.only]
+    try:
+        deb = product.package(options.suite)
+        _say(f"booting {options.suite} (its image is made at the first run: minutes)")
+        with booted(options.suite, deb) as guest:
+            kernel = guest.run("uname -r").strip()
+            _say(f"kernel {kernel}, {deb.name}")
+            product.ready(guest)
+            results = [result for group in groups for result in taken(guest, group, kernel)]
+    except (BuildError, GuestError, RuntimeError) as error:
+        print(f"lab: {error}", file=sys.stderr)
+        return 1
+    before = report.parse(options.out.read_text("utf-8")) if options.out.exists() else []
+    options.out.write_text(report.render(report.merged(before, results)), "utf-8")
+    wrong = [row for row in results if row.verdict.startswith(WRONG)]
+    _say(f"{len(results)} rows, {len(wrong)} wrong: {options.out}")
+    return 1 if wrong else 0
+
+
+def taken(guest: Guest, group: Group, kernel: str) -> list[report.Result]:
+    """The group's rows, one after another. A group that can't be prepared has all its rows unshown."""
+    reason = ""
+    try:
+        if group.prepare:
+            group.prepare(guest)
+    except (GuestError, NotShown) as error:
+        reason = str(error)
+    results = []
+    for row in group.rows:
+        truth, figure, verdict = _look(guest, row) if not reason else ("-", "-", f"{UNSHOWN}: {reason}")
+        today = datetime.datetime.now(datetime.UTC).date().isoformat()
+        words = (truth, figure, verdict)
+        truth, figure, verdict = (" ".join(word.replace(" | ", " / ").split()) for word in words)
+        results.append(report.Result(group.name, row.device, row.feature, kernel, truth, figure, verdict, today))
+        _say(f"{group.name}: {row.device}, {row.feature}: {truth} / {figure}: {verdict}")
+    return results
+
+
+def _look(guest: Guest, row: Row) -> tuple[str, str, str]:
+    try:
+        seen = row.look(guest)
+    except (NoAnswer, ValueError) as error:  # the daemon's, or a page that is none
+        return "-", "-", f"{WRONG}: {error}"
+    except (GuestError, NotShown) as error:
+        return "-", "-", f"{UNSHOWN}: {error}"
+    return said(seen.truth), said(seen.figure), RIGHT if seen.right() else WRONG
+
+
+def _missing() -> str | None:
+    if os.geteuid() != 0:
+        return "root is needed for mounts and a Debian of its own"
+    return debian_host.missing()
+
+
+def _say(line: str) -> None:
+    print(f"{datetime.datetime.now(datetime.UTC):%H:%M:%S} {line}", flush=True)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m lab", description="Hold the daemon against kernels and devices.")
+    parser.add_argument("--suite", choices=SUITES, default="trixie", help="the guest's Debian (trixie)")
+    parser.add_argument("--only", type=_words, default=(), metavar="GROUP,…", help="these groups of rows (all)")
+    parser.add_argument("--out", type=Path, default=report.PATH, metavar="FILE", help="the report (docs/lab.md)")
+    return parser
+
+
+def _words(text: str) -> Sequence[str]:
+    return text.split(",")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,41 @@
+"""The Debian package of this tree, and its service in a guest."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from deploy.debian.build import build_deb
+from deploy.packages.project import RELEASES, source_date
+from deploy.packages.staging import build_wheel, staged
+
+from lab.guest import Guest, GuestError
+from support.debian_host import BASES
+
+PACKAGE_OF = {"bookworm": "bookworm", "trixie": "trixie", "forky": "trixie"}
+"""The release whose package a guest gets: there is none for Debian 14 yet."""
+
+READY_WITHIN_S = 1800.0
+
+
+def package(suite: str) -> Path:
+    """The package for a guest of ``suite``, built now from this tree; BuildError says why not."""
+    release = RELEASES[PACKAGE_OF[suite]]
+    out = BASES / "lab-package"
+    out.mkdir(parents=True, exist_ok=True)
+    date = source_date(os.environ)
+    with staged(build_wheel(out, date), release.python) as tree:
+        return build_deb(out, tree, date, release)
+
+
+def ready(guest: Guest) -> None:
+    """Wait until the service has read everything once. GuestError when it does not come up."""
+    if not guest.until(lambda: _ready(guest), bool, within_s=READY_WITHIN_S):
+        raise GuestError(f"the daemon is not ready: {guest.run('journalctl -u plumbline -n 3 -o cat', check=False)}")
+
+
+def _ready(guest: Guest) -> bool:
+    try:
+        return bool(guest.get("/-/ready"))
+    except GuestError:
+        return False

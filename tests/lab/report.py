@@ -1,0 +1,71 @@
+"""``docs/lab.md``: the table of all rows so far. A run replaces the rows that it took and keeps the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass
+from pathlib import Path
+
+from lab.table import RIGHT, UNSHOWN, WRONG
+
+PATH = Path(__file__).parents[2] / "docs/lab.md"
+_HEAD = """\
+# The lab
+
+Devices and faults of virtual machines with Debian's own kernels, and whether the daemon is right about each. Written by
+`make lab`, which boots a guest under QEMU (emulated, so timings mean nothing) with the Debian package as a service of
+its systemd, and takes each row: what the kernel's own tools say, what the daemon says at the same time, and the
+verdict, which is computed. How to run parts of it: [CONTRIBUTING.md](../CONTRIBUTING.md#what-runs-when).
+
+"""
+_TAIL = """
+QEMU can't show: PCI Express latency tolerance (LTR), links below their maximum, forward error correction, transceivers,
+damaged frames (CRC), igb's own drop counters, wear, media errors and pending sectors, unplugging of SATA disks, errors
+(AER) of endpoints that have no such capability. Those are covered by recorded and published data.
+"""
+_COLUMNS = ("group", "device", "feature", "kernel", "truth", "the daemon", "verdict", "date")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One line of the report."""
+
+    group: str
+    device: str
+    feature: str
+    kernel: str
+    truth: str
+    figure: str
+    verdict: str
+    date: str
+
+    def key(self) -> tuple[str, ...]:
+        """What a later run replaces: a kernel's patch level does not matter."""
+        return self.group, self.device, self.feature, ".".join(self.kernel.split(".")[:2])
+
+
+def parse(text: str) -> list[Result]:
+    """The rows of a report."""
+    lines = [line for line in text.splitlines() if line.startswith("| ") and not line.startswith(("| ---", "| group"))]
+    fields = [tuple(field.strip() for field in line.strip("| ").split(" | ")) for line in lines]
+    return [Result(*row) for row in fields if len(row) == len(_COLUMNS)]
+
+
+def merged(before: Iterable[Result], after: Iterable[Result]) -> list[Result]:
+    """All rows, by group, device and feature, the kernels of one beside each other."""
+    rows = {row.key(): row for row in (*before, *after)}
+    return [rows[key] for key in sorted(rows)]
+
+
+def render(results: Iterable[Result]) -> str:
+    """The whole page."""
+    results = list(results)
+    counted = {word: sum(row.verdict.startswith(word) for row in results) for word in (RIGHT, WRONG, UNSHOWN)}
+    kernels = sorted({row.kernel for row in results})
+    summary = f"{len(results)} rows on {', '.join(kernels)}: " + ", ".join(f"{n} {word}" for word, n in counted.items())
+    lines = [_line(_COLUMNS), _line(["---"] * len(_COLUMNS)), *(_line(astuple(row)) for row in results)]
+    return f"{_HEAD}{summary}.\n\n" + "\n".join(lines) + "\n" + _TAIL
+
+
+def _line(fields: Iterable[str]) -> str:
+    return f"| {' | '.join(field.replace('|', '/') or '-' for field in fields)} |"

@@ -1,0 +1,21 @@
+"""The table: every group of rows, in the order they are taken. Later ones have more broken devices before them."""
+
+from __future__ import annotations
+
+from lab.rows import bond, demo, dm, md, multipath, net, nvme, pcie, pressure, rdma, scsi, state
+from lab.table import Group
+
+GROUPS: tuple[Group, ...] = (
+    net.GROUP,
+    rdma.GROUP,
+    bond.GROUP,
+    scsi.GROUP,
+    nvme.GROUP,
+    md.GROUP,
+    dm.GROUP,
+    multipath.GROUP,
+    pcie.GROUP,
+    pressure.GROUP,
+    state.GROUP,
+    demo.GROUP,
+)

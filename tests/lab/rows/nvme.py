@@ -1,0 +1,113 @@
+"""NVMe drives: identity, health log, warnings, one that is pulled; and one behind two controllers that loses one."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from lab.guest import Guest
+from lab.rows import disks
+from lab.table import Group, NotShown, Row, Seen
+
+ONE, TWO, PAIR = "NVME0001", "NVME0002", "NVMEPAIR"
+
+
+def health(guest: Guest) -> Seen:
+    name = guest.disk(ONE)
+    log = guest.json(f"nvme smart-log --output-format json /dev/{name}")
+    truth = {
+        "celsius": float(log["temperature"]) - 273, "spare": log["avail_spare"] / 100,
+        "threshold": log["spare_thresh"] / 100, "used": log.get("percent_used", log.get("percentage_used", 0)) / 100,
+        "cycles": float(log["power_cycles"]), "hours": float(log["power_on_hours"]),
+        "unsafe": float(log["unsafe_shutdowns"]), "media errors": float(log["media_errors"]),
+    }  # fmt: skip
+    names = {
+        "celsius": "temperature_celsius", "spare": "spare_ratio", "threshold": "spare_threshold_ratio",
+        "used": "wear_ratio", "cycles": "power_cycles_total", "hours": "power_on_seconds_total",
+        "unsafe": "unsafe_shutdowns_total", "media errors": "media_errors_total",
+    }  # fmt: skip
+    scrape = guest.until(
+        guest.scrape, lambda scrape: scrape.get("plumbline_disk_health_available", device=name) == 1, within_s=120
+    )
+    figure = {ours: scrape.get(f"plumbline_disk_{metric}", device=name) for ours, metric in names.items()}
+    if figure["hours"] is not None:
+        figure["hours"] /= 3600
+    return Seen(truth, figure)
+
+
+def warning(guest: Guest) -> Seen:
+    """The drive sets bits of its critical warning: temperature and read-only."""
+    name = guest.disk(ONE)
+    guest.qmp("qom-set", path="/machine/peripheral/nvme1", property="smart_critical_warning", value=0b1010)
+    log = guest.json(f"nvme smart-log --output-format json /dev/{name}")["critical_warning"]
+    value = log["value"] if isinstance(log, dict) else log
+    bits = ("spare", "temperature", "reliability", "read-only", "backup", "memory-region")
+    truth = {word for number, word in enumerate(bits) if value >> number & 1}
+
+    def seen() -> set[str]:
+        found = guest.scrape().series("plumbline_disk_critical_warning", device=name)
+        return {each.labels["warning"] for each in found if each.value}
+
+    figure = guest.until(seen, lambda found: found == truth, within_s=400)
+    guest.qmp("qom-set", path="/machine/peripheral/nvme1", property="smart_critical_warning", value=0)
+    return Seen(truth, figure)
+
+
+def paths(guest: Guest) -> dict[str, float | None]:
+    scrape, name = guest.scrape(), guest.disk(PAIR)
+    return {
+        "paths": scrape.get("plumbline_multipath_paths", device=name),
+        "usable": scrape.get("plumbline_multipath_usable_paths", device=name),
+        "finding": scrape.get("plumbline_finding", check="array.path-lost", subject=name),
+    }
+
+
+def _controllers(guest: Guest) -> float:
+    """As ``nvme list-subsys`` counts those that are live."""
+    return float(guest.run("nvme list-subsys").split("NQN=nqn.2019-08.org.qemu:lab")[1].split("NQN=")[0].count(" live"))
+
+
+def both(guest: Guest) -> Seen:
+    live = _controllers(guest)
+    if live != 2:
+        raise NotShown(f"the guest came up with {live:.0f} of two controllers")
+    truth = {"paths": live, "usable": live, "finding": 0.0}
+    return Seen(truth, guest.until(partial(paths, guest), lambda found: found == truth, within_s=60))
+
+
+def controller_lost(guest: Guest) -> Seen:
+    """One of two controllers leaves, and nothing in /sys says that there was another."""
+    guest.monitor("device_del nvmea")
+    live = guest.until(partial(_controllers, guest), lambda live: live == 1, within_s=60)
+    truth = {"paths": 2.0, "usable": live, "finding": 1.0}
+    return Seen(truth, guest.until(partial(paths, guest), lambda found: found == truth, within_s=90))
+
+
+def still_lost(guest: Guest) -> Seen:
+    """A restart of the daemon does not forget it."""
+    guest.run("systemctl restart plumbline && sleep 20")
+    truth = {"paths": 2.0, "usable": _controllers(guest), "finding": 1.0}
+    return Seen(truth, guest.until(partial(paths, guest), lambda found: found == truth, within_s=120))
+
+
+def pulled(guest: Guest) -> Seen:
+    """A drive is pulled from its slot: it stays visible as gone, by its serial number."""
+    guest.monitor("device_del nvme2")
+    guest.until(lambda: guest.run("lsblk -ndo SERIAL"), lambda said: TWO not in said, within_s=60)
+    look = lambda: guest.scrape().get("plumbline_disk_present", serial=TWO)  # noqa: E731
+    return Seen(0.0, guest.until(look, lambda present: present == 0, within_s=90))
+
+
+GROUP = Group(
+    "nvme",
+    (
+        Row("NVMe drive", "identity", partial(disks.identity, ONE)),
+        Row("NVMe drive", "queue", partial(disks.queue, ONE)),
+        Row("NVMe drive", "200 reads", partial(disks.reads, ONE)),
+        Row("NVMe drive", "health log", health),
+        Row("NVMe drive", "critical warning", warning),
+        Row("NVMe drive on two controllers", "paths", both),
+        Row("NVMe drive on two controllers", "a controller is lost", controller_lost),
+        Row("NVMe drive on two controllers", "the daemon restarts after it", still_lost),
+        Row("NVMe drive", "pulled", pulled),
+    ),
+)
