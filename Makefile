@@ -104,7 +104,7 @@ ifdef CEPH
 test-ceph: $(TEST_VENV)/.installed-$(KEY) ## install Ceph, run the tests that need a real cluster; CEPH=16, 18 or 20: in a Debian of its own; SMOKE=1: a few
 	@requirements/need-debian -f requirements/debian-hosts.txt || true
 	@PYTHONPATH=tests $(TEST_VENV)/bin/python -m newcomer "$(or $(patsubst $(CEPH):%,%,$(filter $(CEPH):%,$(DEBIAN_OF_CEPH))),$(error CEPH is 16, 18 or 20))" \
-	  'make debian-packages ceph-packages wheel $(BEFORE_CEPH_$(CEPH)) && exec make test-ceph CEPH= SMOKE=$(SMOKE) ARGS="$(ARGS)"' $(if $(SMOKE),|| [ $$? = 77 ])
+	  'make debian-packages ceph-packages wheel $(BEFORE_CEPH_$(CEPH)) && exec make test-ceph CEPH= SMOKE=$(SMOKE) ARGS="$(subst ",\",$(ARGS))"' $(if $(SMOKE),|| [ $$? = 77 ])
 else ifneq ($(SMOKE),)
 .PHONY: test-ceph
 test-ceph: ceph-packages $(TEST_VENV)/.installed-$(KEY)
