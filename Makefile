@@ -197,7 +197,7 @@ bench-web: $(TEST_VENV)/.installed-$(KEY) ## what TLS and a password cost a scra
 
 .PHONY: mutate-rules
 mutate-rules: $(TEST_VENV)/.installed-$(KEY) ## small mistakes in every rule: which would no test notice? (long)
-	@PYTHONPATH=tests $(TEST_VENV)/bin/python tests/rules/mutation/__main__.py $(ARGS)
+	@PYTHONPATH=tests:. $(TEST_VENV)/bin/python tests/rules/mutation/__main__.py $(ARGS)
 
 .PHONY: bench-review
 bench-review: $(TEST_VENV)/.installed-$(KEY) ## what plumbline report costs a Prometheus: 20 nodes for a month
