@@ -37,7 +37,7 @@ local suspects = import '../lib/suspects.libsonnet';
   // canary that is gone has left behind.
   local lasting(metric, threshold, span) =
     |||
-      %(metric)s > %(threshold)g
+      %(metric)s
       and
       min_over_time(%(metric)s[%(whole)s]) > %(threshold)g
       and
@@ -48,9 +48,11 @@ local suspects = import '../lib/suspects.libsonnet';
   local most = 'plumbline:fleet_beyond:ratio{verdict="page"}',
   local agreeing =
     lasting(most, fleet.share, fleet.span)
-    + 'and on (%(likeness)s)\n(\n' % labels
-    + promql.indented(lasting('plumbline:fleet_beyond:ratio{verdict="near"}', fleet.nearShare, fleet.span))
-    + '\n)\nor\n'
+    + |||
+      and on (%(likeness)s)
+      min_over_time(plumbline:fleet_beyond:ratio{verdict="near"}[%(whole)s]) > %(nearShare)g
+      or
+    ||| % (labels + fleet { whole: whole(fleet.span) })
     + lasting(most, fleet.share, fleet.mostSpan),
 
   local now = 'plumbline:degradation_fast:ratio{statistic="p50"}',

@@ -425,9 +425,15 @@ LATENCY = (
         quiet=[("20m", FLEET), ("30m", FLEET), ("34m", FLEET), ("36m", FLEET)],
     ),
     Case(
+        "two of three hosts since their first scrape: that is not yet twenty minutes",
+        hosts(Phase(30, DOUBLE), count=2, first=2) + hosts(Phase(30), count=1, first=4),
+        quiet=[("14m", FLEET), ("20m", FLEET)],
+        firing=[fleet("29m", "66.67%", TWO_OF_THREE % SINCE.replace("00:16", "00:17"))],
+    ),
+    Case(
         "one of three hosts: a device",
-        hosts(CALM, Phase(12, DOUBLE), count=1) + hosts(Phase(27), count=2, first=2),
-        quiet=[("21m", FLEET), ("26m", FLEET)],
+        hosts(CALM, Phase(30, DOUBLE), count=1) + hosts(Phase(45), count=2, first=2),
+        quiet=[("21m", FLEET), ("26m", FLEET), ("44m", FLEET)],
     ),
     Case(
         "two hosts' disks: too few to speak of a layer",

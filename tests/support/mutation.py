@@ -165,7 +165,7 @@ def _promtool(suite: Suite, mutants: dict[int, Mutant], above: set[str], tests: 
     return "" if done.returncode == 0 else done.stdout + done.stderr
 
 
-def _asking(test: dict[str, Any], numbers: Iterable[int], above: set[str], words: set[str]) -> dict[str, Any]:
+def _asking(test: dict[str, Any], numbers: Sequence[int], above: set[str], words: set[str]) -> dict[str, Any]:
     """A test that asks for every mutant what it asked for the rule."""
     alerts = [case for case in test.get("alert_rule_test", []) if case["alertname"] in above]
     exprs = [
@@ -176,7 +176,7 @@ def _asking(test: dict[str, Any], numbers: Iterable[int], above: set[str], words
     words = words.union(*(names_in(case["expr"]) for case in exprs))
     return {
         **{key: test[key] for key in ("name", "interval", "external_labels", "external_url") if key in test},
-        "input_series": [each for each in test["input_series"] if metric_of(each["series"]) in words],
+        "input_series": list(_fed(test["input_series"], numbers, above, words)),
         "alert_rule_test": [{**case, "alertname": _name(case["alertname"], n)} for n in numbers for case in alerts],
         "promql_expr_test": [
             {
@@ -190,6 +190,16 @@ def _asking(test: dict[str, Any], numbers: Iterable[int], above: set[str], words
             for case in exprs
         ],
     }
+
+
+def _fed(series: Iterable[dict[str, str]], numbers: Iterable[int], above: set[str], words: set[str]) -> Iterator[dict[str, str]]:
+    """What is read of a test's series. A recorded one that it writes down stands for each mutant's own."""
+    for each in series:
+        metric = metric_of(each["series"])
+        if metric in above:
+            yield from ({**each, "series": _name(metric, n) + each["series"].removeprefix(metric)} for n in numbers)
+        elif metric in words:
+            yield each
 
 
 def _name(name: str, number: int) -> str:

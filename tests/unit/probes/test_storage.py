@@ -25,7 +25,8 @@ from support.manifest import changes, manifest
 MARKER = ".plumbline-storage"
 OLD = Path(__file__).parents[2] / "fixtures" / "state"
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="other users' files need root")
-DEEP = b'{"schema_version": 3, "probes": {}, "x": ' + b"[" * 200_000 + b"]" * 200_000 + b"}"
+DEEP = b'{"schema_version": 3, "probes": {}, "x": ' + b"[" * 2_000_000 + b"]" * 2_000_000 + b"}"
+"""Deeper than any stack: Python 3.14 takes what fits into its own, 200,000 levels, too."""
 FOREIGN = json.dumps({"version": 4, "serial": 17, "resources": []}).encode()
 """Terraform's."""
 
