@@ -192,7 +192,9 @@ def _asking(test: dict[str, Any], numbers: Sequence[int], above: set[str], words
     }
 
 
-def _fed(series: Iterable[dict[str, str]], numbers: Iterable[int], above: set[str], words: set[str]) -> Iterator[dict[str, str]]:
+def _fed(
+    series: Iterable[dict[str, str]], numbers: Iterable[int], above: set[str], words: set[str]
+) -> Iterator[dict[str, str]]:
     """What is read of a test's series. A recorded one that it writes down stands for each mutant's own."""
     for each in series:
         metric = metric_of(each["series"])
