@@ -29,7 +29,7 @@ def rpm() -> Path:
     need("rpm")
     found = sorted((ROOT / "dist").glob("plumbline-*.rpm"))
     if len(found) != 1:
-        pytest.skip("there is no RPM, or more than one, in dist/: make test-packages builds it where rpmbuild is")
+        pytest.skip("there is no RPM, or more than one, in dist/: make test-packages SUITE=bookworm builds it")
     return found[0]
 
 
