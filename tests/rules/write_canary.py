@@ -291,10 +291,18 @@ DOUBLE = 0.0004
 
 CLIENT = {"layer": "rados"}
 
-SINCE = "at least since 1970-01-01 00:16:00 +0000 UTC"
+
+def sudden(minutes: float, median: float) -> tuple[Phase, Phase]:
+    """Begins with so many operations that the next result knows, however many scrapes before it a window holds:
+    Prometheus 3 leaves out the one at a window's start."""
+    return Phase(0.5, median, ops=20 * OPS), Phase(minutes - 0.5, median)
+
+
+
+SINCE = "at least since 1970-01-01 00:15:30 +0000 UTC"
 DOUBLED = "{}.example:10047 (2.0 times its baseline)"
 TWO_OF_THREE = f"2 of 3, %s: {DOUBLED.format('stor02')}, {DOUBLED.format('stor03')}"
-LATER = SINCE.replace("00:16", "00:32")
+LATER = SINCE.replace("00:15:30", "00:31:30")
 TWO_OF_TWO = f"2 of 2, {SINCE}: {DOUBLED.format('stor01')}, {DOUBLED.format('stor02')}"
 
 
@@ -409,13 +417,13 @@ LATENCY = (
     ),
     Case(
         "two of three hosts: the layer, within 22 minutes; then nothing",
-        hosts(CALM, Phase(28, DOUBLE), Phase(25), count=2, first=2) + hosts(CALM, Phase(53), count=1, first=4),
+        hosts(CALM, *sudden(28, DOUBLE), Phase(25), count=2, first=2) + hosts(CALM, Phase(53), count=1, first=4),
         quiet=[("35m", FLEET), ("63m", FLEET)],
         firing=[fleet(moment, "66.67%", TWO_OF_THREE % LATER) for moment in ("37m", "42m", "50m")],
     ),
     Case(
         "two of three hosts, and the third near to its limit: within five minutes",
-        hosts(CALM, Phase(12, DOUBLE), count=2, first=2) + hosts(CALM, Phase(12, 0.00032), count=1, first=4),
+        hosts(CALM, *sudden(12, DOUBLE), count=2, first=2) + hosts(CALM, *sudden(12, 0.00032), count=1, first=4),
         quiet=[("18m", FLEET)],
         firing=[fleet("20m", "66.67%", TWO_OF_THREE % SINCE)],
     ),
@@ -428,7 +436,7 @@ LATENCY = (
         "two of three hosts since their first scrape: that is not yet twenty minutes",
         hosts(Phase(30, DOUBLE), count=2, first=2) + hosts(Phase(30), count=1, first=4),
         quiet=[("14m", FLEET), ("20m", FLEET)],
-        firing=[fleet("29m", "66.67%", TWO_OF_THREE % SINCE.replace("00:16", "00:17"))],
+        firing=[fleet("29m", "66.67%", TWO_OF_THREE % SINCE.replace("00:15:30", "00:17:00"))],
     ),
     Case(
         "one of three hosts: a device",
@@ -442,7 +450,7 @@ LATENCY = (
     ),
     Case(
         "two vantage points of a client's layer agree: a page within five minutes",
-        hosts(CALM, Phase(12, DOUBLE), Phase(15), count=2, layer="rados"),
+        hosts(CALM, *sudden(12, DOUBLE), Phase(15), count=2, layer="rados"),
         quiet=[("18m", FLEET), ("41m", FLEET)],
         firing=[fleet("20m", "100%", TWO_OF_TWO, "\nSuspected: osd.3 (PlumblineOsdSlowDisk).", **CLIENT)],
         more=[
