@@ -298,7 +298,6 @@ def sudden(minutes: float, median: float) -> tuple[Phase, Phase]:
     return Phase(0.5, median, ops=20 * OPS), Phase(minutes - 0.5, median)
 
 
-
 SINCE = "at least since 1970-01-01 00:15:30 +0000 UTC"
 DOUBLED = "{}.example:10047 (2.0 times its baseline)"
 TWO_OF_THREE = f"2 of 3, %s: {DOUBLED.format('stor02')}, {DOUBLED.format('stor03')}"
