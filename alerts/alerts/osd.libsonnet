@@ -134,11 +134,15 @@ local promql = import '../lib/promql.libsonnet';
           osd('latency'),
           'An OSD is slower than its class for an unknown reason.',
           name + ' takes {{ printf "%.1f" $value }} times as long for an operation as the OSDs of its device class under a similar load, and a second signal confirms it.'
-          + '{{ with query ' + ofOsd('plumbline:osd_suspect:info', 'verdict="host",')
-          + ' }} Most OSDs of its host are slow: check the host first.{{ end }} Its writes spend '
+          + ' Its writes spend '
           + percent(ofOsd('plumbline:osd_write_share:ratio', 'part="queue",')) + ' of their time in the queue, '
           + percent(ofOsd('plumbline:osd_write_share:ratio', 'part="store",')) + ' in its store and '
-          + percent(ofOsd('plumbline:osd_write_share:ratio', 'part="peers",')) + ' on replicas and network.',
+          + percent(ofOsd('plumbline:osd_write_share:ratio', 'part="peers",')) + ' on replicas and network.'
+          + '\nSuspected: {{ with query ' + ofOsd('plumbline:osd_suspect:info', 'verdict="host",')
+          + ' }}the host: most of its OSDs are slow{{ with query ' + ofOsd('plumbline:osd_host_cause:info')
+          + ' }}. Unlike the other hosts with OSDs it has: {{ range $index, $each := . | sortByLabel "cause" }}'
+          + '{{ if $index }}, {{ end }}{{ reReplaceAll "_" " " .Labels.cause }}{{ end }} (`plumbline check` there shows the command)'
+          + '{{ end }}{{ else }}neither disk, host, network, limit nor queue{{ end }}.',
         ),
         alert.new(
           config,
