@@ -47,6 +47,10 @@ local promql = import '../lib/promql.libsonnet';
     % [query, label, label],
   local percent(query) = '{{ with query ' + query + ' }}{{ . | first | value | humanizePercentage }}{{ end }}',
 
+  // Whether it is so now: Ceph's own check stays for a day.
+  local slowNow = '{{ with query (printf `sum(plumbline:osd_store_slow:rate5m{ceph_daemon=%q,' + clusterFormat + '}) > 0` $labels.ceph_daemon ' + clusterArguments + ') }}'
+                  + ' In the last five minutes Ceph counted {{ . | first | value | printf "%.2f" }} operations a second in this store that took more than 5 s (BLUESTORE_SLOW_OP_ALERT).{{ end }}',
+
   local devices = '{{ with query ' + ofOsd('plumbline:osd_disk:info') + ' }} ('
                   + '{{ range $index, $each := . | sortByLabel "device" }}{{ if $index }}, {{ end }}{{ .Labels.device }}{{ end }}){{ end }}',
   // The interface Ceph uses for this network on the OSD's host.
@@ -78,7 +82,7 @@ local promql = import '../lib/promql.libsonnet';
           placed(figure('commit|store_read', suspect('disk'))),
           osd('latency'),
           "An OSD's own disk is slow.",
-          name + devices + ': an operation of its store takes {{ $value | humanizeDuration }}, much longer than on the other OSDs of its device class, and the block layer, its peers or probes confirm it. Every write with a replica on this OSD waits for it.',
+          name + devices + ': an operation of its store takes {{ $value | humanizeDuration }}, much longer than on the other OSDs of its device class, and the block layer, its peers or probes confirm it. Every write with a replica on this OSD waits for it.' + slowNow,
         ),
         alert.new(
           config,
