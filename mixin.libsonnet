@@ -16,6 +16,7 @@
 + (import 'alerts/rules/osd_shares.libsonnet')
 + (import 'alerts/rules/osd_class.libsonnet')
 + (import 'alerts/rules/attribution.libsonnet')
++ (import 'alerts/rules/host_cause.libsonnet')
 + (import 'alerts/rules/osd_capacity.libsonnet')
 + (import 'alerts/rules/budget.libsonnet')
 + (import 'alerts/rules/osd_host.libsonnet')

@@ -32,6 +32,7 @@ ROWS: Mapping[str, tuple[str, ...]] = {
     "node: TCP": (),
     "node: kernel settings": (),
     "node: pressure": (),
+    "node: CPU power and huge pages": (),
     THEMSELVES: (),
 }
 """What series are counted by: the values of these labels on the metrics of the collectors that name the row."""

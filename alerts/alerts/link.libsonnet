@@ -9,6 +9,11 @@ local promql = import '../lib/promql.libsonnet';
   local network(signal) = { layer: 'network', signal: signal },
 
   local slow = alerts.PlumblineNicLinkSlow,
+  local down = alerts.PlumblineNicLinkDown,
+  local flapping = alerts.PlumblineNicLinkFlapping,
+
+  // Software devices have no bus: containers' ends come and go all day.
+  local ofHardware = 'and on (%(interface)s)\nplumbline_nic_info{bus!=""}\n' % labels,
   local ibDown = alerts.PlumblineInfinibandPortDown,
   local ibErrors = alerts.PlumblineInfinibandErrors,
 
@@ -43,6 +48,31 @@ local promql = import '../lib/promql.libsonnet';
           network('health'),
           'A network link is slower than its port supports.',
           '{{ $labels.device }} on {{ $labels.instance }} runs at ' + promql.bitsPerSecond + ', although the port supports more. The other end, the cable or the transceiver limits it.',
+        ),
+        alert.new(
+          config,
+          'PlumblineNicLinkDown',
+          // Of a bond's member PlumblineBondSlaveDown tells.
+          |||
+            max by (%(interface)s) (plumbline_nic_up) == 0
+            and on (%(interface)s)
+            max by (%(interface)s) (max_over_time(plumbline_nic_up[%(window)s])) == 1
+            unless on (%(interface)s)
+            label_replace(plumbline_bond_slave_up, "device", "$1", "slave", "(.+)")
+          ||| % (labels + down) + ofHardware + promql.storageOnly(config),
+          network('health'),
+          'A network port has lost its link.',
+          '{{ $labels.device }} on {{ $labels.instance }} has no link, and had one within the last %s. It is in no bond: what it carried is cut off or takes another way.' % down.window,
+        ),
+        alert.new(
+          config,
+          'PlumblineNicLinkFlapping',
+          |||
+            max by (%(interface)s) (increase(plumbline_nic_carrier_changes_total[%(window)s])) >= %(changes)d
+          ||| % (labels + flapping) + ofHardware + promql.storageOnly(config),
+          network('error'),
+          'A network port repeatedly loses its link.',
+          '{{ $labels.device }} on {{ $labels.instance }} lost or found its link {{ printf "%%.0f" $value }} times within %s: each time packets are lost, and a bond moves its connections.' % flapping.window,
         ),
         alert.new(
           config,

@@ -47,6 +47,10 @@ local promql = import '../lib/promql.libsonnet';
     % [query, label, label],
   local percent(query) = '{{ with query ' + query + ' }}{{ . | first | value | humanizePercentage }}{{ end }}',
 
+  // Whether it is so now: Ceph's own check stays for a day.
+  local slowNow = '{{ with query (printf `sum(plumbline:osd_store_slow:rate5m{ceph_daemon=%q,' + clusterFormat + '}) > 0` $labels.ceph_daemon ' + clusterArguments + ') }}'
+                  + ' In the last five minutes Ceph counted {{ . | first | value | printf "%.2f" }} operations a second in this store that took more than 5 s (BLUESTORE_SLOW_OP_ALERT).{{ end }}',
+
   local devices = '{{ with query ' + ofOsd('plumbline:osd_disk:info') + ' }} ('
                   + '{{ range $index, $each := . | sortByLabel "device" }}{{ if $index }}, {{ end }}{{ .Labels.device }}{{ end }}){{ end }}',
   // The interface Ceph uses for this network on the OSD's host.
@@ -78,7 +82,7 @@ local promql = import '../lib/promql.libsonnet';
           placed(figure('commit|store_read', suspect('disk'))),
           osd('latency'),
           "An OSD's own disk is slow.",
-          name + devices + ': an operation of its store takes {{ $value | humanizeDuration }}, much longer than on the other OSDs of its device class, and the block layer, its peers or probes confirm it. Every write with a replica on this OSD waits for it.',
+          name + devices + ': an operation of its store takes {{ $value | humanizeDuration }}, much longer than on the other OSDs of its device class, and the block layer, its peers or probes confirm it. Every write with a replica on this OSD waits for it.' + slowNow,
         ),
         alert.new(
           config,
@@ -134,11 +138,15 @@ local promql = import '../lib/promql.libsonnet';
           osd('latency'),
           'An OSD is slower than its class for an unknown reason.',
           name + ' takes {{ printf "%.1f" $value }} times as long for an operation as the OSDs of its device class under a similar load, and a second signal confirms it.'
-          + '{{ with query ' + ofOsd('plumbline:osd_suspect:info', 'verdict="host",')
-          + ' }} Most OSDs of its host are slow: check the host first.{{ end }} Its writes spend '
+          + ' Its writes spend '
           + percent(ofOsd('plumbline:osd_write_share:ratio', 'part="queue",')) + ' of their time in the queue, '
           + percent(ofOsd('plumbline:osd_write_share:ratio', 'part="store",')) + ' in its store and '
-          + percent(ofOsd('plumbline:osd_write_share:ratio', 'part="peers",')) + ' on replicas and network.',
+          + percent(ofOsd('plumbline:osd_write_share:ratio', 'part="peers",')) + ' on replicas and network.'
+          + '\nSuspected: {{ with query ' + ofOsd('plumbline:osd_suspect:info', 'verdict="host",')
+          + ' }}the host: most of its OSDs are slow{{ with query ' + ofOsd('plumbline:osd_host_cause:info')
+          + ' }}. Unlike the other hosts with OSDs it has: {{ range $index, $each := . | sortByLabel "cause" }}'
+          + '{{ if $index }}, {{ end }}{{ reReplaceAll "_" " " .Labels.cause }}{{ end }} (`plumbline check` there shows the command)'
+          + '{{ end }}{{ else }}neither disk, host, network, limit nor queue{{ end }}.',
         ),
         alert.new(
           config,

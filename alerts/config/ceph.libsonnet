@@ -51,10 +51,20 @@ local lists = {
     'HARDWARE_.+',
     'BLUESTORE_SPURIOUS_READ_ERRORS',
     'BLUESTORE_DISK_SIZE_MISMATCH',
+    // RocksDB on the slow device, until somebody compacts or enlarges: each look-up may be one of a hard disk.
+    'BLUEFS_SPILLOVER',
+    // A read took more than seconds on the device for data, DB or log (20). It stays for a day, as slow operations do, but a
+    // healthy device has none.
+    '[A-Z]+_DEVICE_STALLED_READ_ALERT',
     'OSD_TOO_MANY_REPAIRS',
     'OSD_SLOW_PING_TIME_.+',
     'OSD_UNREACHABLE',
     'FS_DEGRADED',
+    // Clients wait half a minute for metadata; mostly because of OSDs, which have alerts of their own.
+    'MDS_SLOW_REQUEST',
+    'MDS_SLOW_METADATA_IO',
+    // Another gateway serves, or none (20).
+    'NVMEOF_GATEWAY_DOWN',
     'MDS_UP_LESS_THAN_MAX',
     'MDS_INSUFFICIENT_STANDBY',
     'PG_NOT_SCRUBBED',

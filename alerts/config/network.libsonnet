@@ -71,6 +71,12 @@ local drops = {
       // lower the share.
       PlumblineNicLinkSlow: { severity: 'warning', 'for': '15m', belowShare: 1 },
 
+      // As a bond's member. A port that was never up since yesterday has no cable, or is off on purpose.
+      PlumblineNicLinkDown: { severity: 'warning', 'for': '5m', window: '1d' },
+
+      // Three times down and up. A reboot, a new cable or another speed is one or two.
+      PlumblineNicLinkFlapping: { severity: 'warning', 'for': '0m', window: '1h', changes: 6, keepFiringFor: '30m' },
+
       // 5 m outlasts the reboot of a port, not of a switch: a switch that reboots is worth knowing.
       PlumblineBondSlaveDown: { severity: 'warning', 'for': '5m' },
 

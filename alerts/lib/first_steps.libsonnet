@@ -59,6 +59,8 @@ local osd = '{{ $labels.ceph_daemon }}';
   PlumblineNicPauseStorm: on('ethtool -S {{ $labels.device }}') + '; who sends them?',
   PlumblineNicIrqsOnOneCpu: on('systemctl is-active irqbalance'),
   PlumblineNicLinkSlow: on('ethtool {{ $labels.device }}') + ': who advertises less?',
+  PlumblineNicLinkDown: on('ethtool {{ $labels.device }}') + ', then the cable and the switch port',
+  PlumblineNicLinkFlapping: on('dmesg -T') + ': when, and does its switch port say the same?',
   PlumblineNicMtuMismatch: '`ip -d link show` on the nodes named; which MTU was planned?',
   PlumblineSoftnetTimeSqueeze: on('cat /proc/net/softnet_stat') + ': one CPU or all?',
   PlumblineSoftnetBacklogOverflow: on('cat /proc/net/softnet_stat') + ': one CPU or all?',

@@ -102,6 +102,15 @@ local promql = import '../lib/promql.libsonnet';
           for part in ['commit', 'apply']
         ] + [
           {
+            // Operations of the store above bluestore_log_op_age (5 s). Ceph's check about them stays for a day; this says
+            // whether it is so now.
+            record: 'plumbline:osd_store_slow:rate5m',
+            expr: one(rate(['ceph_bluestore_slow_' + part], '_count')),
+            labels: { part: part },
+          }
+          for part in ['aio_wait', 'committed_kv', 'read_onode_meta', 'read_wait_aio']
+        ] + [
+          {
             record: 'plumbline:osd_up:bool',
             expr: one('ceph_osd_up'),
           },

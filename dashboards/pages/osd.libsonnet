@@ -86,6 +86,11 @@ function(config)
       's', [p.target(q.parts.store, '{{part}}'), p.target(q.parts.classStore, 'baseline: class {{figure}}')], logarithmic=true, overrides=colours(['commit', 'device', 'kv'])
     ), 8, 9],
     [p.timeSeries(
+      'Slow operations of its store',
+      'Operations a second that took more than 5 s in BlueStore (bluestore_log_op_age), by the step, as Ceph counts them. Ceph\'s own health check about them stays for a day; this is now. Bad looks like: anything above 0.',
+      'ops', [p.target(q.parts.slow, '{{part}}')]
+    ), 8, 8],
+    [p.timeSeries(
       'Mean latency and the median of its class',
       'Mean of its client operations over five minutes; dashed the median of its class. A slow disk also raises the mean of its peers: compare the store above. Bad looks like: away from the dashed line.',
       's', [p.target(q.latency.mean, '{{operation}}'), p.target(q.latency.classMean, 'baseline: class {{figure}}')], logarithmic=true, overrides=p.operationColours

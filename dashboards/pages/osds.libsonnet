@@ -48,6 +48,12 @@ function(config)
       ],
       sort='to class'
     ), 24, 9],
+    [p.figures(
+      'What sets a host apart',
+      'Of hosts with OSDs: what they have unlike the others of their cluster, a cause where most of their OSDs are slow. The figure is in its own unit: seconds to leave an idle state, a share of the time or of the OSDs, 1 for on. "plumbline check" on the node shows the command. Empty is good, and so is a row of a host whose OSDs are as fast as any. Bad looks like: a host that is a suspect above.',
+      [['instance', 'node', [links.to('node', { cluster: '${__data.fields.cluster}', instance: '${__data.fields.node}' })]], ['cause', 'cause', null], ['cluster', 'cluster', null]],
+      [{ expr: q.hostCauses, name: 'figure', unit: 'none' }]
+    ), 24, 5],
   ];
 
   local latency = [

@@ -105,10 +105,16 @@ function(config)
     ), 12, 9],
     [p.figures(
       'Disks that differ from their model',
-      'Firmware and queue settings of a disk that differ from the other disks of its model in the cluster. %s Empty is good. Bad looks like: peers with different firmware, which differ in latency without anything being broken.' % how,
+      'Firmware, queue settings and power state of a disk that differ from the other disks of its model in the cluster. %s Empty is good. Bad looks like: peers with different firmware, which differ in latency without anything being broken.' % how,
       [['cluster', 'cluster', null], ['instance', 'node', [toNode]], ['device', 'disk', [toDevice('disk', 'device')]], ['model', 'model', null], ['setting', 'setting', null], ['value', 'value', null], ['most', 'most or median', null]],
       [{ expr: q.drift.disks, name: null, unit: 'none' }]
-    ), 24, 9],
+    ), 12, 9],
+    [p.figures(
+      'CPU and memory settings that differ from the cluster\'s',
+      'Frequency governor and idle states of the CPUs, transparent huge pages: what a node has and most nodes of its cluster have not. %s Empty is good. Bad looks like: the node whose OSDs are slow.' % how,
+      [['cluster', 'cluster', null], ['instance', 'node', [toNode]], ['setting', 'setting', null], ['value', 'value', null], ['most', 'most or median', null]],
+      [{ expr: q.drift.power, name: null, unit: 'none' }]
+    ), 12, 9],
     [p.figures(
       'Versions in use',
       'On how many nodes which kernel, Plumbline and Ceph run; Ceph by the metadata of the OSDs on the node. Bad looks like: two versions of one thing outside an upgrade.',

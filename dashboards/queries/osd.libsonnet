@@ -49,6 +49,7 @@ local class = 'plumbline:osd:info' + sel();
     read: 'max by (part) (plumbline:osd_read_part:seconds%s)' % sel(),
     wholeRead: 'max(%s)' % latency('total', 'read'),
     store: 'max by (part) (plumbline:osd_store_latency:mean5m%s)' % sel(),
+    slow: 'max by (part) (plumbline:osd_store_slow:rate5m%s)' % sel(),
     classStore: ofClass('commit'),
     ratio: 'max by (figure) (plumbline:osd_class:ratio%s)' % sel(),
     equals: 'max by (figure) (plumbline:osd_equals:ratio%s)' % sel('figure!="load"'),

@@ -45,6 +45,7 @@ function(config)
   ||| % [expr, std.strReplace(std.rstripChars(rows, '\n'), '\n', '\n  ')];
 
   {
+    hostCauses: 'max by (cluster, instance, cause) (plumbline:host_compared:figure%s and on (cluster, instance, cause) plumbline:host_cause:info)' % sel(),
     state: {
       down: number('max by (%s) (plumbline:osd_up:bool%s) == 0 unless on (%s) %s' % [osd, sel(), osd, others]),
       up: 'sum(%s)' % std.rstripChars(of(one('plumbline:osd_up:bool' + sel())), '\n'),

@@ -66,6 +66,23 @@ local kernel = either([
   apart(word('plumbline_sysctl_info', 'value', 'sysctl', 'sysctl!="kernel.osrelease"'), 'cluster, sysctl'),
 ]);
 
+// How the CPUs save power and the kernel gives memory. Of idle states whether, not on how many CPUs.
+local power =
+  local facts(expr) = 'group by (cluster, instance, setting, value) (%s)' % expr;
+  local state(comparison, value) =
+    'label_replace(label_replace(plumbline_cpu_idle_allowed_cpus%s %s, "value", "%s", "", ""), "setting", "idle state $1", "idle_state", "(.+)")'
+    % [sel(), comparison, value];
+  apart(
+    either([
+      facts(named(word('plumbline_cpu_governor_cpus', 'governor', 'governor'), 'CPU governor')),
+      facts(named(word('plumbline_hugepages_info', 'enabled', 'enabled'), 'huge pages')),
+      facts(named(word('plumbline_hugepages_info', 'defrag', 'defrag'), 'huge pages, defrag')),
+      facts(state('> 0', 'allowed')),
+      facts(state('== 0', 'disabled')),
+    ]),
+    'cluster, setting'
+  );
+
 // Twins of a port: those of the same name on the other nodes of the cluster.
 local ports =
   local of(metric) = metric + sel('device!="lo"');
@@ -103,6 +120,7 @@ local disks =
       ['plumbline_disk_rq_affinity', 'rq_affinity'],
       ['plumbline_disk_nomerges', 'nomerges'],
       ['plumbline_disk_queue_depth', 'queue depth'],
+      ['plumbline_disk_power_state_number', 'power state'],
     ]
   ]);
 
@@ -143,6 +161,7 @@ local version = {
   },
   drift: {
     kernel: kernel,
+    power: power,
     ports: ports,
     disks: disks,
     versions: 'count by (cluster, setting, value) (%s)' % version.facts,

@@ -180,7 +180,8 @@ def healthy_and_not(given: Parts) -> HealthWatch:
 
     def ask(device: BlockDevice) -> Answer:
         if device.transport == "nvme" and device.name in answers:
-            return parse_health(smart_page(USED), Limits(343, 353), source=device.name)
+            health = parse_health(smart_page(USED), Limits(343, 353), source=device.name)
+            return dataclasses.replace(health, power_state=0)
         if device.name not in answers:
             raise NoHealth(Reason.NO_ANSWER, f"{device.name}: no answer")
         return parse_answer((HEALTH / f"{answers[device.name]}.json").read_bytes(), source=device.name)
@@ -203,12 +204,15 @@ def storage_node(tmp_path: Path) -> str:
         Target("canary", "disk", "nvme", WRITE.id, "write", WRITE.config_hash()),
         Target("fio-randread", "disk", "ssd", FIO.id, "read", FIO.config_hash()),
     )
-    roots = tree(tmp_path / "host", "disks-storage-node", "disk-queues", "net-software-links", "pressure-linux-6.18")
+    scenarios = ("disks-storage-node", "disk-queues", "net-software-links", "pressure-linux-6.18", "cpu-power")
+    roots = tree(tmp_path / "host", *scenarios)
     given = parts(roots, ixgbe_network(), canaries=(canary(),), probes=(fio(),))
     given = dataclasses.replace(given, latency=disk_latency)
     given.network.refresh()
     given.storage.users.refresh()
     given.storage.queues.refresh()
+    given.kernel.power.refresh()
+    given.kernel.hugepages.refresh()
     recovering = ClusterView(True, {"recovery": "12 PGs backfilling"})
     given = dataclasses.replace(
         given,

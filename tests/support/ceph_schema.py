@@ -94,6 +94,9 @@ METRICS: dict[str, Metric] = {
     **_averages("ceph_bluestore_", "commit_lat submit_lat", until=16),
     **_averages("ceph_bluestore_", "txc_commit_lat txc_submit_lat", since=17),
 } | {
+    f"ceph_bluestore_slow_{step}_count": Metric(_OSD, COUNTERS, since=18)
+    for step in ("aio_wait", "committed_kv", "read_onode_meta", "read_wait_aio")
+} | {
     f"ceph_rbd_{operation}_latency_{suffix}": Metric(_IMAGE, uncaptured=_NO_IMAGES)
     for operation in ("read", "write")
     for suffix in ("sum", "count")

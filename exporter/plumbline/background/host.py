@@ -26,6 +26,8 @@ from plumbline.errors import PlumblineError
 from plumbline.probes.state import StateStore
 from plumbline.sources.disk.block import BlockDevice, read_block_devices
 from plumbline.sources.disk.blocklatency import BlockLatency
+from plumbline.sources.kernel.cpupower import read_cpu_power
+from plumbline.sources.kernel.hugepages import read_hugepages
 from plumbline.sources.kernel.squeeze import SqueezeReader
 from plumbline.sources.kernel.sysctl import read_sysctl
 from plumbline.sources.net.drivers import load_table
@@ -65,11 +67,17 @@ class KernelWatch:
             lambda: read_sysctl(roots, on_skip=lambda name, reason: log.debug("%s: %s", name, reason)),
             what="kernel settings",
         )
+        self.power = Slot(
+            lambda: read_cpu_power(roots, on_skip=lambda item, reason: log.debug("%s: %s", item, reason)),
+            what="CPU power",
+        )
+        self.hugepages = Slot(lambda: read_hugepages(roots), what="huge pages")
 
     def refresh(self, _cancel: threading.Event) -> None:
         self.interrupts.refresh()
         self.squeezes.refresh()
-        self.sysctl.refresh()
+        for slot in (self.sysctl, self.power, self.hugepages):
+            slot.refresh()
 
 
 class HostFacts:

@@ -25,10 +25,11 @@ _RATE, _P50, _P99 = (
     "plumbline:osd_latency:p99_seconds",
 )
 _INFO, _SUSPECT = "plumbline:osd:info", "plumbline:osd_suspect:info"
+_HOST_CAUSE = "plumbline:osd_host_cause:info"
 _UP, _BLOCKED = "plumbline_osd_socket_up", "plumbline_osd_blocked_operations"
 _AGE = "plumbline_osd_blocked_operation_age_seconds"
 _BEAT, _PEER = "plumbline_osd_heartbeat_seconds", "plumbline_osd_heartbeat_worst_peer_id"
-NAMES = (_LATENCY, _STORE, _RATE, _P50, _P99, _INFO, _SUSPECT, _UP, _BLOCKED, _AGE, _BEAT, _PEER)
+NAMES = (_LATENCY, _STORE, _RATE, _P50, _P99, _INFO, _SUSPECT, _HOST_CAUSE, _UP, _BLOCKED, _AGE, _BEAT, _PEER)
 QUERY = f'{{__name__=~"{"|".join(NAMES)}"}}'  # All series at one moment
 _KINDS = (WRITE, READ, READ_MODIFY_WRITE)
 
@@ -80,7 +81,7 @@ def _row(daemon: str, series: Iterable[Series]) -> Osd:
     by: dict[str, dict[tuple[str, ...], float]] = defaultdict(dict)
     labels: dict[str, Mapping[str, str]] = {}
     for each in series:
-        names = ("operation", "part", "interface", "statistic", "stage", "verdict")
+        names = ("operation", "part", "interface", "statistic", "stage", "verdict", "cause")
         by[each.name][tuple(each.labels[name] for name in names if name in each.labels)] = each.value
         labels[each.name] = each.labels
     rates = {kind: by[_RATE].get((kind,), 0.0) for kind in _KINDS}
@@ -117,7 +118,8 @@ def _row(daemon: str, series: Iterable[Series]) -> Osd:
         blocked_age_s=by[_AGE].get(()),
     )
     verdicts = sorted(verdict for (verdict,), value in by[_SUSPECT].items() if value)
-    found = seen(osd) or ((" ".join(verdicts), _reason(osd)) if verdicts else None)
+    causes = sorted(cause for (cause,), value in by[_HOST_CAUSE].items() if value)
+    found = seen(osd) or ((" ".join(verdicts), _reason(osd, causes)) if verdicts else None)
     said = Suspicion(word=found[0], reason=found[1], source="prometheus") if found else None
     return msgspec.structs.replace(osd, suspicion=said)
 
@@ -136,7 +138,9 @@ def _worst(beats: _By) -> tuple[str, float | None]:
     return interface, worst.get(interface)
 
 
-def _reason(osd: Osd) -> str:
+def _reason(osd: Osd, causes: Sequence[str]) -> str:
     figures = (("queue", osd.queue_s), ("store", osd.store_s), ("peers", osd.peers_s), ("ping", osd.heartbeat_worst_s))
     told = ", ".join(f"{name} {si(seconds, 's')}" for name, seconds in figures if seconds is not None)
-    return f"the rules' verdict over the last minutes{f'; {told}' if told else ''}"
+    host = ", ".join(cause.replace("_", " ") for cause in causes)
+    unlike = f"; unlike the other hosts its host has: {host}" if host else ""
+    return f"the rules' verdict over the last minutes{f'; {told}' if told else ''}{unlike}"

@@ -20,6 +20,10 @@ CounterName: TypeAlias = Literal[
     "softnet squeezed by time",
     "tcp receive queue drops",
     "pcie errors",
+    "idle states entered",
+    "pressure",
+    "quota periods",
+    "quota periods throttled",
 ]
 _Key: TypeAlias = tuple[CounterName, tuple[str | int, ...]]
 

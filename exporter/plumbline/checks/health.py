@@ -229,6 +229,33 @@ def too_hot(disks: Disks) -> Iterator[Verdict]:
         yield Verdict(disk.device, is_, should, fix, severity)
 
 
+# --- disks that save power
+
+
+@check(
+    "health.nvme-power-state",
+    "Run an OSD's NVMe disk at full power.",
+    "NVMe disks with an OSD on them that say their power state.",
+    "Each further state of a disk takes less power and is slower, or has to be left before the next operation. A state "
+    "outlives reboots where somebody saved it; a disk may also change it by itself while it is idle (APST).",
+    "NVM Express base specification 1.4, 5.21.1.2 and 8.4 (power management)",
+    Severity.INFO,
+    "nvme set-feature /dev/<controller> --feature-id=2 --value=0",
+)
+def power_state(disks: Disks) -> Iterator[Verdict]:
+    for disk in disks:
+        state = disk.health.power_state
+        if state is None or not disk.osd:
+            continue
+        controller = shlex.quote(f"/dev/{disk.device.rpartition('n')[0]}")
+        fix = Fix(
+            f"nvme set-feature {controller} --feature-id=2 --value=0",
+            caution="It takes more power and gets warmer. If the disk changes it again by itself, switch APST off: "
+            f"nvme set-feature {controller} --feature-id=0x0c --value=0.",
+        )
+        yield Verdict(disk.device, str(state), "0: full power", fix if state else None)
+
+
 # --- disks whose health can't be read, and how to make it readable
 
 INSTALL = "apt-get install smartmontools"
@@ -287,5 +314,5 @@ def _make_readable(disk: Disk) -> Fix:
     return look(disk, "dmesg shows what the kernel reports about it. A disk that does not answer delays I/O.")
 
 
-CHECKS = (smart_failed, media_errors, pending_sectors, spare_low, worn_out, too_hot, not_readable)
-"""In order: failing disks, worn or hot disks, disks whose health cannot be read."""
+CHECKS = (smart_failed, media_errors, pending_sectors, spare_low, worn_out, too_hot, power_state, not_readable)
+"""In order: failing disks, worn or hot disks, disks that save power, disks whose health cannot be read."""

@@ -9,6 +9,10 @@ from plumbline.sources.disk.block import BlockDevice
 from plumbline.sources.disk.blocklatency import LatencyReading
 from plumbline.sources.disk.diskhealth import DiskState
 from plumbline.sources.disk.queuesettings import QueueSettings
+from plumbline.sources.kernel.cgroup import GroupLimits
+from plumbline.sources.kernel.cpupower import CpuPower
+from plumbline.sources.kernel.hugepages import HugePages
+from plumbline.sources.kernel.pressure import Pressure
 from plumbline.sources.kernel.softnet import SoftnetCpu
 from plumbline.sources.kernel.squeeze import Squeezes
 from plumbline.sources.kernel.sysctl import SysctlReading
@@ -54,3 +58,7 @@ class Readings:
     health: tuple[DiskState, ...] = ()
     latency: LatencyReading | str | None = None  # A text says why there are none; None: switched off, or failed
     stores: tuple[OsdStore, ...] = ()
+    limits: Mapping[str, GroupLimits] = field(default_factory=dict)  # by OSD
+    power: CpuPower | None = None
+    hugepages: HugePages | None = None
+    pressures: tuple[Pressure, ...] = ()

@@ -2,11 +2,12 @@
 
 from typing import Any
 
-from plumbline.checks import array, disk, disk_latency, health, network, osd, pcie
+from plumbline.checks import array, disk, disk_latency, health, host, network, osd, pcie
 from plumbline.checks.array import array_facts
 from plumbline.checks.disk import disk_facts
 from plumbline.checks.growth import Growth
 from plumbline.checks.health import health_facts
+from plumbline.checks.host import host_facts
 from plumbline.checks.model import Check, Finding, judge, worst_first
 from plumbline.checks.network.facts import network_facts
 from plumbline.checks.osd import osd_facts
@@ -21,6 +22,7 @@ CHECKS: tuple[Check[Any], ...] = (
     *array.CHECKS,
     *network.CHECKS,
     *osd.CHECKS,
+    *host.CHECKS,
 )
 """Every check, from the bus upwards. ``Any``: each layer's checks take their own type of facts."""
 
@@ -46,6 +48,7 @@ class Judge:
                 *judge(health.CHECKS, health_facts(readings, growth)),
                 *judge(disk_latency.CHECKS, readings.latency),
                 *judge(osd.CHECKS, osd_facts(readings)),
+                *judge(host.CHECKS, host_facts(readings, growth)),
             )
         )
         return self.findings

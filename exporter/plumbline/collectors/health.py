@@ -50,6 +50,10 @@ LIMIT = _gauge(
     "The disk's own limits: warning (NVMe WCTEMP, SATA specified maximum), critical (NVMe CCTEMP, SAS trip).",
     "limit",
 )
+POWER_STATE = _gauge(
+    "power_state_number",
+    "NVMe power state in force when it was asked; 0 is full power, higher ones are slower. An idle disk may sleep.",
+)
 REALLOCATED = _gauge("reallocated_sectors", "Sectors replaced by spare ones; SAS: grown defects.")
 PENDING = _gauge("pending_sectors", "Unreadable sectors that wait to be rewritten or replaced.")
 UNCORRECTABLE = _gauge("offline_uncorrectable_sectors", "Sectors found unreadable by the disk's own scans.")
@@ -96,6 +100,7 @@ def _figures(device: str, health: DiskHealth) -> Iterator[Sample]:
         (WRITTEN, health.written_bytes),
         (READ, health.read_bytes),
         (TEMPERATURE, health.temperature_celsius),
+        (POWER_STATE, health.power_state),
         (REALLOCATED, health.reallocated_sectors),
         (PENDING, health.pending_sectors),
         (UNCORRECTABLE, health.offline_uncorrectable_sectors),

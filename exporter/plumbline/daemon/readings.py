@@ -4,14 +4,17 @@ from plumbline.checks.readings import Readings
 from plumbline.collectors import (
     array,
     bond,
+    cpupower,
     disk,
     health,
+    hugepages,
     infiniband,
     interrupts,
     latency,
     nic,
     osd,
     pcie,
+    pressure,
     queue,
     softnet,
     sysctl,
@@ -30,7 +33,7 @@ def readings_of(page: Snapshot) -> Readings:
     bonds, churns = bond.COLLECTOR.reading(page) or (_NOTHING.bonds, _NOTHING.churns)
     relations, roles = topology.COLLECTOR.reading(page) or (_NOTHING.relations, _NOTHING.roles)
     devices, osds = disk.DEVICE.reading(page) or (_NOTHING.devices, _NOTHING.osds)
-    _, stores = osd.COLLECTOR.reading(page) or (None, _NOTHING.stores)
+    daemons, stores = osd.COLLECTOR.reading(page) or ((), _NOTHING.stores)
     users, _ = disk.DISKUSE.reading(page) or (None, None)
     return Readings(
         softnet=cpus,
@@ -59,6 +62,10 @@ def readings_of(page: Snapshot) -> Readings:
         health=health.COLLECTOR.reading(page) or _NOTHING.health,
         latency=_latency(page),
         stores=stores,
+        limits={each.daemon: each.limits for each in daemons if each.limits is not None},
+        power=cpupower.COLLECTOR.reading(page),
+        hugepages=hugepages.COLLECTOR.reading(page),
+        pressures=pressure.COLLECTOR.reading(page) or _NOTHING.pressures,
     )
 
 

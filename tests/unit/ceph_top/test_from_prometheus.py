@@ -68,6 +68,19 @@ def test_verdicts_are_the_rules():
     )
 
 
+def test_a_slow_host_has_the_causes_that_set_it_apart():
+    said = [
+        series("plumbline:osd_suspect:info", 1, ceph_daemon="osd.3", verdict="host"),
+        *(
+            series("plumbline:osd_host_cause:info", 1, ceph_daemon="osd.3", instance="storage1:9948", cause=cause)
+            for cause in ("cpu_pressure", "cpu_governor")
+        ),
+    ]
+    (osd,) = osds_of(cluster_of() + said, cluster=None, url=URL)
+    assert osd.suspicion.word == "host"
+    assert osd.suspicion.reason.endswith("; unlike the other hosts its host has: cpu governor, cpu pressure")
+
+
 def test_an_osd_of_which_little_is_known_has_a_row():
     (osd,) = osds_of([series("plumbline_osd_socket_up", 0, ceph_daemon="osd.1")], cluster=None, url=URL)
     assert osd.suspicion.word == "hung"

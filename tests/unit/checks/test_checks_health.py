@@ -17,6 +17,7 @@ from plumbline.checks.run import Judge
 from plumbline.sources.disk.diskhealth import DiskHealth, DiskState, Reason
 
 HEALTH = DiskHealth(
+    power_state=0,
     smart_passed=True,
     warnings=dict.fromkeys(("spare", "temperature", "reliability", "read-only", "backup", "memory-region"), False),
     pending_sectors=0,

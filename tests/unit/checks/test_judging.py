@@ -19,10 +19,12 @@ from plumbline.config.workloads import load_catalogue
 from plumbline.daemon.readings import readings_of
 from plumbline.metrics.exposition import Exposition
 from plumbline.metrics.snapshot import CollectorHealth, Snapshot
+from plumbline.sources.ceph.osds import OsdReading
 from plumbline.sources.disk.block import BlockDevice
 from plumbline.sources.disk.blocktree import BlockTree
 from plumbline.sources.disk.diskusers import DiskUsers, read_disk_users
 from plumbline.sources.kernel import softnet
+from plumbline.sources.kernel.cgroup import GroupLimits
 from plumbline.sources.kernel.squeeze import Squeezes
 from plumbline.sources.kernel.sysctl import SysctlReading
 from plumbline.sources.net import drivers
@@ -199,6 +201,7 @@ def test_a_page_s_readings_are_those_of_its_collectors(tmp_path: Path) -> None:
 
 def test_each_collector_s_reading_has_its_place() -> None:
     sda = BlockDevice("sda", 8, 0, 1 << 40)
+    limits = GroupLimits()
     by_collector = {
         "softnet": ((softnet.SoftnetCpu(0, 1, 2, 3, None),), {0: Squeezes(1, 2)}),
         "bond": (("bond",), {("bond0", "a"): "churn"}),
@@ -215,9 +218,11 @@ def test_each_collector_s_reading_has_its_place() -> None:
         "linkmode": ("modes",),
         "queue": ("queue",),
         "health": ("health",),
-        "osd": (("osd",), ("store",)),
+        "osd": ((OsdReading("osd.0", "", True, limits=limits), OsdReading("osd.1", "", False)), ("store",)),
+        "pressure": ("pressure",),
     }
-    alone = {name: f"reading of {name}" for name in ("tcp", "sysctl", "infiniband", "array", "pcie", "latency")}
+    names = ("tcp", "sysctl", "infiniband", "array", "pcie", "latency", "cpupower", "hugepages")
+    alone = {name: f"reading of {name}" for name in names}
     found = readings_of(Snapshot((), (), (), by_collector | alone))
     assert found.softnet == by_collector["softnet"][0]  # type: ignore[attr-defined]
     assert found == Readings(
@@ -247,6 +252,10 @@ def test_each_collector_s_reading_has_its_place() -> None:
         ("health",),
         alone["latency"],
         ("store",),
+        {"osd.0": limits},
+        alone["cpupower"],
+        alone["hugepages"],
+        ("pressure",),
     )
 
 

@@ -49,6 +49,7 @@ class DiskHealth:
     reallocated_sectors: int | None = None
     pending_sectors: int | None = None
     offline_uncorrectable_sectors: int | None = None
+    power_state: int | None = None  # NVMe: the state in force; 0 is full power
     interface_errors: int | None = None  # CRC errors between disk and host: cable, backplane, expander
 
 

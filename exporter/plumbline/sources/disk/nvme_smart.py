@@ -1,7 +1,8 @@
-"""An NVMe disk's health: the SMART / Health Information log page, read from the controller by ioctl.
+"""An NVMe disk's health: the SMART / Health Information log page, read from the controller by ioctl; its power state.
 
-NVM Express base specification 1.4, 5.14.1.2 (get log page, identifier 02h: SMART / health information) and the
-identify controller data structure (WCTEMP, CCTEMP); 2.0 has the same layout. Kernel: include/uapi/linux/nvme_ioctl.h::
+NVM Express base specification 1.4, 5.14.1.2 (get log page, identifier 02h: SMART / health information), the identify
+controller data structure (WCTEMP, CCTEMP) and 5.21.1.2 (get features, identifier 02h: power management); 2.0 has the
+same layout. Kernel: include/uapi/linux/nvme_ioctl.h::
 
     struct nvme_admin_cmd    72 octets; NVME_IOCTL_ADMIN_CMD = _IOWR('N', 0x41, …) = 0xC0484E41
 
@@ -19,7 +20,7 @@ import fcntl
 import os
 import re
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from plumbline.core.roots import Roots
@@ -31,8 +32,10 @@ ADMIN_CMD = 0xC0484E41
 COMMAND = struct.Struct("=BBHIIIQQII6III")
 """opcode, flags, -, nsid, cdw2, cdw3, metadata, addr, metadata_len, data_len, cdw10…cdw15, timeout_ms, result."""
 
-_GET_LOG_PAGE, _IDENTIFY = 0x02, 0x06
-_SMART_LOG, _IDENTIFY_CONTROLLER = 0x02, 0x01
+_GET_LOG_PAGE, _IDENTIFY, _GET_FEATURES = 0x02, 0x06, 0x0A
+_SMART_LOG, _IDENTIFY_CONTROLLER, _POWER_MANAGEMENT = 0x02, 0x01, 0x02
+# bits 4:0 of the answer: the power state; 7:5 are a hint of the workload
+_POWER_STATE = 0x1F
 _ALL_NAMESPACES = 0xFFFFFFFF
 PAGE_BYTES = 512
 IDENTIFY_BYTES = 4096
@@ -116,15 +119,30 @@ def read_nvme_health(node: Path, limits: Limits | None) -> tuple[DiskHealth, Lim
         if limits is None:
             identify = _ask(fd, node, _IDENTIFY, nsid=0, size=IDENTIFY_BYTES, cdw10=_IDENTIFY_CONTROLLER)
             limits = parse_limits(identify, source=str(node))
+        power_state = _power_state(fd, node)
     finally:
         os.close(fd)
-    return parse_health(page, limits, source=str(node)), limits
+    return replace(parse_health(page, limits, source=str(node)), power_state=power_state), limits
+
+
+def _power_state(fd: int, node: Path) -> int | None:
+    """``None`` when the controller refuses: its health is known all the same."""
+    try:
+        answer = _command(fd, node, _GET_FEATURES, nsid=0, cdw10=_POWER_MANAGEMENT)
+    except NoHealth:
+        return None
+    return answer & _POWER_STATE
 
 
 def _ask(fd: int, node: Path, opcode: int, *, nsid: int, size: int, cdw10: int) -> bytes:
     # the kernel writes here even when it answers late, so the buffer must live as long as the call
     data = ctypes.create_string_buffer(size)
-    address = ctypes.addressof(data)
+    _command(fd, node, opcode, nsid=nsid, cdw10=cdw10, address=ctypes.addressof(data), size=size)
+    return data.raw
+
+
+def _command(fd: int, node: Path, opcode: int, *, nsid: int, cdw10: int, address: int = 0, size: int = 0) -> int:
+    """The command's result (the completion's first double word); :class:`NoHealth` when it fails."""
     command = bytearray(COMMAND.pack(opcode, 0, 0, nsid, 0, 0, 0, address, 0, size, cdw10, 0, 0, 0, 0, 0, 0, 0))
     try:
         status = fcntl.ioctl(fd, ADMIN_CMD, command, True)
@@ -132,7 +150,8 @@ def _ask(fd: int, node: Path, opcode: int, *, nsid: int, size: int, cdw10: int) 
         raise _no_health(node, error) from error
     if status:  # the controller's status: status code 8 bits, its type 3 bits
         raise NoHealth(Reason.NOT_SUPPORTED, f"{node}: the controller refused with NVMe status {status:#06x}")
-    return data.raw
+    result: int = COMMAND.unpack(command)[-1]
+    return result
 
 
 def _no_health(node: Path, error: OSError) -> NoHealth:

@@ -159,6 +159,9 @@ def test_what_is_asked_and_what_comes_back(monkeypatch: pytest.MonkeyPatch) -> N
         fields = COMMAND.unpack(command)
         opcode, nsid, address, size, cdw10, timeout_ms = (fields[at] for at in (0, 3, 7, 9, 10, 16))
         asked.append((number, opcode, nsid, size, cdw10, timeout_ms))
+        if opcode == 0x0A:
+            command[-4:] = (0x43).to_bytes(4, "little")  # a hint of the workload, and power state 3
+            return 0
         page = smart_page(USED) if opcode == 2 else identify_page(343, 353)
         ctypes.memmove(address, page, size)
         return 0
@@ -168,12 +171,29 @@ def test_what_is_asked_and_what_comes_back(monkeypatch: pytest.MonkeyPatch) -> N
     again, _ = read_nvme_health(Path("/dev/null"), limits)
 
     assert health == again
-    assert (health.wear_percent, health.critical_celsius) == (104, 80)
+    assert (health.wear_percent, health.critical_celsius, health.power_state) == (104, 80, 3)
     assert asked == [
         (0xC0484E41, 2, 0xFFFFFFFF, 512, 0x007F0002, 0),
         (0xC0484E41, 6, 0, 4096, 1, 0),
+        (0xC0484E41, 0x0A, 0, 0, 2, 0),
         (0xC0484E41, 2, 0xFFFFFFFF, 512, 0x007F0002, 0),
+        (0xC0484E41, 0x0A, 0, 0, 2, 0),
     ]
+
+
+def test_a_controller_that_does_not_say_its_power_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    import ctypes
+
+    def kernel(_fd: int, _number: int, command: bytearray, _mutate: bool) -> int:
+        fields = COMMAND.unpack(command)
+        if fields[0] == 0x0A:
+            return 0x2002
+        ctypes.memmove(fields[7], smart_page(USED), fields[9])
+        return 0
+
+    monkeypatch.setattr("fcntl.ioctl", kernel)
+    health, _ = read_nvme_health(Path("/dev/null"), Limits())
+    assert (health.wear_percent, health.power_state) == (104, None)
 
 
 def test_a_controller_that_refuses(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,240 @@
+"""What slows every OSD of a host at once: power saving, memory management, a lack of CPU, memory or I/O."""
+
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from plumbline.checks import fixes
+from plumbline.checks.growth import Growth
+from plumbline.checks.model import Fix, Keep, Severity, Verdict, check
+from plumbline.checks.readings import Readings
+from plumbline.checks.text import listed, plural
+from plumbline.sources.kernel.cpupower import CpuPower, IdleState
+
+# As in alerts/config/host.libsonnet, where the reasons are; a test compares them
+PRESSURE = {"cpu": 0.2, "io": 0.2, "memory": 0.05}
+EXIT_LATENCY_US = 50
+QUOTA_SHARE = 0.1
+
+_TMPFILES = "/etc/tmpfiles.d/90-storage-host.conf"
+_CPUS = "/sys/devices/system/cpu/cpu*"
+# Their powersave is the usual setting and adapts to the load; elsewhere it is the lowest frequency, always
+_ADAPTIVE = frozenset({"intel_pstate", "amd-pstate-epp", "amd_pstate_epp"})
+_HUGE_PAGES = "/sys/kernel/mm/transparent_hugepage/enabled"
+_OSD_KINDS = frozenset({"osd", "osd-db", "osd-wal"})
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """The CPU quota of an OSD's control group, and what of its periods was throttled lately."""
+
+    daemon: str
+    group: str
+    periods: int
+    throttled: int
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A host with OSDs. ``None``, empty: not known, or not watched for long enough."""
+
+    power: CpuPower | None = None
+    entered: Mapping[str, int] | None = None  # idle state → entries lately
+    numa_balancing: int | None = None
+    hugepages: str | None = None
+    waiting: Mapping[str, float] | None = None  # resource → share of the time with a task that waits for it
+    quotas: tuple[Quota, ...] = ()
+
+
+def host_facts(readings: Readings, growth: Growth) -> Host:
+    """Nothing for a host without OSDs: what it is tuned for is not known here."""
+    pressures = {each.resource: growth.count("pressure", each.some_us, each.resource) for each in readings.pressures}
+    states = readings.power.states if readings.power else ()
+    entries = {state.name: growth.count("idle states entered", state.entries, state.name) for state in states}
+    quotas = []
+    for daemon, limits in readings.limits.items():
+        if limits.cpu is not None:
+            periods = growth.count("quota periods", limits.cpu.periods, daemon)
+            throttled = growth.count("quota periods throttled", limits.cpu.throttled, daemon)
+            if periods and throttled and periods.grew and throttled.grew is not None:
+                quotas.append(Quota(daemon, limits.cpu.group, periods.grew, throttled.grew))
+    if not any(readings.osds.values()) and not any(kind in _OSD_KINDS for _, kind, _ in readings.disk_uses):
+        return Host()
+    seen_us = (growth.seen_s or 0.0) * 1e6
+    return Host(
+        readings.power,
+        {name: each.grew for name, each in entries.items() if each and each.grew is not None} or None,
+        readings.sysctl.number("kernel.numa_balancing"),
+        readings.hugepages.enabled if readings.hugepages else None,
+        {name: each.grew / seen_us for name, each in pressures.items() if each and each.grew is not None and seen_us},
+        tuple(quotas),
+    )
+
+
+# --- CPUs that save power
+
+
+@check(
+    "host.cpu-governor",
+    "Let the CPUs of an OSD's host run at full speed.",
+    "Hosts with OSDs whose kernel sets the CPUs' frequency; not guests. A warning is powersave where it means the "
+    "lowest frequency at all times: any driver but intel_pstate and amd-pstate in their active mode.",
+    "An operation on flash is a chain of short pieces of work on several threads: each begins on a CPU that has slowed "
+    "down since the last one.",
+    "Documentation/admin-guide/pm/cpufreq.rst, intel_pstate.rst; ceph/ceph#5013",
+    Severity.INFO,
+    "echo performance | tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
+)
+def cpu_governor(host: Host) -> Iterator[Verdict]:
+    if host.power is None or not host.power.governors:
+        return
+    governors = host.power.governors
+    is_ = listed(f"{governor} on {plural(cpus, 'CPU')} ({driver})" for (driver, governor), cpus in governors.items())
+    should = "performance on each CPU"
+    if all(governor == "performance" for _, governor in governors):
+        yield Verdict("cpu", is_, should)
+        return
+    lowest = any(governor == "powersave" and driver not in _ADAPTIVE for driver, governor in governors)
+    path = f"{_CPUS}/cpufreq/scaling_governor"
+    fix = Fix(
+        f"echo performance | tee {path}",
+        Keep(_TMPFILES, f"w {path} - - - - performance"),
+        "The host takes more power and gets warmer. A daemon such as tuned may set it again: change its profile then.",
+    )
+    yield Verdict("cpu", is_, should, fix, Severity.WARNING if lowest else Severity.INFO)
+
+
+@check(
+    "host.cpu-idle-states",
+    "Keep the CPUs of an OSD's host out of idle states that take long to leave.",
+    "Hosts with OSDs whose idle states are known, watched for some time. Judged is what the CPUs entered in the last "
+    f"hour, not what they may: a program can hold a latency limit. {EXIT_LATENCY_US} µs and more is as long as flash "
+    "takes for an operation.",
+    "Each thread that is woken waits until its CPU has left its idle state: with little to do an OSD is slower than "
+    "under load. Measured with the states off: 2,000 instead of 900 operations a second of one client.",
+    "Documentation/admin-guide/pm/cpuidle.rst; ceph/ceph#5013",
+    Severity.INFO,
+    f"cpupower idle-set -D {EXIT_LATENCY_US - 1}",
+)
+def cpu_idle_states(host: Host) -> Iterator[Verdict]:
+    if host.power is None or host.entered is None:
+        return
+    entered = host.entered
+    used = [state for state in host.power.states if entered.get(state.name)]
+    deep = [state for state in used if state.exit_latency_us >= EXIT_LATENCY_US]
+    if not used:
+        return
+    is_ = listed(f"{_of(state)} entered {plural(entered[state.name], 'time')} lately" for state in deep or used[-1:])
+    fix = Fix(
+        f"cpupower idle-set -D {EXIT_LATENCY_US - 1}",
+        Keep(_TMPFILES, "\n".join(_disabled(deep))),
+        "The host takes more power while idle, and single threads may lose some turbo frequency. cpupower is in the"
+        " package linux-cpupower; the lines for tmpfiles do the same.",
+    )
+    yield Verdict("cpu", is_, f"none that takes {EXIT_LATENCY_US} µs or more to leave", fix if deep else None)
+
+
+def _of(state: IdleState) -> str:
+    return f"{state.name} ({state.exit_latency_us} µs)"
+
+
+def _disabled(deep: list[IdleState]) -> Iterator[str]:
+    for state in deep:
+        yield f"w {_CPUS}/cpuidle/state{state.number}/disable - - - - 1"
+
+
+# --- memory
+
+
+@check(
+    "host.numa-balancing",
+    "Switch automatic NUMA balancing off on an OSD's host.",
+    "Hosts with OSDs whose kernel has it; with one NUMA node it does nothing and is off.",
+    "The kernel unmaps pages to learn who uses them and moves them between nodes: the OSDs' threads fault and wait. It "
+    "helps programs that stay on one node, which an OSD does not.",
+    "Documentation/admin-guide/sysctl/kernel.rst (numa_balancing)",
+    Severity.INFO,
+    "sysctl -w kernel.numa_balancing=0",
+)
+def numa_balancing(host: Host) -> Iterator[Verdict]:
+    if host.numa_balancing is not None:
+        fix = fixes.sysctl("kernel.numa_balancing", [0]) if host.numa_balancing else None
+        yield Verdict("kernel.numa_balancing", str(host.numa_balancing), "0", fix)
+
+
+@check(
+    "host.huge-pages",
+    "Give transparent huge pages only to programs that ask for them.",
+    "Hosts with OSDs whose kernel has them. OSDs opt out (Ceph's option thp), other programs there do not.",
+    "With always, page faults wait for the kernel to clear and move memory, and a program's memory grows beyond what "
+    "it uses, at the expense of the OSDs' caches.",
+    "Documentation/admin-guide/mm/transhuge.rst; Ceph: common/options/global.yaml.in (thp)",
+    Severity.INFO,
+    f"echo madvise > {_HUGE_PAGES}",
+)
+def huge_pages(host: Host) -> Iterator[Verdict]:
+    if host.hugepages is None:
+        return
+    fix = Fix(f"echo madvise > {_HUGE_PAGES}", Keep(_TMPFILES, f"w {_HUGE_PAGES} - - - - madvise"))
+    yield Verdict(
+        "transparent_hugepage", host.hugepages, "madvise or never", fix if host.hugepages == "always" else None
+    )
+
+
+# --- a lack of something
+
+_WORDS = {"cpu": "CPU time", "io": "I/O", "memory": "memory"}
+
+
+@check(
+    "host.pressure",
+    "Give an OSD's host enough CPU time, memory and I/O.",
+    "Hosts with OSDs, watched for some time; the last hour is judged: the share of it in which some task waited, of "
+    f"CPU time and I/O {PRESSURE['cpu']:.0%}, of memory {PRESSURE['memory']:.0%}.",
+    "OSDs wait as any other task does, in the middle of clients' operations.",
+    "Documentation/accounting/psi.rst",
+    Severity.INFO,
+    "systemd-cgtop --batch --iterations=2 --order=<cpu, io or memory>",
+)
+def pressure(host: Host) -> Iterator[Verdict]:
+    for resource, limit in PRESSURE.items():
+        share = (host.waiting or {}).get(resource)
+        if share is None:
+            continue
+        fix = Fix(
+            f"systemd-cgtop --batch --iterations=2 --order={resource}",
+            caution="This only shows which service takes most. Move it away, or limit it: systemctl set-property UNIT"
+            " CPUWeight=20, IOWeight=20 or MemoryHigh=8G. If it is the OSDs, the host is too small.",
+        )
+        is_ = f"tasks waited for {_WORDS[resource]} in {share:.0%} of the time"
+        yield Verdict(resource, is_, f"less than {limit:.0%}", fix if share >= limit else None)
+
+
+@check(
+    "host.osd-cpu-quota",
+    "Let no CPU quota stop an OSD.",
+    "OSDs whose control group, or one above it, has a CPU quota that can be seen; the last hour is judged: "
+    f"{QUOTA_SHARE:.0%} of the quota's periods.",
+    "A process that has used up its quota stands still until the next period, a tenth of a second by default, with all "
+    "operations in it.",
+    "Documentation/scheduler/sched-bwc.rst",
+    Severity.WARNING,
+    "systemctl set-property <unit> CPUQuota=",
+)
+def osd_cpu_quota(host: Host) -> Iterator[Verdict]:
+    for quota in host.quotas:
+        share = quota.throttled / quota.periods
+        unit = quota.group.rpartition("/")[2]
+        by_systemd = unit.endswith((".service", ".slice", ".scope"))
+        fix = Fix(
+            f"systemctl set-property {shlex.quote(unit)} CPUQuota=" if by_systemd else "systemd-cgls --all",
+            caution=""
+            if by_systemd
+            else f"This only shows. Whoever made {quota.group} (a container's runtime) has to "
+            "raise its quota: in Kubernetes the CPU limit of the OSD's pod.",
+        )
+        is_ = f"throttled in {share:.0%} of the periods of {quota.group}"
+        yield Verdict(quota.daemon, is_, f"less than {QUOTA_SHARE:.0%}", fix if share >= QUOTA_SHARE else None)
+
+
+CHECKS = (cpu_governor, cpu_idle_states, numa_balancing, huge_pages, pressure, osd_cpu_quota)
