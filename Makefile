@@ -181,6 +181,10 @@ site-arguments:
 preview: $(TEST_VENV)/.deps-$(KEY) ## draw the dashboards from a Prometheus with data: ARGS='--prometheus URL --out DIR'
 	@$(TEST_VENV)/bin/python -m dashboards.preview $(ARGS)
 
+.PHONY: pictures
+pictures: ceph-packages $(TEST_VENV)/.installed-$(KEY) ## draw docs/pictures anew: a real Ceph with one slow OSD, a month of growth (root; a quarter of an hour)
+	@PYTHONPATH=tests:. $(TEST_VENV)/bin/python -m pictures $(ARGS)
+
 .PHONY: golden
 golden: $(TEST_VENV)/.installed-$(KEY) ## rewrite the golden expositions from the fixtures (refused under CI)
 	@[ -z "$${CI:-}" ] || { echo "golden files are rewritten by a person who reads the difference, never by CI" >&2; exit 1; }

@@ -189,8 +189,9 @@ local coloured = { id: 'custom.cellOptions', value: { type: 'color-background', 
   // A click on a value of this panel leads there: `links` from links.libsonnet.
   linked(links):: { fieldConfig+: { defaults+: { links: links } } },
 
-  // A column whose figures mean words: number as text → word. Added to a table; an empty cell stays empty.
-  words(column, said):: {
+  // A column whose figures mean words: number as text → word. Added to a table; an empty cell stays empty. `colours`: of
+  // each such number, for cells that are coloured by what is said.
+  words(column, said, colours={}):: {
     fieldConfig+: {
       overrides+: [{
         matcher: { id: 'byName', options: column },
@@ -198,9 +199,15 @@ local coloured = { id: 'custom.cellOptions', value: { type: 'color-background', 
           id: 'mappings',
           value: [
             emptyCells(''),
-            { type: 'value', options: { [value]: { index: 1, text: said[value] } for value in std.objectFields(said) } },
+            {
+              type: 'value',
+              options: {
+                [value]: { index: 1, text: said[value] } + (if colours == {} then {} else { color: colours[value] })
+                for value in std.objectFields(said)
+              },
+            },
           ],
-        }],
+        }] + (if colours == {} then [] else [coloured]),
       }],
     },
   },

@@ -5,7 +5,7 @@ function(config)
   local links = import '../lib/links.libsonnet';
   local p = import '../lib/panels.libsonnet';
   local variables = import '../lib/variables.libsonnet';
-  local q = import '../queries/capacity.libsonnet';
+  local q = (import '../queries/capacity.libsonnet')(config);
 
   local alerts = config.alerts;
   local limits = config.capacity.limits;
@@ -23,9 +23,13 @@ function(config)
   local wearDays = [[null, bad], [days(alerts.PlumblineDiskWearOut.days), warning], [days(4 * alerts.PlumblineDiskWearOut.days), good]];
 
   local slopes = std.join(', ', [each.slope for each in config.capacity.slopes]);
+  // The longest slope, and five days in which nobody notices that Prometheus was down.
+  local retention = '35d';
   local proportional = 'Assumed: what is lost spreads over the others as their data is spread now.';
   local range = 'A least squares slope each over the last %s: the range between them is the forecast. A slope appears with most of its span recorded.' % slopes;
 
+  // A tile holds one class: the worst. Good and bad side by side in one colour would hide each other; the table has all.
+  local worstOf = 'Of the chosen clusters\' device classes the worst, which the tile names; the table below has all. ';
   local named = g.panel.stat.options.withTextMode('value_and_name') + g.panel.stat.options.withGraphMode('none');
   local words(mapping) = { fieldConfig+: { defaults+: { mappings: [{
     type: 'value',
@@ -39,7 +43,7 @@ function(config)
   local loss = [
     [p.stat(
       'If the largest host dies now',
-      'In words, for each device class: can what the host (or the rack, where that is the failure domain) holds be restored on the others? Judged by fullness, by copies and failure domains of the pools (the cluster\'s map; without it by fullness alone), the worst of all pools. Bad looks like: anything but "the others take it".',
+      worstOf + 'In words: can what the host (or the rack, where that is the failure domain) holds be restored on the others? Judged by fullness, by copies and failure domains of the pools (the cluster\'s map; without it by fullness alone), the worst of all pools. Bad looks like: anything but "the others take it".',
       'none', p.target(q.loss.verdict, ofClass, instant=true), [[null, p.colour.neutral]], noValue='not known'
     ) + named + words([
       [verdict.safe, 'SAFE: the others take it', good],
@@ -49,39 +53,62 @@ function(config)
     ]) + toOsds, 8, 5],
     [p.stat(
       'Fullest OSD after that',
-      'How full the fullest OSD of the others gets once it holds its part of what was lost: its fullness × all used ÷ what is used on the others, the worst host. %s Absent where nothing would be copied. Bad looks like: above backfillfull, where Ceph stops copying.' % proportional,
+      worstOf + 'How full the fullest OSD of the others gets once it holds its part of what was lost: its fullness × all used ÷ what is used on the others, the worst host. %s Absent where nothing would be copied. Bad looks like: above backfillfull, where Ceph stops copying.' % proportional,
       'percentunit', p.target(q.loss.after, ofClass, instant=true), fullness, decimals=1, noValue='nothing is copied'
     ) + named + toOsds, 5, 5],
     [p.stat(
       'May still be written until unsafe',
-      'Raw bytes that fit until the loss of the largest host could not be restored any more; below zero: bytes to delete, or to add as OSDs. Divide by the pool\'s raw ratio (3 with three copies) for client data. Bad looks like: below 0, or less than a few months\' growth.',
+      'Of the class in the tile beside it: raw bytes that fit until the loss of the largest host could not be restored any more; below zero: bytes to delete, or to add as OSDs. Divide by the pool\'s raw ratio (3 with three copies) for client data. Bad looks like: below 0, or less than a few months\' growth.',
       'bytes', p.target(q.loss.left, ofClass, instant=true), left, decimals=1, noValue='nothing is copied'
     ) + named + toOsds, 5, 5],
     [p.stat(
       'Unsafe at the soonest in',
-      'Time until losing the largest host becomes unsafe, by the fastest of the slopes over %s; the table below has the range. No value: it does not grow, or is unsafe already. Bad looks like: less than the %d days in which hardware can be had.' % [slopes, alerts.PlumblineCapacityHostLossSoon.days],
+      worstOf + 'Time until losing the largest host becomes unsafe, by the fastest of the slopes over %s; the table has the latest, too. No value: it does not grow, or is unsafe already. Bad looks like: less than the %d days in which hardware can be had.' % [slopes, alerts.PlumblineCapacityHostLossSoon.days],
       's', p.target(q.loss.soonest, ofClass, instant=true), lossDays, decimals=1, noValue='no growth, or unsafe now'
     ) + named + toOsds, 6, 5],
+    [p.figures(
+      'How long it lasts',
+      'Each device class, whether losing its largest host is safe, how many raw bytes fit until it is not, and its forecasts from the soonest to the latest. %s "latest" is empty where a slope sees no growth. Bad looks like: full sooner than the %d days of the plan, or the soonest far below the latest (an event, not a trend).' % [range, alerts.PlumblineCapacityGrowthFast.days.default],
+      [['cluster', 'cluster', null], ['device_class', 'class', [links.fromRow('osds', ['cluster', 'device_class'])]]],
+      [
+        column(q.loss.verdicts, 'if the largest host dies', 'none'),
+        column(q.class.ratio, 'used', 'percentunit', fullness),
+        column(q.class.fullest, 'fullest OSD', 'percentunit', fullness),
+        column(q.loss.lefts, 'until unsafe', 'bytes', left),
+        column(q.class.soonest, 'full, soonest', 's', planDays),
+        column(q.class.latest, 'full, latest', 's'),
+        column(q.loss.unsafeSoonest, 'host loss unsafe, soonest', 's', lossDays),
+        column(q.loss.latest, 'host loss unsafe, latest', 's'),
+      ],
+      sort='if the largest host dies'
+    ) + p.words('if the largest host dies', {
+      [std.toString(verdict.safe)]: 'safe',
+      [std.toString(verdict.full)]: 'unsafe: too full',
+      [std.toString(verdict.copies)]: 'no self-healing',
+      [std.toString(verdict.data)]: 'data at risk',
+    }, {
+      [std.toString(verdict.safe)]: good,
+      [std.toString(verdict.full)]: bad,
+      [std.toString(verdict.copies)]: warning,
+      [std.toString(verdict.data)]: bad,
+    }), 24, 4],
     [p.figures(
       'The largest host',
       'The host (or rack) whose loss leaves the others fullest: as a rule the one with most data. "scope" is the rack inside which its data would go, where every rack has a copy already. Bad looks like: a fullness above nearfull (%g unless the cluster says otherwise), or above backfillfull (%g).' % [limits.nearfull, limits.backfillfull],
       [['cluster', 'cluster', null], ['device_class', 'class', [links.fromRow('osds', ['cluster', 'device_class'])]], ['domain', 'lost', null], ['name', 'name', null], ['scope', 'scope', null]],
       [column(q.loss.worstData, 'data on it', 'bytes'), column(q.loss.worst, 'fullest OSD after it', 'percentunit', fullness)],
       sort='fullest OSD after it'
-    ), 12, 6],
+    ), 12, 5],
     [p.figures(
-      'How long it lasts',
-      'Each device class with its forecasts from the soonest to the latest. %s "latest" is empty where a slope sees no growth. Bad looks like: full sooner than the %d days of the plan, or the soonest far below the latest (an event, not a trend).' % [range, alerts.PlumblineCapacityGrowthFast.days.default],
-      [['cluster', 'cluster', null], ['device_class', 'class', [links.fromRow('osds', ['cluster', 'device_class'])]]],
+      'Is there enough history for a forecast?',
+      'How far back each slope needs the used bytes of a class, and whether Prometheus has them. A forecast without enough history is missing from this page, not guessed. Prometheus keeps 15 days unless --storage.tsdb.retention.time says more, and the slope of %s then never appears: %s is enough for all. Bad looks like: "no" on a Prometheus that has run for longer than that.' % [config.capacity.slopes[std.length(config.capacity.slopes) - 1].slope, retention],
+      [['slope', 'forecast by', null]],
       [
-        column(q.class.ratio, 'used', 'percentunit', fullness),
-        column(q.class.fullest, 'fullest OSD', 'percentunit', fullness),
-        column(q.class.soonest, 'full, soonest', 's', planDays),
-        column(q.class.latest, 'full, latest', 's'),
-        column(q.loss.soonest, 'host loss unsafe, soonest', 's', lossDays),
-        column(q.loss.latest, 'host loss unsafe, latest', 's'),
+        column(q.history.needed, 'needs', 's'),
+        column(q.history.there, 'is there', 'none'),
       ]
-    ), 12, 6],
+    ) + p.words('is there', { '0': 'no: less is kept, or it is new; retention: %s or more' % retention, '1': 'yes' }, { '0': warning, '1': good })
+    + { options+: { sortBy: [{ displayName: 'needs', desc: false }] } }, 12, 5],
   ];
 
   local growth = [
@@ -158,7 +185,7 @@ function(config)
     ) + p.linked([links.fromSeries('probes', ['cluster', 'layer'])]), 16, 8],
     [p.stat(
       'Rebuild after losing the largest host',
-      'What the fullest host holds ÷ the rate at which this cluster restored data in the last %s (mean over bytes). Assumed: as much parallel work as then, and as much client load. No value: nothing worth measuring was restored in that time. Bad looks like: days, in which a second fault meets data with a copy less.' % config.capacity.recovery.span,
+      worstOf + 'What the fullest host holds ÷ the rate at which this cluster restored data in the last %s (mean over bytes). Assumed: as much parallel work as then, and as much client load. No value: nothing worth measuring was restored in that time. Bad looks like: days, in which a second fault meets data with a copy less.' % config.capacity.recovery.span,
       's', p.target(q.loss.rebuild, ofClass, instant=true), [[null, good], [day, warning], [days(7), bad]], decimals=1, noValue='no recovery seen'
     ) + named + toOsds, 8, 6],
     [p.timeSeries(

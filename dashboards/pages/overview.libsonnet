@@ -43,7 +43,7 @@ function(config)
     stat('Clusters', 'Clusters with at least one daemon that is scraped; a site whose scrapes name no cluster has one. Bad looks like: fewer than you have.', q.stats.clusters, t.neutral),
     stat('Nodes', 'Nodes whose daemon answers. Bad looks like: fewer than you have; those that stopped answering are counted in the next panel.', q.stats.nodes, t.neutral),
     stat('Silent nodes', 'Nodes that Prometheus is configured to scrape and whose daemon does not answer: nothing below says anything about them. Bad looks like: more than 0.', q.stats.silent, t.none),
-    stat('Pages', 'Critical alerts that fire now: they page somebody. The table below names them. Bad looks like: more than 0.', q.stats.pages, t.none),
+    stat('Pages', 'Critical alerts that fire now: they page somebody. The table of alerts names them. Bad looks like: more than 0.', q.stats.pages, t.none),
     stat('Tickets', 'Warnings that fire now: to be looked at in working hours. Bad looks like: more than last week.', q.stats.tickets, t.few),
     stat('Worst degradation', 'The worst ratio of all layers, hosts and clusters: 1 is as accepted, 2 is twice as bad. Judged by the baseline in force of each host. Bad looks like: above %g (yellow) and staying there; red from %g.' % [tolerance, tolerance * config.canary.beyond], q.stats.worst, t.degradation, decimals=2, noValue='no baseline'),
     stat('Without baseline', 'Measured figures without a baseline to judge them. Bad looks like: more than 0 on nodes in service: record one with "plumbline baseline record".', q.stats.withoutBaseline, t.few, page='probes', noValue='no probes'),
@@ -54,14 +54,70 @@ function(config)
     [
       p.matrix(
         'Degradation by layer and cluster',
-        'Measured divided by baseline for latency, baseline divided by measured for IOPS and throughput, worst host of each cluster and layer: 1 is as accepted, 2 is twice as bad. The baseline is the one in force on each host: recorded there, else the site\'s, else a documented profile the site chose. "not judged": measured, but no baseline is in force; empty: not measured at all. What fires without a baseline is in the matrix below. Bad looks like: yellow from %g on, red from %g on; a click leads to the layer.' % [tolerance, t.degradation[2][0]],
+        'Measured divided by baseline for latency, baseline divided by measured for IOPS and throughput, worst host of each cluster and layer: 1 is as accepted, 2 is twice as bad. The baseline is the one in force on each host: recorded there, else the site\'s, else a documented profile the site chose. "not judged": measured, but no baseline is in force; empty: not measured at all. What fires without a baseline is in the matrix beside it. Bad looks like: yellow from %g on, red from %g on; a click leads to the layer.' % [tolerance, t.degradation[2][0]],
         'none', q.matrix, 'cluster', 'layer', layers, steps,
         links=matrixLinks,
         decimals=2, words={ '-1': 'not judged' }
       ),
-      11,
-      9,
+      12,
+      4,
     ],
+    [
+      p.matrix(
+        'Firing alerts by layer and cluster',
+        'How many alerts fire for each layer, except those of level info: including what no baseline judges, such as a disk that is slower than its peers or a port that loses frames. "self" is the hosts: their daemons, and what watches the probes. Bad looks like: any number; a click leads to the layer.',
+        'none', q.blame.firing, 'cluster', 'layer', ['self'] + layers, [[null, p.colour.neutral], [1, p.colour.warning]],
+        links=matrixLinks { 'self': [rowOf('probes')] }, decimals=0
+      ),
+      12,
+      4,
+    ],
+  ];
+
+  local blame = [
+    [
+      p.figures(
+        'Suspected layer of each cluster',
+        'The lowest layer that is out of line in a way that makes other hosts wait: the layers above it wait for this one. Taken from the alerts themselves, with its worst ratio to the baseline in force and the number of hosts on which it is out of line. Bad looks like: any row; an empty table means that no layer is suspected.',
+        [['cluster', 'cluster', null], ['layer', 'suspected layer', null]],
+        [
+          { expr: q.blame.cluster, name: null },
+          { expr: q.blame.clusterDegradation, name: 'degradation', unit: 'none', steps: t.degradation },
+          { expr: q.blame.clusterHosts, name: 'hosts', unit: 'none' },
+        ],
+        sort='degradation'
+      ),
+      8,
+      4,
+    ],
+    [
+      p.figures(
+        'Suspected layer of each host',
+        'The lowest layer out of line on each host, how far its measurements are from the baseline in force there, and how many alerts fire for the host. "self": its daemon does not answer. Bad looks like: one host alone (a part of it), or all hosts with the same layer (what they share).',
+        [['cluster', 'cluster', null], ['instance', 'node', [node]], ['layer', 'suspected layer', null]],
+        [
+          { expr: q.blame.host, name: null },
+          { expr: q.blame.hostDegradation, name: 'degradation', unit: 'none', steps: t.degradation },
+          { expr: q.blame.hostFiring, name: 'alerts', unit: 'none' },
+        ],
+        sort='degradation'
+      ),
+      9,
+      4,
+    ],
+    [
+      p.figures(
+        'Suspected OSDs',
+        'The OSDs that are out of line with their class, and what each is suspected of: its disk, its host, the network, a limit, its queue. What only waits for another OSD is left out. How it is known: the page "OSDs". Bad looks like: any row; an empty table means that no OSD is suspected, or that fewer than %d of a class are at work.' % config.osd.minimumOsds,
+        [['cluster', 'cluster', null], ['ceph_daemon', 'OSD', [osd]], ['verdict', 'suspected', null]],
+        [{ expr: q.blame.osds, name: null }]
+      ),
+      7,
+      4,
+    ],
+  ];
+
+  local alerts = [
     [
       p.figures(
         'Out of line, and since when',
@@ -81,51 +137,8 @@ function(config)
           { expr: q.alerts.since, name: 'since', unit: 'dateTimeAsIso' },
         ]
       ) + { options+: { sortBy: [{ displayName: 'severity', desc: false }, { displayName: 'for', desc: true }] } },
-      13,
-      9,
-    ],
-  ];
-
-  local blame = [
-    [
-      p.matrix(
-        'Firing alerts by layer and cluster',
-        'How many alerts fire for each layer, except those of level info: including what no baseline judges, such as a disk that is slower than its peers or a port that loses frames. "self" is the hosts: their daemons, and what watches the probes. Bad looks like: any number; a click leads to the layer.',
-        'none', q.blame.firing, 'cluster', 'layer', ['self'] + layers, [[null, p.colour.neutral], [1, p.colour.warning]],
-        links=matrixLinks { 'self': [rowOf('probes')] }, decimals=0
-      ),
-      9,
-      7,
-    ],
-    [
-      p.figures(
-        'Suspected layer of each cluster',
-        'The lowest layer that is out of line in a way that makes other hosts wait: the layers above it wait for this one. Taken from the alerts themselves, with its worst ratio to the baseline in force and the number of hosts on which it is out of line. Bad looks like: any row; an empty table means that no layer is suspected.',
-        [['cluster', 'cluster', null], ['layer', 'suspected layer', null]],
-        [
-          { expr: q.blame.cluster, name: null },
-          { expr: q.blame.clusterDegradation, name: 'degradation', unit: 'none', steps: t.degradation },
-          { expr: q.blame.clusterHosts, name: 'hosts', unit: 'none' },
-        ],
-        sort='degradation'
-      ),
-      6,
-      7,
-    ],
-    [
-      p.figures(
-        'Suspected layer of each host',
-        'The lowest layer out of line on each host, how far its measurements are from the baseline in force there, and how many alerts fire for the host. "self": its daemon does not answer. Bad looks like: one host alone (a part of it), or all hosts with the same layer (what they share).',
-        [['cluster', 'cluster', null], ['instance', 'node', [node]], ['layer', 'suspected layer', null]],
-        [
-          { expr: q.blame.host, name: null },
-          { expr: q.blame.hostDegradation, name: 'degradation', unit: 'none', steps: t.degradation },
-          { expr: q.blame.hostFiring, name: 'alerts', unit: 'none' },
-        ],
-        sort='degradation'
-      ),
-      9,
-      7,
+      24,
+      8,
     ],
   ];
 
@@ -176,7 +189,7 @@ function(config)
         sort='degradation'
       ),
       24,
-      8,
+      4,
     ],
   ];
 
@@ -236,8 +249,9 @@ function(config)
     [
       { title: null, panels: stats + now },
       { title: 'To blame', panels: blame },
-      { title: 'Worst figures', panels: worst },
+      { title: 'Alerts', panels: alerts },
       { title: 'Over time', panels: history },
+      { title: 'Worst figures', panels: worst },
     ],
     from='now-24h'
   )

@@ -7,7 +7,7 @@ from typing import Any
 
 from . import charts, figures
 from .answers import Source, Window
-from .sheet import FRAME, INK, NORMAL, PAD_PX, PAPER, Draw, Place, say
+from .sheet import FRAME, INK, NORMAL, PAD_PX, PAPER, Draw, Place, cut, say
 
 TYPES: dict[str, Draw] = {
     "timeseries": charts.time_series,
@@ -28,7 +28,8 @@ def panel(place: Place, given: Mapping[str, Any], source: Source, values: Mappin
     frame.set_facecolor(PAPER)
     for spine in frame.spines.values():
         spine.set_color(FRAME)
-    frame.text(PAD_PX / place.width, 1 - 12 / place.height, given["title"], transform=frame.transAxes,
+    title = cut(given["title"], place.width - PAD_PX, NORMAL)
+    frame.text(PAD_PX / place.width, 1 - 12 / place.height, title, transform=frame.transAxes,
                fontsize=NORMAL, fontweight="bold", color=INK, va="center")  # fmt: skip
     draw = TYPES.get(given["type"])
     if draw is None:

@@ -6,34 +6,65 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
 from . import series
 from .answers import Source, Window
 from .fields import Look, look
-from .sheet import FAINT, FRAME, INK, LINE_PX, PAD_PX, PALETTE, PAPER, ROW_PX, SMALL, TITLE_PX, Place, cut, plain, say
+from .sheet import (
+    CELL,
+    CELL_PX,
+    FAINT,
+    FRAME,
+    INK,
+    LINE_PX,
+    NORMAL,
+    PAD_PX,
+    PALETTE,
+    PAPER,
+    ROW_PX,
+    SMALL,
+    TITLE_PX,
+    Place,
+    cut,
+    plain,
+    say,
+)
 
 
 def stat(place: Place, given: Mapping[str, Any], source: Source, values: Mapping[str, str], window: Window) -> bool:
+    """A field for each series beside each other, with its name where there are several or the panel wants it."""
     found = [line for line in series.lines(source, given, values, window) if line.last is not None]
-    how = look(given, found[0].name if found else "")
-    figure = found[0].last if found else None
-    shown = how.text(figure, empty=how.settings.get("noValue", "no data"))
-    colour = how.colour(figure)
-    inner = place.axes(2, TITLE_PX, 2, 2)
+    if not found:
+        how = look(given, "")
+        _field(place.axes(2, TITLE_PX, 2, 2), how.settings.get("noValue", "no data"), "", INK, place.width)
+        return False
+    named = given["options"].get("textMode") == "value_and_name" or len(found) > 1
+    width = place.width / len(found)
+    for index, line in enumerate(found):
+        how = look(given, line.name)
+        colour = how.colour(line.last)
+        dark = given["options"].get("colorMode") == "background" and colour is not None
+        inner = place.axes(2 + index * width, TITLE_PX, 2 + (len(found) - 1 - index) * width, 2)
+        if dark:
+            inner.axhspan(0, 1, color=colour)
+        _field(inner, how.text(line.last), line.name if named else "", PAPER if dark else colour or INK, width)
+        if len(found) == 1 and len(line.points) > 1 and given["options"].get("graphMode") == "area":
+            spark = place.axes(2, TITLE_PX + (place.height - TITLE_PX) * 0.6, 2, 2)
+            spark.set_axis_off()
+            spark.fill_between([at for at, _ in line.points], [value for _, value in line.points],
+                               color=PAPER if dark else FAINT, alpha=0.35)  # fmt: skip
+    return True
+
+
+def _field(inner: Axes, shown: str, name: str, ink: str, width: float) -> None:
     inner.set_axis_off()
-    dark = given["options"].get("colorMode") == "background" and colour is not None
-    if dark:
-        inner.axhspan(0, 1, color=colour)
-    if len(found) == 1 and len(found[0].points) > 1 and given["options"].get("graphMode") == "area":
-        spark = place.axes(2, TITLE_PX + (place.height - TITLE_PX) * 0.6, 2, 2)
-        spark.set_axis_off()
-        spark.fill_between([at for at, _ in found[0].points], [value for _, value in found[0].points],
-                           color=PAPER if dark else FAINT, alpha=0.35)  # fmt: skip
-    size = min(22.0, 0.32 * place.height, 1.25 * place.width / max(1, len(shown)))
-    inner.text(0.5, 0.5, shown, transform=inner.transAxes, ha="center", va="center", fontsize=size,
-               color=PAPER if dark else colour or INK)  # fmt: skip
-    return figure is not None
+    size = min(22.0, 1.15 * width / max(1, len(shown)))
+    inner.text(0.5, 0.42 if name else 0.5, shown, transform=inner.transAxes, ha="center", va="center", fontsize=size,
+               color=ink)  # fmt: skip
+    inner.text(0.5, 0.86, cut(name, width), transform=inner.transAxes, ha="center", va="center", fontsize=NORMAL,
+               color=ink)  # fmt: skip
 
 
 def bar_gauge(
@@ -63,7 +94,7 @@ def bar_gauge(
         sheet.text(0.86 * width, middle, how.text(value), ha="left", va="center", fontsize=SMALL)
     if len(found) > len(shown):
         sheet.text(
-            width, height, f"{len(found) - len(shown)} more", ha="right", va="bottom", fontsize=SMALL, color=FAINT
+            width, height, f"and {len(found) - len(shown)} more", ha="right", va="bottom", fontsize=SMALL, color=FAINT
         )
     return True
 
@@ -76,7 +107,7 @@ def table(place: Place, given: Mapping[str, Any], source: Source, values: Mappin
     sheet = place.blank()
     width, height = place.width - 2 * PAD_PX, place.height - TITLE_PX - PAD_PX
     rows = len(frame)
-    shown = min(rows, max(1, int(height // ROW_PX) - 1))
+    shown = min(rows, max(1, int(height // CELL_PX) - 1))
     columns = [(column, look(given, column.heading)) for column in frame.columns]
     columns = [(column, how) for column, how in columns if not how.custom.get("hidden")]
     texts = [[_cell(how, cell) for cell in column.values[:shown]] for column, how in columns]
@@ -86,22 +117,24 @@ def table(place: Place, given: Mapping[str, Any], source: Source, values: Mappin
     left = 0.0
     for (column, how), text, share in zip(columns, texts, wanted, strict=True):
         size = width * share / sum(wanted)
-        heading = cut(column.heading, size)
-        sheet.text(left + 3, ROW_PX / 2, heading, fontsize=SMALL, fontweight="bold", va="center", color=INK)
+        heading = cut(column.heading, size, CELL)
+        sheet.text(left + 3, CELL_PX / 2, heading, fontsize=CELL, fontweight="bold", va="center", color=INK)
         filled = how.custom.get("cellOptions", {}).get("type") == "color-background"
         for index in range(shown):
-            middle = (index + 1.5) * ROW_PX
+            middle = (index + 1.5) * CELL_PX
             cell = column.values[index]
             colour = how.colour(cell if isinstance(cell, float) else None) if filled else None
             if colour:
-                sheet.barh(middle, size - 1, left=left, height=ROW_PX - 1, color=colour)
+                sheet.barh(middle, size - 1, left=left, height=CELL_PX - 1, color=colour)
             ink = PAPER if colour else INK
-            sheet.text(left + 3, middle, cut(text[index], size), fontsize=SMALL, va="center", color=ink)
+            sheet.text(left + 3, middle, cut(text[index], size, CELL), fontsize=CELL, va="center", color=ink)
         left += size
     for index in range(1, shown + 1):
-        sheet.axhline(index * ROW_PX, color=FRAME, linewidth=0.4)
+        sheet.axhline(index * CELL_PX, color=FRAME, linewidth=0.4)
     if rows > shown:
-        sheet.text(width, height, f"{rows - shown} more rows", ha="right", va="bottom", fontsize=SMALL, color=FAINT)
+        sheet.text(
+            width, -TITLE_PX / 2, f"and {rows - shown} more", ha="right", va="center", fontsize=SMALL, color=FAINT
+        )
     return True
 
 

@@ -52,7 +52,7 @@ def render(
         if not draw.panel(place, panel, source, values, window):
             empty.append(panel["title"])
     figure.savefig(out, dpi=DPI, format="png")
-    _shrink(out)
+    shrink(out)
     return Drawn(panels, tuple(empty))
 
 
@@ -64,8 +64,8 @@ def _head(figure: Figure, dashboard: Mapping[str, Any], values: Mapping[str, str
                 color=sheet.FAINT)  # fmt: skip
 
 
-def _shrink(file: Path) -> None:
-    """Fewer colours, no metadata."""
+def shrink(file: Path) -> None:
+    """A PNG in place: fewer colours, no metadata."""
     from PIL import Image  # noqa: PLC0415  (comes with matplotlib; only here)
 
     with Image.open(file) as picture:

@@ -73,6 +73,7 @@ function(config)
       clusterHosts: 'count by (cluster, layer) (plumbline:layer_out_of_line:bool%s) and on (cluster, layer) plumbline:blamed_layer_cluster:info' % sel('instance!=""'),
       host: 'max by (cluster, instance, layer) (plumbline:blamed_layer:info%s)' % sel(),
       hostDegradation: 'max by (cluster, instance, layer) (plumbline:layer_degradation:ratio%s) and on (cluster, instance, layer) plumbline:blamed_layer:info' % sel(),
+      osds: 'max by (cluster, ceph_daemon, verdict) (plumbline:osd_suspect:info%s)' % sel('verdict!="peer"'),
       hostFiring: 'count by (cluster, instance) (%s) and on (cluster, instance) plumbline:blamed_layer:info' % firing(),
     },
     latency: {

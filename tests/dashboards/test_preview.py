@@ -13,10 +13,12 @@ from dashboards.preview.answers import PreviewError, Recorded, Series, Server, W
 from dashboards.preview.draw import TYPES
 from dashboards.preview.fields import look
 from dashboards.preview.page import render
+from dashboards.preview.sheet import Place
 from dashboards.preview.variables import choices, opened, substitute
+from matplotlib.figure import Figure
 from PIL import Image
 
-from dashboards.preview import series, units
+from dashboards.preview import figures, series, units
 from support.dashboards import DASHBOARDS, load
 
 ROOT = Path(__file__).parents[2]
@@ -154,3 +156,32 @@ def test_a_page_or_server_that_is_not_there_is_said_in_one_line(tmp_path: Path) 
 def test_what_was_not_recorded_has_no_data() -> None:
     assert Recorded({}).get("query", {"query": "up"}) == {"result": []}
     assert Recorded({}).get("label/x/values", {"match[]": "up"}) == []
+
+
+class Answers:
+    """A source that answers every query with these series, at the end of the window."""
+
+    def __init__(self, **values: float) -> None:
+        self._values = values
+
+    def get(self, _path: str, _params: dict[str, str]) -> dict[str, Any]:
+        found = [{"metric": {"name": name}, "value": [ENDED, str(value)]} for name, value in self._values.items()]
+        return {"resultType": "vector", "result": found}
+
+
+def texts(mode: str, **values: float) -> set[str]:
+    """What a tile says of these series."""
+    figure = Figure(figsize=(8, 2), dpi=100)
+    panel = _panel() | {
+        "targets": [{"expr": "x", "refId": "A", "legendFormat": "{{name}}", "instant": True, "range": False}],
+        "options": {"colorMode": "background", "textMode": mode},
+    }
+    assert figures.stat(Place(figure, 0, 0, 800, 200), panel, Answers(**values), {}, WINDOW) is bool(values)
+    return {text.get_text() for axes in figure.axes for text in axes.texts} - {""}
+
+
+def test_a_tile_shows_every_series_and_names_them_where_grafana_does() -> None:
+    assert texts("auto", a=0.5) == {"500 ms"}
+    assert texts("value_and_name", a=0.5) == {"a", "500 ms"}
+    assert texts("auto", a=0.5, b=2.0) == {"a", "500 ms", "b", "2 s"}
+    assert texts("auto") == {"no data"}

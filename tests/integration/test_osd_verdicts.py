@@ -9,7 +9,6 @@ RADOS canaries; Alertmanager has the shipped routes. Only windows are shortened.
 from __future__ import annotations
 
 import contextlib
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -28,33 +27,11 @@ from support.disks import disk_folder
 from support.filesystems import run, skip_without_root
 from support.loops import Loops
 from support.pager import Pager, pager
-from support.programs import need
 from support.prometheus import Prometheus, prometheus
-from support.throttling import below, named, throttled
+from support.slow_osd import PACE, SITE, load, slow_device
+from support.throttling import named, throttled
 
 ROOT = Path(__file__).parents[2]
-SITE = """{ _config+:: {
-  paces: { compared: '5s', drawn: '5s' },
-  ceph+: { window: '1m' },
-  disk+: { window: '1m' },
-  osd+: { minimumOsds: 3 },
-  canary+: {
-    shortWindow: '30s', meanLongWindow: '2m', fastWindow: '30s', interval: '5s', slackSeconds: 2,
-    minimumOperations: { short: 5, long: 5, fast: 3 }, recoveryWindow: '10s', recoveryLongWindow: '10s',
-  },
-  alerts+: {
-    PlumblineCanaryLatencyExtreme+: { ratio: 3, page+: { 'for': '10s' } },
-    PlumblineCanaryLatencyHigh+: { span: '90s', capSpan: '60s', keepFiringFor: '10s' },
-    PlumblineCanaryReplicaSlow+: { keepFiringFor: '20s' },
-    PlumblineOsdSlowDisk+: { 'for': '5s', keepFiringFor: '20s' },
-    PlumblineOsdLimited+: { 'for': '5s', keepFiringFor: '20s' },
-    PlumblineOsdQueueing+: { 'for': '5s', keepFiringFor: '20s' },
-    PlumblineOsdHeartbeatSlow+: { 'for': '5s', keepFiringFor: '20s' },
-  },
-} }"""
-"""The same rules over a shorter window, for a cluster of three. Over 40 s late messages made a second OSD a suspect.
-The daemon asks OSDs every 15 s: without one's answer three have no median, and alerts last over that, as the shipped.
-The baseline is measured on a machine that does other things, so a canary is extremely slow sooner."""
 FIGURES = (
     "plumbline:osd_compared:figure",
     "plumbline:osd_class:ratio",
@@ -64,8 +41,6 @@ FIGURES = (
 )
 VERDICTS = "plumbline:osd_suspect:info"
 GUILTY, NUMBER = "osd.1", 1
-PACE = 60
-"""Writes a second of the clients, over all OSDs."""
 WRITES_PER_S = 100
 """What a slow device may do. Such an OSD makes about twice as many on account of the clients; held to 200, it was three
 times as slow as the others on a quiet disk (the border), and less than that on one that others kept busy."""
@@ -164,20 +139,6 @@ class Here:
         return suspects == {(GUILTY, verdict)} and {osd for name, osd in self.firing() if name == alert} == {GUILTY}
 
 
-@contextlib.contextmanager
-def load(ceph: CephCluster, image: str, *options: str) -> Iterator[None]:
-    """Fio on an image until the end of the block."""
-    argv = [need("fio"), "--name=load", "--ioengine=rbd", "--clientname=admin", f"--pool={image}", f"--rbdname={image}"]
-    argv += ["--bs=4k", "--time_based", "--runtime=3600", *options]
-    with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=ceph.environment) as process:
-        try:
-            yield
-            assert process.poll() is None, process.stderr.read() if process.stderr else ""
-        finally:
-            process.terminate()
-            process.wait(60)
-
-
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Here]:
     skip_without_root("makes loop devices")
@@ -256,12 +217,6 @@ def here(watched: Here) -> Here:
     return watched
 
 
-def slow_device(here: Here, writes_per_s: int = WRITES_PER_S) -> AbstractContextManager[object]:
-    """One OSD's writes to the disk that all loop devices lie on: below its own device, so that device is slow."""
-    image = Path(f"/sys/block/{here.disk}/loop/backing_file").read_text().strip()
-    return throttled(below(Path(image)), [here.cluster.pid(GUILTY)], write_iops_device=writes_per_s)
-
-
 def limit(here: Here) -> AbstractContextManager[object]:
     """One OSD's writes to its own device: they wait above it, and it is as fast as ever."""
     return throttled(named(here.disk), [here.cluster.pid(GUILTY)], write_iops_device=WRITES_PER_S)
@@ -279,7 +234,7 @@ def late_messages(ceph: CephCluster) -> Iterator[None]:
 
 
 def test_a_slow_device_is_the_osds_own_disk(here: Here) -> None:
-    with slow_device(here):
+    with slow_device(here.cluster, GUILTY, here.disk, WRITES_PER_S):
         here.finds("disk", "PlumblineOsdSlowDisk")
 
 
@@ -289,7 +244,7 @@ def test_a_canary_that_waits_for_the_slow_osd_is_innocent_and_held_back(here: He
     eventually(lambda: not here.waiting() and not here.held_back(), within_s=WITHIN_S, every_s=2.0)
     earlier = len(here.pager.messages("tickets-storage", "firing"))
     began = time.monotonic()
-    with slow_device(here, WAITED_FOR_PER_S):
+    with slow_device(here.cluster, GUILTY, here.disk, WAITED_FOR_PER_S):
         try:
             eventually(lambda: here.called_innocent() >= expected <= here.held_back(), within_s=WITHIN_S, every_s=2.0)
             print(f"innocent after {time.monotonic() - began:.0f} s")

@@ -1,4 +1,5 @@
-"""Every link of every page leads somewhere: the file exists, and the heading in it; and words have one spelling."""
+"""Every link of every page leads somewhere: the file exists, and the heading in it; every picture is shown by a page
+and its origin is known; and words have one spelling."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[4]
+ROOT = Path(__file__).parents[3]
 OTHERS = {ROOT / "tests" / "fixtures", ROOT / "tests" / "golden"}
 SKIPPED = {"vendor", "node_modules", "__pycache__", "dist", "build"}
 
@@ -18,6 +19,7 @@ _FENCE = re.compile(r"^(```|~~~).*?^\1[^\n]*$", re.MULTILINE | re.DOTALL)
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
 _LINK = re.compile(r"\[(?:[^\]\[]|\[[^\]]*\])*\]\((?P<target>[^()\s]+)(?:\s+\"[^\"]*\")?\)")
+_PICTURE = re.compile(r"!\[(?P<text>[^\]]*)\]\((?P<target>[^()\s]+)\)")
 _HEADING = re.compile(r"^#{1,6}[ \t]+(.+?)[ \t]*#*$", re.MULTILINE)
 
 WRONG = {
@@ -127,6 +129,35 @@ def test_a_link_that_leads_nowhere_is_found(tmp_path: Path, monkeypatch: pytest.
 
 def test_every_link_leads_somewhere() -> None:
     assert {named(path): found for path in pages() if (found := wrong_links(path))} == {}
+
+
+def shown(path: Path) -> dict[Path, str]:
+    """Picture → what the page says of it for those who don't see it."""
+    found = _PICTURE.finditer(_CODE.sub(lambda code: "x" * len(code[0]), prose(path)))
+    return {(path.parent / match["target"]).resolve(): match["text"] for match in found if ":" not in match["target"]}
+
+
+def pictures() -> set[Path]:
+    return {
+        each
+        for folder in ("docs", "dashboards")
+        for each in (ROOT / folder).rglob("*.png")
+        if "vendor" not in each.parts
+    }
+
+
+def test_every_picture_is_shown_in_words_too_and_there_is_no_other() -> None:
+    on_pages = [(path, picture, text) for path in pages() for picture, text in shown(path).items()]
+    assert [(named(path), named(picture)) for path, picture, text in on_pages if len(text.split()) < 4] == []
+    assert {picture for _, picture, _ in on_pages} == pictures()
+    assert len(pictures()) >= 5
+
+
+def test_every_picture_is_one_and_its_origin_is_known() -> None:
+    origin = (ROOT / "docs" / "pictures" / "ORIGIN.md").read_text("utf-8")
+    assert {each.parent for each in pictures()} == {ROOT / "docs" / "pictures"}
+    assert sorted(re.findall(r"`(\w[\w-]*\.png)`", origin)) == sorted(each.name for each in pictures())
+    assert [named(each) for each in pictures() if not each.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")] == []
 
 
 def test_every_page_of_docs_is_in_the_index() -> None:

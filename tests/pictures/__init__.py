@@ -1,0 +1,1 @@
+"""The pictures of the documentation, drawn from what really runs: ``make pictures``."""
