@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Render mixin.libsonnet: rules and alerts to ``alerts/out``, dashboards to ``dashboards/out``.
+"""Render mixin.libsonnet: rules and alerts to ``alerts/out``, dashboards to ``dashboards/out``; those rules and alerts
+that read native histograms to ``alerts/out-native``.
 
 The output depends on the jsonnet sources alone: same input, same bytes. Each folder has a manifest with the SHA-256 of
 what went in and what came out. ``--check`` renders in memory, prints a diff and exits 1 where a file is stale.
@@ -34,11 +35,17 @@ NO_GRAFONNET = (
     "dashboards/vendor is missing, dashboards are not rendered: run `jb install --jsonnetpkg-home=dashboards/vendor`"
 )
 MANIFEST = "manifest.json"
-OUT = {"rules": ROOT / "alerts" / "out", "dashboards": ROOT / "dashboards" / "out"}
-FIELDS = {
-    "rules": "{ rules: mixin.prometheusRules, alerts: mixin.prometheusAlerts }",
-    "dashboards": "mixin.grafanaDashboards",
+OUT = {
+    "rules": ROOT / "alerts" / "out",
+    "native-rules": ROOT / "alerts" / "out-native",
+    "dashboards": ROOT / "dashboards" / "out",
 }
+_RULES = "{ rules: mixin.prometheusRules, alerts: mixin.prometheusAlerts }"
+FIELDS = {"rules": _RULES, "native-rules": _RULES, "dashboards": "mixin.grafanaDashboards"}
+ADDED = {"native-rules": " + { _config+:: { histograms: 'native' } }"}
+"""What a part adds to the mixin."""
+SITE_PARTS = ("rules", "dashboards")
+"""A site says in its own file which histograms it has."""
 # The order in which a rule reads best.
 RULE_FIELDS = ("record", "alert", "expr", "for", "keep_firing_for", "labels", "annotations")
 GROUP_FIELDS = ("name", "interval")
@@ -77,13 +84,13 @@ def render(part: str, site: Path | None = None) -> dict[str, str]:
             read[path.relative_to(ROOT).as_posix()] = content
         return str(path), content
 
-    addition = f" + (import {json.dumps(str(site.resolve()))})" if site else ""
+    addition = f" + (import {json.dumps(str(site.resolve()))})" if site else ADDED.get(part, "")
     snippet = f"local mixin = (import {json.dumps(str(ROOT / 'mixin.libsonnet'))}){addition}; {FIELDS[part]}"
     try:
         content = json.loads(_gojsonnet.evaluate_snippet("render", snippet, import_callback=load))
     except RuntimeError as error:
         raise RenderError(str(error).strip()) from error
-    if part == "rules":
+    if part != "dashboards":
         files = {f"plumbline-{kind}.yaml": _rules(groups) for kind, groups in sorted(content.items())}
     else:
         files = {name: _json(dashboard) for name, dashboard in sorted(content.items())}
@@ -158,13 +165,13 @@ def main(argv: list[str]) -> int:
     """Exit status: 0 written or fresh, 1 stale or not rendered, 2 the jsonnet doesn't evaluate."""
     parser = argparse.ArgumentParser(prog="render.py", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing; diff and exit 1 when files are stale")
-    parser.add_argument("--only", choices=list(OUT), help="rules or dashboards alone")
+    parser.add_argument("--only", choices=list(OUT), help="one of the parts alone")
     parser.add_argument("--site", type=Path, help="jsonnet added to the mixin; needs --out")
     parser.add_argument("--out", type=Path, help="where a site's files go: rules there, dashboards in its dashboards/")
     arguments = parser.parse_args(argv)
     if (arguments.site is None) != (arguments.out is None) or (arguments.site and arguments.check):
         parser.error("--site and --out go together, without --check: the committed folders hold the defaults")
-    parts = [arguments.only] if arguments.only else list(OUT)
+    parts = [arguments.only] if arguments.only else list(SITE_PARTS if arguments.site else OUT)
     try:
         if arguments.check:
             return _check(parts)
@@ -201,7 +208,7 @@ def _render_defaults(parts: Iterable[str]) -> int:
 def _render_site(parts: Iterable[str], site: Path, out: Path) -> int:
     """Grafana would take a manifest beside dashboards for a dashboard, so a site has none there."""
     for part in parts:
-        if part == "rules":
+        if part != "dashboards":
             write(render(part, site), out)
         elif not VENDOR.is_dir():
             print(f"render.py: {NO_GRAFONNET}", file=sys.stderr)

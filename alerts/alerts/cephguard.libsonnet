@@ -1,5 +1,6 @@
 // What tells us of Ceph, watched: without these a cluster whose metrics are gone or stand still looks healthy.
 local alert = import '../lib/alert.libsonnet';
+local histograms = import '../lib/histogram.libsonnet';
 local osd = import '../lib/osd.libsonnet';
 local promql = import '../lib/promql.libsonnet';
 
@@ -33,11 +34,16 @@ local promql = import '../lib/promql.libsonnet';
   // OSDs whose admin sockets count operations while their exported counters stand still.
   local frozen(by) = |||
     count by (%(by)s) (
-      sum by (%(node)s) (rate(plumbline_osd_latency_seconds_count[%(window)s])) > %(operations)g
+      sum by (%(node)s) (%(asked)s) > %(operations)g
       and on (%(daemon)s)
       (sum by (%(daemon)s) (plumbline:osd_operations:rate5m) == 0)
     )
-  ||| % (labels { by: promql.join(by), node: promql.join(clusters + ['ceph_daemon', 'instance']), operations: stale.operationsPerSecond }),
+  ||| % (labels {
+           by: promql.join(by),
+           node: promql.join(clusters + ['ceph_daemon', 'instance']),
+           asked: histograms(config).count('rate', 'plumbline_osd_latency_seconds', '[%s]' % config.ceph.window),
+           operations: stale.operationsPerSecond,
+         }),
 
   local exporters = 'group by (%(cluster)s) (ceph_exporter_scrape_time)' % labels,
 

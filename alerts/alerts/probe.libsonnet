@@ -1,5 +1,6 @@
 // Watching the watcher: the probes. Their own trouble is layer `self`; what they prove of a disk carries its layer.
 local alert = import '../lib/alert.libsonnet';
+local over = import '../lib/canary.libsonnet';
 local promql = import '../lib/promql.libsonnet';
 local suspects = import '../lib/suspects.libsonnet';
 
@@ -40,8 +41,8 @@ local suspects = import '../lib/suspects.libsonnet';
           |||
             max by (%(probe)s) (plumbline_probe_info{probe_type=~".*canary"})
             unless on (%(probe)s)
-            (sum by (%(probe)s) (increase(plumbline_canary_latency_seconds_count[%(window)s])) > 0)
-          ||| % (labels + alerts.PlumblineCanaryOverdue),
+            (sum by (%(probe)s) (%(completed)s) > 0)
+          ||| % (labels { completed: over(config).anyCompleted(alerts.PlumblineCanaryOverdue.window) }),
           self_,
           'A canary completes no operation.',
           'Canary {{ $labels.probe }} on {{ $labels.instance }} has completed no operation for %s: it was refused, cannot start, or its disk hangs.' % alerts.PlumblineCanaryOverdue.window,

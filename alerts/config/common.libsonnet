@@ -7,6 +7,11 @@
     // What identifies a node. `cluster` may be absent: PromQL takes a missing label as empty on both sides.
     instanceLabels: ['cluster', 'instance'],
 
+    // How Prometheus stores our histograms: 'classic', or 'native' where the scrape job says
+    // `convert_classic_histograms_to_nhcb` (Prometheus 3.5 and later; docs/scale.md). Rules of both are rendered: alerts/out
+    // and alerts/out-native.
+    histograms: 'classic',
+
     // How often groups are evaluated that look at every disk and OSD; all others as Prometheus' evaluation_interval says.
     // With 2,000 of each they are nearly all of the work that rules make: `make bench-queries`.
     paces: {

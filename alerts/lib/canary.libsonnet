@@ -1,7 +1,11 @@
 // Expressions over the canary's histogram, for the figures that are shown and for those that judge.
+local histograms = import 'histogram.libsonnet';
 local promql = import 'promql.libsonnet';
 
+local metric = 'plumbline_canary_latency_seconds';
+
 function(config) {
+  local histogram = histograms(config),
   local labels = promql.labels(config) {
     operationOfProbe: promql.join(config.instanceLabels + ['probe', 'operation']),
     match: self.key + ', statistic',
@@ -11,9 +15,13 @@ function(config) {
   // are one canary's anyhow takes as long again as reading them.
   quantile(q, window):: |||
     max by (%(series)s) (
-      histogram_quantile(%(q)g, rate(plumbline_canary_latency_seconds_bucket[%(window)s]))
+      histogram_quantile(%(q)g, %(rate)s)
     ) >= 0
-  ||| % (labels { q: q, window: window }),
+  ||| % (labels { q: q, rate: histogram.buckets('rate', metric, '[%s]' % window) }),
+
+  // Operations that succeeded within a window, of each probe and kind; `of` is rate or increase.
+  completed(of, window):: histogram.count(of, metric, '[%s]' % window),
+  anyCompleted(window):: histogram.counted(metric, '[%s]' % window),
 
   // "… or …": what was so at this hour of the days before, told apart by `season`; in `expr`, %s is the offset.
   past(expr):: std.join('\nor\n', [
@@ -49,9 +57,9 @@ function(config) {
       * on (%(series)s) group_left (config_hash)
       max by (%(series)s, config_hash) (plumbline_canary_workload_info)
       and on (%(series)s)
-      (sum by (%(series)s) (increase(plumbline_canary_latency_seconds_count[%(window)s])) >= %(minimum)d)
+      (sum by (%(series)s) (%(completed)s) >= %(minimum)d)
     )
-  ||| % (labels { span: span, window: window, minimum: minimum }),
+  ||| % (labels { span: span, completed: $.completed('increase', window), minimum: minimum }),
 
   local fast = config.canary.fastWindow,
 
@@ -64,8 +72,7 @@ function(config) {
     %(rate)s
   ||| % (labels { window: window, rate: rate }),
 
-  local completed =
-    'sum by (%(series)s) (rate(plumbline_canary_latency_seconds_count[%(window)s]))' % (labels { window: fast }),
+  local completed = 'sum by (%s) (%s)' % [labels.series, $.completed('rate', fast)],
 
   // The two shares below divide by what this recorded, so all three are over the fast window.
   attempted:: withFailed(completed, fast),

@@ -1,5 +1,6 @@
 // The canary's latency over the windows that are shown, and the mean over a long one.
 local over = import '../lib/canary.libsonnet';
+local histograms = import '../lib/histogram.libsonnet';
 local promql = import '../lib/promql.libsonnet';
 
 {
@@ -7,18 +8,23 @@ local promql = import '../lib/promql.libsonnet';
   local canary = config.canary,
   local labels = promql.labels(config),
   local expr = over(config),
+  local histogram = histograms(config),
+  local metric = 'plumbline_canary_latency_seconds',
 
   local mean(window) = |||
-    sum by (%(series)s) (rate(plumbline_canary_latency_seconds_sum[%(window)s]))
+    sum by (%(series)s) (%(seconds)s)
     /
-    (sum by (%(series)s) (rate(plumbline_canary_latency_seconds_count[%(window)s])) > 0)
-  ||| % (labels { window: window }),
+    (sum by (%(series)s) (%(completed)s) > 0)
+  ||| % (labels {
+           seconds: histogram.sum('rate', metric, '[%s]' % window),
+           completed: expr.completed('rate', window),
+         }),
 
   // A long window says nothing before it is full: on a new node one hiccup would be most of its history.
   local full(expr, window) = expr + |||
     and on (%(series)s)
-    plumbline_canary_latency_seconds_count offset %(window)s
-  ||| % (labels { window: window }),
+    %(before)s
+  ||| % (labels { before: histogram.present(metric, ' offset ' + window) }),
 
   local latency(span, statistic, expr) = {
     record: 'plumbline:canary_latency%s:seconds' % span,

@@ -1,13 +1,19 @@
 // Block latency as the kernel's histograms show it, device by device: now, against peers, against the disk's own past.
+local histograms = import '../lib/histogram.libsonnet';
 local promql = import '../lib/promql.libsonnet';
 
 {
   local config = $._config,
   local disk = config.disk,
+  local histogram = histograms(config),
   local labels = promql.labels(config) + disk {
     peers: promql.join(config.instanceLabels + ['operation', 'device_class', 'transport', 'figure']),
     past: promql.join(config.instanceLabels + ['identity', 'operation', 'figure']),
-    class: promql.join(promql.clusterLabels(config) + ['device_class', 'operation', 'le']),
+    class: promql.join(histogram.by(promql.clusterLabels(config) + ['device_class', 'operation'])),
+    local range = '[%s]' % disk.window,
+    buckets: histogram.buckets('rate', 'plumbline_disk_latency_seconds', range),
+    completed: histogram.count('rate', 'plumbline_disk_latency_seconds', range),
+    seconds: histogram.sum('rate', 'plumbline_disk_latency_seconds', range),
   },
 
   local indent(text, by='  ') = std.strReplace(text, '\n', '\n' + by),
@@ -21,7 +27,7 @@ local promql = import '../lib/promql.libsonnet';
 
   // Not of a sum by `le`: adding up buckets that are one disk's anyhow takes as long again as reading them.
   local quantile(rank) = busy(|||
-    max by (%(disk)s) (histogram_quantile(%(rank)g, rate(plumbline_disk_latency_seconds_bucket[%(window)s])))
+    max by (%(disk)s) (histogram_quantile(%(rank)g, %(buckets)s))
   ||| % (labels { rank: rank })),
 
   // One metric for the figures that are compared alike, told apart by the label `figure`.
@@ -84,15 +90,15 @@ local promql = import '../lib/promql.libsonnet';
         rules: [
           {
             record: latency('ops_per_second'),
-            expr: 'sum by (%(disk)s) (rate(plumbline_disk_latency_seconds_count[%(window)s]))' % labels,
+            expr: 'sum by (%(disk)s) (%(completed)s)' % labels,
           },
           { record: latency('p99_seconds'), expr: quantile(0.99) },
           {
             record: latency('mean_seconds'),
             expr: busy(|||
-              sum by (%(disk)s) (rate(plumbline_disk_latency_seconds_sum[%(window)s]))
+              sum by (%(disk)s) (%(seconds)s)
               /
-              sum by (%(disk)s) (rate(plumbline_disk_latency_seconds_count[%(window)s]))
+              sum by (%(disk)s) (%(completed)s)
             ||| % labels),
           },
           {
@@ -173,7 +179,7 @@ local promql = import '../lib/promql.libsonnet';
             record: 'plumbline:disk_class_latency_bucket:ops_per_second',
             expr: |||
               sum by (%(class)s) (
-                rate(plumbline_disk_latency_seconds_bucket[%(window)s])
+                %(buckets)s
                 * on (%(interface)s) group_left (device_class)
                 plumbline:disk_kind:info
               )

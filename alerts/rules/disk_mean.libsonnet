@@ -1,6 +1,7 @@
 // Who takes longer on average than its equals: disks of one model on one host, else in the cluster. Beside the tail
 // (disk.libsonnet): a disk that is slow with everything has no tail of its own, and where buckets double a ratio below 4
 // may be the grid, while a sum divided by a count is exact.
+local histograms = import '../lib/histogram.libsonnet';
 local promql = import '../lib/promql.libsonnet';
 
 {
@@ -13,25 +14,33 @@ local promql = import '../lib/promql.libsonnet';
     inCluster: promql.join(promql.clusterLabels(config) + promql.equalDisks),
   },
 
-  local rate(counter, window) =
-    'sum by (%s) (rate(%s{operation=~"%s"}[%s]))' % [labels.disk, counter, disk.judgedOperations, window],
+  local histogram = histograms(config),
+  local rates = {
+    local range(window) = '{operation=~"%s"}[%s]' % [disk.judgedOperations, window],
+    local latency = 'plumbline_disk_latency_seconds',
+    completed(window):: histogram.count('rate', latency, range(window)),
+    seconds(window):: histogram.sum('rate', latency, range(window)),
+    counter(name, window):: 'rate(%s%s)' % [name, range(window)],
+  },
+  local ofDisk(rate) = 'sum by (%s) (%s)' % [labels.disk, rate],
+  local rate(counter, window) = ofDisk(rates.counter(counter, window)),
 
   // A node has the kernel's histogram, or diskstats alone, which has queue time in it: one way for all of its disks.
-  local either(histogram, diskstats, window) = |||
+  local either(latency, diskstats, window) = |||
     (
       %s
       or on (%s)
       %s
     )
-  ||| % [rate(histogram, window), labels.instance, rate(diskstats, window)],
+  ||| % [ofDisk(latency), labels.instance, rate(diskstats, window)],
 
   // Of disks that are not idle.
   local operations(window) =
-    either('plumbline_disk_latency_seconds_count', 'plumbline_disk_ios_total', window)
+    either(rates.completed(window), 'plumbline_disk_ios_total', window)
     + '>= %g' % disk.minimumOperationsPerSecond,
 
   local latency(window) =
-    either('plumbline_disk_latency_seconds_sum', 'plumbline_disk_io_seconds_total', window)
+    either(rates.seconds(window), 'plumbline_disk_io_seconds_total', window)
     + '/\n(\n  %s\n)' % promql.nested(operations(window)),
 
   local figures = {

@@ -7,6 +7,7 @@
 //
 // Only what was served is load. A queue grows because of a fault as well and proves nothing alone.
 local over = import '../lib/canary.libsonnet';
+local histograms = import '../lib/histogram.libsonnet';
 local promql = import '../lib/promql.libsonnet';
 
 {
@@ -25,7 +26,9 @@ local promql = import '../lib/promql.libsonnet';
     class: promql.join(config.instanceLabels + ['device_class']),
     osd: promql.join(clusters + ['ceph_daemon']),
     target: promql.join(clusters + ['target']),
-    diskWindow: config.disk.window,
+    local seconds(metric) = histograms(config).sum('rate', metric, '[%s]' % config.disk.window),
+    queueing: seconds('plumbline_disk_queue_seconds'),
+    serving: seconds('plumbline_disk_latency_seconds'),
   },
 
   local figure(expr, name) = promql.labelled(std.rstripChars(expr, '\n'), 'figure', name),
@@ -161,9 +164,9 @@ local promql = import '../lib/promql.libsonnet';
             plumbline:canary_device:info{layer="disk"}
             and on (%(disk)s)
             (
-              sum by (%(disk)s) (rate(plumbline_disk_queue_seconds_sum[%(diskWindow)s]))
+              sum by (%(disk)s) (%(queueing)s)
               >
-              sum by (%(disk)s) (rate(plumbline_disk_latency_seconds_sum[%(diskWindow)s]))
+              sum by (%(disk)s) (%(serving)s)
             )
             and on (%(disk)s)
             (

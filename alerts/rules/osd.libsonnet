@@ -6,6 +6,7 @@
 //   Where a failover changes `instance`, each of the two holds part of the window: rates read low for so long, means don't.
 // - `job` and Ceph's `instance` appear nowhere: the first differs between cephadm, Rook and packages, the second is the
 //   manager's.
+local histograms = import '../lib/histogram.libsonnet';
 local osd = import '../lib/osd.libsonnet';
 local promql = import '../lib/promql.libsonnet';
 
@@ -70,9 +71,9 @@ local promql = import '../lib/promql.libsonnet';
     record: 'plumbline:osd_latency:%s_seconds' % name,
     expr: |||
       max by (%(daemon)s, operation) (
-        histogram_quantile(%(rank)g, rate(plumbline_osd_latency_seconds_bucket[%(window)s]))
+        histogram_quantile(%(rank)g, %(rate)s)
       ) >= 0
-    ||| % (labels { rank: rank }),
+    ||| % (labels { rank: rank, rate: histograms(config).buckets('rate', 'plumbline_osd_latency_seconds', '[%s]' % window) }),
   },
 
   prometheusRules+:: {

@@ -1,4 +1,5 @@
 // The queries of one disk's page, apart from its layout.
+local histograms = import '../lib/histograms.libsonnet';
 local limits = import '../lib/limits.libsonnet';
 local matchers = import '../lib/matchers.libsonnet';
 
@@ -10,7 +11,9 @@ local sel(more='') = node(matchers.join(['device="$device"', more]));
 local rate(metric, more='') = 'rate(%s%s[$__rate_interval])' % [metric, sel(more)];
 local one(metric, by='device', more='') = 'max by (%s) (%s%s)' % [by, metric, sel(more)];
 local mean(histogram) =
-  'sum by (operation) (%s) / (sum by (operation) (%s) > 0)' % [rate(histogram + '_sum'), rate(histogram + '_count')];
+  local range = sel() + '[$__rate_interval]';
+  'sum by (operation) (%s) / (sum by (operation) (%s) > 0)'
+  % [histograms.sum('rate', histogram, range), histograms.count('rate', histogram, range)];
 
 // Probes that measure this disk, and the canaries among them with what they run.
 local probes = 'plumbline_probe_target_info' + sel();
@@ -84,7 +87,7 @@ local ofLink(metric) = 'max by (pci_address) (%s%s and on (cluster, instance, pc
   },
   findings: 'max by (check, urgency, subject) (plumbline_finding%s == 1)' % node('subject="$device"'),
   alerts: { age: 'time() - %s' % since, since: '1000 * %s' % since },
-  heatmap(operation): 'sum by (le) (increase(plumbline_disk_latency_seconds_bucket%s[$__rate_interval]))' % sel('operation="%s"' % operation),
+  heatmap(operation): histograms.heatmap('plumbline_disk_latency_seconds', sel('operation="%s"' % operation) + '[$__rate_interval]'),
   p99: {
     disk: 'plumbline:disk_latency:p99_seconds' + sel(),
     peers: one('plumbline:disk_latency:peer_p99_seconds', 'operation'),

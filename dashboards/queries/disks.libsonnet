@@ -80,8 +80,10 @@ local increase(metric) = 'sum(increase(%s%s[$__rate_interval]))' % [metric, sel(
     p99: classQuantile(0.99),
     baseline: 'max by (device_class, workload, operation, source, profile) (plumbline:baseline_in_force:latency_seconds%s)'
               % sel('layer="disk", statistic="p50", device_class=~"$device_class", operation=~"$operation"'),
-    operations: 'sum by (device_class, operation) (plumbline:disk_class_latency_bucket:ops_per_second%s)'
-                % sel('device_class=~"$device_class", operation=~"$operation", le="+Inf"'),
+    local class = 'device_class=~"$device_class", operation=~"$operation"',
+    // Every bucket of a classic histogram, or one native one (dashboards/lib/histograms.libsonnet).
+    operations: 'sum by (device_class, operation) (%(metric)s%(last)s) or histogram_count(sum by (device_class, operation) (%(metric)s%(all)s))'
+                % { metric: 'plumbline:disk_class_latency_bucket:ops_per_second', last: sel(class + ', le="+Inf"'), all: sel(class) },
   },
   health: {
     wear: most('plumbline_disk_wear_ratio'),

@@ -1,4 +1,5 @@
 // The queries of the node overview, apart from its layout. `cluster` may be missing: `=~"$cluster"` with `.*` matches it.
+local histograms = import '../lib/histograms.libsonnet';
 local limits = import '../lib/limits.libsonnet';
 local matchers = import '../lib/matchers.libsonnet';
 
@@ -35,7 +36,7 @@ local firing = 'alertname=~"Plumbline.+", alertstate="firing"';
     // Documents mostly print the mean, so it is shown whatever the statistic is.
     documented: 'max by (device_class, workload, operation, profile, statistic) (plumbline_baseline_latency_seconds%s) and on (workload, operation) plumbline_canary_workload_info%s'
                 % [sel('statistic=~"mean|$statistic", source="documented"'), sel()],
-    heatmap: 'sum by (le) (increase(plumbline_canary_latency_seconds_bucket%s[$__rate_interval]))' % sel(),
+    heatmap: histograms.heatmap('plumbline_canary_latency_seconds', sel() + '[$__rate_interval]'),
     degradation: 'plumbline:degradation:ratio%s' % sel(),
     limit: 'max by (layer, operation, probe, source) (%s)' % limits.ratio(sel),
     limitSeconds: 'max by (workload, operation, source) (%s)' % limits.seconds(sel),

@@ -1,4 +1,5 @@
 // The queries of one OSD's page. `cluster` may be missing: `=~"$cluster"` with `.*` matches it.
+local histograms = import '../lib/histograms.libsonnet';
 local limits = import '../lib/limits.libsonnet';
 local matchers = import '../lib/matchers.libsonnet';
 local firing = import 'firing.libsonnet';
@@ -41,7 +42,7 @@ local class = 'plumbline:osd:info' + sel();
     classP99: ofClass('(read|write)_p99'),
     mean: 'max by (operation) (%s)' % latency('total'),
     classMean: ofClass('read|write'),
-    heatmap: 'sum by (le) (increase(plumbline_osd_latency_seconds_bucket%s[$__rate_interval]))' % sel('operation=~"$operation"'),
+    heatmap: histograms.heatmap('plumbline_osd_latency_seconds', sel('operation=~"$operation"') + '[$__rate_interval]'),
   },
   parts: {
     write: 'max by (part) (plumbline:osd_write_part:seconds%s)' % sel(),

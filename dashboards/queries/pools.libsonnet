@@ -1,5 +1,6 @@
 // The queries of the pools' page. The manager's figures of pools are collapsed to the larger of two managers' around a
 // failover, and get the pool's name where that is known.
+local histograms = import '../lib/histograms.libsonnet';
 local matchers = import '../lib/matchers.libsonnet';
 local firing = import 'firing.libsonnet';
 
@@ -57,7 +58,7 @@ local rados = 'cluster=~"$cluster", layer="rados"';
   rados: {
     canary: 'avg by (cluster, device_class, operation) (plumbline:canary_latency:seconds{%s, statistic="$statistic"})' % rados,
     canaryBaseline: 'max by (cluster, device_class, operation, source) (plumbline:baseline_in_force:latency_seconds{%s, statistic="$statistic"} and on (cluster, instance, device_class, workload, operation) plumbline_canary_workload_info{%s})' % [rados, rados],
-    heatmap: 'sum by (le) (increase(plumbline_canary_latency_seconds_bucket{%s, operation=~"$operation"}[$__rate_interval]))' % rados,
+    heatmap: histograms.heatmap('plumbline_canary_latency_seconds', '{%s, operation=~"$operation"}[$__rate_interval]' % rados),
     degradation: 'topk(10, plumbline:degradation:ratio{%s})' % rados,
     throughput: 'plumbline_probe_throughput_bytes_per_second{%s}' % rados,
     throughputBaseline: 'max by (cluster, device_class, workload, source) (plumbline:baseline_in_force:throughput_bytes_per_second{%s})' % rados,

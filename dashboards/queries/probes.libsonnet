@@ -1,6 +1,7 @@
 // The queries of the probes page: schedule, cost, history against the baseline. `$instance`, `$layer`, `$device_class`, `$probe` and
 // `$workload` may be all.
 function(config)
+  local histograms = import '../lib/histograms.libsonnet';
   local limits = import '../lib/limits.libsonnet';
   local matchers = import '../lib/matchers.libsonnet';
 
@@ -85,7 +86,8 @@ function(config)
       share: 'topk(10, sum by (cluster, instance) (%s / %s))' % ['(%s)' % by('plumbline_probe_duration_seconds'), '(%s)' % by('plumbline_probe_interval_seconds')],
       duration: 'max by (probe_type) ((%s) * on (%s) group_left (probe_type) (%s))' % [by('plumbline_probe_duration_seconds'), probe, info],
       cpu: 'topk(10, rate(process_cpu_seconds_total%s[$__rate_interval]) and on (cluster, instance) plumbline_build_info%s)' % [sel, sel],
-      canary: 'sum by (layer, device_class, operation) (rate(plumbline_canary_latency_seconds_count%s[$__rate_interval]))' % measured(),
+      canary: 'sum by (layer, device_class, operation) (%s)'
+              % histograms.count('rate', 'plumbline_canary_latency_seconds', measured() + '[$__rate_interval]'),
       allowed: config.alerts.PlumblineDaemonHeavy.cpus,
     },
     history: {

@@ -1,4 +1,5 @@
 // The queries of the clients' page: what probes measure above RADOS, by the vantage they look from.
+local histograms = import '../lib/histograms.libsonnet';
 local matchers = import '../lib/matchers.libsonnet';
 local firing = import 'firing.libsonnet';
 
@@ -63,7 +64,7 @@ local client = 'cluster, instance, probe, layer, workload, operation';
     throughputBaseline: inForce(name, 'throughput_bytes_per_second'),
     throughputDocumented: documented(name, 'plumbline_baseline_throughput_bytes_per_second'),
   },
-  heatmap: 'sum by (le) (increase(plumbline_probe_operation_latency_seconds_bucket{%s, layer="rbd"}[$__rate_interval]))' % cluster,
+  heatmap: histograms.heatmap('plumbline_probe_operation_latency_seconds', '{%s, layer="rbd"}[$__rate_interval]' % cluster),
   ratio: 'topk(10, %s)' % judged,
   vantage: 'max by (vantage, layer) (%s)' % std.rstripChars(seen(judged), '\n'),
   images: {

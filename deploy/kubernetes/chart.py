@@ -148,9 +148,12 @@ def objects(files: dict[str, str]) -> list[tuple[str, dict[str, Any]]]:
 def rules(files: dict[str, str]) -> Iterator[dict[str, Any]]:
     """The PrometheusRules. Their texts are no templates, though they look like some: they are included."""
     for path in sorted((ROOT / "alerts" / "out").glob("*.yaml")):
-        files[f"files/rules/{path.name}"] = path.read_text("utf-8")
+        classic, native = f"files/rules/{path.name}", f"files/rules-native/{path.name}"
+        files[classic] = path.read_text("utf-8")
+        files[native] = (ROOT / "alerts" / "out-native" / path.name).read_text("utf-8")
+        chosen = f'ternary "{native}" "{classic}" .Values.monitor.nativeHistograms'
         document: dict[str, Any] = yaml.safe_load(render.rule(path.stem, ""))
-        yield document | {"spec": Go(f'{{{{- .Files.Get "files/rules/{path.name}" | nindent 2 }}}}')}
+        yield document | {"spec": Go(f"{{{{- .Files.Get ({chosen}) | nindent 2 }}}}")}
 
 
 def dashboards(files: dict[str, str]) -> Iterator[dict[str, Any]]:
@@ -210,6 +213,7 @@ def valued(document: dict[str, Any]) -> dict[str, Any]:
     if document["kind"] == "ServiceMonitor":
         label = {"targetLabel": "cluster", "replacement": Go("{{ .Values.monitor.cluster | quote }}")}
         document["spec"]["endpoints"][0]["relabelings"].append(When(".Values.monitor.cluster", label))
+        document["spec"]["convertClassicHistogramsToNHCB"] = When(".Values.monitor.nativeHistograms", True)
     return document
 
 

@@ -32,6 +32,7 @@ FILES = {
     "systemd/drop-ins/*.conf": f"usr/share/{NAME}/systemd",
     "docs/*.md": f"{DOC}/docs",
     "alerts/out/*.yaml": f"usr/share/{NAME}/alerts",
+    "alerts/out-native/*.yaml": f"usr/share/{NAME}/alerts-native",
     "alerts/alertmanager/alertmanager.yaml": f"usr/share/{NAME}/alertmanager/alertmanager.yaml",
     "alerts/runbooks/*.md": f"usr/share/{NAME}/runbooks",
     "dashboards/out/plumbline-*.json": f"usr/share/{NAME}/dashboards",

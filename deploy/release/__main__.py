@@ -33,6 +33,7 @@ NAMESPACE = "plumbline-release"
 """What the signature is for (ssh-keygen -Y), and the name of the signer: as ``verify`` has it."""
 MONITORING = (
     "alerts/out/*.yaml",
+    "alerts/out-native/*.yaml",
     "alerts/alertmanager/*.yaml",
     "alerts/runbooks/*.md",
     "dashboards/out/plumbline-*.json",

@@ -113,6 +113,7 @@ def test_what_is_handed_out_is_the_repositorys_own() -> None:
         (node, REPOSITORY / "systemd", "*.service"),
         (node / "drop-ins", REPOSITORY / "systemd/drop-ins", "*.conf"),
         (monitoring / "rules", REPOSITORY / "alerts/out", "*.yaml"),
+        (monitoring / "rules-native", REPOSITORY / "alerts/out-native", "*.yaml"),
         (monitoring / "dashboards", REPOSITORY / "dashboards/out", "plumbline-*.json"),
     )
     for links, source, pattern in pairs:

@@ -117,6 +117,7 @@ def test_values_reach_their_objects(made: Path, tmp_path: Path) -> None:
             "--set", "image.repository=registry.example/plumbline", "--set", "image.tag=9.0.1",
             "--set", "image.pullSecrets[0].name=key",
             "--set", "monitor.labels.release=stack", "--set", "monitor.cluster=north",
+            "--set", "monitor.nativeHistograms=true",
         )
     )  # fmt: skip
     pod = objects["DaemonSet", "plumbline"]["spec"]["template"]["spec"]
@@ -127,8 +128,17 @@ def test_values_reach_their_objects(made: Path, tmp_path: Path) -> None:
     assert objects["ConfigMap", "plumbline-config"]["data"]["plumbline.yaml"] == config.read_text()
     monitor = objects["ServiceMonitor", "plumbline"]
     assert monitor["spec"]["endpoints"][0]["relabelings"][-1] == {"targetLabel": "cluster", "replacement": "north"}
+    assert monitor["spec"]["convertClassicHistogramsToNHCB"] is True
+    native = yaml.load((ROOT / "alerts" / "out-native" / "plumbline-rules.yaml").read_text("utf-8"), LOADER)
+    assert objects["PrometheusRule", "plumbline-rules"]["spec"] == native
     for name in (("ServiceMonitor", "plumbline"), ("PrometheusRule", "plumbline-alerts")):
         assert objects[name]["metadata"]["labels"]["release"] == "stack"
+
+
+def test_both_flavours_of_the_rules_are_in_it(made: Path) -> None:
+    for folder, source in (("rules", "out"), ("rules-native", "out-native")):
+        rules = {path.name: path.read_bytes() for path in (made / "files" / folder).iterdir()}
+        assert rules == {path.name: path.read_bytes() for path in (ROOT / "alerts" / source).glob("*.yaml")}
 
 
 def test_another_configuration_has_another_name(made: Path) -> None:

@@ -15,10 +15,12 @@ from deploy.prometheus import keeplist
 from support import promql
 from support.dashboards import DASHBOARDS, expressions, label_values, load, variables
 from support.metrics import FOREIGN, OF_PROMETHEUS, ROOT, known_metrics
+from support.native_histograms import HISTOGRAMS
 from support.programs import need
+from support.promtool import need_prometheus_3
 from support.rulefiles import RuleSet, metric_of, names_in
 from support.rulefiles import load as load_yaml
-from support.rules import ALERTS, RULES, TEST_FILES
+from support.rules import ALERTS, NATIVE, RULES, TEST_FILES, rules_of
 
 FOLDER = ROOT / "deploy" / "prometheus"
 CONFIGS = sorted(FOLDER.glob("*.yml"))
@@ -155,3 +157,39 @@ def test_a_mistake_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
     (tmp_path / "x.yml").write_text("# keep-list: nonsense\n")
     assert keeplist.main(["--into", str(tmp_path / "x.yml")]) == 2
     assert "nonsense" in capsys.readouterr().err
+
+
+# --- native histograms ------------------------------------------------------------------------------------------------
+
+SWITCH = re.compile(r"^( +)# (convert_classic_histograms_to_nhcb: true)$", re.MULTILINE)
+OFFERED = [*CONFIGS, ROOT / "deploy" / "compose" / "prometheus.yml", ROOT / "deploy" / "cephadm" / "prometheus.yml.j2"]
+
+
+@pytest.mark.parametrize("config", OFFERED, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_one_line_makes_histograms_native(config: Path, tmp_path: Path) -> None:
+    """It stands in the daemons' job and in no other: Ceph's histograms are read by others, too."""
+    text, lines = SWITCH.subn(r"\1\2", config.read_text("utf-8"))
+    assert lines == 1
+    if config.suffix == ".yml":
+        jobs = yaml.safe_load(text)["scrape_configs"]
+        assert [job["job_name"] for job in jobs if "convert_classic_histograms_to_nhcb" in job] == ["plumbline"]
+    else:
+        assert (
+            text.index("job_name: plumbline") < text.index("convert_classic") < text.index("job_name: plumbline") + 250
+        )
+
+
+def test_prometheus_3_takes_the_line(tmp_path: Path) -> None:
+    need_prometheus_3()
+    file = installed(FOLDER / "package.yml", tmp_path)
+    file.write_text(SWITCH.sub(r"\1\2", file.read_text("utf-8")))
+    shutil.copytree(ROOT / "alerts" / "out-native", tmp_path / "plumbline", dirs_exist_ok=True)
+    done = subprocess.run([need("promtool"), "check", "config", file], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_keep_list_has_what_rules_for_native_histograms_read() -> None:
+    read = {name for path in NATIVE for rule in rules_of(path) for name in names_in(rule["expr"])}
+    histograms = read & HISTOGRAMS
+    assert histograms
+    assert histograms <= KEPT

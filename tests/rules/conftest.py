@@ -1,16 +1,19 @@
 """What the tests of the rules share: the rendered groups, the promtool test files, the label sets in them."""
 
+import json
 import os
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from support.native_histograms import NATIVE_FILES, converted, has_histograms
 from support.programs import need
+from support.promtool import major, mean_as_prometheus_3, need_prometheus_3
 from support.proven import proven
 from support.proven import unit_tests as every_unit_test
-from support.rulefiles import RuleSet, cut
-from support.rules import ALERTS, RULES, TEST_FILES, rules_of
+from support.rulefiles import RuleSet, cut, load
+from support.rules import ALERTS, NATIVE, RULES, TEST_FILES, rules_of
 
 
 @pytest.fixture(scope="session")
@@ -38,16 +41,39 @@ def firing(unit_tests):
 @pytest.fixture(scope="session")
 def promtool_results(tmp_path_factory):
     """File → what promtool said about each part of it that failed; side by side, each takes a CPU."""
-    promtool, rules = need("promtool"), RuleSet.read(RULES, ALERTS)
-    folder = tmp_path_factory.mktemp("promtool")
+    return _failed(
+        RuleSet.read(RULES, ALERTS), {file: file for file in TEST_FILES}, tmp_path_factory.mktemp("promtool")
+    )
 
-    def run(file):
+
+@pytest.fixture(scope="session")
+def native_results(tmp_path_factory):
+    """The same of the rules that read native histograms, for each file that has histograms at all."""
+    need_prometheus_3()
+    folder = tmp_path_factory.mktemp("native")
+    files = {}
+    for file in NATIVE_FILES:
+        content = load(file)
+        tests = [converted(test) for test in content["tests"] if has_histograms(test)]
+        files[file] = folder / file.name
+        # a quantile's last digits depend on the order in which buckets are added up
+        files[file].write_text(json.dumps(content | {"tests": tests, "fuzzy_compare": True}), "utf-8")
+    return _failed(RuleSet.read(*NATIVE), files, folder)
+
+
+def _failed(rules, files, folder):
+    """``files``: the test file → the one to run in its place."""
+    promtool, three = need("promtool"), major() >= 3
+
+    def run(part):
+        if three:
+            mean_as_prometheus_3(part)
         return subprocess.run(
-            [promtool, "test", "rules", file], capture_output=True, text=True, timeout=900, check=False
+            [promtool, "test", "rules", part], capture_output=True, text=True, timeout=900, check=False
         )
 
-    parts = [(file, part) for file in TEST_FILES for part in cut(rules, file, folder)]
-    failed = {file: [] for file in TEST_FILES}
+    parts = [(file, part) for file, run_file in files.items() for part in cut(rules, run_file, folder)]
+    failed = {file: [] for file in files}
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for (file, _), done in zip(parts, pool.map(run, [part for _, part in parts]), strict=True):
             if done.returncode != 0:

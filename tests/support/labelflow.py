@@ -194,6 +194,7 @@ def _exported() -> dict[str, frozenset[str]]:
         own = TARGET | set(spec.labels)
         if spec.kind is Kind.HISTOGRAM:
             found |= {spec.name + "_bucket": own | {"le"}, spec.name + "_sum": own, spec.name + "_count": own}
+            found[spec.name] = own  # as a native one
         else:
             found[spec.name] = own
     for name, labels in metrics.FOREIGN.items():

@@ -45,7 +45,8 @@ def known_metrics() -> set[str]:
     """Sample names of our catalogue, our recording rules, and the process metrics of prometheus_client."""
     names: set[str] = set(PROCESS)
     for spec in every_spec():
-        suffixes = ("_bucket", "_sum", "_count") if spec.kind is Kind.HISTOGRAM else ("",)
+        # the bare name is that of a native histogram
+        suffixes = ("", "_bucket", "_sum", "_count") if spec.kind is Kind.HISTOGRAM else ("",)
         names |= {spec.name + suffix for suffix in suffixes}
     for file in (ROOT / "alerts" / "out").glob("*.yaml"):
         for group in load(file).get("groups", []):

@@ -28,6 +28,11 @@ AT_LATEST_S = 15
 class Prometheus(api.Prometheus):
     """Also what Grafana asks for its variables, and how the rules fare."""
 
+    def moment(self, expression: str, at: float) -> list[tuple[dict[str, str], float]]:
+        """What :meth:`query` gives, of a moment in the past: unix seconds."""
+        data = self._get("query", query=expression, time=repr(at))
+        return [(item["metric"], float(item["value"][1])) for item in data["result"]]
+
     def rules(self) -> list[dict[str, Any]]:
         """Every rule with its ``health`` and ``lastError``."""
         groups: list[dict[str, Any]] = self._get("rules")["groups"]
@@ -61,13 +66,14 @@ def prometheus(
     others: Mapping[str, str] | None = None,
     scrapes: Sequence[Mapping[str, Any]] = (),
     instance: str = "",
+    features: Sequence[str] = (),
 ) -> Iterator[Prometheus]:
     """Scrapes ``target`` (host:port) as the job ``plumbline`` and evaluates all of ``rules`` every ``interval_s``,
     groups with an interval of their own at least every :data:`AT_LATEST_S`. Without a target only ``scrapes`` are.
 
     ``alertmanager`` (host:port) is told, if there is one. ``others``: job → target, scraped as well; ``scrapes``: the
     same as Prometheus' configuration has it, with labels of its own. ``instance``: what the daemon is called, unless
-    by its address.
+    by its address. ``features``: as ``--enable-feature`` names them.
     """
     address = f"127.0.0.1:{free_port()}"
     impatient = _impatient(rules, folder / "impatient-rules")
@@ -90,7 +96,8 @@ def prometheus(
         started = processes.start(
             "prometheus",
             [need("prometheus"), f"--config.file={file}", f"--storage.tsdb.path={folder / 'prometheus'}",
-             f"--web.listen-address={address}", "--log.level=warn"],
+             f"--web.listen-address={address}", "--log.level=warn",
+             *(f"--enable-feature={feature}" for feature in features)],
         )  # fmt: skip
 
         def ready() -> bool:

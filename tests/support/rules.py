@@ -10,6 +10,8 @@ from .rulefiles import load
 ROOT = Path(__file__).parents[2]
 RULES = ROOT / "alerts" / "out" / "plumbline-rules.yaml"
 ALERTS = ROOT / "alerts" / "out" / "plumbline-alerts.yaml"
+NATIVE = tuple(ROOT / "alerts" / "out-native" / path.name for path in (RULES, ALERTS))
+"""The same for native histograms."""
 TEST_FILES = sorted((ROOT / "tests" / "rules").glob("*.yaml"))
 
 

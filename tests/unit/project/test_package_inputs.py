@@ -70,7 +70,11 @@ def test_every_file_has_its_place(files: dict[str, str], unit: str, tmp_path: Pa
     for name in (*staging.CONFFILES, unit):
         assert (tmp_path / name.lstrip("/")).is_file(), name
     shared = tmp_path / "usr/share/plumbline"
-    for folder, source in (("alerts", "alerts/out/*.yaml"), ("runbooks", "alerts/runbooks/*.md")):
+    for folder, source in (
+        ("alerts", "alerts/out/*.yaml"),
+        ("alerts-native", "alerts/out-native/*.yaml"),
+        ("runbooks", "alerts/runbooks/*.md"),
+    ):
         assert len(list((shared / folder).iterdir())) == len(list(ROOT.glob(source))) > 0
     assert {each.name for each in (shared / "systemd").iterdir()} == {
         each.name for each in (ROOT / "systemd" / "drop-ins").iterdir()
