@@ -38,43 +38,50 @@ local promql = import '../lib/promql.libsonnet';
     )
   ||| % (labels { metric: metric }),
 
+  local labelled = promql.labelled,
   local rawRatio = 'plumbline:capacity_pool_raw:ratio',
   local copies = 'plumbline:capacity_pool_copies:count',
   local nested(text, depth=1) = if depth == 0 then std.rstripChars(text, '\n') else promql.nested(nested(text, depth - 1)),
 
-  // What OSDs do for clients of pools, ÷ what as many OSDs did in their bench.
-  local osds(figure, reads, readTimes, writes, writeTimes, baseline, workload) = {
+  // What OSDs do for clients of pools: reads and writes of a pool, each times the OSDs, or the bytes, that one asks.
+  local asked(reads, readTimes, writes, writeTimes) = |||
+    sum by (%(class)s) (
+      (
+        %(reads)s
+        * on (%(pool)s)
+        %(readTimes)s
+        + on (%(pool)s)
+        %(writes)s
+        * on (%(pool)s)
+        %(writeTimes)s
+      )
+      * on (%(pool)s) group_left (device_class)
+      plumbline:capacity_pool:info{device_class!=""}
+    )
+  ||| % (labels {
+           reads: nested(perSecond(reads), 2),
+           readTimes: nested(readTimes, 2),
+           writes: nested(perSecond(writes), 2),
+           writeTimes: nested(writeTimes, 2),
+         }),
+
+  // That, ÷ what as many OSDs did in their bench.
+  local osds(figure, demand, bench) = {
     record: 'plumbline:capacity_demand:ratio',
     expr: |||
-      sum by (%(class)s) (
-        (
-          %(reads)s
-          * on (%(pool)s)
-          %(readTimes)s
-          + on (%(pool)s)
-          %(writes)s
-          * on (%(pool)s)
-          %(writeTimes)s
-        )
-        * on (%(pool)s) group_left (device_class)
-        plumbline:capacity_pool:info{device_class!=""}
-      )
+      %(demand)s
       / on (%(class)s)
       (
         count by (%(class)s) (plumbline:capacity_osd_size:bytes)
         * on (%(class)s)
-        avg by (%(class)s) (%(baseline)s{layer="osd",workload=~"%(workload)s",operation="write"})
+        %(bench)s
       )
-    ||| % (labels {
-             reads: nested(perSecond(reads), 2),
-             readTimes: nested(readTimes, 2),
-             writes: nested(perSecond(writes), 2),
-             writeTimes: nested(writeTimes, 2),
-             baseline: baseline,
-             workload: workload,
-           }),
+    ||| % (labels { demand: nested(demand, 0), bench: nested(bench, 1) }),
     labels: { layer: 'osd', figure: figure },
   },
+
+  local bench(baseline, workload) =
+    'avg by (%s) (%s{layer="osd",workload=~"%s",operation="write"})' % [labels.class, baseline, workload],
 
   prometheusRules+:: {
     groups+: [{
@@ -108,23 +115,36 @@ local promql = import '../lib/promql.libsonnet';
                    all: all,
                  }),
         },
+        {
+          // Operations per second that clients ask of a class's OSDs.
+          record: 'plumbline:capacity_asked:iops',
+          expr: asked('ceph_pool_rd', 'plumbline:capacity_pool_read_osds:count', 'ceph_pool_wr', copies),
+        },
+        {
+          record: 'plumbline:capacity_asked_busiest:iops',
+          expr: |||
+            quantile_over_time(%(quantile)g, plumbline:capacity_asked:iops[%(span)s])
+            and
+            present_over_time(plumbline:capacity_asked:iops[%(historyWindow)s] offset %(history)s)
+          ||| % labels,
+        },
+        {
+          // What one OSD of a class can do, in the mean: by its bench, and by what mClock measured when OSDs were made.
+          record: 'plumbline:capacity_osd_measured:iops',
+          expr: std.join('\nor\n', [
+            labelled(bench('plumbline:baseline_in_force:iops', headroom.iops), 'measured_by', 'osd-bench'),
+            labelled('avg by (%s) (plumbline:osd_capacity:iops)' % labels.class, 'measured_by', 'mclock'),
+          ]) + '\n',
+        },
         osds(
           'iops',
-          'ceph_pool_rd',
-          'plumbline:capacity_pool_read_osds:count',
-          'ceph_pool_wr',
-          copies,
-          'plumbline:baseline_in_force:iops',
-          headroom.iops
+          'plumbline:capacity_asked:iops',
+          'max by (%s) (plumbline:capacity_osd_measured:iops{measured_by="osd-bench"})' % labels.class,
         ),
         osds(
           'throughput',
-          'ceph_pool_rd_bytes',
-          '(%s > bool 0)' % copies,
-          'ceph_pool_wr_bytes',
-          rawRatio,
-          'plumbline:baseline_in_force:throughput_bytes_per_second',
-          headroom.throughput
+          asked('ceph_pool_rd_bytes', '(%s > bool 0)' % copies, 'ceph_pool_wr_bytes', rawRatio),
+          bench('plumbline:baseline_in_force:throughput_bytes_per_second', headroom.throughput),
         ),
         {
           // The port that is used most of those of its class, in either direction, ÷ what iperf3 brought through it.

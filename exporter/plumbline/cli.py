@@ -15,6 +15,7 @@ from importlib import import_module
 from pathlib import Path
 
 from plumbline import __version__
+from plumbline.commands.prometheus_flags import add_capacity, add_report
 from plumbline.commands.shared import (
     CEPH_KEY_DIR,
     Commands,
@@ -65,7 +66,8 @@ def _parser() -> Parser:
     _add_nic(commands)
     _add_disk(commands)
     _add_ceph(commands)
-    _add_report(commands)
+    add_capacity(commands)
+    add_report(commands)
     _add_config(commands)
     _add_uninstall(commands)
     return parser
@@ -333,28 +335,6 @@ def _add_disk(commands: Commands) -> None:
         "hosts only root may read which OSD uses a disk.",
     )
     disk.add_argument("device", nargs="?", help="only this disk, such as sda or /dev/nvme0n1")
-
-
-def _add_report(commands: Commands) -> None:
-    report = add_command(
-        commands,
-        "report",
-        "reporting.report_period",
-        host=False,
-        help="review a quarter: one HTML page, or Markdown, from Prometheus",
-        description="Review a period from a Prometheus server, for the quarterly review: how much of the time"
-        " each layer was within its baseline, which targets were not, what changed and when, capacity, headroom,"
-        " findings, alerts, wear-out, upgrades. Days are whole days of UTC. No daemon need run here.",
-        epilog="docs/report.md explains how each section is computed. For baselines only: plumbline baseline report.",
-    )
-    add_prometheus(report, required=True)
-    add = report.add_argument
-    add("--from", dest="first", metavar="DAY", help="the first day, such as 2026-08-01")
-    add("--to", dest="last", metavar="DAY", help="the last day (yesterday)")
-    add("--days", type=int, metavar="N", help="number of days, where --from or --to is left out (90)")
-    add("--cluster", metavar="NAME", help="the value of the label cluster (all clusters)")
-    add_page(report)
-    add("--timeout", default="60s", metavar="TIME", help="of one query (60s)")
 
 
 def _add_config(commands: Commands) -> None:

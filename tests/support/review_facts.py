@@ -22,6 +22,7 @@ from plumbline.report.model import (
     Worst,
 )
 from plumbline.report.period import DAY_S, Period
+from plumbline.report.whatif.model import Facts, Load, Osd, Pool
 
 from .history import at
 
@@ -40,6 +41,19 @@ def days(first: float, last: float, *, step: float = 1.0) -> Days:
             value = first + (last - first) * (day - START) / (END - START)
             found.append((day, round(value * (step if day > STEP else 1.0), 6)))
     return tuple(found)
+
+
+def planned() -> Facts:
+    """Four hosts of three OSDs, in which the hosts' loss is unsafe; one bench; a pool with a quota."""
+    osds = tuple(
+        Osd(f"osd.{number}", "hdd", "default", "", f"stor0{1 + number // 3}", 4e12, 2.9e12, 96.0)
+        for number in range(12)
+    )
+    growth = {"3d": 4e6, "14d": 3e6}
+    stored = {"raw_ratio": 3.0, "read_osds": 1.0, "stored": 11.6e12, "pgs": 256.0, "objects": 2.9e6}
+    pool = Pool("vms", "host", "default", "hdd", 3, **stored, quota_bytes=16e12, growth={"14d": 1e6}, application="rbd")
+    load = Load(growth, asked=900.0, osd_iops=150.0, measured_by="osd-bench", recovery=250e6, recovered_by=12)
+    return Facts("north", osds, (pool,), 0.9, 0.95, {"hdd": load})
 
 
 def full_review() -> Review:
@@ -124,6 +138,8 @@ def full_review() -> Review:
             Upgrade("north", "Ceph OSDs", ("16.2.10",), "16.2.11", at("2026-09-10 12:00"), at("2026-09-11"), 6, 6),
         ),
         absent=("plumbline:capacity_rebuild:seconds",),
+        facts=(planned(),),
+        retention_s=120 * DAY_S,
     )  # fmt: skip
 
 
@@ -152,4 +168,5 @@ def empty_review() -> Review:
         recorded=(),
         upgrades=(),
         absent=("plumbline:capacity_used:ratio", "plumbline:capacity_headroom:ratio"),
+        retention_s=15 * DAY_S,
     )

@@ -22,6 +22,9 @@ SECTIONS = (
     ("headroom", "Headroom", sections_capacity.headroom,
      "The share of the measured capability in use: operations or bytes per second of a device class, compared with"
      " its baseline. Near 100 %, latency rises even if the disks are healthy."),
+    ("what-if", "What if", sections_capacity.what_if,
+     "The same figures after a change: faster growth, one more host of a class, or a loss. Everything moves in"
+     " proportion; plumbline capacity what-if computes other changes, and docs/what-if.md has the formulas."),
     ("findings", "Findings", sections.findings,
      "Documented recommendations that a host does not meet (plumbline check says how to fix them), sampled every six"
      " hours; a finding that appeared and disappeared between two samples is missing. Severity info is left out."),

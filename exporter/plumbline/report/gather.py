@@ -9,6 +9,9 @@ from plumbline.report.model import Coverage, Review
 from plumbline.report.period import Period
 from plumbline.report.phrases import moment
 from plumbline.report.queries import CAPACITY, FORECASTS, Queries
+from plumbline.report.whatif.facts import facts_of
+from plumbline.report.whatif.facts import queries as what_if_queries
+from plumbline.sources.prometheus.api import read_retention
 
 
 def gather(server: Server, period: Period, *, cluster: str | None, made_s: float, version: str) -> Review:
@@ -23,6 +26,7 @@ def gather(server: Server, period: Period, *, cluster: str | None, made_s: float
     looked, found = changes.candidates(answers, period)
     hours = tuple(changes.closer(found, queries, period))
     catalogue = load_catalogue()
+    facts = facts_of(server.answers(tuple(what_if_queries(period.end_s, cluster))))
     recorded = events.recorded(answers["baselines"], period)
     alerts = events.alerts_of(answers, period)
     return Review(
@@ -46,6 +50,8 @@ def gather(server: Server, period: Period, *, cluster: str | None, made_s: float
         recorded=recorded,
         upgrades=events.upgrades(answers),
         absent=tuple(name for key, (name, _, _) in {**CAPACITY, **FORECASTS}.items() if not answers[f"capacity {key}"]),
+        facts=tuple(facts.values()),
+        retention_s=read_retention(server.url, timeout_s=server.timeout_s, access=server.access),
     )
 
 

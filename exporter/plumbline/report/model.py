@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from plumbline.report.period import Period
+from plumbline.report.whatif.model import Facts
 
 # (beginning of a day, its value); days without data are left out
 Days = tuple[tuple[int, float], ...]
@@ -229,7 +230,8 @@ class Upgrade:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """The whole review. ``absent``: names of the queried metrics that had no series."""
+    """The whole review. ``absent``: names of the queried metrics that had no series; ``facts``: what what-if needs, of
+    each cluster at the end of the period; ``retention_s``: how long the server keeps samples, if it says so."""
 
     period: Period
     made_s: float
@@ -251,3 +253,5 @@ class Review:
     recorded: tuple[Recorded, ...]
     upgrades: tuple[Upgrade, ...]
     absent: tuple[str, ...]
+    facts: tuple[Facts, ...] = ()
+    retention_s: float | None = None

@@ -18,6 +18,7 @@ from plumbline.report.model import (
     Upgrade,
     Worst,
 )
+from plumbline.report.period import DAY_S
 from plumbline.report.queries import LOOK_S
 from plumbline.report.summary import name
 from plumbline.report.time_plot import Line, time_plot
@@ -26,6 +27,8 @@ DRAWN_CHANGES = 6
 # hosts named for one check, so that a fleet with one misconfiguration takes one line
 SAME_CHECK = 3
 NO_BREAK = "\N{NO-BREAK SPACE}"
+
+_WEEK_S = 7 * DAY_S
 
 
 def table(review: Review, title: str, heads: tuple[str, ...], rows: Iterable[tuple[str, tuple[str, ...]]]) -> Table:
@@ -220,10 +223,19 @@ def alerts(review: Review) -> Iterator[Block]:
     warnings = sum(each.times for each in review.firings) - critical
     yield Paragraph(
         f"Critical alerts fired {say.count(critical, 'time')}, warnings {say.count(warnings, 'time')}; still firing at"
-        f" the end: {sum(each.still for each in review.firings)}."
+        f" the end: {sum(each.still for each in review.firings)}.{_per_thousand(review, critical, warnings)}"
     )
     heads = ("Alert", "Severity", "Layer", "Times", "Subjects", "Total", "Longest", "At the end")
     yield table(review, "By alert", heads, ((each.cluster, _fired(each)) for each in review.firings))
+
+
+def _per_thousand(review: Review, critical: int, warnings: int) -> str:
+    """Comparable between clusters and quarters: by the most hosts seen at once, and the time in which any was."""
+    host_weeks = sum(each.hosts * each.observed_s for each in review.coverage) / _WEEK_S
+    if not host_weeks:
+        return ""
+    pages, tickets = (say.number(1000 * count / host_weeks) for count in (critical, warnings))
+    return f" For each 1,000 hosts and week of observation these are {pages} pages and {tickets} tickets."
 
 
 def _fired(each: Firing) -> tuple[str, ...]:

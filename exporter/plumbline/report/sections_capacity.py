@@ -3,12 +3,15 @@
 from collections.abc import Iterator
 
 from plumbline.core.units import si
-from plumbline.pages.document import Block, Paragraph, Plot
+from plumbline.pages.document import Block, Listing, Paragraph, Plot
 from plumbline.report import phrases as say
 from plumbline.report.model import ClassCapacity, Headroom, Review, Wear
+from plumbline.report.retention import forecast_note
 from plumbline.report.sections import gaps, table
 from plumbline.report.summary import class_name, full_in
 from plumbline.report.time_plot import Line, time_plot
+from plumbline.report.whatif import words
+from plumbline.report.whatif.asked import standard
 
 
 def capacity(review: Review) -> Iterator[Block]:
@@ -104,6 +107,24 @@ def headroom(review: Review) -> Iterator[Block]:
     )
     title, about, level = "Share of measured capability in use", "Median of each day.", ("all", 1.0)
     yield time_plot(review.period, lines, title=title, about=about, unit="share", gaps=gaps(review), level=level)
+
+
+def what_if(review: Review) -> Iterator[Block]:
+    if not review.facts:
+        yield Paragraph(
+            "No data: this Prometheus had no series of plumbline:capacity_osd_size:bytes at the end of the period."
+        )
+        return
+    rows = [(each.cluster, row) for each in review.facts for row in words.scenario_rows(each, standard(each))]
+    yield table(review, "At the end of the period, and after a change", words.SCENARIO_HEADS, rows)
+    pools = [(each.cluster, row) for each in review.facts for row in words.pool_rows(each)]
+    if pools:
+        yield table(review, "Pools, their placement and quotas", words.POOL_HEADS, pools)
+    notes = [note for each in review.facts for note in words.notes(each, each.classes)]
+    if note := forecast_note(review.retention_s):
+        notes.append(note[0].upper() + note[1:])
+    if notes:
+        yield Listing(tuple(dict.fromkeys(f"{note}." for note in notes)))
 
 
 def _left(each: Headroom) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from plumbline.pages.document import Point
 from plumbline.report import phrases as say
 from plumbline.report.model import Attainment, Change, ClassCapacity, Review, soonest
+from plumbline.report.retention import period_note
 
 GOOD, NOTE, BAD, UNKNOWN = "good", "note", "bad", "unknown"
 # only for colours on the page: three nines are as good as accepted; below two nines someone should look
@@ -27,6 +28,8 @@ def lead(review: Review) -> Iterator[str]:
         f"From {first} to {last} (UTC), {length}: {say.count(hosts, 'storage host')}{of}, from the"
         f" data of a Prometheus server. Written {say.moment(review.made_s)} UTC by Plumbline {review.version}."
     )
+    if note := period_note(review.retention_s, start_s=period.start_s, now_s=review.made_s):
+        yield note
     for each in review.coverage:
         name = f"Cluster {each.cluster}" if each.cluster else "The cluster"
         if not each.gaps:

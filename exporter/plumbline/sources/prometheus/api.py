@@ -20,10 +20,16 @@ https://prometheus.io/docs/prometheus/latest/querying/api/#rules ::
         {"type": "alerting", "name": "X", "health": "ok", "lastError": "",
          "alerts": [{"state": "firing", "annotations": {"runbook_url": "http://…"}, …}], …}, …]}, …]}}
 
+https://prometheus.io/docs/prometheus/latest/querying/api/#runtime-information ::
+
+    GET /api/v1/status/runtimeinfo
+    {"status": "success", "data": {"storageRetention": "15d or 10GiB", …}}
+
 Values are strings, including ``NaN`` and ``+Inf``. Prometheus rejects more than 11,000 points per series.
 """
 
 import math
+import re
 import ssl
 import urllib.error
 import urllib.parse
@@ -40,6 +46,10 @@ from plumbline.sources.prometheus.access import OPEN, Access
 
 MAX_BYTES = 32 << 20  # some hundred bytes per series: a thousand OSDs take a few MiB
 MAX_POINTS = 11_000  # points of one series in one answer; Prometheus rejects requests for more
+
+
+# units of Prometheus's durations; a year has 365 days
+_SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604_800, "y": 31_536_000}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +101,15 @@ class _RulesAnswer(msgspec.Struct, frozen=True):
     status: str
     data: _Groups | None = None
     error: str = ""
+
+
+class _Runtime(msgspec.Struct, frozen=True):
+    retention: str = msgspec.field(name="storageRetention", default="")
+
+
+class _RuntimeAnswer(msgspec.Struct, frozen=True):
+    status: str
+    data: _Runtime = _Runtime()
 
 
 class _Managers(msgspec.Struct, frozen=True):
@@ -203,6 +222,24 @@ def parse_alertmanagers(data: bytes, *, source: str) -> tuple[str, ...]:
         if answer.data is None:
             raise ParseError(source, f"Prometheus did not tell its Alertmanagers: {answer.error[:160]}")
         return tuple(each.get("url", "") for each in answer.data.active)
+
+
+def read_retention(url: str, *, timeout_s: float, access: Access = OPEN) -> float | None:
+    """For how many seconds the server at ``url`` keeps samples; ``None`` where it does not say, as Thanos and Mimir."""
+    try:
+        return parse_retention(_ask(url, "status/runtimeinfo", None, timeout_s, access), source=url)
+    except (ParseError, Unavailable):
+        return None
+
+
+def parse_retention(data: bytes, *, source: str) -> float | None:
+    """Seconds; ``None`` where only a size bounds it. :class:`ParseError` when it is another answer."""
+    with _parsing(source):
+        text = msgspec.json.decode(data, type=_RuntimeAnswer).data.retention.split(" or ")[0]
+    parts = re.findall(r"(\d+)(ms|[ywdhms])", text)
+    if not parts or "".join(map("".join, parts)) != text:
+        return None
+    return sum(int(number) * _SECONDS[unit] for number, unit in parts) or None
 
 
 def _ask(url: str, what: str, form: Mapping[str, str] | None, timeout_s: float, access: Access) -> bytes:

@@ -1,0 +1,115 @@
+"""``plumbline capacity what-if``: what more hardware, other pools, growth or a loss would mean, from Prometheus."""
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from plumbline.commands.shared import access, positive_duration, show
+from plumbline.core.console import Step, line, make_console, progress, table
+from plumbline.report.fetch import Server
+from plumbline.report.retention import forecast_note
+from plumbline.report.whatif import asked, words
+from plumbline.report.whatif.asked import Scenario
+from plumbline.report.whatif.facts import facts_of, only, queries
+from plumbline.report.whatif.figures import class_figures, pool_figures
+from plumbline.report.whatif.model import Facts
+from plumbline.sources.prometheus.api import read_retention
+
+
+def run(options: argparse.Namespace) -> int:
+    scenario = scenario_of(options)
+    timeout_s, text = positive_duration(options.timeout, "--timeout"), "asking Prometheus"
+    with progress(make_console(sys.stderr), text, piped=False) as drawn:
+
+        def done(number: int, total: int, what: str) -> None:
+            drawn(Step(text, number / total if total else None, more=f"{number}/{total} {what}"))
+
+        server = Server(options.prometheus, timeout_s, done, access(options))
+        answers = server.answers(tuple(queries(time.time(), options.cluster)))
+        kept_s = read_retention(options.prometheus, timeout_s=timeout_s, access=server.access)
+    now = only(facts_of(answers), cluster=options.cluster, url=options.prometheus)
+    more = [note] if (note := forecast_note(kept_s)) else []
+    if scenario is None:
+        scenarios = asked.standard(now)
+        show(
+            options,
+            _standard_json(now, scenarios, more),
+            lambda console: _print_standard(console, now, scenarios, more),
+        )
+    else:
+        then = scenario.of(now)
+        show(options, _json(scenario, now, then, more), lambda console: _print(console, scenario, now, then, more))
+    return 0
+
+
+def scenario_of(options: argparse.Namespace) -> Scenario | None:
+    """All that is asked as one, in this order: hardware, pools, growth, and a loss last. ``None``: nothing."""
+    parts = [
+        *map(asked.hosts, options.add_hosts),
+        *map(asked.disks, options.add_disks),
+        *map(asked.retire, options.retire),
+        *map(asked.pool, options.pool),
+        *map(asked.growth, options.growth),
+        *map(asked.lose, options.lose),
+    ]
+    if not parts:
+        return None
+    return Scenario("; ".join(part.name for part in parts), tuple(change for part in parts for change in part.changes))
+
+
+def _print(console: Console, scenario: Scenario, now: Facts, then: Facts, more: Sequence[str]) -> None:
+    line(console, f"What if: {scenario.name}" + (f" (cluster {now.cluster})" if now.cluster else ""), "bold")
+    for name in words.changed(now, then):
+        line(console, "")
+        table(console, (name or "all devices", "now", "then"), words.class_rows(now, then, name))
+    changed = [row for row in words.pool_rows(then) if row not in words.pool_rows(now)]
+    if changed:
+        line(console, "")
+        table(console, words.POOL_HEADS, changed)
+    _notes(console, [*words.notes(then, words.changed(now, then)), *more])
+
+
+def _print_standard(console: Console, now: Facts, scenarios: Sequence[Scenario], more: Sequence[str]) -> None:
+    table(console, words.SCENARIO_HEADS, words.scenario_rows(now, scenarios))
+    if now.pools:
+        line(console, "")
+        table(console, words.POOL_HEADS, words.pool_rows(now))
+    _notes(console, [*words.notes(now, now.classes), *more])
+
+
+def _notes(console: Console, found: Sequence[str]) -> None:
+    if found:
+        line(console, "")
+    for text in found:
+        line(console, f"- {text}", "yellow")
+
+
+def _json(scenario: Scenario, now: Facts, then: Facts, more: Sequence[str]) -> dict[str, object]:
+    notes = [*words.notes(then, words.changed(now, then)), *more]
+    return {
+        "cluster": now.cluster,
+        "what_if": scenario.name,
+        "now": _figures(now),
+        "then": _figures(then),
+        "notes": notes,
+    }
+
+
+def _standard_json(now: Facts, scenarios: Sequence[Scenario], more: Sequence[str]) -> dict[str, object]:
+    found = {each.name: _figures(each.of(now)) for each in scenarios}
+    return {
+        "cluster": now.cluster,
+        "now": _figures(now),
+        "scenarios": found,
+        "notes": [*words.notes(now, now.classes), *more],
+    }
+
+
+def _figures(facts: Facts) -> dict[str, object]:
+    return {
+        "classes": [class_figures(facts, name) for name in facts.classes],
+        "pools": [pool_figures(facts, pool) for pool in facts.pools],
+    }

@@ -1,0 +1,1 @@
+"""What a change of hardware, growth or pools would mean for a cluster's capacity."""

@@ -1,0 +1,140 @@
+"""What a planner may ask, as it is written on the command line, and as the scenarios of the report: changes with names.
+
+``hdd=2`` is two hosts as those of the class are, ``hdd=2x16x12TB`` two of 16 disks of 12 TB. Sizes are decimal (TB), as
+on disks' labels, or binary (TiB). Each parser raises :class:`~plumbline.errors.ConfigError` with the flag.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from plumbline.errors import ConfigError
+from plumbline.report.whatif import changes
+from plumbline.report.whatif.model import HOST, OSD, RACK, Facts
+
+Change = Callable[[Facts], Facts]
+DB = "db"
+LOSSES = (HOST, RACK, DB, OSD)
+MOST = 10_000  # hosts or disks in one change: more is a slip of the finger
+_UNITS = {"GB": 10**9, "TB": 10**12, "PB": 10**15, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50}
+_SIZE = r"(?P<size>\d+(?:\.\d+)?)(?P<unit>[GTP]i?B)"
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One or more changes in a row. ``name`` says which, in words."""
+
+    name: str
+    changes: tuple[Change, ...]
+
+    def of(self, facts: Facts) -> Facts:
+        for change in self.changes:
+            facts = change(facts)
+        return facts
+
+
+def hosts(text: str) -> Scenario:
+    """``CLASS=N``, ``CLASS=NxDISKS`` or ``CLASS=NxDISKSxSIZE``."""
+    flag = "--add-hosts"
+    found = _matched(
+        flag, text, rf"(?P<class>[^=]+)=(?P<n>\d+)(?:x(?P<disks>\d+)(?:x{_SIZE})?)?", "hdd=2 or hdd=2x16x12TB"
+    )
+    number, disks = _count(flag, text, found["n"]), found["disks"] and _count(flag, text, found["disks"])
+    device_class, size = found["class"], _size(flag, text, found)
+    more = f" with {disks} disks" if disks else ""
+    name = f"{number} more {device_class} host{'s' * (number != 1)}{more}{_of_size(found)}"
+    return Scenario(
+        name, (lambda facts: changes.with_hosts(facts, device_class, number, disks=disks or None, size=size),)
+    )
+
+
+def disks(text: str) -> Scenario:
+    """``CLASS=N`` or ``CLASS=NxSIZE``."""
+    flag = "--add-disks"
+    found = _matched(flag, text, rf"(?P<class>[^=]+)=(?P<n>\d+)(?:x{_SIZE})?", "ssd=6 or ssd=6x3.84TB")
+    number, device_class, size = _count(flag, text, found["n"]), found["class"], _size(flag, text, found)
+    name = f"{number} more {device_class} disk{'s' * (number != 1)}{_of_size(found)}"
+    return Scenario(name, (lambda facts: changes.with_disks(facts, device_class, number, size=size),))
+
+
+def retire(text: str) -> Scenario:
+    """``CLASS=TARGET``: the target class takes its data."""
+    found = _matched("--retire", text, r"(?P<class>[^=]+)=(?P<target>[^=]+)", "hdd=ssd: ssd takes what hdd holds")
+    gone, target = found["class"], found["target"]
+    return Scenario(f"{gone} retired, {target} takes its data", (lambda facts: changes.retired(facts, gone, target),))
+
+
+def growth(text: str) -> Scenario:
+    """``F`` or ``CLASS=F``."""
+    found = _matched("--growth", text, r"(?:(?P<class>[^=]+)=)?(?P<n>\d+(?:\.\d+)?)", "2 or hdd=1.5")
+    factor, device_class = float(found["n"]), found["class"] or None
+    of = f" of {device_class}" if device_class else ""
+    return Scenario(f"growth{of} × {found['n']}", (lambda facts: changes.grown(facts, factor, device_class),))
+
+
+def pool(text: str) -> Scenario:
+    """``NAME=COPIES`` or ``NAME=K+M``, with ``@DOMAIN`` for another failure domain."""
+    flag, example = "--pool", "vms=2, archive=4+2 or archive=4+2@rack"
+    pattern = r"(?P<name>.+)=(?P<k>\d+)(?:\+(?P<m>\d+))?(?:@(?P<domain>osd|host|rack))?"
+    found = _matched(flag, text, pattern, example)
+    name, data, parity, domain = found["name"], int(found["k"]), int(found["m"] or 0), found["domain"] or None
+    if not 1 <= data <= 32 or parity > 32 or (found["m"] and not parity):
+        raise ConfigError(flag, f"from 1 to 32 copies or chunks; such as {example}", value=text)
+    how = f"{data}+{parity}" if parity else f"{data} cop{'ies' if data > 1 else 'y'}"
+    where = f" over {domain}s" if domain else ""
+    change = lambda facts: changes.with_profile(facts, name, data=data, parity=parity, domain=domain)  # noqa: E731
+    return Scenario(f"pool {name} with {how}{where}", (change,))
+
+
+def lose(text: str) -> Scenario:
+    """``host``, ``rack``, ``db`` (the one with most data), or with ``=NAME``; ``osd=osd.3,osd.4``."""
+    example = "host, host=stor07, rack=r1, db=stor07/sdb or osd=osd.3,osd.4"
+    found = _matched("--lose", text, rf"(?P<what>{'|'.join(LOSSES)})(?:=(?P<name>.+))?", example)
+    what, name = found["what"], found["name"] or ""
+    if what == OSD and not name:
+        raise ConfigError("--lose", f"which OSDs? Such as {example}", value=text)
+    return lost(what, name)
+
+
+def standard(facts: Facts) -> tuple[Scenario, ...]:
+    """What a review shows: more growth, one more host of each class, each kind of loss that the cluster can have."""
+    found = [growth("2")]
+    found += [hosts(f"{name}=1") for name in facts.classes if name and any(osd.host for osd in facts.of(name))]
+    if len({osd.host for osd in facts.osds}) > 1:
+        found.append(lost(HOST))
+    if len({osd.rack for osd in facts.osds if osd.rack}) > 1:
+        found.append(lost(RACK))
+    if any(osd.db for osd in facts.osds):
+        found.append(lost(DB))
+    return tuple(found)
+
+
+def lost(what: str, name: str = "") -> Scenario:
+    title = "database disk" if what == DB else what
+    words = name if what == OSD else f"{title} {name}" if name else f"the {title} with most data"
+    return Scenario(f"{words} lost", (lambda facts: changes.lost(facts, changes.chosen(facts, what, name)),))
+
+
+def _matched(flag: str, text: str, pattern: str, example: str) -> dict[str, str]:
+    match = re.fullmatch(pattern, text)
+    if match is None:
+        raise ConfigError(flag, f"expected something like {example}", value=text)
+    return match.groupdict(default="")
+
+
+def _count(flag: str, text: str, number: str) -> int:
+    if not 1 <= int(number) <= MOST:
+        raise ConfigError(flag, f"from 1 to {MOST:,}", value=text)
+    return int(number)
+
+
+def _size(flag: str, text: str, found: dict[str, str]) -> float | None:
+    if not found["size"]:
+        return None
+    if not 0 < (size := float(found["size"]) * _UNITS[found["unit"]]) <= _UNITS["PB"]:
+        raise ConfigError(flag, "a disk has more than 0 and at most 1 PB", value=text)
+    return size
+
+
+def _of_size(found: dict[str, str]) -> str:
+    return f" of {found['size']} {found['unit']}" if found["size"] else ""

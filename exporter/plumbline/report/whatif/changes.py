@@ -1,0 +1,277 @@
+"""Changes to a cluster's facts: more hosts or disks, less, another growth, another profile of a pool, a loss. No I/O.
+
+Everything moves in proportion. What is lost goes to the others as their data is spread now; new OSDs take their share
+by size from all others of their class and root, so what was uneven stays uneven. ``docs/what-if.md`` has the formulas.
+Each raises :class:`~plumbline.errors.PlumblineError` where the cluster has no such class, pool, host, rack or disk.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from statistics import median
+
+from plumbline.errors import PlumblineError
+from plumbline.report.whatif.figures import moved_in
+from plumbline.report.whatif.model import HOST, OSD, RACK, ROOT, Facts, Growth, Load, Loss, Osd, Pool, scopes
+
+Change = Callable[[Facts], Facts]
+# names of OSDs and hosts that are not there yet begin with this
+_NEW = "new-"
+
+
+def with_hosts(
+    facts: Facts, device_class: str, hosts: int, *, disks: int | None = None, size: float | None = None
+) -> Facts:
+    """``hosts`` more, each with as many OSDs of the class as most have, unless ``disks``; of their median size, unless
+    ``size``. Where there are racks, each goes to the one with the least."""
+    known = _members(facts, device_class)
+    root = _main_root(known)
+    counts = Counter(Counter((osd.root, osd.rack, osd.host) for osd in known if osd.host).values())
+    each = disks or max(counts, key=lambda number: (counts[number], number), default=1)
+    racks = {osd.rack: 0.0 for osd in known if osd.root == root}
+    for osd in known:
+        if osd.root == root:
+            racks[osd.rack] += osd.size
+    added: list[Osd] = []
+    bytes_each = size or median(osd.size for osd in known)
+    for _ in range(hosts):
+        rack = min(sorted(racks), key=lambda name: racks[name])
+        racks[rack] += each * bytes_each
+        name = f"{_NEW}host-{_news(facts) + len(added)}"
+        added += [Osd(f"{name}/{disk}", device_class, root, rack, name, bytes_each, 0.0) for disk in range(each)]
+    return _joined(facts, added)
+
+
+def with_disks(facts: Facts, device_class: str, disks: int, *, size: float | None = None) -> Facts:
+    """``disks`` more, of the median size unless ``size``, each in the host that has the least of the class."""
+    known = _members(facts, device_class)
+    root = _main_root(known)
+    hosts = {(osd.rack, osd.host): 0.0 for osd in known if osd.root == root}
+    for osd in known:
+        if osd.root == root:
+            hosts[osd.rack, osd.host] += osd.size
+    added: list[Osd] = []
+    bytes_each = size or median(osd.size for osd in known)
+    for _ in range(disks):
+        rack, host = min(sorted(hosts), key=lambda place: hosts[place])
+        hosts[rack, host] += bytes_each
+        name = f"{_NEW}disk-{_news(facts) + len(added)}"
+        added.append(Osd(name, device_class, root, rack, host, bytes_each, 0.0))
+    return _joined(facts, added)
+
+
+def retired(facts: Facts, device_class: str, target: str) -> Facts:
+    """Without the class: its data, growth and operations are the target class's, in the root where that has most."""
+    gone, takers = _members(facts, device_class), _members(facts, target)
+    if target == device_class:
+        raise PlumblineError(f"what-if: {device_class} can't take its own data; name another class")
+    root = _main_root(takers)
+    names = tuple(osd.daemon for osd in takers if osd.root == root)
+    left = [osd for osd in facts.osds if osd.device_class != device_class]
+    left = _taking(left, names, sum(osd.used for osd in gone), sum(osd.pgs or 0.0 for osd in gone))
+    old, new = facts.load(device_class), facts.load(target)
+    both = {slope: new.growth[slope] + old.growth[slope] for slope in new.growth if slope in old.growth}
+    asked = None if old.asked is None or new.asked is None else old.asked + new.asked
+    loads = {name: load for name, load in facts.loads.items() if name != device_class}
+    loads[target] = replace(new, growth=both, asked=asked)
+    pools = tuple(
+        replace(pool, device_class=target, root=root) if pool.device_class == device_class else pool
+        for pool in facts.pools
+    )
+    return replace(facts, osds=tuple(left), pools=pools, loads=loads)
+
+
+def grown(facts: Facts, factor: float, device_class: str | None = None) -> Facts:
+    """Growth × ``factor``, of one class and its pools or of all."""
+    if device_class is not None:
+        _members(facts, device_class)
+
+    def times(growth: Growth) -> Growth:
+        return {slope: rate * factor for slope, rate in growth.items()}
+
+    chosen = (device_class,) if device_class is not None else facts.classes
+    loads = {
+        name: replace(load, growth=times(load.growth)) if name in chosen else load for name, load in facts.loads.items()
+    }
+    pools = tuple(
+        replace(pool, growth=times(pool.growth)) if device_class in (None, pool.device_class) else pool
+        for pool in facts.pools
+    )
+    return replace(facts, loads=loads, pools=pools)
+
+
+def with_profile(facts: Facts, name: str, *, data: int, parity: int = 0, domain: str | None = None) -> Facts:
+    """A pool with another profile: ``data`` copies, or with ``parity`` an erasure code of so many data and parity
+    chunks. A read of an erasure code is taken to ask all data chunks, the worst."""
+    pool = next((each for each in facts.pools if each.name == name), None)
+    if pool is None:
+        raise PlumblineError(f"what-if: no pool {name!r}; there are: {', '.join(each.name for each in facts.pools)}")
+    copies = data + parity
+    new = replace(
+        pool,
+        copies=copies,
+        raw_ratio=copies / data if parity else float(copies),
+        read_osds=float(data) if parity else 1.0,
+        failure_domain=domain or pool.failure_domain,
+    )
+    changed = replace(facts, pools=tuple(new if each is pool else each for each in facts.pools))
+    if pool.stored is None or pool.raw_ratio is None or new.raw_ratio is None:
+        raise PlumblineError(f"what-if: what pool {name!r} stores is unknown; a daemon with a key must read the map")
+    more = new.raw_ratio - pool.raw_ratio
+    takers = [osd for osd in facts.osds if osd.root == pool.root and pool.device_class in ("", osd.device_class)]
+    pgs = (pool.pgs or 0.0) * (new.copies - pool.copies)
+    osds = _taking(facts.osds, [osd.daemon for osd in takers], pool.stored * more, pgs)
+    classes = {osd.device_class for osd in takers}
+    loads = {
+        key: _asked_otherwise(load, facts, pool, new, more) if {key} == classes else load
+        for key, load in facts.loads.items()
+    }
+    return replace(changed, osds=tuple(osds), loads=loads)
+
+
+def _asked_otherwise(load: Load, facts: Facts, old: Pool, new: Pool, more: float) -> Load:
+    """Growth: what the pool grows by, × the difference of raw bytes. Operations: the pool's share of its class's."""
+    growth = {slope: rate + old.growth[slope] * more for slope, rate in load.growth.items() if slope in old.growth}
+    alike = [pool for pool in facts.pools if pool.device_class == old.device_class]
+    asked = [_operations(pool) for pool in alike]
+    before, after = _operations(old), _operations(new)
+    if load.asked is None or before is None or after is None or None in asked:
+        return replace(load, growth=growth, asked=None)
+    everything = sum(each for each in asked if each is not None)
+    factor = 1 + (after - before) / everything if everything else 1.0
+    return replace(load, growth=growth, asked=load.asked * factor)
+
+
+def _operations(pool: Pool) -> float | None:
+    if pool.reads is None or pool.writes is None or pool.read_osds is None:
+        return None
+    return pool.reads * pool.read_osds + pool.writes * pool.copies
+
+
+def chosen(facts: Facts, what: str, name: str = "") -> tuple[str, ...]:
+    """The OSDs that go with a ``host``, a ``rack``, a ``db`` (``host/device``) or ``osd`` s (separated by commas).
+    Without ``name`` the host, rack or database with most data."""
+    labels: dict[str, Callable[[Osd], str]] = {
+        HOST: lambda osd: osd.host, RACK: lambda osd: osd.rack, "db": lambda osd: osd.db, OSD: lambda osd: osd.daemon,
+    }  # fmt: skip
+    label, wanted = labels[what], set(name.split(",")) if name else set()
+    groups: dict[str, float] = defaultdict(float)
+    for osd in facts.osds:
+        if label(osd):
+            groups[label(osd)] += osd.used
+    title = {"db": "separate database", OSD: "OSD"}.get(what, what)
+    if not groups:
+        more = " (plumbline_disk_use_info, from the OSDs' hosts)" if what == "db" else ""
+        raise PlumblineError(f"what-if: no {title} of an OSD is known{more}")
+    if unknown := sorted(wanted - groups.keys()):
+        there = ", ".join(sorted(groups)[:20]) + (", …" if len(groups) > 20 else "")
+        raise PlumblineError(f"what-if: no {title} {unknown[0]!r}; there are: {there}")
+    wanted = wanted or {max(sorted(groups), key=lambda key: groups[key])}
+    return tuple(osd.daemon for osd in facts.osds if label(osd) in wanted)
+
+
+def lost(facts: Facts, daemons: Collection[str]) -> Facts:
+    """Without these OSDs, and with what they held on the others, as far as their pools' rules let it be copied."""
+    left = [osd for osd in facts.osds if osd.daemon not in daemons]
+    if not left:
+        raise PlumblineError("what-if: no OSD would be left; lose less")
+    losses = dict(facts.losses)
+    for (root, device_class), members in _by_root_and_class(osd for osd in facts.osds if osd.daemon in daemons).items():
+        within, moves = scopes(facts, root, device_class), defaultdict(list)
+        for osd in members:
+            moves[_takers(osd, left, within)].append(osd)
+        unrestored, took = sum(osd.used for osd in moves.pop((), [])), []
+        for names, moved in moves.items():
+            data = sum(osd.used for osd in moved)
+            left = _taking(left, names, data, sum(osd.pgs or 0.0 for osd in moved))
+            took.append(moved_in(data, len(names), facts.load(device_class)))
+        # beside each other: the longest, if each is known
+        restore_s = None if None in took else max(filter(None, took), default=0.0)
+        losses[device_class] = _together(losses.get(device_class), members, unrestored, restore_s)
+    return replace(facts, osds=tuple(left), losses=losses)
+
+
+def _together(before: Loss | None, members: Sequence[Osd], unrestored: float, restore_s: float | None) -> Loss:
+    """With what was lost before: one restoration after the other."""
+    hosts = tuple(sorted({osd.host for osd in members if osd.host}))
+    used = sum(osd.used for osd in members)
+    if before is None:
+        return Loss(hosts, len(members), used, unrestored, restore_s)
+    known = None if restore_s is None or before.restore_s is None else restore_s + before.restore_s
+    names = tuple(dict.fromkeys((*before.hosts, *hosts)))
+    return Loss(names, before.osds + len(members), before.used + used, before.unrestored + unrestored, known)
+
+
+def _by_root_and_class(osds: Iterable[Osd]) -> Mapping[tuple[str, str], list[Osd]]:
+    found: dict[tuple[str, str], list[Osd]] = defaultdict(list)
+    for osd in osds:
+        found[osd.root, osd.device_class].append(osd)
+    return found
+
+
+def _takers(osd: Osd, left: Iterable[Osd], within: Collection[str]) -> tuple[str, ...]:
+    """The OSDs that a lost one's data goes to: of the narrowest scope that some pool asks for and that has any."""
+    others = [each for each in left if (each.root, each.device_class) == (osd.root, osd.device_class)]
+    inside = {
+        HOST: [each for each in others if (each.rack, each.host) == (osd.rack, osd.host)],
+        RACK: [each for each in others if each.rack == osd.rack],
+        ROOT: others,
+    }
+    found = next((inside[scope] for scope in inside if scope in within and inside[scope]), [])
+    return tuple(each.daemon for each in found)
+
+
+def _taking(osds: Iterable[Osd], daemons: Collection[str], data: float, pgs: float) -> list[Osd]:
+    """``data`` and ``pgs`` are added to (or taken from) these OSDs in proportion to what they hold; by size if that is
+    nothing."""
+    everyone = list(osds)
+    takers = [osd for osd in everyone if osd.daemon in daemons]
+    used, size = sum(osd.used for osd in takers), sum(osd.size for osd in takers)
+    data = max(data, -used)  # compressed or sparse data may use less than it counts
+    all_pgs = sum(osd.pgs or 0.0 for osd in takers)
+
+    def taken(osd: Osd) -> Osd:
+        more = data * (osd.used / used if used else osd.size / size)
+        part = osd.pgs / all_pgs if osd.pgs is not None and all_pgs else 0.0
+        return replace(osd, used=osd.used + more, pgs=None if osd.pgs is None else osd.pgs + pgs * part)
+
+    return [taken(osd) if osd.daemon in daemons else osd for osd in everyone]
+
+
+def _members(facts: Facts, device_class: str) -> tuple[Osd, ...]:
+    if found := facts.of(device_class):
+        return found
+    raise PlumblineError(f"what-if: no OSD of the class {device_class!r}; there are: {', '.join(facts.classes)}")
+
+
+def _main_root(osds: Iterable[Osd]) -> str:
+    roots: dict[str, float] = defaultdict(float)
+    for osd in osds:
+        roots[osd.root] += osd.size
+    return max(sorted(roots), key=lambda root: roots[root])
+
+
+def _news(facts: Facts) -> int:
+    """How many OSDs were added before: names of another addition continue from there."""
+    return sum(osd.daemon.startswith(_NEW) for osd in facts.osds)
+
+
+def _joined(facts: Facts, added: Sequence[Osd]) -> Facts:
+    """The new ones take their share by size of what the class holds in their root; each other keeps the same part."""
+    if not added:
+        return facts
+    first = added[0]
+    old = [osd for osd in facts.osds if (osd.root, osd.device_class) == (first.root, first.device_class)]
+    before, used = sum(osd.size for osd in old), sum(osd.used for osd in old)
+    pgs = sum(osd.pgs or 0.0 for osd in old)
+    after = before + sum(osd.size for osd in added)
+    kept = before / after
+    names = {osd.daemon for osd in old}
+    osds = [
+        replace(osd, used=osd.used * kept, pgs=None if osd.pgs is None else osd.pgs * kept)
+        if osd.daemon in names
+        else osd
+        for osd in facts.osds
+    ]
+    osds += [replace(osd, used=used * osd.size / after, pgs=pgs * osd.size / after if pgs else None) for osd in added]
+    return replace(facts, osds=tuple(osds))

@@ -1,0 +1,155 @@
+"""What-if: a cluster's recorded facts at one moment, and where its pools' rules may put data. No I/O.
+
+A change is a function from facts to facts, so that changes can follow each other (:mod:`.changes`); the figures of what
+comes out are those of the recording rules (:mod:`.figures`). Bytes, and bytes per second; shares are 0 to 1; ``None``
+means unknown, not zero.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+HOST, RACK, OSD = "host", "rack", "osd"
+# data of lost OSDs may go to any other OSD of the root
+ROOT = "root"
+# Ceph's default number of copies: with no more hosts than that, and no map, nothing is known of what is copied again
+ASSUMED_COPIES = 3
+# Ceph's default mon_max_pg_per_osd. No exporter tells the one in force.
+MAX_PGS = 250
+# slope (3d, 14d, 30d) → bytes per second
+Growth = Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Osd:
+    """An OSD that holds data. ``pgs``: its placement groups; ``db``: ``host/device`` of its separate database."""
+
+    daemon: str
+    device_class: str
+    root: str
+    rack: str
+    host: str
+    size: float
+    used: float
+    pgs: float | None = None
+    db: str = ""
+
+    @property
+    def ratio(self) -> float:
+        return self.used / self.size
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """``device_class`` is empty for a rule that takes any. ``stored``, ``quota_bytes`` before replication; ``pgs``: its
+    placement groups, without copies; a quota that is not set is ``None``; ``reads`` and ``writes`` per second."""
+
+    name: str
+    failure_domain: str
+    root: str
+    device_class: str
+    copies: int
+    raw_ratio: float | None = None
+    read_osds: float | None = None
+    stored: float | None = None
+    reads: float | None = None
+    writes: float | None = None
+    growth: Growth = field(default_factory=dict)
+    pgs: float | None = None
+    objects: float | None = None
+    quota_bytes: float | None = None
+    quota_objects: float | None = None
+    application: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A device class: ``asked`` operations per second in its busiest hours, what one OSD can do (``osd_iops``, as
+    ``measured_by`` osd-bench or mclock), ``recovery`` in bytes per second, by ``recovered_by`` OSDs."""
+
+    growth: Growth = field(default_factory=dict)
+    asked: float | None = None
+    osd_iops: float | None = None
+    measured_by: str = ""
+    recovery: float | None = None
+    recovered_by: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """OSDs of one class that are lost. ``unrestored``: bytes that no other OSD may hold; ``restore_s``: seconds until
+    the others hold the rest."""
+
+    hosts: tuple[str, ...]
+    osds: int
+    used: float
+    unrestored: float
+    restore_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """A cluster at one moment; ``losses``: device class → what was lost."""
+
+    cluster: str
+    osds: tuple[Osd, ...]
+    pools: tuple[Pool, ...]
+    backfillfull: float
+    full: float
+    loads: Mapping[str, Load] = field(default_factory=dict)
+    losses: Mapping[str, Loss] = field(default_factory=dict)
+    max_pgs: int = MAX_PGS
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return tuple(sorted({osd.device_class for osd in self.osds}))
+
+    def of(self, device_class: str) -> tuple[Osd, ...]:
+        return tuple(osd for osd in self.osds if osd.device_class == device_class)
+
+    def load(self, device_class: str) -> Load:
+        return self.loads.get(device_class, Load())
+
+
+def domains(facts: Facts, pool: Pool) -> int | None:
+    """How many failure domains the pool's rule can choose from: of its class, or of all in its root."""
+    labels: dict[str, Callable[[Osd], str]] = {
+        OSD: lambda osd: osd.daemon,
+        HOST: lambda osd: osd.host,
+        RACK: lambda osd: osd.rack,
+    }
+    if pool.failure_domain not in labels or not pool.root:
+        return None
+    name = labels[pool.failure_domain]
+    found = {name(osd) for osd in facts.osds if osd.root == pool.root and pool.device_class in ("", osd.device_class)}
+    return len(found - {""}) or None
+
+
+def heals(facts: Facts, pool: Pool) -> bool:
+    """After losing one failure domain there are enough others for all copies; one copy is never restored."""
+    count = domains(facts, pool)
+    return count is not None and count > pool.copies > 1
+
+
+def scopes(facts: Facts, root: str, device_class: str) -> set[str]:
+    """Where the data of lost OSDs of this class goes, by what its pools ask: ``root`` (any other), ``rack`` or ``host``
+    (only inside the one they were in, because every other has a copy already). Without a map (an empty ``root``) it is
+    unknown with few hosts: none."""
+    return {scope for scope, _ in lost_with(facts, root, device_class)}
+
+
+def lost_with(facts: Facts, root: str, device_class: str) -> set[tuple[str, str]]:
+    """(Scope as in :func:`scopes`, failure domain that is lost), as ``plumbline:capacity_lost_with:info`` has it."""
+    if not root:
+        hosts = {osd.host for osd in facts.of(device_class) if osd.host}
+        return {(ROOT, HOST)} if len(hosts) > ASSUMED_COPIES else set()
+    found = set()
+    for pool in facts.pools:
+        if pool.root != root or pool.device_class not in ("", device_class) or domains(facts, pool) is None:
+            continue
+        if pool.failure_domain == OSD:
+            found.add((ROOT, HOST))
+        elif heals(facts, pool):
+            found.add((ROOT, pool.failure_domain))
+        elif pool.copies > 1:
+            found.add((pool.failure_domain, pool.failure_domain))
+    return found
