@@ -49,7 +49,7 @@ local promql = import '../lib/promql.libsonnet';
 
   // Whether it is so now: Ceph's own check stays for a day.
   local slowNow = '{{ with query (printf `sum(plumbline:osd_store_slow:rate5m{ceph_daemon=%q,' + clusterFormat + '}) > 0` $labels.ceph_daemon ' + clusterArguments + ') }}'
-                  + ' In the last five minutes Ceph counted {{ . | first | value | printf "%.2f" }} operations a second in this store that took more than 5 s (BLUESTORE_SLOW_OP_ALERT).{{ end }}',
+                  + ' In the last five minutes Ceph counted {{ . | first | value | printf "%.2f" }} operations a second in this store that took more than ' + config.osd.storeSlowSeconds + ' s (BLUESTORE_SLOW_OP_ALERT).{{ end }}',
 
   local devices = '{{ with query ' + ofOsd('plumbline:osd_disk:info') + ' }} ('
                   + '{{ range $index, $each := . | sortByLabel "device" }}{{ if $index }}, {{ end }}{{ .Labels.device }}{{ end }}){{ end }}',

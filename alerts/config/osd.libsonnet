@@ -49,6 +49,9 @@ local lasting = { severity: 'warning', 'for': '10m', keepFiringFor: '10m' };
       // What makes up this much of an operation is what to look at.
       share: 0.5,
 
+      // Ceph counts an operation of the store as slow from here on (bluestore_log_op_age).
+      storeSlowSeconds: 5,
+
       // Of the queue less: it only grows where nobody gets on. Seen: 3 to 6 % in healthy OSDs, 21 % in one with 1,600
       // writes a second of 128 in flight, 94 % with 3,100 reads a second of 32.
       queueShare: 0.15,

@@ -87,7 +87,7 @@ function(config)
     ), 8, 9],
     [p.timeSeries(
       'Slow operations of its store',
-      'Operations a second that took more than 5 s in BlueStore (bluestore_log_op_age), by the step, as Ceph counts them. Ceph\'s own health check about them stays for a day; this is now. Bad looks like: anything above 0.',
+      'Operations a second that took more than %g s in BlueStore (bluestore_log_op_age), by the step, as Ceph counts them. Ceph\'s own health check about them stays for a day; this is now. Bad looks like: anything above 0.' % osd.storeSlowSeconds,
       'ops', [p.target(q.parts.slow, '{{part}}')]
     ), 8, 8],
     [p.timeSeries(
