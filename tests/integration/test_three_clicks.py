@@ -169,6 +169,7 @@ def test_straight_from_the_overview(slow: Slow) -> None:
 
 EMPTY = {
     "plumbline-overview": {
+        "Suspected OSDs": "there is no Ceph here",
         "In recovery": "there is no Ceph here",
         "Recovery": "there is no Ceph here",
         "Worst IOPS and throughput": "canaries have none, and no fio probe runs here",
