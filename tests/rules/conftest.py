@@ -9,7 +9,7 @@ import pytest
 
 from support.native_histograms import NATIVE_FILES, converted, has_histograms
 from support.programs import need
-from support.promtool import major, mean_as_prometheus_3, need_prometheus_3
+from support.promtool import need_prometheus_3
 from support.proven import proven
 from support.proven import unit_tests as every_unit_test
 from support.rulefiles import RuleSet, cut, load
@@ -63,11 +63,9 @@ def native_results(tmp_path_factory):
 
 def _failed(rules, files, folder):
     """``files``: the test file → the one to run in its place."""
-    promtool, three = need("promtool"), major() >= 3
+    promtool = need("promtool")
 
     def run(part):
-        if three:
-            mean_as_prometheus_3(part)
         return subprocess.run(
             [promtool, "test", "rules", part], capture_output=True, text=True, timeout=900, check=False
         )

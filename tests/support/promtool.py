@@ -1,19 +1,14 @@
-"""Which promtool there is, what it says of a page, and where Prometheus 3 means something else by a test file."""
+"""Which promtool there is, and what it says of a page."""
 
 from __future__ import annotations
 
 import re
 import subprocess
-from datetime import datetime, timedelta
 from functools import cache
-from pathlib import Path
 
 import pytest
 
 from .programs import need
-
-_SINCE = re.compile(r"(?<=at least since )1970-\d\d-\d\d \d\d:\d\d:\d\d")
-_SCRAPE = timedelta(seconds=30)
 
 
 @cache
@@ -27,13 +22,6 @@ def need_prometheus_3() -> None:
     """Skip the test where promtool is older: only 3 reads native histograms of our own limits."""
     if major() < 3:
         pytest.skip("promtool is not of Prometheus 3: make test-prometheus3")
-
-
-def mean_as_prometheus_3(file: Path) -> None:
-    """Prometheus 3 leaves out the sample at the very beginning of a range: a window of two scrapes is one growth and
-    not two. So vantage points agree a scrape earlier."""
-    text = file.read_text("utf-8")
-    file.write_text(_SINCE.sub(lambda found: str(datetime.fromisoformat(found[0]) - _SCRAPE), text), "utf-8")
 
 
 def complaints(page: bytes) -> list[str]:
