@@ -33,7 +33,7 @@ def nodes(guest: Guest) -> Seen:
     for each in guest.scrape().series("plumbline_pcie_info"):
         address = each.labels["pci_address"]
         node = guest.value(f"/sys/bus/pci/devices/{address}/numa_node")
-        truth[address], figure[address] = node.replace("-1", ""), each.labels["numa_node"]
+        truth[address], figure[address] = node.replace("-1", "none"), each.labels["numa_node"] or "none"
     return Seen(truth, figure)
 
 

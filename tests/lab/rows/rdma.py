@@ -16,7 +16,7 @@ def prepare(guest: Guest) -> None:
     guest.run("tc qdisc replace dev lo root netem loss 5%")  # rxe sends to its own address over lo
     guest.run(
         "gid=$(grep -lm1 'ffff:0a01:0201' /sys/class/infiniband/rxe0/ports/1/gids/* | grep -o '[0-9]*$'); "
-        "timeout 60 ibv_rc_pingpong -d rxe0 -g $gid -n 200 -s 4096 >/dev/null & sleep 3; "
+        "timeout 60 ibv_rc_pingpong -d rxe0 -g $gid -n 200 -s 4096 >/dev/null & sleep 8; "
         "timeout 60 ibv_rc_pingpong -d rxe0 -g $gid -n 200 -s 4096 127.0.0.1 >/dev/null; wait",
         check=False,
     )
