@@ -57,7 +57,7 @@ def aer(error: str, severity: str, guest: Guest) -> Seen:
     if grown == float(before):
         raise NotShown("the kernel counted no error")
     look = partial(_errors, guest, address, severity)
-    return Seen(grown, guest.until(look, lambda found: found == grown, within_s=60))
+    return Seen(grown, guest.until(look, lambda found: found == grown, within_s=120))
 
 
 def _errors(guest: Guest, address: str, severity: str) -> float | None:
