@@ -40,21 +40,28 @@ def main() -> int:
             kernel = guest.run("uname -r").strip()
             _say(f"kernel {kernel}, {deb.name}")
             product.ready(guest)
-            results = [result for group in groups for result in taken(guest, group, kernel)]
+            results = []
+            for group in groups:
+                results += taken(guest, group, kernel)
+                _write(options.out, results)  # a guest that ends before the last group has taken none of these with it
     except (BuildError, GuestError, RuntimeError) as error:
         print(f"lab: {error}", file=sys.stderr)
         return 1
-    before = report.parse(options.out.read_text("utf-8")) if options.out.exists() else []
-    options.out.write_text(report.render(report.merged(before, results)), "utf-8")
     wrong = [row for row in results if row.verdict.startswith(WRONG)]
     _say(f"{len(results)} rows, {len(wrong)} wrong: {options.out}")
     return 1 if wrong else 0
+
+
+def _write(out: Path, results: Sequence[report.Result]) -> None:
+    before = report.parse(out.read_text("utf-8")) if out.exists() else []
+    out.write_text(report.render(report.merged(before, results)), "utf-8")
 
 
 def taken(guest: Guest, group: Group, kernel: str) -> list[report.Result]:
     """The group's rows, one after another. A group that can't be prepared has all its rows unshown."""
     reason = ""
     try:
+        product.ready(guest)  # the rows before may have restarted the daemon
         if group.prepare:
             group.prepare(guest)
     except (GuestError, NotShown) as error:
@@ -73,8 +80,8 @@ def taken(guest: Guest, group: Group, kernel: str) -> list[report.Result]:
 def _look(guest: Guest, row: Row) -> tuple[str, str, str]:
     try:
         seen = row.look(guest)
-    except (NoAnswer, ValueError) as error:  # the daemon's, or a page that is none
-        return "-", "-", f"{WRONG}: {error}"
+    except (NoAnswer, ValueError, LookupError, ArithmeticError) as error:  # no answer, no page, a series it lacks
+        return "-", "-", f"{WRONG}: {type(error).__name__}: {error}"
     except (GuestError, NotShown) as error:
         return "-", "-", f"{UNSHOWN}: {error}"
     return said(seen.truth), said(seen.figure), RIGHT if seen.right() else WRONG

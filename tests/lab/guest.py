@@ -25,6 +25,7 @@ T = TypeVar("T")
 BOOTS_WITHIN_S = 1800.0
 ANSWERS_WITHIN_S = 300.0
 DAEMON = "127.0.0.1:10047"
+INSIDE = "/lab"  # where QEMU's tree sees .debian/
 
 # The guest's firmware and processor do not say that they are emulated: the daemon asks a hypervisor's disks less.
 _MACHINE = (
@@ -71,7 +72,7 @@ class Guest:
             raise GuestError(f"no answer within {timeout_s:.0f} s: {command}") from None
         if check and done.returncode:
             said = (done.stdout + done.stderr).strip().splitlines()[-1:]
-            raise GuestError(f"exit {done.returncode}: {command}: {' '.join(said)}")
+            raise GuestError(f"exit {done.returncode}: {' '.join(command.split())[:80]} …: {' '.join(said)}")
         return done.stdout
 
     def json(self, command: str) -> Any:
@@ -83,9 +84,12 @@ class Guest:
         return self.run(f"cat {shlex.quote(path)}").strip()
 
     def put(self, source: Path, target: str) -> None:
-        """Copy a file or folder into the guest."""
+        """Copy a file or folder into the guest. GuestError when that fails."""
         argv = [*self.client("scp", "-P"), "-q", "-r", str(source), f"root@127.0.0.1:{target}"]
-        subprocess.run(argv, stdin=subprocess.DEVNULL, check=True, timeout=ANSWERS_WITHIN_S)
+        try:
+            subprocess.run(argv, stdin=subprocess.DEVNULL, check=True, timeout=ANSWERS_WITHIN_S)
+        except subprocess.SubprocessError as error:
+            raise GuestError(f"{source.name} can't be copied: {error}") from None
 
     def scrape(self) -> Scrape:
         """What the daemon inside exposes now."""
@@ -124,7 +128,7 @@ class Guest:
         return said
 
     def qmp(self, execute: str, **arguments: object) -> object:
-        """One command of QEMU's machine protocol, and its return value."""
+        """One command of QEMU's machine protocol, and its return value. GuestError when QEMU refuses it."""
         with socket.socket(socket.AF_UNIX) as sock:
             sock.settimeout(60)
             sock.connect(str(self.folder / "qmp"))
@@ -185,8 +189,7 @@ def _connection(guest: Guest) -> Iterator[None]:
 
 @contextmanager
 def _qemu(tree: Path, guest: Guest) -> Iterator[subprocess.Popen[bytes]]:
-    inside = "/lab"  # where QEMU's tree sees .debian/
-    here = f"{inside}/{guest.folder.name}"
+    here = f"{INSIDE}/{guest.folder.name}"
     argv = [
         "qemu-system-x86_64", "-name", guest.folder.name, *_MACHINE,
         "-kernel", f"{here}/vmlinuz", "-initrd", f"{here}/initrd", "-append", _KERNEL,
@@ -198,7 +201,7 @@ def _qemu(tree: Path, guest: Guest) -> Iterator[subprocess.Popen[bytes]]:
         *hardware.arguments(here),
     ]  # fmt: skip
     script = (
-        f"mount --make-rprivate / && mkdir -p {tree}{inside} && mount --bind {BASES} {tree}{inside} && "
+        f"mount --make-rprivate / && mkdir -p {tree}{INSIDE} && mount --bind {BASES} {tree}{INSIDE} && "
         f"mount -t proc proc {tree}/proc && mount --bind /dev {tree}/dev && "
         f"exec chroot {tree} {shlex.join(argv)}"
     )

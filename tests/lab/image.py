@@ -18,8 +18,9 @@ SUITES = ("bookworm", "trixie", "forky")
 PACKAGES = (
     "linux-image-amd64", "systemd", "systemd-sysv", "systemd-timesyncd", "udev", "dbus", "kmod", "procps", "psmisc",
     "openssh-server", "python3", "libbpf1", "bpftool", "ethtool", "iproute2", "iputils-ping", "rdma-core",
-    "ibverbs-utils", "nvme-cli", "smartmontools", "mdadm", "lvm2", "dmsetup", "cryptsetup-bin", "multipath-tools",
-    "pciutils", "lsscsi", "sg3-utils", "fio", "iperf3", "jq", "xfsprogs", "prometheus", "prometheus-alertmanager",
+    "ibverbs-utils", "ibverbs-providers", "nvme-cli", "smartmontools", "mdadm", "lvm2", "dmsetup", "cryptsetup-bin",
+    "multipath-tools",
+    "pciutils", "lsscsi", "sg3-utils", "fio", "iperf3", "jq", "e2fsprogs", "prometheus", "prometheus-alertmanager",
     "nfs-kernel-server", "nfs-common",
 )  # fmt: skip
 _QEMU = Base("qemu", installed=("qemu-system-x86", "qemu-utils"), suite="trixie")
@@ -97,7 +98,9 @@ def image(suite: str, deb: Path, folder: Path) -> None:
     dpkg runs here, in the guest's tree: emulated, it would take many minutes. The guest's own systemd starts the
     service. ``make test-packages`` is where an installation is tested.
     """
-    tree = made(Base("lab", installed=PACKAGES, suite=suite))
+    # apt: of alternatives debootstrap takes the first, so on Debian 14 dracut for the kernel and initramfs-tools for
+    # sg3-utils-udev, which conflict
+    tree = made(Base("lab", installed=PACKAGES, by_apt=True, suite=suite))
     for name, pattern in (("vmlinuz", "vmlinuz-*"), ("initrd", "initrd.img-*")):
         shutil.copyfile(next((tree / "boot").glob(pattern)), folder / name)
     changed = folder / "changed"

@@ -6,21 +6,21 @@ import os
 from pathlib import Path
 
 from deploy.debian.build import build_deb
-from deploy.packages.project import RELEASES, source_date
+from deploy.packages.project import RELEASES, Release, source_date
 from deploy.packages.staging import build_wheel, staged
 
 from lab.guest import Guest, GuestError
 from support.debian_host import BASES
 
-PACKAGE_OF = {"bookworm": "bookworm", "trixie": "trixie", "forky": "trixie"}
-"""The release whose package a guest gets: there is none for Debian 14 yet."""
+FOR = RELEASES | {"forky": Release(14, 14)}
+"""What a guest's package is for. Only the lab makes one for Debian 14, which is not out yet."""
 
 READY_WITHIN_S = 1800.0
 
 
 def package(suite: str) -> Path:
     """The package for a guest of ``suite``, built now from this tree; BuildError says why not."""
-    release = RELEASES[PACKAGE_OF[suite]]
+    release = FOR[suite]
     out = BASES / "lab-package"
     out.mkdir(parents=True, exist_ok=True)
     date = source_date(os.environ)

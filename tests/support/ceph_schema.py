@@ -80,6 +80,7 @@ METRICS: dict[str, Metric] = {
     "ceph_osd_stat_bytes": Metric(_OSD, COUNTERS),
     "ceph_osd_stat_bytes_used": Metric(_OSD, COUNTERS),
     "ceph_osd_recovery_bytes": Metric(_OSD, COUNTERS),
+    "ceph_osd_numpg": Metric(_OSD, COUNTERS),
     "ceph_pool_metadata": Metric(
         frozenset({"compression_mode", "description", "name", "pool_id", "type"}), later={"application": 19}
     ),
@@ -106,6 +107,7 @@ METRICS: dict[str, Metric] = {
     f"ceph_pool_{what}": Metric(_POOL)
     for what in (
         "percent_used", "stored", "max_avail", "rd", "wr", "rd_bytes", "wr_bytes", "recovering_bytes_per_sec",
+        "objects", "quota_bytes", "quota_objects",
     )
 } | {
     f"ceph_pg_{state}": Metric(_POOL)

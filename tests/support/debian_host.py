@@ -35,6 +35,7 @@ class Base:
 
     name: str
     installed: tuple[str, ...] = ()
+    by_apt: bool = False  # for packages whose first alternatives conflict: debootstrap takes those
     fetched: tuple[str, ...] = ()
     suite: str = SUITE
 
@@ -108,6 +109,11 @@ _ENVIRONMENT = {
 }
 
 
+# A release that is not out yet may have a list past its date on a mirror that is not new.
+_APT = "apt-get -o Acquire::Check-Valid-Until=false"
+_INSTALL = f"{_APT} update && {_APT} install -y --no-install-recommends"
+
+
 def missing() -> str | None:
     """Why there can be no such host here, in one line; None: there can."""
     if os.geteuid() != 0:
@@ -127,19 +133,31 @@ def made(base: Base) -> Path:
     BASES.mkdir(parents=True, exist_ok=True)
     making = Path(tempfile.mkdtemp(dir=BASES, prefix="making-"))
     try:
-        include = [f"--include={','.join(base.installed)}"] if base.installed else []
+        include = [f"--include={','.join(base.installed)}"] if base.installed and not base.by_apt else []
         source = [_mirror(base.suite), *_script(base.suite)]
         _run(["debootstrap", "--variant=minbase", *include, base.suite, str(making), *source])
+        if base.by_apt:
+            _run_inside(making, f"{_INSTALL} {' '.join(base.installed)}")
         _run(["chroot", str(making), "apt-get", "clean"])
         if base.fetched:
-            shutil.copyfile("/etc/resolv.conf", making / "etc/resolv.conf")
-            fetch = "apt-get update && apt-get install -y --no-install-recommends --download-only"
-            _run(["chroot", str(making), "sh", "-c", f"{fetch} {' '.join(base.fetched)}"])
+            _run_inside(making, f"{_INSTALL} --download-only {' '.join(base.fetched)}")
         making.chmod(0o755)
         making.rename(done)
     finally:
         shutil.rmtree(making, ignore_errors=True)
     return done
+
+
+def _run_inside(tree: Path, command: str) -> None:
+    """With /proc, which packages' scripts read, and no service started: this machine's ports may be taken."""
+    shutil.copyfile("/etc/resolv.conf", tree / "etc/resolv.conf")
+    policy = tree / "usr/sbin/policy-rc.d"
+    policy.write_text("#!/bin/sh\nexit 101\n")
+    policy.chmod(0o755)
+    script = 'mount -t proc proc "$1/proc" && exec chroot "$1" sh -c "$2"'
+    settings = [f"{name}={value}" for name, value in _ENVIRONMENT.items()]
+    _run(["unshare", "--mount", "env", "-i", *settings, "sh", "-c", script, "sh", str(tree), command])
+    policy.unlink()
 
 
 def _mirror(suite: str) -> str:

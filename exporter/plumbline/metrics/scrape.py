@@ -8,7 +8,7 @@ On a host short of CPU nothing hangs, and other threads would not be faster: the
 """
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import NamedTuple
 
 from plumbline.core import threads
@@ -52,6 +52,7 @@ class Collecting:
         left = [guard for guard in guards if guard.collector.name not in hung]
         within_s = self._page_within_s
         no_cpu = ""
+        late_for: dict[str, str] = {}
         while left and not no_cpu:
             batch = _Batch(left, _taken(found.values(), shared), self._hung, self._clock)
             ended = batch.run(within_s)
@@ -62,7 +63,8 @@ class Collecting:
             found |= {guard.collector.name: each for guard, each in zip(left, done, strict=False)}
             left = left[len(done) :]
             if left:  # the first of them has not returned
-                hung[left.pop(0).collector.name] = batch.current()
+                name = left.pop(0).collector.name
+                hung[name], late_for[name] = batch.current(), no_cpu
             within_s = max(AT_LEAST_S, within_s / 2)
         unasked = {guard.collector.name for guard in left}
         return [
@@ -70,7 +72,7 @@ class Collecting:
             or Collected(
                 guard.late(0.0, f"no time left to ask: {no_cpu}", new=True)
                 if guard.collector.name in unasked
-                else self._late(guard, hung[guard.collector.name], new=guard.collector.name not in before),
+                else self._late(guard, hung[guard.collector.name], before, late_for.get(guard.collector.name, "")),
                 [],
             )
             for guard in guards
@@ -81,9 +83,11 @@ class Collecting:
         stall, elapsed_s = self._stall(running.thread), self._clock() - running.thread_began
         return stall.why(elapsed_s) if stall.starved(elapsed_s) else ""
 
-    def _late(self, guard: GuardedCollector, hung: _Hung, *, new: bool) -> CollectorHealth:
+    def _late(self, guard: GuardedCollector, hung: _Hung, before: Container[str], why: str) -> CollectorHealth:
+        """``why``, if it is known: its thread may have ended since it was looked at, and then says nothing."""
         now = self._clock()
-        why = self._stall(hung.thread).why(now - hung.thread_began)
+        why = why or self._stall(hung.thread).why(now - hung.thread_began)
+        new = guard.collector.name not in before
         return guard.late(now - hung.began, f"no answer for {now - hung.began:.0f} s: {why}", new=new)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lab.rows import bond, demo, dm, md, multipath, net, nvme, pcie, pressure, rdma, scsi, state
+from lab.rows import bond, canary, demo, dm, host, md, multipath, net, nvme, pcie, pressure, rdma, scsi, state
 from lab.table import Group
 
 GROUPS: tuple[Group, ...] = (
@@ -16,6 +16,8 @@ GROUPS: tuple[Group, ...] = (
     multipath.GROUP,
     pcie.GROUP,
     pressure.GROUP,
+    canary.GROUP,
     state.GROUP,
+    host.GROUP,
     demo.GROUP,
 )

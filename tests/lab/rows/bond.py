@@ -98,11 +98,19 @@ def port_down(guest: Guest) -> Seen:
     guest.until(lambda: _proc(guest)[1]["igb1"], lambda text: "MII Status: down" in text, within_s=20)
     guest.until(lambda: _bond(guest)["ports"], lambda ports: ports == 1, within_s=20)
     try:
+        found = _finding(guest, "bond-degraded")
         seen, alone = slaves(guest), aggregation(guest)
-        return Seen({**_named(seen.truth), **_named(alone.truth)}, {**_named(seen.figure), **_named(alone.figure)})
+        truth = {**_named(seen.truth), **_named(alone.truth), "finding": 1.0}
+        return Seen(truth, {**_named(seen.figure), **_named(alone.figure), "finding": found})
     finally:
         guest.monitor("set_link igb1 on")
         guest.until(lambda: _bond(guest)["ports"], lambda ports: ports == 2, within_s=60)
+
+
+def _finding(guest: Guest, check: str) -> float | None:
+    """1 as soon as the daemon finds it; it judges every minute or so."""
+    look = lambda: guest.scrape().get("plumbline_finding", check=f"network.{check}", subject="bond0")  # noqa: E731
+    return guest.until(look, lambda found: found == 1, within_s=120)
 
 
 def _named(values: object) -> dict[str, object]:
@@ -114,7 +122,9 @@ def partner_silent(guest: Guest) -> Seen:
     guest.run(f"for port in pigb0 pigb1; do ip -n {PEER} link set $port nomaster; ip -n {PEER} link set $port up; done")
     guest.until(lambda: _bond(guest)["partner"], lambda partner: not partner, within_s=60)
     try:
-        return aggregation(guest)
+        found = _finding(guest, "bond-not-aggregated")
+        seen = aggregation(guest)
+        return Seen({**_named(seen.truth), "finding": 1.0}, {**_named(seen.figure), "finding": found})
     finally:
         join = f"ip -n {PEER} link set $port down; ip -n {PEER} link set $port master bond9"
         guest.run(f"for port in pigb0 pigb1; do {join}; done")
@@ -153,6 +163,18 @@ def mtu_apart(guest: Guest) -> Seen:
     return Seen(truth, {name: scrape.get("plumbline_nic_mtu_bytes", device=name) for name in names})
 
 
+def member_mtu(guest: Guest) -> Seen:
+    """A member whose MTU is smaller than its bond's, which nothing refuses."""
+    guest.run("ip link set igb1 mtu 1400")
+    try:
+        names = ("bond0", "igb0", "igb1")
+        truth = {name: float(guest.value(f"/sys/class/net/{name}/mtu")) for name in names}
+        scrape = guest.scrape()
+        return Seen(truth, {name: scrape.get("plumbline_nic_mtu_bytes", device=name) for name in names})
+    finally:
+        guest.run("ip link set igb1 mtu 1500")
+
+
 GROUP = Group(
     "bond",
     (
@@ -161,6 +183,7 @@ GROUP = Group(
         Row("LACP bond of 2 igb", "slaves", slaves),
         Row("LACP bond of 2 igb", "a port's wire pulled", port_down),
         Row("LACP bond of 2 igb", "the partner's LACP stops", partner_silent),
+        Row("LACP bond of 2 igb", "a member's MTU made smaller", member_mtu),
         Row("VLAN on the bond", "stacking", stacked),
         Row("VLAN on the bond", "link", vlan_link),
         Row("VLAN on the bond", "the bond's MTU made smaller", mtu_apart),

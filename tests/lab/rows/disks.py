@@ -6,6 +6,7 @@ from lab.guest import Guest
 from lab.table import Seen
 
 READS = 200
+LARGER = 3 << 29  # bytes; a disk has 1 GiB
 
 
 def identity(serial: str, guest: Guest) -> Seen:
@@ -71,3 +72,15 @@ def reads(serial: str, guest: Guest) -> Seen:
         for ours, metric in series.items()
     }
     return Seen(truth, figure)
+
+
+def resized(serial: str, guest: Guest) -> Seen:
+    """The hypervisor makes the disk larger. The kernel asks a SCSI disk for its size again only on request, and the
+    daemon the kernel once a minute."""
+    name = guest.disk(serial)
+    guest.qmp("block_resize", device=serial, size=LARGER)
+    guest.run(f"[ ! -e /sys/block/{name}/device/rescan ] || echo 1 >/sys/block/{name}/device/rescan; sleep 3")
+    truth = float(guest.value(f"/sys/block/{name}/size")) * 512
+    look = lambda: guest.scrape().get("plumbline_disk_size_bytes", device=name)  # noqa: E731
+    figure = guest.until(look, lambda size: size == truth, within_s=90)
+    return Seen(truth if truth == LARGER else None, figure)

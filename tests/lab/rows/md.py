@@ -48,14 +48,22 @@ def _figure(guest: Guest) -> dict[str, object]:
     }
 
 
+def _both(guest: Guest) -> tuple[dict[str, object], dict[str, object]]:
+    """The daemon reads arrays every 15 seconds, not at each scrape."""
+    truth = _truth(guest)
+    return truth, guest.until(lambda: _figure(guest), lambda found: found == truth, within_s=45)
+
+
 def healthy(guest: Guest) -> Seen:
-    return Seen(_truth(guest), _figure(guest))
+    return Seen(*_both(guest))
 
 
 def member_failed(guest: Guest) -> Seen:
     guest.run(f"mdadm --manage /dev/md0 --fail /dev/{guest.disk(MEMBERS[1])} && sleep 2")
-    finding = guest.scrape().get("plumbline_finding", check="array.md-degraded", subject="md0")
-    return Seen(_truth(guest) | {"finding": 1.0}, _figure(guest) | {"finding": finding})
+    look = lambda: guest.scrape().get("plumbline_finding", check="array.md-degraded", subject="md0")  # noqa: E731
+    finding = guest.until(look, lambda found: found == 1, within_s=120)  # it judges every minute or so
+    truth, figure = _both(guest)
+    return Seen(truth | {"finding": 1.0}, figure | {"finding": finding})
 
 
 def rebuild(guest: Guest) -> Seen:
@@ -65,7 +73,7 @@ def rebuild(guest: Guest) -> Seen:
     manage = "mdadm --manage /dev/md0"
     guest.run(f"{manage} --remove {node} && mdadm --zero-superblock {node} && {manage} --add {node}")
     guest.until(lambda: guest.value("/sys/block/md0/md/sync_action"), lambda action: action == "recover", within_s=20)
-    seen = Seen(_truth(guest), _figure(guest))
+    seen = healthy(guest)
     guest.run("echo 200000 >/proc/sys/dev/raid/speed_limit_min; echo 200000 >/proc/sys/dev/raid/speed_limit_max")
     return seen
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from lab.guest import Guest
+from lab import product
+from lab.guest import INSIDE, Guest
 from lab.rows import disks
 from lab.table import Group, NotShown, Row, Seen
 
@@ -84,17 +85,35 @@ def controller_lost(guest: Guest) -> Seen:
 
 def still_lost(guest: Guest) -> Seen:
     """A restart of the daemon does not forget it."""
-    guest.run("systemctl restart plumbline && sleep 20")
+    guest.run("systemctl restart plumbline")
+    product.ready(guest)
     truth = {"paths": 2.0, "usable": _controllers(guest), "finding": 1.0}
     return Seen(truth, guest.until(partial(paths, guest), lambda found: found == truth, within_s=120))
 
 
 def pulled(guest: Guest) -> Seen:
     """A drive is pulled from its slot: it stays visible as gone, by its serial number."""
+    name = guest.disk(TWO)
+    guest.run(f"setsid sleep 900 </dev/{name} >/dev/null 2>&1 &")
     guest.monitor("device_del nvme2")
     guest.until(lambda: guest.run("lsblk -ndo SERIAL"), lambda said: TWO not in said, within_s=60)
     look = lambda: guest.scrape().get("plumbline_disk_present", serial=TWO)  # noqa: E731
     return Seen(0.0, guest.until(look, lambda present: present == 0, within_s=90))
+
+
+def returned(guest: Guest) -> Seen:
+    """It comes back while a process still holds what it was, so the kernel gives it another name."""
+    folder = f"{INSIDE}/{guest.folder.name}"
+    guest.monitor(f"drive_add 0 file={folder}/{TWO}.raw,if=none,id={TWO}-back,format=raw")
+    guest.qmp("device_add", driver="nvme", id="nvme2b", bus="rp2", serial=TWO, drive=f"{TWO}-back")
+    guest.until(lambda: guest.run("lsblk -ndo SERIAL"), lambda said: TWO in said, within_s=60)
+    name = guest.disk(TWO)
+
+    def seen() -> set[str]:
+        found = guest.scrape().series("plumbline_disk_present", serial=TWO)
+        return {f"{each.labels['device']} {each.value:.0f}" for each in found}
+
+    return Seen({f"{name} 1"}, guest.until(seen, lambda found: found == {f"{name} 1"}, within_s=90))
 
 
 GROUP = Group(
@@ -109,5 +128,6 @@ GROUP = Group(
         Row("NVMe drive on two controllers", "a controller is lost", controller_lost),
         Row("NVMe drive on two controllers", "the daemon restarts after it", still_lost),
         Row("NVMe drive", "pulled", pulled),
+        Row("NVMe drive", "plugged in again, under another name", returned),
     ),
 )

@@ -33,7 +33,7 @@ def nodes(guest: Guest) -> Seen:
     for each in guest.scrape().series("plumbline_pcie_info"):
         address = each.labels["pci_address"]
         node = guest.value(f"/sys/bus/pci/devices/{address}/numa_node")
-        truth[address], figure[address] = node.replace("-1", ""), each.labels["numa_node"]
+        truth[address], figure[address] = node.replace("-1", "none"), each.labels["numa_node"] or "none"
     return Seen(truth, figure)
 
 
@@ -57,7 +57,7 @@ def aer(error: str, severity: str, guest: Guest) -> Seen:
     if grown == float(before):
         raise NotShown("the kernel counted no error")
     look = partial(_errors, guest, address, severity)
-    return Seen(grown, guest.until(look, lambda found: found == grown, within_s=60))
+    return Seen(grown, guest.until(look, lambda found: found == grown, within_s=120))
 
 
 def _errors(guest: Guest, address: str, severity: str) -> float | None:

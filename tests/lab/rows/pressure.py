@@ -50,9 +50,10 @@ def retransmits(guest: Guest) -> Seen:
 def dead_mount(guest: Guest) -> Seen:
     """An NFS server that no longer answers: the mount is said to be dead, and no scrape hangs in it."""
     guest.run(
-        "mkdir -p /srv/nfs /mnt/nfs && echo '/srv/nfs *(rw,no_root_squash,insecure,fsid=1)' >/etc/exports && "
-        "systemctl unmask nfs-server && systemctl start nfs-server && exportfs -ra && mountpoint -q /mnt/nfs || "
-        "mount -t nfs -o vers=4.2,hard,timeo=50,retrans=2 10.1.2.1:/srv/nfs /mnt/nfs"
+        "set -e; mkdir -p /srv/nfs /mnt/nfs; echo '/srv/nfs *(rw,no_root_squash,insecure,fsid=1)' >/etc/exports; "
+        "systemctl unmask rpcbind.service rpcbind.socket nfs-server; systemctl start nfs-server; exportfs -ra; "
+        "mountpoint -q /mnt/nfs || "
+        "timeout 120 mount -t nfs -o vers=4.2,hard,timeo=50,retrans=2 10.1.2.1:/srv/nfs /mnt/nfs"
     )
     look = lambda: guest.scrape().get("plumbline_mount_up", mountpoint="/mnt/nfs")  # noqa: E731
     before = guest.until(look, lambda up: up == 1, within_s=90)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lab.guest import Guest
 from lab.rows import net
-from lab.table import Group, Row, Seen
+from lab.table import Group, NotShown, Row, Seen
 
 _PORT = "/sys/class/infiniband/rxe0/ports/1"
 _LOSS = ("rcvd_seq_err", "retry_exceeded_err", "out_of_seq_request", "completer_retry_err", "duplicate_request")
@@ -16,7 +16,7 @@ def prepare(guest: Guest) -> None:
     guest.run("tc qdisc replace dev lo root netem loss 5%")  # rxe sends to its own address over lo
     guest.run(
         "gid=$(grep -lm1 'ffff:0a01:0201' /sys/class/infiniband/rxe0/ports/1/gids/* | grep -o '[0-9]*$'); "
-        "timeout 60 ibv_rc_pingpong -d rxe0 -g $gid -n 200 -s 4096 >/dev/null & sleep 3; "
+        "timeout 60 ibv_rc_pingpong -d rxe0 -g $gid -n 200 -s 4096 >/dev/null & sleep 8; "
         "timeout 60 ibv_rc_pingpong -d rxe0 -g $gid -n 200 -s 4096 127.0.0.1 >/dev/null; wait",
         check=False,
     )
@@ -44,16 +44,22 @@ def packets(guest: Guest) -> Seen:
         way: float(guest.value(f"{_PORT}/hw_counters/{name}"))
         for way, name in (("receive", "rcvd_pkts"), ("transmit", "sent_pkts"))
     }
-    found = guest.scrape().series("plumbline_infiniband_packets_total", device="rxe0")
-    return Seen(truth if all(truth.values()) else None, {each.labels["direction"]: each.value for each in found})
+    look = lambda: {  # noqa: E731
+        each.labels["direction"]: each.value
+        for each in guest.scrape().series("plumbline_infiniband_packets_total", device="rxe0")
+    }
+    figure = guest.until(look, lambda found: found == truth, within_s=30)
+    return Seen(truth if all(truth.values()) else None, figure)
 
 
 def losses(guest: Guest) -> Seen:
     """After five of a hundred packets were dropped on the way; at least one counter of the five has seen it."""
     truth = {name: float(guest.value(f"{_PORT}/hw_counters/{name}")) for name in _LOSS}
+    if not any(truth.values()):
+        raise NotShown("nothing was lost")
     found = guest.scrape().series("plumbline_infiniband_hw_events_total", device="rxe0")
     figure = {each.labels["event"]: each.value for each in found if each.labels["event"] in _LOSS}
-    return Seen(truth if any(truth.values()) else None, figure)
+    return Seen(truth, figure)
 
 
 GROUP = Group(

@@ -60,6 +60,8 @@ def _rows() -> Iterator[Row]:
     for serial in ("SATA0001", "SATA0002", "SAS00001"):
         yield Row(_KINDS[serial], "SMART", partial(health, serial))
     yield Row("MegaRAID volume", "SMART", unsupported)
+    for serial in ("SAS00001", "VBLK0001"):
+        yield Row(_KINDS[serial], "made larger", partial(disks.resized, serial))
 
 
 GROUP = Group("scsi", tuple(_rows()))

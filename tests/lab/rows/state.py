@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import json
+import subprocess
 
+from lab import product
 from lab.guest import Guest
 from lab.table import Group, Row, Seen
 
-_STATE = "/var/lib/private/plumbline/state.json"
+_FOLDER = "/var/lib/private/plumbline"
+_STATE = f"{_FOLDER}/state.json"
 KILLS = 20
+CUTS = 5
+SMALL_MIB = 96
 
 
 def collectors(guest: Guest) -> Seen:
@@ -43,7 +48,61 @@ def killed(guest: Guest) -> Seen:
         guest.run(f"sleep 0.{number}{number % 7}; {restart}")
         with contextlib.suppress(ValueError):
             sound += isinstance(json.loads(guest.run(f"cat {_STATE}")), dict)
+    product.ready(guest)
     return Seen(KILLS, sound)
+
+
+def power_cut(guest: Guest) -> Seen:
+    """The guest's disk as it was at odd moments around a write of the state, its journal replayed as at a boot.
+
+    What the guest wrote and did not flush is there, too: QEMU gives its disk no cache to lose.
+    """
+    sound, cut = 0, guest.folder / "cut.raw"
+    for number in range(CUTS):
+        guest.run(f"systemctl restart --no-block plumbline; sleep 0.{number}{number * 7 % 10}")
+        guest.qmp("stop")
+        try:
+            subprocess.run(["cp", "--sparse=always", str(guest.folder / "disk.raw"), str(cut)], check=True)
+        finally:
+            guest.qmp("cont")
+        subprocess.run(["e2fsck", "-y", "-E", "journal_only", str(cut)], capture_output=True, check=False)
+        read = ["debugfs", "-R", f"cat {_STATE}", str(cut)]
+        text = subprocess.run(read, capture_output=True, text=True, check=False).stdout
+        with contextlib.suppress(ValueError):
+            sound += isinstance(json.loads(text), dict)
+    cut.unlink()
+    product.ready(guest)
+    return Seen(CUTS, sound)
+
+
+def disk_full(guest: Guest) -> Seen:
+    """The state's file system runs full, and is emptied; then it is read-only, and is not. Every page comes."""
+    guest.run(
+        f"systemctl stop plumbline; truncate -s {SMALL_MIB}M /root/small; mkfs.ext4 -q /root/small; "
+        f"mkdir -p /mnt/small; mount -o loop /root/small /mnt/small; cp -a {_FOLDER}/. /mnt/small/; umount /mnt/small; "
+        f"mount -o loop /root/small {_FOLDER}; systemctl start plumbline"
+    )
+    try:
+        product.ready(guest)
+        figure = {"before": _saved(guest, 1.0)}
+        guest.run(f"dd if=/dev/zero of={_FOLDER}/filler bs=64k status=none; sync", check=False)
+        figure["full"] = _saved(guest, 0.0)
+        guest.run(f"rm {_FOLDER}/filler")
+        figure["emptied"] = _saved(guest, 1.0)
+        guest.run(f"mount -o remount,ro {_FOLDER}")
+        figure["read-only"] = _saved(guest, 0.0)
+        guest.run(f"mount -o remount,rw {_FOLDER}")
+        figure["writable"] = _saved(guest, 1.0)
+        return Seen({"before": 1.0, "full": 0.0, "emptied": 1.0, "read-only": 0.0, "writable": 1.0}, figure)
+    finally:
+        guest.run(f"systemctl stop plumbline; umount -l {_FOLDER}; rm -f /root/small; systemctl start plumbline")
+        product.ready(guest)
+
+
+def _saved(guest: Guest, expected: float) -> float | None:
+    """Whether the state could be written; the daemon writes it with each result of a probe."""
+    look = lambda: guest.scrape().get("plumbline_state_last_save_successful")  # noqa: E731
+    return guest.until(look, lambda found: found == expected, within_s=240)
 
 
 GROUP = Group(
@@ -54,5 +113,7 @@ GROUP = Group(
         Row("the service", "where it runs", vantage),
         Row("the service", "memory", memory),
         Row("the service", f"state after {KILLS} SIGKILLs", killed),
+        Row("the service", f"state after {CUTS} power cuts", power_cut),
+        Row("the service", "the state's disk full, then read-only", disk_full),
     ),
 )

@@ -9,9 +9,10 @@ from contextlib import ExitStack
 
 import pytest
 
+from plumbline.core.stall import Stall
 from plumbline.metrics.exposition import Exposition, Snapshot
-from plumbline.metrics.guard import SkipHook
-from plumbline.metrics.scrape import AT_LEAST_S
+from plumbline.metrics.guard import GuardedCollector, SkipHook
+from plumbline.metrics.scrape import AT_LEAST_S, Collecting
 from plumbline.metrics.spec import Kind, MetricSpec, Sample, Samples
 from support.daemon import eventually
 from support.fake_collectors import Fake, fake
@@ -128,6 +129,19 @@ def test_on_a_host_short_of_cpu_nothing_hangs_and_the_rest_is_not_begun(caplog: 
     assert re.fullmatch(rf"no time left to ask: {short}", reasons["sysctl"])
     assert [message for message in caplog.messages if "hangs" in message] == []
     assert states(eventually_whole(page)) == {"link": True, "sysctl": True}
+
+
+def test_a_late_collector_whose_thread_has_ended_since_did_not_hang(ring: Hanging) -> None:
+    """As seen in a virtual machine with little CPU: when the page was put together, the kernel knew no such thread."""
+    looks = iter([Stall("R", "", 0.0, 0.0)])
+    ended = Stall("", "", None, None)
+    page = Collecting(clock=time.monotonic, page_within_s=AT_LEAST_S, stall=lambda _thread: next(looks, ended))
+    collectors = ring.collector, quick("sysctl", spec=SHARED)
+    guards = [GuardedCollector(each, None, clock=time.monotonic, logger=LOG) for each in collectors]
+
+    reasons = [each.health.reason for each in page.run(guards, ())]
+
+    assert [reason.split(": ")[1] for reason in reasons] == ["the host is short of CPU"] * 2
 
 
 def test_the_page_waits_for_a_host_that_is_short_of_cpu() -> None:
