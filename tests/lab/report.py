@@ -23,11 +23,11 @@ QEMU can't show: PCI Express latency tolerance (LTR), links below their maximum,
 damaged frames (CRC), igb's own drop counters, wear, media errors and pending sectors, unplugging of SATA disks, errors
 (AER) of endpoints that have no such capability. Those are covered by recorded and published data.
 
-The rows of 2026-11-24 were taken group by group, beside much other work, and 19 of them put back from the log of a run
-that was ended early. 22 first results are not among them. Twenty were mistakes of the rows themselves: a guest in another
-state, a program that was not installed. Two were measured: with the clock set forward by 400 days 15 collectors failed
-on the next page of a guest short of CPU (6.12), and a non-fatal AER error was not there until the daemon's next look at
-PCI Express, within 60 s (6.1). Both rows wait longer since and were not taken again.
+The rows of 2026-11-24 were taken group by group, beside much other work, and 19 of them put back from the log of a
+run that was ended early. 22 first results are not among them. Twenty were mistakes of the rows themselves: a guest
+in another state, a program that was not installed. Two were measured: with the clock set forward by 400 days 15
+collectors failed on the next page of a guest short of CPU (6.12), and a non-fatal AER error was not there until the
+daemon's next look at PCI Express, within 60 s (6.1). Both rows wait longer since and were not taken again.
 """
 _COLUMNS = ("group", "device", "feature", "kernel", "truth", "the daemon", "verdict", "date")
 

@@ -52,9 +52,9 @@ SETTINGS = (
     "net.ipv4.tcp_window_scaling",
     "net.ipv4.tcp_wmem",
 )
-"""The kernel settings that the checks judge, except kernel.numa_balancing, which came later: with it every recorded
-baseline would count as one of another tuning. Not all exported ones: the kernel computes some (tcp_mem, file-max) from its
-free memory at boot, so every reboot would count as a change."""
+"""The kernel settings that the checks judge, except kernel.numa_balancing, which came later: with it every
+recorded baseline would count as one of another tuning. Not all exported ones: the kernel computes some
+(tcp_mem, file-max) from its free memory at boot, so every reboot would count as a change."""
 
 # Programs of Ceph's packages, the storage nodes' first. Not ``ceph``: it is Python and takes a second of CPU.
 _CEPH_PROGRAMS = ("ceph-osd", "rados")
