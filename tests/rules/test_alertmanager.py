@@ -24,8 +24,8 @@ INHIBITORS = {
     "PlumblineLayerSettling",
 }
 """Told to nobody, so that what they silence may be louder: a recovery, a host that is down, a slow OSD."""
-SINCE = {"receivers-jira": (0, 28)}
-"""Examples that take a later Alertmanager than the tree: Debian 12 has 0.25."""
+LACKING = {"receivers-jira": r"version 0\.(\d|1\d|2[0-7])\.|version 0\.28\.\d+\+ds"}
+"""Alertmanagers that refuse an example: before 0.28, as Debian 12's, and Debian 13's 0.28, which is built without Jira."""
 RANK = {"critical": 3, "warning": 2, "info": 1}
 
 
@@ -65,11 +65,6 @@ def run_amtool(*arguments):
     return subprocess.run([need("amtool"), *arguments], capture_output=True, text=True, check=False)
 
 
-def amtool_version():
-    done = run_amtool("--version")
-    return tuple(int(part) for part in re.search(r"version (\d+)\.(\d+)", done.stdout + done.stderr).groups())
-
-
 def test_amtool_accepts_it():
     check_config(CONFIG)
 
@@ -84,7 +79,8 @@ def test_amtool_accepts_it_with_each_example_of_receivers(path, tmp_path):
     assert example.keys() <= {"global", "receivers"}
     merged = tmp_path / "alertmanager.yaml"
     merged.write_text(yaml.safe_dump(document | {"global": example.get("global", {})}))
-    if amtool_version() >= SINCE.get(path.stem, (0, 0)):
+    version = run_amtool("--version")
+    if not re.search(LACKING.get(path.stem, "$^"), version.stdout + version.stderr):
         check_config(merged)
     else:
         done = run_amtool("check-config", merged)
