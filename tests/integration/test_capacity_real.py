@@ -7,11 +7,9 @@ that there is growth within minutes. The worked example of docs/capacity.md is t
 from __future__ import annotations
 
 import contextlib
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -20,13 +18,13 @@ from support.ceph_cluster import WITHIN_S, CephCluster, missing
 from support.daemon import Daemon, eventually, running
 from support.dashboards import DASHBOARDS, data_panels, load, substitute
 from support.prometheus import CLUSTER, Prometheus, prometheus
+from support.rules import rendered
 
 pytestmark = [
     pytest.mark.integration,
     pytest.mark.ceph,
     pytest.mark.skipif(bool(missing("prometheus")), reason="Ceph or Prometheus is not installed"),
 ]
-ROOT = Path(__file__).parents[2]
 POOL, USER = "filled", "client.mapreader"
 OBJECTS, OBJECT_BYTES = 560, 4 << 20
 """Two copies of them fill three OSDs of 4 GiB by two fifths; two of them by three fifths."""
@@ -82,10 +80,7 @@ def daemon(filled: CephCluster, tmp_path_factory: pytest.TempPathFactory) -> Ite
 @pytest.fixture(scope="module")
 def monitoring(filled: CephCluster, daemon: Daemon, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     folder = tmp_path_factory.mktemp("prometheus")
-    (folder / "site.libsonnet").write_text(SITE)
-    rules = folder / "rules"
-    site = ["--site", folder / "site.libsonnet", "--out", rules]
-    subprocess.run([sys.executable, ROOT / "render.py", "--only", "rules", *site], check=True, capture_output=True)
+    rules = rendered(folder, SITE)
     manager = filled.ceph_json("mgr", "dump")["active_name"]
     with prometheus(
         folder,

@@ -9,7 +9,6 @@ ones, over shorter windows.
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack
@@ -25,13 +24,13 @@ from support.ceph_cluster import CephCluster, ceph_cluster, missing
 from support.ceph_probes import set_up
 from support.daemon import Daemon, command_line, eventually, running
 from support.disks import disk_folder
-from support.filesystems import run, skip_without_root
+from support.filesystems import skip_without_root
 from support.loops import Loops
 from support.pager import Pager, pager
 from support.prometheus import CLUSTER, Prometheus, prometheus
+from support.rules import rendered
 from support.throttling import BLKIO, named, throttled
 
-ROOT = Path(__file__).parents[2]
 SLOW = {
     "PlumblineCanaryBudgetBurn",
     "PlumblineCanaryLatencyExtreme",
@@ -121,9 +120,7 @@ def here(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Iterator[H
             "devices": {"disk_exclude": "ram.*"},
         }
         configs = [common | {"probes": [raw, objects]}, common | {"probes": [objects]}]
-        rules, short = tmp_path / "rules", tmp_path / "site.libsonnet"
-        short.write_text(SITE)
-        run(sys.executable, ROOT / "render.py", "--only", "rules", "--site", short, "--out", rules)
+        rules = rendered(tmp_path, SITE)
         daemons = []
         for host, config in zip(HOSTS, configs, strict=True):
             (tmp_path / host).mkdir()

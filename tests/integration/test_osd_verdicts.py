@@ -9,12 +9,10 @@ RADOS canaries; Alertmanager has the shipped routes. Only windows are shortened.
 from __future__ import annotations
 
 import contextlib
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
@@ -24,14 +22,14 @@ from support.ceph_files import OSDS
 from support.ceph_probes import set_up
 from support.daemon import eventually, running
 from support.disks import disk_folder
-from support.filesystems import run, skip_without_root
+from support.filesystems import skip_without_root
 from support.loops import Loops
 from support.pager import Pager, pager
 from support.prometheus import Prometheus, prometheus
-from support.slow_osd import PACE, SITE, load, slow_device
+from support.rules import rendered
+from support.slow_osd import PACE, SITE, homes, load, slow_device
 from support.throttling import named, throttled
 
-ROOT = Path(__file__).parents[2]
 FIGURES = (
     "plumbline:osd_compared:figure",
     "plumbline:osd_class:ratio",
@@ -160,9 +158,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Here]:
         # what was never written needs no work to be read
         cluster.run("rbd", "bench", "--io-type=write", "--io-size=1M", "--io-total=16M", "--io-pattern=seq", "one/one")
 
-        (folder / "site.libsonnet").write_text(SITE)
-        rules = folder / "rules"
-        run(sys.executable, ROOT / "render.py", "--only", "rules", "--site", folder / "site.libsonnet", "--out", rules)
+        rules = rendered(folder, SITE)
         ceph = stack.enter_context(set_up(cluster, timeout_s=20.0))
         cluster.ceph("osd", "pool", "set", ceph.pool, "size", str(OSDS))  # so that each write waits for each OSD
         cluster.wait_clean()
@@ -176,10 +172,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Here]:
             "devices": {"disk_exclude": "ram.*"},
             "probes": [{"type": "rados-canary", "name": CANARY, "osds": ["all"], "rate": 3}],
         }
-        home = folder / "var" / "lib" / "ceph" / "osd"
-        home.mkdir(parents=True)
-        for number in disks:  # where a package's OSDs live: which device is whose
-            (home / f"ceph-{number}").symlink_to(cluster.folder / "osd" / str(number))
+        homes(cluster, folder / "var", disks)
         daemon = stack.enter_context(running(folder, "--path.var", folder / "var", config=config))
         told = stack.enter_context(pager(folder, group_wait_s=45))
         (port,) = cluster.managers.values()

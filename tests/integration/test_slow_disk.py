@@ -7,7 +7,6 @@ held back for a tenth of a second by the kernel's own throttle (blkio of cgroup 
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -16,11 +15,10 @@ from pathlib import Path
 import pytest
 
 from support.daemon import running
-from support.filesystems import run
 from support.prometheus import prometheus
+from support.rules import rendered
 from support.slow_disk import disks, one_slow
 
-ROOT = Path(__file__).parents[2]
 SITE = """{ _config+:: {
   paces: { compared: '5s', drawn: '5s' },
   disk+: { window: '1m', minimumOperationsPerSecond: 1 },
@@ -48,9 +46,7 @@ def loops(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[list[Path]
 def test_the_tail_of_one_disk_is_found_and_no_other(loops: tuple[list[Path], Path], tmp_path: Path) -> None:
     devices, folder = loops
     names = [device.name for device in devices]
-    rules = tmp_path / "rules"
-    (tmp_path / "site.libsonnet").write_text(SITE)
-    run(sys.executable, ROOT / "render.py", "--only", "rules", "--site", tmp_path / "site.libsonnet", "--out", rules)
+    rules = rendered(tmp_path, SITE)
     config = {
         "devices": {"disk_exclude": rf"(?!(?:{'|'.join(names)})$).*"},
         "probes": [],

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -19,15 +18,14 @@ import pytest
 
 from support import dashboards
 from support.daemon import Daemon, command_line, eventually, running
-from support.filesystems import run
 from support.grafana_links import ALL, Click, Grafana, Page
 from support.prometheus import CLUSTER, prometheus
+from support.rules import rendered
 from support.slow_disk import disks, one_slow
 from support.throttling import named, throttled
 
 pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.needs_root, pytest.mark.timeout(900)]
 
-ROOT = Path(__file__).parents[2]
 WITHIN_S = 300.0
 SITE_RULES = """{ _config+:: {
   paces: { compared: '5s', drawn: '5s' },
@@ -68,10 +66,8 @@ def slow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slow]:
 def _start(devices: list[Path], folder: Path, tmp_path: Path) -> Iterator[Slow]:
     names = [device.name for device in devices]
     ill = names[1]
-    (tmp_path / "site.libsonnet").write_text(SITE_RULES)
     (tmp_path / "site.yaml").write_text(json.dumps(ACCEPTED))
-    rules = tmp_path / "rules"
-    run(sys.executable, ROOT / "render.py", "--only", "rules", "--site", tmp_path / "site.libsonnet", "--out", rules)
+    rules = rendered(tmp_path, SITE_RULES)
     osd = tmp_path / "var/lib/ceph/osd" / f"ceph-{OSD}"
     osd.mkdir(parents=True)
     (osd / "block").symlink_to(f"/dev/{ill}")

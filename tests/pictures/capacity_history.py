@@ -7,8 +7,6 @@ at moments gone by, and each capacity rule is evaluated over that time, in the o
 from __future__ import annotations
 
 import contextlib
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -18,9 +16,11 @@ import numpy as np
 import yaml
 
 from bench.history_store import Series, Store, labels_of
+from support.rules import rendered
 
-ROOT = Path(__file__).parents[2]
 STEP_S = 900
+SITE = "{ _config+:: { ceph+: { window: '1h' }, capacity+: { bridge: '1h' } } }"
+"""Samples here are :data:`STEP_S` apart."""
 DAYS = 36
 AT_ONCE = 40
 """Moments: what a rule records may be as old as half a day when it is written."""
@@ -49,9 +49,7 @@ def capacity_history() -> Iterator[tuple[str, float]]:
     end = time.time() // STEP_S * STEP_S
     times = np.arange(end - DAYS * 86400, end + 1, STEP_S)
     with Store(lookback_s=2 * STEP_S) as store, tempfile.TemporaryDirectory() as folder:
-        rules = Path(folder)
-        subprocess.run([sys.executable, ROOT / "render.py", "--only", "rules", "--site", _site(rules), "--out", rules],
-                       check=True)  # fmt: skip
+        rules = rendered(Path(folder), SITE)
         groups = {
             group["name"]: group["rules"]
             for file in sorted(rules.glob("*.yaml"))
@@ -64,13 +62,6 @@ def capacity_history() -> Iterator[tuple[str, float]]:
             for rule in (rule for name in GROUPS for rule in groups[name]):
                 _record(store, rule, times[piece])
         yield store.url, end
-
-
-def _site(folder: Path) -> Path:
-    """Samples here are :data:`STEP_S` apart."""
-    site = folder / "site.libsonnet"
-    site.write_text("{ _config+:: { ceph+: { window: '1h' }, capacity+: { bridge: '1h' } } }")
-    return site
 
 
 def _record(store: Store, rule: Mapping[str, str], times: np.ndarray) -> None:

@@ -22,9 +22,9 @@ from support.ceph_probes import set_up
 from support.daemon import COMMAND, eventually, running, write_config
 from support.loops import Loops
 from support.prometheus import Prometheus, prometheus
-from support.slow_osd import PACE, SITE, load, slow_device
+from support.rules import rendered
+from support.slow_osd import PACE, SITE, homes, load, slow_device
 
-ROOT = Path(__file__).parents[2]
 GUILTY, NUMBER = "osd.1", 1
 WRITES_PER_S = 40
 """Of the slow device: a write takes half a second, whatever else keeps this machine busy."""
@@ -63,10 +63,7 @@ def slow_osd() -> Iterator[Slow]:
         # each write of a canary waits for each OSD
         cluster.ceph("osd", "pool", "set", ceph.pool, "size", str(OSDS))
         cluster.wait_clean()
-        home = folder / "var" / "lib" / "ceph" / "osd"
-        home.mkdir(parents=True)
-        for number in disks:  # where a package's OSDs live: which device is whose
-            (home / f"ceph-{number}").symlink_to(cluster.folder / "osd" / str(number))
+        homes(cluster, folder / "var", disks)
         users = {"conf": ceph.conf, "keyring": ceph.keyring, "timeout": "20s"}
         config = _configuration(cluster, users)
         _say("recording the baseline")
@@ -81,7 +78,7 @@ def slow_osd() -> Iterator[Slow]:
                 folder,
                 target=daemon.url.removeprefix("http://"),
                 interval_s=5,
-                rules=_rules(folder),
+                rules=rendered(folder, SITE),
                 others={"ceph": f"127.0.0.1:{port}"},
                 instance=INSTANCE,
             )
@@ -117,13 +114,6 @@ def _record(folder: Path, config: dict[str, Any]) -> None:
     argv += ["--storage.path", str(folder / "state"), "--config.file", str(write_config(folder, config))]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-def _rules(folder: Path) -> Path:
-    site, out = folder / "site.libsonnet", folder / "rules"
-    site.write_text(SITE)
-    subprocess.run([sys.executable, ROOT / "render.py", "--only", "rules", "--site", site, "--out", out], check=True)
-    return out
 
 
 def _suspects(server: Prometheus) -> set[tuple[str, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -36,6 +36,14 @@ The daemon asks OSDs every 15 s: without one's answer three have no median, and 
 The baseline is measured on a machine that does other things, so a canary is extremely slow sooner."""
 PACE = 60
 """Writes a second of the clients, over all OSDs."""
+
+
+def homes(ceph: CephCluster, var: Path, osds: Iterable[int]) -> None:
+    """Below ``var`` the folders where a package's OSDs live, which say whose device is which."""
+    home = var / "lib" / "ceph" / "osd"
+    home.mkdir(parents=True)
+    for number in osds:
+        (home / f"ceph-{number}").symlink_to(ceph.folder / "osd" / str(number))
 
 
 @contextlib.contextmanager

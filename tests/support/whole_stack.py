@@ -14,7 +14,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
@@ -30,6 +29,7 @@ from .daemon import Daemon, eventually, run, running, write_config
 from .played_host import played_hosts
 from .ports import free_port
 from .prometheus import CLUSTER, Prometheus, prometheus
+from .rules import rendered
 
 ROOT = Path(__file__).parents[2]
 RECORDED = "recorded"
@@ -126,11 +126,8 @@ def _not_as_advised(folder: Path) -> tuple[str, ...]:
 
 def _rules(folder: Path) -> Path:
     """The shipped ones, but nobody waits minutes for what is read seldom because fleets are large."""
-    site, out = folder / "site.libsonnet", folder / "rules"
     every = f"'{SCRAPE_S}s'"
-    site.write_text(f"{{ _config+:: {{ paces: {{ compared: {every}, drawn: {every} }} }} }}")
-    subprocess.run([sys.executable, ROOT / "render.py", "--only", "rules", "--site", site, "--out", out], check=True)
-    return out
+    return rendered(folder, f"{{ _config+:: {{ paces: {{ compared: {every}, drawn: {every} }} }} }}")
 
 
 def _static(targets: list[str], **labels: str) -> dict[str, Any]:

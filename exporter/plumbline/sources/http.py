@@ -1,4 +1,4 @@
-"""One page over HTTP or HTTPS, bounded in time and size. A status that is an error is an answer, too."""
+"""One question over HTTP or HTTPS, bounded in time and size. A status that is an error is an answer, too."""
 
 import urllib.error
 import urllib.request
@@ -10,12 +10,14 @@ from plumbline.errors import Unavailable
 from plumbline.sources.prometheus.access import OPEN, Access
 
 MAX_BYTES = 64 << 20  # a large node's page of metrics has some MB
+NO_ANSWER = (OSError, HTTPException, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
     status: int
     body: bytes
+    reason: str = ""
 
     @property
     def text(self) -> str:
@@ -27,18 +29,32 @@ def read_page(url: str, *, timeout_s: float, access: Access = OPEN, proxies: boo
     answer."""
     if urlsplit(url).scheme not in ("http", "https"):
         raise Unavailable(f"{url}: not the address of a page; it begins with http:// or https://")
+    try:
+        return exchange(url, None, timeout_s=timeout_s, access=access, max_bytes=MAX_BYTES, proxies=proxies)
+    except NO_ANSWER as error:
+        raise Unavailable(f"{url}: {why(error)}") from error
+
+
+def exchange(
+    url: str, body: bytes | None, *, timeout_s: float, access: Access, max_bytes: int, proxies: bool = True
+) -> Page:
+    """The answer to a GET, or to a POST of ``body``, cut at ``max_bytes``; raises one of :data:`NO_ANSWER`. The scheme
+    of ``url`` is the caller's to check."""
     handlers: list[urllib.request.BaseHandler] = [urllib.request.HTTPSHandler(context=access.context)]
     if not proxies:
         handlers.append(urllib.request.ProxyHandler({}))
-    request = urllib.request.Request(url)  # noqa: S310  (its scheme is looked at above)
+    request = urllib.request.Request(url, data=body)  # noqa: S310
     if access.authorization is not None:
         request.add_unredirected_header("Authorization", access.authorization)  # not for the target of a redirect
     try:
         with urllib.request.build_opener(*handlers).open(request, timeout=timeout_s) as response:
-            return Page(response.status, response.read(MAX_BYTES))
+            return Page(response.status, response.read(max_bytes), response.reason)
     except urllib.error.HTTPError as error:
         with error:
-            return Page(error.code, error.read(MAX_BYTES))
-    except (OSError, HTTPException, ValueError) as error:
-        reason = getattr(error, "reason", None) or error
-        raise Unavailable(f"{url}: {str(reason) or type(reason).__name__}") from error
+            return Page(error.code, error.read(max_bytes), error.reason)
+
+
+def why(error: Exception) -> str:
+    """The reason of one of :data:`NO_ANSWER` in words."""
+    reason = getattr(error, "reason", None) or error
+    return str(reason) or type(reason).__name__

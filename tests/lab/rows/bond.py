@@ -157,22 +157,22 @@ def vlan_link(guest: Guest) -> Seen:
 def mtu_apart(guest: Guest) -> Seen:
     """A larger VLAN than the bond below carries nothing large: the kernel refuses it, so the bond is made smaller."""
     guest.run("ip link set bond0 mtu 9000; ip link set bond0.100 mtu 9000; ip link set bond0 mtu 1500")
-    names = ("bond0", "bond0.100", "igb0")
-    truth = {name: float(guest.value(f"/sys/class/net/{name}/mtu")) for name in names}
-    scrape = guest.scrape()
-    return Seen(truth, {name: scrape.get("plumbline_nic_mtu_bytes", device=name) for name in names})
+    return _mtus(guest, "bond0", "bond0.100", "igb0")
 
 
 def member_mtu(guest: Guest) -> Seen:
     """A member whose MTU is smaller than its bond's, which nothing refuses."""
     guest.run("ip link set igb1 mtu 1400")
     try:
-        names = ("bond0", "igb0", "igb1")
-        truth = {name: float(guest.value(f"/sys/class/net/{name}/mtu")) for name in names}
-        scrape = guest.scrape()
-        return Seen(truth, {name: scrape.get("plumbline_nic_mtu_bytes", device=name) for name in names})
+        return _mtus(guest, "bond0", "igb0", "igb1")
     finally:
         guest.run("ip link set igb1 mtu 1500")
+
+
+def _mtus(guest: Guest, *names: str) -> Seen:
+    truth = {name: float(guest.value(f"/sys/class/net/{name}/mtu")) for name in names}
+    scrape = guest.scrape()
+    return Seen(truth, {name: scrape.get("plumbline_nic_mtu_bytes", device=name) for name in names})
 
 
 GROUP = Group(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from plumbline.errors import ConfigError, PlumblineError
-from plumbline.report.retention import forecast_note, period_note
+from plumbline.report.retention import FORECAST_S, forecast_note, period_note
 from plumbline.report.whatif import asked, changes, words
 from plumbline.report.whatif.facts import facts_of, queries
 from plumbline.report.whatif.figures import class_figures, pool_figures
@@ -216,6 +218,12 @@ def test_what_the_cluster_does_not_have(scenario: asked.Scenario, complaint: str
 def test_retention(text: str, seconds: float | None) -> None:
     data = b'{"status":"success","data":{"storageRetention":"%s","goroutineCount":48}}' % text.encode()
     assert parse_retention(data, source="x") == seconds
+
+
+def test_the_longest_forecast_needs_the_history_that_the_rules_ask_for() -> None:
+    config = Path(__file__).parents[3] / "alerts" / "config" / "capacity.libsonnet"
+    histories = re.findall(r"slope: '\d+d', history: '(\d+)d'", config.read_text("utf-8"))
+    assert max(map(int, histories)) * DAY == FORECAST_S
 
 
 def test_a_short_retention_is_said_with_the_setting() -> None:

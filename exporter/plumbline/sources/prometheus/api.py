@@ -31,17 +31,15 @@ Values are strings, including ``NaN`` and ``+Inf``. Prometheus rejects more than
 import math
 import re
 import ssl
-import urllib.error
 import urllib.parse
-import urllib.request
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http.client import HTTPException
 
 import msgspec
 
 from plumbline.errors import ParseError, Unavailable
+from plumbline.sources.http import NO_ANSWER, exchange, why
 from plumbline.sources.prometheus.access import OPEN, Access
 
 MAX_BYTES = 32 << 20  # some hundred bytes per series: a thousand OSDs take a few MiB
@@ -253,29 +251,19 @@ def _ask(url: str, what: str, form: Mapping[str, str] | None, timeout_s: float, 
             "the address contains a password, which every user of this host can read; see --http.config.file"
         )
     body = None if form is None else urllib.parse.urlencode(form).encode()
-    request = urllib.request.Request(address, data=body)  # noqa: S310
-    if access.authorization is not None:
-        # not sent to the target of a redirect
-        request.add_unredirected_header("Authorization", access.authorization)
     try:
-        with urllib.request.urlopen(request, timeout=timeout_s, context=access.context) as response:  # noqa: S310
-            data: bytes = response.read(MAX_BYTES + 1)
-    except urllib.error.HTTPError as error:
-        with error:
-            said: bytes = error.read(MAX_BYTES)
-        if said.startswith(b"{"):
-            return said
+        page = exchange(address, body, timeout_s=timeout_s, access=access, max_bytes=MAX_BYTES + 1)
+    except NO_ANSWER as error:
+        # with TLS 1.3, a server that requires our certificate just closes the connection
+        is_tls = isinstance(error, ssl.SSLError) or isinstance(getattr(error, "reason", None), ssl.SSLError)
+        hint = "; check the CA and the client certificate in --http.config.file" if is_tls else ""
+        raise Unavailable(f"{url}: {why(error)}{hint}") from error
+    if page.status >= 300 and not page.body.startswith(b"{"):
         hint = "is this a Prometheus server?"
-        if error.code in (401, 403):
+        if page.status in (401, 403):
             asked = access.authorization is None
             hint = "it requires credentials: --http.config.file" if asked else "it rejected these credentials"
-        raise Unavailable(f"{url}: HTTP {error.code} {error.reason}; {hint}") from error
-    except (OSError, HTTPException, ValueError) as error:
-        reason = getattr(error, "reason", None) or error
-        # with TLS 1.3, a server that requires our certificate just closes the connection
-        is_tls = isinstance(error, ssl.SSLError) or isinstance(reason, ssl.SSLError)
-        hint = "; check the CA and the client certificate in --http.config.file" if is_tls else ""
-        raise Unavailable(f"{url}: {str(reason) or type(reason).__name__}{hint}") from error
-    if len(data) > MAX_BYTES:
+        raise Unavailable(f"{url}: HTTP {page.status} {page.reason}; {hint}")
+    if len(page.body) > MAX_BYTES:
         raise ParseError(url, f"more than {MAX_BYTES} bytes")
-    return data
+    return page.body
