@@ -25,7 +25,7 @@ INHIBITORS = {
 }
 """Told to nobody, so that what they silence may be louder: a recovery, a host that is down, a slow OSD."""
 LACKING = {"receivers-jira": r"version 0\.(\d|1\d|2[0-7])\.|version 0\.28\.\d+\+ds"}
-"""Alertmanagers that refuse an example: before 0.28, as Debian 12's, and Debian 13's 0.28, which is built without Jira."""
+"""Alertmanagers that refuse an example: before 0.28, as Debian 12's, and Debian 13's 0.28, built without Jira."""
 RANK = {"critical": 3, "warning": 2, "info": 1}
 
 
