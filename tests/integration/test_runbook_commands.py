@@ -104,6 +104,7 @@ def prelude_of(folder: Path, daemon: Daemon) -> str:
     return (
         f"PLUMBLINE=plumbline PLUMBLINE_AS_DAEMON=plumbline PLUMBLINE_LOG='cat {folder}/log'\n"
         f"PLUMBLINE_FLAGS='--config.file {folder}/plumbline.yaml --storage.path {folder}'\n"
+        "PROMETHEUS=http://localhost:9090\n"
         f"PLUMBLINE_STATE={folder} PLUMBLINE_STATUS='kill -0 {daemon.pid}'\n"
     )
 
@@ -169,8 +170,8 @@ RECORD = 'printf "%s\\n" "$(basename "$0")" "$@" >> "$RECORD"; printf "==\\n" >>
 
 def setup_of(number: int) -> str:
     """The block of one installation; the wheel's stands on the package's."""
-    blocks = code_blocks(SETUP.read_text("utf-8"))
-    return blocks[0] + blocks[1] if number == 1 else blocks[number]
+    first, *blocks = code_blocks(SETUP.read_text("utf-8"))
+    return first + (blocks[0] + blocks[1] if number == 1 else blocks[number])
 
 
 @pytest.fixture
@@ -251,4 +252,4 @@ def test_a_daemon_of_ceph_is_restarted_as_its_installation_does_it(
 
 
 def test_each_installation_has_its_block() -> None:
-    assert len(code_blocks(SETUP.read_text("utf-8"))) == len(INSTALLATIONS) + 3
+    assert len(code_blocks(SETUP.read_text("utf-8"))) == 1 + len(INSTALLATIONS) + 3
