@@ -22,7 +22,7 @@ from support.grafana_links import Grafana
 from support.metrics import known_metrics
 from support.programs import need
 from support.prometheus import CLUSTER, prometheus
-from support.rulefiles import LINKS, RuleSet, load, names_in
+from support.rulefiles import LINKS, RuleSet, always_firing, load, names_in
 from support.rules import ALERTS, ROOT, RULES
 
 GRAFANA = "https://grafana.example.org"
@@ -84,13 +84,9 @@ def page_of(rule: Mapping[str, Any]) -> str:
 
 
 def firing_as(labels: Labels, annotations: Labels, name: str) -> dict[str, Any]:
-    """A rule of this name that always fires with these labels."""
-    expr = "vector(1)"
-    for label, value in labels.items():
-        expr = f"label_replace({expr}, {json.dumps(label)}, {json.dumps(value.replace('$', '$$'))}, '', '')"
-    first = annotations.get("description", "").rpartition("\n")[2]
-    given = {link: annotations[link] for link in LINKS} | {"description": first}
-    return {"alert": name, "expr": expr, "annotations": given}
+    """A rule of this name that always fires with these labels, its links and its first step."""
+    given = {link: annotations[link] for link in LINKS}
+    return always_firing(name, labels, given | {"description": annotations.get("description", "").rpartition("\n")[2]})
 
 
 @pytest.fixture(scope="module")
