@@ -134,32 +134,39 @@ def alerts_reference(root: Path = ROOT) -> str:
 
 
 def _short_list(rules: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """A row for each alert: name, what it means, what to do first, as its text says, with its labels in capitals."""
-    seen = set()
-    for rule in rules:
-        if (name := rule["alert"]) not in seen:
-            seen.add(name)
-            summary, description = (rule["annotations"][part] for part in ("summary", "description"))
-            first = _LABEL.sub(lambda label: label[1].upper(), description.rpartition("\nFirst: ")[2])
-            cells = (f"[{name}](../alerts/runbooks/{name}.md)", _cell(summary), _cell(first[0].upper() + first[1:]))
-            yield "| " + " | ".join(cells) + " |"
+    """A table for each severity, the worst first. A row for each alert, at its worst severity: name, what it means, what to
+    do first, as its text says, with its labels in capitals."""
+    worst: dict[str, Mapping[str, Any]] = {}
+    for rule in sorted(rules, key=lambda each: SEVERITIES.index(each["labels"]["severity"])):
+        worst.setdefault(rule["alert"], rule)
+    for severity in SEVERITIES:
+        yield SHORT_HEADS[severity]
+        for name, rule in worst.items():
+            if rule["labels"]["severity"] == severity:
+                summary, description = (rule["annotations"][part] for part in ("summary", "description"))
+                first = _LABEL.sub(lambda label: label[1].upper(), description.rpartition("\nFirst: ")[2])
+                cells = (f"[{name}](../alerts/runbooks/{name}.md)", _cell(summary), _cell(first[0].upper() + first[1:]))
+                yield "| " + " | ".join(cells) + " |"
 
 
 ALERTS_HEAD = """\
 # Alerts
 
-What each alert means and what to do first; then when it fires and what a site can change; then which alert holds back
-which.
+What each alert means and what to do first: [pages](#pages), [tickets](#tickets), [information](#information). Below that:
+when each alert fires, what a site can change, and which alert holds back which.
 
-Generated from `alerts/` by `make render`: {names} alerts in {rules} rules ({counts}). critical: somebody is woken.
-warning: a ticket. info: read when convenient, or there to hold back others.
+Generated from `alerts/` by `make render`: {names} alerts in {rules} rules ({counts}).
 
 ## What it means, what to do first
 
-The name leads to the runbook, which has the rest. Words in capitals are labels of the alert.
-
-| alert | means | first |
-| --- | --- | --- |"""
+The name leads to the runbook. Words in capitals are labels of the alert."""
+_COLUMNS = "| alert | means | first |\n| --- | --- | --- |"
+SHORT_HEADS = {
+    "critical": "\n### Pages\n\nSomebody is woken: clients are affected. Some of these alerts are tickets while clients are not.\n\n"
+    + _COLUMNS,
+    "warning": "\n### Tickets\n\n" + _COLUMNS,
+    "info": "\n### Information\n\nTo be read when convenient, or there to hold back other alerts.\n\n" + _COLUMNS,
+}
 ALERTS_DETAILS = """
 ## When it fires, what you can change
 

@@ -213,8 +213,8 @@ local suspects = import '../lib/suspects.libsonnet';
           'PlumblineCanaryRestless',
           'plumbline:canary_restless:ratio',
           { signal: 'health' },
-          'A canary is too restless to be judged closely.',
-          'Canary ' + subject + ': by its own spread over the last %s it would be out of line from {{ printf "%%.1f" $value }} times its baseline on; %g times is out of line in any weather, so hours of %g times may be its usual.' % [canary.spreadWindow, canary.cap, canary.cap],
+          'The latency of a canary varies too much to be judged closely.',
+          'Canary ' + subject + ': its latency varied so much in the last %s that its limit would be {{ printf "%%.1f" $value }} times its baseline. No limit is above %g times, so it may exceed its limit in ordinary hours.' % [canary.spreadWindow, canary.cap],
         ),
         burnAlert(
           burn.page,
@@ -270,7 +270,7 @@ local suspects = import '../lib/suspects.libsonnet';
           gated('max without (verdict) (\n%s\n)' % promql.indented(agreeing), canary.recoveryWindow),
           latency,
           'The canaries of most hosts are slower than their baselines.',
-          '{{ $value | humanizePercentage }} of the hosts{{ with $labels.cluster }} of cluster {{ . }}{{ end }} find {{ $labels.operation }} ({{ $labels.workload }}, device class {{ $labels.device_class }}) slower than their limits, for %s without a pause: the whole layer is slow, not one device.' % fleet.span
+          '{{ $value | humanizePercentage }} of the hosts{{ with $labels.cluster }} of cluster {{ . }}{{ end }} find {{ $labels.operation }} ({{ $labels.workload }}, device class {{ $labels.device_class }}) slower than their limits, continuously for %s: the whole layer is slow, not one device.' % fleet.span
           + suspects.vantagePoints(
             config,
             'PlumblineFleetLatencyHigh',

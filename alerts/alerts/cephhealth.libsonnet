@@ -18,6 +18,7 @@ local suspects = import '../lib/suspects.libsonnet';
     check: promql.join(clusters + ['name']),
     pool: promql.join(clusters + ['pool_id']),
   },
+  local inCluster = '{{ with $labels.cluster }} in cluster {{ . }}{{ end }}',
   local ofCluster = '{{ with $labels.cluster }} of cluster {{ . }}{{ end }}',
   local pool = 'Pool {{ with $labels.pool }}{{ . }}{{ else }}{{ $labels.pool_id }}{{ end }}' + ofCluster,
 
@@ -77,7 +78,7 @@ local suspects = import '../lib/suspects.libsonnet';
       raised(selectors),
       { layer: 'rados', signal: 'health' },
       'Ceph reports a problem of its own.',
-      'Check {{ $labels.name }}%s is raised, and no other alert covers it. `ceph health detail` shows the details.' % ofCluster,
+      'Ceph reports {{ $labels.name }}%s, and no other alert covers it. `ceph health detail` shows the details.' % inCluster,
     ),
 
   prometheusAlerts+:: {
@@ -90,7 +91,7 @@ local suspects = import '../lib/suspects.libsonnet';
             'PlumblineCephPgUnavailable',
             'plumbline:pg_unavailable:count > 0',
             { layer: 'rados', signal: 'error' },
-            'Placement groups take no operations.',
+            'Placement groups are unavailable.',
             '%s has {{ $value }} placement groups that are not active or that no OSD reports: clients that use them hang.' % pool + suspects.cause(config),
           ),
         ] + std.map(damaged, tunables.PlumblineCephDataDamaged.severities) + [
@@ -104,7 +105,7 @@ local suspects = import '../lib/suspects.libsonnet';
             ||| % (labels { monitors: monitors }),
             { layer: 'rados', signal: 'health' },
             'A Ceph monitor is out of the quorum.',
-            'Not all monitors%s are in the quorum. {{ $value }} more may be lost; then there is no majority, and every client waits.' % ofCluster,
+            'Not all monitors%s are in the quorum. {{ $value }} more may be lost before there is no majority and every client waits.' % ofCluster,
           ),
           alert.new(
             config,
@@ -113,7 +114,7 @@ local suspects = import '../lib/suspects.libsonnet';
             { layer: 'rados', signal: 'error' },
             'Ceph is full and refuses writes.',
             // no suspects: what is full is named by the check
-            'Check {{ $labels.name }}%s is raised: Ceph refuses writes to what is full, and clients hang or fail.' % ofCluster,
+            'Ceph reports {{ $labels.name }}%s: it refuses writes to what is full, and clients hang or fail.' % inCluster,
           ),
           alert.new(
             config,
@@ -121,7 +122,7 @@ local suspects = import '../lib/suspects.libsonnet';
             oneOf('PlumblineCephNearlyFull'),
             { layer: 'rados', signal: 'capacity' },
             'Ceph is nearly full.',
-            'Check {{ $labels.name }}%s is raised: Ceph will first stop moving and copying data, then refuse writes.' % ofCluster,
+            'Ceph reports {{ $labels.name }}%s: it will first stop moving and copying data, then refuse writes.' % inCluster,
           ),
           alert.new(
             config,
@@ -129,7 +130,7 @@ local suspects = import '../lib/suspects.libsonnet';
             oneOf('PlumblineCephFilesystemDown'),
             { layer: 'filesystem', signal: 'error' },
             'A CephFS file system is unavailable, damaged or read-only.',
-            'Check {{ $labels.name }}%s is raised: clients of CephFS hang or fail.' % ofCluster + suspects.cause(config),
+            'Ceph reports {{ $labels.name }}%s: clients of CephFS hang or fail.' % inCluster + suspects.cause(config),
           ),
         ],
       },

@@ -43,7 +43,7 @@ local promql = import '../lib/promql.libsonnet';
           'PlumblineProbeThroughputLow',
           promql.judgedThroughput,
           'A probe measures less throughput than the baseline.',
-          subject + 'operations or bytes per second are {{ printf "%.2f" $value }} times worse than',
+          subject + 'operations or bytes per second are {{ printf "%.2f" $value }} times lower than',
         ),
       ],
     }],

@@ -109,7 +109,7 @@ local promql = import '../lib/promql.libsonnet';
           'PlumblineOsdLimited',
           placed(figure('commit|store_read|subop|queue', suspect('limit'))),
           osd('latency'),
-          'An OSD is held back above its disk.',
+          'An OSD is slow although its disk is not.',
           name + ': an operation takes {{ $value | humanizeDuration }}, much longer than on the other OSDs of its device class, and its own disk' + devices + ' is not the cause. ' + signs,
         ),
         alert.new(

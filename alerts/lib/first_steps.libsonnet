@@ -6,7 +6,7 @@ local disk = on('plumbline disk {{ $labels.device }}');
 local nic = on('plumbline nic {{ $labels.device }}');
 local check = on('plumbline check');
 local probes = on('plumbline probe list');
-local journal = on('journalctl -u plumbline');
+local journal = 'the log of the daemon on {{ $labels.instance }} (`journalctl -u plumbline`)';
 local query(expr) = '`%s` in Prometheus' % expr;
 local osd = '{{ $labels.ceph_daemon }}';
 
@@ -31,21 +31,21 @@ local osd = '{{ $labels.ceph_daemon }}';
   // Probes, canaries, baselines.
   PlumblineProbeOverdue: probes + ' says whether it fails, is skipped or hangs',
   PlumblineProbeStuck: probes + ', then `dmesg -T` there',
-  PlumblineProbeFailing: probes + ' has the reason in words',
+  PlumblineProbeFailing: probes + ' gives the reason',
   PlumblineProbeSkipped: probes + ' says what holds it back',
   PlumblineProbeLatencyHigh: probes + '; is a canary of the same layer slow, too?',
   PlumblineProbeThroughputLow: probes + '; is its latency high, too?',
   PlumblineProbeTargetDown: 'nothing here; follow PlumblineDown of the host that `ceph osd find` names',
   PlumblineCanaryOverdue: probes + ' says whether it was refused',
   PlumblineCanaryFailing: on('dmesg -T') + ', then SMART of the disk, or `ceph -s` for a canary in RADOS',
-  PlumblineCanaryLatencyExtreme: '`ceph -s`, then what is suspected; if nothing is, ' + on('iostat -x 1 5'),
+  PlumblineCanaryLatencyExtreme: 'look at what is suspected (' + query('plumbline:suspected:info') + '); if nothing is, `ceph -s` and ' + on('iostat -x 1 5'),
   PlumblineCanaryLatencyHigh: query('plumbline:canary_limit:ratio') + ': one canary, one node or all?',
   PlumblineCanaryBudgetBurn: on('iostat -x 1 60') + ': work that comes at intervals, or errors?',
-  PlumblineCanaryBusy: 'nothing now; `plumbline ceph top` shows who asks for so much',
+  PlumblineCanaryBusy: 'nothing now; `plumbline ceph top` shows where the load is',
   PlumblineCanaryReplicaSlow: 'nothing here; follow the alert of the slow OSD (' + query('plumbline:osd_suspect:info') + ')',
   PlumblineCanaryRestless: query('plumbline:canary_spread:ratio') + ': this canary alone, or its whole layer?',
-  PlumblineFleetLatencyHigh: '`ceph -s`, then `ceph config log 5`: what changed for all of them?',
-  PlumblineLayerSettling: 'nothing here; follow the page of that layer',
+  PlumblineFleetLatencyHigh: '`ceph -s`, then `ceph config log 5`: what has changed for all of them?',
+  PlumblineLayerSettling: 'nothing here; follow the alert that pages for that layer',
   PlumblineBaselineMissing: on('plumbline baseline list') + '; record one while the node is quiet',
   PlumblineBaselineOutdated: on('plumbline baseline list') + '; was the change intended?',
   PlumblineBaselineMismatch: on('plumbline baseline list') + '; did somebody change the probe?',
@@ -76,12 +76,12 @@ local osd = '{{ $labels.ceph_daemon }}';
   // Disks and what is made of them.
   PlumblineDiskLatencyOutlier: disk + ': errors, firmware, link, load?',
   PlumblineDiskLatencyRegressed: disk + '; are the other disks of the node slower, too?',
-  PlumblineDiskHung: disk + ' names its OSD; no smartctl, it would hang',
+  PlumblineDiskHung: disk + ' names its OSD; do not run smartctl, it would hang',
   PlumblineDiskMissing: on('dmesg -T') + ': removed after errors, or pulled?',
   PlumblineDiskQueueSettings: check + ' shows the command that sets it',
   PlumblineDiskHealthUnavailable: on('dmesg -T') + ', then `timeout 90 smartctl -i` of the disk',
   PlumblineDiskMediaErrors: disk + ' names its OSD; plan its replacement',
-  PlumblineDiskFailing: disk + ' names its OSD; drain it while it can be read',
+  PlumblineDiskFailing: disk + ' names its OSD; drain it while it can still be read',
   PlumblineDiskPendingSectors: on('smartctl -A /dev/{{ $labels.device }}') + ': does the number grow?',
   PlumblineDiskWearOut: disk + '; order its replacement',
   PlumblineDiskSpareLow: disk + '; order its replacement',
@@ -91,13 +91,13 @@ local osd = '{{ $labels.ceph_daemon }}';
   PlumblineArrayDegraded: on('cat /proc/mdstat') + ': which member, and does it rebuild?',
   PlumblineZfsPoolUnhealthy: on('zpool status -v'),
   PlumblineMultipathPathLost: on('multipath -ll {{ $labels.device }}') + ': which path?',
-  PlumblineMountDead: on('dmesg -T') + '; no ls or df there, it would hang',
+  PlumblineMountDead: on('dmesg -T') + '; do not run ls or df there, they would hang',
 
   // Ceph.
   PlumblineCephUnreachable: probes + ' says whether the key, the network or the quorum is the reason',
   PlumblineCephPgUnavailable: '`ceph health detail`, then `ceph pg PG query`: which OSDs do they wait for?',
-  PlumblineCephDataDamaged: '`ceph health detail` names placement groups and OSDs; restart nothing before',
-  PlumblineCephMonitorDown: '`ceph quorum_status` names the monitor; restart no other',
+  PlumblineCephDataDamaged: '`ceph health detail` names placement groups and OSDs; do not restart any of them yet',
+  PlumblineCephMonitorDown: '`ceph quorum_status` names the monitor; do not restart another one',
   PlumblineCephFull: '`ceph health detail`, then `ceph df detail`: an OSD, a pool or a quota?',
   PlumblineCephNearlyFull: '`ceph osd df tree`: one OSD, or all?',
   PlumblineCephFilesystemDown: '`ceph fs status`: is a metadata server missing?',
@@ -108,13 +108,13 @@ local osd = '{{ $labels.ceph_daemon }}';
   PlumblineCephKeysInsecure: '`ceph health detail` names the keys',
   PlumblineCephHealth: '`ceph health detail`',
   PlumblineCephPerfCountersMissing: '`ceph orch ls --service-type ceph-exporter`: is it there and scraped?',
-  PlumblineCephManagerStale: '`ceph mgr stat`; a manager that is stuck: `ceph mgr fail`',
-  PlumblineCephExporterStale: 'look on that host for the daemon that does not answer: `ceph orch ps`',
+  PlumblineCephManagerStale: '`ceph mgr stat`; if the manager is stuck, `ceph mgr fail`',
+  PlumblineCephExporterStale: '`ceph orch ps`; find the daemon on that host that does not answer',
   PlumblineCephExporterDown: '`ceph daemon %s version` on its host' % osd,
   PlumblineCephMetricsAbsent: '`ceph mgr services`: is a manager active, and is it scraped?',
   PlumblineOsdSlowDisk: '`ceph device ls-by-daemon %s`, then `plumbline disk` on its host' % osd,
   PlumblineOsdSlowPeer: '`ceph tell %s dump_historic_ops`: where does the time go?' % osd,
-  PlumblineOsdLimited: '`systemctl show` its unit on its host: which limit is set?',
+  PlumblineOsdLimited: '`systemctl show` of its unit on its host: which limit is set?',
   PlumblineOsdQueueing: '`ceph pg ls-by-primary %s`: a hot pool, or too few threads?' % osd,
   PlumblineOsdOutlier: '`ceph tell %s dump_historic_ops`: where does the time go?' % osd,
   PlumblineOsdHeartbeatSlow: '`plumbline check` on its host, then losses and errors of its interfaces',
@@ -123,7 +123,7 @@ local osd = '{{ $labels.ceph_daemon }}';
   PlumblineOsdCapacityMisjudged: '`ceph config dump` for osd_mclock_max_capacity_iops; who set it?',
   PlumblineCapacityHostLossUnsafe: '`ceph osd df tree`: is it balance or space that is missing?',
   PlumblineCapacityHostLossSoon: '`ceph df`: which pool grows? Order hardware now',
-  PlumblineCapacityNoSelfHealing: '`ceph osd tree`; plan a host more than there are copies',
+  PlumblineCapacityNoSelfHealing: '`ceph osd tree`; plan one host more than there are copies',
   PlumblineCapacityGrowthFast: '`ceph df detail`: which pool grows?',
   PlumblineCapacityHeadroomLow: '`ceph osd pool stats`: which pool, and is it always or at peaks?',
   PlumblineRecoveryUnderWay: 'nothing, if the change was intended; otherwise `ceph osd tree down`',

@@ -11,7 +11,7 @@ local firstSteps = import 'first_steps.libsonnet';
       annotations+: {
         description:
           parts[0]
-          + (if 'for' in rule then '\nIt has been so for at least %s.' % rule['for'] else '')
+          + (if 'for' in rule then '\nThis has lasted for at least %s.' % rule['for'] else '')
           + (if std.length(parts) > 1 then suspected + parts[1] else '')
           + '\nFirst: %s%s' % [
             firstSteps[rule.alert],

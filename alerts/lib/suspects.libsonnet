@@ -42,7 +42,7 @@ local listed(each) =
     + ' | sortByLabel "alertstate" }}' + listed(subject)
     + '{{ else }}no host, network, disk or OSD{{ end }}.',
 
-  // A line break and "Vantage points that agree: 2 of 3, at least since 2026-11-23 20:15:00 +0000 UTC: stor01:10047 (2.1 times its baseline), …":
+  // A line break and "Hosts that agree: 2 of 3, at least since 2026-11-23 20:15:00 +0000 UTC: stor01:10047 (2.1 times its baseline), …":
   // the hosts of whose canaries more than half have `agreed` 1, with the median of `shown`. Both are
   // selectors with `%s` among their matchers, for `labels` of the alert; `span` is how long they have agreed when the
   // alert begins. The first notification is written before the alert's own series are.
@@ -52,7 +52,7 @@ local listed(each) =
     local agreeing = byHost(agreed) + ' > 0.5';
     local began = '(min(ALERTS_FOR_STATE{alertname="%s",%%s}) or vector(time())) - %d' % [alertname, promql.seconds(span)];
     local first(expr, format='') = '{{ with ' + one(expr) + ' }}{{ . | first | value' + format + ' }}{{ end }}';
-    '\nVantage points that agree: ' + first('count(' + agreeing + ')') + ' of ' + first('count(' + byHost(agreed) + ')')
+    '\nHosts that agree: ' + first('count(' + agreeing + ')') + ' of ' + first('count(' + byHost(agreed) + ')')
     + ', at least since ' + first(began, ' | humanizeTimestamp') + ': '
     + '{{ range $index, $each := ' + one('%s and on (instance) %s' % [byHost(shown), agreeing]) + ' | sortByLabel "instance" }}'
     + listed('{{ $each.Labels.instance }} ({{ printf "%.1f" $each.Value }} times its baseline)') + '{{ end }}.',

@@ -62,7 +62,7 @@ def test_the_doctor_says_whether_the_cluster_answers_with_the_rights_given(
         return dict(said)
 
     well = answer({})
-    assert (well["state"], well["says"].partition(";")[0]) == ("well", "as client.plumbline")
+    assert (well["state"], well["says"].partition(";")[0]) == ("ok", "as client.plumbline")
     without = answer({"keyring": str(tmp_path / "nothing")})
     assert (without["state"], without["says"].partition(":")[0]) == ("missing", "no key of client.plumbline")
     assert "plumbline ceph setup" in without["mend"]

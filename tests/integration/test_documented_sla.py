@@ -125,7 +125,7 @@ def _judged(node: Node, doctor: list[str]) -> None:
         assert f"documented: {node.profile}, ssd: " in daemon.page()
         done = node.run(doctor, "--daemon", daemon.url, "--json")
         answers = {each["question"]: each["state"] for each in json.loads(done.stdout)["answers"]}
-        assert answers["is it scraped"] == "well"
+        assert answers["is it scraped"] == "ok"
 
 
 @pytest.fixture(scope="module")
@@ -176,13 +176,13 @@ def test_the_doctor_of_a_whole_installation_and_of_one_part_after_the_other_gone
         with prometheus(folder, target=target, rules=rules, alertmanager=f"127.0.0.1:{free_port()}") as server:
             code, answers = eventually(lambda: _well(daemon, server), within_s=180)
             assert code == 0
-            assert answers["is it scraped"] == ("well", f"by {server.url}, as instance {target}")
+            assert answers["is it scraped"] == ("ok", f"by {server.url}, as instance {target}")
             assert answers["do links to runbooks resolve"][1].startswith(f"{daemon.url}/runbooks/")
             assert answers["does Ceph answer"][0] == "not asked"
 
             daemon.reload({**config, "baseline": {}})
             code, answers = doctor(daemon, "--prometheus", server.url)
-            assert (code, answers["is there a baseline"]) == (1, ("missing", "without one that judges: canary"))
+            assert (code, answers["is there a baseline"]) == (1, ("missing", "no baseline judges: canary"))
 
             daemon.stop()
             code, answers = doctor(daemon, "--prometheus", server.url)
@@ -207,6 +207,6 @@ def test_the_doctor_without_prometheus_counts_what_it_did_not_ask_as_nothing(tmp
         code, answers = doctor(daemon)
     assert code == 0, os.linesep.join(map(str, answers.items()))
     assert [question for question, (state, _) in answers.items() if state == "not asked"] == [
-        "is it scraped", "do rules see it", "does anybody get its alerts", "do links to runbooks resolve",
+        "is it scraped", "do rules see it", "does an Alertmanager get its alerts", "do links to runbooks resolve",
         "do links to dashboards resolve", "does Ceph answer",
     ]  # fmt: skip

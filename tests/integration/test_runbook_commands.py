@@ -7,10 +7,9 @@ import os
 import re
 import shutil
 import subprocess
-import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,62 +17,20 @@ from urllib.parse import urlsplit
 import pytest
 
 from plumbline import cli
-from support.daemon import Daemon, eventually, running
+from requirements.programs import listed
+from support.daemon import eventually, running
 from support.programs import need
 from support.prometheus import prometheus
 from support.rules import RULES
-from support.runbooks import SETUP, code_blocks, lines, programs
+from support.runbook_node import NOT_HERE, Node, bad, meanings, missing, path_of, prelude_of, shim
+from support.runbooks import SETUP, code_blocks, lines
 
 pytestmark = pytest.mark.integration
 
-MISTAKE = re.compile(
-    r"(invalid|unrecognized|unknown|illegal|unexpected) (option|subcommand|command|column|operator|predicate|user)"
-    r"|(unrecognized|unknown|unexpected) arguments?"
-    r"|usage:|syntax error|bad flag|no such option|command not found|missing operand|unbound variable|parse error"
-    r"|conversion .* unknown|unrecogni[sz]ed option|invalid choice|Unmatched|is unknown, try",
-    re.IGNORECASE,
-)
-OWN = {"for", "done", "cat", "ls", "plumbline", "ceph_daemon"}
-"""Words of the shell and names that the tests give a meaning."""
-STOPS_S = 6
-"""Commands that watch (``iostat 1 60``) are ended after this long: by then they have understood their options."""
 CLUSTER = re.compile(r"\b(ceph|rados|rbd|cephfs-journal-tool)\b(?!\.)")
 BELONGS_TO_PROMETHEUS = ("promtool check config /etc", "promtool check rules /etc", "amtool check-config /etc")
 """Files that this machine has not."""
 INSTALLATIONS = ("package", "wheel", "compose", "cephadm", "Kubernetes")
-
-
-@dataclass(frozen=True)
-class Node:
-    """Where lines are run: what stands before each, and which text of the pages means what here."""
-
-    prelude: str
-    here: Mapping[str, str]
-    environment: Mapping[str, str]
-
-    def run(self, line: str, known: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-        values = {name: self.value(name, value) for name, value in known.items()}
-        script = self.prelude + "".join(f"{name}={value}\n" for name, value in values.items()) + line
-        for text, meant in self.here.items():
-            script = script.replace(text, meant)
-        argv = ["timeout", "--kill-after=2", str(STOPS_S), "bash", "-uc", script]
-        return subprocess.run(
-            argv, capture_output=True, text=True, errors="replace", env=dict(self.environment), check=False, timeout=60
-        )
-
-    def value(self, name: str, example: str) -> str:
-        """A network card where the page has one, a disk where it has one."""
-        if name in ("DEVICE", "SLAVE") and re.match(r"en|bond", example):
-            return min((path.name for path in Path("/sys/class/net").iterdir() if path.name != "lo"), default="lo")
-        if name in ("DEVICE", "DISK"):
-            return min(path.name for path in Path("/sys/block").iterdir())
-        return example
-
-
-def shim(folder: Path, name: str, script: str) -> None:
-    path = folder / name
-    path.write_text(f"#!/bin/sh\n{script}\n")
-    path.chmod(0o755)
 
 
 @pytest.fixture(scope="module")
@@ -95,61 +52,68 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
             )
 
 
-def path_of(shims: Path) -> str:
-    return f"{shims}:{Path(sys.executable).parent}:{os.environ['PATH']}:/usr/sbin:/sbin"
-
-
-def prelude_of(folder: Path, daemon: Daemon) -> str:
-    """What setup.md sets, for a daemon that no service manager runs."""
-    return (
-        f"PLUMBLINE=plumbline PLUMBLINE_AS_DAEMON=plumbline PLUMBLINE_LOG='cat {folder}/log'\n"
-        f"PLUMBLINE_FLAGS='--config.file {folder}/plumbline.yaml --storage.path {folder}'\n"
-        f"PLUMBLINE_STATE={folder} PLUMBLINE_STATUS='kill -0 {daemon.pid}'\n"
-    )
-
-
-def meanings(folder: Path, address: str, prometheus_url: str) -> dict[str, str]:
-    return {
-        "stor01.example:10047": address,
-        "http://localhost:10047": f"http://{address}",
-        "prom.example:9090": urlsplit(prometheus_url).netloc,
-        "http://localhost:9090": prometheus_url,
-        "192.0.2.12": "127.0.0.1",
-        "stor01.example": "127.0.0.1",
-        "/etc/plumbline": str(folder),
-        "/var/tmp/by-hand": f"{folder}/by-hand",
-        "--size=64M": "--size=1M",
-        "--runtime=10 ": "--runtime=1 ",
-    }
-
-
-def on_a_node() -> dict[str, dict[str, str]]:
+def on_a_node(heading: str) -> dict[str, dict[str, str]]:
     return {
         line: known
-        for line, known in lines("Diagnosis").items()
+        for line, known in lines(heading).items()
         if not CLUSTER.match(line) and not line.startswith(BELONGS_TO_PROMETHEUS)
     }
 
 
-def missing(line: str) -> set[str]:
-    """Programs that a line needs and this machine lacks."""
-    return {name for name in programs(line) - OWN if shutil.which(name) is None}
+def run_all(node: Node, heading: str) -> dict[str, subprocess.CompletedProcess[str]]:
+    """Line → its end, of all lines whose programs are here: those that are not are named, with the reason."""
+    asked = on_a_node(heading)
+    lacking = {name for line in asked for name in missing(line)}
+    assert lacking <= NOT_HERE.keys() | listed().keys(), lacking - NOT_HERE.keys()
+    here = [line for line in asked if not missing(line)]
+    with ThreadPoolExecutor(8) as pool:
+        return dict(zip(here, pool.map(lambda line: node.run(line, asked[line]), here), strict=True))
 
 
 @pytest.mark.long
 def test_every_command_of_a_diagnosis_is_understood(node: Node) -> None:
     """On a machine with few of these programs this runs less: what it must be able to is counted at the end."""
-    asked = {line: known for line, known in on_a_node().items() if not missing(line)}
-    with ThreadPoolExecutor(8) as pool:
-        done = dict(zip(asked, pool.map(lambda line: node.run(line, asked[line]), asked), strict=True))
+    done = run_all(node, "Diagnosis")
     wrong = [f"{line}\n{each.returncode} {each.stderr[-400:]}" for line, each in done.items() if bad(each)]
     assert not wrong, "\n".join(wrong)
     assert len(done) > 150
     assert sum(each.returncode == 0 for each in done.values()) > len(done) / 2
 
 
-def bad(done: subprocess.CompletedProcess[str]) -> bool:
-    return done.returncode in (126, 127) or MISTAKE.search(done.stderr) is not None
+SAFE = """
+set -e
+mount --make-rprivate /
+mount --bind "$FOLDER" "$FOLDER"
+ip link set lo up
+ip link add ens2f0 type veth peer name ens2f1
+ip link add bond0 type dummy
+mount -t sysfs -o ro sysfs /sys
+mount -t tmpfs -o mode=755 none /dev
+for each in null zero urandom; do mknod -m 666 "/dev/$each" c 1 "$(case "$each" in null) echo 3;; zero) echo 5;; *) echo 9;; esac)"; done
+mount -o remount,bind,ro /proc
+mount -o remount,bind,ro /
+exec "$@"
+"""
+"""A host on which nothing can be broken: network ports of its own, no disk, its kernel's settings and files read-only."""
+
+
+@pytest.mark.long
+@pytest.mark.needs_root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root for namespaces")
+def test_every_command_that_mends_is_understood(node: Node) -> None:
+    """Where it can do no harm. Those of Ceph: ``test_ceph_runbooks.py``."""
+    folder = node.here["/etc/plumbline"]
+    inside = ("unshare", "--net", "--mount", "env", f"FOLDER={folder}", "sh", "-c", SAFE, "sh")
+    safe = replace(node, inside=inside)
+    assert safe.run("touch /etc/x /proc/sys/vm/swappiness", {}).stderr.count("Read-only file system") >= 1
+    assert safe.run("ls /dev", {}).stdout.split() == ["null", "urandom", "zero"]
+    done = run_all(safe, "Mitigation")
+    wrong = [f"{line}\n{each.returncode} {each.stderr[-400:]}" for line, each in done.items() if bad(each)]
+    assert not wrong, "\n".join(wrong)
+    assert len(done) > 40
+    links = [each.returncode for line, each in done.items() if " ip link set " in line]
+    assert len(links) >= 5
+    assert set(links) == {0}
 
 
 def test_a_mistake_would_be_found(node: Node) -> None:
@@ -169,8 +133,8 @@ RECORD = 'printf "%s\\n" "$(basename "$0")" "$@" >> "$RECORD"; printf "==\\n" >>
 
 def setup_of(number: int) -> str:
     """The block of one installation; the wheel's stands on the package's."""
-    blocks = code_blocks(SETUP.read_text("utf-8"))
-    return blocks[0] + blocks[1] if number == 1 else blocks[number]
+    first, *blocks = code_blocks(SETUP.read_text("utf-8"))
+    return first + (blocks[0] + blocks[1] if number == 1 else blocks[number])
 
 
 @pytest.fixture
@@ -251,4 +215,4 @@ def test_a_daemon_of_ceph_is_restarted_as_its_installation_does_it(
 
 
 def test_each_installation_has_its_block() -> None:
-    assert len(code_blocks(SETUP.read_text("utf-8"))) == len(INSTALLATIONS) + 3
+    assert len(code_blocks(SETUP.read_text("utf-8"))) == 1 + len(INSTALLATIONS) + 3

@@ -18,6 +18,7 @@ from dashboards.preview.page import shrink
 from support.browser import browser
 
 from .capacity_history import capacity_history
+from .notifications import draw
 from .slow_osd import slow_osd
 
 ROOT = Path(__file__).parents[2]
@@ -60,6 +61,8 @@ def _slow_osd() -> None:
             page.open(f"{slow.status}/", width=1200, height=1100)
             page.screenshot(OUT / "status-page.png", whole=False)
             shrink(OUT / "status-page.png")
+        for picture in draw(slow.inbox, OUT):
+            shrink(picture)
 
 
 def _page(name: str, rows: int, *more: object) -> None:

@@ -21,6 +21,7 @@ from support.ceph_files import OSDS
 from support.ceph_probes import set_up
 from support.daemon import COMMAND, eventually, running, write_config
 from support.loops import Loops
+from support.notifications import Inbox, notified
 from support.prometheus import Prometheus, prometheus
 from support.rules import rendered
 from support.slow_osd import PACE, SITE, homes, load, slow_device
@@ -41,11 +42,12 @@ WITHIN_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Slow:
-    """``prometheus`` and ``status``: URLs; ``minutes`` since Prometheus was started."""
+    """``prometheus`` and ``status``: URLs; ``minutes`` since Prometheus was started; ``inbox``: what people were sent."""
 
     prometheus: str
     status: str
     minutes: float
+    inbox: Inbox
 
 
 @contextlib.contextmanager
@@ -73,6 +75,8 @@ def slow_osd() -> Iterator[Slow]:
         daemon = stack.enter_context(running(folder, "--path.var", folder / "var", config=config))
         began = time.monotonic()
         (port,) = cluster.managers.values()
+        (folder / "alertmanager").mkdir()
+        manager, inbox = stack.enter_context(notified(folder / "alertmanager", wait="30s"))
         server = stack.enter_context(
             prometheus(
                 folder,
@@ -80,6 +84,7 @@ def slow_osd() -> Iterator[Slow]:
                 interval_s=5,
                 rules=rendered(folder, SITE),
                 others={"ceph": f"127.0.0.1:{port}"},
+                alertmanager=manager.url.removeprefix("http://"),
                 instance=INSTANCE,
             )
         )
@@ -92,7 +97,7 @@ def slow_osd() -> Iterator[Slow]:
         _say(f"{GUILTY} is named")
         time.sleep(SLOW_S)
         assert (GUILTY, "disk") in _suspects(server), _suspects(server)
-        yield Slow(server.url, daemon.url, (time.monotonic() - began) / 60)
+        yield Slow(server.url, daemon.url, (time.monotonic() - began) / 60, inbox)
 
 
 def _configuration(cluster: CephCluster, ceph: dict[str, Any]) -> dict[str, Any]:

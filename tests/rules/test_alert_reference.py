@@ -48,9 +48,10 @@ def test_a_row_names_severity_runbook_and_both_directions() -> None:
 def test_the_page_begins_with_what_each_alert_means_and_what_to_do_first(alerts: list[dict[str, Any]]) -> None:
     below = alerts_reference().partition("## What it means")[2].partition("\n## ")[0]
     rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in below.splitlines() if "](../" in line]
-    assert [row[0].partition("]")[0].strip("[") for row in rows] == list(
-        dict.fromkeys(rule["alert"] for rule in alerts)
-    )
+    assert sorted(row[0].partition("]")[0].strip("[") for row in rows) == sorted({rule["alert"] for rule in alerts})
+    pages = below.partition("### Pages")[2].partition("###")[0]
+    woken = {rule["alert"] for rule in alerts if rule["labels"]["severity"] == "critical"}
+    assert {line.partition("]")[0].strip("| [") for line in pages.splitlines() if "](../" in line} == woken
     assert all(len(row) == 3 and row[1].endswith(".") and "{" not in row[2] for row in rows)
     drops = next(row for row in rows if "NicRingDrops" in row[0])
     assert drops[1:] == [

@@ -22,7 +22,7 @@ from support.grafana_links import Grafana
 from support.metrics import known_metrics
 from support.programs import need
 from support.prometheus import CLUSTER, prometheus
-from support.rulefiles import LINKS, RuleSet, load, names_in
+from support.rulefiles import LINKS, RuleSet, always_firing, load, names_in
 from support.rules import ALERTS, ROOT, RULES
 
 GRAFANA = "https://grafana.example.org"
@@ -30,6 +30,11 @@ NODE = "stor01.example:10047"
 """What most tests of the rules call the node that fires."""
 CARRIED = {"cluster", "instance", "device", "ceph_daemon", "probe", "pool"}
 """Labels that say which one it is, where the page has a variable of that name."""
+FILLED_IN = {
+    "ceph_daemon", "cluster", "device", "hostname", "instance", "mountpoint", "pci_address", "pool", "probe", "role", "slave",
+    "target",
+}  # fmt: skip
+"""Labels that a runbook has in its commands."""
 SUBJECT = {
     "plumbline-disk": "device",
     "plumbline-nic": "device",
@@ -79,13 +84,9 @@ def page_of(rule: Mapping[str, Any]) -> str:
 
 
 def firing_as(labels: Labels, annotations: Labels, name: str) -> dict[str, Any]:
-    """A rule of this name that always fires with these labels."""
-    expr = "vector(1)"
-    for label, value in labels.items():
-        expr = f"label_replace({expr}, {json.dumps(label)}, {json.dumps(value.replace('$', '$$'))}, '', '')"
-    first = annotations.get("description", "").rpartition("\n")[2]
-    given = {link: annotations[link] for link in LINKS} | {"description": first}
-    return {"alert": name, "expr": expr, "annotations": given}
+    """A rule of this name that always fires with these labels, its links and its first step."""
+    given = {link: annotations[link] for link in LINKS}
+    return always_firing(name, labels, given | {"description": annotations.get("description", "").rpartition("\n")[2]})
 
 
 @pytest.fixture(scope="module")
@@ -126,12 +127,17 @@ def test_every_runbook_link_opens_that_runbook(followed: Any, alerts: list[dict[
     daemon, found = followed
     assert found.keys() == {rule["alert"] for rule in alerts}
     for name, each in found.items():
-        urls = {annotations["runbook_url"] for _, annotations in each}
+        urls = {urlsplit(annotations["runbook_url"]) for _, annotations in each}
         # also of alerts without a node, of dead nodes and of Prometheus: a node of the cluster answers
-        assert urls == {f"{daemon.url}/runbooks/{name}"}
-        answer = daemon.get(f"/runbooks/{name}")
-        assert answer.status == 200
-        assert f"<h1>{name}</h1>" in answer.text
+        assert {f"{url.scheme}://{url.netloc}{url.path}" for url in urls} == {f"{daemon.url}/runbooks/{name}"}
+        for labels, annotations in each:
+            url = urlsplit(annotations["runbook_url"])
+            answer = daemon.get(f"{url.path}?{url.query}")
+            assert answer.status == 200
+            assert f"<h1>{name}</h1>" in answer.text
+            given = dict(parse_qsl(url.query, strict_parsing=True))
+            assert given.pop("prometheus").startswith("http://")
+            assert given == {label: labels[label] for label in FILLED_IN & labels.keys()}
 
 
 def test_every_dashboard_link_opens_a_page_with_what_the_alert_is_about(followed: Any) -> None:
@@ -232,7 +238,8 @@ def test_which_node_a_runbook_is_asked_of(tmp_path: Path, series: tuple[str, ...
     fires = firing_as(labels, rule["annotations"] | {"dashboard_url": ""}, name)
     del fires["annotations"]["dashboard_url"], fires["annotations"]["description"]
     (tmp_path / "rules.json").write_text(json.dumps({"groups": [{"name": "one", "rules": [fires]}]}))
-    expected = {"exp_labels": labels, "exp_annotations": {"runbook_url": link.format(name)}}
+    url = link.format(name) + ("?cluster=north&instance=b%3A10047" if series else "")
+    expected = {"exp_labels": labels, "exp_annotations": {"runbook_url": url}}
     test = {
         "interval": "1m",
         "input_series": [{"series": f"plumbline_build_info{{{each}}}", "values": "1x3"} for each in series],

@@ -265,8 +265,8 @@ def fleet(moment: str, share: str, points: str, suspected: str = UNSUSPECTED, **
         {
             "summary": "The canaries of most hosts are slower than their baselines.",
             "description": f"{share} of the hosts of cluster north find read (randread-4k-qd1-j1, device class nvme)"
-            " slower than their limits, for 4m without a pause: the whole layer is slow, not one device."
-            f"\nVantage points that agree: {points}.{suspected}",
+            " slower than their limits, continuously for 4m: the whole layer is slow, not one device."
+            f"\nHosts that agree: {points}.{suspected}",
         },
     )
 
@@ -656,7 +656,7 @@ JUDGED = (
                 RESTLESS,
                 {"severity": "info", "signal": "health", "source": "measured", "profile": "baseline.yaml"},
                 {
-                    "summary": "A canary is too restless to be judged closely.",
+                    "summary": "The latency of a canary varies too much to be judged closely.",
                     "description": f"Canary {SUBJECT}: by its own spread over the last 7d it would be out of"
                     " line from 5.2 times its baseline on; 3 times is out of line in any weather, so hours of 3 times"
                     " may be its usual.",

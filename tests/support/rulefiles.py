@@ -23,7 +23,7 @@ _NAME = re.compile(r"(?<![\w:$])[a-zA-Z_:][\w:]*")
 _STRING = re.compile(r'"(?:\\.|[^"\\])*"')
 LINKS = ("runbook_url", "dashboard_url")
 """Annotations that one place adds to every alert: ``test_links.py`` follows them, tests of an alert leave them out."""
-_ADDED = re.compile(r"\n(?:It has been so for at least|First:) [^\n]*")
+_ADDED = re.compile(r"\n(?:This has lasted for at least|First:) [^\n]*")
 """Lines that one place adds to every description: ``test_texts.py`` holds them, tests of an alert leave them out."""
 _SCRAPED = ("plumbline_", "ceph_", "prometheus_", "alertmanager_", "scrape_")
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -48,6 +48,14 @@ def names_in(text: str) -> set[str]:
 def words_of(rule: Rule) -> set[str]:
     """What a rule reads in its expression and in the queries of its annotations' templates."""
     return names_in(rule["expr"]).union(*(_NAME.findall(text) for text in rule.get("annotations", {}).values()))
+
+
+def always_firing(name: str, labels: Mapping[str, str], annotations: Mapping[str, str]) -> Rule:
+    """An alert of this name that always fires with these labels."""
+    expr = "vector(1)"
+    for label, value in labels.items():
+        expr = f"label_replace({expr}, {json.dumps(label)}, {json.dumps(value.replace('$', '$$'))}, '', '')"
+    return {"alert": name, "expr": expr, "annotations": dict(annotations)}
 
 
 def metric_of(series: str) -> str:

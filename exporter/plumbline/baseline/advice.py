@@ -28,7 +28,7 @@ from plumbline.config.workloads import (
 
 _MOST_BYTES = 2**30  # of all files of one probe; more than the cache of a rotational disk
 _RANDOM = (Pattern.RANDREAD, Pattern.RANDWRITE)
-_DOUBT = "contradict themselves or are a maker's promise, and never judge"
+_DOUBT = "that contradict themselves or are a maker's promise, and so never judge"
 
 
 class Via(StrEnum):
@@ -155,7 +155,7 @@ def _judged(
             usable.append(entry)
     if not usable:
         said = "; ".join(f"{count} {reason}" for reason, count in reasons.most_common())
-        return Advice(subject, f"of {len(entries)} rows {said}")
+        return Advice(subject, f"rows of this layer and class: {said}")
     usable.sort(key=lambda entry: _cost(entry, catalogue.by_id[entry.workload]))
     left = {entry.workload: _left(subject, entry, targets) for entry in usable}
     entry = min(usable, key=lambda each: len(left[each.workload]))  # the first of those measured most completely
@@ -184,22 +184,22 @@ def _left(subject: Subject, entry: BaselineEntry, targets: Sequence[Target]) -> 
 
 
 def _unmeasurable(via: Via, workload: Workload) -> str:
-    """Why no probe can run the workload this way; empty if one can. A plural verb, after a number of rows."""
+    """Why no probe can run the workload this way; empty if one can. Goes after a number of rows."""
     if isinstance(workload, BlockWorkload):
         if via is Via.POOL:
-            return "are fio's on objects, which no type of probe runs"
+            return "measured by fio on objects, which no probe does"
         if via is Via.RAW and workload.operations != ("read",):
-            return "write, and raw disks are only read"
+            return "that write, while raw disks are only read"
         if not workload.direct:
-            return "go through the page cache"
-        return "" if via in (Via.RAW, Via.FILES, Via.IMAGE) else "are of another layer"
+            return "measured through the page cache"
+        return "" if via in (Via.RAW, Via.FILES, Via.IMAGE) else "of another layer"
     runs = {
         Via.PEER: (RoundTrip, TcpThroughput),
         Via.OSD: (OsdBench,),
         Via.POOL: (RadosBench,),
         Via.IMAGE: (RbdBench,),
     }
-    return "" if isinstance(workload, runs.get(via, ())) else "are of another kind of probe"
+    return "" if isinstance(workload, runs.get(via, ())) else "for another kind of probe"
 
 
 def _cost(entry: BaselineEntry, workload: Workload) -> tuple[bool, bool, bool, int, int]:

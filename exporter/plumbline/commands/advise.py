@@ -201,10 +201,14 @@ def _print(console: Console, found: _Found) -> None:
     table(console, ("Layer, class", "Here", "Document", "Comparable", "Why"), rows, wraps={"Why": 0})
     for text in found.not_looked_at:
         line(console, f"not looked at: {text}", "yellow")
-    for one in advice:
-        if one.comparable and found.judging.get(one.subject.device_class) == one.profile:
-            here = f"; here: {one.subject.about}" if one.subject.about else ""
-            line(console, f"{one.profile}, {one.subject.device_class}: measured on {one.hardware}{here}")
+    hardware = dict.fromkeys(  # a pool and its images have the same
+        f"{one.profile}, {one.subject.device_class}: measured on {one.hardware}"
+        + (f"; here: {one.subject.about}" if one.subject.about else "")
+        for one in advice
+        if one.comparable and found.judging.get(one.subject.device_class) == one.profile
+    )
+    for text in hardware:
+        line(console, text)
     line(console, "")
     if wanted or found.add_judge:
         line(console, "Add to the configuration, or let --write FILE do it:", "bold")

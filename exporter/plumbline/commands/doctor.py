@@ -68,6 +68,6 @@ def ask(
 
 def _print(console: Console, answers: Sequence[Answer]) -> None:
     rows = [(Text(each.state.value, _STYLE[each.state]), each.question, each.says, each.mend) for each in answers]
-    table(console, ("State", "Question", "Answer", "To mend it"), rows, wraps={"Answer": 0, "To mend it": 0})
+    table(console, ("State", "Question", "Answer", "What to do"), rows, wraps={"Answer": 0, "What to do": 0})
     counts = {state: sum(each.state is state for each in answers) for state in State}
     line(console, ", ".join(f"{count} {state.value}" for state, count in counts.items() if count))

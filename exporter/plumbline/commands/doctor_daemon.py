@@ -1,4 +1,4 @@
-"""What ``plumbline doctor`` asks the daemon: is it up, is its page whole, is there a baseline. And Ceph."""
+"""What ``plumbline doctor`` asks the daemon: is it up, do its collectors work, is there a baseline. And Ceph."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -27,7 +27,7 @@ _LOG = "systemctl status plumbline; journalctl -u plumbline -n 20 (in a containe
 
 
 class State(StrEnum):
-    WELL = "well"
+    WELL = "ok"
     MISSING = "missing"
     NOT_ASKED = "not asked"
 
@@ -90,7 +90,7 @@ def samples_of(text: str) -> Samples:
 
 
 def _whole(samples: Samples) -> Answer:
-    question, collectors = "is its page whole", samples.get(_SUCCESS, ())
+    question, collectors = "do all collectors work", samples.get(_SUCCESS, ())
     failing = [each.labels.get("collector", "") for each in collectors if not each.value]
     if failing:
         return Answer(question, State.MISSING, f"collectors that fail: {_names(failing)}", f"the status page; {_LOG}")
@@ -98,7 +98,7 @@ def _whole(samples: Samples) -> Answer:
 
 
 def _configured(samples: Samples) -> Answer:
-    question = "is its configuration the file's"
+    question = "is the configuration file in force"
     if any(not each.value for each in samples.get(_RELOAD_OK, ())):
         mend = "plumbline config check /etc/plumbline/plumbline.yaml"
         return Answer(question, State.MISSING, "the file was refused; an older configuration is in force", mend)
@@ -118,7 +118,7 @@ def ask_baseline(samples: Samples) -> Answer:
     judged = {each.labels.get("probe", "") for each in targets} - without
     if not without:
         return Answer(question, State.WELL, f"every probe is judged: {_names(sorted(judged))}")
-    says = f"without one that judges: {_names(sorted(without))}"
+    says = f"no baseline judges: {_names(sorted(without))}"
     return Answer(question, State.MISSING, says, "plumbline baseline record, or plumbline baseline advise")
 
 

@@ -11,7 +11,7 @@ from plumbline.sources.prometheus.access import Access
 from plumbline.sources.prometheus.api import Rule, Series, read_alertmanagers, read_rules, read_vector
 
 JOB = "plumbline"
-SCRAPED, RULES, DELIVERED = "is it scraped", "do rules see it", "does anybody get its alerts"
+SCRAPED, RULES, DELIVERED = "is it scraped", "do rules see it", "does an Alertmanager get its alerts"
 RUNBOOKS, DASHBOARDS = "do links to runbooks resolve", "do links to dashboards resolve"
 _PREFIX = "Plumbline"
 _SCRAPE, _LOAD, _SEND = (

@@ -5,14 +5,17 @@ They use a small part of Markdown, and so does this: headings, paragraphs, lists
 
 What several runbooks say stands in a file of its own, whose name begins with a small letter. A paragraph that is only a
 link to such a file shows it in place: folded up, with the link's text to open it, if the file has a heading.
+
+Where the page is asked for with the labels of an alert, they are filled in (:mod:`plumbline.pages.runbook_values`).
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import resources
 
 from plumbline.pages.htmltext import Html, joined, tag
+from plumbline.pages.runbook_values import filled, usable
 from plumbline.pages.templates import render
 
 _FOLDER = resources.files("plumbline.pages").joinpath("runbooks")
@@ -31,23 +34,26 @@ def names() -> list[str]:
     return [name for name in files if _NAME.fullmatch(name)]
 
 
-def page(name: str) -> str | None:
+def page(name: str, labels: Mapping[str, str] | None = None) -> str | None:
     """The page of one alert, the list of all for an empty name, ``None`` where there is none.
 
-    ``X.md`` is the same as ``X``: so runbooks link each other here as they do in the project's folder.
+    ``X.md`` is the same as ``X``: so runbooks link each other here as they do in the project's folder. ``labels``: of the
+    alert, as its link has them; what cannot be used is ignored.
     """
     if not name:
-        return render("runbooks.html", title="Runbooks", names=names(), body=None)
+        return render("runbooks.html", title="Runbooks", names=names(), body=None, labels={})
     name = name.removesuffix(".md")
     file = _FOLDER.joinpath(f"{name}.md")
     if not _NAME.fullmatch(name) or not file.is_file():
         return None
-    return render("runbooks.html", title=name, names=None, body=to_html(file.read_text("utf-8")))
+    known = usable(labels or {})
+    body = to_html(file.read_text("utf-8"), known)
+    return render("runbooks.html", title=name, names=None, body=body, labels=known)
 
 
-def to_html(markdown: str) -> Html:
-    """The text as HTML."""
-    lines = _Lines(markdown.splitlines())
+def to_html(markdown: str, labels: Mapping[str, str] | None = None) -> Html:
+    """The text as HTML, with these labels filled in."""
+    lines = _Lines(filled(markdown, labels or {}).splitlines(), labels or {})
     blocks: list[Html] = []
     while lines.left:
         blocks.append(_block(lines))
@@ -57,6 +63,7 @@ def to_html(markdown: str) -> Html:
 @dataclass(slots=True)
 class _Lines:
     left: list[str]
+    labels: Mapping[str, str]
 
     def take(self, wanted: Callable[[str], bool]) -> list[str]:
         """The next lines, as long as they are wanted."""
@@ -85,16 +92,16 @@ def _block(lines: _Lines) -> Html:
         return _listing(lines.take(lambda line: bool(_ITEM.match(line) or line.startswith("  "))))
     text = " ".join(lines.take(lambda line: bool(line.strip()) and not _begins(line)))
     shared = _SHARED.fullmatch(text)
-    return _in_place(*shared.groups()) if shared else tag("p", _inline(text))
+    return _in_place(*shared.groups(), lines.labels) if shared else tag("p", _inline(text))
 
 
-def _in_place(label: str, name: str) -> Html:
+def _in_place(label: str, name: str, labels: Mapping[str, str]) -> Html:
     """A file that several runbooks share. Its heading is for who reads it alone."""
     file = _FOLDER.joinpath(f"{name}.md")
     text = file.read_text("utf-8")
     if not text.startswith("# "):
-        return to_html(text)
-    return tag("details", tag("summary", _inline(label)), to_html(text.partition("\n")[2]))
+        return to_html(text, labels)
+    return tag("details", tag("summary", _inline(label)), to_html(text.partition("\n")[2], labels))
 
 
 def _begins(line: str) -> bool:

@@ -3,7 +3,7 @@
 import gzip
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from urllib.parse import SplitResult, parse_qs, urlsplit
+from urllib.parse import SplitResult, parse_qs, parse_qsl, urlsplit
 
 from plumbline.metrics.exposition import Exposition, ScrapeTimeout
 from plumbline.metrics.negotiation import accepts_gzip, choose_format
@@ -107,7 +107,11 @@ class Site:
     def _runbook(self, _request: Request, url: SplitResult) -> Response:
         from plumbline.pages import runbooks  # noqa: PLC0415  (a daemon that is only scraped needs no page)
 
-        page = runbooks.page(url.path.removeprefix(_RUNBOOKS))
+        try:
+            labels = dict(parse_qsl(url.query, max_num_fields=_MAX_NAMES))
+        except ValueError:
+            labels = {}
+        page = runbooks.page(url.path.removeprefix(_RUNBOOKS), labels)
         return text_response(404, f"no such runbook; {_RUNBOOKS} has them all") if page is None else _html(page)
 
 

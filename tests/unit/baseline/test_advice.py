@@ -48,11 +48,11 @@ def test_what_has_no_comparable_row_says_why() -> None:
     assert why(disks(Via.FILES, "virtual")) == (
         "no document has figures of this class; of the layer disk they have hdd, intel-910, nvme, ssd"
     )
-    assert why(disks(Via.FILES, "nvme"), "unnoba-2020") == "of 1 rows 1 go through the page cache"
-    doubt = "contradict themselves or are a maker's promise, and never judge"
-    assert why(disks(Via.FILES, "intel-910"), "fujitsu-2013") == f"of 6 rows 6 {doubt}"
+    assert why(disks(Via.FILES, "nvme"), "unnoba-2020") == "rows of this layer and class: 1 measured through the page cache"
+    doubt = "that contradict themselves or are a maker's promise, and so never judge"
+    assert why(disks(Via.FILES, "intel-910"), "fujitsu-2013") == f"rows of this layer and class: 6 {doubt}"
     pool = why(Subject(Via.POOL, "rados", "ssd", ("plumbline-probe",)), "infn-2025")
-    assert "are fio's on objects, which no type of probe runs" in pool
+    assert "measured by fio on objects, which no probe does" in pool
 
 
 def test_what_is_measured_already_needs_no_probe() -> None:

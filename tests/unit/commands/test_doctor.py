@@ -69,8 +69,8 @@ def whole(page: str = PAGE) -> Answers:
 def test_a_daemon_that_is_well() -> None:
     assert states(whole()) == [
         ("is the daemon up", State.WELL, "version 0.1.0 at URL"),
-        ("is its page whole", State.WELL, "2 collectors, none fails"),
-        ("is its configuration the file's", State.WELL, "the last reload succeeded"),
+        ("do all collectors work", State.WELL, "2 collectors, none fails"),
+        ("is the configuration file in force", State.WELL, "the last reload succeeded"),
     ]
 
 
@@ -108,7 +108,7 @@ def test_the_samples_of_a_page() -> None:
 def test_the_baseline() -> None:
     assert ask_baseline(samples_of(PAGE)).says == "every probe is judged: canary"
     partly = ask_baseline(samples_of(PAGE + 'plumbline_baseline_missing{probe="fio"} 1\n'))
-    assert (partly.state, partly.says) == (State.MISSING, "without one that judges: fio")
+    assert (partly.state, partly.says) == (State.MISSING, "no baseline judges: fio")
     assert ask_baseline({}).state is State.MISSING
 
 
@@ -163,7 +163,7 @@ def test_what_prometheus_lacks_is_said_for_each_question() -> None:
     })  # fmt: skip
     assert found["is it scraped"][1].startswith("URL has no series of this daemon")
     assert found["do rules see it"] == (State.MISSING, "no alert of Plumbline is loaded")
-    assert found["does anybody get its alerts"] == (State.MISSING, "Prometheus sends alerts to no Alertmanager")
+    assert found["does an Alertmanager get its alerts"] == (State.MISSING, "Prometheus sends alerts to no Alertmanager")
     assert {state for state, _ in found.values()} == {State.MISSING}
 
 

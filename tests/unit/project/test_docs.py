@@ -10,6 +10,7 @@ import msgspec
 import pytest
 import yaml
 
+from plumbline import cli
 from plumbline.collectors.registry import COLLECTORS, every_spec
 from plumbline.config import types
 from plumbline.config.model import Config, load, parse
@@ -112,3 +113,16 @@ def test_a_page_begins_with_what_it_is_for(path: Path) -> None:
     first = text.split("\n\n")[1]
     assert path.stem == "README" or not first.startswith(("#", "```", "|", "!", "Generated", "`")), first
     assert not re.search(r"\bseed \d", text), "a name from where it was written, which means nothing here"
+
+
+@pytest.mark.parametrize(
+    "page",
+    ["deploy/ansible", "deploy/cephadm", "deploy/compose", "deploy/debian", "deploy/kubernetes", "deploy/rpm", "systemd"],
+)
+def test_every_way_to_install_ends_with_the_same_check(page: str) -> None:
+    text = (ROOT / page / "README.md").read_text("utf-8")
+    (command,) = re.findall(r"plumbline doctor (--config\.file [^\n`']+)", text)
+    options = cli._parser().parse_args(["doctor", *command.split()])
+    assert str(options.config_file) == "/etc/plumbline/plumbline.yaml"
+    assert options.prometheus.startswith("http://")
+    assert "docs/install.md#is-it-complete" in text

@@ -77,6 +77,14 @@ def test_a_runbook_is_a_page_without_script(target: str) -> None:
     assert dict(response.headers)["Content-Security-Policy"].startswith("default-src 'none'; style-src")
 
 
+def test_a_runbook_has_the_labels_of_its_link() -> None:
+    response = get("/runbooks/PlumblineDiskHung?instance=stor07%3A10047&device=sdq&device_class=hdd")
+    assert b"INSTANCE=stor07:10047" in response.body
+    assert b"DEVICE=sdq" in response.body
+    too_many = get("/runbooks/PlumblineDiskHung?" + "&".join(f"a{number}=1" for number in range(2000)))
+    assert b"DEVICE=sdg" in too_many.body
+
+
 @pytest.mark.parametrize(
     ("method", "target", "status", "text"),
     [

@@ -1,0 +1,78 @@
+"""The labels of one alert, filled into the scripts of its runbook.
+
+A script of a runbook begins with examples (``DEVICE=sdg``). An alert links its runbook with its labels as a query, so that
+the page has the device, node and OSD that the alert is about. Somebody copies these lines into a shell, and anybody can
+write such a link: only values are filled in that mean nothing to a shell and are no option.
+"""
+
+import re
+from collections.abc import Mapping
+from urllib.parse import urlencode
+
+_SAFE = re.compile(r"[A-Za-z0-9_/\[][A-Za-z0-9_.:/@+\[\]-]{0,252}")
+_URL = re.compile(r"https?://[A-Za-z0-9_.:\[\]/-]{1,250}")
+_ASSIGNED = re.compile(r"([A-Z]+)=([\w.:/@+\[\]-]+)(?:( +)#.*)?")
+_FENCED = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_RUNBOOK = re.compile(r"\]\((Plumbline\w+\.md)\)")
+_LABELS = {
+    "INSTANCE": ("instance",),
+    "PROMETHEUS": ("prometheus", "instance"),
+    "ALERTMANAGER": ("instance",),
+    "NODE": ("hostname",),
+    "DEVICE": ("device",),
+    "DISK": ("device",),
+    "SLAVE": ("slave",),
+    "PROBE": ("probe",),
+    "TARGET": ("target",),
+    "POOL": ("pool",),
+    "ROLE": ("role",),
+    "ADDRESS": ("pci_address",),
+    "MOUNTPOINT": ("mountpoint",),
+    "DAEMON": ("ceph_daemon",),
+    "OSD": ("ceph_daemon", "target"),
+}
+"""Variable of a script → the labels that it may be, the first that the alert has and that looks like the example."""
+
+
+def usable(given: Mapping[str, str]) -> dict[str, str]:
+    """The labels that a runbook can use, with values that are safe in a shell; of a query, the others are left out."""
+    known = {label for labels in _LABELS.values() for label in labels} | {"cluster"}
+    found = {label: value for label, value in given.items() if label in known}
+    url = found.pop("prometheus", "").rstrip("/")
+    safe = {label: value for label, value in found.items() if _SAFE.fullmatch(value)}
+    return safe | ({"prometheus": url} if _URL.fullmatch(url) else {})
+
+
+def filled(markdown: str, labels: Mapping[str, str]) -> str:
+    """The runbook with the examples that ``labels`` (as :func:`usable` gives them) replace, marked as filled in. Its links
+    to other runbooks carry the labels on."""
+    if not labels:
+        return markdown
+    text = _FENCED.sub(lambda block: "\n".join(_line(line, labels) for line in block[0].split("\n")), markdown)
+    return _RUNBOOK.sub(lambda link: f"]({link[1]}?{urlencode(labels)})", text)
+
+
+def _line(line: str, labels: Mapping[str, str]) -> str:
+    found = _ASSIGNED.fullmatch(line)
+    if found is None:
+        return line
+    name, example = found[1], found[2]
+    value = next((each for each in _values(name, example, labels) if each), "")
+    if not value:
+        return line
+    text = f"{name}={value}"
+    # where the line's own comment began, in a column with those below
+    return text.ljust(max(len(line.partition("#")[0]), len(text) + 2)) + "# from the alert"
+
+
+def _values(name: str, example: str, labels: Mapping[str, str]) -> list[str]:
+    """What may replace the example, best first."""
+    given = [labels[label] for label in _LABELS.get(name, ()) if label in labels]
+    if name == "PROMETHEUS":
+        return [each for each in given if each.startswith("http") == example.startswith("http")]
+    if name == "OSD":
+        # of a canary the OSD is the end of the probe's name
+        osds = [each.rpartition("/")[2] for each in (*given, labels.get("probe", ""))]
+        numbers = [each.removeprefix("osd.") for each in osds if re.fullmatch(r"osd\.\d+", each)]
+        return [f"osd.{number}" if example.startswith("osd.") else number for number in numbers]
+    return given

@@ -1,0 +1,153 @@
+"""What people get: a real Alertmanager with the shipped tree and the shipped receivers for mail, Slack, PagerDuty and Opsgenie,
+and somebody in place of these services who keeps what they are sent."""
+
+from __future__ import annotations
+
+import email
+import email.policy
+import json
+import socketserver
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from .alertmanager import Alertmanager, alertmanager
+from .pager import CONFIG
+
+SERVICES = ("email", "slack", "pagerduty", "opsgenie")
+
+
+@dataclass
+class Inbox:
+    """Service → what it was sent, oldest first: of a mail its subject and HTML, of the others the JSON."""
+
+    received: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: {name: [] for name in SERVICES})
+
+    def text(self, service: str) -> list[str]:
+        """What a person reads of each message."""
+        return [_TEXT[service](message) for message in self.received[service]]
+
+
+_TEXT = {
+    "email": lambda mail: mail["html"],
+    "slack": lambda sent: f"{sent['attachments'][0]['title']}\n{sent['attachments'][0]['text']}",
+    "pagerduty": lambda sent: f"{sent['payload']['summary']}\n{sent['payload']['custom_details']['alerts']}",
+    "opsgenie": lambda sent: f"{sent['message']}\n{sent['description']}",
+}
+
+
+@contextmanager
+def notified(folder: Path, *, wait: str = "1s", everybody: bool = False) -> Iterator[tuple[Alertmanager, Inbox]]:
+    """Started with short waits. ``everybody``: each service gets all alerts, whatever their severity and layer; else the
+    tree says who gets what, and tickets go to Slack."""
+    inbox = Inbox()
+    with _http(inbox) as url, _smtp(inbox) as smtp:
+        shipped = yaml.safe_load(CONFIG.read_text("utf-8"))
+        examples = {name: _example(name, folder, url, smtp) for name in SERVICES}
+        replaced = {each["name"]: each for name in SERVICES for each in examples[name]["receivers"] if name != "opsgenie"}
+        for ticket in ("tickets-network", "tickets-monitoring"):
+            replaced[ticket] = {**replaced["tickets-storage"], "name": ticket}
+        quiet = {"name": "dead-man"}
+        shipped["receivers"] = [replaced.get(each["name"], each) for each in shipped["receivers"]]
+        shipped["receivers"] = [quiet if each["name"] == "dead-man" else each for each in shipped["receivers"]]
+        if everybody:
+            first = {name: examples[name]["receivers"][0][f"{name}_configs"] for name in SERVICES}
+            shipped["receivers"] = [{"name": "all", **{f"{name}_configs": first[name] for name in SERVICES}}]
+            shipped["route"] = {"receiver": "all", "group_by": ["cluster", "alertname", "severity"]}
+            del shipped["inhibit_rules"]
+        _set_waits(shipped["route"], wait)
+        shipped["time_intervals"] = [
+            {"name": "office-hours", "time_intervals": [{"years": ["2001:2199"]}]},
+            {"name": "maintenance", "time_intervals": [{"years": ["2001"]}]},
+        ]
+        shipped["global"] = examples["email"]["global"]
+        with alertmanager(folder, shipped) as server:
+            yield server, inbox
+
+
+def _example(name: str, folder: Path, url: str, smtp: str) -> dict[str, Any]:
+    """A shipped example of receivers that sends to us: addresses and secrets replaced, texts as shipped."""
+    secret = folder / f"{name}-secret"
+    secret.write_text(f"{url}/slack" if name == "slack" else "0" * 32)
+    document: dict[str, Any] = yaml.safe_load((CONFIG.parent / f"receivers-{name}.yaml").read_text("utf-8"))
+    for receiver in document["receivers"]:
+        for config in receiver.get(f"{name}_configs", ()):
+            config |= {key: str(secret) for key in config if key.endswith("_file")}
+            if name in ("pagerduty", "opsgenie"):
+                config[{"pagerduty": "url", "opsgenie": "api_url"}[name]] = f"{url}/{name}/"
+    if "global" in document:
+        document["global"] = {"smtp_smarthost": smtp, "smtp_from": document["global"]["smtp_from"], "smtp_require_tls": False}
+    return document
+
+
+def _set_waits(route: dict[str, Any], wait: str) -> None:
+    route |= {"group_wait": wait, "group_interval": wait}
+    for child in route.get("routes", []):
+        _set_waits(child, wait)
+
+
+@contextmanager
+def _http(inbox: Inbox) -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            service = self.path.strip("/").partition("/")[0]
+            if self.command == "POST" and not self.path.endswith("/close"):  # PUT changes a part of what Opsgenie has
+                inbox.received[service].append(sent)
+            body = b"ok" if self.path == "/slack" else b'{"status":"success"}'
+            self.send_response(202)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_PUT = do_POST
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Nothing."""
+
+    with _serving(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as port:
+        yield f"http://127.0.0.1:{port}"
+
+
+@contextmanager
+def _smtp(inbox: Inbox) -> Iterator[str]:
+    """https://www.rfc-editor.org/rfc/rfc5321, as far as one sender without TLS needs it."""
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            self._say("220 here")
+            for line in self.rfile:
+                command = line[:4].upper().strip()
+                if command == b"DATA":
+                    self._say("354 go on")
+                    mail = email.message_from_bytes(b"".join(iter(self.rfile.readline, b".\r\n")), policy=email.policy.default)
+                    body = mail.get_body(("html",))
+                    inbox.received["email"].append({"subject": str(mail["subject"]), "html": body.get_content() if body else ""})
+                self._say("221 bye" if command == b"QUIT" else "250 fine")
+                if command == b"QUIT":
+                    return
+
+        def _say(self, text: str) -> None:
+            self.wfile.write(f"{text}\r\n".encode())
+
+    with _serving(socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)) as port:
+        yield f"127.0.0.1:{port}"
+
+
+@contextmanager
+def _serving(server: socketserver.BaseServer) -> Iterator[int]:
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield server.server_address[1]  # type: ignore[misc]
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+

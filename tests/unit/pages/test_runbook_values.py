@@ -1,0 +1,86 @@
+"""The labels of an alert in the commands of its runbook: what they replace, and what may not."""
+
+import html
+import re
+
+import pytest
+
+from plumbline.pages import runbooks
+from plumbline.pages.runbook_values import filled, usable
+
+DISK = {"cluster": "north", "instance": "stor07:10047", "device": "sdq", "ceph_daemon": "osd.31"}
+
+
+def script(line: str, **labels: str) -> str:
+    return filled(f"```sh\n{line}\n```\n", usable(labels)).removeprefix("```sh\n").removesuffix("\n```\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "labels", "becomes"),
+    [
+        ("DEVICE=sdg", {"device": "nvme3n1"}, "DEVICE=nvme3n1  # from the alert"),
+        ("INSTANCE=stor01.example:10047   # label of the alert", {"instance": "[2001:db8::7]:10047"},
+         "INSTANCE=[2001:db8::7]:10047    # from the alert"),
+        ("OSD=71   # from the description", {"ceph_daemon": "osd.4"}, "OSD=4    # from the alert"),
+        ("OSD=osd.71", {"ceph_daemon": "osd.4"}, "OSD=osd.4  # from the alert"),
+        ("OSD=osd.12", {"probe": "rados/osd.9"}, "OSD=osd.9  # from the alert"),
+        ("OSD=osd.12", {"target": "192.0.2.1", "probe": "rtt/192.0.2.1"}, "OSD=osd.12"),
+        ("POOL=vms", {"pool": "cephfs.data"}, "POOL=cephfs.data  # from the alert"),
+        ("PROMETHEUS=http://localhost:9090", {"prometheus": "https://prom.example.org/x/", "instance": "a:1"},
+         "PROMETHEUS=https://prom.example.org/x  # from the alert"),
+        ("PROMETHEUS=prom.example:9090", {"prometheus": "http://p:9090", "instance": "p:9090"},
+         "PROMETHEUS=p:9090           # from the alert"),
+        # nothing of theirs
+        ("DEVICE=sdg", {"instance": "stor07:10047"}, "DEVICE=sdg"),
+        ("NODE=${INSTANCE%:*}", {"instance": "stor07:10047", "hostname": "x"}, "NODE=${INSTANCE%:*}"),
+        ("PLUMBLINE=plumbline", {"device": "sda"}, "PLUMBLINE=plumbline"),
+        ("DEVICE=sdg ssh x", {"device": "sda"}, "DEVICE=sdg ssh x"),
+    ],
+)  # fmt: skip
+def test_an_example_is_replaced(line: str, labels: dict[str, str], becomes: str) -> None:
+    assert script(line, **labels) == becomes
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["$(reboot)", "sda;reboot", "`reboot`", "--all", "a b", "", "sda\nreboot", "sda'", 'sda"', "sda\\", "a" * 300, "~", "sdа"],
+)
+def test_what_a_shell_or_a_program_would_understand_is_not_filled_in(value: str) -> None:
+    assert script("DEVICE=sdg", device=value) == "DEVICE=sdg"
+
+
+@pytest.mark.parametrize("value", ["javascript:x", "http://a b", "http://$(x)", "ftp://a", "http://a/?x=1&y"])
+def test_what_is_no_plain_address_is_not_asked(value: str) -> None:
+    assert usable({"prometheus": value}) == {}
+
+
+def test_only_what_stands_in_a_script_is_replaced() -> None:
+    text = "DEVICE=sdg\n\n```promql\nDEVICE=sdg\n```\n\n```sh\nDEVICE=sdg\n```\n"
+    assert filled(text, {"device": "sda"}).count("DEVICE=sda") == 1
+
+
+def test_a_page_names_its_alert_in_commands_and_links() -> None:
+    page = runbooks.page("PlumblineDiskLatencyOutlier", DISK | {"severity": "warning"})
+    assert page is not None
+    text = html.unescape(page)
+    for line in ("INSTANCE=stor07:10047 ", "DEVICE=sdq ", "OSD=31 "):
+        assert line in text
+    assert not re.search(r"^(INSTANCE|DEVICE|OSD)=(stor01|sdg|71)", text, re.MULTILINE)
+    assert "instance <b>stor07:10047</b>" in page
+    links = re.findall(r'<a href="(Plumbline[^"]+)"', page)
+    assert links
+    assert {link.partition("?")[2] for link in links} == {
+        "cluster=north&amp;instance=stor07%3A10047&amp;device=sdq&amp;ceph_daemon=osd.31"
+    }
+
+
+def test_what_runbooks_share_is_filled_in_too() -> None:
+    page = runbooks.page("PlumblineCanaryLatencyExtreme", {"probe": "rados/osd.9", "prometheus": "http://p:9090/"})
+    assert page is not None
+    assert "OSD=osd.9 " in page
+    assert "PROMETHEUS=http://p:9090 " in page
+
+
+def test_without_labels_a_page_is_as_written() -> None:
+    assert runbooks.page("PlumblineDiskHung", {}) == runbooks.page("PlumblineDiskHung")
+    assert runbooks.page("PlumblineDiskHung", {"severity": "x"}) == runbooks.page("PlumblineDiskHung")
