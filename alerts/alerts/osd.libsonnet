@@ -47,6 +47,13 @@ local promql = import '../lib/promql.libsonnet';
     % [query, label, label],
   local percent(query) = '{{ with query ' + query + ' }}{{ . | first | value | humanizePercentage }}{{ end }}',
 
+  // Of the OSDs that are `network` by their connections.
+  local slowest =
+    ' The longest round trip is {{ with query (printf `max(plumbline:osd_connection_rtt:seconds{statistic="worst",%s} and on (ceph_daemon) plumbline:osd_slow_connection:info{%s})` %s %s) }}{{ . | first | value | humanizeDuration }}{{ end }}'
+    % [clusterFormat, clusterFormat, clusterArguments, clusterArguments]
+    + '; {{ with query (printf `sum(plumbline:osd_connection_retransmits:rate5m{%s} and on (ceph_daemon) plumbline:osd_slow_connection:info{%s})` %s %s) }}{{ . | first | value | printf "%%.1f" }}{{ end }} segments a second are sent again.'
+      % [clusterFormat, clusterFormat, clusterArguments, clusterArguments],
+
   // Whether it is so now: Ceph's own check stays for a day.
   local slowNow = '{{ with query (printf `sum(plumbline:osd_store_slow:rate5m{ceph_daemon=%q,' + clusterFormat + '}) > 0` $labels.ceph_daemon ' + clusterArguments + ') }}'
                   + ' In the last five minutes Ceph counted {{ . | first | value | printf "%.2f" }} operations a second in this store that took more than ' + config.osd.storeSlowSeconds + ' s (BLUESTORE_SLOW_OP_ALERT).{{ end }}',
@@ -155,14 +162,29 @@ local promql = import '../lib/promql.libsonnet';
           placed(|||
             max by (%(accused)s) (plumbline_osd_heartbeat_seconds{statistic="worst"})
             and on (%(osd)s)
-            %(network)s
-          ||| % (labels { network: suspect('network') })) + |||
+            plumbline:osd_far:info
+          ||| % labels) + |||
             or on (%(cluster)s)
             quantile by (%(network)s) (0.5, plumbline_osd_heartbeat_seconds{statistic="median"}) >= %(seconds)g
           ||| % (labels + heartbeat),
           { layer: 'network', signal: 'latency' },
           'Heartbeats between OSDs are slow.',
           '{{ with $labels.ceph_daemon }}Pings between {{ . }}{{ with $labels.instance }} on {{ . }}{{ end }} and its peers{{ else }}Half of the pings between all OSDs{{ end }} over the {{ $labels.interface }} network' + nic + ' take up to {{ $value | humanizeDuration }}. Pings involve no disk: the cause is the network, or a host short of CPU time. Ceph itself warns at 1 s.',
+        ),
+        alert.new(
+          config,
+          'PlumblineOsdConnectionSlow',
+          // An OSD that is far away by its pings has the alert above.
+          placed(|||
+            plumbline:osd_slow_connections:count
+            unless on (%(osd)s)
+            plumbline:osd_far:info
+          ||| % labels),
+          { layer: 'network', signal: 'latency' },
+          'Writes wait for replicas over slow TCP connections.',
+          '{{ if eq $labels.end "far" }}' + name + ' is at the other end of slow TCP connections, over which {{ printf "%.0f" $value }} OSDs wait for replicas'
+          + '{{ else }}' + name + ' waits for replicas over slow TCP connections; the OSD at the other end is not known{{ end }}.'
+          + slowest + ' Slow disks and busy OSDs do not slow a TCP connection, because the kernel acknowledges: the cause is the network.',
         ),
         alert.new(
           config,

@@ -40,6 +40,7 @@
       PlumblineDiskFailing: 'disks',
       PlumblineDiskMissing: 'disks',
       PlumblineOsdCapacityMisjudged: 'osds',
+      PlumblineOsdConnectionSlow: 'osds',
       PlumblineOsdHeartbeatSlow: 'osds',
       PlumblineOsdSocketHung: 'osds',
 

@@ -79,6 +79,23 @@ local lasting = { severity: 'warning', 'for': '10m', keepFiringFor: '10m' };
         share: 0.5,
       },
 
+      // TCP's round-trip time to other OSDs, without its deviation: delayed acknowledgements raise both alike.
+      connection: {
+        // Within a data centre it is tenths of a millisecond. On an idle loopback of an overloaded machine it was 0.
+        floorSeconds: 2e-3,
+
+        // The worst connection against the median of the same OSD, as with pings; all of an OSD's connections are
+        // compared with the cluster's median OSD by `ratio` above.
+        spread: $._config.osd.heartbeat.spread,
+
+        // The round-trip time, or what retransmits cost, has to be this part of what the writes wait for replicas.
+        share: $._config.osd.floorShare,
+
+        // A lost segment costs a retransmission timeout, which Linux sets no shorter than this; less where the
+        // acknowledgements of later segments show the loss.
+        timeoutSeconds: 0.2,
+      },
+
       // The bench that mClock's documentation measures the capacity with.
       capacityWorkload: 'osd-bench-4k.*',
     },
@@ -100,6 +117,8 @@ local lasting = { severity: 'warning', 'for': '10m', keepFiringFor: '10m' };
         // Where nobody is accused: the median of an OSD's peers is a tenth of the way to Ceph's own warning.
         seconds: 0.1,
       },
+
+      PlumblineOsdConnectionSlow: lasting,
 
       // Asked every 15 s: a dozen questions without an answer, more than an OSD's start takes.
       PlumblineOsdSocketHung: { severity: 'warning', 'for': '3m' },

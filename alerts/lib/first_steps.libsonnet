@@ -118,6 +118,7 @@ local osd = '{{ $labels.ceph_daemon }}';
   PlumblineOsdQueueing: '`ceph pg ls-by-primary %s`: a hot pool, or too few threads?' % osd,
   PlumblineOsdOutlier: '`ceph tell %s dump_historic_ops`: where does the time go?' % osd,
   PlumblineOsdHeartbeatSlow: '`plumbline check` on its host, then losses and errors of its interfaces',
+  PlumblineOsdConnectionSlow: '`plumbline check` on its host, then losses and errors of its interfaces and switch ports',
   PlumblineOsdSocketHung: '`ceph osd dump`: is it up? Then its process on {{ $labels.instance }}',
   PlumblineOsdOperationsBlocked: '`ceph tell %s dump_blocked_ops`' % osd,
   PlumblineOsdCapacityMisjudged: '`ceph config dump` for osd_mclock_max_capacity_iops; who set it?',

@@ -13,6 +13,7 @@ local promql = import '../lib/promql.libsonnet';
     pingFloor: osd.heartbeat.floorSeconds,
     pingSpread: osd.heartbeat.spread,
     pingShare: osd.heartbeat.share,
+    rttFloor: osd.connection.floorSeconds,
   },
 
   local slow(regex, by='class') = 'group by (%s) (plumbline:osd_slow:info{figure=~"%s", by="%s"})' % [labels.osd, regex, by],
@@ -22,7 +23,28 @@ local promql = import '../lib/promql.libsonnet';
     expr: expr,
     labels: { verdict: name },
   },
+  local slowConnection(figure, expr) = {
+    record: 'plumbline:osd_slow_connection:info',
+    expr: |||
+      plumbline:osd_waiting:info
+      and on (%s)
+      (
+        %s
+      )
+    ||| % [labels.osd, promql.nested(promql.nested(expr))],
+    labels: { figure: figure },
+  },
+  local waits = osds.part(config, 'write', 'peers'),
+  // The far end of a slow connection; that of a retransmit may be seen once in a window.
+  local farEnd(figure) = promql.nested(|||
+    (
+      max by (%(osd)s) (last_over_time(plumbline_osd_connection_worst_peer_id{figure="%(figure)s"}[%(window)s]))
+      and on (%(osd)s)
+      plumbline:osd_slow_connection:info{figure="%(figure)s"}
+    )
+  ||| % (labels { figure: figure })),
   local suspects(regex) = 'group by (%s) (plumbline:osd_suspect:info{verdict=~"%s"})' % [labels.osd, regex],
+  local rtt(statistic) = 'max by (%s) (plumbline:osd_connection_rtt:seconds{statistic="%s"})' % [labels.osd, statistic],
   local located = 'group by (%(osdAt)s) (plumbline:osd:info)' % labels,
   local slowAnyhow = slow('commit|store_read|subop|queue'),
 
@@ -68,22 +90,25 @@ local promql = import '../lib/promql.libsonnet';
             )
           )
         ||| % (labels { located: located, slow: slowAnyhow })),
-        // Pings have no disk in them. Most of the others accuse it, or it is far from all of its peers.
-        verdict('network', |||
-          group by (%(osd)s) (
-            plumbline:osd_accusations:count
-            > on (%(network)s) group_left ()
-            %(pingShare)g * count by (%(network)s) (plumbline_osd_heartbeat_seconds{statistic="worst"})
-          )
-          or
-          group by (%(osd)s) (
-            max by (%(osd)s, interface) (plumbline_osd_heartbeat_seconds{statistic="median"}) >= %(pingFloor)g
-            >= on (%(network)s) group_left ()
-            %(ratio)g * quantile by (%(network)s) (0.5, plumbline_osd_heartbeat_seconds{statistic="median"})
-          )
-          unless on (%(osd)s)
-          %(host)s
-        ||| % (labels { host: suspects('host') })),
+        {
+          // Pings have no disk in them. Most of the others accuse it, or it is far from all of its peers.
+          record: 'plumbline:osd_far:info',
+          expr: |||
+            group by (%(osd)s) (
+              plumbline:osd_accusations:count
+              > on (%(network)s) group_left ()
+              %(pingShare)g * count by (%(network)s) (plumbline_osd_heartbeat_seconds{statistic="worst"})
+            )
+            or
+            group by (%(osd)s) (
+              max by (%(osd)s, interface) (plumbline_osd_heartbeat_seconds{statistic="median"}) >= %(pingFloor)g
+              >= on (%(network)s) group_left ()
+              %(ratio)g * quantile by (%(network)s) (0.5, plumbline_osd_heartbeat_seconds{statistic="median"})
+            )
+            unless on (%(osd)s)
+            %(host)s
+          ||| % (labels { host: suspects('host') }),
+        },
         // Its store is slow, and its devices say so, too; where they can't be compared, another signal has to. By the
         // mean, whose limits are lower, both have to.
         verdict('disk', |||
@@ -143,7 +168,9 @@ local promql = import '../lib/promql.libsonnet';
           )
           unless on (%(osd)s)
           %(others)s
-        ||| % (labels { slow: slow('queue'), others: suspects('host|network|disk|limit') })),
+          unless on (%(osd)s)
+          plumbline:osd_far:info
+        ||| % (labels { slow: slow('queue'), others: suspects('host|disk|limit') })),
         {
           // Others wait for these.
           record: 'plumbline:osd_slow_peer:info',
@@ -151,24 +178,112 @@ local promql = import '../lib/promql.libsonnet';
             %(slow)s
             or
             %(suspects)s
-          ||| % { slow: slow('commit|subop'), suspects: suspects('host|network|disk|limit|queue') },
+            or
+            plumbline:osd_far:info
+          ||| % { slow: slow('commit|subop'), suspects: suspects('host|disk|limit|queue') },
         },
-        // It waits for its replicas, no less than its class, and there is one that is slow.
-        verdict('peer', |||
-          group by (%(osd)s) (
-            plumbline:osd_write_share:ratio{part="peers"} >= %(share)g
-            unless on (%(osd)s)
-            (
-              plumbline:osd_compared:figure{figure="peers"}
-              < on (%(peers)s) group_left ()
-              plumbline:osd_class:figure
+        {
+          // It waits for its replicas, no less than its class, and nothing of its own is slow.
+          record: 'plumbline:osd_waiting:info',
+          expr: |||
+            group by (%(osd)s) (
+              plumbline:osd_write_share:ratio{part="peers"} >= %(share)g
+              unless on (%(osd)s)
+              (
+                plumbline:osd_compared:figure{figure="peers"}
+                < on (%(peers)s) group_left ()
+                plumbline:osd_class:figure
+              )
+              unless on (%(osd)s)
+              plumbline:osd_slow_peer:info
             )
-            and on (%(cluster)s)
-            plumbline:osd_slow_peer:info
-            unless on (%(osd)s)
-            plumbline:osd_slow_peer:info
+          ||| % labels + osds.quiet(config),
+        },
+        {
+          // A round-trip time of TCP without its deviation.
+          record: 'plumbline:osd_connection_rtt:seconds',
+          expr: |||
+            clamp_min(
+              max by (%(osd)s, statistic) (plumbline_osd_connection_rtt_seconds)
+              - on (%(osd)s, statistic)
+              max by (%(osd)s, statistic) (plumbline_osd_connection_rtt_deviation_seconds),
+              0
+            )
+          ||| % labels,
+        },
+        {
+          record: 'plumbline:osd_connection_retransmits:rate5m',
+          expr: 'max by (%(osd)s) (rate(plumbline_osd_connection_retransmits_total[%(window)s]))' % labels,
+        },
+        // It waits, and one of its connections is slower than the others, or all are slower than other OSDs'.
+        slowConnection('rtt', |||
+          (
+            (%(worst)s >= %(rttFloor)g >= on (%(osd)s) %(spread)g * %(median)s)
+            or
+            (
+              %(median)s >= %(rttFloor)g
+              >= on (%(cluster)s) group_left ()
+              %(ratio)g * quantile by (%(cluster)s) (0.5, %(median)s)
+            )
           )
-        ||| % labels + osds.quiet(config)),
+          >= on (%(osd)s)
+          %(share)g * %(waits)s
+        ||| % (labels + osd.connection { worst: rtt('worst'), median: rtt('median'), waits: waits })),
+        // Or retransmits take a good part of what it waits.
+        slowConnection('retransmits', |||
+          %(timeoutSeconds)g * plumbline:osd_connection_retransmits:rate5m
+          >= on (%(osd)s)
+          %(share)g * %(waits)s
+          * on (%(osd)s)
+          max by (%(osd)s) (plumbline:osd_operations:rate5m{operation="write"} > 0)
+        ||| % (labels + osd.connection { waits: waits })),
+        verdict('network', |||
+          plumbline:osd_far:info
+          or
+          group by (%(osd)s) (plumbline:osd_slow_connection:info)
+        ||| % labels),
+        // Or there is another OSD that is slow.
+        verdict('peer', |||
+          plumbline:osd_waiting:info
+          unless on (%(osd)s)
+          %(network)s
+          and on (%(cluster)s)
+          plumbline:osd_slow_peer:info
+        ||| % (labels { network: suspects('network') })),
+        {
+          // By the far end of the worst connection, how many OSDs are `network` because of their connections; by
+          // themselves (`end="near"`) where the far end is not known.
+          record: 'plumbline:osd_slow_connections:count',
+          expr: |||
+            max by (%(osd)s, end) (
+              label_replace(
+                label_replace(
+                  count_values by (%(cluster)s) (
+                    "peer",
+                    (
+                      %(rtt)s
+                      or on (%(osd)s)
+                      %(retransmits)s
+                    )
+                    unless on (%(osd)s)
+                    plumbline:osd_far:info
+                  ),
+                  "ceph_daemon", "osd.$1", "peer", "(.+)"
+                ),
+                "end", "far", "", ""
+              )
+            )
+            or
+            label_replace(
+              group by (%(osd)s) (plumbline:osd_slow_connection:info)
+              unless on (%(osd)s)
+              (%(rtt)s or %(retransmits)s)
+              unless on (%(osd)s)
+              plumbline:osd_far:info,
+              "end", "near", "", ""
+            )
+          ||| % (labels { rtt: farEnd('rtt'), retransmits: farEnd('retransmits') }),
+        },
       ],
     }],
   },

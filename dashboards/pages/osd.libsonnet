@@ -131,12 +131,22 @@ function(config)
       'Pings to its peers',
       'Its pings to the worst and to the median peer, averages of a minute, over the public (front) and cluster (back) network; dashed the median of all OSDs. No disk is in them. Bad looks like: its median above the dashed line: this OSD\'s host or port; only its worst: the peer\'s.',
       's', [p.target(q.peers.worst, 'worst {{interface}}'), p.target(q.peers.median, 'median {{interface}}'), p.target(q.peers.everybody, 'baseline: all OSDs {{interface}}')], logarithmic=true
-    ), 8, 8],
+    ), 6, 8],
+    [p.timeSeries(
+      'TCP round trips to its peers',
+      'TCP\'s round-trip time to other OSDs without its deviation, on the worst connection and the median one; dashed the median OSD. The kernel acknowledges, so neither a slow disk nor a busy OSD is in it. From %g s on it can explain that writes wait. Bad looks like: only the worst is high: the path to that peer; the median, too: this OSD\'s host or port.' % osd.connection.floorSeconds,
+      's', [p.target(q.connections.worst, 'worst'), p.target(q.connections.median, 'median'), p.target(q.connections.everybody, 'baseline: all OSDs')]
+    ), 6, 8],
+    [p.timeSeries(
+      'TCP segments sent again',
+      'Segments a second that this OSD sent to other OSDs again. Each costs up to %g s. Bad looks like: more than a few, for minutes.' % osd.connection.timeoutSeconds,
+      'ops', [p.target(q.connections.retransmits, 'sent again')]
+    ), 6, 8],
     [p.timeSeries(
       'What it takes for others',
       'Mean time of a write that it receives as a replica, until its own commit: how long its peers wait for it, without the network. Dashed: the median of its class. Bad looks like: above the dashed line: it slows others down.',
       's', [p.target(q.work.subopLatency, 'for others'), p.target(q.work.classSubop, 'baseline: class {{figure}}')], logarithmic=true
-    ), 8, 8],
+    ), 6, 8],
     [p.timeSeries(
       'Blocked and slow operations of this OSD',
       'Operations blocked for 30 s and more, and those of the last ten minutes over 10 s, by what they wait for; and the share of look-ups of objects\' metadata that missed the cache. Bad looks like: any of the first two.',
@@ -151,12 +161,12 @@ function(config)
         p.target(q.canary.limit, 'limit {{operation}} p50'),
         p.target(q.canary.documented, 'documented {{operation}} {{device_class}} ({{profile}})'),
       ], logarithmic=true, overrides=p.operationColours
-    ) + p.linked([links.fromSeries('probes', ['probe'])]), 12, 8],
+    ) + p.linked([links.fromSeries('probes', ['probe'])]), 8, 8],
     [p.timeSeries(
       'Its bench',
       'Operations a second of the latest osd-bench of this OSD, held until the next; dashed the baseline in force for its class. Nothing is drawn where no bench is configured.',
       'iops', [p.target(q.canary.bench, '{{workload}}'), p.target(q.canary.baselineBench, 'baseline {{workload}} ({{source}})')], logarithmic=true
-    ), 12, 8],
+    ), 8, 8],
     [p.alerts('Alerts of this OSD that fire', 'What fires for this OSD, the longest on top. Bad looks like: any row.', q.firing, [links.to('node', { cluster: '${__data.fields.cluster}', instance: '${__data.fields.node}' })]), 12, 6],
     [p.figures(
       'Findings on its disks',

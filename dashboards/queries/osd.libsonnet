@@ -71,6 +71,12 @@ local class = 'plumbline:osd:info' + sel();
     everybody: 'quantile by (interface) (0.5, plumbline_osd_heartbeat_seconds{cluster=~"$cluster", statistic="median"})',
     accused: 'max by (interface) (plumbline:osd_accusations:count%s)' % sel(),
   },
+  connections: {
+    worst: one('plumbline:osd_connection_rtt:seconds' + sel('statistic="worst"')),
+    median: one('plumbline:osd_connection_rtt:seconds' + sel('statistic="median"')),
+    everybody: 'quantile(0.5, plumbline:osd_connection_rtt:seconds{cluster=~"$cluster", statistic="median"})',
+    retransmits: one('plumbline:osd_connection_retransmits:rate5m' + sel()),
+  },
   disk: {
     mean: disks('plumbline:disk_latency:mean_seconds{cluster=~"$cluster"}'),
     p99: disks('plumbline:disk_latency:p99_seconds{cluster=~"$cluster"}'),

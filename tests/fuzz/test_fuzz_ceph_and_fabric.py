@@ -21,6 +21,7 @@ from plumbline.sources.net.bonding import Bond, Slave, parse_bond, parse_bonding
 from plumbline.sources.net.links import Link, parse_link, relations
 from plumbline.sources.net.netlink import Message, attribute
 from plumbline.sources.net.routes import Address, parse_address
+from plumbline.sources.net.sockdiag import TcpConnection, parse_connection
 from support.bond_messages import NO_MAC, aggregator, bond_info, churn, lacp, slave_info
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -53,6 +54,14 @@ def test_addresses(payload: bytes) -> None:
     with contextlib.suppress(ParseError):
         address = parse_address(Message(20, 2, 1, payload, 0, len(payload)))
         assert address is None or isinstance(address, Address)
+
+
+@given(st.binary(max_size=90) | st.builds(lambda head, more: head + more, st.binary(min_size=72, max_size=72), soup))
+@example(bytes([2]) + bytes(71) + attribute(2, bytes(104)) + attribute(21, bytes(8)))
+def test_connections(payload: bytes) -> None:
+    with contextlib.suppress(ParseError):
+        connection = parse_connection(Message(20, 2, 1, payload, 0, len(payload)), source="x")
+        assert connection is None or isinstance(connection, TcpConnection)
 
 
 keys = st.builds("\tkey = {}".format, st.text("AQgB+/=", max_size=24) | st.text(max_size=9))

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.errors import ParseError
+from plumbline.sources.ceph.osd_connections import parse_can_dump, parse_dump, parse_names
 from plumbline.sources.ceph.osd_network import parse_heartbeats
 from plumbline.sources.ceph.osd_operations import parse_blocked, parse_slow
 from plumbline.sources.ceph.osd_perf import (
@@ -27,6 +28,7 @@ from plumbline.sources.prometheus.api import parse_matrix, parse_vector
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 LOADED, HEALTHY = FIXTURES / "ceph-16.2-states" / "load-2", FIXTURES / "ceph-16.2"
+TENTACLE = FIXTURES / "ceph-20.2"
 PARSERS: dict[str, tuple[Callable[[bytes], Any], bytes]] = {
     "latencies": (
         lambda data: parse_latencies(data, data, source="osd.0"),
@@ -44,6 +46,15 @@ PARSERS: dict[str, tuple[Callable[[bytes], Any], bytes]] = {
     "matrix": (
         lambda data: parse_matrix(data, source="x"),
         b'{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"a":"b"},"values":[[1.5,"1"],[2,"NaN"]]}]}}',
+    ),
+    "can dump": (lambda data: parse_can_dump(data, source="x"), (TENTACLE / "version.json").read_bytes()),
+    "connections": (
+        lambda data: parse_dump(data, source="x"),
+        (TENTACLE / "messenger-dump-cluster.json").read_bytes(),
+    ),
+    "names": (
+        lambda data: parse_names(data, source="x"),
+        (TENTACLE / "messenger-dump-hb_back_server.json").read_bytes(),
     ),
     "score": (lambda data: parse_fragmentation(data, source="x"), b'{"fragmentation_rating": 0.1}'),
     "set options": (

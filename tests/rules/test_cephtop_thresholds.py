@@ -29,3 +29,9 @@ def test_thresholds_are_those_of_the_alerts() -> None:
         "spread": ours.heartbeat_spread,
         "share": ours.heartbeat_share,
     }
+    assert of_alerts["connection"] == {
+        "floorSeconds": ours.connection_floor_s,
+        "spread": ours.connection_spread,
+        "share": ours.connection_share,
+        "timeoutSeconds": ours.connection_timeout_s,
+    }

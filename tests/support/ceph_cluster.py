@@ -64,6 +64,14 @@ def missing(*others: str) -> list[str]:
     return [name for name in (*PROGRAMS, *others) if shutil.which(name) is None]
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an OSD runs. ``within`` are the first words of its command line."""
+
+    address: str
+    within: tuple[str, ...]
+
+
 @contextlib.contextmanager
 def ceph_cluster(
     *,
@@ -71,11 +79,13 @@ def ceph_cluster(
     osd_gib: int = 4,
     options: Mapping[str, str] | None = None,
     disks: Mapping[int, str] | None = None,
+    address: str = "127.0.0.1",
+    places: Mapping[int, Place] | None = None,
 ) -> Iterator[CephCluster]:
     """Start one and wait until it is healthy; ended and removed afterwards, whatever happens.
 
     ``options`` go to the configuration's ``[global]`` section. ``disks``: OSD number → the kernel's name of a block
-    device that it shall live on, instead of in a file.
+    device that it shall live on, instead of in a file. ``address``: of everybody else than the OSDs in ``places``.
     """
     sweep()
     new = Path(tempfile.mkdtemp(prefix=f".{_PREFIX}", dir=_BASE))
@@ -83,7 +93,15 @@ def ceph_cluster(
     fcntl.flock(lock, fcntl.LOCK_EX)
     folder = new.rename(_BASE / new.name[1:])  # only now may another start's sweep look at it
     try:
-        cluster = CephCluster(folder, managers=managers, osd_gib=osd_gib, options=options or {}, disks=disks or {})
+        cluster = CephCluster(
+            folder,
+            managers=managers,
+            osd_gib=osd_gib,
+            options=options or {},
+            disks=disks or {},
+            address=address,
+            places=places or {},
+        )
         try:
             cluster.start()
             yield cluster
@@ -98,7 +116,15 @@ class CephCluster:
     """Commands, users and faults of one cluster; made by :func:`ceph_cluster`."""
 
     def __init__(
-        self, folder: Path, *, managers: int, osd_gib: int, options: Mapping[str, str], disks: Mapping[int, str]
+        self,
+        folder: Path,
+        *,
+        managers: int,
+        osd_gib: int,
+        options: Mapping[str, str],
+        disks: Mapping[int, str],
+        address: str,
+        places: Mapping[int, Place],
     ) -> None:
         self.folder = folder
         self.conf = folder / "ceph.conf"
@@ -108,7 +134,7 @@ class CephCluster:
         """Name → port of its ``/metrics``."""
         self.start_s: dict[str, float] = {}
         """Step of the start → seconds since its beginning."""
-        self._disks = disks
+        self._disks, self._address, self._places = disks, address, places
         self._beyond_help = ""
         self._session: Cluster | None = None
         self._frozen: set[str] = set()
@@ -127,7 +153,16 @@ class CephCluster:
         for part in ("run", "log", "crash", "mon", "mgr"):
             (folder / part).mkdir()
         self.conf.write_text(
-            conf_text(folder, self.fsid, self._mon_ports, ports=free_ports(PORTS), osd_gib=osd_gib, options=options)
+            conf_text(
+                folder,
+                self.fsid,
+                self._mon_ports,
+                ports=free_ports(PORTS),
+                osd_gib=osd_gib,
+                options=options,
+                address=address,
+                osd_addresses={number: place.address for number, place in places.items()},
+            )
         )
 
     # -- commands
@@ -301,7 +336,8 @@ class CephCluster:
     def start_daemon(self, name: str) -> None:
         """Start ``mon.a``, ``mgr.x`` or ``osd.1`` (again)."""
         kind, _, identity = name.partition(".")
-        self._spawn(name, f"ceph-{kind}", "-i", identity, "-f")
+        place = self._places.get(int(identity)) if kind == "osd" else None
+        self._spawn(name, *(place.within if place else ()), f"ceph-{kind}", "-i", identity, "-f")
 
     def fail_over(self) -> str:
         """Let the standby manager take over; its name."""
@@ -398,7 +434,7 @@ class CephCluster:
         for number in range(OSDS):
             caps = {"mon": "allow profile osd", "mgr": "allow profile osd", "osd": "allow *"}
             self._new_key(seed, f"osd.{number}", caps)
-        address = "[v2:127.0.0.1:{},v1:127.0.0.1:{}]".format(*self._mon_ports)
+        address = "[v2:{0}:{1},v1:{0}:{2}]".format(self._address, *self._mon_ports)
         self.run("monmaptool", "--create", "--fsid", self.fsid, "--addv", "a", address, monmap)
         self.run("ceph-mon", "-i", "a", "--mkfs", "--monmap", monmap, "--keyring", seed)
 

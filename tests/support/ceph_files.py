@@ -9,15 +9,24 @@ OSDS = 3
 
 
 def conf_text(
-    folder: Path, fsid: str, mon_ports: Sequence[int], *, ports: range, osd_gib: int, options: Mapping[str, str]
+    folder: Path,
+    fsid: str,
+    mon_ports: Sequence[int],
+    *,
+    ports: range,
+    osd_gib: int,
+    options: Mapping[str, str],
+    address: str,
+    osd_addresses: Mapping[int, str],
 ) -> str:
-    """``ceph.conf``: everything of the cluster is in ``folder``, and small; OSDs and managers listen on ``ports``."""
-    both = ",".join(f"v{version}:127.0.0.1:{port}" for version, port in zip((2, 1), mon_ports, strict=True))
+    """``ceph.conf``: everything of the cluster is in ``folder``, and small; OSDs and managers listen on ``ports`` of
+    ``address``, OSDs in ``osd_addresses`` on their own."""
+    both = ",".join(f"v{version}:{address}:{port}" for version, port in zip((2, 1), mon_ports, strict=True))
     everyone = {
         "fsid": fsid,
         "mon_host": f"[{both}]",
-        "public_addr": "127.0.0.1",
-        "cluster_addr": "127.0.0.1",
+        "public_addr": address,
+        "cluster_addr": address,
         "run_dir": f"{folder}/run",
         "admin_socket": f"{folder}/run/$cluster-$name.asok",
         "log_file": f"{folder}/log/$name.log",
@@ -63,7 +72,13 @@ def conf_text(
         "log_file": f"{folder}/log/$name.$pid.log",
     }
     sections = {"global": everyone, "mon": mon, "mgr": mgr, "osd": osd, "client": clients}
-    sections |= {f"osd.{number}": {"crush_location": f"root=default host=node-{number}"} for number in range(OSDS)}
+    for number in range(OSDS):
+        own = osd_addresses.get(number, address)
+        sections[f"osd.{number}"] = {
+            "crush_location": f"root=default host=node-{number}",
+            "public_addr": own,
+            "cluster_addr": own,
+        }
     return "".join(
         f"[{name}]\n" + "".join(f"{key} = {value}\n" for key, value in values.items()) + "\n"
         for name, values in sections.items()

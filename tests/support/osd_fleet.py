@@ -1,7 +1,8 @@
 """Admin sockets of many OSDs in a process of their own, so that what answering costs falls on nobody else.
 
 Each says what a real osd.0 of Ceph 16.2.15 said under load (``tests/fixtures/ceph-16.2-states/load-2``), with the pings
-of a cluster as large as wanted: recorded from three OSDs they would have two peers.
+and connections of a cluster as large as wanted: recorded from three OSDs they would have two peers. The connections are
+those of an osd.0 of Ceph 20.2.4, as 16.2 can't tell them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from .admin_sockets import AdminSocket
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 _LOADED, _HEALTHY = FIXTURES / "ceph-16.2-states" / "load-2", FIXTURES / "ceph-16.2"
+_TENTACLE = FIXTURES / "ceph-20.2"
 
 
 def answers(peers: int) -> dict[str, bytes]:
@@ -27,6 +29,12 @@ def answers(peers: int) -> dict[str, bytes]:
         {**recorded[peer % len(recorded)], "to osd": peer, "interface": interface}
         for peer in range(1, peers + 1)
         for interface in ("front", "back")
+    ]
+    connections = json.loads((_TENTACLE / "messenger-dump-cluster.json").read_bytes())
+    asked = connections["messenger"]["connections"]
+    connections["messenger"]["connections"] = [
+        {"async_connection": asked[peer % len(asked)]["async_connection"] | {"conn_id": peer}}
+        for peer in range(1, peers + 1)
     ]
     options = {
         "osd_op_queue": "mclock_scheduler",
@@ -41,6 +49,8 @@ def answers(peers: int) -> dict[str, bytes]:
         "dump_historic_slow_ops": (_HEALTHY / "dump_historic_slow_ops.json").read_bytes(),
         "bluestore allocator score block": b'{"fragmentation_rating": 0.25}',
         "config get": json.dumps(options).encode(),
+        "version": (_TENTACLE / "version.json").read_bytes(),
+        "messenger dump": json.dumps(connections).encode(),
     }
 
 

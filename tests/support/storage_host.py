@@ -85,7 +85,7 @@ def storage_host(folder: Path) -> str:
     book = load_book(
         config.baseline, where="host", storage=storage, host="storage", catalogue=_CATALOGUE, targets=targets
     )
-    osds = OsdWatch(lambda: [f"{sockets}/*.asok"])
+    osds = OsdWatch(lambda: [f"{sockets}/*.asok"], connected=lambda: [f"{sockets}/*.asok"])
     judge = Judge()
 
     def findings() -> tuple[Finding, ...]:
@@ -108,6 +108,7 @@ def storage_host(folder: Path) -> str:
     with osd_fleet(sockets, OSDS, peers=3 * OSDS):
         osds.osds.refresh(stop)
         osds.stores.refresh(stop)
+        osds.connections.refresh(stop)
     given.network.refresh()
     given.kernel.refresh(stop)
     for job in given.storage.jobs():

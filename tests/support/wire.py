@@ -5,6 +5,7 @@ The kernel of a test host may have neither netem nor packet filters; TUN it has.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import heapq
 import os
@@ -26,11 +27,12 @@ def wire(
     one: Namespace,
     other: Namespace,
     *,
-    delay_s: float = 0.0,
+    delay_s: float | Callable[[], float] = 0.0,
     carries: Callable[[bytes], bool] = lambda _packet: True,
 ) -> Iterator[None]:
     """``wire0`` in both, down and without addresses. Each IP packet takes ``delay_s``; what is not carried is lost."""
     ends = (one.run(_open_tun), other.run(_open_tun))
+    delay = delay_s if callable(delay_s) else lambda: delay_s
     stop_read, stop_write = os.pipe()
 
     def carry() -> None:
@@ -40,7 +42,8 @@ def wire(
             now = time.monotonic()
             while due and due[0][0] <= now:
                 _, _, to, packet = heapq.heappop(due)
-                os.write(to, packet)
+                with contextlib.suppress(OSError):  # that end is down yet: lost
+                    os.write(to, packet)
             wait = max(0.0, due[0][0] - now) if due else None
             ready, _, _ = select.select([*ends, stop_read], [], [], wait)
             if stop_read in ready:
@@ -49,7 +52,7 @@ def wire(
                 packet = os.read(end, 1 << 16)
                 if carries(packet):
                     number += 1
-                    heapq.heappush(due, (time.monotonic() + delay_s, number, ends[end == ends[0]], packet))
+                    heapq.heappush(due, (time.monotonic() + delay(), number, ends[end == ends[0]], packet))
 
     thread = threading.Thread(target=carry)
     thread.start()

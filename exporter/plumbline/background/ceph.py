@@ -12,12 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 from plumbline.config.model import Config
 from plumbline.core.process import ProcessRunner, Runner
 from plumbline.core.roots import Roots
+from plumbline.core.scheduler import Job
 from plumbline.core.slot import PeriodicSlot
 from plumbline.errors import ParseError, PlumblineError, ProbeRefused, Unavailable
 from plumbline.probes.ceph import ceph_task
 from plumbline.probes.ceph.ceph_access import CephAccess
 from plumbline.sources.ceph.ceph_osds import head_daemon
 from plumbline.sources.ceph.cephmap import CephMap, parse_cephmap
+from plumbline.sources.ceph.osd_connections import ConnectionReader
 from plumbline.sources.ceph.osds import TIMEOUT_S, osds_here, read_osds, read_stores
 
 log = logging.getLogger(__name__)
@@ -29,6 +31,8 @@ minute after a crash, and nothing is lost by it. The map's age is exported."""
 OSDS_EVERY_S = 15.0  # for histograms, heartbeats and blocked operations: a usual scrape interval
 OSD_STORES_EVERY_S = 300.0
 """Fragmentation walks the OSD's free list and holds its lock meanwhile; settings only change when an admin does it."""
+OSD_CONNECTIONS_EVERY_S = 30.0
+"""An OSD locks its connections while it lists them."""
 
 _MAP_COMMANDS = 5
 _MAX_BYTES = 64 << 20  # about 1 KiB an OSD
@@ -36,12 +40,20 @@ _MAX_REASON_CHARS = 300
 
 
 class OsdWatch:
-    """Both slots; each job limits its own run time. ``patterns`` returns the active globs of admin sockets; with
-    ``roots`` the limits of the OSDs' control groups are read as well."""
+    """The slots; each job limits its own run time. ``patterns`` and ``connected`` return the active globs of admin
+    sockets, for the OSDs' connections the latter; with ``roots`` the limits of the OSDs' control groups are read as
+    well. ``addresses``: see :class:`ConnectionReader`."""
 
     def __init__(
-        self, patterns: Callable[[], Sequence[str]], *, roots: Roots | None = None, timeout_s: float = TIMEOUT_S
+        self,
+        patterns: Callable[[], Sequence[str]],
+        *,
+        connected: Callable[[], Sequence[str]] = tuple,
+        addresses: Callable[[], Mapping[str, int]] = dict,
+        roots: Roots | None = None,
+        timeout_s: float = TIMEOUT_S,
     ) -> None:
+        reader = ConnectionReader(roots, addresses=addresses)
         self.osds = PeriodicSlot(
             "osds",
             OSDS_EVERY_S,
@@ -51,6 +63,15 @@ class OsdWatch:
         self.stores = PeriodicSlot(
             "osd stores", OSD_STORES_EVERY_S, "the OSDs' stores", lambda: read_stores(osds_here(patterns()), timeout_s)
         )
+        self.connections = PeriodicSlot(
+            "osd connections",
+            OSD_CONNECTIONS_EVERY_S,
+            "the OSDs' connections",
+            lambda: reader.read(osds_here(connected()), timeout_s),
+        )
+
+    def jobs(self) -> list[Job]:
+        return [self.osds.job, self.stores.job, self.connections.job]
 
 
 class CephMapWatch:
@@ -74,6 +95,10 @@ class CephMapWatch:
 
     def stop(self) -> None:
         self._processes.stop()
+
+    def osd_addresses(self) -> Mapping[str, int]:
+        """Those of the last map, however old: an address that has changed is of an OSD that was restarted."""
+        return self.map.last.osd_addresses if self.map.last is not None else {}
 
     def _read(self) -> CephMap:
         """:class:`Unavailable` if this node should not query the cluster, has no cluster or has no key."""

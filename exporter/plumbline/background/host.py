@@ -9,7 +9,8 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
+from functools import partial
 
 from plumbline.background.ceph import OsdWatch
 from plumbline.background.health import DiskAsker, HealthWatch
@@ -120,7 +121,13 @@ class HostWatch:
     """The readers. ``config`` returns the active configuration."""
 
     def __init__(
-        self, *, config: Callable[[], Config], store: StateStore, roots: Roots, environment: Mapping[str, str]
+        self,
+        *,
+        config: Callable[[], Config],
+        store: StateStore,
+        roots: Roots,
+        environment: Mapping[str, str],
+        osd_addresses: Callable[[], Mapping[str, int]],
     ) -> None:
         self._config, self._roots = config, roots
         self.network = NetworkReader(
@@ -147,8 +154,12 @@ class HostWatch:
         paths = PathMemory(store, wall=time.time)
         self.storage = StorageWatch(roots, zpool=ProcessRunner(environment), health=health, multipath=paths.read)
         self.latency = BlockLatency(roots, keep=self.keeps_disk)
+
+        def sockets(collector: str) -> Sequence[str]:
+            return config().ceph.admin_sockets if config().collectors.get(collector, True) else ()
+
         self.osds = OsdWatch(
-            lambda: config().ceph.admin_sockets if config().collectors.get("osd", True) else (), roots=roots
+            partial(sockets, "osd"), connected=partial(sockets, "osdtcp"), addresses=osd_addresses, roots=roots
         )
         self.links = LinkFacts(roots=roots, transport=NetlinkSocket(NETLINK_ROUTE), configured=self._ceph_devices)
         # in the background, because each read queries the adapter's firmware
@@ -164,8 +175,7 @@ class HostWatch:
             Job(LATENCY_DISKS, COUNTERS_EVERY_S, COUNTERS_EVERY_S, self.latency.refresh),
             self.infiniband.job,
             *self.storage.jobs(),
-            self.osds.osds.job,
-            self.osds.stores.job,
+            *self.osds.jobs(),
             self.presence.job,
         ]
 

@@ -29,7 +29,12 @@ _HOST_CAUSE = "plumbline:osd_host_cause:info"
 _UP, _BLOCKED = "plumbline_osd_socket_up", "plumbline_osd_blocked_operations"
 _AGE = "plumbline_osd_blocked_operation_age_seconds"
 _BEAT, _PEER = "plumbline_osd_heartbeat_seconds", "plumbline_osd_heartbeat_worst_peer_id"
-NAMES = (_LATENCY, _STORE, _RATE, _P50, _P99, _INFO, _SUSPECT, _HOST_CAUSE, _UP, _BLOCKED, _AGE, _BEAT, _PEER)
+_RTT, _RETRANSMITS = "plumbline:osd_connection_rtt:seconds", "plumbline:osd_connection_retransmits:rate5m"
+_FAR_END = "plumbline_osd_connection_worst_peer_id"
+NAMES = (
+    *(_LATENCY, _STORE, _RATE, _P50, _P99, _INFO, _SUSPECT, _HOST_CAUSE, _UP, _BLOCKED, _AGE, _BEAT, _PEER),
+    *(_RTT, _RETRANSMITS, _FAR_END),
+)
 QUERY = f'{{__name__=~"{"|".join(NAMES)}"}}'  # All series at one moment
 _KINDS = (WRITE, READ, READ_MODIFY_WRITE)
 
@@ -81,7 +86,7 @@ def _row(daemon: str, series: Iterable[Series]) -> Osd:
     by: dict[str, dict[tuple[str, ...], float]] = defaultdict(dict)
     labels: dict[str, Mapping[str, str]] = {}
     for each in series:
-        names = ("operation", "part", "interface", "statistic", "stage", "verdict", "cause")
+        names = ("operation", "part", "interface", "statistic", "stage", "verdict", "cause", "figure")
         by[each.name][tuple(each.labels[name] for name in names if name in each.labels)] = each.value
         labels[each.name] = each.labels
     rates = {kind: by[_RATE].get((kind,), 0.0) for kind in _KINDS}
@@ -111,8 +116,13 @@ def _row(daemon: str, series: Iterable[Series]) -> Osd:
         device_s=by[_STORE].get(("device",)),
         heartbeat_worst_s=worst,
         heartbeat_median_s=by[_BEAT].get((interface, "median")),
-        heartbeat_peer=f"osd.{by[_PEER][interface,]:.0f}" if (interface,) in by[_PEER] else "",
+        heartbeat_peer=_named(by[_PEER].get((interface,))),
         heartbeat_interface=interface,
+        rtt_worst_s=by[_RTT].get(("worst",)),
+        rtt_median_s=by[_RTT].get(("median",)),
+        rtt_peer=_named(by[_FAR_END].get(("rtt",))),
+        retransmits_per_s=by[_RETRANSMITS].get(()),
+        retransmits_peer=_named(by[_FAR_END].get(("retransmits",))),
         blocked=round(sum(blocked.values())) if blocked else None,
         blocked_stage=max(blocked, key=lambda stage: blocked[stage])[0] if any(blocked.values()) else "",
         blocked_age_s=by[_AGE].get(()),
@@ -138,8 +148,15 @@ def _worst(beats: _By) -> tuple[str, float | None]:
     return interface, worst.get(interface)
 
 
+def _named(number: float | None) -> str:
+    return "" if number is None else f"osd.{number:.0f}"
+
+
 def _reason(osd: Osd, causes: Sequence[str]) -> str:
-    figures = (("queue", osd.queue_s), ("store", osd.store_s), ("peers", osd.peers_s), ("ping", osd.heartbeat_worst_s))
+    figures = (
+        *(("queue", osd.queue_s), ("store", osd.store_s), ("peers", osd.peers_s)),
+        *(("ping", osd.heartbeat_worst_s), (f"TCP round trip to {osd.rtt_peer}".removesuffix(" to "), osd.rtt_worst_s)),
+    )
     told = ", ".join(f"{name} {si(seconds, 's')}" for name, seconds in figures if seconds is not None)
     host = ", ".join(cause.replace("_", " ") for cause in causes)
     unlike = f"; unlike the other hosts its host has: {host}" if host else ""

@@ -18,6 +18,7 @@ import msgspec
 
 from plumbline.core.histogram import added, difference
 from plumbline.probes.histogram import quantile
+from plumbline.sources.ceph.osd_connections import OsdConnections
 from plumbline.sources.ceph.osd_perf import READ, LongRunAverage, OperationStages
 from plumbline.sources.ceph.osds import OsdReading
 
@@ -58,6 +59,11 @@ class Osd(msgspec.Struct, frozen=True, kw_only=True):
     heartbeat_median_s: float | None = None
     heartbeat_peer: str = ""
     heartbeat_interface: str = ""
+    rtt_worst_s: float | None = None  # TCP round trip of its worst connection to an OSD, without the deviation
+    rtt_median_s: float | None = None
+    rtt_peer: str = ""  # At the other end of the worst: ``osd.3``, or its address
+    retransmits_per_s: float | None = None
+    retransmits_peer: str = ""
     blocked: int | None = None
     blocked_stage: str = ""  # The stage in which most of them wait
     blocked_age_s: float | None = None
@@ -84,6 +90,34 @@ def between(
     """What happened between two readings. An OSD that started in between, or that was missing in one, has no times."""
     earlier = {each.daemon: each for each in before if each.up}
     return tuple(_row(earlier.get(each.daemon), each, interval_s, host, (classes or {})) for each in after)
+
+
+def with_connections(
+    osds: Iterable[Osd], before: Sequence[OsdConnections], after: Sequence[OsdConnections], *, interval_s: float
+) -> tuple[Osd, ...]:
+    """The rows with what two readings say of their connections."""
+    earlier, now = ({each.daemon: each for each in reading} for reading in (before, after))
+    return tuple(
+        osd if (last := now.get(osd.daemon)) is None else _connected(osd, earlier.get(osd.daemon), last, interval_s)
+        for osd in osds
+    )
+
+
+def _connected(osd: Osd, before: OsdConnections | None, after: OsdConnections, interval_s: float) -> Osd:
+    lost = None if before is None or interval_s <= 0 else max(after.retransmits - before.retransmits, 0) / interval_s
+    return msgspec.structs.replace(
+        osd,
+        rtt_worst_s=without_deviation(after.worst_s, after.worst_deviation_s),
+        rtt_median_s=without_deviation(after.median_s, after.median_deviation_s),
+        rtt_peer=str(after.worst or ""),
+        retransmits_per_s=lost,
+        retransmits_peer=str(after.losing or ""),
+    )
+
+
+def without_deviation(rtt_s: float | None, deviation_s: float | None) -> float | None:
+    """As ``plumbline:osd_connection_rtt:seconds``."""
+    return None if rtt_s is None or deviation_s is None else max(rtt_s - deviation_s, 0.0)
 
 
 def slowest_first(osds: Iterable[Osd]) -> tuple[Osd, ...]:

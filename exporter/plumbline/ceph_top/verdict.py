@@ -33,6 +33,10 @@ class Thresholds:
     heartbeat_floor_s: float = 30e-3
     heartbeat_spread: float = 1.5
     heartbeat_share: float = 0.5
+    connection_floor_s: float = 2e-3
+    connection_spread: float = 1.5
+    connection_share: float = 0.15
+    connection_timeout_s: float = 0.2
 
 
 def suspect(osds: Sequence[Osd], limits: Thresholds | None = None) -> tuple[tuple[Osd, ...], tuple[str, ...]]:
@@ -84,15 +88,35 @@ def _of_load(osd: Osd, peers: Sequence[Osd], limits: Thresholds) -> tuple[str, s
         agrees = (out(figure, limits.agree_ratio) for figure in (lambda each: each.replica_s, lambda each: each.p99_s))
         if any(middle is not None for middle in agrees):
             return DISK, _against("its own store", osd, osd.store_s, store, share(osd.store_s))
-    if out(lambda each: each.mean_s, limits.agree_ratio) is None:
-        return None
+    slower = out(lambda each: each.mean_s, limits.agree_ratio) is not None
     queue = out(lambda each: each.queue_s, limits.ratio)
-    if queue is not None and share(osd.queue_s) >= limits.queue_share and store is None:
+    if slower and queue is not None and share(osd.queue_s) >= limits.queue_share and store is None:
         return QUEUE, _against("queue", osd, osd.queue_s, queue, share(osd.queue_s))
-    waits = out(lambda each: each.peers_s, limits.ratio)
-    if waits is not None and share(osd.peers_s) >= limits.share and store is None:
-        return PEER, _against("replicas and network", osd, osd.peers_s, waits, share(osd.peers_s))
+    class_waits = out(lambda each: each.peers_s, 1.0)
+    if class_waits is None or share(osd.peers_s) < limits.share or store is not None:
+        return None
+    waiting = _against("replicas and network", osd, osd.peers_s, class_waits, share(osd.peers_s))
+    if slow := _of_connections(osd, peers, limits):
+        return NETWORK, f"{waiting}; {slow}"
+    if slower and out(lambda each: each.peers_s, limits.ratio) is not None:
+        return PEER, waiting
     return None
+
+
+def _of_connections(osd: Osd, peers: Sequence[Osd], limits: Thresholds) -> str:
+    """What its TCP connections have that explains the wait for replicas; empty where they don't, or none is known."""
+    least = limits.connection_share * (osd.peers_s or 0.0)
+    worst, middle = osd.rtt_worst_s, osd.rtt_median_s
+    if worst is not None and middle is not None:
+        if worst >= max(limits.connection_floor_s, least, limits.connection_spread * middle):
+            return f"a TCP round trip to {osd.rtt_peer} takes {_time(worst)}, to its median peer {_time(middle)}"
+        others = _median(peer.rtt_median_s for peer in peers)
+        if others is not None and middle >= max(limits.connection_floor_s, least, limits.ratio * others):
+            return f"a TCP round trip to its median peer takes {_time(middle)}, for the median OSD {_time(others)}"
+    lost, done = osd.retransmits_per_s, osd.operations_per_s
+    if lost and done and limits.connection_timeout_s * lost >= least * done:
+        return f"{lost:.1f} TCP segments a second are sent again, most of them to {osd.retransmits_peer}"
+    return ""
 
 
 def _against(what: str, osd: Osd, own_s: float | None, middle_s: float, share: float) -> str:

@@ -5,9 +5,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from plumbline.ceph_top.from_prometheus import QUERY, WINDOW_S, merged, osds_of
-from plumbline.ceph_top.model import Osd, Top, between, slowest_first
+from plumbline.ceph_top.model import Osd, Top, between, slowest_first, with_connections
 from plumbline.ceph_top.verdict import suspect
+from plumbline.core.roots import Roots
 from plumbline.errors import PlumblineError, Unavailable
+from plumbline.sources.ceph.osd_connections import ConnectionReader, OsdConnections
 from plumbline.sources.ceph.osds import TIMEOUT_S, OsdReading, osds_here, read_osds
 from plumbline.sources.prometheus.access import OPEN, Access
 from plumbline.sources.prometheus.api import read_vector
@@ -25,6 +27,7 @@ class Where:
     access: Access = OPEN
     cluster: str | None = None
     classes: Mapping[str, str] = field(default_factory=dict)  # OSD → device class, as far as this host knows
+    roots: Roots | None = None  # for connections of OSDs older than Ceph 19.2.1, which the kernel knows
 
 
 def tops(
@@ -36,7 +39,8 @@ def tops(
 ) -> Iterator[Top]:
     """One screen after each interval, endlessly. Errors on the first screen are raised; later ones become notes."""
     asked_at = clock()
-    before = _sockets(where)
+    before, reader = _sockets(where), ConnectionReader(where.roots)
+    connected = _connections(where, reader)
     if where.prometheus and not before:
         yield _top(where, (), interval_s, (), first=True)
     first = not (where.prometheus and not before)
@@ -48,8 +52,10 @@ def tops(
         denied = tuple(osd.why for osd in after if osd.denied)
         after = tuple(osd for osd in after if not osd.denied)
         local = between(before, after, interval_s=took_s, host=where.host, classes=where.classes)
+        connections = _connections(where, reader)
+        local = with_connections(local, connected, connections, interval_s=took_s)
         yield _top(where, local, took_s, denied, first=first)
-        before, asked_at, first = after, now, False
+        before, connected, asked_at, first = after, connections, now, False
 
 
 def _top(where: Where, local: Sequence[Osd], interval_s: float, denied: tuple[str, ...], *, first: bool) -> Top:
@@ -77,4 +83,11 @@ def _sockets(where: Where) -> tuple[OsdReading, ...]:
     except Unavailable:  # there is no socket, or none that may be read
         if not where.prometheus:
             raise
+        return ()
+
+
+def _connections(where: Where, reader: ConnectionReader) -> tuple[OsdConnections, ...]:
+    try:
+        return reader.read(osds_here(where.sockets), timeout_s=TIMEOUT_S).osds
+    except PlumblineError:
         return ()

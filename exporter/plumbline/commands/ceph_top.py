@@ -43,12 +43,13 @@ _COLUMNS: Sequence[tuple[str, _Cell]] = (
     ("Store", lambda osd: _time(osd.store_s)),
     ("Peers", lambda osd: _time(osd.peers_s)),
     ("Ping", lambda osd: _time(osd.heartbeat_worst_s)),
+    ("RTT", lambda osd: _time(osd.rtt_worst_s)),
     ("Worst peer", lambda osd: f"{osd.heartbeat_peer} {osd.heartbeat_interface}".strip()),
     ("Blocked", _blocked),
     ("Suspect", lambda osd: osd.suspicion.word if osd.suspicion else ""),
 )
 # Columns that a narrow terminal drops, in this order
-_GO_FIRST = ("Host", "Worst peer", "Class", "p50", "Blocked", "Ping", "Mean", "Op/s", "Peers", "Queue", "Store")
+_GO_FIRST = ("Host", "Worst peer", "Class", "p50", "Blocked", "Ping", "RTT", "Mean", "Op/s", "Peers", "Queue", "Store")
 _GAP = 2
 _STYLE = {HUNG: "bold red", BLOCKED: "bold red"}
 
@@ -64,6 +65,7 @@ def run(options: argparse.Namespace) -> int:
         access=access(options),
         cluster=options.cluster,
         classes=osd_classes(config_file=options.config_file, roots=roots(options)),
+        roots=roots(options),
     )
     screens, console = tops(where, interval_s=interval_s), make_console()
     if options.json:

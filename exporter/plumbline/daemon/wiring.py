@@ -55,9 +55,15 @@ class Wiring:
         self.probing = Probing(
             store=store, roots=roots, host=world.host, environment=environment, vantage=vantage, cluster=self.cluster
         )
-        self.watch = watch = HostWatch(config=self.config, store=store, roots=roots, environment=environment)
-        self.ceph = Slot[ClusterView](self._look_at_cluster, what="the Ceph cluster", stale_after_s=4 * CEPH_EVERY_S)
         self.ceph_map = CephMapWatch(self.config, roots=roots, environment=environment)
+        self.watch = watch = HostWatch(
+            config=self.config,
+            store=store,
+            roots=roots,
+            environment=environment,
+            osd_addresses=self.ceph_map.osd_addresses,
+        )
+        self.ceph = Slot[ClusterView](self._look_at_cluster, what="the Ceph cluster", stale_after_s=4 * CEPH_EVERY_S)
         self._fingerprint = Slot[Fingerprint](
             lambda: read_fingerprint(roots, environment=environment, ceph=self.config().ceph),
             what="what this node consists of",

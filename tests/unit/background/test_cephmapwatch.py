@@ -219,6 +219,9 @@ def test_not_beside_osds_alone(tmp_path: Path, path: str) -> None:
     assert head_daemon(Roots.under(tmp_path)) == ""
 
 
+OSD = {"osd": 1, "cluster_addrs": {"addrvec": [{"type": "v2", "addr": "127.0.0.1:6802", "nonce": 1836220246}]}}
+
+
 class Monitors:
     """Answers commands; a manager that is not there fails."""
 
@@ -228,7 +231,8 @@ class Monitors:
     def mon_command(self, prefix: str) -> object:
         if prefix == "osd df" and self._manager is not None:
             raise self._manager
-        return {"osd dump": {**said("osd-dump"), "osds": "megabytes"}, **answers(), **answers()["use"]}[prefix]
+        dump = {**said("osd-dump"), "pg_upmap_items": "megabytes", "osds": [{**OSD, "uuid": "f041dc88"}]}
+        return {**answers(), **answers()["use"], "osd dump": dump}[prefix]
 
 
 def test_the_questions() -> None:
@@ -240,7 +244,9 @@ def test_the_questions() -> None:
         "full_ratio",
         "backfillfull_ratio",
         "nearfull_ratio",
+        "osds",
     }
+    assert got["osd dump"]["osds"] == [OSD]
     assert got["use"] == answers()["use"]
 
 

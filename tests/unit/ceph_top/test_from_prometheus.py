@@ -58,6 +58,23 @@ def test_a_row_from_the_rules():
     assert (osd.blocked, osd.suspicion) == (0, None)
 
 
+def test_connections_from_the_rules():
+    own = {"ceph_daemon": "osd.3"}
+    said = [
+        series("plumbline:osd_connection_rtt:seconds", 0.024, statistic="worst", **own),
+        series("plumbline:osd_connection_rtt:seconds", 0.0003, statistic="median", **own),
+        series("plumbline:osd_connection_retransmits:rate5m", 1.5, **own),
+        series("plumbline_osd_connection_worst_peer_id", 7, figure="rtt", **own),
+        series("plumbline_osd_connection_worst_peer_id", 8, figure="retransmits", **own),
+        series("plumbline:osd_suspect:info", 1, verdict="network", **own),
+    ]
+    (osd,) = osds_of(cluster_of() + said, cluster=None, url=URL)
+    assert (osd.rtt_worst_s, osd.rtt_median_s, osd.rtt_peer) == (0.024, 0.0003, "osd.7")
+    assert (osd.retransmits_per_s, osd.retransmits_peer) == (1.5, "osd.8")
+    assert osd.suspicion.word == "network"
+    assert osd.suspicion.reason.endswith("ping 2 ms, TCP round trip to osd.7 24 ms")
+
+
 def test_verdicts_are_the_rules():
     said = [series("plumbline:osd_suspect:info", 1, ceph_daemon="osd.3", verdict="disk")]
     (osd,) = osds_of(cluster_of() + said, cluster=None, url=URL)

@@ -8,8 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from plumbline.ceph_top.model import between, parts, slowest_first
+from plumbline.ceph_top.model import between, parts, slowest_first, with_connections
 from plumbline.ceph_top.verdict import Thresholds, suspect
+from plumbline.sources.ceph.osd_connections import Far, OsdConnections
 from plumbline.sources.ceph.osd_network import parse_heartbeats
 from plumbline.sources.ceph.osd_operations import STAGES, BlockedOperations
 from plumbline.sources.ceph.osd_perf import LongRunAverage, parse_latencies, parse_stages
@@ -183,6 +184,74 @@ def test_waiting_for_others_is_a_peer_and_not_its_disk():
 def test_a_slow_disk_elsewhere_makes_all_wait_and_nobody_a_suspect():
     rows = [msgspec.structs.replace(osd, peers_s=0.07, mean_s=0.09, split_mean_s=0.09) for osd in fleet()]
     assert words(rows) == {}
+
+
+WAITS = {"mean_s": 0.09, "split_mean_s": 0.09, "peers_s": 0.07, "p99_s": 0.4}
+NEAR = {"rtt_worst_s": 0.0004, "rtt_median_s": 0.0003, "rtt_peer": "osd.2", "retransmits_per_s": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("connections", "said"),
+    [
+        ({"rtt_worst_s": 0.03}, "a TCP round trip to osd.2 takes 30 ms, to its median peer 300 µs"),
+        (
+            {"rtt_worst_s": 0.03, "rtt_median_s": 0.025},
+            "a TCP round trip to its median peer takes 25 ms, for the median",
+        ),
+        (
+            {"retransmits_per_s": 40.0, "retransmits_peer": "osd.4"},
+            "40.0 TCP segments a second are sent again, most of them to osd.4",
+        ),
+    ],
+)
+def test_waiting_over_a_slow_connection_is_the_network(connections, said):
+    rows = [msgspec.structs.replace(osd, **NEAR, operations_per_s=100.0) for osd in fleet(**WAITS)]
+    assert words(rows) == {"osd.5": "peer"}
+    rows[-1] = msgspec.structs.replace(rows[-1], **connections)
+    judged, _ = suspect(rows)
+    assert words(rows) == {"osd.5": "network"}
+    assert said in judged[-1].suspicion.reason
+
+
+@pytest.mark.parametrize(
+    "connections",
+    [
+        {"rtt_worst_s": 0.0019},  # longer than the others, but short
+        {"rtt_worst_s": 0.01},  # long, but a small part of what it waits
+        {"rtt_worst_s": 0.03, "rtt_median_s": 0.025, "others": 0.02},  # the network is so, for all
+        {"retransmits_per_s": 3.0},  # 0.6 s of the 7 s that it waits in a second
+    ],
+)
+def test_a_connection_that_explains_little_leaves_it_the_peer(connections):
+    others = connections.pop("others", NEAR["rtt_median_s"])
+    rows = [
+        msgspec.structs.replace(osd, **{**NEAR, "rtt_median_s": others}, operations_per_s=100.0)
+        for osd in fleet(**WAITS)
+    ]
+    rows[-1] = msgspec.structs.replace(rows[-1], **connections)
+    assert words(rows) == {"osd.5": "peer"}
+
+
+def test_all_that_wait_for_one_over_a_slow_connection_are_told():
+    waiting = [
+        msgspec.structs.replace(osd, **{**WAITS, **NEAR, "rtt_worst_s": 0.05, "rtt_peer": "osd.0"}) for osd in fleet()
+    ]
+    assert words(waiting) == {osd.daemon: "network" for osd in waiting}
+
+
+def test_what_two_readings_say_of_connections():
+    def reading(retransmits, **figures):
+        known = {"worst_s": 0.024, "worst_deviation_s": 0.004, "worst": Far("10.0.0.2:6802", 2), "measured": 3}
+        known |= {"median_s": 0.001, "median_deviation_s": 0.002, "losing": Far("10.0.0.3:6802", None)}
+        return OsdConnections(daemon="osd.5", source="kernel", retransmits=retransmits, **known | figures)
+
+    rows = fleet()
+    *others, osd = with_connections(rows, [reading(10)], [reading(25)], interval_s=10.0)
+    assert (osd.rtt_worst_s, osd.rtt_median_s, osd.rtt_peer) == (pytest.approx(0.02), 0.0, "osd.2")
+    assert (osd.retransmits_per_s, osd.retransmits_peer) == (1.5, "10.0.0.3:6802")
+    assert others == rows[:-1]
+    (*_, new) = with_connections(rows, [], [reading(25, worst_s=None, worst=None)], interval_s=10.0)
+    assert (new.rtt_worst_s, new.rtt_peer, new.retransmits_per_s) == (None, "", None)
 
 
 def test_a_long_queue():

@@ -19,9 +19,11 @@ from plumbline.errors import ParseError, PlumblineError
 from plumbline.probes.ceph.cluster_osds import ask_osds, to_json
 from plumbline.probes.ceph.librados import Access, Cluster, connect
 from plumbline.probes.rados.rados_sweep import sweep
+from plumbline.sources.ceph.cephmap import ADDRESSES
 
-# keys of ``osd dump``; the rest, addresses and exceptions of placement groups, is megabytes on a big cluster
+# keys of ``osd dump``, and of its OSDs; the rest, such as exceptions of placement groups, is megabytes on a big cluster
 _DUMP_KEYS = ("pools", "erasure_code_profiles", "full_ratio", "backfillfull_ratio", "nearfull_ratio")
+_OSD_KEYS = ("osd", *ADDRESSES)
 
 
 def argv(access: Access, task: str, **arguments: object) -> tuple[str, ...]:
@@ -63,7 +65,8 @@ def ask_map(cluster: Cluster) -> dict[str, Any]:
     dump = cluster.mon_command("osd dump")
     answers = {
         "osd tree": cluster.mon_command("osd tree"),
-        "osd dump": {key: dump[key] for key in _DUMP_KEYS if key in dump},
+        "osd dump": {key: dump[key] for key in _DUMP_KEYS if key in dump}
+        | {"osds": [{key: osd[key] for key in _OSD_KEYS if key in osd} for osd in dump.get("osds", ())]},
         "osd crush rule dump": cluster.mon_command("osd crush rule dump"),
     }
     try:

@@ -9,7 +9,9 @@
                                        "erasure_code_profiles": {"two-one": {"k": "2", "plugin": "isa", …}},
                                        "pools": [{"pool": 4, "pool_name": "archive", "type": 3, "size": 3, "min_size": 2,
                                                   "crush_rule": 3, "erasure_code_profile": "two-one",
-                                                  "stripe_width": 8192, "fast_read": false, …}], …}
+                                                  "stripe_width": 8192, "fast_read": false, …}],
+                                       "osds": [{"osd": 0, "cluster_addrs": {"addrvec": [
+                                                  {"type": "v2", "addr": "127.0.0.1:6802", "nonce": 1836220246}, …]}, …}], …}
     ceph osd crush rule dump -f json  [{"rule_id": 1, "steps": [{"op": "take", "item": -2, "item_name": "default~hdd"},
                                         {"op": "chooseleaf_firstn", "num": 0, "type": "host"}, {"op": "emit"}], …}]
     ceph df -f json                   {"pools": [{"name": "archive", "id": 4, "stats": {"stored": 47783936, "max_avail": 7115671040, …}}], …}
@@ -34,6 +36,8 @@ from typing import Any
 
 from plumbline.errors import ParseError
 
+ADDRESSES = ("cluster_addrs", "heartbeat_back_addrs", "heartbeat_front_addrs")
+"""Where other OSDs connect to an OSD, as ``osd dump`` calls it."""
 REPLICATED, ERASURE = "replicated", "erasure"
 MIXED = "mixed"  # the device class of a rule that takes several, as in :mod:`plumbline.probes.ceph.pool_class_task`
 
@@ -123,6 +127,8 @@ class CephMap:
     full_ratios: Mapping[str, float]  # limit → ratio
     osd_use: Mapping[str, OsdUse] = field(default_factory=dict)  # OSD → its usage
     pool_use: Mapping[int, PoolUse] = field(default_factory=dict)  # pool number → its usage
+    osd_addresses: Mapping[str, int] = field(default_factory=dict)
+    """``10.0.0.3:6810`` → number of the OSD that listens there for other OSDs."""
     unread: str = ""
     """Why the map is incomplete: no manager answered, so the usage of OSDs and pools is unknown; or the manager
     has just started and has no data yet from OSDs that are up and in."""
@@ -144,6 +150,7 @@ def parse_cephmap(answers: Any, *, read_ts: float) -> CephMap:
         full_ratios=parse_full_ratios(dump),
         osd_use=osd_use,
         pool_use={} if use is None else parse_df(df),
+        osd_addresses=parse_osd_addresses(dump),
         unread=unread if use is None else _unreported(osds, osd_use),
     )
 
@@ -213,6 +220,17 @@ def parse_full_ratios(answer: Any) -> Mapping[str, float]:
     """Limit (``nearfull``, ``backfillfull``, ``full``) → ratio of the decoded ``osd dump``; else ``ParseError``."""
     with parsing("osd dump"):
         return {limit: _ratio(answer[key]) for limit, key in _LIMITS.items()}
+
+
+def parse_osd_addresses(answer: Any) -> Mapping[str, int]:
+    """Parse the addresses of the decoded ``osd dump``; :class:`ParseError` when malformed."""
+    with parsing("osd dump"):
+        return {
+            str(address["addr"]): int(osd["osd"])
+            for osd in answer.get("osds", ())
+            for name in ADDRESSES
+            for address in osd.get(name, {}).get("addrvec", ())
+        }
 
 
 def parse_df(answer: Any) -> Mapping[int, PoolUse]:

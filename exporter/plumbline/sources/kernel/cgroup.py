@@ -148,6 +148,22 @@ def read_limits(roots: Roots, pid: int) -> GroupLimits | None:
     return GroupLimits(_lowest(io), cpu)
 
 
+def group_number(roots: Roots, pid: int) -> int | None:
+    """Inode number of the process's version 2 control group, by which ``sock_diag`` names it; ``None`` where it can't
+    be seen, or is the root."""
+    data = sysfs.read_bytes(roots.proc / str(pid) / "cgroup")
+    path = parse_membership(data.decode("utf-8", "replace")).get("") if data is not None else None
+    if path is None or path == PurePosixPath("/"):
+        return None
+    base = roots.sys / "fs" / "cgroup"
+    for mount in (base / "unified", base):
+        try:
+            return (mount / str(path).lstrip("/")).stat().st_ino
+        except OSError:
+            continue
+    return None
+
+
 def _of_groups(mount: Path, path: PurePosixPath, read: Callable[[Path, str], Iterable[T]]) -> Iterator[T]:
     """What ``read(folder, group)`` finds from the innermost group to the root, which has no limits of its own."""
     for group in (path, *path.parents):

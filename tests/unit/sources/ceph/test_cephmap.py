@@ -21,6 +21,7 @@ from plumbline.sources.ceph.cephmap import (
     parse_cephmap,
     parse_df,
     parse_full_ratios,
+    parse_osd_addresses,
     parse_osd_df,
     parse_osd_tree,
     parse_pools,
@@ -267,3 +268,23 @@ def test_fixtures_are_whole() -> None:
     """The tree's fourth node is an OSD: what the test above changes."""
     folder = CAPTURES / "ceph-16.2-map"
     assert json.loads((folder / "osd-tree.json").read_text())["nodes"][3]["type"] == "osd"
+
+
+def test_where_each_osd_listens_for_others():
+    dump = {
+        "osds": [
+            {
+                "osd": 3,
+                "public_addrs": {"addrvec": [{"type": "v2", "addr": "10.0.0.3:6800"}]},
+                "cluster_addrs": {
+                    "addrvec": [{"type": "v2", "addr": "10.1.0.3:6802"}, {"type": "v1", "addr": "10.1.0.3:6803"}]
+                },
+                "heartbeat_back_addrs": {"addrvec": [{"type": "v2", "addr": "[fd00::3]:6804"}]},
+            },
+            {"osd": 4},
+        ]
+    }
+    assert parse_osd_addresses(dump) == {"10.1.0.3:6802": 3, "10.1.0.3:6803": 3, "[fd00::3]:6804": 3}
+    assert parse_osd_addresses({}) == {}
+    with pytest.raises(ParseError):
+        parse_osd_addresses({"osds": [{"cluster_addrs": {"addrvec": [{"addr": "10.1.0.3:6802"}]}}]})
