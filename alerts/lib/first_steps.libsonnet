@@ -120,6 +120,7 @@ local osd = '{{ $labels.ceph_daemon }}';
   PlumblineOsdHeartbeatSlow: '`plumbline check` on its host, then losses and errors of its interfaces',
   PlumblineOsdSocketHung: '`ceph osd dump`: is it up? Then its process on {{ $labels.instance }}',
   PlumblineOsdOperationsBlocked: '`ceph tell %s dump_blocked_ops`' % osd,
+  PlumblineOsdDatabaseFull: '`ceph tell %s compact` at a quiet hour; does it shrink?' % osd,
   PlumblineOsdCapacityMisjudged: '`ceph config dump` for osd_mclock_max_capacity_iops; who set it?',
   PlumblineCapacityHostLossUnsafe: '`ceph osd df tree`: is it balance or space that is missing?',
   PlumblineCapacityHostLossSoon: '`ceph df`: which pool grows? Order hardware now',

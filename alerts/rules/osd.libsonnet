@@ -112,6 +112,13 @@ local promql = import '../lib/promql.libsonnet';
           for part in ['aio_wait', 'committed_kv', 'read_onode_meta', 'read_wait_aio']
         ] + [
           {
+            // Only of OSDs whose database has a device of its own.
+            record: 'plumbline:osd_database_used:ratio',
+            expr: |||
+              max by (%(osdOn)s) (plumbline_osd_database_used_bytes / (plumbline_osd_database_size_bytes > 0))
+            ||| % osd.labels(config),
+          },
+          {
             record: 'plumbline:osd_up:bool',
             expr: one('ceph_osd_up'),
           },
