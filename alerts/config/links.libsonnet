@@ -64,6 +64,7 @@
       PlumblineCephUnreachable: 'node',
       PlumblineDown: 'overview',
       PlumblineFleetLatencyHigh: 'overview',
+      PlumblineGateway: 'gateways',
       PlumblineLayerSettling: 'overview',
       PlumblineTargetsAbsent: 'overview',
 
@@ -80,6 +81,7 @@
       capacity: [],
       disk: ['instance', 'device'],
       disks: [],
+      gateways: [],
       network: [],
       nic: ['instance', 'device'],
       node: ['instance'],

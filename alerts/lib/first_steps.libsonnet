@@ -122,6 +122,8 @@ local osd = '{{ $labels.ceph_daemon }}';
   PlumblineOsdOperationsBlocked: '`ceph tell %s dump_blocked_ops`' % osd,
   PlumblineOsdDatabaseFull: '`ceph tell %s compact` at a quiet hour; does it shrink?' % osd,
   PlumblineOsdCapacityMisjudged: '`ceph config dump` for osd_mclock_max_capacity_iops; who set it?',
+  PlumblineGatewayLatencyHigh: '`ceph -s`, then `ceph osd perf`; if RADOS is quiet, CPU and network of the gateways (`ceph orch ps`)',
+  PlumblineGatewayErrors: "RGW's log: which status codes, which users and buckets?",
   PlumblineCapacityHostLossUnsafe: '`ceph osd df tree`: is it balance or space that is missing?',
   PlumblineCapacityHostLossSoon: '`ceph df`: which pool grows? Order hardware now',
   PlumblineCapacityNoSelfHealing: '`ceph osd tree`; plan a host more than there are copies',
