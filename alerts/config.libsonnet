@@ -19,6 +19,7 @@
 + (import 'config/disk.libsonnet')
 + (import 'config/ceph.libsonnet')
 + (import 'config/osd.libsonnet')
++ (import 'config/gateway.libsonnet')
 + (import 'config/host.libsonnet')
 + (import 'config/capacity.libsonnet')
 + (import 'config/budget.libsonnet')

@@ -7,6 +7,7 @@ local content = {
   capacity: import 'pages/capacity.libsonnet',
   disk: import 'pages/disk.libsonnet',
   disks: import 'pages/disks.libsonnet',
+  gateways: import 'pages/gateways.libsonnet',
   network: import 'pages/network.libsonnet',
   nic: import 'pages/nic.libsonnet',
   node: import 'pages/node.libsonnet',

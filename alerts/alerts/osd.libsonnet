@@ -79,6 +79,26 @@ local promql = import '../lib/promql.libsonnet';
   local heartbeat = alerts.PlumblineOsdHeartbeatSlow,
   local capacity = alerts.PlumblineOsdCapacityMisjudged,
 
+  // Of a device that holds nothing but the database.
+  local database(each) = alert.fromTunables(
+    alerts.PlumblineOsdDatabaseFull + each,
+    'PlumblineOsdDatabaseFull',
+    if each.kind == 'full' then |||
+      plumbline:osd_database_used:ratio >= %(ratio)g
+    ||| % each else |||
+      max by (%(osdOn)s) (
+        delta(plumbline_osd_database_spilled_bytes[%(window)s])
+        >= %(share)g * plumbline_osd_database_size_bytes
+      )
+    ||| % (labels + each),
+    { layer: 'osd', signal: each.signal },
+    "An OSD's database no longer fits on its device.",
+    'The database of ' + name + (
+      if each.kind == 'full' then ' uses {{ $value | humanizePercentage }} of its device. When that is full, it goes on among the data, on the slower device.'
+      else " has put {{ $value | humanize1024 }}B more on the device with the data within %s: look-ups there are as slow as that device." % each.window
+    ),
+  ),
+
   prometheusAlerts+:: {
     groups+: [{
       name: 'plumbline-osd',
@@ -214,6 +234,7 @@ local promql = import '../lib/promql.libsonnet';
                  + promql.instanceArguments(config) + ')', 'stage')
           + '.',
         ),
+      ] + std.map(database, alerts.PlumblineOsdDatabaseFull.kinds) + [
         alert.new(
           config,
           'PlumblineOsdCapacityMisjudged',

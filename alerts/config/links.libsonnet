@@ -65,6 +65,7 @@
       PlumblineCephUnreachable: 'node',
       PlumblineDown: 'overview',
       PlumblineFleetLatencyHigh: 'overview',
+      PlumblineGateway: 'gateways',
       PlumblineLayerSettling: 'overview',
       PlumblineTargetsAbsent: 'overview',
 
@@ -81,6 +82,7 @@
       capacity: [],
       disk: ['instance', 'device'],
       disks: [],
+      gateways: [],
       network: [],
       nic: ['instance', 'device'],
       node: ['instance'],

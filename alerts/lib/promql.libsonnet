@@ -15,6 +15,11 @@ local unitSeconds = { s: 1, m: 60, h: 3600, d: 86400 };
   // Every series of `expr` with one more label, the same for all.
   labelled(expr, label, value):: 'label_replace(\n  %s,\n  "%s", "%s", "", ""\n)' % [self.nested(expr), label, value],
 
+  // Counters with several names, the newest first: not by a pattern over names, since both are in the window while a daemon
+  // is upgraded. The mean is that of pairs `_sum` and `_count`.
+  rateOf(names, suffix, window):: std.join(' or ', ['rate(%s%s[%s])' % [name, suffix, window] for name in names]),
+  meanOf(names, window):: '(%s)\n/\n((%s) > 0)' % [self.rateOf(names, '_sum', window), self.rateOf(names, '_count', window)],
+
   // '5m' → 300. One number and one unit, which is all the configuration uses.
   seconds(duration)::
     local last = std.length(duration) - 1;

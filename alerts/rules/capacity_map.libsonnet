@@ -14,6 +14,7 @@ local promql = import '../lib/promql.libsonnet';
     cluster: by([]),
     instance: promql.join(config.instanceLabels),
     daemon: by(['ceph_daemon']),
+    database: promql.join(config.instanceLabels + ['device']),
     class: by(['device_class']),
     place: by(['ceph_daemon', 'device_class', 'root', 'rack', 'host']),
     root: by(['root']),
@@ -57,6 +58,14 @@ local promql = import '../lib/promql.libsonnet';
     * on (%(pool)s) group_left (pool)
     plumbline:pool:info
   ||| % (labels { ours: freshest('pool', ours), cephs: cephs }),
+
+  local onDatabase = |||
+    group by (%(database)s, ceph_daemon) (
+      label_replace(plumbline_disk_use_info{use=~"osd-(db|wal)"}, "ceph_daemon", "$1", "user", "(.+)")
+    )
+    unless on (%(database)s, ceph_daemon)
+    label_replace(plumbline_disk_use_info{use="osd"}, "ceph_daemon", "$1", "user", "(.+)")
+  ||| % labels,
 
   local labelled = promql.labelled,
 
@@ -131,6 +140,23 @@ local promql = import '../lib/promql.libsonnet';
             ||| % (labels {
                      used: std.rstripChars(ofOsd('plumbline_ceph_osd_used_bytes', 'ceph_osd_stat_bytes_used'), '\n'),
                    }),
+          },
+          {
+            // What fails together: the OSDs whose database or log is on one disk, which is not the disk with their data.
+            record: 'plumbline:capacity_database_osds:count',
+            expr: 'count by (%s) (\n  %s\n)\n' % [labels.database, nested(onDatabase)],
+          },
+          {
+            record: 'plumbline:capacity_database_used:bytes',
+            expr: |||
+              sum by (%(database)s) (
+                (
+                  %(users)s
+                )
+                * on (%(daemon)s) group_left ()
+                max by (%(daemon)s) (plumbline:capacity_osd_used:bytes)
+              )
+            ||| % (labels { users: nested(nested(onDatabase)) }),
           },
           {
             record: 'plumbline:capacity_osd_used:ratio',

@@ -19,9 +19,8 @@ local promql = import '../lib/promql.libsonnet';
 
   local one(expr) = osd.one(config, expr),
 
-  // Of two names of one counter the newer. Not by a pattern over names: while an OSD is upgraded both are in the window.
-  local rate(names, suffix) = std.join(' or ', ['rate(%s%s[%s])' % [name, suffix, window] for name in names]),
-  local mean(names) = '(%s)\n/\n((%s) > 0)' % [rate(names, '_sum'), rate(names, '_count')],
+  local rate(names, suffix) = promql.rateOf(names, suffix, window),
+  local mean(names) = promql.meanOf(names, window),
   local meanOf(name) = mean([name]),
 
   // A difference is small and may be off by a counter's resolution: never below zero.
@@ -111,6 +110,13 @@ local promql = import '../lib/promql.libsonnet';
           }
           for part in ['aio_wait', 'committed_kv', 'read_onode_meta', 'read_wait_aio']
         ] + [
+          {
+            // Only of OSDs whose database has a device of its own.
+            record: 'plumbline:osd_database_used:ratio',
+            expr: |||
+              max by (%(osdOn)s) (plumbline_osd_database_used_bytes / (plumbline_osd_database_size_bytes > 0))
+            ||| % osd.labels(config),
+          },
           {
             record: 'plumbline:osd_up:bool',
             expr: one('ceph_osd_up'),

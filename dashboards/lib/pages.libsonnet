@@ -17,6 +17,7 @@ local page(uid, title, level, question, up=[]) = {
   osds: page('osds', 'OSDs', 1, 'Which OSD is slow, and is it its disk, its queue, its host or a peer?', ['overview']),
   pools: page('pools', 'Pools and RADOS', 1, 'Does RADOS serve each pool as accepted, and what is being repaired?', ['overview']),
   rbd: page('rbd', 'RBD and clients', 1, 'What do clients get, from each vantage point, compared with what was accepted?', ['overview']),
+  gateways: page('gateways', 'Gateways', 1, 'Are gateways and metadata servers as fast as their equals and as they were?', ['overview']),
   probes: page('probes', 'Probes', 1, 'Do the probes run, what do they cost, and what did they measure over time?', ['overview']),
   tuning: page('tuning', 'Tuning compliance', 1, 'Which documented advice is not followed, where, and which peers differ?', ['overview']),
   budget: page('budget', 'Latency budget', 1, 'Where does the time of one operation go, layer by layer, compared with the documented stack?', ['overview']),

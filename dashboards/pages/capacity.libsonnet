@@ -22,6 +22,9 @@ function(config)
   local headroom = [[null, good], [alerts.PlumblineCapacityHeadroomLow.ratio, bad]];
   local wearDays = [[null, bad], [days(alerts.PlumblineDiskWearOut.days), warning], [days(4 * alerts.PlumblineDiskWearOut.days), good]];
 
+  local databaseFull = [each for each in alerts.PlumblineOsdDatabaseFull.kinds if each.kind == 'full'][0];
+  local full = '%g %%' % (100 * databaseFull.ratio);
+
   local slopes = std.join(', ', [each.slope for each in config.capacity.slopes]);
   // The longest slope, and five days in which nobody notices that Prometheus was down.
   local retention = '35d';
@@ -218,6 +221,17 @@ function(config)
       [['instance', 'node', [links.fromRow('node', ['cluster', 'instance'])]], ['device', 'device', [links.fromRow('disk', ['cluster', 'instance', 'device'])]], ['osd', 'OSD', null], ['device_class', 'class', null], ['model', 'model', null], ['serial', 'serial', null], ['cluster', 'cluster', null]],
       [column(q.wear, 'endurance left', 's', wearDays)]
     ) + soonestFirst('endurance left'), 12, 9],
+    [p.figures(
+      'Disks with databases',
+      'Disks that hold the database or log of OSDs whose data is elsewhere: the OSDs that are lost together with each, the data on them, and how full the fullest database on it is. "plumbline capacity what-if --lose db" says what follows from the loss. Known on hosts whose daemon sees who uses its disks. Bad looks like: one disk with half of a host\'s OSDs; a database near %s.' % full,
+      [['instance', 'node', [links.fromRow('node', ['cluster', 'instance'])]], ['device', 'device', [links.fromRow('disk', ['cluster', 'instance', 'device'])]], ['cluster', 'cluster', null]],
+      [
+        column(q.database.osds, 'OSDs', 'none'),
+        column(q.database.data, 'data on them', 'bytes'),
+        column(q.database.fullest, 'fullest database', 'percentunit', [[null, good], [databaseFull.ratio, warning]]),
+      ],
+      sort='data on them'
+    ), 24, 7],
   ];
 
   dashboard.new(

@@ -109,6 +109,16 @@ function(config)
       'What clients request, and what it writes as a replica of others. The load that explains the latency. Bad looks like: latency up while this is not.',
       'ops', [p.target(q.work.operations, '{{operation}}'), p.target(q.work.subop, 'for others')], overrides=p.operationColours
     ), 8, 8],
+    [p.timeSeries(
+      'Its database',
+      'Used bytes of the device with the database (RocksDB), where that is not the device with the data, and what has spilled over to the latter. Dashed: the size of the device. Nothing is drawn for an OSD with one device. Bad looks like: near the dashed line, or anything spilled that grows.',
+      'bytes', [p.target(q.parts.database, 'used'), p.target(q.parts.spilled, 'spilled over'), p.target(q.parts.databaseSize, 'baseline: size')]
+    ), 8, 8],
+    [p.timeSeries(
+      'Compactions of its database',
+      'Mean duration of the compactions of BlueFS\'s log, which hold up commits, and of the last compaction of RocksDB that somebody requested (Ceph 18 and later). Ceph does not count those that RocksDB starts by itself. Bad looks like: a log compaction as long as a commit above.',
+      's', [p.target(q.parts.logCompaction, 'log of BlueFS'), p.target(q.parts.compaction, 'RocksDB, requested')], logarithmic=true
+    ), 8, 8],
   ];
 
   local beside = [

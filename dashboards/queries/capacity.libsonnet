@@ -102,6 +102,18 @@ function(config)
       fullest: over('max', host, recorded('osd_used:ratio', 'host!=""')),
       after: ofHost('after_loss:ratio'),
     },
+    database: {
+      local disk = 'cluster, instance, device',
+      osds: over('max', disk, recorded('database_osds:count')),
+      data: over('max', disk, recorded('database_used:bytes')),
+      fullest: |||
+        max by (%(disk)s) (
+          group by (%(disk)s, ceph_daemon) (label_replace(plumbline_disk_use_info%(uses)s, "ceph_daemon", "$1", "user", "(.+)"))
+          * on (cluster, instance, ceph_daemon) group_left ()
+          plumbline:osd_database_used:ratio%(sel)s
+        )
+      ||| % { disk: disk, uses: sel('use="osd-db"'), sel: sel() },
+    },
     wear: |||
       plumbline:disk_endurance_left:seconds%(sel)s
       * on (cluster, instance, device) group_left (model, serial, device_class, osd)

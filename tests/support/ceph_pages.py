@@ -93,6 +93,9 @@ def every_captured() -> dict[tuple[int, str], Page]:
     for release in NEWER:
         found[release, MANAGER] = served(release, "mgr-metrics")
         found[release, WITH_COUNTERS] = served(release, "mgr-metrics-counters")
+    found[18, WITH_COUNTERS] |= served(18, "mgr-metrics-gateways-1")  # of another run, which had RGW and an MDS
+    for release in NEWER:  # every manager says what they are called; both default pages are of moments before that
+        found[release, MANAGER] |= only(found[release, WITH_COUNTERS], ["ceph_rgw_metadata"])
     found[20, EXPORTER] = served(20, "exporter-metrics") | served(20, "exporter-metrics-load")
     return found
 

@@ -20,6 +20,7 @@ _OSD = frozenset({"ceph_daemon"})
 _POOL = frozenset({"pool_id"})
 _IMAGE = frozenset({"pool", "namespace", "image"})
 _COLLECTION = frozenset({"method"})
+_RGW = frozenset({"instance_id"})
 _NO_IMAGES = dict.fromkeys((16, 18, 20), "mgr/prometheus/rbd_stats_pools names no pool")
 
 
@@ -94,6 +95,30 @@ METRICS: dict[str, Metric] = {
     **_averages("ceph_bluestore_", "state_aio_wait_lat kv_sync_lat read_lat"),
     **_averages("ceph_bluestore_", "commit_lat submit_lat", until=16),
     **_averages("ceph_bluestore_", "txc_commit_lat txc_submit_lat", since=17),
+} | {
+    "ceph_rgw_metadata": Metric(frozenset({"ceph_daemon", "ceph_version", "hostname", "instance_id"})),
+    **{f"ceph_rgw_{what}": Metric(_RGW, COUNTERS) for what in ("req", "failed_req", "qactive")},
+    **{
+        f"ceph_rgw_{operation}{what}": Metric(_RGW, COUNTERS, until=18)
+        for operation in ("get", "put")
+        for what in ("", "_b", "_initial_lat_sum", "_initial_lat_count")
+    },
+    **{
+        f"ceph_rgw_op_{operation}_obj_{what}": Metric(_RGW, COUNTERS, since=19)
+        for operation in ("get", "put")
+        for what in ("ops", "bytes", "lat_sum", "lat_count")
+    },
+    **{f"ceph_mds_{what}": Metric(_OSD, COUNTERS) for what in ("caps", "inodes", "log_seg", "sessions_session_count")},
+    **_averages("ceph_mds_log_", "jlat"),
+    **_averages(
+        "ceph_mds_server_req_",
+        "create_latency getattr_latency lookup_latency open_latency readdir_latency unlink_latency",
+    ),
+    # written by a gateway's own exporter, of which there is no capture: as published (ceph-nvmeof, control/prometheus.py)
+    **{
+        f"ceph_nvmeof_bdev_{what}_total": Metric(frozenset({"bdev_name"}), frozenset())
+        for what in ("reads_completed", "writes_completed", "read_seconds", "write_seconds")
+    },
 } | {
     f"ceph_bluestore_slow_{step}_count": Metric(_OSD, COUNTERS, since=18)
     for step in ("aio_wait", "committed_kv", "read_onode_meta", "read_wait_aio")

@@ -8,6 +8,7 @@ from plumbline.core.histogram import HistogramValue
 from plumbline.metrics.guard import ITEM_REASONS, Collector, SkipHook
 from plumbline.metrics.spec import Sample, counter, declared, gauge, histogram
 from plumbline.sources.ceph.osd_operations import STAGES
+from plumbline.sources.ceph.osd_perf import Database
 from plumbline.sources.ceph.osds import OsdReading, OsdStore
 from plumbline.sources.kernel.cgroup import IOPS
 
@@ -52,6 +53,29 @@ FRAGMENTATION = gauge(
     "plumbline_osd_fragmentation_ratio", "BlueStore's rating of its free space: 0 contiguous, 1 fully fragmented.", _OSD
 )
 ONODES = counter("plumbline_osd_onode_lookups_total", "Onode look-ups in BlueStore's cache.", (*_OSD, "result"))
+DB_SIZE = gauge(
+    "plumbline_osd_database_size_bytes",
+    "Size of the device with the OSD's database (RocksDB), where that is not the device with its data.",
+    _OSD,
+)
+DB_USED = gauge("plumbline_osd_database_used_bytes", "Used part of it.", _OSD)
+DB_SPILLED = gauge(
+    "plumbline_osd_database_spilled_bytes",
+    "Part of the database on the device with the data, because its own is full or was for a while; normally 0.",
+    _OSD,
+)
+LOG_COMPACTION_SECONDS = counter(
+    "plumbline_osd_bluefs_log_compaction_seconds_total",
+    "Time spent compacting the log of BlueFS, the file system below the database.",
+    _OSD,
+)
+LOG_COMPACTIONS = counter("plumbline_osd_bluefs_log_compactions_total", "Compactions of that log.", _OSD)
+DB_COMPACTION = gauge(
+    "plumbline_osd_database_compaction_seconds",
+    "How long the last compaction of the database that somebody requested took (Ceph 18 and later). RocksDB's own"
+    " are not counted.",
+    _OSD,
+)
 CAPACITY = gauge(
     "plumbline_osd_mclock_capacity_iops",
     "4 KiB operations per second that mClock assumes for the OSD, by device class; it uses that of its own device.",
@@ -124,6 +148,8 @@ def _samples_of(osd: OsdReading) -> Iterator[Sample]:
     if osd.onodes is not None:
         yield ONODES, (daemon, "hit"), osd.onodes.hits
         yield ONODES, (daemon, "miss"), osd.onodes.misses
+    if osd.database is not None:
+        yield from _database_samples(daemon, osd.database)
     if osd.limits is not None:
         for limit in osd.limits.io:
             spec = LIMIT_IOPS if limit.unit == IOPS else LIMIT_BYTES
@@ -131,6 +157,21 @@ def _samples_of(osd: OsdReading) -> Iterator[Sample]:
         if (cpu := osd.limits.cpu) is not None:
             yield CPU_PERIODS, (daemon, cpu.group), cpu.periods
             yield CPU_THROTTLED, (daemon, cpu.group), cpu.throttled
+
+
+def _database_samples(daemon: str, database: Database) -> Iterator[Sample]:
+    found = (
+        (DB_SIZE, database.size_bytes),
+        (DB_USED, database.used_bytes),
+        (DB_SPILLED, database.spilled_bytes),
+        (DB_COMPACTION, database.last_compaction_s),
+    )
+    for spec, value in found:
+        if value is not None:
+            yield spec, (daemon,), value
+    if (compactions := database.log_compactions) is not None:
+        yield LOG_COMPACTION_SECONDS, (daemon,), compactions.sum
+        yield LOG_COMPACTIONS, (daemon,), compactions.avgcount
 
 
 def _read(host: Host, skip: SkipHook) -> tuple[tuple[OsdReading, ...], tuple[OsdStore, ...]]:

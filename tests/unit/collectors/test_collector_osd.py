@@ -193,7 +193,7 @@ def test_other_daemons_and_second_clusters_are_passed_by(tmp_path):
 
 
 def test_an_osd_has_a_bounded_number_of_series_however_many_peers_it_has(folder, answers, limited):
-    """Sixty OSDs on a host are 6,000 series at most; peers, which are hundreds, are summed up."""
+    """Sixty OSDs on a host are 6,240 series at most; peers, which are hundreds, are summed up."""
     histograms = json.loads(answers["perf histogram dump"])
     used = histograms["osd"]["op_w_latency_in_bytes_histogram"]
     histograms["osd"] |= {name: used for name, _ in OPERATIONS.values()}
@@ -205,7 +205,7 @@ def test_an_osd_has_a_bounded_number_of_series_however_many_peers_it_has(folder,
     buckets_sum_count = len(EDGES) + 3
     series = sum(buckets_sum_count if spec.kind is Kind.HISTOGRAM else 1 for spec, _, _ in samples)
     assert {spec.name for spec, _, _ in samples} == {spec.name for spec in osd.COLLECTOR.specs}
-    assert series <= 100
+    assert series <= 104
     assert len({(spec.name, *labels) for spec, labels, _ in samples}) == len(samples)
 
 

@@ -12,7 +12,10 @@
     {"osd": {"op_w_latency": {"avgcount": 20037, "sum": 315.011732211, "avgtime": 0.015721501},
              "op_w_process_latency": {…}, "op_w_prepare_latency": {…}, "subop_w_latency": {…}, …},
      "bluestore": {"commit_lat": {…}, "state_aio_wait_lat": {…}, "kv_sync_lat": {…}, "read_lat": {…},
-                   "onode_hits": 118, "onode_misses": 104, …}}
+                   "onode_hits": 118, "onode_misses": 104, …},
+     "bluefs": {"db_total_bytes": 1073733632, "db_used_bytes": 304349184, "slow_total_bytes": 4294967296,
+                "slow_used_bytes": 0, "compact_lat": {…}, …},
+     "rocksdb": {"compact_completed": 1, "compact_lasted": 0.2, …}}
 
 The latency axis is named "usec" but counts nanoseconds (measured on 16.2: operations of 1 to 13 ms fill the buckets
 from 0.8 to 12.8 ms). A row of ``values`` is one latency range, a column one size range. Read-modify-write operations
@@ -23,6 +26,11 @@ without the queue; ``prepare`` ends when a write has been passed to the store an
 is a replica's part of other OSDs' writes, from the message's arrival to this OSD's own commit; its priority is 0, so
 neither of Ceph's exporters shows it. ``commit_lat`` (``txc_commit_lat`` since Ceph 17) counts every transaction,
 including those of replicas and of recovery. All count since the daemon's start.
+
+``bluefs`` is the small file system below RocksDB. ``db`` is the device with the database, ``slow`` the one with the data,
+where the two differ: what stands there of the database has spilled over. With one device for both, ``db`` is that
+device and ``slow_total_bytes`` is 0. ``compact_lat`` counts compactions of BlueFS's own log. Of RocksDB's compactions only
+those are counted that were asked for (``ceph tell osd.N compact``), since Ceph 18, and how long the last one took.
 
 Other commands answer about the store and the scheduler::
 
@@ -110,6 +118,17 @@ class OnodeCache:
 
 
 @dataclass(frozen=True, slots=True)
+class Database:
+    """The OSD's key-value database, and BlueFS below it. The first three: ``None`` if it shares the device with the data."""
+
+    size_bytes: int | None = None
+    used_bytes: int | None = None
+    spilled_bytes: int | None = None  # part of it on the device with the data
+    log_compactions: LongRunAverage | None = None  # of BlueFS's log
+    last_compaction_s: float | None = None  # of RocksDB, on request; ``None``: none yet, or Ceph before 18
+
+
+@dataclass(frozen=True, slots=True)
 class SetOption:
     """An option that is set somewhere: numbers as Ceph prints them."""
 
@@ -161,6 +180,24 @@ class _Onodes(msgspec.Struct, frozen=True):
 
 class _StoreOnodes(msgspec.Struct, frozen=True):
     bluestore: _Onodes = _Onodes()
+
+
+class _BlueFs(msgspec.Struct, frozen=True):
+    db_total_bytes: _Count = 0
+    db_used_bytes: _Count | None = None
+    slow_total_bytes: _Count = 0
+    slow_used_bytes: _Count = 0
+    compact_lat: LongRunAverage | None = None
+
+
+class _RocksDb(msgspec.Struct, frozen=True):
+    compact_completed: _Count = 0
+    compact_lasted: Annotated[float, Meta(ge=0)] = 0.0
+
+
+class _StoreDatabase(msgspec.Struct, frozen=True):
+    bluefs: _BlueFs | None = None
+    rocksdb: _RocksDb = _RocksDb()
 
 
 class _Score(msgspec.Struct, frozen=True):
@@ -229,6 +266,22 @@ def parse_onode_cache(counters: bytes, *, source: str) -> OnodeCache | None:
     hits = found.old_hits if found.onode_hits is None else found.onode_hits
     misses = found.old_misses if found.onode_misses is None else found.onode_misses
     return None if hits is None or misses is None else OnodeCache(hits, misses)
+
+
+def parse_database(counters: bytes, *, source: str) -> Database | None:
+    """Parse ``perf dump``; ``None`` when the store is not BlueStore."""
+    found = decode(_StoreDatabase, counters, source=source)
+    bluefs, rocksdb = found.bluefs, found.rocksdb
+    if bluefs is None:
+        return None
+    separate = bluefs.slow_total_bytes > 0 and bluefs.db_total_bytes > 0
+    return Database(
+        size_bytes=bluefs.db_total_bytes if separate else None,
+        used_bytes=bluefs.db_used_bytes if separate else None,
+        spilled_bytes=bluefs.slow_used_bytes if separate else None,
+        log_compactions=bluefs.compact_lat,
+        last_compaction_s=rocksdb.compact_lasted if rocksdb.compact_completed else None,
+    )
 
 
 def parse_fragmentation(data: bytes, *, source: str) -> float:

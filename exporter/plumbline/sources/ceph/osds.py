@@ -21,10 +21,12 @@ from plumbline.sources.ceph.osd_perf import (
     MCLOCK,
     QUEUE_OPTION,
     SHARD_OPTIONS,
+    Database,
     OnodeCache,
     OsdStages,
     SetOption,
     parse_capacity,
+    parse_database,
     parse_fragmentation,
     parse_latencies,
     parse_onode_cache,
@@ -60,6 +62,7 @@ class OsdReading:
     latencies: Mapping[str, HistogramValue] = field(default_factory=dict)  # by operation
     stages: OsdStages | None = None
     onodes: OnodeCache | None = None
+    database: Database | None = None
     heartbeats: tuple[Heartbeats, ...] = ()
     blocked: BlockedOperations | None = None
     slow: tuple[SlowOperation, ...] | None = None
@@ -175,6 +178,7 @@ def _reading(daemon: str, path: Path, answers: _Answers) -> OsdReading:
         latencies=answers.parsed(HISTOGRAMS, parse_latencies, answers.raw(PERF)) or {},
         stages=answers.parsed(PERF, parse_stages),
         onodes=answers.parsed(PERF, parse_onode_cache),
+        database=answers.parsed(PERF, parse_database),
         heartbeats=answers.parsed(NETWORK, parse_heartbeats) or (),
         blocked=answers.parsed(BLOCKED, parse_blocked),
         slow=answers.parsed(SLOW, _recent),

@@ -12,10 +12,12 @@ from plumbline.sources.ceph.osd_operations import PEER, QUEUE, STORE, parse_bloc
 from plumbline.sources.ceph.osd_perf import (
     EDGES,
     SHARD_OPTIONS,
+    Database,
     LongRunAverage,
     OnodeCache,
     SetOption,
     parse_capacity,
+    parse_database,
     parse_fragmentation,
     parse_latencies,
     parse_onode_cache,
@@ -214,6 +216,27 @@ def test_onode_cache_of_both_names():
     old = b'{"bluestore": {"bluestore_onode_hits": 3, "bluestore_onode_misses": 1}}'
     assert parse_onode_cache(old, source=SOURCE) == OnodeCache(3, 1)
     assert parse_onode_cache(b'{"filestore": {}}', source=SOURCE) is None
+
+
+@of_each_release
+def test_a_database_on_the_device_with_the_data_has_no_size_of_its_own(folder):
+    found = parse_database((folder / "perf-dump.json").read_bytes(), source=SOURCE)
+    assert (found.size_bytes, found.used_bytes, found.spilled_bytes, found.last_compaction_s) == (None,) * 4
+    assert found.log_compactions.avgcount >= 0
+
+
+def test_a_database_that_has_spilled_over_from_its_own_device():
+    found = parse_database((HEALTHY / "perf-dump-spilled.json").read_bytes(), source=SOURCE)
+    assert (found.size_bytes, found.used_bytes, found.spilled_bytes) == (268427264, 25165824, 295305216)
+
+
+def test_compactions():
+    assert parse_database((LOADED / "perf-dump.json").read_bytes(), source=SOURCE).log_compactions.avgcount == 4
+    asked = b'{"bluefs": {}, "rocksdb": {"compact_completed": 1, "compact_lasted": 0.25}}'
+    assert parse_database(asked, source=SOURCE) == Database(last_compaction_s=0.25)
+    assert parse_database(b'{"filestore": {}}', source=SOURCE) is None
+    with pytest.raises(ParseError, match=SOURCE):
+        parse_database(b'{"bluefs": {"db_total_bytes": -1}}', source=SOURCE)
 
 
 @pytest.mark.parametrize(
