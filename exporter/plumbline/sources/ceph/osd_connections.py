@@ -44,7 +44,7 @@ KERNEL: Literal["kernel"] = "kernel"
 RECENT_S = 60.0
 """A connection on which nothing was sent for longer has an old round-trip time."""
 OSD_PORTS = range(6800, 7569)
-"""``ms_bind_port_min`` to ``ms_bind_port_max``. A manager and an MDS listen there, too."""
+"""The defaults of ``ms_bind_port_min`` and ``ms_bind_port_max``. A manager and an MDS listen there, too."""
 _SINCE = (19, 2, 1)
 _VERSION = re.compile(r"(\d{1,4})\.(\d{1,6})\.(\d{1,6})")
 
@@ -268,7 +268,7 @@ class ConnectionReader:
         addresses = self._addresses()
         found: dict[str, list[Connection]] = {}
         try:
-            connections = list(self._kernel(OSD_PORTS))
+            connections = list(self._kernel(_ports(addresses)))
         except PlumblineError:
             return {}
         for each in connections:
@@ -342,6 +342,12 @@ def _parsed(parse: Callable[..., T], question: Question, answer: Answer) -> T | 
         return None if isinstance(answer, PlumblineError) else parse(answer, source=question.source)
     except ParseError:
         return None
+
+
+def _ports(addresses: Iterable[str]) -> range:
+    """Those between the lowest and the highest, which a site may have changed; :data:`OSD_PORTS` without any."""
+    numbers = [int(port) for address in addresses if (port := address.rpartition(":")[2]).isdigit()]
+    return range(min(numbers), min(max(numbers), 65535) + 1) if numbers else OSD_PORTS
 
 
 def _endpoint(connection: TcpConnection) -> str:

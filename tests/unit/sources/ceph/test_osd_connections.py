@@ -183,11 +183,12 @@ def test_of_an_older_release_the_kernel_knows_them(folder: Path, old: AdminSocke
         ("10.0.0.9", 6800, ours, 50_000),  # a manager
         ("10.0.0.2", 6802, ours + 1, 70_000),  # somebody else's
         ("10.0.0.2", 6802, None, 80_000),
+        ("10.0.0.4", 24_000, ours, 8_000),  # a port that a site has chosen
     )
-    known = {"10.0.0.2:6802": 2, "[fd00::3]:6802": 3}
+    known = {"10.0.0.2:6802": 2, "[fd00::3]:6802": 3, "10.0.0.4:24000": 4}
     reading = ConnectionReader(roots, addresses=lambda: known, kernel=seen).read(sockets(folder), 60)
     (osd,) = reading.osds
-    assert (osd.source, osd.measured, osd.worst, osd.worst_s) == ("kernel", 2, Far("[fd00::3]:6802", 3), 0.009)
+    assert (osd.source, osd.measured, osd.worst, osd.worst_s) == ("kernel", 3, Far("[fd00::3]:6802", 3), 0.009)
     assert shown(reading)["connection_worst_peer_id", "osd.0", "rtt"] == 3
     (osd,) = ConnectionReader(roots, kernel=seen).read(sockets(folder), 60).osds  # without a map
     assert (osd.measured, str(osd.worst)) == (3, "10.0.0.9:6800")
