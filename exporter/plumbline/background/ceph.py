@@ -30,7 +30,7 @@ OSDS_EVERY_S = 15.0  # for histograms, heartbeats and blocked operations: a usua
 OSD_STORES_EVERY_S = 300.0
 """Fragmentation walks the OSD's free list and holds its lock meanwhile; settings only change when an admin does it."""
 
-_MAP_COMMANDS = 5
+_MAP_COMMANDS = 6
 _MAX_BYTES = 64 << 20  # about 1 KiB an OSD
 _MAX_REASON_CHARS = 300
 
