@@ -25,6 +25,12 @@ local promql = import '../lib/promql.libsonnet';
 
   local largest(metric) = 'max by (%s) (%s)' % [labels.pool, metric],
 
+  local tracked = {
+    up: largest('plumbline_ceph_pool_available_seconds_total'),
+    down: largest('plumbline_ceph_pool_unavailable_seconds_total'),
+    failures: largest('plumbline_ceph_pool_failures_total'),
+  },
+
   prometheusRules+:: {
     groups+: [{
       name: 'plumbline-ceph.rules',
@@ -82,6 +88,37 @@ local promql = import '../lib/promql.libsonnet';
                      for state in each.pgStates
                    ]),
                  })),
+        },
+        {
+          // Fewer copies than configured, whatever is still served.
+          record: 'plumbline:pool_redundancy_reduced:bool',
+          expr: withName(|||
+            (
+              %(degraded)s
+              + on (%(pool)s)
+              %(undersized)s
+              > bool 0
+            )
+          ||| % (labels { degraded: largest('ceph_pg_degraded'), undersized: largest('ceph_pg_undersized') })),
+        },
+        {
+          // As the monitors of Ceph 20 track it: Ceph's own score.
+          record: 'plumbline:pool_availability:ratio',
+          expr: withName(|||
+            (
+              %(up)s
+              / on (%(pool)s)
+              (%(up)s + on (%(pool)s) %(down)s > 0)
+            )
+          ||| % (labels + tracked)),
+        },
+        {
+          record: 'plumbline:pool_mtbf:seconds',
+          expr: withName('(%(up)s / on (%(pool)s) (%(failures)s > 0))' % (labels + tracked)),
+        },
+        {
+          record: 'plumbline:pool_mttr:seconds',
+          expr: withName('(%(down)s / on (%(pool)s) (%(failures)s > 0))' % (labels + tracked)),
         },
       ] + [
         {

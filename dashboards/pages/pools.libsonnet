@@ -40,6 +40,22 @@ function(config)
     ), 24, 9],
   ];
 
+  local availability = [
+    [p.figures(
+      'Availability of pools',
+      'Share of the time shown in which some placement group of the pool accepted no operation, and in which some had fewer copies than configured. The rest is Ceph\'s own since it tracks the pool (Ceph 20, enable_availability_tracking): score (share of the time available), mean time between failures and to repair. Bad looks like: unavailable above what was agreed; fewer copies for a large share of the time.',
+      [['pool', 'pool', [links.fromRow('capacity', ['cluster'])]], ['pool_id', 'id', null], ['cluster', 'cluster', null]],
+      [
+        { expr: q.service.unavailable, name: 'unavailable', unit: 'percentunit', steps: thresholds.none },
+        { expr: q.service.reduced, name: 'fewer copies', unit: 'percentunit' },
+        { expr: q.service.score, name: 'Ceph\'s score', unit: 'percentunit' },
+        { expr: q.service.mtbf, name: 'between failures', unit: 's' },
+        { expr: q.service.mttr, name: 'to repair', unit: 's' },
+      ],
+      sort='unavailable'
+    ), 24, 7],
+  ];
+
   local service = [
     [p.timeSeries(
       'RADOS canary against its baseline',
@@ -125,6 +141,7 @@ function(config)
     [variables.datasource, variables.cluster, variables.pool, variables.operation, variables.statistic],
     [
       { title: null, panels: state },
+      { title: 'Is it available?', panels: availability },
       { title: 'Is it as accepted?', panels: service },
       { title: 'What clients do', panels: clients },
       { title: 'What is being repaired', panels: repair },

@@ -37,6 +37,16 @@ local rados = 'cluster=~"$cluster", layer="rados"';
     reads: pools(rate('ceph_pool_rd')),
     writes: pools(rate('ceph_pool_wr')),
   },
+  service: {
+    local pool = 'cluster, pool_id, pool',
+    local share(metric) = 'max by (%s) (avg_over_time((%s%s > bool 0)[$__range:5m]))' % [pool, metric, named],
+    local cephs(metric) = 'max by (%s) (plumbline:pool_%s%s)' % [pool, metric, named],
+    unavailable: share('plumbline:pg_unavailable:count'),
+    reduced: share('plumbline:pool_redundancy_reduced:bool'),
+    score: cephs('availability:ratio'),
+    mtbf: cephs('mtbf:seconds'),
+    mttr: cephs('mttr:seconds'),
+  },
   work: {
     reads: pools(rate('ceph_pool_rd')),
     writes: pools(rate('ceph_pool_wr')),

@@ -14,6 +14,7 @@ from plumbline.collectors import cephmap
 from plumbline.errors import ParseError
 from plumbline.metrics.guard import GuardedCollector
 from plumbline.sources.ceph.cephmap import (
+    parse_availability,
     parse_cephmap,
     parse_df,
     parse_full_ratios,
@@ -119,6 +120,7 @@ def test_any_dump(answer: Any, rules: Any) -> None:
 @given(JSON | DF)
 def test_any_df(answer: Any) -> None:
     value_or_parse_error(lambda: parse_df(answer))
+    value_or_parse_error(lambda: parse_availability(answer))
 
 
 @given(JSON)

@@ -137,7 +137,7 @@ METRICS: dict[str, Metric] = {
 } | {
     f"ceph_pg_{state}": Metric(_POOL)
     for state in (
-        "total", "active", "creating", "stale", "degraded", "recovering", "backfilling", "remapped",
+        "total", "active", "creating", "stale", "degraded", "undersized", "recovering", "backfilling", "remapped",
         "inconsistent", "recovery_unfound", "backfill_unfound", "failed_repair",
     )
 }  # fmt: skip

@@ -34,7 +34,7 @@ OSD_STORES_EVERY_S = 300.0
 OSD_CONNECTIONS_EVERY_S = 30.0
 """An OSD locks its connections while it lists them."""
 
-_MAP_COMMANDS = 5
+_MAP_COMMANDS = 6
 _MAX_BYTES = 64 << 20  # about 1 KiB an OSD
 _MAX_REASON_CHARS = 300
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from plumbline.collectors.host import Host
 from plumbline.metrics.guard import Collector, SkipHook
-from plumbline.metrics.spec import Sample, declared, gauge
+from plumbline.metrics.spec import Sample, counter, declared, gauge
 from plumbline.sources.ceph.cephmap import CephMap
 
 _OSD, _POOL = ("ceph_daemon",), ("pool_id",)
@@ -42,6 +42,17 @@ POOL_MAX_AVAIL = gauge(
     "Ceph's estimate of what fits until the fullest OSD is full, before replication.",
     _POOL,
 )
+POOL_AVAILABLE = gauge(
+    "plumbline_ceph_pool_available",
+    "1: all placement groups of the pool are active; 0: some are not. Ceph 20 and later, where"
+    " enable_availability_tracking is set; so are the next three.",
+    _POOL,
+)
+POOL_UP = counter(
+    "plumbline_ceph_pool_available_seconds_total", "How long the pool was available since Ceph tracks it.", _POOL
+)
+POOL_DOWN = counter("plumbline_ceph_pool_unavailable_seconds_total", "How long it was not.", _POOL)
+POOL_FAILURES = counter("plumbline_ceph_pool_failures_total", "How often it became unavailable.", _POOL)
 FULL_RATIO = gauge(
     "plumbline_ceph_full_ratio",
     "Share of an OSD at which Ceph warns (nearfull), stops backfill (backfillfull) or stops writes (full).",
@@ -84,6 +95,11 @@ def _pool_samples(found: CephMap) -> Iterator[Sample]:
         if (use := found.pool_use.get(pool.pool_id)) is not None:
             yield POOL_STORED, number, use.stored_bytes
             yield POOL_MAX_AVAIL, number, use.max_avail_bytes
+        if (availability := found.pool_availability.get(pool.name)) is not None:
+            yield POOL_AVAILABLE, number, int(availability.available)
+            yield POOL_UP, number, availability.up_s
+            yield POOL_DOWN, number, availability.down_s
+            yield POOL_FAILURES, number, availability.failures
 
 
 def _read(host: Host, skip: SkipHook) -> CephMap:
@@ -99,7 +115,7 @@ COLLECTOR = Collector(
     _read,
     samples,
     skip_reasons=("unreadable",),
-    origin="`osd tree`, `osd dump`, `osd crush rule dump`: the monitors; `osd df`, `df`: the manager",
+    origin="`osd tree`, `osd dump`, `osd crush rule dump`, `osd pool availability-status`: the monitors; `osd df`, `df`: the manager",
     sized_by=("OSD of the cluster, where the map is asked", "pool of the cluster, where the map is asked"),
     needs_daemon=True,
 )

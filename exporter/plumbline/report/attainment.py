@@ -6,8 +6,8 @@ from itertools import pairwise
 
 from plumbline.config.workloads import LAYERS, WorkloadCatalogue
 from plumbline.report.baseline.words import described
-from plumbline.report.fetch import day_starts, worst_days
-from plumbline.report.model import Attainment, Coverage, FigureOffender, Span
+from plumbline.report.fetch import day_starts, last_values, worst_days
+from plumbline.report.model import Attainment, Coverage, FigureOffender, PoolService, Span
 from plumbline.report.period import MINUTE_S, Period
 from plumbline.report.queries import COVERAGE_STEP_S
 from plumbline.sources.prometheus.api import Track
@@ -15,6 +15,7 @@ from plumbline.sources.prometheus.api import Track
 # rows of the table of the worst figures; more than this have a common cause
 OFFENDERS = 15
 _LAYER = ("cluster", "layer")
+_POOL = ("cluster", "pool_id", "pool")
 _FIGURE = ("cluster", "instance", "layer", "probe", "device_class", "workload", "operation", "statistic")
 
 
@@ -58,6 +59,29 @@ def attainment(answers: Mapping[str, Sequence[Track]], period: Period) -> tuple[
         if sum(days.values())
     ]
     return tuple(sorted(rows, key=lambda row: (row.cluster, _height(row.layer))))
+
+
+def pool_services(answers: Mapping[str, Sequence[Track]]) -> tuple[PoolService, ...]:
+    """Each pool of which anything was seen, the one that was unavailable longest first."""
+    seen, unavailable, reduced = (
+        _minutes(answers[f"pools {name}"], _POOL) for name in ("seen", "unavailable", "reduced")
+    )
+    score, mtbf, mttr = (last_values(answers[f"pools {name}"], _POOL) for name in ("score", "mtbf", "mttr"))
+    found = (
+        PoolService(
+            cluster=key[0],
+            pool=key[2] or key[1],
+            seen_s=seen[key] * MINUTE_S,
+            unavailable_s=unavailable[key] * MINUTE_S,
+            reduced_s=reduced[key] * MINUTE_S,
+            score=score.get(key),
+            mtbf_s=mtbf.get(key),
+            mttr_s=mttr.get(key),
+        )
+        for key in list(seen)
+        if seen[key]
+    )
+    return tuple(sorted(found, key=lambda each: (-each.unavailable_s, -each.reduced_s, each.cluster, each.pool)))
 
 
 def _minutes(tracks: Iterable[Track], names: Sequence[str]) -> dict[tuple[str, ...], float]:

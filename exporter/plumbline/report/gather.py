@@ -3,7 +3,7 @@
 from plumbline.config.workloads import load_catalogue
 from plumbline.errors import PlumblineError
 from plumbline.report import capacity, changes, events
-from plumbline.report.attainment import attainment, coverage, figure_offenders
+from plumbline.report.attainment import attainment, coverage, figure_offenders, pool_services
 from plumbline.report.fetch import Server
 from plumbline.report.model import Coverage, Review
 from plumbline.report.period import Period
@@ -36,6 +36,7 @@ def gather(server: Server, period: Period, *, cluster: str | None, made_s: float
         source=server.url,
         coverage=seen,
         attainment=attainment(answers, period),
+        services=pool_services(answers),
         figures=figure_offenders(answers, period, catalogue),
         disks=events.offenders(alerts, answers["disks against peers"], period, label="device", layer="disk"),
         osds=events.offenders(alerts, answers["OSDs against peers"], period, label="ceph_daemon", layer="osd"),

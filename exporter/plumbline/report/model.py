@@ -57,6 +57,21 @@ class Attainment:
         return 1 - self.beyond_s / self.judged_s
 
 
+@dataclass(frozen=True, slots=True)
+class PoolService:
+    """One pool: how long its placement groups were seen, some of them were unavailable, or had fewer copies than
+    configured. The last three are Ceph's own, since it tracks the pool; ``None`` before Ceph 20, or not tracked."""
+
+    cluster: str
+    pool: str
+    seen_s: float
+    unavailable_s: float
+    reduced_s: float
+    score: float | None = None
+    mtbf_s: float | None = None
+    mttr_s: float | None = None
+
+
 class Worst(NamedTuple):
     """The worst day: its median ratio and its beginning."""
 
@@ -254,4 +269,5 @@ class Review:
     upgrades: tuple[Upgrade, ...]
     absent: tuple[str, ...]
     facts: tuple[Facts, ...] = ()
+    services: tuple[PoolService, ...] = ()
     retention_s: float | None = None

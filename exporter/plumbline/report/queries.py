@@ -31,6 +31,12 @@ FORECASTS = {
     "healing": ("plumbline:capacity_self_healing:bool", _POOL, "min"),
     "rebuild": ("plumbline:capacity_rebuild:seconds", _CLASS, "max"),
 }
+# what Ceph 20 says of its pools since it tracks them
+TRACKED = {
+    "score": "plumbline:pool_availability:ratio",
+    "mtbf": "plumbline:pool_mtbf:seconds",
+    "mttr": "plumbline:pool_mttr:seconds",
+}
 # the series that are searched for changes of level
 LEVELS = {
     "ratio": ("plumbline:degradation:ratio", 'statistic!~"p9.*|max"'),
@@ -68,6 +74,7 @@ class Queries:
     def everything(self, sizes: Mapping[str, int]) -> Iterator[Query]:
         """All queries that do not depend on other answers. ``sizes``: key of :meth:`sizes` → number of series."""
         yield from self._attainment(sizes)
+        yield from self._pools()
         yield from self._levels(sizes)
         yield from self._alerts()
         yield from self._capacity()
@@ -93,6 +100,18 @@ class Queries:
             ("layers judged", f"count_over_time({share}[{WINDOW}])", 14),
         ):
             yield from each_day(key, query, self.period, "1m", together=days)
+
+    def _pools(self) -> Iterator[Query]:
+        unavailable = self.sel("plumbline:pg_unavailable:count")
+        for key, seen in (
+            ("pools unavailable", f"sum_over_time(({unavailable} > bool 0)[{WINDOW}])"),
+            ("pools reduced", f"sum_over_time({self.sel('plumbline:pool_redundancy_reduced:bool')}[{WINDOW}])"),
+            ("pools seen", f"count_over_time({unavailable}[{WINDOW}])"),
+        ):
+            yield from each_day(key, f"max by ({_POOL}) ({seen})", self.period, "1m", together=7)
+        for key, metric in TRACKED.items():
+            query = f"max by ({_POOL}) (last_over_time({self.sel(metric)}[1d]))"
+            yield moment(f"pools {key}", query, self.period.end_s)
 
     def _levels(self, sizes: Mapping[str, int]) -> Iterator[Query]:
         for key, series in self._daily().items():

@@ -12,6 +12,7 @@ from plumbline.report.model import (
     FindingHistory,
     Firing,
     PartOffender,
+    PoolService,
     Recorded,
     Review,
     Span,
@@ -29,6 +30,7 @@ SAME_CHECK = 3
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
 _WEEK_S = 7 * DAY_S
+_CEPHS_OWN = ("Ceph's score", "Between failures", "To repair")
 
 
 def table(review: Review, title: str, heads: tuple[str, ...], rows: Iterable[tuple[str, tuple[str, ...]]]) -> Table:
@@ -45,6 +47,33 @@ def gaps(review: Review, cluster: str | None = None) -> tuple[Span, ...]:
 
 
 def attainment(review: Review) -> Iterator[Block]:
+    yield from _layers(review)
+    if review.services:
+        heads = ("Pool", "Available", "Unavailable", "Fewer copies", "Observed", *_CEPHS_OWN)
+        yield table(review, "By pool", heads, ((each.cluster, _service(each, review)) for each in review.services))
+        if all(each.score is None for each in review.services):
+            yield Paragraph(
+                "Ceph's own figures are there from Ceph 20 on, where enable_availability_tracking is set and a daemon"
+                " reads the cluster's map."
+            )
+
+
+def _service(each: PoolService, review: Review) -> tuple[str, ...]:
+    own = (
+        "" if each.score is None else say.share(each.score),
+        *("" if seconds is None else say.duration(seconds) for seconds in (each.mtbf_s, each.mttr_s)),
+    )
+    return (
+        each.pool,
+        say.share(1 - each.unavailable_s / each.seen_s),
+        say.minutes(each.unavailable_s),
+        say.minutes(each.reduced_s),
+        say.share(each.seen_s / review.period.length_s),
+        *own,
+    )
+
+
+def _layers(review: Review) -> Iterator[Block]:
     if not review.attainment:
         yield Paragraph(
             "No figure was judged in this period. Either no baseline is in force (plumbline baseline record measures"

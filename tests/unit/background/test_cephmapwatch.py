@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Sequence
@@ -134,7 +135,7 @@ def test_another_clusters_map_is_not_kept(node: Node, tmp_path: Path) -> None:
     other.write_text(node.conf.read_text())
     node.config = node.with_map("always", other)
     node.cluster.answer = Completed((), None, timed_out=True)
-    with pytest.raises(PlumblineError, match=r"^the cluster map can't be read: no answer within 31 s$"):
+    with pytest.raises(PlumblineError, match=r"^the cluster map can't be read: no answer within 36 s$"):
         node.look()
 
 
@@ -225,19 +226,29 @@ OSD = {"osd": 1, "cluster_addrs": {"addrvec": [{"type": "v2", "addr": "127.0.0.1
 class Monitors:
     """Answers commands; a manager that is not there fails."""
 
-    def __init__(self, manager: Exception | None = None) -> None:
-        self._manager = manager
+    def __init__(self, manager: Exception | None = None, release: str = "pacific", tracked: object = None) -> None:
+        self._manager, self._release, self._tracked = manager, release, tracked
 
     def mon_command(self, prefix: str) -> object:
         if prefix == "osd df" and self._manager is not None:
             raise self._manager
-        dump = {**said("osd-dump"), "pg_upmap_items": "megabytes", "osds": [{**OSD, "uuid": "f041dc88"}]}
+        if prefix == "osd pool availability-status":
+            assert self._release == "tentacle", "older monitors don't know the command"
+            if isinstance(self._tracked, Exception):
+                raise self._tracked
+            return self._tracked
+        dump = {
+            **said("osd-dump"),
+            "pg_upmap_items": "megabytes",
+            "osds": [{**OSD, "uuid": "f041dc88"}],
+            "require_osd_release": self._release,
+        }
         return {**answers(), **answers()["use"], "osd dump": dump}[prefix]
 
 
 def test_the_questions() -> None:
     got = ask_map(Monitors())  # type: ignore[arg-type]
-    assert got.keys() == answers().keys()
+    assert got.keys() == {*answers(), "availability"}
     assert got["osd dump"].keys() == {
         "pools",
         "erasure_code_profiles",
@@ -245,9 +256,20 @@ def test_the_questions() -> None:
         "backfillfull_ratio",
         "nearfull_ratio",
         "osds",
+        "require_osd_release",
     }
     assert got["osd dump"]["osds"] == [OSD]
     assert got["use"] == answers()["use"]
+    assert got["availability"] is None
+
+
+def test_availability_is_asked_of_monitors_that_know_it_and_may_be_switched_off() -> None:
+    assert ask_map(Monitors(release="tentacle", tracked=[]))["availability"] == []  # type: ignore[arg-type]
+    off = OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP), "osd pool availability-status")
+    assert ask_map(Monitors(release="tentacle", tracked=off))["availability"] is None  # type: ignore[arg-type]
+    denied = PermissionError(errno.EACCES, os.strerror(errno.EACCES), "osd pool availability-status")
+    with pytest.raises(PermissionError):
+        ask_map(Monitors(release="tentacle", tracked=denied))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("failure", [TimeoutError(110, os.strerror(110), "ceph osd df"), ValueError("not JSON")])

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 
-from plumbline.collectors.cephmap import COLLECTOR, POOL_READ_UNIT, samples
-from plumbline.sources.ceph.cephmap import CephMap, Pool, Rule, parse_cephmap
+from plumbline.collectors.cephmap import (
+    COLLECTOR,
+    POOL_AVAILABLE,
+    POOL_DOWN,
+    POOL_FAILURES,
+    POOL_READ_UNIT,
+    POOL_UP,
+    samples,
+)
+from plumbline.sources.ceph.cephmap import CephMap, Pool, PoolAvailability, Rule, parse_cephmap
 from support.ceph_map import answers
 
 HEALTHY = parse_cephmap(answers(), read_ts=1_700_000_000.5)
@@ -78,7 +86,18 @@ def test_the_whole_cluster() -> None:
     assert found["map_timestamp_seconds",] == 1_700_000_000.5
     limits = {key[1]: value for key, value in found.items() if key[0] == "full_ratio"}
     assert limits == {"nearfull": 0.85, "backfillfull": 0.9, "full": 0.95}
-    assert {spec for spec, _, _ in samples(HEALTHY)} == set(COLLECTOR.specs) - {POOL_READ_UNIT}  # since Ceph 20
+    since_20 = {POOL_READ_UNIT, POOL_AVAILABLE, POOL_UP, POOL_DOWN, POOL_FAILURES}
+    assert {spec for spec, _, _ in samples(HEALTHY)} == set(COLLECTOR.specs) - since_20
+
+
+def test_a_pool_whose_availability_is_tracked() -> None:
+    tracked = dataclasses.replace(HEALTHY, pool_availability={"vms": PoolAvailability(False, 79.0, 24.0, 1)})
+    found = shown(tracked, "2")
+    assert found["pool_available", "2"] == 0
+    assert found["pool_available_seconds_total", "2"] == 79
+    assert found["pool_unavailable_seconds_total", "2"] == 24
+    assert found["pool_failures_total", "2"] == 1
+    assert ("pool_available", "4") not in shown(tracked)
 
 
 def test_a_pool_that_is_read_in_parts() -> None:

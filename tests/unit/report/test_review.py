@@ -11,10 +11,10 @@ from rich.console import Console
 from plumbline.core.console import Step, make_console, progress
 from plumbline.errors import ConfigError, ParseError
 from plumbline.report import events, phrases
-from plumbline.report.attainment import attainment, coverage
+from plumbline.report.attainment import attainment, coverage, pool_services
 from plumbline.report.document import as_document
 from plumbline.report.fetch import POINTS, day_starts, each_day, joined, over
-from plumbline.report.model import ClassCapacity, Span
+from plumbline.report.model import ClassCapacity, PoolService, Span
 from plumbline.report.period import DAY_S, Period, parse_period
 from plumbline.report.queries import Queries, days_together, quoted
 from plumbline.report.summary import NEVER, full_in
@@ -144,6 +144,25 @@ def test_minutes_are_counted_by_layer_and_cluster() -> None:
     assert row.within == pytest.approx(1 - 40 / 3600)
     assert [day for day, _ in row.days] == [start for start, _ in WEEK.days[:2]]  # no claim of the others
     assert row.days[0][1] == pytest.approx(1 - 10 / 2160)
+
+
+def test_pools_by_minutes_and_by_cephs_own_figures() -> None:
+    def of(pool: str, *values: float) -> Track:
+        labels = {"cluster": "north", "pool_id": pool[-1], "pool": pool}
+        return Track(labels, tuple((float(at_s), value) for at_s, value in enumerate(values)))
+
+    answers = {
+        "pools seen": [of("vms2", 1440, 1440), of("old3", 1440), of("new4", 0)],
+        "pools unavailable": [of("vms2", 0, 24), of("old3", 0)],
+        "pools reduced": [of("vms2", 30, 60), of("old3", 0)],
+        "pools score": [of("vms2", 0.767)],
+        "pools mtbf": [of("vms2", 79)],
+        "pools mttr": [of("vms2", 24)],
+    }
+    assert pool_services(answers) == (
+        PoolService("north", "vms2", 2880 * 60, 24 * 60, 90 * 60, 0.767, 79, 24),
+        PoolService("north", "old3", 1440 * 60, 0, 0),
+    )
 
 
 def test_gaps_are_what_no_look_saw() -> None:

@@ -7,6 +7,7 @@ Started as ``… <task as JSON>``; the answer is one JSON line. On error: one li
 light modules only, so that it starts in a tenth of a second.
 """
 
+import errno
 import json
 import sys
 from collections.abc import Callable
@@ -22,8 +23,16 @@ from plumbline.probes.rados.rados_sweep import sweep
 from plumbline.sources.ceph.cephmap import ADDRESSES
 
 # keys of ``osd dump``, and of its OSDs; the rest, such as exceptions of placement groups, is megabytes on a big cluster
-_DUMP_KEYS = ("pools", "erasure_code_profiles", "full_ratio", "backfillfull_ratio", "nearfull_ratio")
+_DUMP_KEYS = (
+    "pools",
+    "erasure_code_profiles",
+    "full_ratio",
+    "backfillfull_ratio",
+    "nearfull_ratio",
+    "require_osd_release",
+)
 _OSD_KEYS = ("osd", *ADDRESSES)
+_AVAILABILITY_SINCE = "tentacle"  # Ceph 20; releases are named in the order of the alphabet
 
 
 def argv(access: Access, task: str, **arguments: object) -> tuple[str, ...]:
@@ -68,12 +77,25 @@ def ask_map(cluster: Cluster) -> dict[str, Any]:
         "osd dump": {key: dump[key] for key in _DUMP_KEYS if key in dump}
         | {"osds": [{key: osd[key] for key in _OSD_KEYS if key in osd} for osd in dump.get("osds", ())]},
         "osd crush rule dump": cluster.mon_command("osd crush rule dump"),
+        "availability": _ask_availability(cluster, dump),
     }
     try:
         use = {command: cluster.mon_command(command) for command in ("osd df", "df")}
     except (OSError, ValueError) as error:  # ValueError: invalid JSON, such as "-nan"
         return {**answers, "use": None, "unread": str(error)}
     return {**answers, "use": use, "unread": ""}
+
+
+def _ask_availability(cluster: Cluster, dump: dict[str, Any]) -> Any:
+    """``None`` before Ceph 20, and while the monitors don't track it: ENOTSUP (enable_availability_tracking)."""
+    if str(dump.get("require_osd_release", "")) < _AVAILABILITY_SINCE:
+        return None
+    try:
+        return cluster.mon_command("osd pool availability-status")
+    except OSError as error:
+        if error.errno != errno.ENOTSUP:
+            raise
+        return None
 
 
 def ask_pool_class(cluster: Cluster, *, pool: str) -> str | None:

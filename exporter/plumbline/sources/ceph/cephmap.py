@@ -15,17 +15,25 @@
     ceph osd crush rule dump -f json  [{"rule_id": 1, "steps": [{"op": "take", "item": -2, "item_name": "default~hdd"},
                                         {"op": "chooseleaf_firstn", "num": 0, "type": "host"}, {"op": "emit"}], …}]
     ceph df -f json                   {"pools": [{"name": "archive", "id": 4, "stats": {"stored": 47783936, "max_avail": 7115671040, …}}], …}
+    ceph osd pool availability-status [{"pool": "p", "uptime": 79, "downtime": 24, "mtbf": 79, "mttr": 24, "num_failures": 1,
+        -f json                         "score": 0.76699029126213591, "available": true}, …]
 
 From Ceph 20 on, a read of an erasure-coded pool asks only the OSDs whose part of the object it wants (partial reads,
 ``osd_ec_partial_reads``), with these plugins and unless the pool has ``fast_read``. Measured on 20.2.4 with k=2: a read of
 4 KiB is one read of a store, with and without the pool's flag ``ec_optimizations``. The direct reads of later releases
 (flag ``split_reads``) leave out the primary OSD's messages, not a read.
 
+Availability is there from Ceph 20 on, where ``enable_availability_tracking`` is set (off in 20.2.4). A pool is unavailable
+while one of its placement groups is not active; seconds count from the moment of setting it, or of
+``ceph osd pool clear-availability-status``. ``mtbf`` is ``uptime`` ÷ ``num_failures``, ``mttr`` ``downtime`` ÷ ``num_failures``,
+``score`` the share of ``uptime``. Measured on 20.2.4: of two outages of half a minute it counted one.
+
 An OSD that is out keeps its place, but ``osd df`` reports its sizes as 0. An OSD that is not in CRUSH is "stray".
 https://docs.ceph.com/en/latest/rados/operations/crush-map/
 https://docs.ceph.com/en/latest/rados/operations/crush-map-edits/#crush-map-rules
 https://docs.ceph.com/en/latest/rados/operations/erasure-code-profile/
 https://docs.ceph.com/en/latest/dev/osd_internals/erasure_coding/direct_reads/
+https://docs.ceph.com/en/latest/rados/operations/monitoring/
 """  # noqa: E501  (verbatim)
 
 import math
@@ -118,6 +126,16 @@ class PoolUse:
 
 
 @dataclass(frozen=True, slots=True)
+class PoolAvailability:
+    """Since the monitors track it."""
+
+    available: bool
+    up_s: float
+    down_s: float
+    failures: int
+
+
+@dataclass(frozen=True, slots=True)
 class CephMap:
     """The cluster at one moment."""
 
@@ -129,6 +147,7 @@ class CephMap:
     pool_use: Mapping[int, PoolUse] = field(default_factory=dict)  # pool number → its usage
     osd_addresses: Mapping[str, int] = field(default_factory=dict)
     """``10.0.0.3:6810`` → number of the OSD that listens there for other OSDs."""
+    pool_availability: Mapping[str, PoolAvailability] = field(default_factory=dict)  # pool name → its availability
     unread: str = ""
     """Why the map is incomplete: no manager answered, so the usage of OSDs and pools is unknown; or the manager
     has just started and has no data yet from OSDs that are up and in."""
@@ -151,6 +170,7 @@ def parse_cephmap(answers: Any, *, read_ts: float) -> CephMap:
         osd_use=osd_use,
         pool_use={} if use is None else parse_df(df),
         osd_addresses=parse_osd_addresses(dump),
+        pool_availability=parse_availability(answers.get("availability")),
         unread=unread if use is None else _unreported(osds, osd_use),
     )
 
@@ -240,6 +260,19 @@ def parse_df(answer: Any) -> Mapping[int, PoolUse]:
         return {number: PoolUse(int(stats["stored"]), int(stats["max_avail"])) for number, stats in pools}
 
 
+def parse_availability(answer: Any) -> Mapping[str, PoolAvailability]:
+    """Parse the decoded ``osd pool availability-status``, by pool name; ``None``: not tracked. Else ``ParseError``."""
+    with parsing("osd pool availability-status"):
+        return {str(pool["pool"]): _availability(pool) for pool in answer or ()}
+
+
+def _availability(pool: Mapping[str, Any]) -> PoolAvailability:
+    up_s, down_s, failures = _finite(pool["uptime"]), _finite(pool["downtime"]), int(pool["num_failures"])
+    if min(up_s, down_s, failures) < 0:
+        raise ValueError(f"a negative time or count for pool {pool['pool']}")
+    return PoolAvailability(bool(pool["available"]), up_s, down_s, failures)
+
+
 def _osd(node: Mapping[str, Any], place: Place | None) -> OsdInMap:
     return OsdInMap(str(node["name"]), _finite(node["reweight"]), place, node["status"] == "up")
 
@@ -263,7 +296,7 @@ def _ancestors(number: int, above: Mapping[int, int], nodes: Mapping[int, Any]) 
 def _finite(value: Any) -> float:
     number = float(value)
     if not math.isfinite(number):
-        raise ValueError(f"{number} is no weight")
+        raise ValueError(f"{number} is no weight or time")
     return number
 
 

@@ -16,8 +16,10 @@ from plumbline.sources.ceph.cephmap import (
     OsdUse,
     Place,
     Pool,
+    PoolAvailability,
     PoolUse,
     Rule,
+    parse_availability,
     parse_cephmap,
     parse_df,
     parse_full_ratios,
@@ -288,3 +290,29 @@ def test_where_each_osd_listens_for_others():
     assert parse_osd_addresses({}) == {}
     with pytest.raises(ParseError):
         parse_osd_addresses({"osds": [{"cluster_addrs": {"addrvec": [{"addr": "10.1.0.3:6802"}]}}]})
+
+
+def test_availability_as_ceph_20_tracks_it() -> None:
+    said_of_pools = json.loads((CAPTURES / "ceph-20.2" / "osd-pool-availability-status.json").read_text())
+    found = parse_availability(said_of_pools)
+    assert found == {
+        ".mgr": PoolAvailability(True, 103, 0, 0),
+        "p": PoolAvailability(True, 79, 24, 1),
+    }
+    # what is not kept follows from it
+    (pool,) = [each for each in said_of_pools if each["pool"] == "p"]
+    assert pool["score"] == pytest.approx(79 / (79 + 24))
+    assert (pool["mtbf"], pool["mttr"]) == (79, 24)
+
+
+def test_without_availability() -> None:
+    assert parse_availability(None) == {}
+    assert parse_cephmap(answers(), read_ts=1.0).pool_availability == {}
+
+
+@pytest.mark.parametrize(
+    "answer", [[{}], [{"pool": "p", "uptime": -1, "downtime": 0, "num_failures": 0, "available": True}], [7], {"a": 1}]
+)
+def test_availability_in_another_form(answer: object) -> None:
+    with pytest.raises(ParseError, match="availability-status"):
+        parse_availability(answer)
