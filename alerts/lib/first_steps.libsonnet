@@ -37,7 +37,7 @@ local osd = '{{ $labels.ceph_daemon }}';
   PlumblineProbeThroughputLow: probes + '; is its latency high, too?',
   PlumblineProbeTargetDown: 'nothing here; follow PlumblineDown of the host that `ceph osd find` names',
   PlumblineCanaryOverdue: probes + ' says whether it was refused',
-  PlumblineCanaryFailing: on('dmesg -T') + ', then SMART of the disk, or `ceph -s` for a canary in RADOS',
+  PlumblineCanaryFailing: on('dmesg -T') + ', then SMART of the disk, `ceph -s` for a canary in RADOS, or the log of the gateway at S3',
   PlumblineCanaryLatencyExtreme: 'look at what is suspected (' + query('plumbline:suspected:info') + '); if nothing is, `ceph -s` and ' + on('iostat -x 1 5'),
   PlumblineCanaryLatencyHigh: query('plumbline:canary_limit:ratio') + ': one canary, one node or all?',
   PlumblineCanaryBudgetBurn: on('iostat -x 1 60') + ': work that comes at intervals, or errors?',

@@ -63,9 +63,9 @@ function(config)
   ];
 
   local others = [
-    [drawn('File systems, latency', 'The latest run of each probe in a mounted file system, CephFS and others alike: operations on files and their data. ' + lines + 'Bad looks like: several runs above the dashed line.', 's', filesystem, 'latency'), 8, 8],
+    [drawn('File systems, latency', 'In a mounted file system, CephFS and others alike: the canary\'s writes (with their fsync) and reads of the last minutes, and the latest run of each periodic probe. ' + lines + 'Bad looks like: several runs above the dashed line.', 's', filesystem, 'latency'), 8, 8],
     [drawn('File systems, operations', 'Operations a second in a mounted file system, creating, looking at and removing files among them. ' + lines + 'Bad looks like: several runs below the dashed line.', 'iops', filesystem, 'iops'), 8, 8],
-    [drawn('Objects, latency', 'Put, get, list and delete at an S3 endpoint, the latest run of each probe. ' + lines + 'Bad looks like: several runs above the dashed line.', 's', object, 'latency'), 8, 8],
+    [drawn('Objects, latency', 'Put, get, list and delete at an S3 endpoint: the canary\'s of the last minutes, and the latest run of each periodic probe. ' + lines + 'Bad looks like: several runs above the dashed line.', 's', object, 'latency'), 8, 8],
   ];
 
   local judged = [

@@ -22,6 +22,9 @@ local documented(layer, metric, more='') =
   'max by (device_class, workload, operation, profile) (%s{%s, layer="%s", source="documented"%s}) and on (workload, operation) plumbline_probe_%s{%s, layer="%s"}'
   % [metric, cluster, layer, more, std.substr(metric, std.length('plumbline_baseline_'), 100), cluster, layer];
 
+// The latest run of a periodic probe, or what a canary measures now.
+local latency(matchers) = '(plumbline_probe_latency_seconds{%s} or plumbline:canary_latency:seconds{%s})' % [matchers, matchers];
+
 // What is judged: medians, means, and what comes per second; not a single run's tail.
 local judged = 'plumbline:degradation:ratio{%s, %s, statistic=~"p50|mean|iops|throughput"}' % [cluster, above];
 local compared = 'cluster, instance, layer, device_class, workload, operation, source, profile';
@@ -46,15 +49,15 @@ local client = 'cluster, instance, probe, layer, workload, operation';
     writeNow: 'max by (pool) (plumbline:rbd_latency:mean5m%s)' % sel('operation="write"'),
   },
   table: {
-    place: std.rstripChars(seen('group by (%s) (plumbline_probe_latency_seconds{%s, %s} or plumbline_probe_throughput_bytes_per_second{%s, %s})' % [client, cluster, above, cluster, above]), '\n'),
-    latency: 'max by (%s) (plumbline_probe_latency_seconds{%s, %s, statistic="$statistic"})' % [client, cluster, above],
+    place: std.rstripChars(seen('group by (%s) (%s or plumbline_probe_throughput_bytes_per_second{%s, %s})' % [client, latency('%s, %s' % [cluster, above]), cluster, above]), '\n'),
+    latency: 'max by (%s) (%s)' % [client, latency('%s, %s, statistic="$statistic"' % [cluster, above])],
     throughput: 'max by (%s) (plumbline_probe_throughput_bytes_per_second{%s, %s})' % [client, cluster, above],
     ratio: 'max by (%s) (%s)' % [client, judged],
     attainment: attained(client),
     age: 'max by (%s) (time() - plumbline_probe_last_success_timestamp_seconds%s) and on (%s) plumbline_probe_info{%s, %s}' % [probe, sel(), probe, cluster, above],
   },
   layer(name):: {
-    latency: figure(name, 'plumbline_probe_latency_seconds', ', statistic="$statistic"'),
+    latency: std.rstripChars(seen(latency('%s, layer="%s", statistic="$statistic"' % [cluster, name])), '\n'),
     latencyBaseline: inForce(name, 'latency_seconds', ', statistic="$statistic"'),
     latencyDocumented: documented(name, 'plumbline_baseline_latency_seconds', ', statistic="$statistic"'),
     iops: figure(name, 'plumbline_probe_iops'),

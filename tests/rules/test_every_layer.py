@@ -17,10 +17,13 @@ from plumbline.baseline.model import BaselineEntry, Source, Target
 from plumbline.baseline.selection import select
 from plumbline.collectors import baseline, daemon, probe
 from plumbline.config.workloads import load_catalogue
-from plumbline.metrics.spec import MetricSpec
+from plumbline.core.histogram import HistogramValue
+from plumbline.metrics.spec import MetricSpec, le_text
+from plumbline.probes.canary.plan import WorkerPlan, streams_of
 from plumbline.probes.ceph.osd_bench import parse_osd_bench
 from plumbline.probes.disk.fio import operations_of
 from plumbline.probes.disk.fio_output import parse_report as parse_fio
+from plumbline.probes.histogram import quantile
 from plumbline.probes.model import Identity
 from plumbline.probes.network.iperf3_output import parse_report as parse_iperf3
 from plumbline.probes.network.rtt import statistics
@@ -199,6 +202,66 @@ def test_each_kind_of_probe_is_judged(name: str, tmp_path: Path) -> None:
                 "evaluation_interval": "1m",
                 "group_eval_order": GROUPS,
                 "tests": [{"interval": "1m", "input_series": given, "promql_expr_test": asked}],
+            }
+        )
+    )
+    done = subprocess.run([need("promtool"), "test", "rules", file], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+CANARIES = {"mount": ("fs-ops-4k", "filesystem"), "gateway": ("s3-ops-4k", "object")}
+
+
+@pytest.mark.parametrize("name", CANARIES)
+def test_each_kind_of_canary_is_judged(name: str, tmp_path: Path) -> None:
+    """Thirty operations a minute, each twice as slow as the baseline says."""
+    workload, layer = CANARIES[name]
+    known = CATALOGUE.get(workload, where="test", key="workload")
+    plan = WorkerPlan(name=name, workloads=((known, ()),), device_class="ssd")  # type: ignore[arg-type]
+    streams = streams_of(plan.with_bounds({(name, workload, each): (0.0008,) for each in known.operations}))
+    given: list[dict[str, str]] = []
+    medians: dict[str, float] = {}
+    for stream in streams:
+        cumulative = tuple(0 if edge < 0.0004 else 30 for edge in stream.edges)
+        medians[stream.operation] = quantile(HistogramValue(stream.edges, cumulative, 30, 0.012), 0.5) or 0.0
+        pairs = {"instance": "node", "probe": name, "layer": layer, "device_class": "ssd", "workload": workload}
+        place = ",".join(f'{label}="{text}"' for label, text in (pairs | {"operation": stream.operation}).items())
+        metric = "plumbline_canary_latency_seconds"
+        for edge, count in (*zip(map(le_text, stream.edges), cumulative, strict=True), ("+Inf", 30)):
+            given.append({"series": f'{metric}_bucket{{{place},le="{edge}"}}', "values": f"0+{count}x30"})
+        given.append({"series": f"{metric}_count{{{place}}}", "values": "0+30x30"})
+        given.append({"series": f"{metric}_sum{{{place}}}", "values": "0+0.012x30"})
+        hashed = f'{place},config_hash="{stream.config_hash}"'
+        given.append({"series": f"plumbline_canary_workload_info{{{hashed}}}", "values": "1x30"})
+    targets = [Target(name, layer, "ssd", workload, each, known.config_hash()) for each in known.operations]
+    entries = [
+        BaselineEntry(
+            layer=layer, device_class="ssd", workload=workload, operation=operation, source=Source.MEASURED,
+            profile="baseline", config_hash=known.config_hash(), latency={"p50": median / 2},
+        )
+        for operation, median in medians.items()
+    ]  # fmt: skip
+    state = daemon.DaemonState(reload_ok=True, since_ts=0.0, state_saved=True)
+    given += series((*baseline.samples(select(entries, targets, {})), *daemon.samples(state)))
+    for each in given:
+        if "values" in each and each["values"].endswith("x10"):
+            each["values"] = f"{each['values'].removesuffix('x10')}x30"
+    asked = [
+        {
+            "eval_time": "12m",
+            "expr": f'count(abs({record}{{layer="{layer}",statistic="p50"}} - 2) < 0.01)',
+            "exp_samples": [{"labels": "{}", "value": len(known.operations)}],
+        }
+        for record in ("plumbline:degradation:ratio", "plumbline:degradation_fast:ratio")
+    ]
+    file = tmp_path / "canary.yaml"
+    file.write_text(
+        json.dumps(
+            {
+                "rule_files": [str(RULES)],
+                "evaluation_interval": "30s",
+                "group_eval_order": [*GROUPS, "plumbline-judgement.rules"],
+                "tests": [{"interval": "30s", "input_series": given, "promql_expr_test": asked}],
             }
         )
     )

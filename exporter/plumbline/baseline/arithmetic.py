@@ -15,7 +15,7 @@ from decimal import Decimal
 from enum import StrEnum
 
 from plumbline.baseline.units import Iops, Latency, Throughput, Volume
-from plumbline.config.workloads import BlockWorkload, OsdBench, RadosBench, RadosOps, RbdBench, S3Ops, Workload
+from plumbline.config.workloads import BlockWorkload, FileOps, OsdBench, RadosBench, RadosOps, RbdBench, S3Ops, Workload
 
 # rows that agree do so within 2 %; rows that disagree are off by 6 % or more
 CONCURRENCY_SLACK = 0.05
@@ -80,7 +80,7 @@ def agree(one: Iops | Latency | Throughput, other: Iops | Latency | Throughput) 
 def size_of(workload: Workload) -> int | None:
     """Bytes per operation, if the workload defines it."""
     match workload:
-        case BlockWorkload() | OsdBench():
+        case BlockWorkload() | OsdBench() | FileOps():
             return workload.block_size
         case RadosBench() | RadosOps() | S3Ops():
             return workload.object_size

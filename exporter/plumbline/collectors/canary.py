@@ -18,7 +18,9 @@ LATENCY = histogram(
     _PLACE,
 )
 ERRORS = counter(
-    "plumbline_canary_errors_total", "Failed operations by errno; short: short reads.", ("probe", "operation", "error")
+    "plumbline_canary_errors_total",
+    "Failed operations by errno; short: short reads. S3: by class of the HTTP status, or timeout, connection, content.",
+    ("probe", "operation", "error"),
 )
 CHARGED = counter(
     "plumbline_canary_operations_charged_total",
@@ -83,7 +85,7 @@ COLLECTOR: Collector[Host, tuple[tuple[CanaryReading, ...], str]] = Collector(
     (*_OF_PROBES, *declared(globals())),
     lambda host, _skip: (tuple(host.parts.canaries()), host.parts.vantage),
     lambda reading: samples(reading[0], vantage=reading[1]),
-    origin="our own single operations in a file, on a raw disk (read only) or on objects",
+    origin="our own single operations in a file, on a raw disk (read only), on a mount or on objects",
     sized_by=("canary, each operation",),
     needs_daemon=True,
 )

@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
         storages.append(trees.var / "lib" / "plumbline")  # the service's own
     folders: dict[Path, Folder] = {}
     for storage in storages:
-        folders |= {folder.path: folder for folder in uninstall_files.find(storage, _directories(config))}
+        folders |= {folder.path: folder for folder in uninstall_files.find(storage, _directories(config, storage))}
 
     in_cluster = ceph_admin.remove_ours(file, apply=options.apply) if options.ceph else 0
     if options.apply:
@@ -53,10 +53,10 @@ def run(options: argparse.Namespace) -> int:
     return 1 if left or in_cluster else 0
 
 
-def _directories(config: Config) -> list[Path]:
+def _directories(config: Config, storage: Path) -> list[Path]:
     """Where the configuration sends probes that write, including disabled ones."""
-    directories = (getattr(probe, "directory", None) for probe in config.probes)
-    return [Path(directory) for directory in directories if directory]
+    named = (probe.directory_in(storage) for probe in config.probes if getattr(probe, "directory", None))
+    return [directory for directory in named if directory is not None]
 
 
 def _plan(folders: Iterable[Folder]) -> Iterator[str]:

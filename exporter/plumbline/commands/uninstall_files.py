@@ -29,6 +29,7 @@ from plumbline.probes.disk.fio_job import PARTIAL, REPORT
 from plumbline.probes.filesystem.metadata_worker import FOLDER as METADATA
 from plumbline.probes.filesystem.metadata_worker import OURS as METADATA_FILE
 from plumbline.probes.gates import is_lock_text
+from plumbline.probes.single_run import OWN_DIRECTORY
 from plumbline.probes.state import MAX_BYTES, READABLE_VERSIONS, is_state
 from plumbline.probes.storage import MARKER_TEXT, baseline_source, of_earlier_release
 
@@ -86,11 +87,14 @@ def remove(folders: Iterable[Folder]) -> Iterator[Path]:
         for folder in folders:
             own = _open_again(folder)
             stack.enter_context(own)
-            _hold(folder, own, stack)
-            opened.append((folder, own))
-        for folder, own in opened:
+            locks = stack.enter_context(ExitStack())
+            _hold(folder, own, locks)
+            opened.append((folder, own, locks))
+        for folder, own, locks in opened:
             try:
                 for name in folder.files:
+                    if name == folder.files[-1]:
+                        locks.close()  # NFS and FUSE keep a file that is open, by another name
                     own.remove(name, folder.ours(name))
                     yield folder.path / name
                 if folder.whole:
@@ -158,7 +162,7 @@ def _probe_folders(directory: Path) -> list[Folder]:
     with own:
         if _look(own, guard.MARKER, _is_exactly(guard.MARKER_TEXT)) is None:
             return []
-        inner = []
+        inner = _probe_folders(directory / OWN_DIRECTORY)  # of a canary's run on demand
         if (metadata := _open(directory / METADATA)) is not None:
             with metadata:
                 inner.append(_folder(metadata, _in_metadata))

@@ -179,6 +179,17 @@ class Metadata(_Common, frozen=True, tag="metadata"):
     operations: ClassVar[tuple[str, ...]] = ("create", "stat", "unlink")
 
 
+class FileOps(_Common, frozen=True, tag="file-ops"):
+    """Single operations in one file, one in flight: ``block_size`` bytes at a random place written through the page
+    cache and made durable by ``fsync``, or read. ``direct``: the read takes O_DIRECT, otherwise its page leaves the
+    cache first."""
+
+    block_size: int
+    direct: bool = True
+
+    operations: ClassVar[tuple[str, ...]] = ("write", "read")
+
+
 class S3Ops(_Common, frozen=True, tag="s3-ops"):
     """Single object requests, one in flight: put of ``object_size`` bytes, get, list, delete."""
 
@@ -188,7 +199,17 @@ class S3Ops(_Common, frozen=True, tag="s3-ops"):
 
 
 Workload: TypeAlias = (
-    BlockWorkload | TcpThroughput | RoundTrip | PathMtu | OsdBench | RadosBench | RadosOps | RbdBench | Metadata | S3Ops
+    BlockWorkload
+    | TcpThroughput
+    | RoundTrip
+    | PathMtu
+    | OsdBench
+    | RadosBench
+    | RadosOps
+    | RbdBench
+    | Metadata
+    | FileOps
+    | S3Ops
 )
 
 

@@ -5,8 +5,8 @@ from importlib import import_module
 from typing import Any, cast
 
 from plumbline.config.probes import ProbeConfig, ceph, disk, network
-from plumbline.config.probes.filesystem import FilesystemConfig
-from plumbline.config.probes.object import S3Config
+from plumbline.config.probes.filesystem import FilesystemCanaryConfig, FilesystemConfig
+from plumbline.config.probes.object import S3CanaryConfig, S3Config
 from plumbline.config.types import FieldError
 from plumbline.probes.model import Host, Plan
 
@@ -18,7 +18,9 @@ KINDS: dict[type[ProbeConfig], str] = {
     network.RttConfig: "network.rtt.build",
     network.PathMtuConfig: "network.path_mtu.build",
     FilesystemConfig: "filesystem.filesystem.build",
+    FilesystemCanaryConfig: "filesystem.filesystem_canary.build",
     S3Config: "object.s3.build",
+    S3CanaryConfig: "object.s3_canary.build",
     ceph.OsdBenchConfig: "ceph.osd_bench.build",
     ceph.RadosCanaryConfig: "rados.rados_canary_job.build",
     ceph.RadosBenchConfig: "rados.rados_bench.build",

@@ -15,7 +15,7 @@ from itertools import accumulate
 from plumbline.core.histogram import HistogramValue
 from plumbline.probes.canary import memory
 from plumbline.probes.canary.crew import Crew
-from plumbline.probes.canary.plan import AnyPlan, streams_of
+from plumbline.probes.canary.plan import WorkerPlan, streams_of
 from plumbline.probes.canary.reading import SILENT_GAPS, CanaryLog, CanaryReading, CanaryState, WorkloadReading
 from plumbline.probes.canary.snapshot import DaemonMemory, Snapshot, lay_down
 
@@ -26,7 +26,7 @@ class Canary:
 
     def __init__(
         self,
-        plan: AnyPlan,
+        plan: WorkerPlan,
         *,
         crew: Crew | None = None,
         device: str = "",
@@ -117,7 +117,7 @@ class Canary:
                     bounds=stream.bounds,
                     latency=HistogramValue(stream.edges, cumulative, total, counts.sum_ns / 1e9),
                     charged=counts.charged,
-                    errors=dict(zip(memory.ERRORS, counts.errors, strict=True)),
+                    errors=dict(zip(self.plan.errors, counts.errors, strict=True)),
                     in_flight_s=in_flight[index] if in_flight else 0.0,
                     last_completion_ts=counts.last_completion_ns / 1e9 or None,
                     last_success_ts=counts.last_success_ns / 1e9 or None,
@@ -126,7 +126,7 @@ class Canary:
         longest = max(in_flight, default=0.0)
         failing = [stream.operation for stream in streams if stream.last_completion_ts != stream.last_success_ts]
         if failing and not reason:
-            reason, message = "errors", f"{self.plan.where}: the last {failing[0]} failed; see the kernel's log"
+            reason, message = "errors", f"{self.plan.where}: the last {failing[0]} failed; see {self.plan.look_at}"
         if longest >= self.plan.stuck_after_s and state in (CanaryState.RUNNING, CanaryState.PREPARING):
             reason, message = "stuck", f"{self.plan.where}: an operation hangs for {longest:.0f} s"
         return CanaryReading(

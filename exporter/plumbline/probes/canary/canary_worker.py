@@ -34,6 +34,7 @@ from plumbline.core.backoff import Backoff
 from plumbline.errors import ProbeRefused
 from plumbline.probes import guard
 from plumbline.probes.canary.memory import (
+    ERRORS,
     EXIT_REFUSED,
     PREPARING,
     REFUSED,
@@ -55,22 +56,28 @@ STACK_BYTES = 256 * 1024
 
 def main(argv: list[str]) -> int:
     """Work until ended; returns ``EXIT_REFUSED`` after a refusal, with the reason in the memory."""
-    lifeline, kind, places = os.dup(int(argv[0])), argv[1], argv[2:]  # a low number, as select() needs
+    pause, kind, places = settle(argv[0]), argv[1], argv[2:]
+    if kind == "devices":
+        read_devices(places, pause=pause)
+    memory = WorkerMemory(int(places[0]))
+    return until_refused(memory, lambda: work(memory, places[1], pause=pause))
+
+
+def settle(lifeline_fd: str) -> Pause:
+    """Prepare this process; returns how it sleeps."""
+    lifeline = os.dup(int(lifeline_fd))  # a low number, as select() needs
     live_only_with(lifeline)
     try:  # contextlib is not light  # noqa: SIM105
         os.nice(10)
     except OSError:
         pass  # a sandbox forbids it: then the worker keeps the daemon's priority
     gc.disable()  # nothing here creates cycles, and a collection would count as latency
+    return lambda seconds: sleep(lifeline, seconds)
 
-    def pause(seconds: float) -> None:
-        sleep(lifeline, seconds)
 
-    if kind == "devices":
-        read_devices(places, pause=pause)
-    memory = WorkerMemory(int(places[0]))
+def until_refused(memory: WorkerMemory, act: Callable[[], None]) -> int:
     try:
-        work(memory, places[1], pause=pause)
+        act()
     except ProbeRefused as refusal:
         memory.say(REFUSED, f"{refusal.reason}\n{refusal}")
     return EXIT_REFUSED
@@ -118,8 +125,8 @@ def work(memory: WorkerMemory, directory: str, *, pause: Pause) -> None:
             for stream in memory.streams
         ]
 
-        def look(operator: Reader) -> None:
-            check_still_ours(operator.fd, memory.file_bytes, where)
+        def look(_: Operator) -> None:
+            check_still_ours(min(fds.values()), memory.file_bytes, where)
 
         try:
             operate(memory, operators, random, look=look, pause=pause)
@@ -172,7 +179,7 @@ def read_device(memory: WorkerMemory, name: str, dev: str, sysfs: str, pause: Pa
         random = Random()  # noqa: S311
         readers = [Reader(stream, device.fd, device.size_bytes, random) for stream in memory.streams]
 
-        def look(reader: Reader) -> None:
+        def look(reader: Operator) -> None:
             if reader.failures:
                 raw_device.check_still_there(device, name, sys=sysfs)
             if reader.failures >= FAILURES_IN_A_ROW:
@@ -185,9 +192,19 @@ def read_device(memory: WorkerMemory, name: str, dev: str, sysfs: str, pause: Pa
         device.close()
 
 
-def operate(memory: WorkerMemory, operators: list[Reader], random: Random, *, look: Look, pause: Pause) -> None:
-    """One operation per arrival, one at a time. ``look`` is called after each one. Raises the disk's ``OSError`` after
-    too many failures in a row, or if the disk does not support the operation."""
+def operate(
+    memory: WorkerMemory,
+    operators: Sequence[Operator],
+    random: Random,
+    *,
+    look: Look,
+    pause: Pause,
+    choose: Choose | None = None,
+    errors: tuple[str, ...] = ERRORS,
+) -> None:
+    """One operation per arrival, one at a time. ``look`` is called after each one. ``choose``: the next operation, by
+    default at random by the streams' shares. Raises the disk's ``OSError`` after too many failures in a row, or if the
+    disk does not support the operation."""
     clock, wall = time.monotonic_ns, time.time_ns
     cap = LoadCap(memory.rate, max_busy=memory.max_busy_ratio, floor=FLOOR_RATE, healthy_ns=memory.healthy_ns)
     shares = [operator.stream.share for operator in operators]
@@ -196,7 +213,7 @@ def operate(memory: WorkerMemory, operators: list[Reader], random: Random, *, lo
         pause(max(0, done + gap_ns(random, cap.rate) - clock()) / 1e9)
         if memory.leaving:
             return
-        (operator,) = random.choices(operators, shares)
+        operator = choose() if choose else random.choices(operators, shares)[0]
         stream = operator.stream
         operator.get_ready()
         failed = None
@@ -217,7 +234,7 @@ def operate(memory: WorkerMemory, operators: list[Reader], random: Random, *, lo
             cap.observe(latency)
             operator.failures = 0
         else:
-            stream.count_error(error_index(failed), now)
+            stream.count_error(error_index(failed, errors), now)
             operator.failures += 1
         for other, charged in charges:
             if charged.total:
@@ -239,23 +256,38 @@ def check_still_ours(fd: int, file_bytes: int, where: str) -> None:
         raise guard.refused("file-lost", where, "was removed, linked or truncated while the canary ran")
 
 
-class Reader:
+class Operator:
+    """What :func:`operate` needs to know of one stream."""
+
+    def __init__(self, stream: WorkerStream) -> None:
+        self.stream = stream
+        self.failures = 0  # Consecutive failures
+
+    def get_ready(self) -> None:
+        """Outside the measured time."""
+
+    def run(self) -> int:
+        """The operation; returns the bytes transferred, and raises ``OSError``."""
+        raise NotImplementedError
+
+
+class Reader(Operator):
     """A stream with its descriptor, a page-aligned buffer, and the next position in the file or on the disk."""
 
     def __init__(self, stream: WorkerStream, fd: int, file_bytes: int, random: Random) -> None:
-        self.stream, self.fd = stream, fd
+        super().__init__(stream)
+        self.fd = fd
         self.buffer = mmap.mmap(-1, stream.block_bytes)
         self._blocks = file_bytes // stream.block_bytes
         self._random = random
         self._block = -1
-        self.failures = 0  # Consecutive failures
 
     @property
     def offset(self) -> int:
         return self._block * self.stream.block_bytes
 
     def get_ready(self) -> None:
-        """Choose the next block, outside the measured time."""
+        """Choose the next block."""
         block = self._block + 1 if self.stream.sequential else self._random.randrange(self._blocks)
         self._block = block % self._blocks
 
@@ -276,8 +308,9 @@ class Writer(Reader):
 
 TYPE_CHECKING = False  # like typing.TYPE_CHECKING, without importing typing
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import NoReturn
 
     Pause = Callable[[float], None]
-    Look = Callable[["Reader"], None]
+    Look = Callable[["Operator"], None]
+    Choose = Callable[[], "Operator"]

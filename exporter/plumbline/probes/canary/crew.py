@@ -8,7 +8,6 @@ the disk answers or is removed.
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 import time
@@ -17,7 +16,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from plumbline.probes.canary.plan import CanaryPlan
 from plumbline.probes.canary.process import Trouble, WorkerProcess, Workplace
 from plumbline.probes.canary.reading import CanaryState
 
@@ -103,7 +101,7 @@ class Crew:
         return self._trouble if worker is None or member not in worker.members else None
 
     def _end(self, worker: _Working, last: Member, timeout: float) -> bool:
-        if worker.process.end(timeout, asked_share=0.4):
+        if worker.process.end(timeout, asked_share=last.plan.asked_share):
             self._bury(worker)
             return True
         self._left[last] = CanaryState.UNKILLABLE
@@ -134,8 +132,12 @@ class Crew:
 
     def _spawn(self) -> None:
         members = self._members
+        plan = members[0].plan
         started = self._place.spawn(
-            "plumbline.probes.canary.canary_worker", _order(members), keep_fds=[member.memory_fd for member in members]
+            plan.worker,
+            plan.order([(member.memory_fd, member.plan.target) for member in members]),
+            keep_fds=[member.memory_fd for member in members],
+            site_packages=plan.site_packages,
         )
         if isinstance(started, Trouble):
             self._trouble = started
@@ -158,14 +160,3 @@ class Crew:
         if self._members:
             self._trouble = worker.process.why(last_words, said)
             self._place.failed()
-
-
-def _order(members: tuple[Member, ...]) -> list[str]:
-    first = members[0].plan
-    if isinstance(first, CanaryPlan):
-        (alone,) = members
-        return ["file", str(alone.memory_fd), os.path.abspath(first.directory)]  # noqa: PTH100
-    words = ["devices", str(first.dev), str(first.sys)]
-    for member in members:
-        words += [str(member.memory_fd), member.plan.target]
-    return words

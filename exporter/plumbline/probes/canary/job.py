@@ -1,14 +1,16 @@
-"""Canaries on disks: from the configuration to one job for a file, or one for each raw disk of this host."""
+"""From a canary's plan to its job, and from the configuration of those on disks to one job for a file, or one for each
+raw disk of this host."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from plumbline.config.probes.base import ProbeBase
 from plumbline.config.probes.disk import CanaryConfig, RawCanaryConfig
 from plumbline.config.workloads import BlockWorkload
 from plumbline.probes.canary.canary import Canary
 from plumbline.probes.canary.crew import Crew
-from plumbline.probes.canary.plan import AnyPlan, CanaryPlan, DevicePlan, quicker
+from plumbline.probes.canary.plan import CanaryPlan, DevicePlan, WorkerPlan, quicker
 from plumbline.probes.disk.raw_disks import raw_disks
 from plumbline.probes.model import Bounds, Host, Identity, Plan
 
@@ -22,8 +24,8 @@ DISKS_PER_WORKER = 16
 class CanaryJob:
     """A planned canary on this host, without a baseline's bounds."""
 
-    config: CanaryConfig | RawCanaryConfig
-    unbounded: AnyPlan
+    config: ProbeBase
+    unbounded: WorkerPlan
     device: str  # The disk, or the one below the file; empty if unknown
     crew: Crew | None = field(default=None, compare=False)  # Those that share a worker; None: a worker of its own
 
@@ -45,17 +47,17 @@ class CanaryJob:
             for workload, _ in plan.workloads
         )
 
-    def plan(self, bounds: Bounds) -> AnyPlan:
+    def plan(self, bounds: Bounds) -> WorkerPlan:
         return self.unbounded.with_bounds(bounds)
 
     def make(self, bounds: Bounds) -> Canary:
         return Canary(self.plan(bounds), crew=self.crew, device=self.device)
 
     def hurried(self, factor: float) -> CanaryJob:
-        """The same job at ``factor`` times the rate. It can't disturb another canary: it locks its directory, or only
-        reads its disk."""
+        """The same job at ``factor`` times the rate. It can't disturb another canary: it locks its directory, only
+        reads its disk, or has a name of its own (:meth:`.WorkerPlan.beside`)."""
         rate = quicker(self.unbounded.wanted_rate, factor)
-        return replace(self, unbounded=replace(self.unbounded, rate=rate))
+        return replace(self, unbounded=replace(self.unbounded.beside(), rate=rate))
 
 
 def build(config: CanaryConfig, workloads: tuple[BlockWorkload, ...], host: Host) -> Plan:

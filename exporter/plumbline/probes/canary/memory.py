@@ -49,8 +49,9 @@ EXIT_REFUSED = 3  # The worker's exit status after it reported REFUSED
 
 
 def error_index(error: OSError | None, errors: tuple[str, ...] = ERRORS) -> int:
-    """Index into ``errors`` for a failed operation; ``None`` means a short one."""
-    kind = "short" if error is None else errorcode.get(error.errno or 0, "")
+    """Index into ``errors`` for a failed operation; ``None`` means a short one. An error without an errno may have its
+    kind as an attribute."""
+    kind = "short" if error is None else getattr(error, "kind", "") or errorcode.get(error.errno or 0, "")
     return errors.index(kind if kind in errors else "other")
 
 

@@ -1,12 +1,13 @@
-"""The plan of a canary, in a file of its own or on a raw disk, and the streams of operations that it means."""
+"""The plan of a canary, in a file, on a raw disk or elsewhere, and the streams of operations that it means."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self, TypeAlias
+from typing import ClassVar, Self, TypeAlias
 
-from plumbline.config.workloads import BlockWorkload, Pattern, Sync
+from plumbline.config.workloads import BlockWorkload, FileOps, Pattern, S3Ops, Sync
 from plumbline.probes import guard
+from plumbline.probes.canary import memory
 from plumbline.probes.canary.snapshot import StreamPlan
 from plumbline.probes.disk import raw_device
 from plumbline.probes.histogram import edge_ns, latency_edges
@@ -15,20 +16,38 @@ from plumbline.probes.histogram import edge_ns, latency_edges
 HDD_RATE, DEFAULT_RATE = 1.0, 10.0
 MIN_RATE, MAX_RATE = 0.001, 100.0
 
+CanaryWorkload: TypeAlias = BlockWorkload | FileOps | S3Ops
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _DiskPlan:
-    """What both kinds of canary have. ``rate`` is in operations per second over all workloads; ``None`` means the
-    device class' default. It is lowered if it would keep the device busy for more than ``max_busy_ratio`` of the time,
-    judged by the device's healthy latency."""
+class WorkerPlan:
+    """What all canaries with a worker of :mod:`.crew` have. ``rate`` is in operations per second over all workloads;
+    ``None`` means the device class' default. It is lowered if it would keep the device busy for more than
+    ``max_busy_ratio`` of the time, judged by the device's healthy latency."""
 
     name: str
-    workloads: tuple[tuple[BlockWorkload, tuple[float, ...]], ...]
-    """Each with its baseline's bounds in seconds; they become exact bucket edges."""
+    workloads: tuple[tuple[CanaryWorkload, tuple[tuple[float, ...], ...]], ...]
+    """Each with its baseline's bounds in seconds, for each of its operations, or none at all; they become exact bucket
+    edges."""
     device_class: str
     rate: float | None = None
     stuck_after_s: float = 10.0  # An operation in flight for longer counts as a failure
     max_busy_ratio: float = 0.01
+    target: str = ""  # What is measured; empty for the node itself
+    file_size_bytes: int = 0  # 0: there is none, or the worker finds out
+
+    kind: ClassVar[str]  # The type in the configuration
+    reasons: ClassVar[Mapping[str, str]]  # For a refusal
+    errors: ClassVar[tuple[str, ...]] = memory.ERRORS
+    look_at: ClassVar[str] = "the kernel's log"  # Where to look for the cause of a failed operation
+    worker: ClassVar[str] = "plumbline.probes.canary.canary_worker"  # The module that works in a process of its own
+    site_packages: ClassVar[bool] = False  # Whether that module needs them
+    asked_share: ClassVar[float] = 0.4  # Of the time for its end, until it is killed
+
+    @property
+    def where(self) -> str:
+        """The place, for messages."""
+        raise NotImplementedError
 
     @property
     def wanted_rate(self) -> float:
@@ -38,35 +57,51 @@ class _DiskPlan:
         return HDD_RATE if self.device_class == "hdd" else DEFAULT_RATE
 
     def with_bounds(self, bounds: Mapping[tuple[str, str, str], tuple[float, ...]]) -> Self:
-        workloads = [workload for workload, _ in self.workloads]
-        limits = [bounds.get((self.name, workload.id, workload.operations[0]), ()) for workload in workloads]
-        return replace(self, workloads=tuple(zip(workloads, limits, strict=True)))
+        return replace(
+            self,
+            workloads=tuple(
+                (workload, tuple(bounds.get((self.name, workload.id, each), ()) for each in workload.operations))
+                for workload, _ in self.workloads
+            ),
+        )
+
+    def beside(self) -> Self:
+        """The same for an interactive run beside the daemon's canary, which must not disturb each other."""
+        return self
+
+    def order(self, members: Sequence[tuple[int, str]]) -> list[str]:
+        """The worker's arguments for canaries that share it: descriptor of the memory and target of each."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CanaryPlan(_DiskPlan):
+class CanaryPlan(WorkerPlan):
     """One canary: single operations of ``workloads`` in one file in ``directory``."""
 
     directory: Path
     file_size_bytes: int
 
     kind = "canary"
-    target = ""
-    reasons = guard.ADVICE  # for a refusal
+    reasons = guard.ADVICE
 
     def __post_init__(self) -> None:
         for workload, _ in self.workloads:
-            if self.file_size_bytes < workload.block_size:
+            if self.file_size_bytes < block_bytes(workload):
                 raise ValueError(f"canary {self.name}: a block of {workload.id} does not fit into its file")
 
     @property
     def where(self) -> str:
         return str(self.directory)
 
+    def order(self, members: Sequence[tuple[int, str]]) -> list[str]:
+        ((memory_fd, _),) = members
+        return ["file", str(memory_fd), str(self.directory.absolute())]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DevicePlan(_DiskPlan):
-    """One canary on one whole disk: single reads at random places; it never writes."""
+class DevicePlan(WorkerPlan):
+    """One canary on one whole disk: single reads at random places; it never writes. The worker reads the disk's size:
+    it is unknown before the disk is open."""
 
     target: str  # The kernel's name of the disk
     dev: Path
@@ -74,19 +109,22 @@ class DevicePlan(_DiskPlan):
 
     kind = "raw-canary"
     reasons = raw_device.ADVICE
-    file_size_bytes = 0  # unknown before the disk is open; the worker reads it
 
     def __post_init__(self) -> None:
         for workload, _ in self.workloads:
-            if workload.pattern not in (Pattern.READ, Pattern.RANDREAD) or not workload.direct:
+            block = workload if isinstance(workload, BlockWorkload) else None
+            if block is None or block.pattern not in (Pattern.READ, Pattern.RANDREAD) or not block.direct:
                 raise ValueError(f"canary {self.name}: {workload.id} is not a direct read")
 
     @property
     def where(self) -> str:
         return str(self.dev / self.target)
 
-
-AnyPlan: TypeAlias = CanaryPlan | DevicePlan
+    def order(self, members: Sequence[tuple[int, str]]) -> list[str]:
+        words = ["devices", str(self.dev), str(self.sys)]
+        for memory_fd, target in members:
+            words += [str(memory_fd), target]
+        return words
 
 
 def quicker(rate: float, factor: float) -> float:
@@ -98,7 +136,7 @@ def quicker(rate: float, factor: float) -> float:
 class Stream:
     """One operation of one workload. ``edges`` stays the same object for ever, as the renderer needs it."""
 
-    workload: BlockWorkload
+    workload: CanaryWorkload
     operation: str
     config_hash: str
     bounds: tuple[float, ...]
@@ -106,26 +144,36 @@ class Stream:
     share: float  # Of the canary's arrivals
 
     def for_worker(self) -> StreamPlan:
+        block = self.workload if isinstance(self.workload, BlockWorkload) else None
         return StreamPlan(
             write=self.operation == "write",
-            sequential=self.workload.pattern in (Pattern.READ, Pattern.WRITE),
-            dsync=self.workload.sync is Sync.DSYNC,
-            block_bytes=self.workload.block_size,
+            sequential=block is not None and block.pattern in (Pattern.READ, Pattern.WRITE),
+            dsync=block is not None and block.sync is Sync.DSYNC,
+            block_bytes=block_bytes(self.workload),
             share=self.share,
             edges_ns=tuple(edge_ns(edge) for edge in self.edges),
         )
 
 
-def streams_of(plan: AnyPlan) -> tuple[Stream, ...]:
-    """One stream per operation; a mixed workload is split by its share of reads."""
+def block_bytes(workload: CanaryWorkload) -> int:
+    return workload.object_size if isinstance(workload, S3Ops) else workload.block_size
+
+
+def streams_of(plan: WorkerPlan) -> tuple[Stream, ...]:
+    """One stream per operation; a mixed workload is split by its share of reads, others evenly."""
     edges: dict[tuple[float, ...], tuple[float, ...]] = {}
     streams = []
     for workload, bounds in plan.workloads:
-        exact = tuple(sorted({edge_ns(bound) / 10**9 for bound in bounds}))
-        stream_edges = edges.setdefault(exact, latency_edges(exact))
-        reads = workload.rwmix_read / 100
-        mix = {"read": reads, "write": 1 - reads}
-        for operation in workload.operations:
-            share = (mix[operation] if len(workload.operations) > 1 else 1.0) / len(plan.workloads)
+        shares = _shares(workload)
+        for operation, limits in zip(workload.operations, bounds or ((),) * len(shares), strict=True):
+            exact = tuple(sorted({edge_ns(bound) / 10**9 for bound in limits}))
+            stream_edges = edges.setdefault(exact, latency_edges(exact))
+            share = shares[operation] / len(plan.workloads)
             streams.append(Stream(workload, operation, workload.config_hash(), exact, stream_edges, share))
     return tuple(streams)
+
+
+def _shares(workload: CanaryWorkload) -> Mapping[str, float]:
+    if isinstance(workload, BlockWorkload) and workload.pattern is Pattern.RANDRW:
+        return {"read": workload.rwmix_read / 100, "write": 1 - workload.rwmix_read / 100}
+    return dict.fromkeys(workload.operations, 1 / len(workload.operations))

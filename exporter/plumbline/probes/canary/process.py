@@ -29,13 +29,20 @@ class WorkerProcess:
     it. Raises ``OSError`` if it can't be started."""
 
     def __init__(
-        self, interpreter: str, module: str, arguments: Sequence[str], *, keep_fds: Sequence[int], started: float
+        self,
+        interpreter: str,
+        module: str,
+        arguments: Sequence[str],
+        *,
+        keep_fds: Sequence[int],
+        started: float,
+        site_packages: bool = False,
     ) -> None:
         self.started = started
         stderr = os.memfd_create("plumbline-canary-stderr")
         theirs, ours = os.pipe()
         try:
-            worker = argv_of(module, str(theirs), *arguments, interpreter=interpreter)
+            worker = argv_of(module, str(theirs), *arguments, site_packages=site_packages, interpreter=interpreter)
             self._process = Child(worker, tied=False, stderr=stderr, keep_fds=(*keep_fds, theirs))
         except OSError:
             os.close(ours)
@@ -96,10 +103,19 @@ class Workplace:
     def due(self) -> bool:
         return self._clock() >= self._retry_at
 
-    def spawn(self, module: str, arguments: Sequence[str], *, keep_fds: Sequence[int]) -> WorkerProcess | Trouble:
+    def spawn(
+        self, module: str, arguments: Sequence[str], *, keep_fds: Sequence[int], site_packages: bool = False
+    ) -> WorkerProcess | Trouble:
         """A worker, or why it could not start; the next attempt is then delayed."""
         try:
-            worker = WorkerProcess(self._interpreter, module, arguments, keep_fds=keep_fds, started=self._clock())
+            worker = WorkerProcess(
+                self._interpreter,
+                module,
+                arguments,
+                keep_fds=keep_fds,
+                started=self._clock(),
+                site_packages=site_packages,
+            )
         except OSError as error:
             self.failed()
             return Trouble(CanaryState.RESTARTING, "died", error.strerror or "")

@@ -4,7 +4,6 @@ The daemon itself never touches the file system: first one process checks, with 
 exists and answers at all; then another does the work, and is killed with its process group if it hangs.
 """
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,26 +14,25 @@ from plumbline import __version__
 from plumbline.config.probes.filesystem import FilesystemConfig
 from plumbline.config.workloads import BlockWorkload, Metadata
 from plumbline.core.isolated import argv_of
-from plumbline.core.kernel import read_kernel
 from plumbline.core.process import Completed
 from plumbline.core.roots import Roots
-from plumbline.errors import ParseError, PlumblineError, ProbeRefused
+from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probes.apart import Failed, Refused, Timed, last_line, parse_answer, timed_result
 from plumbline.probes.disk.fio_job import FioPlan
 from plumbline.probes.filesystem.filesystem_worker import Done, Task
 from plumbline.probes.filesystem.mount_look import DEAD
+from plumbline.probes.filesystem.mount_place import ADVICE, BUFFERED, wrong_place
+from plumbline.probes.filesystem.place import mount_by_name, place_of
+from plumbline.probes.filesystem.zfs import ignores_direct
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.result import ProbeResult
 from plumbline.probes.tool import refuse_if_stopped
-from plumbline.sources.kernel.mounts import Mount, mount_named, own_mounts
+from plumbline.sources.kernel.mounts import Mount, own_mounts
 
 LOOK_WITHIN_S = 5.0  # A mount that answers does so within milliseconds, over the worst network within a second
 # for the worker around the measurement, beyond the probe's timeout
 _MARGIN_S = 5.0
 CEPH_FILESYSTEMS = frozenset({"ceph", "fuse.ceph", "fuse.ceph-fuse"})  # These load the Ceph cluster, so its gates apply
-# older releases of OpenZFS accept O_DIRECT but use their cache anyway
-_ZFS_DIRECT = (2, 3)
-_BUFFERED = "name a workload whose id ends in -buffered"
 
 
 class MountAnswer(msgspec.Struct, frozen=True):
@@ -125,7 +123,7 @@ class FilesystemProbe:
         if isinstance(answer, Refused):
             message = answer.message
             if answer.reason == "no-direct-io":
-                message = f"{message.partition(';')[0]}; {_BUFFERED}"
+                message = f"{message.partition(';')[0]}; {BUFFERED}"
             raise ProbeRefused(answer.reason, message)
         return completed, answer
 
@@ -141,7 +139,7 @@ class FilesystemProbe:
         )
         refuse_if_stopped(completed.cancelled)
         if completed.timed_out:
-            by_name = _mount_by_name(directory, self.roots)
+            by_name = mount_by_name(directory, self.roots)
             kind = f" ({by_name.filesystem} on {by_name.mount_point})" if by_name else ""
             raise ProbeRefused(
                 "mount-dead",
@@ -153,69 +151,30 @@ class FilesystemProbe:
         except ParseError as error:
             raise ProbeRefused("mount-dead", f"{directory}: {last_line(completed) or error}; see the log") from error
         if answer.errno in DEAD:
-            advice = "mount it again (umount -l, then mount), and check its server"
-            raise ProbeRefused("mount-dead", f"{directory}: {answer.error}; {advice}")
+            raise ProbeRefused("mount-dead", f"{directory}: {answer.error}; {ADVICE['mount-dead']}")
         if answer.mount_id is None:
             raise ProbeRefused("missing", f"{directory}: {answer.error}; create the parent directory first")
         mount = next((mount for mount in own_mounts(self.roots) if mount.mount_id == answer.mount_id), None)
         if mount is None:
             raise ProbeRefused("not-mounted", f"{directory}: its mount is not visible to Plumbline; mount it here")
-        if wrong := _wrong(mount, self.config.filesystem):
+        if wrong := wrong_place(mount.filesystem, mount.mount_point, self.config.filesystem):
             raise ProbeRefused("not-mounted", f"{directory}: {wrong}")
         return mount
 
     def _check_zfs(self, mount: Mount) -> None:
-        if mount.filesystem != "zfs":
-            return
-        path = self.roots.sys / "module" / "zfs" / "version"
-        try:
-            version = read_kernel(path).decode("ascii", "replace").strip()[:40]
-        except OSError:
-            version = ""
-        release = zfs_release(version)
-        if release is None or release < _ZFS_DIRECT:
-            zfs = f"OpenZFS {version}" if version else "this release of ZFS"
-            raise ProbeRefused("no-direct-io", f"{self.config.directory}: {zfs} ignores O_DIRECT; {_BUFFERED}")
+        if mount.filesystem == "zfs" and (zfs := ignores_direct(self.roots.sys)):
+            raise ProbeRefused("no-direct-io", f"{self.config.directory}: {zfs} ignores O_DIRECT; {BUFFERED}")
 
 
 def build(config: FilesystemConfig, workload: BlockWorkload | Metadata, host: Host) -> Plan:
-    """A probe in one directory. The mount is looked up in the kernel's list: querying the mount itself could hang."""
-    found = _mount_by_name(config.directory, host.roots)
-    mounted = found is not None and _wrong(found, config.filesystem) is None
-    filesystem = found.filesystem if found and mounted else config.filesystem or ""
-    below = host.disk_below(Path(config.directory)) if mounted else None
+    """A probe in one directory."""
+    filesystem, device = place_of(Path(config.directory), config.filesystem, host)
     probe = FilesystemProbe(
         config,
         workload,
         device_class=config.device_class or filesystem or "unknown",
         filesystem=filesystem,
-        device=below.name if below else "",
+        device=device,
         roots=host.roots,
     )
     return Plan(periodic=(probe,))
-
-
-def zfs_release(version: str) -> tuple[int, int] | None:
-    """Major and minor release of ``2.1.11-1`` (``/sys/module/zfs/version``)."""
-    found = re.match(r"(\d{1,4})\.(\d{1,4})(?!\d)", version, re.ASCII)
-    return (int(found[1]), int(found[2])) if found else None
-
-
-def _wrong(mount: Mount, expected: str | None) -> str | None:
-    if expected is not None:
-        if mount.filesystem == expected:
-            return None
-        return f"is on {mount.filesystem} (mounted on {mount.mount_point}), not on {expected}; mount that first"
-    if mount.mount_point == "/":
-        return (
-            "is on the root file system; mount the file system to be measured,"
-            f" or set filesystem: {mount.filesystem} to measure the root"
-        )
-    return None
-
-
-def _mount_by_name(directory: str, roots: Roots) -> Mount | None:
-    try:
-        return mount_named(directory, own_mounts(roots))
-    except PlumblineError:
-        return None

@@ -41,13 +41,12 @@ class S3Probe:
             self.workload,
             device_class=self.config.device_class or DEVICE_CLASS,
             tool="botocore",
-            target=self.config.endpoint.partition("//")[2].rstrip("/"),
+            target=target_of(self.config.endpoint),
         )
 
     @property
     def prefix(self) -> str:
-        """Everything below this prefix is ours."""
-        return f"plumbline-probe/{self.host}/{self.config.name}/"
+        return prefix_of(self.host, self.config.name)
 
     def run(self, run: Run) -> ProbeResult:
         """See :class:`.model.PeriodicProbe`; its own reasons: ``credentials``, ``not-ours``, ``versioned``."""
@@ -105,6 +104,15 @@ class S3Probe:
         if isinstance(answer, Refused):
             raise ProbeRefused(answer.reason, answer.message)
         return completed, answer
+
+
+def prefix_of(host: str, name: str) -> str:
+    """Everything below this prefix is that probe's."""
+    return f"plumbline-probe/{host}/{name}/"
+
+
+def target_of(endpoint: str) -> str:
+    return endpoint.partition("//")[2].rstrip("/")
 
 
 def build(config: S3Config, workload: S3Ops, _host: Host) -> Plan:

@@ -46,17 +46,18 @@ _ENDLESS = f"the answer is longer than {BODY_MAX_BYTES >> 20} MiB; is this an S3
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """``operations`` of each kind below ``prefix``; 0: only remove leftovers."""
+    """``operations`` of each kind below ``prefix``; 0: only remove leftovers. ``credentials_fd`` is the file that
+    ``credentials_name`` names, already open."""
 
     endpoint: str
     bucket: str
     prefix: str
     region: str
     ca_file: str | None
-    credentials_fd: int
     credentials_name: str
     object_size: int
-    operations: int
+    credentials_fd: int = -1
+    operations: int = 0
     request_timeout_s: float
     timeout_s: float
 
@@ -64,33 +65,41 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 Answer: TypeAlias = Timed | Refused | Failed
 
 
-class _RequestError(Exception):
-    """A failed request; ``code`` is the server's, "" without one."""
+class RequestError(Exception):
+    """A failed request; ``code`` and ``status`` are the server's, empty and 0 without an answer."""
 
-    def __init__(self, message: str, *, code: str = "", timeout: bool = False) -> None:
-        self.code, self.timeout = code, timeout
+    def __init__(self, message: str, *, code: str = "", status: int = 0, timeout: bool = False) -> None:
+        self.code, self.status, self.timeout = code, status, timeout
         super().__init__(message)
 
 
 def main(argv: list[str]) -> int:
     keep_memory_private()  # it will hold a key
     task = msgspec.json.decode(argv[0], type=Task)
-    limit_memory(MEMORY_MAX_BYTES + _COPIES * task.object_size)
+    limit_memory(most_memory(task))
     answer: Answer
     try:
-        with os.fdopen(task.credentials_fd, "rb") as file:
-            text = file.read(MAX_BYTES).decode("utf-8", "replace")
-        answer = work(task, connect(task, parse_credentials(text, source=task.credentials_name)))
+        answer = work(task, connect(task, read_credentials(task.credentials_fd, task.credentials_name)))
     except ParseError as error:
         answer = Refused("credentials", str(error))
     except ProbeRefused as refusal:
         answer = Refused(refusal.reason, str(refusal))
-    except _RequestError as error:
+    except RequestError as error:
         answer = Failed(str(error), timeout=error.timeout)
     except MemoryError:
         answer = Failed(f"{task.endpoint}: its answer does not fit in memory; is this an S3 server?")
     sys.stdout.buffer.write(msgspec.json.encode(answer))
     return 0
+
+
+def most_memory(task: Task) -> int:
+    """Bytes that this process may use."""
+    return MEMORY_MAX_BYTES + _COPIES * task.object_size
+
+
+def read_credentials(fd: int, name: str) -> Credentials:
+    with os.fdopen(fd, "rb") as file:
+        return parse_credentials(file.read(MAX_BYTES).decode("utf-8", "replace"), source=name)
 
 
 def connect(task: Task, credentials: Credentials) -> Client:
@@ -162,7 +171,7 @@ def _bounded(response: Any) -> Any:
 
 
 class Client:
-    """The few requests we need; every error becomes a :class:`_RequestError` with our own message."""
+    """The few requests we need; every error becomes a :class:`RequestError` with our own message."""
 
     def __init__(self, client: Any, task: Task, version: str) -> None:
         self._client, self._task, self.version = client, task, version
@@ -177,7 +186,8 @@ class Client:
             status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", "")
             code = str(error.response.get("Error", {}).get("Code") or status)[:60]
             advice = f"; {_BY_CODE[code]}" if code in _BY_CODE else ""
-            raise self._error(operation, f"{code} (HTTP {status}){advice}", code=code) from None
+            what = f"{code} (HTTP {status}){advice}"
+            raise self._error(operation, what, code=code, status=int(status or 0)) from None
         except (exceptions.ConnectTimeoutError, exceptions.ReadTimeoutError):
             message = f"no answer within {self._task.request_timeout_s:g} s"
             raise self._error(operation, message, timeout=True) from None
@@ -207,9 +217,16 @@ class Client:
         finally:
             body.close()
 
-    def _error(self, operation: str, message: str, *, code: str = "", timeout: bool = False) -> _RequestError:
+    def names(self, prefix: str) -> list[str]:
+        """The first keys below ``prefix``, in one request."""
+        page = self.ask("list_objects_v2", Prefix=prefix, MaxKeys=_SWEEP_PAGE)
+        return [item["Key"] for item in page.get("Contents", ()) if item["Key"].startswith(prefix)]
+
+    def _error(
+        self, operation: str, message: str, *, code: str = "", status: int = 0, timeout: bool = False
+    ) -> RequestError:
         what = operation.replace("_", " ")
-        return _RequestError(f"{self._task.endpoint}: {what}: {message}", code=code, timeout=timeout)
+        return RequestError(f"{self._task.endpoint}: {what}: {message}", code=code, status=status, timeout=timeout)
 
 
 def work(task: Task, client: Client) -> Timed:
@@ -220,7 +237,7 @@ def work(task: Task, client: Client) -> Timed:
         sweep(task, client, deadline)
         for number in range(task.operations):
             if time.monotonic() > deadline:
-                raise _RequestError(
+                raise RequestError(
                     f"only {number} of {task.operations} objects within the timeout; raise it", timeout=True
                 )
             measure(task, client, f"{task.prefix}{number:06d}", spent)
@@ -241,12 +258,11 @@ def measure(task: Task, client: Client, key: str, spent: dict[str, list[int]]) -
     try:
         timed("put", lambda: client.ask("put_object", Key=key, Body=content))
         if hashlib.sha256(timed("get", lambda: client.read(key, task.object_size))).digest() != digest:
-            raise _RequestError(f"{task.endpoint}: {task.bucket}/{key}: its content is not what was put")
-        listed = timed("list", lambda: client.ask("list_objects_v2", Prefix=task.prefix, MaxKeys=_SWEEP_PAGE))
-        if key not in {item["Key"] for item in listed.get("Contents", ())}:
-            raise _RequestError(f"{task.endpoint}: {task.bucket}/{key}: is not listed after it was put")
-    except _RequestError:
-        with contextlib.suppress(_RequestError):  # the first error is the one to report
+            raise RequestError(f"{task.endpoint}: {task.bucket}/{key}: its content is not what was put")
+        if key not in timed("list", lambda: client.names(task.prefix)):
+            raise RequestError(f"{task.endpoint}: {task.bucket}/{key}: is not listed after it was put")
+    except RequestError:
+        with contextlib.suppress(RequestError):  # the first error is the one to report
             client.ask("delete_object", Key=key)
         raise
     timed("delete", lambda: client.ask("delete_object", Key=key))
@@ -259,7 +275,7 @@ def take_bucket(task: Task, client: Client, *, make: bool) -> bool:
     where = f"{task.endpoint}: bucket {task.bucket}"
     try:
         client.ask("head_bucket")
-    except _RequestError as error:
+    except RequestError as error:
         if error.code not in _NOT_THERE:
             raise
         if not make:
@@ -267,7 +283,7 @@ def take_bucket(task: Task, client: Client, *, make: bool) -> bool:
         client.ask("create_bucket")
     try:
         marker = client.read(MARKER, len(MARKER_TEXT))
-    except _RequestError as error:
+    except RequestError as error:
         if error.code not in _NOT_THERE:
             raise
         if client.ask("list_objects_v2", MaxKeys=1).get("Contents"):
@@ -281,7 +297,7 @@ def take_bucket(task: Task, client: Client, *, make: bool) -> bool:
             raise ProbeRefused("not-ours", f"{where}: its {MARKER} is not ours; name another bucket")
     try:
         versioned = client.ask("get_bucket_versioning").get("Status") == "Enabled"
-    except _RequestError:
+    except RequestError:
         versioned = False  # a server that does not support versions
     if versioned:
         raise ProbeRefused(
@@ -294,14 +310,13 @@ def sweep(task: Task, client: Client, deadline: float) -> None:
     for key in _keys(task, client):
         if time.monotonic() > deadline:
             message = "removing an earlier run's objects took all the time; the next run continues"
-            raise _RequestError(message, timeout=True)
+            raise RequestError(message, timeout=True)
         client.ask("delete_object", Key=key)
 
 
 def _keys(task: Task, client: Client) -> Iterator[str]:
     for _ in range(SWEEP_MAX // _SWEEP_PAGE):
-        page = client.ask("list_objects_v2", Prefix=task.prefix, MaxKeys=_SWEEP_PAGE)
-        keys = [item["Key"] for item in page.get("Contents", ()) if item["Key"].startswith(task.prefix)]
+        keys = client.names(task.prefix)
         if not keys:
             return
         yield from keys

@@ -4,6 +4,7 @@ from plumbline.baseline.arithmetic import depth_of, size_of
 from plumbline.baseline.shown import Figure
 from plumbline.config.workloads import (
     BlockWorkload,
+    FileOps,
     Metadata,
     OsdBench,
     Pattern,
@@ -113,6 +114,8 @@ def tool(workload: Workload) -> str:
             return f"OSD bench of {bytes_text(workload.total_bytes)}"
         case RadosOps():
             return "Single objects"
+        case FileOps():
+            return "Single file operations" if workload.direct else "Single file operations, without O_DIRECT"
         case S3Ops():
             return "Single S3 requests"
         case TcpThroughput():

@@ -161,7 +161,7 @@ class TestOperations:
         assert 0.55 < counts(reading)["read"] / sum(counts(reading).values()) < 0.95
 
     def test_have_the_bounds_as_edges(self, start: Start) -> None:
-        one = start(workloads=((READ, (0.00031, 0.1234567891)), (WRITE, ())))
+        one = start(workloads=((READ, ((0.00031, 0.1234567891),)), (WRITE, ())))
         reads, writes = one.read().workloads
         assert reads.bounds == (0.00031, 0.123456789)
         assert set(reads.bounds) < set(reads.latency.edges)

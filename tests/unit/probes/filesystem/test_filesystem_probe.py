@@ -17,7 +17,9 @@ from plumbline.core.process import Completed
 from plumbline.core.roots import Roots
 from plumbline.errors import ConfigError, ParseError, ProbeRefused
 from plumbline.probes.apart import Timed, parse_answer
-from plumbline.probes.filesystem.filesystem import FilesystemProbe, MountAnswer, zfs_release
+from plumbline.probes.filesystem.filesystem import FilesystemProbe, MountAnswer
+from plumbline.probes.filesystem.mount_place import find_mount, wrong_place
+from plumbline.probes.filesystem.zfs import zfs_release
 from plumbline.probes.model import Run
 from plumbline.probes.result import Outcome, summarise
 from plumbline.sources.kernel.mounts import is_remote, mount_named, parse_mountinfo
@@ -209,3 +211,49 @@ def test_summaries_keep_every_operation(spent: list[int], size: int):
     assert [at for at, _ in figures.bins] == sorted({at for at, _ in figures.bins})
     if spent:
         assert figures.latency["p50"] <= figures.latency["p95"] <= figures.latency["max"] == max(spent) / 1e9
+
+
+def test_a_mount_by_its_id():
+    text = MOUNTINFO.encode() + b"51 27 0:51 / /mnt/a\\040b rw shared:1 - fuse.bindfs /x rw\n7\n"
+    assert find_mount(text, 36) == ("ceph", "/mnt/ceph")
+    assert find_mount(text, 51) == ("fuse.bindfs", "/mnt/a\\040b")
+    assert find_mount(text, 3) is None
+
+
+@pytest.mark.parametrize(
+    ("filesystem", "point", "expected", "says"),
+    [
+        ("ceph", "/mnt/ceph", None, ""),
+        ("ceph", "/mnt/ceph", "ceph", ""),
+        ("ext4", "/", "ext4", ""),
+        ("ext4", "/", None, "filesystem: ext4"),
+        ("ext4", "/", "ceph", "not on ceph"),
+    ],
+)
+def test_the_right_place(filesystem: str, point: str, expected: str | None, says: str):
+    said = wrong_place(filesystem, point, expected)
+    assert bool(said) is bool(says)
+    assert says in said
+
+
+@given(st.binary(max_size=200), st.integers(0, 99))
+def test_finding_a_mount_is_total(text: bytes, mount_id: int):
+    for each in (text, b"%d " % mount_id + text):
+        found = find_mount(each, mount_id)
+        assert found is None or (isinstance(found[0], str) and isinstance(found[1], str))
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ("directory: relative", "absolute path"),
+        ("directory: /mnt/a\n    workload: fs-metadata-1k", "not for this type of probe; possible: fs-ops-4k"),
+        ("directory: /mnt/a\n    file_size: 1KiB", "at least 1MiB"),
+        ("directory: /mnt/a\n    rate: 101", "rate"),
+        ("directory: /mnt/a\n    filesystem: 'no such'", "a type as in"),
+    ],
+)
+def test_configuration_mistakes_of_the_canary(change: str, says: str):
+    text = f"probes:\n  - type: filesystem-canary\n    name: fs\n    {change}\n"
+    with pytest.raises(ConfigError, match=says):
+        parse(text, where="test", catalogue=CATALOGUE)

@@ -1,0 +1,55 @@
+"""The canary on a mounted file system: from its configuration to one job. Its worker alone touches the file system."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline.config.probes.filesystem import FilesystemCanaryConfig
+from plumbline.config.workloads import FileOps
+from plumbline.probes import guard
+from plumbline.probes.canary.job import CanaryJob
+from plumbline.probes.canary.plan import CanaryPlan
+from plumbline.probes.filesystem import mount_place
+from plumbline.probes.filesystem.filesystem_canary_worker import ERRORS
+from plumbline.probes.filesystem.place import place_of
+from plumbline.probes.model import Host, Plan
+
+MAX_BUSY_RATIO = 0.05  # of one operation at a time: a file system serves many, mostly from many disks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesystemPlan(CanaryPlan):
+    """One canary in a directory on a mount. ``filesystem``: the type that it must have; ``sys``: to ask for ZFS."""
+
+    filesystem: str
+    direct: bool
+    sys: Path
+
+    kind = "filesystem-canary"
+    worker = "plumbline.probes.filesystem.filesystem_canary_worker"
+    reasons = guard.ADVICE | mount_place.ADVICE
+    errors = ERRORS
+
+    def order(self, members: Sequence[tuple[int, str]]) -> list[str]:
+        ((memory_fd, _),) = members
+        reads = "direct" if self.direct else "buffered"
+        return [str(memory_fd), str(self.directory), self.filesystem, str(self.sys), reads]
+
+
+def build(config: FilesystemCanaryConfig, workload: FileOps, host: Host) -> Plan:
+    directory = config.directory_in(host.storage)
+    filesystem, device = place_of(directory, config.filesystem, host)
+    plan = FilesystemPlan(
+        name=config.name,
+        workloads=((workload, ()),),
+        device_class=config.device_class or filesystem or "unknown",
+        rate=config.rate,
+        stuck_after_s=float(config.stuck_after),
+        max_busy_ratio=MAX_BUSY_RATIO,
+        directory=directory,
+        file_size_bytes=int(config.file_size),
+        filesystem=config.filesystem or "",
+        direct=workload.direct,
+        sys=host.roots.sys,
+    )
+    return Plan(continuous=(CanaryJob(config, plan, device),))

@@ -1,0 +1,73 @@
+"""The canary at an S3 endpoint: from its configuration to one job."""
+
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import msgspec
+
+from plumbline.config.probes.object import S3CanaryConfig
+from plumbline.config.workloads import S3Ops
+from plumbline.probes.canary.job import CanaryJob
+from plumbline.probes.canary.plan import WorkerPlan
+from plumbline.probes.model import Host, Plan
+from plumbline.probes.object.s3 import DEVICE_CLASS, prefix_of, target_of
+from plumbline.probes.object.s3_canary_worker import ADVICE, ERRORS
+from plumbline.probes.object.s3_worker import Task
+
+APART = "@now"  # Appended to the probe's name in an interactive run beside the daemon; no name contains @
+SWEEP_WITHIN_S = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class S3Plan(WorkerPlan):
+    """One canary at one endpoint."""
+
+    task: Task
+
+    kind = "s3-canary"
+    reasons = ADVICE
+    errors = ERRORS
+    look_at = "the gateway's log"
+    worker = "plumbline.probes.object.s3_canary_worker"
+    site_packages = True
+    asked_share = 0.75  # it has an object to remove
+
+    @property
+    def where(self) -> str:
+        return f"{self.task.endpoint}: bucket {self.task.bucket}"
+
+    def beside(self) -> Self:
+        """Below a prefix of its own: at its start a worker removes all objects below its prefix."""
+        return replace(self, task=msgspec.structs.replace(self.task, prefix=f"{self.task.prefix.rstrip('/')}{APART}/"))
+
+    def order(self, members: Sequence[tuple[int, str]]) -> list[str]:
+        ((memory_fd, _),) = members
+        return [str(memory_fd), msgspec.json.encode(self.task).decode()]
+
+
+def build(config: S3CanaryConfig, workload: S3Ops, _host: Host) -> Plan:
+    task = Task(
+        endpoint=config.endpoint,
+        bucket=config.bucket,
+        prefix=prefix_of(socket.gethostname(), config.name),
+        region=config.region,
+        ca_file=config.ca_file,
+        credentials_name=config.credentials_file,
+        object_size=workload.object_size,
+        # long enough to see a request hang, instead of timing out at once
+        request_timeout_s=2 * float(config.stuck_after),
+        timeout_s=SWEEP_WITHIN_S,
+    )
+    plan = S3Plan(
+        name=config.name,
+        workloads=((workload, ()),),
+        device_class=config.device_class or DEVICE_CLASS,
+        rate=config.rate,
+        stuck_after_s=float(config.stuck_after),
+        max_busy_ratio=1.0,  # a gateway serves many requests at once
+        target=target_of(config.endpoint),
+        task=task,
+    )
+    return Plan(continuous=(CanaryJob(config, plan, ""),))

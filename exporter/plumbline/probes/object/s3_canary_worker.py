@@ -1,0 +1,213 @@
+"""The worker of a canary at an S3 endpoint: the requests of :mod:`.s3_worker`, one at a time, for ever.
+
+An object goes through put, get, list and delete, a request per arrival; then comes the next object. So every kind is as
+frequent as the others, and at most one object of ours exists. When the daemon ends the worker, it removes that object;
+what a killed worker left goes at the next start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable
+from random import Random
+from typing import TypeAlias
+
+import msgspec
+
+from plumbline.core.memory import keep_memory_private, limit_memory
+from plumbline.errors import ParseError, ProbeRefused
+from plumbline.probes.canary.canary_worker import Operator, operate, until_refused
+from plumbline.probes.canary.memory import PREPARING, RUNNING, WorkerMemory, WorkerStream
+from plumbline.probes.object.s3_credentials import open_credentials
+from plumbline.probes.object.s3_worker import (
+    Client,
+    RequestError,
+    Task,
+    connect,
+    most_memory,
+    read_credentials,
+    sweep,
+    take_bucket,
+)
+
+ERRORS = ("4xx", "5xx", "timeout", "connection", "content", "other")
+"""Kinds of failed requests: the class of the HTTP status, no answer in time, no connection, another content than was
+put (or an object that is not listed)."""
+ADVICE = {
+    "credentials": "see credentials_file",
+    "not-ours": "name a bucket that does not exist yet or is empty",
+    "permission": "check the user's keys and its policy",
+    "tool-missing": "install plumbline[s3], or on Debian python3-botocore",
+    "unreachable": "is the server running, and the network to it up?",
+    "versioned": "suspend the bucket's versioning, or name another",
+}
+"""Every reason for which the worker refuses (a label value), and what an operator can do about it."""
+FAILURES_IN_A_ROW = 20  # after this many it begins anew: it may be the bucket that is gone
+LEAVE_WITHIN_S = 0.7  # the daemon ends a worker that is not gone by then
+
+Act: TypeAlias = Callable[[], None]
+
+
+def main(argv: list[str]) -> int:
+    """``<lifeline fd> <memory fd> <task>``. Work until ended."""
+    keep_memory_private()  # it will hold a key
+    memory, task = WorkerMemory(int(argv[1])), msgspec.json.decode(argv[2], type=Task)
+    limit_memory(most_memory(task))
+    pause = settle(os.dup(int(argv[0])))
+    return until_refused(memory, lambda: work(memory, task, pause))
+
+
+def settle(lifeline: int) -> Callable[[float], None]:
+    """Exit by ``SystemExit``, so that the object is removed, when the daemon ends this process or dies: then the pipe
+    ``lifeline`` closes. Returns how to sleep."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    for number in (signal.SIGTERM, signal.SIGIO):
+        signal.signal(number, lambda *_: sys.exit(0))
+    fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(lifeline, fcntl.F_SETFL, os.O_ASYNC)
+    with contextlib.suppress(OSError):  # a sandbox forbids it: then the worker keeps the daemon's priority
+        os.nice(10)
+
+    def pause(seconds: float) -> None:
+        if select.select((lifeline,), (), (), seconds)[0]:
+            sys.exit(0)
+
+    pause(0)  # it may be gone already
+    return pause
+
+
+def work(memory: WorkerMemory, task: Task, pause: Callable[[float], None]) -> None:
+    """Take the bucket, and operate for ever. Raises :class:`ProbeRefused` if it can't go on."""
+    memory.say(PREPARING)
+    memory.preparing(time.monotonic_ns())
+    try:
+        client = connect(task, read_credentials(open_credentials(task.credentials_name), task.credentials_name))
+        take_bucket(task, client, make=True)
+        sweep(task, client, time.monotonic() + task.timeout_s)
+    except ParseError as error:
+        raise ProbeRefused("credentials", str(error)) from error
+    except RequestError as error:
+        raise refused_by(error) from error
+    memory.preparing(0)
+    memory.say(RUNNING)
+    cycle = Cycle(task, client, memory.streams)
+    try:
+        operate(memory, cycle.requests, Random(), look=cycle.look, pause=pause, choose=cycle.choose, errors=ERRORS)  # noqa: S311
+    finally:
+        cycle.end()
+
+
+class RequestFailed(OSError):
+    """A failed request as :func:`.operate` counts it."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        self.kind = kind
+        super().__init__(message)
+
+
+class Request(Operator):
+    """One kind of request."""
+
+    def __init__(self, stream: WorkerStream, act: Act, get_ready: Act = lambda: None) -> None:
+        super().__init__(stream)
+        self._act, self._get_ready = act, get_ready
+        self.last: RequestError | None = None
+
+    def get_ready(self) -> None:
+        self._get_ready()
+
+    def run(self) -> int:
+        try:
+            self._act()
+        except RequestError as error:
+            self.last = error
+            raise RequestFailed(kind_of(error), str(error)) from error
+        return self.stream.block_bytes
+
+
+class Cycle:
+    """One object after the other: put, get, list, delete."""
+
+    def __init__(self, task: Task, client: Client, streams: list[WorkerStream]) -> None:
+        self._task, self._client = task, client
+        self._number, self._key, self._content, self._digest = 0, "", b"", b""
+        put, get, names, delete = streams
+        self.requests = [
+            Request(put, self._put, self._next_object),
+            Request(get, self._get),
+            Request(names, self._list),
+            Request(delete, self._delete),
+        ]
+        self._current = len(self.requests) - 1
+
+    def choose(self) -> Request:
+        """A put and a delete are repeated until they succeed."""
+        current = self.requests[self._current]
+        if not (current.failures and self._current in (0, len(self.requests) - 1)):
+            self._current = (self._current + 1) % len(self.requests)
+        return self.requests[self._current]
+
+    def look(self, request: Operator) -> None:
+        if request.failures >= FAILURES_IN_A_ROW and isinstance(request, Request) and request.last:
+            raise refused_by(request.last)
+
+    def end(self) -> None:
+        """Remove the object, if the server answers at once."""
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGIO, signal.SIG_IGN)
+        signal.setitimer(signal.ITIMER_REAL, LEAVE_WITHIN_S)  # SIGALRM ends the process
+        if self._key:
+            with contextlib.suppress(RequestError):
+                self._client.ask("delete_object", Key=self._key)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def _next_object(self) -> None:
+        if not self._key:
+            self._number = (self._number + 1) % 1_000_000
+            self._key = f"{self._task.prefix}{self._number:06d}"
+        self._content = os.urandom(self._task.object_size)
+        self._digest = hashlib.sha256(self._content).digest()
+
+    def _put(self) -> None:
+        self._client.ask("put_object", Key=self._key, Body=self._content)
+
+    def _get(self) -> None:
+        if hashlib.sha256(self._client.read(self._key, self._task.object_size)).digest() != self._digest:
+            raise self._wrong("its content is not what was put")
+
+    def _list(self) -> None:
+        if self._key not in self._client.names(self._task.prefix):
+            raise self._wrong("is not listed after it was put")
+
+    def _delete(self) -> None:
+        self._client.ask("delete_object", Key=self._key)
+        self._key = ""
+
+    def _wrong(self, what: str) -> RequestError:
+        return RequestError(f"{self._task.endpoint}: {self._task.bucket}/{self._key}: {what}", code=WRONG)
+
+
+WRONG = "content"
+
+
+def kind_of(error: RequestError) -> str:
+    """One of :data:`ERRORS`."""
+    if error.timeout:
+        return "timeout"
+    if error.code == WRONG:
+        return "content"
+    if error.status:
+        return f"{error.status // 100}xx"  # 3xx and others: other
+    return "connection"
+
+
+def refused_by(error: RequestError) -> ProbeRefused:
+    reason = "permission" if kind_of(error) == "4xx" else "unreachable"
+    return ProbeRefused(reason, f"{error}; {ADVICE[reason]}")
