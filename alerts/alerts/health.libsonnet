@@ -22,6 +22,7 @@ local promql = import '../lib/promql.libsonnet';
   prometheusAlerts+:: {
     groups+: [{
       name: 'plumbline-health',
+      interval: config.paces.daily,
       rules: [
         alert.new(
           config,

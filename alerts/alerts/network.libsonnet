@@ -107,21 +107,13 @@ local promql = import '../lib/promql.libsonnet';
           'PlumblineSoftnetTimeSqueeze',
           |||
             count by (%(instance)s, limit) (
-              rate(plumbline_softnet_time_squeezes_attributed_total[%(window)s]) > %(squeezesPerSecond)d
-              and
-              rate(plumbline_softnet_time_squeezes_attributed_total[%(window)s])
-              / on (%(instance)s, cpu) group_left ()
-              rate(plumbline_softnet_packets_processed_total[%(window)s])
-              > %(perPacket)g
-            )
-            or on (%(instance)s)
-            count by (%(instance)s) (
-              rate(plumbline_softnet_time_squeezes_total[%(window)s]) > %(squeezesPerSecond)d
-              and
-              rate(plumbline_softnet_time_squeezes_total[%(window)s])
-              /
-              rate(plumbline_softnet_packets_processed_total[%(window)s])
-              > %(perPacket)g
+              (
+                rate(plumbline_softnet_time_squeezes_attributed_total[%(window)s]) > %(squeezesPerSecond)d
+                or on (%(instance)s)
+                rate(plumbline_softnet_time_squeezes_total[%(window)s]) > %(squeezesPerSecond)d
+              )
+              > on (%(instance)s, cpu) group_left ()
+              %(perPacket)g * rate(plumbline_softnet_packets_processed_total[%(window)s])
             )
           ||| % (labels + squeeze),
           network('saturation'),

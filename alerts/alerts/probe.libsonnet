@@ -87,22 +87,6 @@ local suspects = import '../lib/suspects.libsonnet';
         ),
         alert.new(
           config,
-          'PlumblineProbeSkipped',
-          |||
-            sum by (%(probe)s, reason) (
-              increase(plumbline_probe_runs_skipped_total[%(window)s]) > 0
-              or
-              (plumbline_probe_runs_skipped_total > 0 unless plumbline_probe_runs_skipped_total offset %(window)s)
-            )
-            and on (%(probe)s)
-            plumbline:probe_since_run:intervals > %(missed)g
-          ||| % (labels + alerts.PlumblineProbeSkipped { missed: config.probe.missedIntervals }),
-          self_,
-          'A periodic probe is always skipped.',
-          'Probe {{ $labels.probe }} on {{ $labels.instance }} does not run: its last starts were skipped, reason {{ $labels.reason }}.',
-        ),
-        alert.new(
-          config,
           'PlumblineBaselineMissing',
           'sum by (%s, layer, device_class) (plumbline_baseline_missing == 1)' % labels.instance,
           { signal: 'health' },
@@ -143,6 +127,28 @@ local suspects = import '../lib/suspects.libsonnet';
           self_,
           'A baseline was measured with other parameters than its probe.',
           '{{ $value }} operations of probe {{ $labels.probe }} on {{ $labels.instance }} are not judged: the {{ $labels.source }} baseline {{ $labels.profile }} was measured with other parameters (config_hash).',
+        ),
+      ],
+    }, {
+      // Looks back for more than a week.
+      name: 'plumbline-probe-skipped',
+      interval: config.paces.daily,
+      rules: [
+        alert.new(
+          config,
+          'PlumblineProbeSkipped',
+          |||
+            sum by (%(probe)s, reason) (
+              increase(plumbline_probe_runs_skipped_total[%(window)s]) > 0
+              or
+              (plumbline_probe_runs_skipped_total > 0 unless plumbline_probe_runs_skipped_total offset %(window)s)
+            )
+            and on (%(probe)s)
+            plumbline:probe_since_run:intervals > %(missed)g
+          ||| % (labels + alerts.PlumblineProbeSkipped { missed: config.probe.missedIntervals }),
+          self_,
+          'A periodic probe is always skipped.',
+          'Probe {{ $labels.probe }} on {{ $labels.instance }} does not run: its last starts were skipped, reason {{ $labels.reason }}.',
         ),
       ],
     }],

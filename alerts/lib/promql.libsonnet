@@ -103,7 +103,7 @@ local unitSeconds = { s: 1, m: 60, h: 3600, d: 86400 };
   ||| % $.labels(config),
 
   // What others count in, to a second.
-  perSecond:: { milliseconds: 1000, nanoseconds: 1000000000 },
+  perSecond:: { nanoseconds: 1000000000 },
 
   // A template of an alert's value, in bytes per second, as links are rated: in bits.
   bitsPerSecond:: '{{ with query (printf "vector(8 * %f)" $value) }}{{ . | first | value | humanize }}{{ end }}bit/s',

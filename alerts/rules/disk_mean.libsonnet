@@ -39,22 +39,29 @@ local promql = import '../lib/promql.libsonnet';
     either(rates.completed(window), 'plumbline_disk_ios_total', window)
     + '>= %g' % disk.minimumOperationsPerSecond,
 
-  local latency(window) =
-    either(rates.seconds(window), 'plumbline_disk_io_seconds_total', window)
-    + '/\n(\n  %s\n)' % promql.nested(operations(window)),
+  local seconds(window) = either(rates.seconds(window), 'plumbline_disk_io_seconds_total', window),
 
-  local figures = {
-    latency: latency(mean.window),
+  local ofKind(expr) = |||
+    (
+      %s
+    )
+    * on (%s) group_left (device_class, transport, model)
+    plumbline:disk_kind:info
+  ||| % [promql.nested(expr), labels.interface],
+
+  // In this order: reading the operations and bytes of every disk is dear, so the later ones divide by what is recorded.
+  local figures = [
+    ['load', ofKind(operations(mean.window))],
+    ['bytes', ofKind(rate('plumbline_disk_io_bytes_total', mean.window))],
+    ['latency', seconds(mean.window) + '/ on (%s) group_right ()\nplumbline:disk_mean:figure{figure="load"}\n' % labels.disk],
     // A burst stays in the longer mean for all of its window; this one tells that it is over.
-    recent: latency(disk.window),
-    load: operations(mean.window),
-    bytes: rate('plumbline_disk_io_bytes_total', mean.window),
-    size: '%s\n/\n(%s >= %g)' % [
-      rate('plumbline_disk_io_bytes_total', mean.window),
-      rate('plumbline_disk_ios_total', mean.window),
-      disk.minimumOperationsPerSecond,
-    ],
-  },
+    ['recent', ofKind(seconds(disk.window) + '/\n(\n  %s\n)' % promql.nested(operations(disk.window)))],
+    ['size', |||
+      plumbline:disk_mean:figure{figure="bytes"}
+      / ignoring (figure)
+      plumbline:disk_mean:figure{figure="load"}
+    |||],
+  ],
 
   // The median of a disk's equals, as a figure of the disk itself.
   local equals(among, matchers, by, median) = promql.labelled(|||
@@ -68,21 +75,9 @@ local promql = import '../lib/promql.libsonnet';
       name: 'plumbline-disk-mean.rules',
       interval: config.paces.compared,
       rules: [
-        {
-          record: 'plumbline:disk_mean:figure',
-          expr: |||
-            (
-              %(figures)s
-            )
-            * on (%(interface)s) group_left (device_class, transport, model)
-            plumbline:disk_kind:info
-          ||| % (labels {
-                   figures: promql.nested(std.join('\nor\n', [
-                     promql.labelled(figures[name], 'figure', name)
-                     for name in std.objectFields(figures)
-                   ])),
-                 }),
-        },
+        { record: 'plumbline:disk_mean:figure', expr: figure[1], labels: { figure: figure[0] } }
+        for figure in figures
+      ] + [
         {
           // The median of a model in the whole cluster.
           record: 'plumbline:disk_model:figure',

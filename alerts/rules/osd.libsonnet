@@ -64,8 +64,6 @@ local promql = import '../lib/promql.libsonnet';
     submit: ['ceph_bluestore_txc_submit_lat', 'ceph_bluestore_submit_lat'],
   },
 
-  local uses = 'plumbline_disk_use_info{use="osd",user=~"osd[.].+"}',
-
   local percentile(name, rank) = {
     record: 'plumbline:osd_latency:%s_seconds' % name,
     expr: |||
@@ -92,14 +90,6 @@ local promql = import '../lib/promql.libsonnet';
             labels: { part: part },
           }
           for part in std.objectFields(store)
-        ] + [
-          {
-            // Milliseconds, whole ones: with an SSD 0 or 1. On BlueStore both are the store's commit.
-            record: 'plumbline:osd_reported_latency:seconds',
-            expr: '%s/ %d\n' % [one('ceph_osd_%s_latency_ms' % part), promql.perSecond.milliseconds],
-            labels: { part: part },
-          }
-          for part in ['commit', 'apply']
         ] + [
           {
             // Operations of the store above bluestore_log_op_age (5 s). Ceph's check about them stays for a day; this says
@@ -130,39 +120,6 @@ local promql = import '../lib/promql.libsonnet';
                 group by (%(daemon)s, device_class, hostname, front_iface, back_iface) (ceph_osd_metadata)
               )
             ||| % labels,
-          },
-          {
-            // The disk with an OSD's data: as its own host's daemon sees it, else as Ceph says. Ceph's `instance` is the
-            // OSD's host there, where the scrape honours it, else `exported_instance` is. Of several disks Ceph does not
-            // say which holds what: then it is the volume (dm-N).
-            record: 'plumbline:osd_device:info',
-            expr: |||
-              (
-                %(own)s
-                * on (%(daemon)s) group_left (hostname)
-                plumbline:osd:info
-                or
-                %(own)s
-                unless on (%(daemon)s)
-                plumbline:osd:info
-              )
-              or on (%(daemon)s)
-              group by (%(daemon)s, hostname, device) (
-                label_replace(
-                  label_replace(
-                    label_replace(
-                      label_replace(ceph_disk_occupation, "hostname", "$1", "instance", "(.+)"),
-                      "hostname", "$1", "exported_instance", "(.+)"
-                    ),
-                    "device", "$1", "device", "/dev/(.+)"
-                  ),
-                  "device", "$1", "devices", "([^,]+)"
-                )
-              )
-            ||| % (labels {
-                     own: 'group by (%s, device) (label_replace(%s, "ceph_daemon", "$1", "user", "(.+)"))'
-                          % [promql.join(config.instanceLabels + ['ceph_daemon']), uses],
-                   }),
           },
         ],
       },

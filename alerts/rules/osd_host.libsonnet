@@ -28,6 +28,14 @@ local promql = import '../lib/promql.libsonnet';
 
   prometheusRules+:: {
     groups+: [{
+      // Seldom, because the rule below reads a day of it. No page shows it: it outlives no lookback.
+      name: 'plumbline-osd-home.rules',
+      interval: config.paces.remembered,
+      rules: [{
+        record: 'plumbline:osd_home:info',
+        expr: seen(uses),
+      }],
+    }, {
       name: 'plumbline-osd-host.rules',
       rules: [
         {
@@ -64,7 +72,8 @@ local promql = import '../lib/promql.libsonnet';
             )
           ||| % (labels {
                    now: nested(seen(uses)),
-                   before: nested(seen('last_over_time(%s[%s])' % [uses, config.osdHosts.remember])),
+                   before: 'group by (%s) (last_over_time(plumbline:osd_home:info[%s]))'
+                           % [labels.osdOn, config.osdHosts.remember],
                  }),
         },
         {

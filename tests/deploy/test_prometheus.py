@@ -12,6 +12,7 @@ import pytest
 import yaml
 from deploy.prometheus import keeplist
 
+from plumbline.metrics.small import LESS
 from support import promql
 from support.dashboards import DASHBOARDS, expressions, label_values, load, variables
 from support.metrics import FOREIGN, OF_PROMETHEUS, ROOT, known_metrics
@@ -97,9 +98,11 @@ def test_a_node_is_called_by_its_host_name(address: str, given: str, instance: s
 
 def test_committed_lists_are_fresh() -> None:
     assert keeplist.main(["--check"]) == 0
-    for name, text in keeplist.rendered(ROOT).items():
+    for path, text in keeplist.rendered(ROOT).items():
+        if path == keeplist.SMALL:
+            continue
         (only,) = yaml.safe_load(text)["metric_relabel_configs"]
-        assert only == {"source_labels": ["__name__"], "action": "keep", "regex": "|".join(LISTS[name[:-4]])}
+        assert only == {"source_labels": ["__name__"], "action": "keep", "regex": "|".join(LISTS[path.stem])}
 
 
 def read_by_queries() -> set[str]:
@@ -158,6 +161,72 @@ def test_a_mistake_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
     (tmp_path / "x.yml").write_text("# keep-list: nonsense\n")
     assert keeplist.main(["--into", str(tmp_path / "x.yml")]) == 2
     assert "nonsense" in capsys.readouterr().err
+
+
+# --- the small page -------------------------------------------------------------------------------------------------
+
+
+def read_by_alerts_and_upper_pages() -> set[str]:
+    """By the parser of the tests: scraped metrics, those of recorded series included."""
+    rules = list(RuleSet.read(RULES, ALERTS).rules())
+    asked = [rule["expr"] for rule in rules if "alert" in rule]
+    for path in DASHBOARDS:
+        page = load(path)
+        if not {"plumbline-l0", "plumbline-l1"}.isdisjoint(page["tags"]):
+            asked += [expr for _, expr in expressions(page)]
+            asked += [label_values(each["query"])[0] for each in variables(page).values() if each["type"] == "query"]
+    found, done = set[str](), set[str]()
+    while asked:
+        for each in promql.selectors(promql.parse(asked.pop())):
+            if each.metric not in done and ":" in each.metric:
+                asked += [rule["expr"] for rule in rules if rule.get("record") == each.metric]
+            done.add(each.metric)
+            found |= {each.metric} - {name for name in done if ":" in name}
+    return found
+
+
+def test_the_small_page_has_what_alerts_and_upper_pages_read() -> None:
+    small = set(keeplist.small_names(ROOT))
+    stems = {re.sub("_(bucket|sum|count)$", "", name) for name in read_by_alerts_and_upper_pages()}
+    read = {name for name in stems if name.startswith(("plumbline_", "process_"))}
+    assert len(read) > 100
+    assert read - small == set()
+    everything = {re.sub("_(bucket|sum|count)$", "", name) for name in KEPT}
+    assert small < everything
+    assert not small & {"plumbline_disk_io_weighted_seconds_total", "plumbline_osd_fragmentation_ratio"}
+
+
+def test_no_test_of_an_alert_needs_what_the_small_page_leaves_out_of_a_metric() -> None:
+    """A volume's bytes, say. Where a disk has a histogram, its seconds are in it."""
+    given, lost = 0, []
+    for file in TEST_FILES:
+        for test in load_yaml(file)["tests"]:
+            if not test.get("alert_rule_test"):
+                continue
+            for series in test["input_series"]:
+                less = LESS.get(metric_of(series["series"]))
+                given += less is not None
+                labels = dict(re.findall(r'(\w+)="([^"]*)"', series["series"]))
+                if less and any(pattern.fullmatch(labels.get(label, "")) for label, pattern in less.without):
+                    lost.append((file.name, series["series"]))
+    assert given > 50
+    assert lost == []
+
+
+ASKED = re.compile(r"^( +)# (params: \{profile: \[small\]\})$", re.MULTILINE)
+
+
+def test_one_line_asks_for_the_small_page(tmp_path: Path) -> None:
+    for config in OFFERED:
+        text, lines = ASKED.subn(r"\1\2", config.read_text("utf-8"))
+        assert lines == 1, config
+        if config.suffix == ".yml":
+            jobs = yaml.safe_load(text)["scrape_configs"]
+            assert [job["job_name"] for job in jobs if "params" in job] == ["plumbline"]
+    file = installed(FOLDER / "package.yml", tmp_path)
+    file.write_text(ASKED.sub(r"\1\2", file.read_text("utf-8")))
+    done = subprocess.run([need("promtool"), "check", "config", file], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 # --- native histograms ------------------------------------------------------------------------------------------------

@@ -62,7 +62,7 @@ def targets(folder: Path) -> dict[str, Answer]:
     began = time.monotonic()
     page = storage_host(folder)
     pages = {
-        name(host): of_exposition(page, (*_identity(number), *FAULTS.get(host, ())))
+        name(host): of_exposition(page, (*identity(number), *FAULTS.get(host, ())))
         for number, host in enumerate(STORAGE)
     }
     pages |= {
@@ -78,7 +78,7 @@ def targets(folder: Path) -> dict[str, Answer]:
     return {address: (lambda: None) if address == name(DOWN) else answer(page) for address, page in pages.items()}
 
 
-def _identity(number: int) -> tuple[Change, ...]:
+def identity(number: int) -> tuple[Change, ...]:
     """OSDs and disks are numbered through the fleet."""
     return (
         *(renamed(rf'"osd\.{osd}"', f'"osd.N{number * OSDS + osd}"') for osd in range(OSDS)),

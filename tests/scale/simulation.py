@@ -3,8 +3,10 @@
 A real Prometheus scrapes so many simulated storage hosts (``simulated.py``), one number after the other, and evaluates
 all our rules. Series, samples, memory and CPU are read from its own metrics. Then it is left with what it has and asked
 for every rule once, one after the other: the CPU that takes is what the rules cost an interval, on a busy machine too.
-A line is laid through the figures, and the last number of hosts, measured as well, says how well the line foretells;
-then it is drawn on to a thousand. Fewer than all hosts at once: a thousand would need some 25 GiB.
+Last the panels of the first dashboard are asked, over the minutes there are. A line is laid through the figures, and
+the last number of hosts, measured as well, says how well the line foretells; then it is drawn on to a thousand.
+``--together`` runs all numbers of hosts at once, each with a Prometheus of its own, and measures them one after the
+other when all have scraped for long enough: eight minutes instead of half an hour, on a machine with enough memory.
 
 Bytes on disk are measured on two hours of one host, in blocks that promtool writes: a Prometheus that has run for
 minutes has written none.
@@ -13,6 +15,7 @@ minutes has written none.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import random
 import signal
@@ -22,16 +25,23 @@ import tempfile
 import time
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import yaml
 from dashboards.preview.answers import PreviewError, Server
 from deploy.demo import api, configs
 from deploy.demo.processes import Process, Processes, free_port, program
+from deploy.prometheus import keeplist
 
+from bench.queries_panels import Range, asked
+from bench.queries_peers import VALUES, ours
+from support.metrics import ROOT
 from support.moving_page import of_exposition
-from support.rules import ALERTS, RULES, rules_of
+from support.rules import ALERTS, NATIVE, RULES, rules_of
 from support.storage_host import SUBJECTS, counted, families, storage_host
 
 from .simulated import exporters, nodes, simulated
@@ -41,9 +51,32 @@ INTERVAL_S = 30
 SETTLE_S = 390
 """Longer than the five minutes that most rules look back."""
 WINDOW = "3m"
-MOST_BYTES = 6 << 30
+MOST_BYTES = 10 << 30
+DEAREST = 25
+FIRST_PAGE = "overview"
 BLOCK_S = 7200
 """Of a block."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How the hosts are scraped: ``small`` pages with the keep-list of Ceph's, histograms as ``native`` ones."""
+
+    small: bool
+    native: bool
+
+    @property
+    def rules(self) -> list[Path]:
+        return list(NATIVE) if self.native else [RULES, ALERTS]
+
+    def job(self, name: str) -> dict[str, object]:
+        """What a job says for it."""
+        found: dict[str, object] = {}
+        if self.small and name == "ceph":
+            found |= yaml.safe_load(keeplist.relabelling(keeplist.names(ROOT)["ceph"]))
+        if self.native and name == "plumbline":
+            found["convert_classic_histograms_to_nhcb"] = True
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +93,10 @@ class Measured:
     slowest_group_s: float
     slowest_group: str
     missed: float
+    rules: Mapping[tuple[str, str], float]
+    records: Mapping[str, float]
+    panel_s: float
+    panel: str
 
 
 FIGURES = {
@@ -70,6 +107,7 @@ FIGURES = {
     "cpu_s": "CPU seconds an interval",
     "rules_s": "of them for rules",
     "slowest_group_s": "for the slowest group",
+    "panel_s": "slowest panel of the first page, seconds",
 }
 
 
@@ -78,19 +116,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hosts", type=int, nargs="+", default=[*HOSTS, HELD_OUT], help="the last one tests the line")
     parser.add_argument("--settle", type=float, default=SETTLE_S, help="seconds before each measurement")
+    parser.add_argument("--together", action="store_true", help="all numbers of hosts at once")
+    parser.add_argument("--small", action="store_true", help="the daemons' small page, and the keep-list of Ceph's")
+    parser.add_argument("--native", action="store_true", help="native histograms, by Prometheus 3.5 in PATH")
     parser.add_argument("--count-only", action="store_true", help="only what a host's page holds, and bytes on disk")
     options = parser.parse_args()
+    form = Form(options.small, options.native)
     with tempfile.TemporaryDirectory(prefix="pl-") as folder:
-        page = storage_host(Path(folder))
+        page = storage_host(Path(folder), small=form.small)
     _print_page(page)
     with tempfile.TemporaryDirectory(prefix="plumbline-scale-", dir="/var/tmp") as folder:
         _print_disk(page, Path(folder))
     if not options.count_only:
         measured = []
-        for hosts in options.hosts:
-            with tempfile.TemporaryDirectory(prefix="plumbline-scale-", dir="/var/tmp") as folder:
-                measured.append(_measure(hosts, Path(folder), options.settle))
-            _print_measured(measured[-1])
+        for some in [options.hosts] if options.together else [[hosts] for hosts in options.hosts]:
+            for found in _measure(some, form, options.settle):
+                measured.append(found)
+                _print_measured(found)
         if len(measured) > 2:
             _print_lines(measured[:-1], measured[-1])
     return 0
@@ -104,21 +146,49 @@ def line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
     return mean_y - slope * mean_x, slope
 
 
-def _measure(hosts: int, folder: Path, settle_s: float) -> Measured:
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A Prometheus that scrapes so many hosts."""
+
+    hosts: int
+    url: str
+    server: Process
+    config: Path
+
+
+def _measure(sizes: Sequence[int], form: Form, settle_s: float) -> Iterator[Measured]:
+    """One Prometheus for each size, at once."""
+    with contextlib.ExitStack() as stack:
+        running = [stack.enter_context(_scraping(hosts, form)) for hosts in sizes]
+        time.sleep(settle_s)
+        said = [_read(each) for each in running]
+        groups = [_at_rest(each) for each in running]
+        time.sleep(5)
+        for each, figures, (moment, rules) in zip(running, said, groups, strict=True):
+            yield _measured(each, figures, moment, rules)
+
+
+@contextlib.contextmanager
+def _scraping(hosts: int, form: Form) -> Iterator[Running]:
     address = f"127.0.0.1:{free_port()}"
-    processes = Processes(folder)
-    with simulated(hosts) as proxy:
+    with (
+        tempfile.TemporaryDirectory(prefix="plumbline-scale-", dir="/var/tmp") as name,
+        simulated(hosts, small=form.small) as proxy,
+    ):
+        folder = Path(name)
+        processes = Processes(folder)
         try:
             config = {
                 "global": {"scrape_interval": f"{INTERVAL_S}s", "evaluation_interval": f"{INTERVAL_S}s"},
-                "rule_files": [str(RULES), str(ALERTS)],
+                "rule_files": [str(path) for path in form.rules],
                 "scrape_configs": [
                     {
                         "job_name": job,
                         "honor_labels": job == "ceph",
                         "proxy_url": proxy,
                         "scrape_timeout": f"{INTERVAL_S}s",
-                        "static_configs": [{"targets": targets, "labels": {"cluster": "large"}}],
+                        "static_configs": [{"targets": targets, "labels": {"cluster": VALUES["cluster"]}}],
+                        **form.job(job),
                     }
                     for job, targets in (("plumbline", nodes(hosts)), ("ceph", exporters(hosts)))
                 ]
@@ -128,19 +198,21 @@ def _measure(hosts: int, folder: Path, settle_s: float) -> Measured:
             server = processes.start(
                 "prometheus",
                 [program("prometheus", "prometheus"), f"--config.file={file}", f"--web.listen-address={address}",
-                 f"--storage.tsdb.path={folder / 'data'}", "--log.level=warn", "--query.timeout=10m"],
+                 f"--storage.tsdb.path={folder / 'data'}", "--log.level=warn", "--query.timeout=10m",
+                 *(["--enable-feature=native-histograms"] if form.native else [])],
             )  # fmt: skip
             url = f"http://{address}"
             while not api.ready(f"{url}/-/ready"):
                 processes.check()
                 time.sleep(0.5)
-            time.sleep(settle_s)
-            return _read(hosts, url, server, file)
+            yield Running(hosts, url, server, file)
         finally:
             processes.stop()
 
 
-def _read(hosts: int, url: str, server: Process, config: Path) -> Measured:
+def _read(running: Running) -> dict[str, Any]:
+    """What it says of itself while it scrapes and evaluates."""
+    hosts, url = running.hosts, running.url
     up = _value(url, "count(up == 1)")
     if up != 2 * hosts + 2:
         print(f"only {up:g} of {2 * hosts + 2} targets answer", file=sys.stderr)
@@ -157,30 +229,72 @@ def _read(hosts: int, url: str, server: Process, config: Path) -> Measured:
     recorded = _value(url, f'count({{__name__=~"{names}"}})')
     samples = _value(url, f"rate(prometheus_tsdb_head_samples_appended_total{own}[{WINDOW}])")
     cpu = INTERVAL_S * _value(url, f"rate(process_cpu_seconds_total{own}[{WINDOW}])")
-    groups = _rule_costs(url, server, config)
-    slowest = max(groups, key=lambda name: groups[name])
+    records = {
+        each["metric"]["__name__"]: float(each["value"][1])
+        for each in Server(url).get("query", {"query": f'count by (__name__) ({{__name__=~"{names}|ALERTS.*"}})'})[
+            "result"
+        ]
+    }
+    return {
+        "series": series, "recorded": recorded, "samples_per_s": samples, "resident_bytes": resident, "cpu_s": cpu,
+        "missed": missed / (missed + done), "records": records,
+    }  # fmt: skip
+
+
+def _at_rest(running: Running) -> tuple[float, list[dict[str, Any]]]:
+    """A Prometheus that from now on does nothing but answer: its last moment, and the groups of rules it had."""
+    groups = Server(running.url).get("rules", {})["groups"]
+    moment = float(Server(running.url).get("query", {"query": "time()"})["result"][1])
+    configs.write(running.config, {"scrape_configs": []})
+    running.server.popen.send_signal(signal.SIGHUP)
+    while Server(running.url).get("rules", {})["groups"]:
+        time.sleep(1)
+    return moment, groups
+
+
+def _measured(running: Running, said: Mapping[str, Any], moment: float, groups: list[dict[str, Any]]) -> Measured:
+    rules = _rule_costs(running, moment, groups)
+    of_groups = Counter[str]()
+    for (group, _), cost in rules.items():
+        of_groups[group] += cost
+    slowest = max(of_groups, key=lambda name: of_groups[name])
+    panels = _panel_seconds(running.url, moment)
+    panel = max(panels, key=lambda name: panels[name])
     return Measured(
-        hosts, series, recorded, samples, resident, cpu, sum(groups.values()), groups[slowest], slowest,
-        missed / (missed + done),
+        running.hosts, **said, rules_s=sum(of_groups.values()), slowest_group_s=of_groups[slowest],
+        slowest_group=slowest, rules=rules, panel_s=panels[panel], panel=panel,
     )  # fmt: skip
 
 
-def _rule_costs(url: str, server: Process, config: Path) -> dict[str, float]:
-    """CPU seconds of an interval by group, of a Prometheus that from now on does nothing but answer."""
-    groups = Server(url).get("rules", {})["groups"]
-    moment = float(Server(url).get("query", {"query": "time()"})["result"][1])
-    configs.write(config, {"scrape_configs": []})
-    server.popen.send_signal(signal.SIGHUP)
-    while Server(url).get("rules", {})["groups"]:
-        time.sleep(1)
-    time.sleep(5)
-    found = {}
+def _rule_costs(running: Running, moment: float, groups: list[dict[str, Any]]) -> dict[tuple[str, str], float]:
+    """CPU seconds of an interval by group and rule."""
+    found = Counter[tuple[str, str]]()
+    pid = running.server.popen.pid
     for group in groups:
-        before_s = _cpu_s(server.popen.pid)
-        for rule in group["rules"]:
+        for number, rule in enumerate(group["rules"], 1):
+            before_s = _cpu_s(pid)
             # counted: what is sent as text would cost more than it does to find
-            _ask(url, {"query": f"count({rule['query']})", "time": str(moment)})
-        found[group["name"]] = (_cpu_s(server.popen.pid) - before_s) * INTERVAL_S / float(group["interval"])
+            _ask(f"{running.url}/api/v1/query", {"query": f"count({rule['query']})", "time": str(moment)})
+            cost = (_cpu_s(pid) - before_s) * INTERVAL_S / float(group["interval"])
+            found[group["name"], f"{number}. {rule['name']}"] += cost
+    return found
+
+
+def _panel_seconds(url: str, moment: float) -> dict[str, float]:
+    """Seconds until each panel of the first page is answered, for six hours, of which there are minutes."""
+    over, found = Range("6 hours", 6 * 3600, INTERVAL_S), dict[str, float]()
+    for panel in ours():
+        if panel.dashboard != FIRST_PAGE:
+            continue
+        began = time.perf_counter()
+        for query in panel.queries:
+            expr = asked(query.expr, over)
+            if query.instant:
+                _ask(f"{url}/api/v1/query", {"query": expr, "time": str(moment)})
+            else:
+                span = {"start": str(moment - over.length_s), "end": str(moment), "step": str(over.step_s)}
+                _ask(f"{url}/api/v1/query_range", {"query": expr, **span})
+        found[panel.title] = time.perf_counter() - began
     return found
 
 
@@ -192,7 +306,7 @@ def _cpu_s(pid: int) -> float:
 
 def _ask(url: str, form: Mapping[str, str]) -> None:
     body = urllib.parse.urlencode(form).encode()
-    with urllib.request.urlopen(f"{url}/api/v1/query", body, timeout=600) as answer:
+    with urllib.request.urlopen(url, body, timeout=600) as answer:
         answer.read()
 
 
@@ -257,8 +371,14 @@ def _write_history(page: str, to: Path) -> int:
 def _print_measured(found: Measured) -> None:
     told = ", ".join(f"{label} {getattr(found, name):,.3g}" for name, label in FIGURES.items())
     each = found.resident_bytes / found.series
-    print(f"\n{found.hosts} hosts: {told} ({found.slowest_group}); {each:,.0f} bytes a series")
-    print(f"  {found.missed:.1%} of the evaluations missed", flush=True)
+    print(f"\n{found.hosts} hosts: {told} ({found.slowest_group} and {found.panel!r}); {each:,.0f} bytes a series")
+    print(f"  {found.missed:.1%} of the evaluations missed; the dearest rules, in CPU seconds an interval:")
+    for (group, rule), cost in Counter(found.rules).most_common(DEAREST):
+        print(f"    {cost:8.3f}  {group} / {rule}")
+    print("  the most recorded, series a host:")
+    for name, count in Counter(found.records).most_common(DEAREST):
+        print(f"    {count / found.hosts:8.1f}  {name}")
+    print(end="", flush=True)
 
 
 def _print_lines(measured: Sequence[Measured], held_out: Measured) -> None:

@@ -6,7 +6,7 @@ What a page says depends on the time alone, so that two servers that scrape it a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from .hosts import NOW
@@ -34,19 +34,23 @@ Change = Callable[[Line], Line | None]
 
 @dataclass(frozen=True, slots=True)
 class MovingPage:
-    """``stamps``: the lines among ``lines`` whose value is a moment, by index."""
+    """``stamps``: the lines among ``lines`` whose value is a moment, by index; ``whole``: those that count whole
+    operations, in buckets; ``types``: what stands before a line."""
 
     lines: tuple[Line, ...]
     stamps: frozenset[int]
+    whole: frozenset[int]
+    types: Mapping[int, str]
 
     def text(self, elapsed_s: float, now_s: float) -> str:
         """The page so long after its beginning, at this wall clock."""
         shift = now_s - NOW
-        values = (
-            line.value + (shift if index in self.stamps else line.per_s * elapsed_s)
-            for index, line in enumerate(self.lines)
-        )
-        return "".join(f"{line.series} {value!r}\n" for line, value in zip(self.lines, values, strict=True))
+        text = []
+        for index, line in enumerate(self.lines):
+            value = line.value + (shift if index in self.stamps else line.per_s * elapsed_s)
+            shown = int(value) if index in self.whole else value
+            text.append(f"{self.types.get(index, '')}{line.series} {shown!r}\n")
+        return "".join(text)
 
 
 def of_exposition(page: str, changes: Iterable[Change] = ()) -> MovingPage:
@@ -61,7 +65,8 @@ def of_exposition(page: str, changes: Iterable[Change] = ()) -> MovingPage:
         growth = OF_YEARS_PER_S if name.startswith("plumbline_nic_") else GROWTH_PER_S
         return Line(found[1], value, value * growth if kind in {"counter", "histogram"} else 0.0)
 
-    return _changed((read(line) for line in page.splitlines() if line and not line.startswith("#")), changes)
+    lines = (read(line) for line in page.splitlines() if line and not line.startswith("#"))
+    return _changed(lines, changes, kinds)
 
 
 def fault(pattern: str, *, value: float | None = None, per_s: float | None = None, grows: float = 1.0) -> Change:
@@ -96,7 +101,7 @@ def renamed(pattern: str, replacement: str) -> Change:
     return lambda line: Line(wanted.sub(replacement, line.series), line.value, line.per_s)
 
 
-def _changed(lines: Iterable[Line], changes: Iterable[Change]) -> MovingPage:
+def _changed(lines: Iterable[Line], changes: Iterable[Change], kinds: Mapping[str, str]) -> MovingPage:
     kept: list[Line] = []
     for line in lines:
         now: Line | None = line
@@ -104,7 +109,15 @@ def _changed(lines: Iterable[Line], changes: Iterable[Change]) -> MovingPage:
             now = change(now) if now is not None else None
         if now is not None:
             kept.append(now)
-    stamps = frozenset(
-        index for index, line in enumerate(kept) if line.series.partition("{")[0].endswith("_timestamp_seconds")
-    )
-    return MovingPage(tuple(kept), stamps)
+    names = [line.series.partition("{")[0] for line in kept]
+    stamps = frozenset(index for index, name in enumerate(names) if name.endswith("_timestamp_seconds"))
+    whole, types, last = set[int](), dict[int, str](), ""
+    for index, name in enumerate(names):
+        stem = _SUFFIX.sub("", name)
+        family = stem if kinds.get(stem) == "histogram" else name
+        if family == stem and name.endswith(("_bucket", "_count")):
+            whole.add(index)
+        if family != last and family in kinds:
+            types[index] = f"# TYPE {family} {kinds[family]}\n"
+        last = family
+    return MovingPage(tuple(kept), stamps, frozenset(whole), types)

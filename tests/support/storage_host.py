@@ -32,6 +32,7 @@ from plumbline.daemon.readings import readings_of
 from plumbline.errors import Unavailable
 from plumbline.metrics.exposition import Exposition
 from plumbline.metrics.rendering import Format, Renderer
+from plumbline.metrics.small import SmallPage
 from plumbline.probes.canary.reading import CanaryReading, CanaryState, WorkloadReading
 from plumbline.probes.ceph.cluster import ClusterView
 from plumbline.probes.histogram import latency_edges
@@ -67,8 +68,9 @@ entries:
 """
 
 
-def storage_host(folder: Path) -> str:
-    """The text of a second scrape; ``folder`` is empty, and short enough for a Unix socket's address."""
+def storage_host(folder: Path, *, small: bool = False) -> str:
+    """The text of a second scrape, of the small page if so; ``folder`` is empty, and short enough for a Unix socket's
+    address."""
     storage, sockets = folder / "state", folder / "s"
     storage.mkdir()
     sockets.mkdir()
@@ -118,7 +120,8 @@ def storage_host(folder: Path) -> str:
     )
     for now_s in (0.0, 60.0):
         judge.look(readings_of(exposition.scrape()), now_s)
-    return _second_port(Renderer().render(exposition.scrape(), Format.TEXT).decode())
+    snapshot = SmallPage().of(exposition.scrape()) if small else exposition.scrape()
+    return _second_port(Renderer().render(snapshot, Format.TEXT).decode())
 
 
 def counted(page: str) -> Counter[str]:

@@ -21,6 +21,7 @@ from plumbline.sources.ceph.ceph_osds import head_daemon
 from plumbline.sources.ceph.cephmap import CephMap, parse_cephmap
 from plumbline.sources.ceph.osd_connections import ConnectionReader
 from plumbline.sources.ceph.osds import TIMEOUT_S, osds_here, read_osds, read_stores
+from plumbline.sources.kernel.cgroup import GroupLimits, read_limits
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +34,9 @@ OSD_STORES_EVERY_S = 300.0
 """Fragmentation walks the OSD's free list and holds its lock meanwhile; settings only change when an admin does it."""
 OSD_CONNECTIONS_EVERY_S = 30.0
 """An OSD locks its connections while it lists them."""
+
+LIMITS_EVERY_S = 60.0
+"""For the control groups of OSDs, whose limits an admin sets: reading those of 60 OSDs takes as long as half a look."""
 
 _MAP_COMMANDS = 6
 _MAX_BYTES = 64 << 20  # about 1 KiB an OSD
@@ -54,11 +58,12 @@ class OsdWatch:
         timeout_s: float = TIMEOUT_S,
     ) -> None:
         reader = ConnectionReader(roots, addresses=addresses)
+        limits = None if roots is None else LimitsMemory(roots).of
         self.osds = PeriodicSlot(
             "osds",
             OSDS_EVERY_S,
             "the OSDs' admin sockets",
-            lambda: read_osds(osds_here(patterns()), timeout_s, roots=roots),
+            lambda: read_osds(osds_here(patterns()), timeout_s, limits=limits),
         )
         self.stores = PeriodicSlot(
             "osd stores", OSD_STORES_EVERY_S, "the OSDs' stores", lambda: read_stores(osds_here(patterns()), timeout_s)
@@ -72,6 +77,22 @@ class OsdWatch:
 
     def jobs(self) -> list[Job]:
         return [self.osds.job, self.stores.job, self.connections.job]
+
+
+class LimitsMemory:
+    """The limits of processes' control groups, read again after :data:`LIMITS_EVERY_S`. For one thread."""
+
+    def __init__(self, roots: Roots, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._roots, self._clock = roots, clock
+        self._known: dict[int, tuple[float, GroupLimits | None]] = {}
+
+    def of(self, pid: int) -> GroupLimits | None:
+        """As :func:`read_limits`, errors included: those are not kept."""
+        now = self._clock()
+        self._known = {other: known for other, known in self._known.items() if now - known[0] < LIMITS_EVERY_S}
+        if pid not in self._known:
+            self._known[pid] = (now, read_limits(self._roots, pid))
+        return self._known[pid][1]
 
 
 class CephMapWatch:

@@ -2,10 +2,13 @@
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import lru_cache
 
 import plumbline
 from plumbline.collectors import probe
 from plumbline.collectors.host import Host
+from plumbline.core.histogram import Coarse
 from plumbline.metrics.guard import Collector
 from plumbline.metrics.spec import Sample, counter, declared, gauge, histogram, le_text
 from plumbline.probes.canary.reading import CanaryReading, WorkloadReading
@@ -71,13 +74,25 @@ def samples(readings: Iterable[CanaryReading], *, vantage: str = "") -> Iterator
 def _workload(reading: CanaryReading, each: WorkloadReading) -> Iterator[Sample]:
     place = (reading.probe, each.layer, reading.device_class, each.workload, each.operation)
     yield WORKLOAD, (*place, each.config_hash), 1
-    yield LATENCY, place, each.latency
+    yield LATENCY, place, replace(each.latency, coarse=_coarse(each.latency.edges, each.bounds))
     yield CHARGED, (reading.probe, each.operation), each.charged
     for error, count in each.errors.items():
         yield ERRORS, (reading.probe, each.operation, error), count
     for bound in each.bounds:
         within = each.latency.cumulative[bisect_left(each.latency.edges, bound)]  # a bound is an edge
         yield SLOW, (*place, le_text(bound)), each.latency.count - within
+
+
+@lru_cache(maxsize=256)
+def _coarse(edges: tuple[float, ...], bounds: tuple[float, ...]) -> Coarse | None:
+    """All edges where the baseline's figures lie and where a verdict may change: a bound is a high percentile times the
+    tolerance, the median seldom less than a sixteenth of it, and the highest limit three times the baseline. Elsewhere
+    every fourth. ``None``: nothing is accepted yet, so it may be anywhere."""
+    if not bounds:
+        return None
+    fine = tuple((bound / 16, 2 * bound) for bound in bounds)
+    places = {edge: index for index, edge in enumerate(edges)}
+    return Coarse.of(edges, lambda edge: places[edge] % 4 == 0 or any(least <= edge <= most for least, most in fine))
 
 
 COLLECTOR: Collector[Host, tuple[tuple[CanaryReading, ...], str]] = Collector(

@@ -72,6 +72,7 @@ class Host:
     book: Book
     disks: WholeDisks  # which disks are reported
     counted: WholeDisks  # disks whose counters are reported: partitions too, where the configuration wants them
+    queue_buckets: bool  # whether the time that requests wait is counted in buckets
     baselines: tuple[Sample, ...]  # the book's own figures; constant until the book changes
 
 

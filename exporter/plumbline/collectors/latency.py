@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import accumulate
 
 from plumbline.collectors.host import Host
-from plumbline.core.histogram import HistogramValue
+from plumbline.core.histogram import Coarse, HistogramValue
 from plumbline.metrics.guard import Collector, SkipHook
 from plumbline.metrics.spec import Sample, counter, declared, gauge, histogram
 from plumbline.sources.disk.blocklatency import LatencyReading
@@ -14,7 +14,11 @@ from plumbline.sources.disk.latencymaps import BUCKETS, Histogram, Times
 _LABELS = ("device", "operation")
 
 LATENCY = histogram("plumbline_disk_latency_seconds", "Time in disk and driver, (last) issue to completion.", _LABELS)
-QUEUE = histogram("plumbline_disk_queue_seconds", "Time a request waited in the kernel before (last) issue.", _LABELS)
+QUEUE = histogram(
+    "plumbline_disk_queue_seconds",
+    "Time a request waited in the kernel before (last) issue. Buckets only with devices.disk_queue_buckets.",
+    _LABELS,
+)
 UNTIMED = counter(
     "plumbline_disk_latency_ios_untimed_total",
     "Completed requests that are in no histogram, by reason: issued_earlier (before the disk was observed),"
@@ -30,6 +34,11 @@ RESTART = gauge(
 EDGES_S = tuple(2**k / 1e6 for k in range(BUCKETS - 1))  # 1 µs … 67.1 s
 _NS = 1e9
 _ALWAYS = frozenset({"read", "write"})
+_COARSE = Coarse.of(EDGES_S, lambda edge: 3e-5 < edge < 2 or 8 < edge < 9)
+"""Of reads and writes, whose tails are judged: no disk is faster, and one that takes longer is judged as hanging."""
+_COARSER = Coarse.of(_COARSE.edges, lambda edge: edge in _COARSE.edges[::2])
+_COARSEST = Coarse.of(EDGES_S, _COARSER.edges.__contains__)
+"""Of flushes and discards, whose means are judged."""
 
 
 def operations(reading: LatencyReading) -> Iterator[tuple[str, str, Times]]:
@@ -42,8 +51,12 @@ def operations(reading: LatencyReading) -> Iterator[tuple[str, str, Times]]:
 
 def samples(reading: LatencyReading) -> Iterator[Sample]:
     for device, operation, times in operations(reading):
-        yield LATENCY, (device, operation), histogram_value(times.device)
-        yield QUEUE, (device, operation), histogram_value(times.queue)
+        coarse = _COARSE if operation in _ALWAYS else _COARSEST
+        yield LATENCY, (device, operation), replace(histogram_value(times.device), coarse=coarse)
+        queue = histogram_value(times.queue)
+        if not reading.queue_buckets:
+            queue = HistogramValue((), (), queue.count, queue.sum)
+        yield QUEUE, (device, operation), queue
     for reason, count in reading.untimed.items():
         yield UNTIMED, (reason,), count
     yield RESTART, (), int(reading.restart_required)
@@ -57,7 +70,8 @@ def histogram_value(histogram: Histogram) -> HistogramValue:
 
 def _read(host: Host, _skip: SkipHook) -> LatencyReading:
     reading = host.parts.latency()
-    return replace(reading, disks=tuple(each for each in reading.disks if host.disks(each.device)))
+    disks = tuple(each for each in reading.disks if host.disks(each.device))
+    return replace(reading, disks=disks, queue_buckets=host.queue_buckets)
 
 
 COLLECTOR = Collector(

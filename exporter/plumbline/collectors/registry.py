@@ -108,5 +108,6 @@ def configured(parts: Parts, config: Config, book: Book) -> Host:
         book,
         disks=disks,
         counted=disks.with_partitions() if config.devices.disk_partitions else disks,
+        queue_buckets=config.devices.disk_queue_buckets,
         baselines=(*baseline.samples(book.selection), *baseline.budget_samples(book.budgets)),
     )

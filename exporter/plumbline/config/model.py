@@ -71,6 +71,9 @@ class DevicesConfig(Strict, frozen=True):
     disk_partitions: bool = False
     """True: also count partitions (collector `disk`), as `device="sda1"`. I/O to a partition counts on its disk too, so
     sums over devices count it twice."""
+    disk_queue_buckets: bool = False
+    """True: export the buckets of `plumbline_disk_queue_seconds`, 27 for each disk and operation. No rule or dashboard
+    reads them; the sum and count, which give the mean wait, are always there."""
     health_interval: Duration = Duration(300.0)
     """How often a disk is asked for its health (SMART), at least `1m`; a sleeping disk is not woken."""
     nic_exclude: str = r""

@@ -1,19 +1,46 @@
 """Classic histograms as plain values, exchanged by readers, probes and metrics."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
+
+
+@dataclass(frozen=True, slots=True)
+class Coarse:
+    """Fewer of a histogram's edges: ``edges[i]`` is the edge ``picks[i]`` of the histogram."""
+
+    edges: tuple[float, ...]
+    picks: tuple[int, ...]
+
+    @classmethod
+    def of(cls, edges: Sequence[float], wanted: Callable[[float], bool]) -> Coarse:
+        """The edges that are ``wanted``."""
+        picks = tuple(index for index, edge in enumerate(edges) if wanted(edge))
+        return cls(tuple(edges[index] for index in picks), picks)
 
 
 @dataclass(frozen=True, slots=True)
 class HistogramValue:
     """``cumulative[i]`` operations took at most ``edges[i]`` seconds; +Inf is ``count``. ``edges`` is ascending,
-    finite, and the same object from scrape to scrape, so that the renderer can cache by it."""
+    finite, and the same object from scrape to scrape, so that the renderer can cache by it. ``coarse``: the edges that
+    a small page has; ``None``: all of them."""
 
     edges: tuple[float, ...]
     cumulative: Sequence[int]
     count: int
     sum: float
+    coarse: Coarse | None = field(default=None, compare=False)
+
+
+def coarser(histogram: HistogramValue) -> HistogramValue:
+    """The same operations in fewer buckets, where fewer are enough."""
+    coarse = histogram.coarse
+    if coarse is None:
+        return histogram
+    cumulative = [histogram.cumulative[index] for index in coarse.picks]
+    return HistogramValue(coarse.edges, cumulative, histogram.count, histogram.sum)
 
 
 def added(histograms: Sequence[HistogramValue]) -> HistogramValue:

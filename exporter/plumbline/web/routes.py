@@ -8,6 +8,7 @@ from urllib.parse import SplitResult, parse_qs, parse_qsl, urlsplit
 from plumbline.metrics.exposition import Exposition, ScrapeTimeout
 from plumbline.metrics.negotiation import accepts_gzip, choose_format
 from plumbline.metrics.rendering import Renderer
+from plumbline.metrics.small import PROFILE, SmallPage
 
 PLAIN = "text/plain; charset=utf-8"
 _HTML = "text/html; charset=utf-8"
@@ -50,7 +51,8 @@ class Site:
         self._exposition = exposition
         self._status = status
         self._ready = ready
-        self._renderer = Renderer()
+        self._renderer, self._small_renderer = Renderer(), Renderer()
+        self._small: SmallPage | None = None
         self._routes: dict[str, Callable[[Request, SplitResult], Response]] = {
             "/": self._page,
             "/metrics": self._metrics,
@@ -76,15 +78,22 @@ class Site:
         if (waiting := self._ready()) is not None:
             return _not_ready(waiting)
         try:
-            names = parse_qs(url.query, max_num_fields=_MAX_NAMES).get("name[]")
+            asked = parse_qs(url.query, max_num_fields=_MAX_NAMES)
         except ValueError:
-            return text_response(400, f"more than {_MAX_NAMES} name[] parameters")
+            return text_response(400, f"more than {_MAX_NAMES} parameters")
+        names, profile = frozenset(asked.get("name[]", ())), asked.get("profile", [""])[-1]
+        if profile not in ("", PROFILE):
+            return text_response(400, f"no profile {profile!r}; available: {PROFILE}")
         try:
             snapshot = self._exposition.scrape()
         except ScrapeTimeout as error:
             return text_response(503, str(error))
         answer = choose_format(request.headers.get("accept", ""))
-        body = self._renderer.render(snapshot, answer.form, frozenset(names) if names else None)
+        if profile:
+            self._small = self._small or SmallPage()
+            body = self._small_renderer.render(self._small.of(snapshot, names), answer.form)
+        else:
+            body = self._renderer.render(snapshot, answer.form, names or None)
         headers: tuple[tuple[str, str], ...] = (("Vary", "Accept, Accept-Encoding"),)
         if accepts_gzip(request.headers.get("accept-encoding", "")):
             # level 1 takes a seventh of level 9's time for a tenth more bytes on text like this; a fixed mtime makes

@@ -8,7 +8,7 @@ from plumbline.checks.disk_latency import CHECKS, DROP_IN
 from plumbline.checks.model import judge
 from plumbline.collectors import latency
 from plumbline.collectors.latency import EDGES_S
-from plumbline.core.histogram import HistogramValue
+from plumbline.core.histogram import HistogramValue, coarser
 from plumbline.metrics.spec import le_text
 from plumbline.sources.disk.blocklatency import DiskLatency, LatencyReading
 from plumbline.sources.disk.latencymaps import OPERATIONS, Histogram, Times
@@ -27,7 +27,7 @@ def test_a_disk_in_seconds() -> None:
     counts = (0, 2, 1, *[0] * 24, 1)
     times = dict.fromkeys(OPERATIONS, Times(NONE, NONE))
     times["write"] = Times(Histogram(counts, 70_000_004_000), Histogram((4, *[0] * 27), 1000))
-    reading = LatencyReading((DiskLatency("sda", times),), {"interrupted": 0})
+    reading = LatencyReading((DiskLatency("sda", times),), {"interrupted": 0}, queue_buckets=True)
     got = {(spec.name, *labels): value for spec, labels, value in latency.samples(reading)}
     assert got == {
         ("plumbline_disk_latency_seconds", "sda", "read"): HistogramValue(EDGES_S, (0,) * 27, 0, 0.0),
@@ -37,6 +37,26 @@ def test_a_disk_in_seconds() -> None:
         ("plumbline_disk_latency_ios_untimed_total", "interrupted"): 0,
         ("plumbline_disk_latency_restart_required",): 0,
     }
+
+
+def test_the_queue_has_buckets_only_where_they_are_wanted() -> None:
+    times = dict.fromkeys(OPERATIONS, Times(NONE, Histogram((3, *[0] * 27), 1000)))
+    reading = LatencyReading((DiskLatency("sda", times),), {})
+    (queue,) = [
+        value for spec, labels, value in latency.samples(reading) if (spec, labels[-1:]) == (latency.QUEUE, ("read",))
+    ]
+    assert queue == HistogramValue((), (), 3, 1e-6)
+
+
+def test_a_small_page_has_every_edge_where_tails_are_judged() -> None:
+    times = dict.fromkeys(OPERATIONS, Times(Histogram((1,) * 28, 5), NONE))
+    found = {
+        labels[1]: coarser(value).edges
+        for spec, labels, value in latency.samples(LatencyReading((DiskLatency("sda", times),), {}))
+        if spec is latency.LATENCY and isinstance(value, HistogramValue)
+    }
+    assert found["read"] == found["write"] == (*EDGES_S[5:21], EDGES_S[23])
+    assert found["flush"] == found["discard"] == found["read"][::2]
 
 
 def test_flushes_appear_with_the_first() -> None:

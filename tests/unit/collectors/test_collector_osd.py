@@ -2,17 +2,19 @@
 
 import json
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from plumbline.background.ceph import OsdWatch
+from plumbline.background.ceph import LIMITS_EVERY_S, LimitsMemory, OsdWatch
 from plumbline.collectors import osd
 from plumbline.core.roots import Roots
-from plumbline.errors import Unavailable
+from plumbline.errors import ParseError, Unavailable
 from plumbline.metrics.spec import Kind
 from plumbline.sources.ceph.osd_perf import EDGES, OPERATIONS, SetOption
 from plumbline.sources.ceph.osds import OsdReading, find_osds, read_osds, read_stores
+from plumbline.sources.kernel.cgroup import read_limits
 from support.admin_sockets import serving
 from support.osd_fleet import answers as fleet_answers
 
@@ -132,7 +134,7 @@ def test_a_part_that_is_garbled_is_left_out_and_counted(folder, answers):
 
 def test_limits_of_the_process_that_answers(folder, answers, limited):
     with serving(folder / "ceph-osd.7.asok", answers):
-        (read,) = read_osds(find_osds([f"{folder}/*.asok"]), timeout_s=60, roots=limited)
+        (read,) = read_osds(find_osds([f"{folder}/*.asok"]), timeout_s=60, limits=partial(read_limits, limited))
     found = shown([read])
     assert found["plumbline_osd_cgroup_limit_iops", "osd.7", "8:16", "write", "/osd"] == 30
     assert found["plumbline_osd_cgroup_limit_bytes_per_second", "osd.7", "8:16", "read", "/osd"] == 1048576
@@ -144,7 +146,7 @@ def test_limits_of_the_process_that_answers(folder, answers, limited):
 def test_a_control_group_that_is_garbled_is_left_out_and_counted(folder, answers, limited):
     (limited.sys / "fs/cgroup/osd/io.max").write_text("sdb\n")
     with serving(folder / "ceph-osd.7.asok", answers):
-        (read,) = read_osds(find_osds([f"{folder}/*.asok"]), timeout_s=60, roots=limited)
+        (read,) = read_osds(find_osds([f"{folder}/*.asok"]), timeout_s=60, limits=partial(read_limits, limited))
     assert read.unread == (("control group", "malformed"),)
     assert read.limits is None
     assert read.latencies["write"].count
@@ -155,6 +157,23 @@ def test_the_watch_reads_limits_of_its_host(folder, answers, limited):
     with serving(folder / "ceph-osd.7.asok", answers):
         watch.osds.refresh()
     assert watch.osds.value[0].limits.cpu.periods == 1200
+
+
+def test_limits_are_read_again_once_a_minute(limited):
+    now_s = [1000.0]
+    memory, pid = LimitsMemory(limited, clock=lambda: now_s[0]), os.getpid()
+    stat = limited.sys / "fs/cgroup/osd/cpu.stat"
+    before = memory.of(pid).cpu.periods
+    stat.write_text(stat.read_text().replace(str(before), str(before + 1)))
+    now_s[0] += LIMITS_EVERY_S - 1
+    assert memory.of(pid).cpu.periods == before
+    now_s[0] += 1
+    assert memory.of(pid).cpu.periods == before + 1
+    stat.write_text("nr_periods x\n")
+    now_s[0] += LIMITS_EVERY_S
+    for _ in range(2):
+        with pytest.raises(ParseError):
+            memory.of(pid)
 
 
 def test_slow_operations_of_long_ago_are_left_out(folder, answers):
@@ -200,7 +219,7 @@ def test_an_osd_has_a_bounded_number_of_series_however_many_peers_it_has(folder,
     every = {**fleet_answers(peers=300), "perf histogram dump": json.dumps(histograms).encode()}
     with serving(folder / "ceph-osd.7.asok", every):
         sockets = find_osds([f"{folder}/*.asok"])
-        read = read_osds(sockets, timeout_s=60, roots=limited)
+        read = read_osds(sockets, timeout_s=60, limits=partial(read_limits, limited))
         samples = list(osd.samples(read, read_stores(sockets, timeout_s=60)))
     buckets_sum_count = len(EDGES) + 3
     series = sum(buckets_sum_count if spec.kind is Kind.HISTOGRAM else 1 for spec, _, _ in samples)

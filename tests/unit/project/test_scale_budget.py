@@ -7,11 +7,12 @@ import pytest
 import yaml
 
 from scale.documented import PAGE, blocks, command
+from support.native_histograms import HISTOGRAMS
 from support.programs import need
 from support.rulefiles import names_in
 from support.rules import ALERTS, RULES, rules_of
 from support.shardable import local_rules
-from support.storage_host import CPUS, DISKS, OSDS, PORTS, SUBJECTS, counted, storage_host
+from support.storage_host import CPUS, DISKS, OSDS, PORTS, SUBJECTS, counted, families, storage_host
 
 SPARE = 0.8
 """A budget that is less used than this is no promise."""
@@ -41,6 +42,27 @@ def test_a_nodes_series_are_within_its_budget(series):
     whole = budgets()["node"]
     assert SPARE * whole <= sum(series.values()) <= whole
     assert sum(budgets()[subject] * pieces for subject, pieces in PIECES.items()) <= 1.1 * whole
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    return storage_host(tmp_path_factory.mktemp("h"), small=True)
+
+
+def test_the_small_page_is_within_its_budget_in_both_forms(small):
+    """And as the page says."""
+    classic = sum(counted(small).values())
+    native = classic - sum(
+        count - count_of(small, name) for name, count in families(small).items() if name in HISTOGRAMS
+    )
+    (told,) = re.findall(r"^\| the small page \| ([\d,]+) \| ([\d,]+) \|", PAGE.read_text("utf-8"), re.MULTILINE)
+    assert (classic, native) == tuple(int(count.replace(",", "")) for count in told)
+    assert classic <= 2500
+    assert native <= 1200
+
+
+def count_of(page, histogram):
+    return len(re.findall(rf"^{histogram}_count[ {{]", page, re.MULTILINE))
 
 
 def test_the_alerts_that_need_the_whole_fleet_are_those_of_the_page():

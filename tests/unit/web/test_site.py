@@ -50,6 +50,13 @@ def test_a_name_that_does_not_exist_is_an_empty_page() -> None:
     assert get("/metrics?name[]=up").body == b""
 
 
+def test_the_small_page() -> None:
+    assert b'\nplumbline_nic_mtu_bytes{device="eth0"} 1500\n' in get("/metrics?profile=small").body
+    assert b"plumbline_nic_mtu_bytes" in get("/metrics?profile=small&name[]=x").body
+    unknown = get("/metrics?profile=tiny")
+    assert (unknown.status, unknown.body) == (400, b"no profile 'tiny'; available: small\n")
+
+
 def test_too_many_names() -> None:
     assert get("/metrics?" + "name[]=a&" * 2000).status == 400
 

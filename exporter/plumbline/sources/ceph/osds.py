@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from plumbline.core.histogram import HistogramValue
-from plumbline.core.roots import Roots
 from plumbline.errors import ParseError, PlumblineError, Unavailable
 from plumbline.sources.ceph.adminsocket import Answer, NotAllowed, Question, ask, find_sockets
 from plumbline.sources.ceph.osd_network import Heartbeats, parse_heartbeats
@@ -34,7 +33,7 @@ from plumbline.sources.ceph.osd_perf import (
     parse_set_options,
     parse_stages,
 )
-from plumbline.sources.kernel.cgroup import GroupLimits, read_limits
+from plumbline.sources.kernel.cgroup import GroupLimits
 
 TIMEOUT_S = 5.0  # an admin thread answers within milliseconds; one that needs seconds is short of CPU or memory
 SLOW_WITHIN_S = 600.0  # older ones are out of date; Ceph keeps them as long (``osd_op_history_duration``)
@@ -98,10 +97,12 @@ def osds_here(patterns: Sequence[str]) -> dict[str, Path]:
     return found
 
 
-def read_osds(sockets: Mapping[str, Path], timeout_s: float, *, roots: Roots | None = None) -> tuple[OsdReading, ...]:
+def read_osds(
+    sockets: Mapping[str, Path], timeout_s: float, *, limits: Callable[[int], GroupLimits | None] | None = None
+) -> tuple[OsdReading, ...]:
     """Ask every OSD all quick questions at once; those that have not answered after ``timeout_s`` seconds are not up.
 
-    With ``roots`` also the limits of their control groups. :class:`NotAllowed` when none of them may be queried."""
+    ``limits`` gives those of a process's control groups. :class:`NotAllowed` when none of them may be queried."""
     questions = {
         daemon: {prefix: Question(path, prefix, arguments) for prefix, arguments in _QUICK.items()}
         for daemon, path in sockets.items()
@@ -109,8 +110,8 @@ def read_osds(sockets: Mapping[str, Path], timeout_s: float, *, roots: Roots | N
     pids: dict[Path, int] = {}
     answers = _ask(questions, timeout_s, pids)
     readings = tuple(_reading(daemon, path, answers[daemon]) for daemon, path in sockets.items())
-    if roots is not None:
-        readings = tuple(_limited(reading, roots, pids.get(sockets[reading.daemon], 0)) for reading in readings)
+    if limits is not None:
+        readings = tuple(_limited(reading, limits, pids.get(sockets[reading.daemon], 0)) for reading in readings)
     if readings and all(reading.denied for reading in readings):
         raise NotAllowed(readings[0].why)
     return readings
@@ -186,11 +187,11 @@ def _reading(daemon: str, path: Path, answers: _Answers) -> OsdReading:
     )
 
 
-def _limited(reading: OsdReading, roots: Roots, pid: int) -> OsdReading:
+def _limited(reading: OsdReading, limits: Callable[[int], GroupLimits | None], pid: int) -> OsdReading:
     if not reading.up or not pid:
         return reading
     try:
-        return replace(reading, limits=read_limits(roots, pid))
+        return replace(reading, limits=limits(pid))
     except ParseError:
         return replace(reading, unread=(*reading.unread, (LIMITS, "malformed")))
 

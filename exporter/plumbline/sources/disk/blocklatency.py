@@ -64,6 +64,7 @@ class LatencyReading:
     disks: tuple[DiskLatency, ...]
     untimed: Mapping[str, int]
     restart_required: bool = False  # a disk can't be timed: the privileges to attach the program are gone
+    queue_buckets: bool = False  # whether the time in the queue is shown in buckets
 
 
 def request_names(roots: Roots, *, keep: Callable[[str], bool]) -> dict[str, str]:

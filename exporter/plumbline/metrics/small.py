@@ -1,0 +1,114 @@
+"""The small page, ``/metrics?profile=small``: what alerts, the first two levels of dashboards and our commands read.
+
+The names are in ``small.txt``, which ``deploy/prometheus/keeplist.py`` writes from the rules and dashboards. Of the
+families below even less is read. Histograms have the buckets that verdicts need (:class:`.histogram.Coarse`).
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import resources
+from typing import Final
+
+from plumbline.core.histogram import HistogramValue, coarser
+from plumbline.metrics.snapshot import Family, Snapshot
+from plumbline.metrics.spec import Kind, MetricSpec
+
+PROFILE: Final = "small"
+_Rows = tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Less:
+    """What of a family is left out: series whose labels match, series that another family has as well, by the same
+    labels in the same order; then a label over whose values is summed."""
+
+    without: tuple[tuple[str, re.Pattern[str]], ...] = ()
+    told_by: str = ""
+    summed: str = ""
+
+
+_VOLUMES = ("device", re.compile(r"dm-\d+"))
+_UNJUDGED = ("operation", re.compile("discard|flush"))
+LESS: Final = {
+    # a volume is watched for operations that hang; latency, size and settings are those of its disks
+    "plumbline_disk_info": Less((_VOLUMES,)),
+    "plumbline_disk_io_bytes_total": Less((_VOLUMES, _UNJUDGED)),
+    # rules read it where the kernel's histograms are missing
+    "plumbline_disk_io_seconds_total": Less(
+        (_VOLUMES, ("operation", re.compile("discard"))), told_by="plumbline_disk_latency_seconds"
+    ),
+    "plumbline_disk_queue_info": Less((_VOLUMES,)),
+    "plumbline_disk_queue_requests": Less((_VOLUMES,)),
+    # which CPU it was is on the node itself
+    "plumbline_softnet_packets_dropped_total": Less(summed="cpu"),
+}
+
+
+class SmallPage:
+    """Makes snapshots small. Threads may share it."""
+
+    def __init__(self) -> None:
+        text = resources.files("plumbline.metrics").joinpath("small.txt").read_text("ascii")
+        self._names = frozenset(line for line in text.splitlines() if not line.startswith("#"))
+        self._lock = threading.Lock()
+        self._plans: dict[str, _Plan] = {}
+
+    def of(self, snapshot: Snapshot, also: Iterable[str] = ()) -> Snapshot:
+        """The families of the small page; those named in ``also`` (with or without a suffix) as they are."""
+        whole = frozenset(re.sub("_(bucket|sum|count)$", "", name) for name in also) | frozenset(also)
+        told = {family.spec.name: family.labels for family in snapshot.families}
+        with self._lock:
+            made = [
+                family if family.spec.name in whole else self._smaller(family, told)
+                for family in snapshot.families
+                if family.spec.name in self._names or family.spec.name in whole
+            ]
+        families = tuple(family for family in made if family.labels)
+        foreign = tuple(
+            each
+            for each in snapshot.foreign
+            if any(sample.name in self._names or sample.name in whole for sample in each.samples)
+        )
+        return replace(snapshot, families=families, foreign=foreign)
+
+    def _smaller(self, family: Family, told: Mapping[str, _Rows]) -> Family:
+        if family.spec.kind is Kind.HISTOGRAM:
+            return replace(family, values=[coarser(each) for each in family.values if isinstance(each, HistogramValue)])
+        less = LESS.get(family.spec.name)
+        if less is None:
+            return family
+        plan, of = self._plans.get(family.spec.name), (family.labels, told.get(less.told_by, ()))
+        if plan is None or plan.of != of:
+            plan = self._plans[family.spec.name] = _Plan(family, less, of)
+        return plan.family(family.values)
+
+
+class _Plan:
+    """Which series of a family become which of the small page's, as long as the family has the same."""
+
+    def __init__(self, family: Family, less: Less, of: tuple[_Rows, _Rows]) -> None:
+        spec, self.of = family.spec, of
+        told = set(of[1])
+        places = tuple(index for index, name in enumerate(spec.labels) if name != less.summed)
+        tests = [(spec.labels.index(name), pattern) for name, pattern in less.without]
+        rows: dict[tuple[str, ...], list[int]] = {}
+        for row, labels in enumerate(family.labels):
+            if labels not in told and not any(pattern.fullmatch(labels[place]) for place, pattern in tests):
+                rows.setdefault(tuple(labels[place] for place in places), []).append(row)
+        names = tuple(spec.labels[place] for place in places)
+        self._spec = spec if names == spec.labels else MetricSpec(spec.name, spec.kind, spec.help, names)
+        self._labels, self._rows = tuple(rows), tuple(rows.values())
+
+    def family(self, values: Sequence[float | HistogramValue]) -> Family:
+        return Family(self._spec, self._labels, [sum(_numbers(values, rows)) for rows in self._rows])
+
+
+def _numbers(values: Sequence[float | HistogramValue], rows: Iterable[int]) -> Iterator[float]:
+    for row in rows:
+        value = values[row]
+        assert not isinstance(value, HistogramValue)
+        yield value
