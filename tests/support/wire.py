@@ -13,7 +13,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from .netns import Namespace
 
@@ -40,7 +40,8 @@ def wire(
             now = time.monotonic()
             while due and due[0][0] <= now:
                 _, _, to, packet = heapq.heappop(due)
-                os.write(to, packet)
+                with suppress(OSError):  # to an end that is down: lost
+                    os.write(to, packet)
             wait = max(0.0, due[0][0] - now) if due else None
             ready, _, _ = select.select([*ends, stop_read], [], [], wait)
             if stop_read in ready:
