@@ -2,7 +2,7 @@
 {
   _config+:: {
     // Strongest first: what this node measured itself beats what the site wrote down beats another site's hardware.
-    baselineSources: ['measured', 'site', 'documented'],
+    baselineSources: ['measured', 'class', 'site', 'documented'],
 
     // A run may be this much worse than its baseline before it counts against it, also where the baseline's own
     // spread is smaller: five runs of a minute don't show a day's spread. Benchmark suites use 10 to 25 %.

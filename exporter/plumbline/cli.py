@@ -15,6 +15,7 @@ from importlib import import_module
 from pathlib import Path
 
 from plumbline import __version__
+from plumbline.commands.fleet_flags import add_fleet, add_for_fleet
 from plumbline.commands.prometheus_flags import add_capacity, add_report
 from plumbline.commands.shared import (
     CEPH_KEY_DIR,
@@ -68,6 +69,7 @@ def _parser() -> Parser:
     _add_ceph(commands)
     add_capacity(commands)
     add_report(commands)
+    add_fleet(commands)
     _add_config(commands)
     _add_uninstall(commands)
     return parser
@@ -179,6 +181,7 @@ def _add_baseline(commands: Commands) -> None:
     report.add_argument("--title", metavar="TEXT", help="the site's or cluster's name (this host's)")
     add_page(report)
     _add_advise(actions)
+    add_for_fleet(actions)
 
 
 def _add_advise(actions: Commands) -> None:
@@ -225,6 +228,10 @@ def _add_record(actions: Commands) -> None:
     add("--latency-percentile", type=float, default=99.0, metavar="P", help=text)
     add("--restart", action="store_true", help="discard the runs that an earlier record kept")
     add("--replace", action="store_true", help="replace an existing file (kept as .bak)")
+    text = "write it beside the one in force, which stays, for `plumbline fleet` to judge"
+    add("--candidate", action="store_true", help=text)
+    text = "model and role of this node in its fleet, written into the file"
+    add("--class", dest="fleet_class", default="", metavar="NAME", help=text)
     text = "as --replace; and accept a busy or noisy host and implausible figures, with a note in the file"
     add("--force", action="store_true", help=text)
 

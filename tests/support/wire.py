@@ -5,7 +5,6 @@ The kernel of a test host may have neither netem nor packet filters; TUN it has.
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import heapq
 import os
@@ -14,7 +13,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from .netns import Namespace
 
@@ -42,7 +41,7 @@ def wire(
             now = time.monotonic()
             while due and due[0][0] <= now:
                 _, _, to, packet = heapq.heappop(due)
-                with contextlib.suppress(OSError):  # that end is down yet: lost
+                with suppress(OSError):  # to an end that is down: lost
                     os.write(to, packet)
             wait = max(0.0, due[0][0] - now) if due else None
             ready, _, _ = select.select([*ends, stop_read], [], [], wait)

@@ -1,8 +1,9 @@
 """All baselines of this node: documented by the package, written by the site, and measured here.
 
 An invalid site file that the configuration names stops the start or the reload with a one-line error, because its
-author believes that it applies. The recorded file belongs to the daemon: if it is damaged, the error is reported and
-the other baselines stay in use, so that the monitor keeps running.
+author believes that it applies. The recorded file and that of this node's class belong to the daemon: if one is
+damaged, or lacks the signature that the configuration asks for, the error is reported and the other baselines stay in
+use, so that the monitor keeps running.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,11 +16,13 @@ from plumbline.baseline.model import BaselineEntry, Experiment, Source, Target, 
 from plumbline.baseline.nearest import Nearest, nearest
 from plumbline.baseline.profiles import check_judge, load_profiles
 from plumbline.baseline.selection import Selection, select
-from plumbline.baseline.site import LoadedSite, read_site
+from plumbline.baseline.signature import check_signed
+from plumbline.baseline.site import MAX_BYTES, LoadedSite, parse_site, read_site
 from plumbline.config.model import BaselineConfig
 from plumbline.config.workloads import WorkloadCatalogue
-from plumbline.core.storage_names import RECORDED
-from plumbline.errors import BaselineError
+from plumbline.config.yaml import read_text
+from plumbline.core.storage_names import CLASS_FILE, RECORDED
+from plumbline.errors import BaselineError, ConfigError
 
 # layers whose operations documented budgets break down; only a node that measures one of them shows the budgets
 BUDGETED = frozenset({"rados", "rbd"})
@@ -38,13 +41,14 @@ class Book:
     """The baselines, and the selection made among them for this node's targets. ``recorded_error``: why the recorded
     file is not used, if it is unusable. ``measured_on``: profile of each measured baseline → the environment recorded
     in its file. ``budgets``: profile and documented latency budget. ``near``: the documented row nearest to each
-    experiment of this node."""
+    experiment of this node. ``fleet_classes``: source, profile and class of each baseline of a fleet."""
 
     selection: Selection
     recorded_error: BaselineError | None = None
     measured_on: Mapping[str, Fingerprint] = field(default_factory=dict)
     budgets: tuple[tuple[str, Budget], ...] = ()
     near: Mapping[Experiment, Nearest] = field(default_factory=dict)
+    fleet_classes: tuple[tuple[str, str, str], ...] = ()
 
     def in_force(self, target: Target) -> BaselineEntry | None:
         same = (verdict for verdict in self.selection.verdicts if experiment(verdict.target) == experiment(target))
@@ -77,25 +81,47 @@ def load_book(
     host: str,
     catalogue: WorkloadCatalogue,
     targets: Sequence[Target],
+    environment: Mapping[str, str] | None = None,
 ) -> Book:
-    """Read and select all baselines. ``where`` names the configuration in errors. Raises :class:`ConfigError` for an
-    unknown profile, :class:`BaselineError` for an invalid file in the configuration."""
+    """Read and select all baselines. ``where`` names the configuration in errors; ``environment`` has the ``PATH`` of
+    ssh-keygen. Raises :class:`ConfigError` for an unknown profile, :class:`BaselineError` for an invalid file in the
+    configuration."""
     # parsing them takes 2 MiB and 0.1 s, in vain on a node without probes
     profiles = load_profiles(catalogue) if targets or config.judge else {}
     check_judge(config.judge, profiles, where)
     entries = [entry for profile in profiles.values() for entry in profile.entries]
     sites = [read_site(Path(name), host=host, catalogue=catalogue) for name in config.files]
-    recorded, error = storage / RECORDED, None
-    if recorded.exists():
+    error = None
+    for name in (CLASS_FILE, RECORDED):
+        if not (storage / name).exists():
+            continue
         try:
-            sites.append(read_site(recorded, host=host, catalogue=catalogue))
+            sites.append(
+                read_own(storage / name, config, host=host, catalogue=catalogue, environment=environment or {})
+            )
         except BaselineError as caught:
             error = caught
     entries += [entry for site in sites for entry in site.entries]
     here = BUDGETED & {target.layer for target in targets}
     budgets = tuple((name, each) for name, one in profiles.items() for each in one.profile.budgets if here)
     near = nearest(entries, targets, catalogue)
-    return Book(select(entries, targets, config.judge), error, measured_on(sites), budgets, near)
+    classes = tuple(
+        (site.file.source, site.entries[0].profile, site.file.fleet_class) for site in sites if site.file.fleet_class
+    )
+    return Book(select(entries, targets, config.judge), error, measured_on(sites), budgets, near, classes)
+
+
+def read_own(
+    path: Path, config: BaselineConfig, *, host: str, catalogue: WorkloadCatalogue, environment: Mapping[str, str]
+) -> LoadedSite:
+    """A file of the storage path, signed where the configuration asks for it. Raises :class:`BaselineError`."""
+    try:
+        text = read_text(path, max_bytes=MAX_BYTES)
+    except ConfigError as error:
+        raise BaselineError(error.where, error.reason) from error
+    if config.allowed_signers is not None:
+        check_signed(path, text, Path(config.allowed_signers), environment=environment)
+    return parse_site(text, where=str(path), host=host, catalogue=catalogue)
 
 
 def measured_on(sites: Sequence[LoadedSite]) -> dict[str, Fingerprint]:

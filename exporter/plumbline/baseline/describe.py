@@ -127,6 +127,9 @@ def _site_title(site: LoadedSite) -> str:
     file = site.file
     if file.source == "measured":
         return f"recorded on {file.host}"
+    if file.source == "class":
+        of = f"class {file.fleet_class} ({len(file.hosts)} hosts)"
+        return f"accepted figures of {of}, until this host's own are recorded"
     return f"written for {file.host}" if file.host else "written by the site"
 
 
@@ -135,6 +138,8 @@ def _shown_site(site: LoadedSite) -> Shown:
     facts = {
         "file": site.where,
         "host": file.host,
+        "class": file.fleet_class,
+        "hosts": ", ".join(file.hosts),
         "recorded": file.recorded.isoformat() if file.recorded else "",
         "kernel": file.kernel,
         "tools": ", ".join(f"{tool} {version}" for tool, version in file.tools.items()),
@@ -151,7 +156,7 @@ def _site_row(entry: BaselineEntry, wrote: SiteEntry) -> ShownRow:
         notes.append(f"capped at {wrote.rate_iops:g} operations a second per job")
     if wrote.runs and wrote.spread_ratio and wrote.mad_ratio is not None:
         spread = f"highest median over lowest {wrote.spread_ratio:.2f}, MAD {wrote.mad_ratio:.1%}"
-        notes.append(f"{wrote.runs} runs; {spread}")
+        notes.append(f"{wrote.runs} {'hosts' if entry.source is Source.CLASS else 'runs'}; {spread}")
     return _row(entry, wrote, series=f"{entry.device_class} {wrote.device}".strip(), notes=tuple(notes))
 
 

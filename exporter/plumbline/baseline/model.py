@@ -1,8 +1,9 @@
 """One set of baseline figures: what one operation of a workload achieved, where, and how far it may deviate.
 
-Sources, strongest first: ``measured`` (recorded on this node), ``site`` (a file the site wrote), ``documented``
-(a profile shipped with Plumbline, from another site's hardware: always shown, but it judges only where the
-configuration chooses it).
+Sources, strongest first: ``measured`` (recorded on this node), ``class`` (what nodes of this one's model and role were
+accepted with, until its own is recorded: ``plumbline fleet``), ``site`` (a file the site wrote), ``documented`` (a
+profile shipped with Plumbline, from another site's hardware: always shown, but it judges only where the configuration
+chooses it).
 """
 
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ class Source(StrEnum):
     """Where a baseline comes from; the order is the precedence."""
 
     MEASURED = "measured"
+    CLASS = "class"
     SITE = "site"
     DOCUMENTED = "documented"
 

@@ -1,10 +1,10 @@
 """Which baselines this node shows, which may judge, which one is in force, and the latency bound that follows.
 
 A baseline is comparable if layer, device class, workload, operation *and* ``config_hash`` agree with something that a
-probe of this node measures. Comparable measured and site baselines may judge; a documented one may judge only where the
-configuration's ``baseline.judge`` chooses its profile for the device class, and never where the document contradicts
-itself. Of several from one source, the newest judges. The strongest that judges is in force: measured, then site, then
-documented.
+probe of this node measures. Comparable measured, class and site baselines may judge; a documented one may judge only
+where the configuration's ``baseline.judge`` chooses its profile for the device class, and never where the document
+contradicts itself. Of several from one source, the newest judges. The strongest that judges is in force, in the order
+of :class:`~plumbline.baseline.model.Source`.
 
 The bound of a target with a baseline in force is an exact bucket edge of the canary's histogram::
 

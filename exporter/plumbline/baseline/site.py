@@ -1,4 +1,5 @@
-"""Baseline files in readable YAML: recorded on this host (``source: measured``) or written by the site.
+"""Baseline files in readable YAML: recorded on this host (``source: measured``), written by the site, or the accepted
+figures of a class of nodes (``source: class``, :mod:`plumbline.fleet.classes`).
 
 A hand-written file needs only this::
 
@@ -110,15 +111,19 @@ class SiteEntry(Strict, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class SiteFile(Strict, frozen=True, kw_only=True, omit_defaults=True):
-    """A whole file. A ``measured`` file needs ``host`` and ``recorded``. ``name`` is the ``profile`` label; it defaults
-    to the file's name without its suffix. ``recorded_by`` is a user. The ``fingerprint`` is compared with the current
-    one by the daemon and ``plumbline baseline compare``. ``notes``: what the signer must know: few runs, a host that
-    was not idle, what was accepted by force, what was left out."""
+    """A whole file. A ``measured`` file needs ``host`` and ``recorded``, one of a ``class`` its ``fleet_class``.
+    ``name`` is the ``profile`` label; it defaults to the file's name without its suffix. ``recorded_by`` is a user.
+    ``fleet_class``: model and role of the node in its fleet. ``hosts``: of a class, the nodes that it was made of; then
+    ``runs``, ``mad_ratio`` and ``spread_ratio`` of an entry are of these nodes. The ``fingerprint`` is compared with
+    the current one by the daemon and ``plumbline baseline compare``. ``notes``: what the signer must know: few runs, a
+    host that was not idle, what was accepted by force, what was left out."""
 
     schema_version: int
-    source: Literal["site", "measured"] = "site"
+    source: Literal["site", "measured", "class"] = "site"
     name: str = ""
     host: str = ""
+    fleet_class: str = ""
+    hosts: tuple[str, ...] = ()
     recorded: datetime | None = None
     recorded_by: str = ""
     kernel: str = ""
@@ -162,6 +167,8 @@ def parse_site(text: str, *, where: str, host: str | None, catalogue: WorkloadCa
         raise place.error("recorded", "needs a time zone; end it with Z for UTC", str(file.recorded))
     if file.source == "measured":
         _check_measured(file, place, host)
+    if file.source == "class" and not file.fleet_class:
+        raise place.error("fleet_class", "is required in the baseline of a class")
     return LoadedSite(where, file, tuple(_entries(file, place, catalogue)))
 
 

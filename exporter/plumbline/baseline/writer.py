@@ -16,18 +16,19 @@ def check_target(path: Path, *, force: bool) -> None:
     _open(path, force=force).close()
 
 
-def write_text(path: Path, text: str, *, force: bool, mode: int = 0o644) -> Path | None:
+def write_text(path: Path, text: str, *, force: bool, mode: int = 0o644, keep: bool = True) -> Path | None:
     """Write a whole file, atomically and durably. Returns the path of the backup if a file was replaced. Without
     ``force`` an existing file is never touched, not even one that appears meanwhile. With ``force`` the old file is
     kept beside the new one as ``.bak``, or ``.bak-1`` and so on if that name is taken; at no moment is there no
-    baseline. Raises :class:`BaselineError`, or :class:`FileRefused` for anything but a file of this user."""
+    baseline; without ``keep`` the old file is gone. Raises :class:`BaselineError`, or :class:`FileRefused` for
+    anything but a file of this user."""
     data = text.encode()
     with _open(path, force=force) as directory:
         try:
             if not force:
                 directory.create(path.name, data, mode=mode)
                 return None
-            kept = directory.replace(path.name, data, mode=mode, keep=f"{path.name}.bak")
+            kept = directory.replace(path.name, data, mode=mode, keep=f"{path.name}.bak" if keep else "")
         except FileExistsError:
             raise BaselineError(str(path), _EXISTS) from None
         except OSError as error:

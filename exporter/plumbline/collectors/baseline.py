@@ -52,6 +52,11 @@ CHANGED = gauge(
     "Whether this part (ceph, kernel, fio, disks, nics, tuning) changed since the baseline; absent if unknown.",
     ("source", "profile", "part"),
 )
+FLEET_CLASS = gauge(
+    "plumbline_baseline_fleet_class_info",
+    "Class of nodes (model and role) that a measured baseline belongs to, or whose figures these are, always 1.",
+    ("source", "profile", "fleet_class"),
+)
 BUDGET = gauge(
     "plumbline_baseline_budget_seconds",
     "Documented time of a stage within one operation, all passes; all stages of a device class form the whole"
@@ -124,6 +129,8 @@ def _samples(reading: tuple[Host, Fingerprint]) -> Iterator[Sample]:
     host, fingerprint = reading
     yield from host.baselines
     yield from environment_samples(host.book.measured_on, fingerprint)
+    for labels in dict.fromkeys(host.book.fleet_classes):
+        yield FLEET_CLASS, labels, 1.0
 
 
 COLLECTOR = Collector(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline.baseline.book import Book, load_book
+from plumbline.baseline.book import Book, load_book, read_own
 from plumbline.baseline.profiles import LoadedProfile, load_profiles
 from plumbline.baseline.site import LoadedSite, read_site
 from plumbline.commands import shared
@@ -18,7 +18,7 @@ from plumbline.config.model import Config
 from plumbline.config.options import Overrides, read_config, storage_path
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.roots import Roots
-from plumbline.core.storage_names import RECORDED
+from plumbline.core.storage_names import CLASS_FILE, RECORDED
 from plumbline.errors import ParseError, Unavailable
 from plumbline.probes.model import ClusterGuard
 from plumbline.probes.plan import ProbingPlan, make_plan
@@ -50,6 +50,7 @@ class Node:
             host=self.host,
             catalogue=load_catalogue(),
             targets=self.plan.targets(),
+            environment=os.environ,
         )
 
     def run_once(self, cluster: ClusterGuard | None, stopping: threading.Event) -> RunOnce:
@@ -72,8 +73,7 @@ def this_node(options: argparse.Namespace, adjust: Callable[[Config], Config] = 
     roots, host = shared.roots(options), socket.gethostname()
     storage = storage_path(options.storage_path, config, os.environ)
     # access, not exists(): this user may not see into the daemon's directory, which is no error here
-    recorded = [storage / RECORDED] if os.access(storage / RECORDED, os.R_OK) else []
-    files = [*map(Path, config.baseline.files), *recorded]
+    own = [storage / name for name in (CLASS_FILE, RECORDED) if os.access(storage / name, os.R_OK)]
     return Node(
         config_file=options.config_file,
         config=config,
@@ -82,7 +82,10 @@ def this_node(options: argparse.Namespace, adjust: Callable[[Config], Config] = 
         host=host,
         plan=make_plan(config, storage=storage, roots=roots, catalogue=catalogue, environment=os.environ),
         profiles=load_profiles(catalogue),
-        sites=tuple(read_site(file, host=host, catalogue=catalogue) for file in files),
+        sites=(
+            *(read_site(Path(file), host=host, catalogue=catalogue) for file in config.baseline.files),
+            *(read_own(file, config.baseline, host=host, catalogue=catalogue, environment=os.environ) for file in own),
+        ),
     )
 
 

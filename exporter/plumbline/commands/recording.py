@@ -41,9 +41,9 @@ from plumbline.config.workloads import WorkloadCatalogue, load_catalogue
 from plumbline.core.console import Step as BarStep
 from plumbline.core.console import line, make_console, progress, table
 from plumbline.core.roots import Roots
-from plumbline.core.storage_names import RECORD_LOCK, RECORDED
+from plumbline.core.storage_names import CANDIDATE, RECORD_LOCK, RECORDED
 from plumbline.core.units import duration_text, si
-from plumbline.errors import BaselineError, PlumblineError, ProbeRefused, Unavailable
+from plumbline.errors import BaselineError, ConfigError, PlumblineError, ProbeRefused, Unavailable
 from plumbline.probes import gates
 from plumbline.probes.ceph.cluster import CephGuard
 from plumbline.probes.histogram import quantile
@@ -80,7 +80,11 @@ def run(options: argparse.Namespace) -> int:
         latency_target_s=duration(options.latency_target, "--latency-target"),
         latency_percentile=options.latency_percentile,
         force=options.force,
+        candidate=options.candidate,
+        fleet_class=options.fleet_class,
     )
+    if options.candidate and options.output:
+        raise ConfigError("--candidate", "says where to write, as --output does; use one of them")
     node = this_node(options, lambda config: with_run_duration(config, request.run_duration_s))
     stopping, console = threading.Event(), make_console()
     with set_by_signals(stopping), closing(CephGuard(node.config.ceph, node.config.gates, host=node.host)) as cluster:
@@ -125,8 +129,15 @@ def record_here(
     if request.runs < 2:
         raise BaselineError("record", "one run shows no spread; use at least 2", key="runs", value=request.runs)
     check_storage(node.storage)
-    path = output or node.storage / RECORDED
-    check_target(path, force=replace or request.force)
+    path = output or node.storage / (CANDIDATE if request.candidate else RECORDED)
+    if path == node.storage / RECORDED and node.config.baseline.allowed_signers is not None:
+        reason = (
+            "only signed files are used here (baseline.allowed_signers): record it with `plumbline fleet record`,"
+            " or say where with --output"
+        )
+        raise BaselineError(str(path), reason)
+    overwrite = replace or request.force or request.candidate
+    check_target(path, force=overwrite)
     items, left_out = choose(node.plan, request)
     steps = Steps(node.run_once(cluster, stopping), request, roots=node.roots, stopping=stopping).of(items)
     if not steps:
@@ -145,10 +156,10 @@ def record_here(
         refusals = [line for record in records for line in record.refusals]
         if refusals and not request.force:
             raise _refusal(refusals, "--restart measures again when this host is quiet, --force accepts it with a note")
-        head = _head(node, walked, targets, fingerprint)
+        head = _head(node, walked, targets, fingerprint, request.fleet_class)
         notes = [*_notes(request, records), *(f"left out: {name}: {why}" for name, why in left_out.items())]
         text, file = _checked(head, records, notes, node, catalogue=catalogue, where=str(path), force=request.force)
-        kept = write_text(path, text, force=replace or request.force)
+        kept = write_text(path, text, force=overwrite, keep=not request.candidate)
         work.remove()
     return Recording(file, records, path, kept, left_out)
 
@@ -251,13 +262,16 @@ def _place(node: Node, file: SiteFile) -> consistency.Place:
     return consistency.Place(holds_osds, {device: read_lower_ports(device, node.roots) for device in devices})
 
 
-def _head(node: Node, walked: Walked, targets: Sequence[Target], fingerprint: Fingerprint) -> SiteFile:
+def _head(
+    node: Node, walked: Walked, targets: Sequence[Target], fingerprint: Fingerprint, fleet_class: str
+) -> SiteFile:
     tools = {run.tool: run.tool_version for run in walked.runs if run.tool}
     return SiteFile(
         schema_version=SCHEMA_VERSION,
         source="measured",
         name=node.host,  # the name in alerts: "the measured baseline stor01"
         host=node.host,
+        fleet_class=fleet_class,
         recorded=datetime.fromtimestamp(int(max(run.finished for run in walked.runs)), UTC),
         recorded_by=_who(),
         kernel=platform.release(),

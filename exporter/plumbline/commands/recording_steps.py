@@ -62,6 +62,8 @@ class Request:
     latency_target_s: float | None = None  # Search for the most IOPS within this latency; None: don't
     latency_percentile: float = 99.0
     force: bool = False
+    candidate: bool = False  # For the fleet to judge first: written beside the baseline in force, which stays
+    fleet_class: str = ""
 
 
 def with_run_duration(config: Config, seconds: float | None) -> Config:

@@ -18,9 +18,19 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from plumbline.baseline.signature import BEGINNING as SIGNATURE
 from plumbline.core.directories import remove_directory
 from plumbline.core.files import OwnDirectory, is_interrupted_write, is_temporary, read_whole
-from plumbline.core.storage_names import LOCKS, MARKER, OSDS_FILE, RECORDED, STATE_FILE, WORK_FILE, reserved
+from plumbline.core.storage_names import (
+    CLASS_FILE,
+    LOCKS,
+    MARKER,
+    OSDS_FILE,
+    RECORDED,
+    STATE_FILE,
+    WORK_FILE,
+    reserved,
+)
 from plumbline.errors import FileRefused, StateError
 from plumbline.probes import guard
 from plumbline.probes.canary.canary_worker import FILE_NAME as CANARY
@@ -37,6 +47,8 @@ IsOurs = Callable[[int], bool]  # Called with a descriptor of a plain file with 
 
 _DAMAGED = r"(\.new|\.damaged-[0-9]+|\.version-[0-9]+)?"
 _BASELINE = rf"{re.escape(RECORDED)}(\.bak(-[0-9]+)?)?|\.{re.escape(RECORDED)}\.[a-z0-9_]{{8}}(\.old)?"
+_FLEET = rf"{re.escape(RECORDED)}\.candidate|{re.escape(CLASS_FILE)}(\.bak(-[0-9]+)?)?"
+_SIGNATURES = rf"({re.escape(RECORDED)}|{re.escape(CLASS_FILE)})\.sig(\.new)?"
 _PROBE = re.compile(rf"{re.escape(CANARY)}|{re.escape(REPORT)}|({re.escape(FIO)}|{re.escape(PARTIAL)})\.[0-9]+")
 _MAX_BASELINE = 16 << 20
 
@@ -246,10 +258,18 @@ def _begins(pattern: bytes) -> IsOurs:
 
 
 def _is_recorded(descriptor: int) -> bool:
+    return _source(descriptor) == "measured"
+
+
+def _is_of_a_fleet(descriptor: int) -> bool:
+    return _source(descriptor) in {"measured", "class"}
+
+
+def _source(descriptor: int) -> str:
     try:
-        return baseline_source(read_whole(descriptor, _MAX_BASELINE, RECORDED)) == "measured"
+        return baseline_source(read_whole(descriptor, _MAX_BASELINE, RECORDED))
     except FileRefused:
-        return False
+        return ""
 
 
 def _was_being_written(descriptor: int) -> bool:
@@ -263,6 +283,8 @@ _BEGINNINGS = (
     b'{"osds": [[',
     b'{"osds": []',
     b"# Baseline of ",
+    b"# Accepted figures of class ",
+    SIGNATURE,
     MARKER_TEXT,
 )
 
@@ -274,4 +296,6 @@ _STORAGE: tuple[tuple[str, IsOurs], ...] = (
     (re.escape(WORK_FILE) + _DAMAGED, _begins(rb'\{"version":[0-9]{1,9},"release":"[^"]{1,60}","host":"')),
     (re.escape(OSDS_FILE) + _DAMAGED, _begins(rb'\{"osds": \[(\]|\[[0-9]{1,9}, ")')),
     (_BASELINE, _is_recorded),
+    (_FLEET, _is_of_a_fleet),
+    (_SIGNATURES, _begins(re.escape(SIGNATURE))),
 )

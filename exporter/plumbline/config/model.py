@@ -103,6 +103,10 @@ class BaselineConfig(Strict, frozen=True):
     judge: dict[str, str] = msgspec.field(default_factory=dict)
     """Device class → documented profile that judges it here, e.g. `{ssd: unnoba-2020}`. A documented profile describes
     another site's hardware: without an entry it is shown but judges nothing."""
+    allowed_signers: str | None = None
+    """A file in the format of `ssh-keygen`'s allowed signers. The recorded baseline, and that of the node's class, are
+    then used only with a signature of one of them (`plumbline fleet accept`); any other file is refused. ``None``: no
+    signature is asked for."""
 
 
 class CephConfig(Strict, frozen=True):

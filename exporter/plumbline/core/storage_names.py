@@ -8,11 +8,14 @@ HEAVY_LOCK, RECORD_LOCK, BESIDE_LOCK = "heavy-probe.lock", "record.lock", "probe
 recordings would keep their runs in one file. The third prevents two users from running the same canary at once, because
 each would remove the other's objects."""
 RECORDED = "baseline.yaml"  # Written by ``plumbline baseline record``
+CANDIDATE = f"{RECORDED}.candidate"  # Recorded for ``plumbline fleet`` and not accepted yet: judges nothing
+CLASS_FILE = "baseline.class.yaml"  # The accepted figures of this node's class, put here by ``plumbline fleet push``
+SIGNATURE, NEXT_SIGNATURE = ".sig", ".sig.new"  # Suffixes: of the file, and of the one that is about to replace it
 WORK_FILE = "record.work.json"  # State of a recording in progress
 OSDS_FILE = "ceph-osds.json"  # The cluster's last answer about its OSDs
 
 LOCKS = (LOCK_FILE, HEAVY_LOCK, RECORD_LOCK, BESIDE_LOCK)
-_FILES = (STATE_FILE, RECORDED, WORK_FILE, OSDS_FILE)
+_FILES = (STATE_FILE, RECORDED, CLASS_FILE, WORK_FILE, OSDS_FILE)
 
 
 def reserved(name: str) -> bool:

@@ -265,10 +265,18 @@ class Daemon:
             config = self._reread()
             self._named_files = named(config)
             guard = make_guard(web_file(config), self._guard)
-            running = self._world.prepare(config, self._wired.watch.disks)
+            running = self._prepare(config)
         except PlumblineError as error:
             return partial(self._refuse, error)
         return partial(self._take, running, guard)
+
+    def _prepare(self, config: Config) -> Running:
+        """Where baselines have to be signed, one that is refused replaces none: the figures in use stay."""
+        running, before = self._world.prepare(config, self._wired.watch.disks), self._wired.running.book
+        error = running.book.recorded_error
+        if error is not None and config.baseline.allowed_signers is not None and before.recorded_error is None:
+            raise error
+        return running
 
     def _refuse(self, error: PlumblineError) -> None:
         self._reload_error = str(error)
@@ -306,7 +314,7 @@ class Daemon:
 
         def plan() -> Callable[[], object]:
             try:
-                return partial(self._take_plan, self._world.prepare(config, self._wired.watch.disks), because, level)
+                return partial(self._take_plan, self._prepare(config), because, level)
             except PlumblineError as error:
                 return partial(log.warning, "%s, the probes stay as they are: %s", because, error)
 

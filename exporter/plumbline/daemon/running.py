@@ -12,7 +12,7 @@ from plumbline.config.model import Config
 from plumbline.config.workloads import WorkloadCatalogue
 from plumbline.core.answers import stat_named
 from plumbline.core.roots import Roots
-from plumbline.core.storage_names import RECORDED
+from plumbline.core.storage_names import CLASS_FILE, NEXT_SIGNATURE, RECORDED, SIGNATURE
 from plumbline.probes.plan import ProbingPlan, make_plan
 from plumbline.sources.disk.block import BlockDevice
 from plumbline.web.guard import files_of
@@ -58,18 +58,24 @@ class World:
             host=self.host,
             catalogue=self.catalogue,
             targets=plan.targets(),
+            environment=self.environment,
         )
         return Running(config, plan, book, time.time())
 
     def files(self, others: Iterable[Path]) -> list[Path]:
         """Every file that a reload reads; ``others``: the result of :func:`named`."""
         own = [self.config_file] if self.config_file else []
-        return [self.storage / RECORDED, *others, *own]
+        pushed = [
+            self.storage / (name + end) for name in (RECORDED, CLASS_FILE) for end in ("", SIGNATURE, NEXT_SIGNATURE)
+        ]
+        return [*pushed, *others, *own]
 
 
 def named(config: Config) -> tuple[Path, ...]:
-    """The files that a configuration names: baselines, and what controls access to the web server."""
-    return (*map(Path, config.baseline.files), *files_of(web_file(config)))
+    """The files that a configuration names: baselines, who may sign them, and what controls access to the web
+    server."""
+    signers = (Path(config.baseline.allowed_signers),) if config.baseline.allowed_signers else ()
+    return (*map(Path, config.baseline.files), *signers, *files_of(web_file(config)))
 
 
 def web_file(config: Config) -> Path | None:

@@ -14,7 +14,7 @@ from plumbline.baseline.files import convert_text
 from plumbline.baseline.record.work_file import is_work
 from plumbline.baseline.site import SiteFile
 from plumbline.core.files import OwnDirectory, is_temporary
-from plumbline.core.storage_names import LOCKS, MARKER, OSDS_FILE, RECORDED, STATE_FILE, WORK_FILE
+from plumbline.core.storage_names import CLASS_FILE, LOCKS, MARKER, OSDS_FILE, RECORDED, STATE_FILE, WORK_FILE
 from plumbline.errors import FileRefused, PlumblineError, StateError
 from plumbline.probes import guard
 from plumbline.probes.ceph.osd_lookup import read_osds
@@ -103,7 +103,7 @@ def _is_ours(directory: OwnDirectory, name: str) -> bool:
 
 
 def baseline_source(data: bytes) -> str:
-    """``measured`` for a recorded baseline, ``site`` for a hand-written one, empty for anything else."""
+    """``measured``, ``class`` or ``site``, as a baseline file says; empty for anything else."""
     try:
         return convert_text(SiteFile, data.decode(), where=RECORDED).source
     except (PlumblineError, UnicodeDecodeError):
@@ -113,5 +113,6 @@ def baseline_source(data: bytes) -> str:
 CONTENT: dict[str, Callable[[bytes], bool]] = {
     WORK_FILE: is_work,
     RECORDED: lambda data: baseline_source(data) != "",
+    CLASS_FILE: lambda data: baseline_source(data) == "class",
     OSDS_FILE: lambda data: read_osds(data) is not None,
 }

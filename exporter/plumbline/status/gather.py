@@ -82,12 +82,13 @@ class _Accepted:
 
     @property
     def source(self) -> str:
-        """``measured here``, ``documented: unnoba-2020``; empty if there is no baseline."""
+        """``measured here``, ``documented: unnoba-2020``, ``class: hdd; none recorded here``; empty: no baseline."""
         if self._entry is None:
             return ""
-        return (
-            "measured here" if self._entry.source is Source.MEASURED else f"{self._entry.source}: {self._entry.profile}"
-        )
+        if self._entry.source is Source.MEASURED:
+            return "measured here"
+        own = "; none recorded here" if self._entry.source is Source.CLASS else ""
+        return f"{self._entry.source}: {self._entry.profile}{own}"
 
     def compared(self, figure: str, measured: float | None) -> Comparison:
         return Comparison(measured, self._value(figure), self._tolerance, _MEASURES.get(figure, Measure.LATENCY))

@@ -112,7 +112,7 @@ def summarise(
     per_target = {target: _Series.of(target, figures[target], quantile) for target in targets}
     whole, first = _Series.joined(list(per_target.values())), targets[0]
     warnings, refusals = _remarks(per_target, figures)
-    tolerance = _rounded(max(TOLERANCE_FLOOR, *whole.worst(per_target.values())))
+    tolerance = rounded(max(TOLERANCE_FLOOR, *whole.worst(per_target.values())))
     level = _level(list(figures.values()), tolerance, quantile)
     load = _load(list(figures.values()))
     entry = SiteEntry(
@@ -122,23 +122,23 @@ def summarise(
         device=first.device if len({target.device for target in targets}) == 1 else "",
         targets=tuple(_short_name(target) for target in targets) if len(targets) > 1 else (),
         rate_iops=first.rate_iops,
-        latency=Latencies(**{name: Latency.of(_rounded(value)) for name, value in _pooled(every, quantile).items()}),
+        latency=Latencies(**{name: Latency.of(rounded(value)) for name, value in _pooled(every, quantile).items()}),
         iops=_quantity(Iops, _median(one.iops for one in every)),
         throughput=_quantity(Throughput, _median(one.throughput for one in every)),
         iops_at_latency=_at_latency([one for target in targets for one in runs[target] if one.sought is not None]),
         tolerance_ratio=tolerance,
-        level_spread=LevelSpread.of({span: _rounded(each) for span, each in level.spread.items()} if level else {}),
-        calm_seconds=_rounded(level.calm_s) if level and level.calm_s is not None else None,
-        load_ops_per_second=_rounded(load[0]) if load else None,
-        load_bytes_per_second=_rounded(load[1]) if load else None,
+        level_spread=LevelSpread.of({span: rounded(each) for span, each in level.spread.items()} if level else {}),
+        calm_seconds=rounded(level.calm_s) if level and level.calm_s is not None else None,
+        load_ops_per_second=rounded(load[0]) if load else None,
+        load_bytes_per_second=rounded(load[1]) if load else None,
         runs=len(figures[first]),
         p50_of_runs=_quantities(Latency, whole.p50),
         mean_of_runs=_quantities(Latency, whole.mean),
         throughput_of_runs=_quantities(Throughput, whole.throughput),
         iops_of_runs=() if whole.throughput else _quantities(Iops, whole.iops),
         median_of_runs=_quantity(Latency, median(whole.latency)) if whole.latency else None,
-        mad_ratio=_rounded(_mad(whole.main)),
-        spread_ratio=_rounded(max(whole.main) / min(whole.main)),
+        mad_ratio=rounded(mad(whole.main)),
+        spread_ratio=rounded(max(whole.main) / min(whole.main)),
         config_hash=first.config_hash,
         note="; ".join(_notes(targets, runs)),
     )
@@ -329,12 +329,12 @@ def _at_latency(searches: Sequence[RunFigures]) -> IopsAtLatency | None:
     return IopsAtLatency(
         target=Latency.of(seconds),
         percentile=percentile,
-        iops=Iops.of(_rounded(middle.iops or 0.0)),
+        iops=Iops.of(rounded(middle.iops or 0.0)),
         queue_depth=middle.depth,
     )
 
 
-def _mad(values: Sequence[float]) -> float:
+def mad(values: Sequence[float]) -> float:
     middle = median(values)
     return median(abs(value - middle) for value in values) / middle
 
@@ -352,13 +352,13 @@ def _median(values: Iterable[float | None]) -> float | None:
 
 
 def _quantity(kind: type[K], value: float | None) -> K | None:
-    return kind.of(_rounded(value)) if value else None
+    return kind.of(rounded(value)) if value else None
 
 
 def _quantities(kind: type[K], values: Iterable[float]) -> tuple[K, ...]:
-    return tuple(kind.of(_rounded(value)) for value in values)
+    return tuple(kind.of(rounded(value)) for value in values)
 
 
-def _rounded(value: float) -> float:
+def rounded(value: float) -> float:
     """Four significant digits: the rest is noise, and people read the file."""
     return float(f"{value:.{_DIGITS}g}")

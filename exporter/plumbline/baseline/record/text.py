@@ -37,7 +37,9 @@ def _parts(file: SiteFile, catalogue: WorkloadCatalogue) -> Iterator[str]:
     whole = msgspec.to_builtins(file, enc_hook=encode)
     yield from _keys(whole, ("schema_version", "source", "name"))
     yield "\n" + _comment(["Where, when, by whom and with what."])
-    yield from _keys(whole, ("host", "recorded", "recorded_by", "kernel", "tools", "fingerprint", "devices"))
+    yield from _keys(
+        whole, ("host", "fleet_class", "hosts", "recorded", "recorded_by", "kernel", "tools", "fingerprint", "devices")
+    )
     if file.notes:
         yield "\n" + _comment(["Read these notes before you sign."])
         yield from _keys(whole, ("notes",))
@@ -45,7 +47,7 @@ def _parts(file: SiteFile, catalogue: WorkloadCatalogue) -> Iterator[str]:
     layers = sorted(file.entries, key=lambda entry: _layer(entry, catalogue))
     for layer, group in groupby(layers, key=lambda entry: _layer(entry, catalogue)):
         entries = list(group)
-        yield "\n" + _comment([f"--- {LAYERS[layer]}: {_LAYERS[LAYERS[layer]]} ({_count(entries)})"])
+        yield "\n" + _comment([f"--- {LAYERS[layer]}: {_LAYERS[LAYERS[layer]]} ({_count(entries, file.source)})"])
         for entry in entries:
             plain = msgspec.to_builtins(entry, enc_hook=encode)
             yield _yaml([{name: value for name, value in plain.items() if value != {}}])
@@ -54,6 +56,12 @@ def _parts(file: SiteFile, catalogue: WorkloadCatalogue) -> Iterator[str]:
 def _head(file: SiteFile) -> list[str]:
     when = "" if file.recorded is None else f"{file.recorded:%Y-%m-%d %H:%M %Z}"
     by = f" by {file.recorded_by}" if file.recorded_by else ""
+    if file.source == "class":
+        return [
+            f"Accepted figures of class {file.fleet_class}, accepted {when}{by}.",
+            "Each is the median of the nodes in hosts. They judge a node of the class until its own baseline is in"
+            " place; runs says how many nodes have the figure, mad_ratio and spread_ratio how far they differ.",
+        ]
     return [
         f"Baseline of {file.host or file.name}, recorded {when}{by}.",
         "What this host's devices achieved when it was known to be good. Live figures are compared with these;"
@@ -85,7 +93,8 @@ def _layer(entry: SiteEntry, catalogue: WorkloadCatalogue) -> int:
     return LAYERS.index(catalogue.by_id[entry.workload].layer)
 
 
-def _count(entries: Sequence[SiteEntry]) -> str:
+def _count(entries: Sequence[SiteEntry], source: str) -> str:
     runs = sorted({entry.runs for entry in entries if entry.runs})
-    each = f", {' to '.join(map(str, dict.fromkeys((runs[0], runs[-1]))))} runs each" if runs else ""
+    what = "nodes" if source == "class" else "runs"
+    each = f", {' to '.join(map(str, dict.fromkeys((runs[0], runs[-1]))))} {what} each" if runs else ""
     return count_text(len(entries), "figure set") + each

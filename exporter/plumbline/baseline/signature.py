@@ -1,0 +1,96 @@
+"""Detached signatures of baselines, by ``ssh-keygen -Y`` with anybody's SSH key.
+
+``NAME.sig`` beside a file is its signature. A file and its signature can't be replaced in one step, so the next
+signature is first written as ``NAME.sig.new``: whichever of the two fits the file counts.
+"""
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from plumbline.config.yaml import read_text
+from plumbline.core.process import named_environment
+from plumbline.core.storage_names import NEXT_SIGNATURE, SIGNATURE
+from plumbline.errors import BaselineError, ConfigError
+
+NAMESPACE = "plumbline-baseline"  # What the signature is for: a signature for anything else is not valid here
+BEGINNING = b"-----BEGIN SSH SIGNATURE-----"
+_PROGRAM = "ssh-keygen"
+_WITHIN_S = 20.0
+_MAX_BYTES = 1 << 16
+
+
+def sign(text: bytes, key: Path, *, environment: Mapping[str, str]) -> bytes:
+    """The signature by ``key``: a private key, or a public one whose private half the agent holds. A passphrase is
+    asked for at the terminal. Raises :class:`BaselineError`."""
+    done = _run(["sign", "-q", "-f", str(key), "-n", NAMESPACE], text, environment, timeout_s=None)
+    if done.returncode:
+        raise BaselineError(str(key), f"nothing was signed: {_said(done)}")
+    return done.stdout
+
+
+def signer(text: bytes, signature: bytes, allowed: Path, *, environment: Mapping[str, str]) -> str:
+    """Who signed ``text``, as ``allowed`` names them. Raises :class:`BaselineError` with the reason if nobody in there
+    did."""
+    descriptor = os.memfd_create("signature")
+    try:
+        os.write(descriptor, signature)
+        by = ["-s", f"/dev/fd/{descriptor}", "-f", str(allowed)]
+        found = _run(["find-principals", *by], b"", environment, keep=(descriptor,))
+        who = found.stdout.decode("utf-8", "replace").split("\n")[0].strip()
+        if found.returncode or not who:
+            raise BaselineError("signature", f"not by a key of {allowed} ({_said(found)})")
+        done = _run(["verify", *by, "-I", who, "-n", NAMESPACE], text, environment, keep=(descriptor,))
+        if done.returncode:
+            raise BaselineError("signature", f"by {who}, but not of this text ({_said(done)})")
+        return who
+    finally:
+        os.close(descriptor)
+
+
+def check_signed(path: Path, text: str, allowed: Path, *, environment: Mapping[str, str]) -> str:
+    """Who signed the file at ``path`` with this ``text``. Raises :class:`BaselineError` that names the file."""
+    reason = f"is not signed: {path.name}{SIGNATURE} is missing"
+    for suffix in (SIGNATURE, NEXT_SIGNATURE):
+        beside = path.with_name(path.name + suffix)
+        if not beside.exists():
+            continue
+        try:
+            return signer(
+                text.encode(), read_text(beside, max_bytes=_MAX_BYTES).encode(), allowed, environment=environment
+            )
+        except (BaselineError, ConfigError) as error:
+            reason = f"{beside.name}: {error.reason}"
+    raise BaselineError(str(path), f"{reason}; baseline.allowed_signers asks for it, so the file is not used")
+
+
+def _run(
+    words: Sequence[str],
+    text: bytes,
+    environment: Mapping[str, str],
+    *,
+    keep: Sequence[int] = (),
+    timeout_s: float | None = _WITHIN_S,
+) -> subprocess.CompletedProcess[bytes]:
+    agent = {name: environment[name] for name in ("SSH_AUTH_SOCK", "SSH_ASKPASS", "DISPLAY") if name in environment}
+    try:
+        return subprocess.run(
+            [_PROGRAM, "-Y", *words],
+            input=text,
+            capture_output=True,
+            env=named_environment(environment) | agent,
+            pass_fds=keep,
+            timeout=timeout_s,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise BaselineError("signature", f"{_PROGRAM} is missing; install Debian's openssh-client") from None
+    except subprocess.TimeoutExpired:
+        raise BaselineError("signature", f"{_PROGRAM} did not end within {_WITHIN_S:g} s") from None
+
+
+def _said(done: "subprocess.CompletedProcess[bytes]") -> str:
+    """The last line of what it said: the reason."""
+    lines = (done.stderr or done.stdout).decode("utf-8", "replace").strip().splitlines()
+    return lines[-1] if lines else f"{_PROGRAM}: exit {done.returncode}"

@@ -1,0 +1,154 @@
+"""The node's side of a fleet: ``plumbline baseline state`` says what it is, ``install`` takes an accepted baseline."""
+
+import argparse
+import os
+import socket
+import sys
+from contextlib import closing, suppress
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from plumbline import __version__
+from plumbline.background.fingerprint import read_fingerprint
+from plumbline.baseline.signature import signer
+from plumbline.baseline.site import MAX_BYTES, parse_site
+from plumbline.commands import shared
+from plumbline.config.model import Config
+from plumbline.config.options import Overrides, read_config, storage_path
+from plumbline.config.workloads import load_catalogue
+from plumbline.config.yaml import read_text
+from plumbline.core.files import OwnDirectory, read_whole
+from plumbline.core.roots import Roots
+from plumbline.core.storage_names import CANDIDATE, CLASS_FILE, NEXT_SIGNATURE, RECORD_LOCK, RECORDED, SIGNATURE
+from plumbline.core.units import count_text
+from plumbline.errors import BaselineError, ConfigError, ProbeRefused, StateError
+from plumbline.fleet.node import FileState, NodeState, Parcel
+from plumbline.fleet.store import sha256
+from plumbline.probes.ceph.cluster import CephGuard
+from plumbline.probes.gates import HeavyLock
+from plumbline.probes.run_now import check_storage
+from plumbline.probes.state import open_storage
+from plumbline.probes.storage import baseline_source
+from plumbline.sources.kernel import sysfs
+
+_NAMES = {"measured": RECORDED, "class": CLASS_FILE}
+
+
+def run_state(options: argparse.Namespace) -> int:
+    catalogue = load_catalogue()
+    config = read_config(options.config_file, Overrides(), catalogue)
+    storage, host = storage_path(options.storage_path, config, os.environ), socket.gethostname()
+    roots = shared.roots(options)
+    cluster, closed, unreachable = _cluster(config, host)
+    shared.print_json(
+        NodeState(
+            host=host,
+            version=__version__,
+            model=_model(roots),
+            fingerprint=read_fingerprint(roots, environment=os.environ, ceph=config.ceph),
+            recording=_recording(storage),
+            cluster=cluster,
+            closed=closed,
+            unreachable=unreachable,
+            measured=_file(storage / RECORDED),
+            fleet_class=_file(storage / CLASS_FILE),
+            candidate=_file(storage / CANDIDATE, text=options.text),
+        )
+    )
+    return 0
+
+
+def _model(roots: Roots) -> str:
+    """The machine's, as its firmware has it: ``PowerEdge R740xd``."""
+    return (sysfs.read_text(roots.sys / "class/dmi/id/product_name") or "").strip()
+
+
+def _cluster(config: Config, host: str) -> tuple[bool, dict[str, str], str]:
+    """Whether this node belongs to a cluster; the gates that it closes; why it can't be asked."""
+    with closing(CephGuard(config.ceph, config.gates, host=host)) as guard:
+        try:
+            view = guard.look()
+        except ProbeRefused:  # no cluster, or no key for it: nothing here needs it
+            return False, {}, ""
+    return True, dict(view.closed), "" if view.reachable else view.message
+
+
+def _recording(storage: Path) -> bool:
+    if not (storage / RECORD_LOCK).exists():
+        return False
+    try:
+        with HeavyLock(storage / RECORD_LOCK).hold("plumbline baseline state"):
+            return False
+    except ProbeRefused:
+        return True
+    except StateError:
+        return False
+
+
+def _file(path: Path, *, text: bool = False) -> FileState | None:
+    """``None``: none there, or it can't be read."""
+    if not os.access(path, os.R_OK):
+        return None
+    try:
+        found = read_text(path, max_bytes=MAX_BYTES)
+        file = parse_site(found, where=str(path), host=None, catalogue=load_catalogue()).file
+    except (ConfigError, BaselineError):
+        return None
+    recorded = file.recorded.isoformat() if file.recorded else ""
+    return FileState(sha256=sha256(found), recorded=recorded, text=found if text else "")
+
+
+def run_install(options: argparse.Namespace) -> int:
+    config = read_config(options.config_file, Overrides(), load_catalogue())
+    storage = storage_path(options.storage_path, config, os.environ)
+    print(install(sys.stdin.buffer.read(2 * MAX_BYTES), config, storage, host=socket.gethostname()))
+    return 0
+
+
+def install(data: bytes, config: Config, storage: Path, *, host: str) -> str:
+    """Check a :class:`Parcel` and put it in place; returns a line that says so. Raises :class:`BaselineError`, and
+    then the old one stays."""
+    try:
+        parcel = msgspec.json.decode(data, type=Parcel)
+    except msgspec.DecodeError as error:
+        raise BaselineError("standard input", f"no baseline of a fleet: {error}") from None
+    name = _NAMES.get(parcel.kind)
+    if name is None:
+        raise BaselineError("standard input", "no such kind of baseline", key="kind", value=parcel.kind)
+    by = ""
+    if config.baseline.allowed_signers is not None:
+        allowed = Path(config.baseline.allowed_signers)
+        by = signer(parcel.text.encode(), parcel.signature.encode(), allowed, environment=os.environ)
+    loaded = parse_site(parcel.text, where=name, host=host, catalogue=load_catalogue())
+    if loaded.file.source != parcel.kind:
+        raise BaselineError(name, f"is not a {parcel.kind} baseline", key="source", value=loaded.file.source)
+    check_storage(storage)
+    with open_storage(storage) as directory:
+        _put(directory, name, parcel)
+    accepted = f", signed by {by}" if by else ""
+    size = count_text(len(loaded.entries), "entry", "entries")
+    return f"in place: {storage / name}, {size}{accepted}"
+
+
+def _put(directory: OwnDirectory, name: str, parcel: Parcel) -> None:
+    """The next signature first: at each moment one of the two fits the file. A class's file goes when the node's own
+    is in place."""
+    ours = partial(_is_baseline, kind=parcel.kind)
+    signature = parcel.signature.encode()
+    directory.replace(name + NEXT_SIGNATURE, signature, mode=0o644)
+    directory.replace(name, parcel.text.encode(), mode=0o644, is_ours=ours, keep=f"{name}.bak")
+    directory.replace(name + SIGNATURE, signature, mode=0o644)
+    directory.remove(name + NEXT_SIGNATURE)
+    if parcel.kind == "measured":
+        for old in (CLASS_FILE, CLASS_FILE + SIGNATURE):
+            with suppress(FileNotFoundError):
+                directory.remove(old)
+        with suppress(FileNotFoundError):
+            if directory.read(CANDIDATE, MAX_BYTES) == parcel.text.encode():
+                directory.remove(CANDIDATE)
+
+
+def _is_baseline(descriptor: int, *, kind: str) -> bool:
+    return baseline_source(read_whole(descriptor, MAX_BYTES, "baseline")) == kind

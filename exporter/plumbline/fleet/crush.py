@@ -1,0 +1,35 @@
+"""Failure domains from the cluster's CRUSH map, as a daemon shows it on its page (the collector ``cephmap``)."""
+
+from collections.abc import Mapping
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from plumbline.errors import ConfigError
+from plumbline.sources.http import read_page
+from plumbline.sources.prometheus.access import OPEN, Access
+
+PLACE = "plumbline_ceph_osd_crush_location_info"
+
+
+def read_racks(url: str, *, timeout_s: float, access: Access = OPEN) -> Mapping[str, str]:
+    """As :func:`racks_of`, of the page ``url``. Raises :class:`Unavailable` or :class:`ConfigError`."""
+    page = read_page(url, timeout_s=timeout_s, access=access)
+    return racks_of(page.text, where=url)
+
+
+def racks_of(text: str, *, where: str) -> Mapping[str, str]:
+    """Host as CRUSH names it → its rack. Raises :class:`ConfigError` where the page says nothing about racks."""
+    found: dict[str, str] = {}
+    try:
+        for family in text_string_to_metric_families(text):
+            for sample in family.samples:
+                if sample.name == PLACE and sample.labels.get("rack"):
+                    found[sample.labels.get("host", "")] = sample.labels["rack"]
+    except ValueError as error:
+        raise ConfigError(where, f"is no page of metrics: {error}") from None
+    if not found:
+        reason = (
+            f"no rack in {PLACE}; ask the node that queries the cluster's map (ceph.map), or name domains in the list"
+        )
+        raise ConfigError(where, reason)
+    return found

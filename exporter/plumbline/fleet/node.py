@@ -1,0 +1,90 @@
+"""What a node and the control host say to each other, in JSON through ssh.
+
+``plumbline baseline state`` prints a :class:`NodeState`; ``plumbline baseline install`` reads a :class:`Parcel`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from threading import Event
+
+import msgspec
+
+from plumbline.baseline.fingerprint import Fingerprint
+from plumbline.errors import Unavailable
+from plumbline.fleet.inventory import Host
+from plumbline.fleet.ssh import Ssh
+
+_STATE_WITHIN_S = 60.0  # a fingerprint takes up to 10 s, the start of a sandboxed program some more
+_INSTALL_WITHIN_S = 60.0
+
+
+class FileState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A baseline file on a node. ``recorded``: ISO 8601; ``text``: only where it was asked for."""
+
+    sha256: str
+    recorded: str = ""
+    text: str = ""
+
+
+class NodeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A node now. ``host``: as it calls itself, and as its baseline names it; ``model``: of the machine, empty if
+    unknown. ``recording``: one is under way. ``closed``: each gate that the cluster closes, and why; ``cluster``:
+    whether there is one; ``unreachable``: why it could not be asked."""
+
+    host: str
+    version: str
+    model: str = ""
+    fingerprint: Fingerprint = Fingerprint()
+    recording: bool = False
+    cluster: bool = False
+    closed: dict[str, str] = {}
+    unreachable: str = ""
+    measured: FileState | None = None
+    fleet_class: FileState | None = None
+    candidate: FileState | None = None
+
+
+class Parcel(msgspec.Struct, frozen=True, kw_only=True):
+    """A baseline to put in place, and its signature. ``kind``: ``measured``, the node's own, or ``class``."""
+
+    kind: str
+    text: str
+    signature: str
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """The commands that a fleet runs on its nodes; each raises :class:`Unavailable` with the reason."""
+
+    ssh: Ssh
+    stopping: Event
+
+    def state(self, host: Host, *, text: bool = False) -> NodeState:
+        """``text``: with that of the candidate."""
+        words = ["baseline", "state", *(["--text"] if text else [])]
+        answer = self.ssh.run(host, words, timeout_s=_STATE_WITHIN_S, stopping=self.stopping)
+        if answer.returncode:
+            raise Unavailable(answer.reason)
+        try:
+            return msgspec.json.decode(answer.stdout, type=NodeState)
+        except msgspec.DecodeError as error:
+            raise Unavailable(f"`baseline state` printed something else there ({error}); is it this release?") from None
+
+    def record(self, host: Host, options: Sequence[str], *, timeout_s: float, on_line: Callable[[str], object]) -> None:
+        words = ["baseline", "record", "--candidate", *options]
+        answer = self.ssh.run(host, words, timeout_s=timeout_s, stopping=self.stopping, on_line=on_line)
+        if answer.returncode:
+            raise Unavailable(answer.reason)
+
+    def install(self, host: Host, parcel: Parcel) -> str:
+        """Put a baseline in place; returns what the node said."""
+        answer = self.ssh.run(
+            host,
+            ["baseline", "install"],
+            timeout_s=_INSTALL_WITHIN_S,
+            stopping=self.stopping,
+            sent=msgspec.json.encode(parcel).decode(),
+        )
+        if answer.returncode:
+            raise Unavailable(answer.reason)
+        return answer.stdout.strip()
