@@ -538,23 +538,24 @@ TAIL = (
         quiet=[("60m", BURN)],
         firing=[
             burn("130m", "4%", "warning", host, source="measured", profile="baseline.yaml")
-            for host in ("stor01", "stor03")
+            for host in ("stor01", "stor03", "stor04")
         ],
         more=[
             *(
                 row
-                for host in ("stor01", "stor02", "stor03")
+                for host, ratio in (("stor01", 1.4), ("stor02", 1.4), ("stor03", 1.4), ("stor04", 1.25))
                 for row in (
-                    *history("1.4x280", host),
+                    *history(f"{ratio}x280", host),
                     recorded("canary_slow_operations:ratio", "0.04x280", host, ',probe="canary"'),
                 )
             ),
             spread("stor01", 0.13),
             spread("stor02", 0.11),
+            spread("stor04", 0),
         ],
     ),
     Case(
-        "bursts, a third of the time: ten in a hundred over six hours; just usual, none",
+        "bursts, a third of the time: ten in a hundred over six hours; just usual, too few or ended: none",
         [],
         quiet=[("280m", BURN)],
         firing=[burn("359m", "30%", "warning", source="measured", profile="baseline.yaml")],
@@ -563,6 +564,14 @@ TAIL = (
             *(
                 recorded("canary_slow_operations:ratio", " ".join(["0x79 0.3x39"] * 12), host, ',probe="canary"')
                 for host in ("stor01", "stor02")
+            ),
+            *(
+                recorded("canary_slow_operations:ratio", " ".join(each), host, ',probe="canary"')
+                for host, each in (
+                    ("stor03", [*["0x103 0.3x15"] * 8, *["0x79 0.3x39"] * 4]),
+                    ("stor04", [*["0x79 0.3x39"] * 10, "0x239"]),
+                    ("stor05", [*["0x79 0.3x39"] * 10, *["0x95 0.3x23"] * 2]),
+                )
             ),
             usual("stor01", "6h", 0.048),
             usual("stor02", "6h", 0.052),
