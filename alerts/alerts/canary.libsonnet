@@ -153,6 +153,18 @@ local suspects = import '../lib/suspects.libsonnet';
     )
   ||| % (labels { expr: std.rstripChars(expr, '\n'), level: level, window: window, times: times }),
 
+  // What the hour's median explains: PlumblineCanaryLatencyHigh tells of it where it is too much.
+  local raised = |||
+    unless on (%(series)s)
+    (
+      plumbline:canary_hour:ratio
+      / on (%(judged)s)
+      plumbline:canary_expected:ratio
+      > on (%(judged)s)
+      1 + plumbline:canary_spread:ratio
+    )
+  ||| % labels,
+
   local burnAlert(tunables, expr, window) = alert.fromTunables(
     tunables,
     'PlumblineCanaryBudgetBurn',
@@ -241,7 +253,7 @@ local suspects = import '../lib/suspects.libsonnet';
                      level(burn.ticket.span),
                      burn.ticket.span,
                      burn.ticket.usual
-                   )), '\n', '\n  '),
+                   ) + raised), '\n', '\n  '),
                    bursts: std.strReplace(promql.nested(unusual(
                      |||
                        %(level)s > %(burst)g

@@ -46,11 +46,13 @@
       baselineSpan: '1m',
 
       // The limit: this many times what is expected at least (above the noise of a median, below the smallest step that
-      // must wake somebody), or as many spreads above it as keep false alerts below the bar of `make bench-detection`.
-      // A page's spread is that of the median host; its least is above what a scrape that a blip only touches comes to.
+      // must wake somebody), or what is expected times the spread to this power, which keeps false alerts below the bar
+      // of `make bench-detection`. A power, because latency wavers by factors: a sum of spreads is passed more often the
+      // more restless a series is. A page's spread is that of the median host; its least is above what a scrape that a
+      // blip only touches comes to.
       beyond: 1.4,
       ticketBeyond: 1.3,
-      spreads: { page: 3.2, ticket: 3.2 },
+      spreads: 2.9,
 
       // Out of line in any weather.
       cap: 3,
@@ -102,10 +104,10 @@
         quantile: 0.25,
         // Beyond the cap all the time: the same, sooner.
         capSpan: '9m',
-        // Too small a rise for the fast figures: the mean of the hours' medians. As many spreads as keep it quiet.
+        // Too small a rise for the fast figures: the mean of the hours' medians. A power of the spread, as in the limit.
         driftSpan: '5h',
         driftRatio: 1.08,
-        driftSpreads: 1.25,
+        driftSpreads: 1.4,
         // What has lasted for a day is its own season: the day's mean beyond the baseline's own tolerance. The daily
         // cycle has gone from it, the last hours' say that it has not ended.
         hoursWindow: '6h',
@@ -165,8 +167,8 @@
           burn: 2.5,
           // The share of a restless canary is a multiple in its slow hours.
           usual: 4,
-          // Bursts: hiccups alone (6 a day, 2 minutes each) make 1 % of six hours.
-          burstBurn: 6,
+          // Bursts: hiccups alone make 2 % of six hours (12 a day, 2 minutes each), and now and then 6 %.
+          burstBurn: 8,
           burstUsual: 2,
           long: '6h',
           short: '1h',

@@ -6,7 +6,7 @@
 //              without history the whole tolerance, so that a new canary is judged by its baseline alone, more widely
 //   spread   = how far the series strays from its season, over a week; until there is a day of it, what the baseline
 //              was recorded with. Of a page: how far the median host does, because several have to agree
-//   limit    = expected x the larger of `beyond` and 1 + spreads x spread; at least the tolerance, at most `cap`
+//   limit    = expected x the larger of `beyond` and (1 + spread) ^ spreads; at least the tolerance, at most `cap`
 //   near     = half of the way from what is expected to the page's limit
 //
 // No rule here reads its own past result (as a CUSUM would): both Prometheus servers of a pair, one after a restart
@@ -62,7 +62,7 @@ local promql = import '../lib/promql.libsonnet';
     (
       plumbline:canary_expected:ratio
       * on (%(place)s) group_left ()
-      clamp_min(1 + %(spreads)g * %(spread)s, %(least)g)
+      clamp_min((1 + %(spread)s) ^ %(spreads)g, %(least)g)
       or on (%(judged)s)
       plumbline:canary_expected:ratio * %(least)g
     )
@@ -75,7 +75,7 @@ local promql = import '../lib/promql.libsonnet';
   ||| % (labels + {
            page: { least: canary.beyond, place: likeness, spread: 'plumbline:fleet_spread:ratio' },
            ticket: { least: canary.ticketBeyond, place: labels.judged, spread: 'plumbline:canary_spread:ratio' },
-         }[verdict] { spreads: canary.spreads[verdict] }),
+         }[verdict]),
 
   // At this moment: 1.
   local beyond(verdict, limit) = {
@@ -331,7 +331,7 @@ local promql = import '../lib/promql.libsonnet';
             plumbline:canary_drift:ratio
             > on (%(judged)s)
             (
-              clamp_min(1 + %(driftSpreads)g * plumbline:canary_spread:ratio, %(driftRatio)g)
+              clamp_min((1 + plumbline:canary_spread:ratio) ^ %(driftSpreads)g, %(driftRatio)g)
               or on (%(judged)s)
               0 * plumbline:canary_drift:ratio + %(driftRatio)g
             )

@@ -26,6 +26,8 @@ QUIET_DAYS = 8
 DAYS = 9.5
 WITHIN_S = 60.0
 LEAST_AGREEMENT = 0.9
+REMEMBERED = ("plumbline:canary_expected:ratio", "plumbline:canary_slow_usual:ratio", "plumbline:fleet_spread:ratio")
+"""What looks back for days. All else is evaluated from six hours before the first episode on."""
 EPISODE_RATIOS = (1.3, 1.5, 2.0, 3.0, 5.0, 30.0)
 Starts = dict[tuple[str, str, str], list[float]]
 """By alert, severity and host (none: of the cluster), in seconds since the beginning."""
@@ -38,21 +40,26 @@ def agrees(config: Mapping[str, Any], name: str, climates: Sequence[Climate], se
     phases = real.phases(rng, HOSTS)
     cluster = real.Cluster("checked", history, phases, layer="rados")
     rate = climates[0].ops_per_second
-    rules = needed(read_rules([rendered.RULES, rendered.ALERTS], 60), ALERTS, real.NO_SERIES_HERE)
-    rules = [replace(rule, keep_firing_s=0.0) for rule in rules]
+    shipped_rules = read_rules([rendered.RULES, rendered.ALERTS], 60)
+    history_rules = needed(shipped_rules, REMEMBERED, real.NO_SERIES_HERE)
+    rules = needed(shipped_rules, ALERTS, real.NO_SERIES_HERE)
+    judging = [replace(rule, keep_firing_s=0.0) for rule in rules if rule not in history_rules]
     edges = real.bucket_edges()
     totals = {(cluster.name, host): np.zeros(len(edges) + 2) for host in range(HOSTS)}
     counts: list[list[Array]] = [[] for _ in range(HOSTS)]
     end_s = DAYS * model.DAY_S
     with Store() as store:
-        follower = Follower(store, rules)
+        remembering, follower = Follower(store, history_rules), Follower(store, judging)
         for start_s in np.arange(0, end_s, real.CHUNK_S):
             until_s = min(start_s + real.CHUNK_S, end_s)
             chunk = list(real.samples(rng, cluster, start_s, until_s, edges, totals, rate))
             store.write(chunk)
             for host in range(HOSTS):
                 counts[host].append(_buckets(chunk, host))
-            follower.follow(real.EPOCH_S + start_s, real.EPOCH_S + until_s)
+            span_s = real.EPOCH_S + start_s, real.EPOCH_S + until_s
+            remembering.follow(*span_s)
+            if until_s >= QUIET_DAYS * model.DAY_S:
+                follower.follow(*span_s)
         shipped = _shipped(follower.firings())
     modelled = _modelled(config, [np.concatenate(each) for each in counts], edges, phases, history)
     return _compare(name, shipped, modelled, duration_s(config["tick"]))

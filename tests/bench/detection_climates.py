@@ -161,8 +161,10 @@ def _count(config: Mapping[str, Any], verdicts: Verdicts, recovering: Flags) -> 
     extreme = of(verdicts.extreme)
     burning = of(verdicts.burning)[:, :, LAYERS.index("rados")].sum(axis=1) >= canary["minimumHosts"]["client"]
     beyond, near = (of(flags).swapaxes(1, 2) for flags in (verdicts.beyond, verdicts.near))
+    # of two layers of one cluster at once Alertmanager tells of the lower one
+    agree = agreed(config, beyond, near, model.SCRAPE_S).any(axis=1)
     found = {
-        "page hosts agree": outside(agreed(config, beyond, near, model.SCRAPE_S), canary["recoveryWindow"]),
+        "page hosts agree": outside(agree, canary["recoveryWindow"]),
         "page budget": outside(burning, canary["recoveryWindow"]),
         "page extreme": extreme[:, :, LAYERS.index("rados")],
         "ticket extreme": extreme[:, :, LAYERS.index("disk")],

@@ -15,7 +15,7 @@ Arrays are (series, scrapes) or, of the slow group, (series, ticks); ratios are 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,8 @@ from support.rules import ROOT
 
 Floats = NDArray[np.float32]
 
+NEAR = 0.2
+"""Levels of one scrape that differ by no more than this (logarithms) count as one: a body's own sigma is 0.3."""
 NEVER = -9.0
 """The logarithm of no ratio."""
 SPREAD_EVERY = "6h"
@@ -80,20 +82,22 @@ def observe(rng: np.random.Generator, history: History, bound: Array, ops_per_se
     count = history.level.shape[1] // SLOTS_PER_SCRAPE
     medians = np.empty((len(history.level), count), np.float32)
     slow = np.empty_like(medians)
+    levels = np.log(history.level)
     for row, (bound_of, rate) in enumerate(zip(bound, ops_per_second, strict=True)):
         level, tail, slowed = (
             each[row, : count * SLOTS_PER_SCRAPE].reshape(count, SLOTS_PER_SCRAPE)
-            for each in (history.level, history.tail, history.slow)
+            for each in (levels, history.tail, history.slow)
         )
-        mixed = np.flatnonzero(np.ptp(level, axis=1) > 0.02 * level[:, 1])
-        middle = np.log(level[:, 1])
-        middle[mixed] = _median(np.log(level[mixed]))
+        # of bodies near to each other the median is the mean of theirs
+        middle = level.mean(axis=1)
+        mixed = np.flatnonzero(np.ptp(level, axis=1) > NEAR)
+        edge = np.array([bound_of])
+        share = 1 - share_up_to(edge, np.exp(middle), tail[:, 1], slowed[:, 1])[:, 0]
+        share[mixed] = 1 - share_up_to(edge, np.exp(level[mixed]), tail[mixed], slowed[mixed]).mean(axis=1)[:, 0]
+        middle[mixed] = _median(level[mixed])
         operations = rate * SCRAPE_S
         # the error of a median of so many operations; the density of the body at its median is 0.4 ÷ sigma
         middle += rng.standard_normal(count) * (1.2533 * BODY_SIGMA / np.sqrt(operations))
-        edge = np.array([bound_of])
-        share = 1 - share_up_to(edge, level[:, 1], tail[:, 1], slowed[:, 1])[:, 0]
-        share[mixed] = 1 - share_up_to(edge, level[mixed], tail[mixed], slowed[mixed]).mean(axis=1)[:, 0]
         medians[row] = middle
         slow[row] = rng.poisson(share * operations) / operations
     return medians, slow
@@ -150,12 +154,12 @@ def judge(
     expected = np.maximum(other - np.maximum(day - tolerance, 0), least)
     expected = np.where(np.isnan(season), tolerance, expected)
 
-    def limit(verdict: str, least: str, restless: Floats) -> Floats:
-        times = np.maximum(canary[least], 1 + canary["spreads"][verdict] * restless)
-        most: Floats = np.clip(expected + np.log(times), tolerance, np.log(canary["cap"])).astype(np.float32)
+    def limit(least: str, restless: Floats) -> Floats:
+        times = np.maximum(np.log(canary[least]), canary["spreads"] * np.log1p(restless))
+        most: Floats = np.clip(expected + times, tolerance, np.log(canary["cap"])).astype(np.float32)
         return most
 
-    page, ticket = limit("page", "beyond", fleet_spread), limit("ticket", "ticketBeyond", spread)
+    page, ticket = limit("beyond", fleet_spread), limit("ticketBeyond", spread)
     near = np.log((np.exp(page) + np.exp(expected)) / 2)
     of_tick = np.maximum(np.arange(now.shape[1]) - first, 0) // step
     long = _share_beyond(now, ticks, ticket, scrapes(high["span"])) > 1 - high["quantile"]
@@ -165,7 +169,7 @@ def judge(
     middle = _earlier(expected, of(canary["seasonDelay"]))
     drift = _mean(np.exp(np.nan_to_num(hour)), span + 1) / _mean(np.exp(np.nan_to_num(middle)), span + 1)
     begin = int(np.isnan(hour[0]).sum()) + span
-    drifted = drift > np.maximum(high["driftRatio"], 1 + high["driftSpreads"] * spread)
+    drifted = drift > np.maximum(high["driftRatio"], (1 + spread) ** high["driftSpreads"])
     drifted[:, :begin] = False
     hours = rolling(hour > np.log(high["hoursRatio"]), of(high["hoursWindow"]) + 1) > 0.5
     long_day = (_mean(np.exp(np.nan_to_num(hour)), of(canary["dayWindow"])) > config["tolerance"]) & hours
@@ -175,11 +179,15 @@ def judge(
     steady = np.nan_to_num(_hour(slow, ticks, hour_scrapes))
     bursts = _mean(slow, long_scrapes)[:, ticks]
     usual_steady, usual_bursts = (
-        np.nan_to_num(_of_week(level, canary["usualQuantile"], begin // step, canary, of, of(canary["dayWindow"]), 1))
+        np.nan_to_num(
+            _of_week(level, [canary["usualQuantile"]], begin // step, canary, of, of(canary["dayWindow"]), 1)[0]
+        )
         for level, begin in ((steady, hour_scrapes), (bursts, long_scrapes))
     )
     least = ticket_burn["burstBurn"] * budget
+    # what a higher median explains has its own ticket
     burnt = steady > np.maximum(ticket_burn["burn"] * budget, ticket_burn["usual"] * usual_steady)
+    burnt &= ~(hour > expected + np.log1p(spread))
     burst = bursts > np.maximum(least, ticket_burn["burstUsual"] * usual_bursts)
     burnt = burnt[:, of_tick] | burst[:, of_tick] & (_mean(slow, scrapes(ticket_burn["short"])) > least)
     burning = slow > np.maximum(page_burn["burn"] * budget, page_burn["usual"] * usual_steady[:, of_tick])
@@ -260,19 +268,25 @@ def _median_of_past(past: list[Floats], lags: list[int], first: int) -> Floats:
 def _spread(residual: Floats, canary: Mapping[str, Any], of: Any, recorded: float) -> Floats:
     """Relative, as soon as there is a day of it; until then the baseline's."""
     begin = int(np.isnan(residual[0]).sum())
-    low, high = (_of_week(residual, canary["spreadQuantiles"][each], begin, canary, of, 0) for each in ("low", "high"))
+    quantiles = [canary["spreadQuantiles"][each] for each in ("low", "high")]
+    low, high = _of_week(residual, quantiles, begin, canary, of, 0)
     return np.where(np.isnan(low), np.float32(recorded), np.expm1((high - low) / 2)).astype(np.float32)
 
 
 def _of_week(
-    values: Floats, quantile: float, begin: int, canary: Mapping[str, Any], of: Any, lag: int, least: int = 0
+    values: Floats, quantiles: Sequence[float], begin: int, canary: Mapping[str, Any], of: Any, lag: int, least: int = 0
 ) -> Floats:
-    """That quantile of the week that ends ``lag`` ticks ago, as soon as there are ``least`` of it (0: a day)."""
-    found = np.full(values.shape, np.nan, np.float32)
+    """Those quantiles of the week that ends ``lag`` ticks ago, as soon as there are ``least`` of it (0: a day).
+
+    Without interpolation: a week has 2,520 ticks.
+    """
+    found = np.full((len(quantiles), *values.shape), np.nan, np.float32)
     week, every = of(canary["spreadWindow"]), of(SPREAD_EVERY)
     for tick in range(begin + lag + (least or of(canary["dayWindow"])), values.shape[1], every):
         those = values[:, max(begin, tick - lag - week) : tick - lag + 1]
-        found[:, tick : tick + every] = np.quantile(those, quantile, axis=1)[:, None]
+        places = [round(quantile * (those.shape[1] - 1)) for quantile in quantiles]
+        chosen = np.partition(those, places, axis=1)[:, places]
+        found[:, :, tick : tick + every] = chosen.T[:, :, None]
     return found
 
 

@@ -131,7 +131,7 @@ def healthy(
                 noise = math.sqrt(1 - whole.shared_noise) * noise + math.sqrt(whole.shared_noise) * common[layer]
             level[host * layers + layer] = events * np.exp(own.noise_sigma * noise)
     tail = np.broadcast_to(np.where(scrubbing, 2 * TAIL_SHARE, TAIL_SHARE), level.shape)
-    return History(level, tail, np.zeros_like(level), recovery > 1)
+    return History(level, tail, np.broadcast_to(0.0, level.shape), recovery > 1)
 
 
 def _cycle(climate: Climate, phase: Array) -> Array:
@@ -211,4 +211,6 @@ def _noise(rng: np.random.Generator, slots: int, correlation_s: float) -> Array:
         power = powers[: len(these)]
         values[begin : begin + part] = power * (keep * value + np.cumsum(these / power))
         value = values[begin + len(these) - 1]
-    return np.interp(np.arange(slots) / per_minute, np.arange(minutes), values)
+    between = np.arange(per_minute) / per_minute
+    level = values[:-1, None] + np.diff(values)[:, None] * between
+    return np.asarray(level.ravel()[:slots])
