@@ -37,7 +37,7 @@ class Namespace:
 
         def enter_and_run() -> None:
             try:
-                self._enter()
+                self.enter()
                 outcome.append(function())
             except BaseException as error:  # noqa: BLE001  (handed to the caller)
                 failure.append(error)
@@ -49,7 +49,8 @@ class Namespace:
             raise failure[0]
         return outcome[0]
 
-    def _enter(self) -> None:
+    def enter(self) -> None:
+        """The calling thread, and every thread and process that it starts from now on."""
         libc = ctypes.CDLL(None, use_errno=True)
         fd = os.open(f"/run/netns/{self.name}", os.O_RDONLY | os.O_CLOEXEC)
         try:
