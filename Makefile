@@ -325,11 +325,12 @@ test-newcomer: $(TEST_VENV)/.installed-$(KEY) ## make run, test and demo-slow on
 
 # QEMU and the guests' trees are made at the first run and kept in .debian/, some 1 GB for each release.
 .PHONY: lab
-lab: $(TEST_VENV)/.installed-$(KEY) ## the daemon in a virtual machine, beside the kernel's own tools: writes docs/lab.md; ARGS='--suite forky --only nvme,bond' (root)
+lab: $(TEST_VENV)/.installed-$(KEY) ## the daemon in a virtual machine, beside the kernel's own tools: writes docs/lab.md; ARGS='--suite forky --only nvme,bond'; ARGS=--cluster: three hosts, faults, notifications (root)
 	@requirements/need-debian -f requirements/debian-hosts.txt || true
 	@requirements/need-debian e2fsprogs || true
 	@requirements/need-debian -f requirements/debian-bpf.txt || true
-	@PYTHONPATH=tests:. $(TEST_VENV)/bin/python -m lab $(ARGS)
+	@case "$(ARGS)" in *--cluster*) requirements/need-debian -f requirements/debian-ceph.txt || true;; esac
+	@PYTHONPATH=tests:. PLUMBLINE_TESTS_WAIT_S=300 $(TEST_VENV)/bin/python -m lab $(ARGS)
 
 # make lock UPGRADE= keeps the pins and only adds what is missing.
 UPGRADE ?= --upgrade

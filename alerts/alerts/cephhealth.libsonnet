@@ -42,6 +42,24 @@ local suspects = import '../lib/suspects.libsonnet';
 
   local monitors = 'max by (%(daemon)s) (ceph_mon_quorum_status)' % labels,
 
+  // Of a monitor that the manager has never seen no host is known.
+  local outOfQuorum = 'max by (ceph_daemon) (ceph_mon_quorum_status{%s}) == 0',
+  local monitorsOut = suspects.daemons(
+    config,
+    'Out of it',
+    '(' + outOfQuorum + ') + on (ceph_daemon) group_left (hostname) 0 * topk by (ceph_daemon) (1, ceph_mon_metadata{%s})'
+    + ' or on (ceph_daemon) ' + outOfQuorum,
+    'hostname'
+  ),
+  local osdsFull = suspects.daemons(
+    config,
+    'Full',
+    '(max by (ceph_daemon) (plumbline_ceph_osd_used_bytes{%s}) / max by (ceph_daemon) (plumbline_ceph_osd_size_bytes{%s})'
+    + ' >= scalar(max(plumbline_ceph_full_ratio{limit="full",%s})))'
+    + ' * on (ceph_daemon) group_left (host) topk by (ceph_daemon) (1, plumbline_ceph_osd_crush_location_info{%s})',
+    'host'
+  ),
+
   // Where the OSD's host is not one of ours, Ceph's name for it; looked up when the alert is sent.
   local onHost =
     local query = '(printf `plumbline:osd:info{%s}` %s)' % [
@@ -105,7 +123,7 @@ local suspects = import '../lib/suspects.libsonnet';
             ||| % (labels { monitors: monitors }),
             { layer: 'rados', signal: 'health' },
             'A Ceph monitor is out of the quorum.',
-            'Not all monitors%s are in the quorum. {{ $value }} more may be lost before there is no majority and every client waits.' % ofCluster,
+            'Not all monitors%s are in the quorum.' % ofCluster + monitorsOut + ' {{ $value }} more may be lost before there is no majority and every client waits.',
           ),
           alert.new(
             config,
@@ -114,7 +132,8 @@ local suspects = import '../lib/suspects.libsonnet';
             { layer: 'rados', signal: 'error' },
             'Ceph is full and refuses writes.',
             // no suspects: what is full is named by the check
-            'Ceph reports {{ $labels.name }}%s: it refuses writes to what is full, and clients hang or fail.' % inCluster,
+            'Ceph reports {{ $labels.name }}%s: it refuses writes to what is full, and clients hang or fail.' % inCluster
+            + '{{ if eq $labels.name "OSD_FULL" }}' + osdsFull + '{{ end }}',
           ),
           alert.new(
             config,

@@ -42,6 +42,13 @@ local listed(each) =
     + ' | sortByLabel "alertstate" }}' + listed(subject)
     + '{{ else }}no host, network, disk or OSD{{ end }}.',
 
+  // " Full: osd.3 on stor02, osd.7 on stor03." with `name` Full: the daemons that an expression finds, nothing where it finds
+  // none. `%s` in it are matchers for the alert's cluster; `host`: the label that has the host, where it is known.
+  daemons(config, name, expr, host)::
+    '{{ with ' + query(promql.clusterLabels(config), expr) + ' | sortByLabel "ceph_daemon" }} ' + name + ': '
+    + '{{ range $index, $each := . }}' + listed('{{ .Labels.ceph_daemon }}{{ with .Labels.%s }} on {{ . }}{{ end }}' % host)
+    + '{{ end }}.{{ end }}',
+
   // A line break and "Hosts that agree: 2 of 3, at least since 2026-11-23 20:15:00 +0000 UTC: stor01:10047 (2.1 times its baseline), …":
   // the hosts of whose canaries more than half have `agreed` 1, with the median of `shown`. Both are
   // selectors with `%s` among their matchers, for `labels` of the alert; `span` is how long they have agreed when the

@@ -1,6 +1,7 @@
 """``make lab``: boot a guest with the Debian package, take the rows of the table, write ``docs/lab.md``.
 
 Usage: python -m lab [--suite trixie] [--only nvme,bond] [--out docs/lab.md]
+       python -m lab --cluster [--only netem,disk] [--out docs/verdicts.md]
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from pathlib import Path
 from deploy.packages.project import BuildError
 
 from lab import product, report
+from lab.cluster import table
+from lab.cluster.run import run
+from lab.cluster.scenarios import SCENARIOS
 from lab.guest import Guest, GuestError, NoAnswer, booted
 from lab.image import SUITES
 from lab.rows import GROUPS
@@ -25,13 +29,17 @@ from support import debian_host
 def main() -> int:
     """Exit code: 0 every row taken is right or can't be shown; 1 one is wrong, or the guest did not come up."""
     options = _parser().parse_args()
-    names = {group.name for group in GROUPS}
+    names = {each.name for each in (SCENARIOS if options.cluster else GROUPS)}
     if unknown := set(options.only) - names:
-        print(f"lab: no group {', '.join(sorted(unknown))}; there are {', '.join(sorted(names))}", file=sys.stderr)
+        kind = "fault" if options.cluster else "group"
+        print(f"lab: no {kind} {', '.join(sorted(unknown))}; there are {', '.join(sorted(names))}", file=sys.stderr)
         return 1
     if reason := _missing():
         print(f"lab: {reason}", file=sys.stderr)
         return 1
+    if options.cluster:
+        return _cluster(options)
+    options.out = options.out or report.PATH
     groups = [group for group in GROUPS if not options.only or group.name in options.only]
     try:
         deb = product.package(options.suite)
@@ -50,6 +58,14 @@ def main() -> int:
     wrong = [row for row in results if row.verdict.startswith(WRONG)]
     _say(f"{len(results)} rows, {len(wrong)} wrong: {options.out}")
     return 1 if wrong else 0
+
+
+def _cluster(options: argparse.Namespace) -> int:
+    try:
+        return run(options.only, options.out or table.PATH, _say)
+    except (BuildError, GuestError, RuntimeError, AssertionError, OSError) as error:
+        print(f"lab: {error}", file=sys.stderr)
+        return 1
 
 
 def _write(out: Path, results: Sequence[report.Result]) -> None:
@@ -100,8 +116,11 @@ def _say(line: str) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m lab", description="Hold the daemon against kernels and devices.")
     parser.add_argument("--suite", choices=SUITES, default="trixie", help="the guest's Debian (trixie)")
-    parser.add_argument("--only", type=_words, default=(), metavar="GROUP,…", help="these groups of rows (all)")
-    parser.add_argument("--out", type=Path, default=report.PATH, metavar="FILE", help="the report (docs/lab.md)")
+    parser.add_argument(
+        "--only", type=_words, default=(), metavar="NAME,…", help="these groups of rows, or faults (all)"
+    )
+    parser.add_argument("--cluster", action="store_true", help="three hosts with a Ceph, faults and notifications")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="the report (docs/lab.md; docs/verdicts.md)")
     return parser
 
 

@@ -28,26 +28,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plumbline.errors import Unavailable
-from plumbline.probes.ceph.librados import Access, Cluster, connect
-
+from .ceph_client import WITHIN_S, CephClient, CephError
 from .ceph_files import OSDS, conf_text
-from .daemon import eventually, freeze
+from .daemon import freeze
 from .ports import free_port, free_ports
 
 PROGRAMS = ("ceph", "ceph-authtool", "ceph-mon", "ceph-mgr", "ceph-osd", "monmaptool", "rados", "rbd", "setpriv")
-WITHIN_S = 240.0
-"""For every step of the cluster's own, on a busy machine too: they take seconds on a quiet one."""
 PORTS = 64
 """An OSD listens on eight, a manager on two; those of one that was restarted may still be taken."""
-_ASKED_OFTEN = {"status", "health", "osd dump", "osd df", "mgr dump"}
 _PREFIX = "plumbline-ceph-"
 _BASE = Path("/var/tmp")
 """On a disk everywhere; BlueStore needs O_DIRECT. Short, too: a socket's path has at most 107 bytes."""
-
-
-class CephError(AssertionError):
-    """A command failed or the cluster did not get where it should; the message holds what was said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +103,8 @@ def ceph_cluster(
         os.close(lock)
 
 
-class CephCluster:
-    """Commands, users and faults of one cluster; made by :func:`ceph_cluster`."""
+class CephCluster(CephClient):
+    """Daemons and faults of one cluster; made by :func:`ceph_cluster`."""
 
     def __init__(
         self,
@@ -126,8 +117,7 @@ class CephCluster:
         address: str,
         places: Mapping[int, Place],
     ) -> None:
-        self.folder = folder
-        self.conf = folder / "ceph.conf"
+        super().__init__(folder, osds=OSDS)
         self.admin_keyring = self.keyring("client.admin")
         self.fsid = str(uuid.uuid4())
         self.managers = {chr(ord("x") + index): free_port() for index in range(managers)}
@@ -136,20 +126,12 @@ class CephCluster:
         """Step of the start → seconds since its beginning."""
         self._disks, self._address, self._places = disks, address, places
         self._beyond_help = ""
-        self._session: Cluster | None = None
         self._frozen: set[str] = set()
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._all: list[subprocess.Popen[bytes]] = []
         self._osd_uuids = [str(uuid.uuid4()) for _ in range(OSDS)]
         self._mon_ports = free_port(), free_port()
         self._s3: S3 | None = None
-        self.environment = {
-            # nor the tests' Python path: a manager would load their bcrypt, which Ceph 18's can't (docs/ceph.md)
-            **{name: value for name, value in os.environ.items() if not name.startswith(("CEPH_", "PYTHON"))},
-            "CEPH_CONF": str(self.conf),
-            "LC_ALL": "C.UTF-8",
-        }
-        """For every program that shall find this cluster, fio's engines too."""
         for part in ("run", "log", "crash", "mon", "mgr"):
             (folder / part).mkdir()
         self.conf.write_text(
@@ -165,60 +147,6 @@ class CephCluster:
             )
         )
 
-    # -- commands
-
-    def run(self, *argv: str | Path, stdin: str = "", timeout_s: float = WITHIN_S) -> str:
-        """Standard output of a program that talks to this cluster; :class:`CephError` with its errors when it fails."""
-        done = self.try_run(*argv, stdin=stdin, timeout_s=timeout_s)
-        if done.returncode:
-            raise CephError(f"{' '.join(map(str, argv))}: exit {done.returncode}\n{done.stdout}{done.stderr}")
-        return done.stdout
-
-    def try_run(
-        self, *argv: str | Path, stdin: str = "", timeout_s: float = WITHIN_S
-    ) -> subprocess.CompletedProcess[str]:
-        """The same for a program that may fail."""
-        return subprocess.run(
-            argv, input=stdin, capture_output=True, text=True, timeout=timeout_s, env=self.environment, check=False
-        )
-
-    def ceph(self, *arguments: str, stdin: str = "") -> str:
-        """``ceph …`` as the administrator: its text."""
-        return self.run("ceph", *arguments, stdin=stdin)
-
-    def ceph_all(self, *commands: str) -> None:
-        """Several in order as the administrator, by one client: each start of it costs most of a second.
-
-        One that fails does not end it, so that :class:`CephError` may come after the others were done.
-        """
-        said = self.try_run("ceph", "--connect-timeout", f"{WITHIN_S:.0f}", stdin="\n".join(commands))
-        if said.returncode or "Error" in said.stderr:
-            raise CephError(f"one of these failed: {'; '.join(commands)}\n{said.stderr}")
-
-    def ceph_json(self, *arguments: str) -> Any:
-        """``ceph … -f json`` as the administrator, decoded; what is asked often, over a connection that is kept."""
-        asked = " ".join(arguments)
-        if asked in _ASKED_OFTEN:
-            try:
-                self._session = self._session or connect(Access("client.admin", str(self.conf)))
-                return self._session.mon_command(asked)
-            except (
-                OSError,
-                Unavailable,
-            ):  # the monitor was away; a new client is sooner there than librados comes back
-                self._hang_up()
-        return json.loads(self.ceph(*arguments, "-f", "json"))
-
-    def _hang_up(self) -> None:
-        session, self._session = self._session, None
-        if session:
-            session.close()
-
-    @property
-    def release(self) -> str:
-        """Of the monitor: ``18.2.7``."""
-        return str(self.ceph_json("version")["version"].split()[2])
-
     def daemon(self, name: str, *command: str) -> Any:
         """A daemon's admin socket (``osd.0 perf dump``), decoded."""
         return json.loads(self.run("ceph", "daemon", self.socket(name), *command))
@@ -226,39 +154,6 @@ class CephCluster:
     def socket(self, name: str) -> Path:
         """The path of a daemon's admin socket."""
         return self.folder / "run" / f"ceph-{name}.asok"
-
-    def keyring(self, name: str) -> Path:
-        """The key file of a user, ``client.admin`` among them; the configuration finds it there, too."""
-        return self.folder / f"ceph.{name}.keyring"
-
-    # -- users and pools
-
-    def add_user(self, name: str, caps: Mapping[str, str]) -> Path:
-        """Create ``client.…`` with these capabilities (``{"mon": "allow r"}``); the path of its keyring."""
-        words = [word for pair in caps.items() for word in pair]
-        path = self.keyring(name)
-        path.write_text(self.ceph("auth", "get-or-create", name, *words))
-        path.chmod(0o600)
-        return path
-
-    def remove_user(self, name: str) -> None:
-        """Forget a user and its keyring."""
-        self.ceph("auth", "del", name)
-        self.keyring(name).unlink(missing_ok=True)
-
-    def add_pool(self, name: str, *, size: int = 2, pg_num: int = 64, application: str = "plumbline") -> None:
-        """A replicated pool whose placement groups are all active, and so many that every OSD is first in some."""
-        confirm = " --yes-i-really-mean-it" if size == 1 else ""
-        self.ceph_all(
-            f"osd pool create {name} {pg_num} {pg_num} replicated",
-            f"osd pool set {name} size {size}{confirm}",
-            f"osd pool application enable {name} {application}",
-        )
-        self.wait_clean()
-
-    def remove_pool(self, name: str) -> None:
-        """Delete a pool with all it holds."""
-        self.ceph("osd", "pool", "delete", name, name, "--yes-i-really-really-mean-it")
 
     # -- daemons and faults
 
@@ -288,7 +183,7 @@ class CephCluster:
     def start_osd(self, number: int) -> None:
         """Start a stopped OSD again and wait until it is up."""
         self.start_daemon(f"osd.{number}")
-        self._eventually(lambda: self._is_up(number), f"osd.{number} is not up")
+        self.eventually(lambda: self._is_up(number), f"osd.{number} is not up")
 
     def freeze_osd(self, number: int) -> None:
         """SIGSTOP: it answers nothing any more; the monitor marks it down after ``osd_heartbeat_grace`` (20 s)."""
@@ -348,43 +243,18 @@ class CephCluster:
             now = self.ceph_json("mgr", "dump")
             return str(now["active_name"]) if now["available"] and now["active_name"] != before else ""
 
-        return str(self._eventually(other, "no other manager took over"))
+        return str(self.eventually(other, "no other manager took over"))
 
     def metrics(self) -> str:
         """The active manager's Prometheus page, as soon as it has one."""
         name = self.ceph_json("mgr", "dump")["active_name"]
-        return str(self._eventually(lambda: _page(f"http://127.0.0.1:{self.managers[name]}/metrics"), "no /metrics"))
+        return str(self.eventually(lambda: _page(f"http://127.0.0.1:{self.managers[name]}/metrics"), "no /metrics"))
 
     def start_rgw(self) -> S3:
         """The S3 gateway (Debian package ``radosgw``) with one user, started at the first call."""
         if self._s3 is None:
             self._s3 = self._start_rgw()
         return self._s3
-
-    # -- waiting
-
-    def health(self) -> str:
-        """``HEALTH_OK``, ``HEALTH_WARN`` or ``HEALTH_ERR``."""
-        return str(self.ceph_json("health")["status"])
-
-    def wait_healthy(self, within_s: float = WITHIN_S) -> None:
-        """All OSDs up, a manager active, all placement groups clean, no warning."""
-
-        def healthy() -> bool:
-            status = self.ceph_json("status")
-            osds = status["osdmap"]
-            up = osds["num_up_osds"] == osds["num_in_osds"] == OSDS
-            return up and status["mgrmap"]["available"] and status["health"]["status"] == "HEALTH_OK" and _clean(status)
-
-        self._eventually(healthy, "the cluster is not healthy", within_s)
-
-    def wait_clean(self, within_s: float = WITHIN_S) -> None:
-        """All placement groups active and clean."""
-        self._eventually(self.is_clean, "placement groups are not clean", within_s)
-
-    def is_clean(self) -> bool:
-        """Whether they are at the moment."""
-        return _clean(self.ceph_json("status"))
 
     # -- start and stop
 
@@ -409,7 +279,7 @@ class CephCluster:
 
     def stop(self) -> None:
         """Kill every process group at once: the data is thrown away anyway."""
-        self._hang_up()
+        self.hang_up()
         _end_groups(self._all)
         self._running.clear()
         self._all.clear()
@@ -481,7 +351,7 @@ class CephCluster:
         process.send_signal(signal.SIGCONT)
         self._frozen.discard(name)
         process.wait(WITHIN_S)
-        self._eventually(lambda: not self._is_up(number), f"osd.{number} is not down")
+        self.eventually(lambda: not self._is_up(number), f"osd.{number} is not down")
 
     def _is_up(self, number: int) -> bool:
         (osd,) = [osd for osd in self.ceph_json("osd", "dump")["osds"] if osd["osd"] == number]
@@ -495,7 +365,7 @@ class CephCluster:
             f"--rgw-frontends=beast endpoint=127.0.0.1:{port}", "--rgw-thread-pool-size=16",
         )  # fmt: skip
         endpoint = f"http://127.0.0.1:{port}"
-        self._eventually(lambda: _page(endpoint), "the S3 gateway does not answer")
+        self.eventually(lambda: _page(endpoint), "the S3 gateway does not answer")
         user = self.run("radosgw-admin", "user", "create", "--uid=plumbline", "--display-name=Plumbline")
         key = json.loads(user)["keys"][0]
         return S3(endpoint, key["access_key"], key["secret_key"])
@@ -513,26 +383,11 @@ class CephCluster:
         self._all.append(process)
         return process
 
-    def _eventually(self, look: Any, otherwise: str, within_s: float = WITHIN_S) -> Any:
-        def alive_and_done() -> Any:
-            for name, process in self._running.items():
-                if process.poll() is not None:
-                    raise CephError(f"{name} ended by itself ({process.returncode})\n{self.last_words(name)}")
-            return look()
-
-        try:
-            return eventually(alive_and_done, within_s=within_s, every_s=0.2)
-        except CephError:
-            raise
-        except AssertionError as late:
-            said = self.try_run("ceph", "--connect-timeout", "10", "health", "detail")
-            raise CephError(f"{otherwise}: {late}\n{said.stdout}{said.stderr}") from late
-
-
-def _clean(status: Mapping[str, Any]) -> bool:
-    pgs = status["pgmap"]
-    clean = sum(state["count"] for state in pgs["pgs_by_state"] if state["state_name"] == "active+clean")
-    return bool(clean == pgs["num_pgs"])
+    def check(self) -> None:
+        """No daemon has ended by itself."""
+        for name, process in self._running.items():
+            if process.poll() is not None:
+                raise CephError(f"{name} ended by itself ({process.returncode})\n{self.last_words(name)}")
 
 
 def _page(url: str) -> str:

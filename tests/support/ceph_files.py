@@ -33,8 +33,7 @@ def conf_text(
         "mon_cluster_log_file": f"{folder}/log/cluster.log",
         "crash_dir": f"{folder}/crash",
         "keyring": f"{folder}/$cluster.$name.keyring",
-        # memory and CPU time for what nobody reads here
-        **{f"debug_{part}": "0/0" for part in _DEBUG},
+        **QUIET,
         "osd_crush_chooseleaf_type": "1",
         "osd_pool_default_size": "2",
         "osd_pool_default_min_size": "1",
@@ -99,3 +98,5 @@ _DEBUG = (
     "mgrc", "mon", "monc", "ms", "objecter", "objectcacher", "osd", "paxos", "perfcounter", "rados", "rbd", "rgw",
     "rocksdb", "throttle", "timer", "tp",
 )  # fmt: skip
+QUIET = {f"debug_{part}": "0/0" for part in _DEBUG}
+"""Memory and CPU time for what nobody reads in a test."""

@@ -10,7 +10,7 @@ from plumbline.commands import ceph_setup
 from plumbline.config.model import CephConfig
 from plumbline.config.types import Duration
 
-from .ceph_cluster import CephCluster
+from .ceph_client import CephClient
 
 GROUPS = 64
 """Of the pool for objects. Where its groups lie depends on the pool's number, so on how many pools other tests made
@@ -18,7 +18,7 @@ before: of 8 groups on three OSDs every eighth pool leaves one OSD without a sin
 
 
 @contextlib.contextmanager
-def set_up(cluster: CephCluster, *, timeout_s: float = 10.0, osd_bench: bool = False) -> Iterator[CephConfig]:
+def set_up(cluster: CephClient, *, timeout_s: float = 10.0, osd_bench: bool = False) -> Iterator[CephConfig]:
     """Pools and the confined user; taken back afterwards with all they hold, whoever's it is."""
     config = CephConfig(
         conf=str(cluster.conf),

@@ -50,7 +50,7 @@ class Namespace:
         return outcome[0]
 
     def enter(self) -> None:
-        """The calling thread stays inside, and what it starts."""
+        """The calling thread, and every thread and process that it starts from now on."""
         libc = ctypes.CDLL(None, use_errno=True)
         fd = os.open(f"/run/netns/{self.name}", os.O_RDONLY | os.O_CLOEXEC)
         try:

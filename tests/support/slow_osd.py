@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from .ceph_client import CephClient
 from .ceph_cluster import CephCluster
 from .programs import need
 from .throttling import below, throttled
@@ -47,7 +48,7 @@ def homes(ceph: CephCluster, var: Path, osds: Iterable[int]) -> None:
 
 
 @contextlib.contextmanager
-def load(ceph: CephCluster, image: str, *options: str) -> Iterator[None]:
+def load(ceph: CephClient, image: str, *options: str) -> Iterator[None]:
     """Fio on an image until the end of the block."""
     argv = [need("fio"), "--name=load", "--ioengine=rbd", "--clientname=admin", f"--pool={image}", f"--rbdname={image}"]
     argv += ["--bs=4k", "--time_based", "--runtime=3600", *options]

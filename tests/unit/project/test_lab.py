@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from deploy.demo.webhook import Notification
 
 from lab import report
+from lab.cluster import table
+from lab.cluster.run import judged
+from lab.cluster.scenarios import SCENARIOS
+from lab.cluster.watch import Told
 from lab.report import Result
 from lab.table import Seen, said
 
@@ -72,3 +77,56 @@ def test_the_summary_counts_the_verdicts() -> None:
     text = report.render([row(), row(feature="a", verdict="wrong"), row(feature="b", verdict="not shown: no SMART")])
 
     assert "3 rows on 6.12.57+deb13-amd64: 1 right, 1 wrong, 1 not shown." in text
+
+
+FAULT = next(each for each in SCENARIOS if each.name == "disk")
+
+
+def told(at: float, name: str, **labels: str) -> Told:
+    return Told(at, Notification("tickets-storage", "firing", {"alertname": name, **labels}, {"summary": "Slow."}))
+
+
+@pytest.mark.parametrize(
+    ("first", "over", "verdict"),
+    [
+        (told(103, FAULT.alerts[0], layer="osd", instance="s2:10047", ceph_daemon="osd.2"), "9 s", "right"),
+        (
+            told(103, FAULT.alerts[0], layer="osd", instance="s2:10047", ceph_daemon="osd.2"),
+            "no",
+            "not right: not over",
+        ),
+        (told(103, FAULT.alerts[0], layer="osd", instance="s1:10047", ceph_daemon="osd.2"), "9 s", "no host named"),
+        (told(103, FAULT.alerts[0], layer="osd", instance="s2:10047", ceph_daemon="osd.21"), "9 s", "no device named"),
+        (told(103, FAULT.alerts[0], layer="rados", instance="s2:10047", ceph_daemon="osd.2"), "9 s", "another layer"),
+        (
+            told(103, "PlumblineDown", layer="osd", instance="s2:10047", device="osd.2"),
+            "9 s",
+            "another alert came first",
+        ),
+    ],
+)
+def test_the_first_notification_of_a_fault_is_judged(first: Told, over: str, verdict: str) -> None:
+    line = judged(FAULT, [first, told(110, "PlumblineCanaryLatencyHigh", layer="rados")], 100.0, over)
+    assert verdict in line.verdict
+    assert (line.verdict == "right") is (verdict == "right")
+    assert (line.after, line.others) == ("3 s", "PlumblineCanaryLatencyHigh (tickets-storage)")
+
+
+def test_nobody_told_is_not_right() -> None:
+    assert judged(FAULT, [], 100.0, "no").verdict == "not right: nobody was told"
+
+
+def test_a_run_of_one_fault_keeps_the_rows_of_the_others_in_their_order() -> None:
+    lines = [judged(each, [], 100.0, "no") for each in SCENARIOS[:3]]
+    order = [each.fault for each in SCENARIOS]
+    page = table.written(f"before {table.BEGIN} {table.END} after", [lines[2], lines[0]], order)
+    page = table.written(page, [lines[1]], order)
+    assert table.parse(page) == lines
+    assert page.startswith("before ")
+    assert page.endswith(" after")
+    assert table.written(page, [lines[1]], order) == page
+
+
+def test_a_page_without_a_table_is_refused() -> None:
+    with pytest.raises(ValueError, match="no <!--"):
+        table.written("a page", [], [])

@@ -1,0 +1,184 @@
+"""Boots the hosts, makes their Ceph, watches it, and goes from fault to fault."""
+
+from __future__ import annotations
+
+import datetime
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from lab import product
+from lab.cluster import ceph, hosts, table
+from lab.cluster.scenarios import SCENARIOS, Lab, Scenario
+from lab.cluster.watch import PEOPLE, Told, Watch, key, watched
+from support.canary_baseline import baseline
+from support.ceph_client import CephClient
+from support.ceph_probes import set_up
+from support.daemon import write_config
+from support.debian_host import BASES, made
+from support.netns import namespace
+from support.slow_osd import load
+
+FOLDER = BASES / "lab-cluster"
+IMAGES = "images"
+WRITES_PER_S = 30
+CALM_WITHIN_S = 240.0
+TOLD_WITHIN_S = 360.0
+OVER_WITHIN_S = 240.0
+SETTLES_S = 40.0
+"""What else is sent on account of a fault comes by then."""
+
+Say = Callable[[str], None]
+
+
+def run(names: Sequence[str], out: Path, say: Say) -> int:
+    """The exit code: 0 when each fault's first notification was right."""
+    chosen = [each for each in SCENARIOS if not names or each.name in names]
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    wrong = 0
+    with _lab(say) as (lab, watch):
+        for scenario in chosen:
+            say(f"{scenario.name}: {scenario.fault}")
+            line = _take(lab, watch, scenario, say)
+            text = table.written(out.read_text("utf-8"), [line], [each.fault for each in SCENARIOS])
+            out.write_text(text, "utf-8")  # a run that ends before the last fault has taken none of these with it
+            say(f"{scenario.name}: {line}")
+            wrong += line.verdict != "right"
+    say(f"{len(chosen)} faults, {wrong} not right: {out}; every notification: {watch.log}")
+    return 1 if wrong else 0
+
+
+@contextmanager
+def _lab(say: Say) -> Iterator[tuple[Lab, Watch]]:
+    deb = product.package(hosts.BASE.suite)
+    keys = ceph.new_keys(FOLDER)
+    say("starting the hosts (their Debian is made at the first run: minutes)")
+    made(hosts.BASE)
+    bcrypt = ceph.fetch_bcrypt(FOLDER)
+    with ExitStack() as stack:
+        network = stack.enter_context(namespace())
+        network.enter()
+        found = stack.enter_context(hosts.running(network, deb, keys, FOLDER))
+        cluster = ceph.client(FOLDER, keys)
+        stack.callback(cluster.hang_up)
+        _start(cluster, found, keys, bcrypt, say)
+        users = stack.enter_context(set_up(cluster, timeout_s=20.0))
+        cluster.add_pool(IMAGES, size=3, pg_num=16, application="rbd")
+        cluster.run("rbd", "create", "--size=128M", "--object-size=1M", f"{IMAGES}/{IMAGES}")
+        stack.enter_context(load(cluster, IMAGES, "--rw=randwrite", "--iodepth=4", f"--rate_iops={WRITES_PER_S}"))
+        config = _client({"conf": users.conf, "keyring": users.keyring, "timeout": "20s", "map": "always"})
+        watch = stack.enter_context(watched(FOLDER, network.name, config))
+        say("the canaries' baseline")
+        accepted = FOLDER / "baseline.yaml"
+        known = {("rados", operation) for operation in ("read", "write", "remove")}
+        accepted.write_text(baseline(watch.prometheus, known) + "".join(hosts.SITE.splitlines(keepends=True)[2:]))
+        write_config(FOLDER, config | {"baseline": {"files": [str(accepted)]}})  # it takes a changed file by itself
+        yield Lab(found, cluster), watch
+
+
+def _start(cluster: CephClient, found: dict[str, hosts.Host], keys: ceph.Keys, bcrypt: Path, say: Say) -> None:
+    began = time.monotonic()
+    asked = ("ceph", "--connect-timeout", "20", "-s")
+    cluster.eventually(lambda: cluster.try_run(*asked).returncode == 0, "no quorum", ceph.WITHIN_S)
+    cluster.ceph_all(*ceph.first_commands(keys))
+    ceph.start_manager(found[ceph.HOSTS[0]], keys, bcrypt)
+    for host in found.values():
+        ceph.start_osds(host, keys)
+    cluster.wait_healthy(ceph.WITHIN_S)
+    say(f"Ceph is healthy after {time.monotonic() - began:.0f} s")
+
+
+def _client(users: dict[str, Any]) -> dict[str, Any]:
+    targets = [ceph.address(host) for host in ceph.HOSTS]
+    probes = [
+        {"type": "rtt", "name": "rtt", "targets": targets, **hosts.OFTEN},
+        {"type": "rados-canary", "name": "objects", "osds": ["all"], "rate": 1},
+    ]
+    return {"ceph": users, "probes": probes}
+
+
+def _take(lab: Lab, watch: Watch, scenario: Scenario, say: Say) -> table.Line:
+    standing = _calm(lab, watch, say)
+    earlier = len(watch.told)
+    scenario.begin(lab)
+    began = time.time()
+
+    def new() -> list[Told]:
+        watch.look()
+        found: dict[object, Told] = {}
+        for each in watch.told[earlier:]:
+            if each.what.receiver in PEOPLE and each.what.status == "firing" and key(each.what) not in standing:
+                found.setdefault(key(each.what), each)
+        return list(found.values())
+
+    try:
+        _until(lambda: any(each.what.name in scenario.alerts for each in new()), TOLD_WITHIN_S)
+        _until(lambda: False, SETTLES_S)
+        sent = new()
+    finally:
+        lab.undo.close()
+    mended = time.time()
+    right = [each for each in sent if each.what.name in scenario.alerts]
+
+    def over() -> bool:
+        watch.look()
+        ended = {key(each.what) for each in watch.told[earlier:] if each.what.status == "resolved"}
+        return all(key(each.what) in ended for each in right)
+
+    is_over = bool(right) and _until(over, OVER_WITHIN_S)
+    return judged(scenario, sent, began, f"{time.time() - mended:.0f} s" if is_over else "no")
+
+
+def judged(scenario: Scenario, sent: Sequence[Told], began: float, over: str) -> table.Line:
+    """The row of what was ``sent`` to people since the fault, the first one first; ``over``: when all of it was."""
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    if not sent:
+        return table.Line(scenario.fault, "none", "-", "-", "-", "-", "-", "-", "not right: nobody was told", today)
+    first = sent[0]
+    says = set(re.findall(r"[\w.]+", first.says()))
+    named = {"host": scenario.host in says, "device": not scenario.device or scenario.device in says}
+    layer = first.what.labels.get("layer", "-")
+    wrong = [] if first.what.name in scenario.alerts else ["another alert came first"]
+    wrong += [f"no {what} named" for what, is_named in named.items() if not is_named]
+    wrong += [] if layer in scenario.layers else ["another layer"]
+    wrong += [] if over != "no" else [f"not over within {OVER_WITHIN_S:.0f} s"]
+    return table.Line(
+        scenario.fault,
+        f"{first.what.name} ({first.what.receiver})",
+        f"{max(0.0, first.at - began):.0f} s",
+        scenario.host if named["host"] else "no",
+        layer,
+        (scenario.device or "-") if named["device"] else "no",
+        ", ".join(sorted({f"{each.what.name} ({each.what.receiver})" for each in sent[1:] if _other(each, first)})),
+        over,
+        "right" if not wrong else f"not right: {'; '.join(wrong)}",
+        today,
+    )
+
+
+def _other(each: Told, first: Told) -> bool:
+    return (each.what.name, each.what.receiver) != (first.what.name, first.what.receiver)
+
+
+def _calm(lab: Lab, watch: Watch, say: Say) -> set[object]:
+    """Healthy, and nobody is told of anything, for a while; what people still know of is no news later."""
+
+    def calm() -> bool:
+        return not watch.standing() and lab.ceph.is_clean()
+
+    if not _until(calm, CALM_WITHIN_S):
+        known = sorted(dict(each)["alertname"] for each in watch.standing())
+        say(f"not calm: {known}, {lab.ceph.ceph('health', 'detail')}")
+    return set(watch.standing())
+
+
+def _until(look: Callable[[], bool], within_s: float) -> bool:
+    deadline = time.monotonic() + within_s
+    while not (found := look()) and time.monotonic() < deadline:
+        time.sleep(1)
+    return found
