@@ -1,4 +1,4 @@
-"""OSDs of a real cluster whose database has a small device of its own: it spills over, and a compaction brings it back."""
+"""OSDs of a real cluster whose database has a small device of its own: it spills over, a compaction brings it back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of gateways on pages that a real RGW and a real metadata server of 16.2, 18.2 and 20.2 served while they worked."""
+"""The rules of gateways on pages of a real RGW and a real metadata server at work, of 16.2, 18.2 and 20.2."""
 
 from __future__ import annotations
 
@@ -78,7 +78,10 @@ def test_a_gateway_and_a_metadata_server_have_their_figures_and_nothing_fires(tm
 def proven(folder: Path, series: list[dict[str, str]], cases: list[dict[str, Any]]) -> str:
     """What promtool has against it."""
     groups = [
-        each for file in (RULES, ALERTS) for each in load(file)["groups"] if each["name"].startswith("plumbline-gateway")
+        each
+        for file in (RULES, ALERTS)
+        for each in load(file)["groups"]
+        if each["name"].startswith("plumbline-gateway")
     ]
     assert len(groups) == 3
     (folder / "rules.yaml").write_text(json.dumps({"groups": groups}), "utf-8")

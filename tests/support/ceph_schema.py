@@ -114,7 +114,7 @@ METRICS: dict[str, Metric] = {
         "ceph_mds_server_req_",
         "create_latency getattr_latency lookup_latency open_latency readdir_latency unlink_latency",
     ),
-    # written by a gateway's own exporter, of which there is no capture: as published (ceph-nvmeof, control/prometheus.py)
+    # written by a gateway's own exporter, of which there is no capture: as published (ceph-nvmeof, prometheus.py)
     **{
         f"ceph_nvmeof_bdev_{what}_total": Metric(frozenset({"bdev_name"}), frozenset())
         for what in ("reads_completed", "writes_completed", "read_seconds", "write_seconds")

@@ -115,7 +115,8 @@ COLLECTOR = Collector(
     _read,
     samples,
     skip_reasons=("unreadable",),
-    origin="`osd tree`, `osd dump`, `osd crush rule dump`, `osd pool availability-status`: the monitors; `osd df`, `df`: the manager",
+    origin="`osd tree`, `osd dump`, `osd crush rule dump`, `osd pool availability-status`: the monitors;"
+    " `osd df`, `df`: the manager",
     sized_by=("OSD of the cluster, where the map is asked", "pool of the cluster, where the map is asked"),
     needs_daemon=True,
 )

@@ -27,10 +27,11 @@ is a replica's part of other OSDs' writes, from the message's arrival to this OS
 neither of Ceph's exporters shows it. ``commit_lat`` (``txc_commit_lat`` since Ceph 17) counts every transaction,
 including those of replicas and of recovery. All count since the daemon's start.
 
-``bluefs`` is the small file system below RocksDB. ``db`` is the device with the database, ``slow`` the one with the data,
-where the two differ: what stands there of the database has spilled over. With one device for both, ``db`` is that
-device and ``slow_total_bytes`` is 0. ``compact_lat`` counts compactions of BlueFS's own log. Of RocksDB's compactions only
-those are counted that were asked for (``ceph tell osd.N compact``), since Ceph 18, and how long the last one took.
+``bluefs`` is the small file system below RocksDB. ``db`` is the device with the database, ``slow`` the one with the
+data, where the two differ: what stands there of the database has spilled over. With one device for both, ``db`` is
+that device and ``slow_total_bytes`` is 0. ``compact_lat`` counts compactions of BlueFS's own log. Of RocksDB's
+compactions only those are counted that were requested (``ceph tell osd.N compact``), since Ceph 18, and how long the
+last one took.
 
 Other commands answer about the store and the scheduler::
 
@@ -119,7 +120,8 @@ class OnodeCache:
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """The OSD's key-value database, and BlueFS below it. The first three: ``None`` if it shares the device with the data."""
+    """The OSD's key-value database, and BlueFS below it. The first three are ``None`` if one device holds it and the
+    data."""
 
     size_bytes: int | None = None
     used_bytes: int | None = None
