@@ -88,8 +88,13 @@ local lasting = { severity: 'warning', 'for': '10m', keepFiringFor: '10m' };
         // compared with the cluster's median OSD by `ratio` above.
         spread: $._config.osd.heartbeat.spread,
 
-        // The round-trip time, or what retransmits cost, has to be this part of what the writes wait for replicas.
+        // The round-trip time has to be this part of what the writes wait for replicas.
         share: $._config.osd.floorShare,
+
+        // Segments sent again have to explain this much of it, because most cost less than the timeout below. On a starved
+        // machine, TCP sends about one a second again that was not lost.
+        lossShare: $._config.osd.share,
+        lossPerSecond: 2,
 
         // A lost segment costs a retransmission timeout, which Linux sets no shorter than this; less where the
         // acknowledgements of later segments show the loss.

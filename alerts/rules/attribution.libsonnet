@@ -183,17 +183,11 @@ local promql = import '../lib/promql.libsonnet';
           ||| % { slow: slow('commit|subop'), suspects: suspects('host|disk|limit|queue') },
         },
         {
-          // It waits for its replicas, no less than its class, and nothing of its own is slow.
+          // It waits for its replicas, and nothing of its own is slow.
           record: 'plumbline:osd_waiting:info',
           expr: |||
             group by (%(osd)s) (
               plumbline:osd_write_share:ratio{part="peers"} >= %(share)g
-              unless on (%(osd)s)
-              (
-                plumbline:osd_compared:figure{figure="peers"}
-                < on (%(peers)s) group_left ()
-                plumbline:osd_class:figure
-              )
               unless on (%(osd)s)
               plumbline:osd_slow_peer:info
             )
@@ -231,9 +225,9 @@ local promql = import '../lib/promql.libsonnet';
         ||| % (labels + osd.connection { worst: rtt('worst'), median: rtt('median'), waits: waits })),
         // Or retransmits take a good part of what it waits.
         slowConnection('retransmits', |||
-          %(timeoutSeconds)g * plumbline:osd_connection_retransmits:rate5m
+          %(timeoutSeconds)g * (plumbline:osd_connection_retransmits:rate5m >= %(lossPerSecond)g)
           >= on (%(osd)s)
-          %(share)g * %(waits)s
+          %(lossShare)g * %(waits)s
           * on (%(osd)s)
           max by (%(osd)s) (plumbline:osd_operations:rate5m{operation="write"} > 0)
         ||| % (labels + osd.connection { waits: waits })),
@@ -242,9 +236,15 @@ local promql = import '../lib/promql.libsonnet';
           or
           group by (%(osd)s) (plumbline:osd_slow_connection:info)
         ||| % labels),
-        // Or there is another OSD that is slow.
+        // Or it waits no less than its class, and there is another OSD that is slow.
         verdict('peer', |||
           plumbline:osd_waiting:info
+          unless on (%(osd)s)
+          (
+            plumbline:osd_compared:figure{figure="peers"}
+            < on (%(peers)s) group_left ()
+            plumbline:osd_class:figure
+          )
           unless on (%(osd)s)
           %(network)s
           and on (%(cluster)s)

@@ -149,7 +149,7 @@ function(config)
     ), 6, 8],
     [p.timeSeries(
       'TCP segments sent again',
-      'Segments a second that this OSD sent to other OSDs again. Each costs up to %g s. Bad looks like: more than a few, for minutes.' % osd.connection.timeoutSeconds,
+      'Segments a second that this OSD sent to other OSDs again. Each costs up to %g s. Bad looks like: %g and more, for minutes.' % [osd.connection.timeoutSeconds, osd.connection.lossPerSecond],
       'ops', [p.target(q.connections.retransmits, 'sent again')]
     ), 6, 8],
     [p.timeSeries(

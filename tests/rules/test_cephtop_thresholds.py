@@ -33,5 +33,7 @@ def test_thresholds_are_those_of_the_alerts() -> None:
         "floorSeconds": ours.connection_floor_s,
         "spread": ours.connection_spread,
         "share": ours.connection_share,
+        "lossShare": ours.connection_loss_share,
+        "lossPerSecond": ours.connection_loss_per_s,
         "timeoutSeconds": ours.connection_timeout_s,
     }

@@ -36,6 +36,8 @@ class Thresholds:
     connection_floor_s: float = 2e-3
     connection_spread: float = 1.5
     connection_share: float = 0.15
+    connection_loss_share: float = 0.5
+    connection_loss_per_s: float = 2.0
     connection_timeout_s: float = 0.2
 
 
@@ -92,15 +94,14 @@ def _of_load(osd: Osd, peers: Sequence[Osd], limits: Thresholds) -> tuple[str, s
     queue = out(lambda each: each.queue_s, limits.ratio)
     if slower and queue is not None and share(osd.queue_s) >= limits.queue_share and store is None:
         return QUEUE, _against("queue", osd, osd.queue_s, queue, share(osd.queue_s))
-    class_waits = out(lambda each: each.peers_s, 1.0)
-    if class_waits is None or share(osd.peers_s) < limits.share or store is not None:
+    if share(osd.peers_s) < limits.share or store is not None:
         return None
-    waiting = _against("replicas and network", osd, osd.peers_s, class_waits, share(osd.peers_s))
+    waits = out(lambda each: each.peers_s, limits.ratio)
+    middle = _median(peer.peers_s for peer in peers)
+    waiting = _against("replicas and network", osd, osd.peers_s, middle, share(osd.peers_s))
     if slow := _of_connections(osd, peers, limits):
         return NETWORK, f"{waiting}; {slow}"
-    if slower and out(lambda each: each.peers_s, limits.ratio) is not None:
-        return PEER, waiting
-    return None
+    return (PEER, waiting) if slower and waits is not None else None
 
 
 def _of_connections(osd: Osd, peers: Sequence[Osd], limits: Thresholds) -> str:
@@ -114,12 +115,15 @@ def _of_connections(osd: Osd, peers: Sequence[Osd], limits: Thresholds) -> str:
         if others is not None and middle >= max(limits.connection_floor_s, least, limits.ratio * others):
             return f"a TCP round trip to its median peer takes {_time(middle)}, for the median OSD {_time(others)}"
     lost, done = osd.retransmits_per_s, osd.operations_per_s
-    if lost and done and limits.connection_timeout_s * lost >= least * done:
+    costs = limits.connection_timeout_s * (lost or 0.0)
+    if lost is None or done is None or lost < limits.connection_loss_per_s:
+        return ""
+    if costs >= limits.connection_loss_share * (osd.peers_s or 0.0) * done:
         return f"{lost:.1f} TCP segments a second are sent again, most of them to {osd.retransmits_peer}"
     return ""
 
 
-def _against(what: str, osd: Osd, own_s: float | None, middle_s: float, share: float) -> str:
+def _against(what: str, osd: Osd, own_s: float | None, middle_s: float | None, share: float) -> str:
     return f"{what}: {_time(own_s)} of each {osd.split_of} ({share:.0%}); the median of its class is {_time(middle_s)}"
 
 

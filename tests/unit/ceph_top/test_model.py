@@ -219,7 +219,7 @@ def test_waiting_over_a_slow_connection_is_the_network(connections, said):
         {"rtt_worst_s": 0.0019},  # longer than the others, but short
         {"rtt_worst_s": 0.01},  # long, but a small part of what it waits
         {"rtt_worst_s": 0.03, "rtt_median_s": 0.025, "others": 0.02},  # the network is so, for all
-        {"retransmits_per_s": 3.0},  # 0.6 s of the 7 s that it waits in a second
+        {"retransmits_per_s": 17.0},  # 3.4 s of the 7 s that it waits in a second
     ],
 )
 def test_a_connection_that_explains_little_leaves_it_the_peer(connections):
