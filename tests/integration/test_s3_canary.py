@@ -191,6 +191,7 @@ class TestAtTheGateway:
 
         eventually(removed)
         until(one, lambda reading: "4xx" in errors(reading))
+        until(one, lambda reading: reading.skips["permission"] == 1)
         until(one, lambda reading: reading.runs == 2 and healthy(reading), 120)
 
 

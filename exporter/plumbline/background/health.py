@@ -21,7 +21,16 @@ from plumbline.core.process import ProcessRunner
 from plumbline.core.roots import Roots
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.sources.disk.block import BlockDevice
-from plumbline.sources.disk.diskhealth import DROP_IN, Answer, Asleep, DiskHealth, DiskState, NoHealth, Reason
+from plumbline.sources.disk.diskhealth import (
+    DROP_IN,
+    Answer,
+    Asleep,
+    DiskHealth,
+    DiskState,
+    NoHealth,
+    Reason,
+    controller_disk,
+)
 from plumbline.sources.disk.nvme_smart import Limits, controller_of, read_nvme_health
 from plumbline.sources.disk.smartctl import check_askable, read_smartctl
 from plumbline.sources.kernel.sysfs import read_bytes
@@ -35,12 +44,24 @@ REMEMBER_S = 7 * 86400.0  # how long a removed disk is still reported as one tha
 
 _DISK = re.compile(r"sd[a-z]+|nvme[0-9]+n[0-9]+")
 _TRANSPORTS = frozenset({"nvme", "sata", "sas", "scsi"})
+_BEHIND_CONTROLLER = "controller"  # The transport of a disk that the kernel does not know
 
 
 def is_queried(device: BlockDevice) -> bool:
     """Whether to query this disk: real disks only, no virtual, software or network disks, SAN LUNs or USB sticks. USB
     bridges are left out because some can't report the power mode, so that a query would wake the disk."""
+    if device.transport == _BEHIND_CONTROLLER:
+        return True
     return bool(_DISK.fullmatch(device.name)) and device.transport in _TRANSPORTS and device.device_class != "virtual"
+
+
+def controller_disks(configured: Mapping[str, Iterable[str]]) -> list[BlockDevice]:
+    """Disks that a RAID controller hides, from the configuration."""
+    return [
+        BlockDevice(f"{node.removeprefix('/dev/')}:{kind}", 0, 0, 0, transport=_BEHIND_CONTROLLER)
+        for node, kinds in configured.items()
+        for kind in kinds
+    ]
 
 
 class _Disk:
@@ -191,11 +212,14 @@ class DiskAsker:
     def __call__(self, device: BlockDevice) -> Answer:
         """One disk's answer; see ``sources/nvme_smart.py`` and ``sources/smartctl.py`` for the exceptions."""
         if device.transport != "nvme":
-            check_askable(device.name, self._roots)
+            node, behind = controller_disk(device.name)
+            if not behind:
+                check_askable(device.name, self._roots)
             if not _may_send_ata(self._roots):
                 raise NoHealth(Reason.NO_PERMISSION, f"{device.name}: querying it needs CAP_SYS_RAWIO, see {DROP_IN}")
             program = shutil.which("smartctl", path=self._path)
-            return read_smartctl(self._roots.dev / device.name, device.transport, program, self.runner)
+            path = self._roots.dev / node.removeprefix("/dev/")
+            return read_smartctl(path, device.transport, program, self.runner, behind=behind)
         controller = controller_of(device.name, self._roots)
         if controller is None:
             raise NoHealth(Reason.GONE, f"{device.name}: its controller is gone from /sys")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
 
 from plumbline.background.ceph import OsdWatch
-from plumbline.background.health import DiskAsker, HealthWatch
+from plumbline.background.health import DiskAsker, HealthWatch, controller_disks
 from plumbline.background.paths import PathMemory
 from plumbline.background.presence import DISK_PRESENCE, DiskPresence
 from plumbline.background.storage import DISK_USERS, QUEUES, StorageWatch
@@ -147,7 +147,10 @@ class HostWatch:
         )
         self._asker = DiskAsker(roots, environment)
         health = HealthWatch(
-            devices=lambda: [device for device in facts.devices if self.keeps_disk(device.name)],
+            devices=lambda: [
+                *(device for device in facts.devices if self.keeps_disk(device.name)),
+                *controller_disks(config().devices.controller_disks),
+            ],
             ask=self._asker,
             interval_s=lambda: config().devices.health_interval,
         )

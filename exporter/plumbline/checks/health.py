@@ -8,7 +8,7 @@ from plumbline.checks.growth import Count, Growth
 from plumbline.checks.model import Fix, Severity, Verdict, check
 from plumbline.checks.readings import Readings
 from plumbline.checks.text import counted, listed, plural
-from plumbline.sources.disk.diskhealth import DiskHealth, DiskState, endurance_left_s
+from plumbline.sources.disk.diskhealth import DiskHealth, DiskState, controller_disk, endurance_left_s
 
 _SILENT = DiskHealth()
 
@@ -68,6 +68,8 @@ def long_test(disk: Disk, caution: str) -> Fix:
 def replacement(disk: Disk) -> str:
     """How to take the disk out of service."""
     osds = [osd for osd in disk.osd.split(",") if osd.startswith("osd.")]
+    if controller_disk(disk.device)[1]:
+        return "Before replacing it, look in the controller's own tool which volume it belongs to."
     if not osds:
         return "Before replacing it, check with lsblk what uses it."
     words = " ".join(shlex.quote(osd) for osd in osds)
@@ -78,7 +80,8 @@ def replacement(disk: Disk) -> str:
 
 
 def _node(disk: Disk) -> str:
-    return shlex.quote(f"/dev/{disk.device}")
+    node, behind = controller_disk(disk.device)
+    return shlex.join(["-d", behind, node] if behind else [node])
 
 
 # --- failing disks: their own verdict, data they could not correct, sectors they could not read

@@ -29,6 +29,10 @@ MIN_HEALTH_INTERVAL_S = 60.0
 MAX_CEPH_TIMEOUT_S = 30.0
 """Half of the lease of the cluster's lock, which must be renewed in time."""
 
+# Arguments of smartctl, which must not look like options.
+_NODE = re.compile(r"/dev/[a-z][A-Za-z0-9_/-]{0,63}")
+_BEHIND_CONTROLLER = re.compile(r"(sat\+)?[a-z][a-z0-9]{0,15}(,[0-9]{1,5}){1,3}")
+
 IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
@@ -76,6 +80,9 @@ class DevicesConfig(Strict, frozen=True):
     reads them; the sum and count, which give the mean wait, are always there."""
     health_interval: Duration = Duration(300.0)
     """How often a disk is asked for its health (SMART), at least `1m`; a sleeping disk is not woken."""
+    controller_disks: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    """Disks behind a RAID controller that shows volumes instead: node → types, as `smartctl --scan` lists them, e.g.
+    `{/dev/bus/0: ['megaraid,8']}` or `{/dev/sg0: ['cciss,0']}`. Their health has `device="bus/0:megaraid,8"`."""
     nic_exclude: str = r""
     """Network devices to exclude, e.g. `veth.*|cali.*` on a container host."""
     ceph_public: tuple[str, ...] = ()
@@ -89,6 +96,12 @@ class DevicesConfig(Strict, frozen=True):
                 re.compile(getattr(self, field))
             except (re.error, RecursionError, OverflowError) as error:
                 raise self.mistake(field, f"not a regular expression: {error}") from error
+        for node, kinds in self.controller_disks.items():
+            if not _NODE.fullmatch(node):
+                raise self.mistake("controller_disks", "expected a node such as /dev/bus/0 or /dev/sg0")
+            for kind in kinds:
+                if not _BEHIND_CONTROLLER.fullmatch(kind):
+                    raise self.mistake("controller_disks", "expected a type such as megaraid,8 or cciss,0")
         if self.health_interval < MIN_HEALTH_INTERVAL_S:
             reason = f"at least {MIN_HEALTH_INTERVAL_S:g}s: each query interrupts the disk"
             raise self.mistake("health_interval", reason)

@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.background.health import REMEMBER_S, DiskAsker, HealthWatch, is_queried
+from plumbline.background.health import REMEMBER_S, DiskAsker, HealthWatch, controller_disks, is_queried
 from plumbline.background.storage import StorageWatch
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError, PlumblineError, Unavailable
 from plumbline.sources.disk.block import BlockDevice
 from plumbline.sources.disk.diskhealth import Answer, Asleep, DiskHealth, NoHealth, Reason
+from support.filesystems import skip_without_root
+from support.programs import need
 
 GOOD = DiskHealth(smart_passed=True, temperature_celsius=30)
 NEVER = threading.Event()
@@ -40,6 +42,20 @@ def let_go() -> Iterator[threading.Event]:
     event = threading.Event()
     yield event
     event.set()
+
+
+def test_disks_behind_a_controller_are_asked() -> None:
+    """By the program itself: without such a controller it says so, under the disk's own name."""
+    first, second = controller_disks({"/dev/bus/0": ("megaraid,8",), "/dev/sg0": ("cciss,0",)})
+    assert (first.name, second.name) == ("bus/0:megaraid,8", "sg0:cciss,0")
+    assert is_queried(first)
+    skip_without_root("needs CAP_SYS_RAWIO")
+    need("smartctl")
+    ask = DiskAsker(Roots.under(Path("/")), os.environ)
+    with pytest.raises(NoHealth, match=r"smartctl /dev/bus/0 megaraid,8: .*megaraid_disk_08"):
+        ask(first)
+    with pytest.raises(NoHealth, match=r"smartctl /dev/sg0 cciss,0: .*cciss_disk_00"):
+        ask(second)
 
 
 @pytest.mark.parametrize(

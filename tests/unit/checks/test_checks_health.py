@@ -78,6 +78,12 @@ def test_every_check_says_all_it_has_to(check) -> None:
     assert Counter(each.id for each in CHECKS)[check.id] == 1
 
 
+def test_a_disk_behind_a_controller_is_shown_through_it() -> None:
+    finding = bad("health.smart-failed", device="bus/0:megaraid,8", warnings={}, smart_passed=False, osd="")
+    assert finding.fix.now == "smartctl -x -d megaraid,8 /dev/bus/0"
+    assert "which volume it belongs to" in finding.fix.caution
+
+
 def test_failing() -> None:
     finding = bad("health.smart-failed", device="sda", warnings={}, smart_passed=False)
     assert finding.severity is Severity.CRITICAL

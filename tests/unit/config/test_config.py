@@ -199,6 +199,14 @@ BAD = {
         "ceph: {timeout: 2m}",
         "c.yaml: ceph.timeout = '120s': 1s to 30s: a probe must not wait longer for a cluster that hangs",
     ),
+    "a controller's node that is an option": (
+        "devices: {controller_disks: {--all: ['megaraid,8']}}",
+        "c.yaml: devices.controller_disks = {'--all': ('megaraid,8',)}: expected a node such as /dev/bus/0 or /dev/sg0",
+    ),
+    "a controller's disk that is none": (
+        "devices: {controller_disks: {/dev/sda: [sat]}}",
+        "c.yaml: devices.controller_disks = {'/dev/sda': ('sat',)}: expected a type such as megaraid,8 or cciss,0",
+    ),
     "health asked too often": (
         "devices: {health_interval: 30s}",
         "c.yaml: devices.health_interval = '30s': at least 60s: each query interrupts the disk",

@@ -49,7 +49,6 @@ ADVICE = {
     "versioned": "suspend the bucket's versioning, or name another",
 }
 """Every reason for which the worker refuses (a label value), and what an operator can do about it."""
-FAILURES_IN_A_ROW = 20  # after this many it begins anew: it may be the bucket that is gone
 LEAVE_WITHIN_S = 0.7  # the daemon ends a worker that is not gone by then
 
 Act: TypeAlias = Callable[[], None]
@@ -99,7 +98,17 @@ def work(memory: WorkerMemory, task: Task, pause: Callable[[float], None]) -> No
     memory.say(RUNNING)
     cycle = Cycle(task, client, memory.streams)
     try:
-        operate(memory, cycle.requests, Random(), look=cycle.look, pause=pause, choose=cycle.choose, errors=ERRORS)  # noqa: S311
+        operate(
+            memory,
+            cycle.requests,
+            Random(),  # noqa: S311
+            look=lambda _: None,
+            pause=pause,
+            choose=cycle.choose,
+            errors=ERRORS,
+        )
+    except RequestFailed as failed:  # many in a row: begin anew, it may be the bucket that is gone
+        raise refused_by(failed.error) from failed
     finally:
         cycle.end()
 
@@ -107,9 +116,9 @@ def work(memory: WorkerMemory, task: Task, pause: Callable[[float], None]) -> No
 class RequestFailed(OSError):
     """A failed request as :func:`.operate` counts it."""
 
-    def __init__(self, kind: str, message: str) -> None:
-        self.kind = kind
-        super().__init__(message)
+    def __init__(self, error: RequestError) -> None:
+        self.error, self.kind = error, kind_of(error)
+        super().__init__(str(error))
 
 
 class Request(Operator):
@@ -118,7 +127,6 @@ class Request(Operator):
     def __init__(self, stream: WorkerStream, act: Act, get_ready: Act = lambda: None) -> None:
         super().__init__(stream)
         self._act, self._get_ready = act, get_ready
-        self.last: RequestError | None = None
 
     def get_ready(self) -> None:
         self._get_ready()
@@ -127,8 +135,7 @@ class Request(Operator):
         try:
             self._act()
         except RequestError as error:
-            self.last = error
-            raise RequestFailed(kind_of(error), str(error)) from error
+            raise RequestFailed(error) from error
         return self.stream.block_bytes
 
 
@@ -153,10 +160,6 @@ class Cycle:
         if not (current.failures and self._current in (0, len(self.requests) - 1)):
             self._current = (self._current + 1) % len(self.requests)
         return self.requests[self._current]
-
-    def look(self, request: Operator) -> None:
-        if request.failures >= FAILURES_IN_A_ROW and isinstance(request, Request) and request.last:
-            raise refused_by(request.last)
 
     def end(self) -> None:
         """Remove the object, if the server answers at once."""

@@ -53,6 +53,13 @@ class DiskHealth:
     interface_errors: int | None = None  # CRC errors between disk and host: cable, backplane, expander
 
 
+def controller_disk(device: str) -> tuple[str, str]:
+    """Node and type, as smartctl takes them, of a disk behind a RAID controller, from its ``device`` label
+    (``bus/0:megaraid,8``). The type is empty for any other disk."""
+    node, _, behind = device.partition(":")
+    return f"/dev/{node}", behind
+
+
 def endurance_left_s(health: DiskHealth) -> float | None:
     """Powered-on seconds left at the average wear so far: t / w - t for the share w after t seconds; 0 for a disk
     beyond that. ``None`` below 1 %: disks estimate wear in whole percents, so even there it may be wrong by half."""

@@ -21,8 +21,9 @@ Wear has no common attribute: vendors number and count it differently. The devic
 its SCSI counterpart (solid state media log) are standardised, so they come first. An attribute is used only if its
 documentation says that its normalised value counts down from 100, and only if smartctl knows the drive.
 
-Not covered: disks behind a RAID controller that presents volumes instead (``-d megaraid,N``, ``cciss,N`` …): only the
-controller's own tools list the valid N. MegaRAID's volumes are not asked, because their answers differ:
+Disks behind a RAID controller that presents volumes instead are asked if the configuration names them (``-d
+megaraid,N``, ``cciss,N`` …): looking for the valid N would open every device. smartctl itself finds out whether one is
+a SATA disk, and then says ``sat+megaraid,N``. MegaRAID's volumes are not asked, because their answers differ:
 ``megaraid_sas`` has disks on channels 0 and 1, volumes above (MEGASAS_MAX_PD_CHANNELS in its header).
 """
 
@@ -144,9 +145,10 @@ class _Report(msgspec.Struct, frozen=True):
     scsi_error_counter_log: dict[str, _Errors] = {}
 
 
-def command(program: str, node: Path, transport: str | None) -> tuple[str, ...]:
-    """The command line. ``sat,auto`` distinguishes a SATA disk behind a SAS port from a SAS disk by INQUIRY alone."""
-    kind = "sat" if transport == "sata" else "sat,auto"
+def command(program: str, node: Path, transport: str | None, behind: str = "") -> tuple[str, ...]:
+    """The command line. ``sat,auto`` distinguishes a SATA disk behind a SAS port from a SAS disk by INQUIRY alone.
+    ``behind``: the type of a disk behind a controller."""
+    kind = behind or ("sat" if transport == "sata" else "sat,auto")
     logs = (f"--log={name}" for name in ("error", "ssd", "devstat,1", "devstat,4", "devstat,5"))
     return (program, "--json=c", "-n", f"standby,{ASLEEP_STATUS}", "-d", kind, "-i", "-H", "-A", *logs, str(node))
 
@@ -167,6 +169,7 @@ def read_smartctl(
     program: str | None,
     runner: ProcessRunner,
     *,
+    behind: str = "",
     timeout_s: float = TIMEOUT_S,
     pause: Callable[[float], None] = time.sleep,
 ) -> Answer:
@@ -176,7 +179,7 @@ def read_smartctl(
     if program is None:
         text = f"smartctl is not installed, so SATA and SAS disks can't be queried: {INSTALL}"
         raise NoHealth(Reason.NO_PROGRAM, text)
-    argv = command(program, node, transport)
+    argv = command(program, node, transport, behind)
     done = runner.run(argv, timeout_s=timeout_s, max_output_bytes=MAX_OUTPUT_BYTES)
     while done.returncode is None and not done.cancelled and runner.holds(argv):
         pause(1.0)
@@ -188,7 +191,7 @@ def read_smartctl(
         message = " ".join(done.stderr.decode("utf-8", "replace").split())[:200]
         reason = Reason.NO_PROGRAM if done.returncode == 127 else Reason.NO_ANSWER
         raise NoHealth(reason, f"{node}: smartctl printed nothing, exit {done.returncode}: {message or '-'}")
-    return parse_answer(done.stdout, source=f"smartctl {node}")
+    return parse_answer(done.stdout, source=f"smartctl {node} {behind}".rstrip())
 
 
 def parse_answer(text: bytes, *, source: str) -> Answer:
@@ -217,6 +220,9 @@ def parse_answer(text: bytes, *, source: str) -> Answer:
 def _refused(reported: str, source: str) -> NoHealth:
     if re.search(r"Permission denied|Operation not permitted", reported):
         return NoHealth(Reason.NO_PERMISSION, f"{source}: {reported}; querying it needs CAP_SYS_RAWIO, see {DROP_IN}")
+    if "cannot open /dev/megaraid" in reported:
+        text = f"{source}: {reported}; there is no such controller, or its node needs a line in {DROP_IN}"
+        return NoHealth(Reason.NO_PERMISSION, text)
     if re.search(r"No such (file|device)", reported):
         return NoHealth(
             Reason.GONE, f"{source}: {reported}; hidden by the sandbox (see {DROP_IN}), or the disk is gone"

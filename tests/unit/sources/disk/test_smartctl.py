@@ -45,6 +45,14 @@ def test_a_sata_ssd_by_its_statistics() -> None:
     )
 
 
+def test_a_disk_behind_a_controller() -> None:
+    assert answer("sata-ssd-megaraid") == answer("sata-ssd")
+    argv = command("/usr/sbin/smartctl", Path("/dev/bus/0"), "controller", "megaraid,8")
+    assert argv[argv.index("-d") + 1] == "megaraid,8"
+    assert argv[argv.index("-n") + 1] == "standby,3"
+    assert argv[-1] == "/dev/bus/0"
+
+
 def test_an_old_smartctl_and_a_disk_without_statistics() -> None:
     assert answer("sata-ssd-7.0") == DiskHealth(
         smart_passed=True,
@@ -95,6 +103,8 @@ def test_asleep_is_no_failure(name: str) -> None:
         ("recorded-gone", Reason.GONE, "No such device"),
         ("recorded-command-line", Reason.NO_ANSWER, "INVALID ARGUMENT"),
         ("no-smart", Reason.NOT_SUPPORTED, "lacks SMART"),
+        ("recorded-megaraid-none", Reason.NO_PERMISSION, "megaraid_sas_ioctl_node.*no such controller, or its node"),
+        ("recorded-cciss-none", Reason.GONE, "cciss_disk_00"),
     ],
 )
 def test_why_there_is_nothing(name: str, reason: str, says: str) -> None:
