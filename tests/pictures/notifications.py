@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ td:first-child { color: #666; width: 90px } td + td { white-space: pre-line }
 
 def draw(inbox: Inbox, folder: Path) -> list[Path]:
     """A picture of the longest message of each service into ``folder``."""
-    pages = {
+    pages: dict[str, Callable[[dict[str, Any]], str]] = {
         "email": lambda sent: f"{_STYLE}<p class=from>Mail: {html.escape(sent['subject'])}</p>{sent['html']}",
         "slack": _slack,
         "pagerduty": _pagerduty,

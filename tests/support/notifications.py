@@ -8,7 +8,7 @@ import email.policy
 import json
 import socketserver
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -34,7 +34,7 @@ class Inbox:
         return [_TEXT[service](message) for message in self.received[service]]
 
 
-_TEXT = {
+_TEXT: dict[str, Callable[[dict[str, Any]], str]] = {
     "email": lambda mail: mail["html"],
     "slack": lambda sent: f"{sent['attachments'][0]['title']}\n{sent['attachments'][0]['text']}",
     "pagerduty": lambda sent: f"{sent['payload']['summary']}\n{sent['payload']['custom_details']['alerts']}",
@@ -156,7 +156,8 @@ def _serving(server: socketserver.BaseServer) -> Iterator[int]:
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield server.server_address[1]  # type: ignore[misc]
+        port: int = server.server_address[1]
+        yield port
     finally:
         server.shutdown()
         thread.join()
