@@ -134,8 +134,8 @@ def alerts_reference(root: Path = ROOT) -> str:
 
 
 def _short_list(rules: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """A table for each severity, the worst first. A row for each alert, at its worst severity: name, what it means, what to
-    do first, as its text says, with its labels in capitals."""
+    """A table for each severity, the worst first. A row for each alert at its worst severity: name, what it means, what
+    to do first, as its text says, with its labels in capitals."""
     worst: dict[str, Mapping[str, Any]] = {}
     for rule in sorted(rules, key=lambda each: SEVERITIES.index(each["labels"]["severity"])):
         worst.setdefault(rule["alert"], rule)
@@ -152,7 +152,7 @@ def _short_list(rules: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 ALERTS_HEAD = """\
 # Alerts
 
-What each alert means and what to do first: [pages](#pages), [tickets](#tickets), [information](#information). Below that:
+What each alert means and what to do first: [pages](#pages), [tickets](#tickets), [information](#information). Below:
 when each alert fires, what a site can change, and which alert holds back which.
 
 Generated from `alerts/` by `make render`: {names} alerts in {rules} rules ({counts}).
@@ -162,8 +162,8 @@ Generated from `alerts/` by `make render`: {names} alerts in {rules} rules ({cou
 The name leads to the runbook. Words in capitals are labels of the alert."""
 _COLUMNS = "| alert | means | first |\n| --- | --- | --- |"
 SHORT_HEADS = {
-    "critical": "\n### Pages\n\nSomebody is woken: clients are affected. Some of these alerts are tickets while clients are not.\n\n"
-    + _COLUMNS,
+    "critical": "\n### Pages\n\n"
+    "Somebody is woken: clients are affected. Some of these alerts are tickets while clients are not.\n\n" + _COLUMNS,
     "warning": "\n### Tickets\n\n" + _COLUMNS,
     "info": "\n### Information\n\nTo be read when convenient, or there to hold back other alerts.\n\n" + _COLUMNS,
 }

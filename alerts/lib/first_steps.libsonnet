@@ -91,7 +91,7 @@ local osd = '{{ $labels.ceph_daemon }}';
   PlumblineArrayDegraded: on('cat /proc/mdstat') + ': which member, and does it rebuild?',
   PlumblineZfsPoolUnhealthy: on('zpool status -v'),
   PlumblineMultipathPathLost: on('multipath -ll {{ $labels.device }}') + ': which path?',
-  PlumblineMountDead: on('dmesg -T') + '; do not run ls or df there, they would hang',
+  PlumblineMountDead: '`ps -eo pid,stat,wchan:32,etime,args` (is a FUSE server in state T or D?) and ' + on('dmesg -T') + '; do not run ls or df there, they would hang',
 
   // Ceph.
   PlumblineCephUnreachable: probes + ' says whether the key, the network or the quorum is the reason',

@@ -33,7 +33,7 @@ local listed(each) =
       '{{ with $each.Labels }}'
       + '{{ if .ceph_daemon }}{{ .ceph_daemon }}{{ else if .device }}{{ if eq .layer "disk" }}disk {{ end }}{{ .device }}'
       + '{{ else if .probe }}probe {{ .probe }}{{ else }}{{ if eq .layer "self" }}host{{ else }}layer {{ .layer }}{{ end }}{{ end }}'
-      + '{{ with .instance }}{{ if or $each.Labels.ceph_daemon $each.Labels.device $each.Labels.probe }} on{{ end }} {{ . }}{{ end }} ('
+      + '{{ with .instance }}{{ if or $each.Labels.ceph_daemon $each.Labels.device $each.Labels.probe (ne $each.Labels.layer "self") }} on{{ end }} {{ . }}{{ end }} ('
       + '{{ end }}'
       + '{{ if $each.Labels.ceph_daemon }}' + related('device', ['ceph_daemon'], 'disk ')
       + '{{ else if $each.Labels.device }}' + related('ceph_daemon', ['instance', 'device']) + '{{ end }}'

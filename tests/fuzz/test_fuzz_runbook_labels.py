@@ -9,7 +9,11 @@ from plumbline.pages.runbook_values import _LABELS, filled, usable
 
 SCRIPT = "```sh\n" + "".join(f"{name}=example\n" for name in _LABELS) + "OSD=71\n```\n"
 LABELS = sorted({label for labels in _LABELS.values() for label in labels})
-TEXT = st.text() | st.text("abz09_./:-+@[]$`\'\" ;&|", max_size=30) | st.builds("http://{}".format, st.text("a./$:&", max_size=20))
+TEXT = (
+    st.text()
+    | st.text("abz09_./:-+@[]$`'\" ;&|", max_size=30)
+    | st.builds("http://{}".format, st.text("a./$:&", max_size=20))
+)
 
 
 @given(st.dictionaries(st.sampled_from(LABELS), TEXT))

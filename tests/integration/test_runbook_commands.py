@@ -15,9 +15,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from requirements.programs import listed
 
 from plumbline import cli
-from requirements.programs import listed
 from support.daemon import eventually, running
 from support.programs import need
 from support.prometheus import prometheus
@@ -89,12 +89,14 @@ ip link add ens2f0 type veth peer name ens2f1
 ip link add bond0 type dummy
 mount -t sysfs -o ro sysfs /sys
 mount -t tmpfs -o mode=755 none /dev
-for each in null zero urandom; do mknod -m 666 "/dev/$each" c 1 "$(case "$each" in null) echo 3;; zero) echo 5;; *) echo 9;; esac)"; done
+mknod -m 666 /dev/null c 1 3
+mknod -m 666 /dev/zero c 1 5
+mknod -m 666 /dev/urandom c 1 9
 mount -o remount,bind,ro /proc
 mount -o remount,bind,ro /
 exec "$@"
 """
-"""A host on which nothing can be broken: network ports of its own, no disk, its kernel's settings and files read-only."""
+"""A host on which nothing can be broken: ports of its own, no disk, files and the kernel's settings read-only."""
 
 
 @pytest.mark.long

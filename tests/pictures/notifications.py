@@ -1,10 +1,11 @@
-"""What people get of an alert: the mail as a mail program shows it; of Slack and PagerDuty the fields that they are sent, laid
-out in the order and with the marks of their applications, which cannot be run here."""
+"""What people get of an alert: the mail as a mail program shows it; of Slack and PagerDuty the fields that they get,
+laid out in the order and with the marks of their applications, which cannot be run here."""
 
 from __future__ import annotations
 
 import html
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,14 @@ body { font: 15px/1.45 sans-serif; margin: 16px; color: #1d1c1d; background: #ff
 .bar { border-left: 4px solid #c0392b; padding-left: 12px; white-space: pre-line }
 h1 { font-size: 17px; margin: 0 0 8px } code { background: #f4f2f2; color: #b01c5a; padding: 0 3px; border-radius: 3px }
 table { border-collapse: collapse; width: 100% } td { border-top: 1px solid #ddd; padding: 6px; vertical-align: top }
-td:first-child { color: #666; width: 90px } td + td { white-space: pre-line } .from { color: #666; font-size: 13px; margin: 0 0 8px }
+td:first-child { color: #666; width: 90px } td + td { white-space: pre-line }
+.from { color: #666; font-size: 13px; margin: 0 0 8px }
 </style>"""
 
 
 def draw(inbox: Inbox, folder: Path) -> list[Path]:
-    """A picture of the first message of each service into ``folder``."""
-    pages = {
+    """A picture of the longest message of each service into ``folder``."""
+    pages: dict[str, Callable[[dict[str, Any]], str]] = {
         "email": lambda sent: f"{_STYLE}<p class=from>Mail: {html.escape(sent['subject'])}</p>{sent['html']}",
         "slack": _slack,
         "pagerduty": _pagerduty,
@@ -35,7 +37,8 @@ def draw(inbox: Inbox, folder: Path) -> list[Path]:
                 continue
             drawn.append(folder / f"notification-{name}.png")
             source = drawn[-1].with_suffix(".html")
-            source.write_text(page_of(inbox.received[name][0]), "utf-8")
+            message = max(inbox.received[name], key=lambda sent: len(str(sent)))
+            source.write_text(page_of(message), "utf-8")
             page = started.page()
             page.open(source.as_uri(), width=WIDTHS[name], height=200)
             page.screenshot(drawn[-1])
@@ -46,10 +49,9 @@ def draw(inbox: Inbox, folder: Path) -> list[Path]:
 def _slack(sent: dict[str, Any]) -> str:
     """https://api.slack.com/reference/surfaces/formatting: `*bold*`, `` `code` ``, `<url|text>`."""
     message = sent["attachments"][0]
-    text = re.sub(r"<(https?://[^|>]+)\|([^>]+)>", r"\x00\2\x01", message["text"])
-    text = html.escape(text, quote=False)
+    text = html.escape(message["text"], quote=False)
+    text = re.sub(r"&lt;https?://[^|]+\|(\w+)&gt;", r"<a href='#'>\1</a>", text)
     text = re.sub(r"`([^`\n]+)`", r"<code>\1</code>", re.sub(r"(?m)^\*([^*\n]+)\*$", r"<b>\1</b>", text))
-    text = text.replace("\x00", "<a href='#'>").replace("\x01", "</a>")
     return (
         f"{_STYLE}<p class=from>Slack: {html.escape(sent['channel'])}</p>"
         f"<h1>{html.escape(message['title'])}</h1><div class=bar>{text.strip()}</div>"
@@ -57,9 +59,11 @@ def _slack(sent: dict[str, Any]) -> str:
 
 
 def _pagerduty(sent: dict[str, Any]) -> str:
-    """https://developer.pagerduty.com/docs/send-alert-event: the summary is the incident's title and what is read aloud."""
+    """https://developer.pagerduty.com/docs/send-alert-event: the summary is the incident's title."""
     payload = sent["payload"]
     fields = {key: payload.get(key, "") for key in ("severity", "component", "group")} | payload["custom_details"]
-    rows = "".join(f"<tr><td>{html.escape(key)}<td>{html.escape(str(value).strip())}" for key, value in fields.items() if value)
+    rows = "".join(
+        f"<tr><td>{html.escape(key)}<td>{html.escape(str(value).strip())}" for key, value in fields.items() if value
+    )
     links = " ".join(f"<a href='#'>{html.escape(each['text'])}</a>" for each in sent.get("links", ()))
     return f"{_STYLE}<p class=from>PagerDuty</p><h1>{html.escape(payload['summary'])}</h1>{links}<table>{rows}</table>"

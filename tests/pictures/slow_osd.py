@@ -42,7 +42,7 @@ WITHIN_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Slow:
-    """``prometheus`` and ``status``: URLs; ``minutes`` since Prometheus was started; ``inbox``: what people were sent."""
+    """``prometheus`` and ``status``: URLs; ``minutes`` since Prometheus was started; ``inbox``: what was sent."""
 
     prometheus: str
     status: str

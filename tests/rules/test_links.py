@@ -31,8 +31,8 @@ NODE = "stor01.example:10047"
 CARRIED = {"cluster", "instance", "device", "ceph_daemon", "probe", "pool"}
 """Labels that say which one it is, where the page has a variable of that name."""
 FILLED_IN = {
-    "ceph_daemon", "cluster", "device", "hostname", "instance", "mountpoint", "pci_address", "pool", "probe", "role", "slave",
-    "target",
+    "ceph_daemon", "cluster", "device", "hostname", "instance", "mountpoint", "pci_address", "pool", "probe", "role",
+    "slave", "target",
 }  # fmt: skip
 """Labels that a runbook has in its commands."""
 SUBJECT = {
@@ -127,11 +127,11 @@ def test_every_runbook_link_opens_that_runbook(followed: Any, alerts: list[dict[
     daemon, found = followed
     assert found.keys() == {rule["alert"] for rule in alerts}
     for name, each in found.items():
-        urls = {urlsplit(annotations["runbook_url"]) for _, annotations in each}
+        urls = {urlsplit(links["runbook_url"]) for _, links in each}
         # also of alerts without a node, of dead nodes and of Prometheus: a node of the cluster answers
         assert {f"{url.scheme}://{url.netloc}{url.path}" for url in urls} == {f"{daemon.url}/runbooks/{name}"}
-        for labels, annotations in each:
-            url = urlsplit(annotations["runbook_url"])
+        for labels, links in each:
+            url = urlsplit(links["runbook_url"])
             answer = daemon.get(f"{url.path}?{url.query}")
             assert answer.status == 200
             assert f"<h1>{name}</h1>" in answer.text

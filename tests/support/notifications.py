@@ -1,5 +1,5 @@
-"""What people get: a real Alertmanager with the shipped tree and the shipped receivers for mail, Slack, PagerDuty and Opsgenie,
-and somebody in place of these services who keeps what they are sent."""
+"""What people get: a real Alertmanager with the shipped tree and the shipped receivers for mail, Slack, PagerDuty and
+Opsgenie, and somebody in place of these services who keeps what they are sent."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import email.policy
 import json
 import socketserver
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -34,7 +34,7 @@ class Inbox:
         return [_TEXT[service](message) for message in self.received[service]]
 
 
-_TEXT = {
+_TEXT: dict[str, Callable[[dict[str, Any]], str]] = {
     "email": lambda mail: mail["html"],
     "slack": lambda sent: f"{sent['attachments'][0]['title']}\n{sent['attachments'][0]['text']}",
     "pagerduty": lambda sent: f"{sent['payload']['summary']}\n{sent['payload']['custom_details']['alerts']}",
@@ -44,15 +44,18 @@ _TEXT = {
 
 @contextmanager
 def notified(folder: Path, *, wait: str = "1s", everybody: bool = False) -> Iterator[tuple[Alertmanager, Inbox]]:
-    """Started with short waits. ``everybody``: each service gets all alerts, whatever their severity and layer; else the
-    tree says who gets what, and tickets go to Slack."""
+    """Started with short waits. ``everybody``: each service gets all alerts, whatever their severity and layer. Else
+    the tree says who gets what: pages PagerDuty and mail, tickets Slack."""
     inbox = Inbox()
     with _http(inbox) as url, _smtp(inbox) as smtp:
         shipped = yaml.safe_load(CONFIG.read_text("utf-8"))
         examples = {name: _example(name, folder, url, smtp) for name in SERVICES}
-        replaced = {each["name"]: each for name in SERVICES for each in examples[name]["receivers"] if name != "opsgenie"}
+        replaced = {
+            each["name"]: each for name in SERVICES for each in examples[name]["receivers"] if name != "opsgenie"
+        }
         for ticket in ("tickets-network", "tickets-monitoring"):
             replaced[ticket] = {**replaced["tickets-storage"], "name": ticket}
+        replaced["pager"]["email_configs"] = examples["email"]["receivers"][0]["email_configs"]
         quiet = {"name": "dead-man"}
         shipped["receivers"] = [replaced.get(each["name"], each) for each in shipped["receivers"]]
         shipped["receivers"] = [quiet if each["name"] == "dead-man" else each for each in shipped["receivers"]]
@@ -82,7 +85,11 @@ def _example(name: str, folder: Path, url: str, smtp: str) -> dict[str, Any]:
             if name in ("pagerduty", "opsgenie"):
                 config[{"pagerduty": "url", "opsgenie": "api_url"}[name]] = f"{url}/{name}/"
     if "global" in document:
-        document["global"] = {"smtp_smarthost": smtp, "smtp_from": document["global"]["smtp_from"], "smtp_require_tls": False}
+        document["global"] = {
+            "smtp_smarthost": smtp,
+            "smtp_from": document["global"]["smtp_from"],
+            "smtp_require_tls": False,
+        }
     return document
 
 
@@ -106,7 +113,7 @@ def _http(inbox: Inbox) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(body)
 
-        do_PUT = do_POST
+        do_PUT = do_POST  # noqa: N815
 
         def log_message(self, format: str, *args: object) -> None:
             """Nothing."""
@@ -126,9 +133,13 @@ def _smtp(inbox: Inbox) -> Iterator[str]:
                 command = line[:4].upper().strip()
                 if command == b"DATA":
                     self._say("354 go on")
-                    mail = email.message_from_bytes(b"".join(iter(self.rfile.readline, b".\r\n")), policy=email.policy.default)
+                    mail = email.message_from_bytes(
+                        b"".join(iter(self.rfile.readline, b".\r\n")), policy=email.policy.default
+                    )
                     body = mail.get_body(("html",))
-                    inbox.received["email"].append({"subject": str(mail["subject"]), "html": body.get_content() if body else ""})
+                    inbox.received["email"].append(
+                        {"subject": str(mail["subject"]), "html": body.get_content() if body else ""}
+                    )
                 self._say("221 bye" if command == b"QUIT" else "250 fine")
                 if command == b"QUIT":
                     return
@@ -145,9 +156,9 @@ def _serving(server: socketserver.BaseServer) -> Iterator[int]:
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield server.server_address[1]  # type: ignore[misc]
+        port: int = server.server_address[1]
+        yield port
     finally:
         server.shutdown()
         thread.join()
         server.server_close()
-

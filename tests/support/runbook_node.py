@@ -1,4 +1,4 @@
-"""Lines of runbooks run as on a node: with which variables, what the pages' examples mean here, and what is a mistake."""
+"""Lines of runbooks run as on a node: with which variables, what the examples mean here, and what is a mistake."""
 
 from __future__ import annotations
 

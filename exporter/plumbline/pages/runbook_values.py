@@ -1,8 +1,8 @@
 """The labels of one alert, filled into the scripts of its runbook.
 
-A script of a runbook begins with examples (``DEVICE=sdg``). An alert links its runbook with its labels as a query, so that
-the page has the device, node and OSD that the alert is about. Somebody copies these lines into a shell, and anybody can
-write such a link: only values are filled in that mean nothing to a shell and are no option.
+A script of a runbook begins with examples (``DEVICE=sdg``). An alert links its runbook with its labels as a query, so
+that the page has the device, node and OSD that the alert is about. Somebody copies these lines into a shell, and who
+wrote the link is not known: only values are filled in that mean nothing to a shell and are no option.
 """
 
 import re
@@ -44,8 +44,8 @@ def usable(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def filled(markdown: str, labels: Mapping[str, str]) -> str:
-    """The runbook with the examples that ``labels`` (as :func:`usable` gives them) replace, marked as filled in. Its links
-    to other runbooks carry the labels on."""
+    """The runbook with the examples replaced by ``labels`` (as :func:`usable` gives them) and marked. Its links to
+    other runbooks carry the labels on."""
     if not labels:
         return markdown
     text = _FENCED.sub(lambda block: "\n".join(_line(line, labels) for line in block[0].split("\n")), markdown)

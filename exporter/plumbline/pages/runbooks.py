@@ -37,8 +37,8 @@ def names() -> list[str]:
 def page(name: str, labels: Mapping[str, str] | None = None) -> str | None:
     """The page of one alert, the list of all for an empty name, ``None`` where there is none.
 
-    ``X.md`` is the same as ``X``: so runbooks link each other here as they do in the project's folder. ``labels``: of the
-    alert, as its link has them; what cannot be used is ignored.
+    ``X.md`` is the same as ``X``: so runbooks link each other here as they do in the project's folder. ``labels``: of
+    the alert, as its link has them; what cannot be used is ignored.
     """
     if not name:
         return render("runbooks.html", title="Runbooks", names=names(), body=None, labels={})
@@ -85,7 +85,7 @@ def _block(lines: _Lines) -> Html:
     if first.startswith("#"):
         lines.left = lines.left[1:]
         marks, _, text = first.partition(" ")
-        return tag(f"h{len(marks)}", _inline(text))
+        return tag(f"h{len(marks)}", _inline(text), id=text.lower() if marks == "##" else "")
     if first.startswith("|"):
         return _table(lines.take(lambda line: line.startswith("|")))
     if _ITEM.match(first):

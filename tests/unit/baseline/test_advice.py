@@ -48,7 +48,10 @@ def test_what_has_no_comparable_row_says_why() -> None:
     assert why(disks(Via.FILES, "virtual")) == (
         "no document has figures of this class; of the layer disk they have hdd, intel-910, nvme, ssd"
     )
-    assert why(disks(Via.FILES, "nvme"), "unnoba-2020") == "rows of this layer and class: 1 measured through the page cache"
+    assert (
+        why(disks(Via.FILES, "nvme"), "unnoba-2020")
+        == "rows of this layer and class: 1 measured through the page cache"
+    )
     doubt = "that contradict themselves or are a maker's promise, and so never judge"
     assert why(disks(Via.FILES, "intel-910"), "fujitsu-2013") == f"rows of this layer and class: 6 {doubt}"
     pool = why(Subject(Via.POOL, "rados", "ssd", ("plumbline-probe",)), "infn-2025")

@@ -47,7 +47,9 @@ def test_a_runbook_is_rendered_as_a_whole(name: str) -> None:
 def test_what_runbooks_share_is_folded_up_once_in_each() -> None:
     page = runbooks.page("PlumblineProbeStuck")
     assert page is not None
-    assert page.index("<details><summary>Commands for your installation</summary>") < page.index("<h2>Meaning</h2>")
+    assert page.index("<details><summary>Commands for your installation</summary>") < page.index(
+        '<h2 id="meaning">Meaning</h2>'
+    )
     assert len(re.findall("<summary>Layer", page)) == len(list(FOLDER.glob("layer-*.md")))
     assert page.count("<h1>") == 1
     assert page.count("<details") == page.count("</details>")
@@ -64,7 +66,9 @@ def test_links_lead_to_a_runbook_or_the_web(name: str) -> None:
     page = runbooks.page(name)
     assert page is not None
     for target in re.findall(r'<a href="([^"]+)"', page):
-        if not target.startswith(("https://", "../", "./")):
+        if target.startswith("#"):
+            assert f'<h2 id="{target[1:]}">' in page
+        elif not target.startswith(("https://", "../", "./")):
             assert runbooks.page(target) is not None, target
 
 

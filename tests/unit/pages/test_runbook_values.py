@@ -43,7 +43,21 @@ def test_an_example_is_replaced(line: str, labels: dict[str, str], becomes: str)
 
 @pytest.mark.parametrize(
     "value",
-    ["$(reboot)", "sda;reboot", "`reboot`", "--all", "a b", "", "sda\nreboot", "sda'", 'sda"', "sda\\", "a" * 300, "~", "sdа"],
+    [
+        "$(reboot)",
+        "sda;reboot",
+        "`reboot`",
+        "--all",
+        "a b",
+        "",
+        "sda\nreboot",
+        "sda'",
+        'sda"',
+        "sda\\",
+        "a" * 300,
+        "~",
+        "sdа",
+    ],
 )
 def test_what_a_shell_or_a_program_would_understand_is_not_filled_in(value: str) -> None:
     assert script("DEVICE=sdg", device=value) == "DEVICE=sdg"

@@ -117,7 +117,15 @@ def test_a_page_begins_with_what_it_is_for(path: Path) -> None:
 
 @pytest.mark.parametrize(
     "page",
-    ["deploy/ansible", "deploy/cephadm", "deploy/compose", "deploy/debian", "deploy/kubernetes", "deploy/rpm", "systemd"],
+    [
+        "deploy/ansible",
+        "deploy/cephadm",
+        "deploy/compose",
+        "deploy/debian",
+        "deploy/kubernetes",
+        "deploy/rpm",
+        "systemd",
+    ],
 )
 def test_every_way_to_install_ends_with_the_same_check(page: str) -> None:
     text = (ROOT / page / "README.md").read_text("utf-8")
