@@ -8,40 +8,36 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Iterator
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from bench.history_store import Series, Store, labels_of
-from plumbline.baseline.book import load_book
+from bench.history_store import Labels, Series, Store, labels_of
 from plumbline.baseline.model import Target
+from plumbline.baseline.selection import select
 from plumbline.baseline.site import parse_site
 from plumbline.collectors import baseline
-from plumbline.config.model import BaselineConfig
 from plumbline.metrics.spec import Sample
 from support.daemon import COMMAND
 from support.fleet_files import CATALOGUE, node_text
 from support.programs import need
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
-NODES, DAYS = 200, 20
-DAY_S, STEP_S = 86400, 3600
+NODES, DAYS = 200, 8
+DAY_S, PIECE_S, STEP_S = 86400, 6 * 3600, 300
 
 
-def _samples(host: str, text: str, folder: Path) -> Iterator[Sample]:
+def _samples(host: str, text: str) -> Iterator[Sample]:
     """What the daemon of this node exports about its baselines."""
-    (folder / "baseline.yaml").write_text(text)
-    entries = parse_site(text, where="x", host=host, catalogue=CATALOGUE).entries
+    site = parse_site(text, where=host, host=host, catalogue=CATALOGUE)
     targets = [
-        Target("probe", one.layer, one.device_class, one.workload, one.operation, one.config_hash) for one in entries
+        Target("probe", one.layer, one.device_class, one.workload, one.operation, one.config_hash)
+        for one in site.entries
     ]
-    book = load_book(
-        BaselineConfig(), where="test", storage=folder, host=host, catalogue=CATALOGUE, targets=tuple(targets)
-    )
-    yield from baseline.samples(book.selection)
-    for labels in book.fleet_classes:
-        yield baseline.FLEET_CLASS, labels, 1.0
+    yield from baseline.samples(select(site.entries, targets, {}))
+    yield baseline.FLEET_CLASS, (site.file.source, site.name, site.file.fleet_class), 1.0
 
 
 def _class_of(number: int) -> str:
@@ -49,35 +45,38 @@ def _class_of(number: int) -> str:
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    """The disks of class r740-hdd were accepted again ten days ago, on another Ceph, 1.3 times as slow."""
+def store() -> Iterator[Store]:
+    """The disks of class r740-hdd were accepted again four days ago, on another Ceph, 1.3 times as slow."""
     need("prometheus")
-    folder = tmp_path_factory.mktemp("node")
-    midnight = int(time.time()) // DAY_S * DAY_S
-    early = np.arange(midnight - DAYS * DAY_S, midnight - 10 * DAY_S, STEP_S, dtype=np.int64)
-    late = np.arange(midnight - 10 * DAY_S, midnight + 1, STEP_S, dtype=np.int64)
+    end = int(time.time()) // DAY_S * DAY_S
+    series = {late: [one for number in range(NODES) for one in _of_node(number, late=late)] for late in (0, 1)}
     with Store() as started:
-        for number in range(NODES):
-            host, slow = f"stor{number:03}", 1.3 if number < 150 else 1.0
-            own = {"instance": f"{host}:10047", "job": "plumbline", "cluster": "north"}
-            written: list[Series] = []
-            for times, seed, factor in ((early, 0, 1.0), (late, 1, slow)):
-                text = node_text(host, fleet_class=_class_of(number), seed=seed, slow=factor)
-                for spec, labels, value in _samples(host, text, folder):
-                    name = labels_of(spec.name, {**dict(zip(spec.labels, labels, strict=True)), **own})
-                    written.append(Series(name, times * 1000, np.full(len(times), float(value))))
-            every = np.arange(midnight - DAYS * DAY_S, midnight + 1, 300, dtype=np.int64)
-            build = labels_of("plumbline_build_info", {**own, "version": "0.1.0"})
-            written.append(Series(build, every * 1000, np.ones(len(every))))
-            for times, version in ((early, "18.2.7"), (late, "19.2.3")):
-                osd = {
-                    "cluster": "north",
-                    "ceph_daemon": f"osd.{number}",
-                    "ceph_version": f"ceph version {version} (x)",
-                }
-                written.append(Series(labels_of("ceph_osd_metadata", osd), times * 1000, np.ones(len(times))))
-            started.write(written)
+        for piece in range(end - DAYS * DAY_S, end + 1, PIECE_S):  # Prometheus takes the past in its order
+            late = int(piece >= end - DAYS * DAY_S // 2)
+            times = np.arange(piece, min(piece + PIECE_S, end + 1), STEP_S, dtype=np.int64) * 1000
+            started.write(Series(*_sampled(labels, value, times)) for labels, value in series[late])
         yield started
+
+
+def _sampled(labels: Labels, value: float, times: NDArray[np.int64]) -> tuple[Labels, Any, Any]:
+    """What was scraped is known to five minutes, all else to six hours."""
+    seen = times if ("__name__", "plumbline_build_info") in labels else times[:1]
+    return labels, seen, np.full(len(seen), value)
+
+
+def _of_node(number: int, *, late: int) -> Iterator[tuple[Labels, float]]:
+    host = f"stor{number:03}"
+    own = {"instance": f"{host}:10047", "job": "plumbline", "cluster": "north"}
+    slow = 1.3 if late and number < 150 else 1.0
+    text = node_text(host, fleet_class=_class_of(number), seed=late, slow=slow)
+    for spec, labels, value in _samples(host, text):
+        yield labels_of(spec.name, {**dict(zip(spec.labels, labels, strict=True)), **own}), float(value)
+    yield labels_of("plumbline_build_info", {**own, "version": "0.1.0"}), 1.0
+    release = f"ceph version {('18.2.7', '19.2.3')[late]} (x)"
+    yield (
+        labels_of("ceph_osd_metadata", {"cluster": "north", "ceph_daemon": f"osd.{number}", "ceph_version": release}),
+        1.0,
+    )
 
 
 def report(store: Store, *flags: str) -> str:
@@ -88,17 +87,18 @@ def report(store: Store, *flags: str) -> str:
 
 
 def test_the_drift_of_a_class_is_a_line_with_its_release(store: Store) -> None:
-    text = report(store, "--days", "19")
+    text = report(store, "--days", "7")
     rows = [line for line in text.splitlines() if line.startswith("| r740-hdd")]
     assert len(rows) == 4  # two kinds of operations: latency and operations per second
     assert all("| 150 |" in row and "Ceph OSDs 19.2.3" in row for row in rows)
-    assert any("disk hdd randread-4k-qd1-j1 read, p50" in row and "× 1.30" in row for row in rows)
+    (p50,) = (row for row in rows if "disk hdd randread-4k-qd1-j1 read, p50" in row)
+    assert float(p50.split("×")[1].split("|")[0]) == pytest.approx(1.3, rel=0.02)
     assert "| r760-hdd" not in text
     assert "Classes of nodes whose accepted figures changed (4 of 12 accepted figures)" in text
 
 
 def test_two_periods_side_by_side(store: Store) -> None:
-    text = report(store, "--days", "9", "--beside", "previous")
+    text = report(store, "--days", "3", "--beside", "previous")
     assert "Then and now" in text
     assert "| Storage hosts | 200 | 200 | the same |" in text
     assert "No class of nodes drifted: 12 accepted figures of 2 classes" in text
