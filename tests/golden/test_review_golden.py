@@ -11,10 +11,10 @@ from plumbline.commands.reporting import written
 from plumbline.report.document import as_document
 from plumbline.report.model import Review
 from support.golden import check_golden
-from support.review_facts import empty_review, full_review
+from support.review_facts import empty_review, full_review, two_quarters
 
 HERE = Path(__file__).parent / "reviews"
-REVIEWS = {"quarter": full_review(), "nothing": empty_review()}
+REVIEWS = {"quarter": full_review(), "nothing": empty_review(), "two-quarters": two_quarters()}
 
 
 @pytest.mark.parametrize("name", REVIEWS)

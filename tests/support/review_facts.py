@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from plumbline.report.model import (
     Attainment,
     Change,
     ClassCapacity,
+    ClassDrift,
     Coverage,
     Days,
     FigureOffender,
@@ -140,7 +143,26 @@ def full_review() -> Review:
         absent=("plumbline:capacity_rebuild:seconds",),
         facts=(planned(),),
         retention_s=120 * DAY_S,
+        drifts=(
+            ClassDrift("north", "r740-hdd", "disk hdd randread-4k-qd1-j1 read", "latency.p50", 8e-3, 9.6e-3, 1.2, 3),
+            ClassDrift("north", "r740-hdd", "osd hdd osd-bench-4m write", "throughput", 150e6, 149e6, 1.007, 3),
+        ),
     )  # fmt: skip
+
+
+def two_quarters() -> Review:
+    """The full one beside the quarter before: calmer, smaller, without headroom."""
+    now, length = full_review(), END - START
+    earlier = replace(
+        now,
+        period=Period(START - length, START),
+        attainment=tuple(replace(row, beyond_s=row.judged_s * 0.001) for row in now.attainment),
+        changes=(),
+        firings=(),
+        classes=tuple(replace(each, used=((START - DAY_S, 0.5),), host_loss=()) for each in now.classes),
+        headroom=(),
+    )
+    return replace(now, earlier=earlier)
 
 
 def empty_review() -> Review:

@@ -83,9 +83,10 @@ def run_record(options: argparse.Namespace) -> int:
 def _continued(session: Session, hosts: Sequence[Host], options: argparse.Namespace) -> Session:
     """The interrupted recording, with the options that it began with."""
     asked = tuple(_record_options(options))
-    if asked != session.options:
-        reason = "the interrupted recording has others; leave them out or say --restart"
-        raise ConfigError("fleet record", reason, value=" ".join(asked) or "none")
+    if asked and asked != session.options:
+        began = " ".join(session.options) or "none"
+        reason = f"the interrupted recording began with others ({began}); leave them out, or say --restart"
+        raise ConfigError("fleet record", reason, value=" ".join(asked))
     known = {host.name for host in hosts}
     gone = [name for name in session.turns if name not in known]
     done = len(session.named("recorded"))

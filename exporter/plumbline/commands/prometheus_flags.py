@@ -48,6 +48,8 @@ def add_report(commands: Commands) -> None:
     add("--from", dest="first", metavar="DAY", help="the first day, such as 2026-08-01")
     add("--to", dest="last", metavar="DAY", help="the last day (yesterday)")
     add("--days", type=int, metavar="N", help="number of days, where --from or --to is left out (90)")
+    text = "also this period, side by side: previous (as long, just before), or 2026-04-01..2026-06-30"
+    add("--beside", metavar="PERIOD", help=text)
     add("--cluster", metavar="NAME", help="the value of the label cluster (all clusters)")
     add_page(report)
     add("--timeout", default="60s", metavar="TIME", help="of one query (60s)")

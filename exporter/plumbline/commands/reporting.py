@@ -5,6 +5,7 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from plumbline.report.baseline.report import Subject, build, render_html, render
 from plumbline.report.document import as_document
 from plumbline.report.fetch import Server
 from plumbline.report.gather import gather
-from plumbline.report.period import parse_period
+from plumbline.report.period import parse_beside, parse_period
 
 HTML, MARKDOWN = "html", "markdown"
 _RENDER = {HTML: render_html, MARKDOWN: render_markdown}
@@ -36,6 +37,7 @@ def report_period(options: argparse.Namespace) -> int:
     form = _form(options)
     timeout_s, now_s = positive_duration(options.timeout, "--timeout"), time.time()
     period = parse_period(first=options.first, last=options.last, days=options.days, now_s=now_s)
+    beside = parse_beside(options.beside, period, now_s=now_s) if options.beside else None
     text = "asking Prometheus"
     with progress(make_console(sys.stderr), text, piped=False) as show:
 
@@ -44,6 +46,9 @@ def report_period(options: argparse.Namespace) -> int:
 
         server = Server(options.prometheus, timeout_s, asked, access(options))
         review = gather(server, period, cluster=options.cluster, made_s=now_s, version=__version__)
+        if beside is not None:
+            earlier = gather(server, beside, cluster=options.cluster, made_s=now_s, version=__version__)
+            review = replace(review, earlier=earlier)
         page = written(as_document(review), form)
     return _write(options, page)
 

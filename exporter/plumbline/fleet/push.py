@@ -45,7 +45,8 @@ def choose(name: str, fleet_class: str, state: NodeState, acceptance: Acceptance
     if common is None:
         return Choice("", name, f"{why}, and its class {fleet_class} has no accepted figures")
     there = state.fleet_class is not None and state.fleet_class.sha256 == common.sha256
-    return Choice("class", fleet_class, f"{why}; its class's until it is recorded", there=there)
+    placed = ", in place" if there else ""
+    return Choice("class", fleet_class, f"{why}; its class's until it is recorded{placed}", there=there)
 
 
 def replaced(own: AcceptedFile, state: NodeState) -> str:

@@ -2,7 +2,7 @@
 
 from plumbline.config.workloads import load_catalogue
 from plumbline.errors import PlumblineError
-from plumbline.report import capacity, changes, events
+from plumbline.report import capacity, changes, classes, events
 from plumbline.report.attainment import attainment, coverage, figure_offenders, pool_services
 from plumbline.report.fetch import Server
 from plumbline.report.model import Coverage, Review
@@ -22,7 +22,7 @@ def gather(server: Server, period: Period, *, cluster: str | None, made_s: float
         key.removeprefix("size of "): int(max((value for track in tracks for _, value in track.points), default=0))
         for key, tracks in server.answers(tuple(queries.sizes())).items()
     }
-    answers = server.answers(tuple(queries.everything(sizes)))
+    answers = server.answers((*queries.everything(sizes), *classes.queries(queries)))
     looked, found = changes.candidates(answers, period)
     hours = tuple(changes.closer(found, queries, period))
     catalogue = load_catalogue()
@@ -52,6 +52,7 @@ def gather(server: Server, period: Period, *, cluster: str | None, made_s: float
         upgrades=events.upgrades(answers),
         absent=tuple(name for key, (name, _, _) in {**CAPACITY, **FORECASTS}.items() if not answers[f"capacity {key}"]),
         facts=tuple(facts.values()),
+        drifts=classes.drifts(answers),
         retention_s=read_retention(server.url, timeout_s=server.timeout_s, access=server.access),
     )
 

@@ -244,9 +244,25 @@ class Upgrade:
 
 
 @dataclass(frozen=True, slots=True)
+class ClassDrift:
+    """One figure of a class of nodes: the median of what its nodes were accepted with, at the beginning and at the end
+    of the period; ``ratio``: degradation, 2 is twice as bad."""
+
+    cluster: str
+    fleet_class: str
+    what: str
+    figure: str
+    then: float
+    now: float
+    ratio: float
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Review:
     """The whole review. ``absent``: names of the queried metrics that had no series; ``facts``: what what-if needs, of
-    each cluster at the end of the period; ``retention_s``: how long the server keeps samples, if it says so."""
+    each cluster at the end of the period; ``retention_s``: how long the server keeps samples, if it says so;
+    ``earlier``: the review of the period to show beside this one."""
 
     period: Period
     made_s: float
@@ -271,3 +287,5 @@ class Review:
     facts: tuple[Facts, ...] = ()
     services: tuple[PoolService, ...] = ()
     retention_s: float | None = None
+    drifts: tuple[ClassDrift, ...] = ()
+    earlier: "Review | None" = None

@@ -62,6 +62,17 @@ def parse_period(*, first: str | None, last: str | None, days: int | None, now_s
     return Period(start_s, end_s)
 
 
+def parse_beside(text: str, period: Period, *, now_s: float) -> Period:
+    """``previous``: as long, just before ``period``; or ``DAY..DAY``. Raises :class:`ConfigError`."""
+    if text == "previous":
+        days = -(-period.length_s // DAY_S)
+        return Period(period.start_s - days * DAY_S, period.start_s)
+    first, separator, last = text.partition("..")
+    if not separator:
+        raise ConfigError("--beside", "expected previous, or two days: 2026-04-01..2026-06-30", value=text)
+    return parse_period(first=first, last=last, days=None, now_s=now_s)
+
+
 def _day(text: str, flag: str) -> date:
     try:
         if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", text):

@@ -3,11 +3,13 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from plumbline.core.units import figure_text
 from plumbline.pages.document import Block, Paragraph, Plot, Table
 from plumbline.report import phrases as say
 from plumbline.report.model import (
     Attainment,
     Change,
+    ClassDrift,
     FigureOffender,
     FindingHistory,
     Firing,
@@ -25,6 +27,8 @@ from plumbline.report.summary import name
 from plumbline.report.time_plot import Line, time_plot
 
 DRAWN_CHANGES = 6
+# a class that drifts by less differs by what its recordings do
+DRIFT = 1.1
 # hosts named for one check, so that a fleet with one misconfiguration takes one line
 SAME_CHECK = 3
 NO_BREAK = "\N{NO-BREAK SPACE}"
@@ -248,8 +252,7 @@ def alerts(review: Review) -> Iterator[Block]:
     if not review.firings:
         yield Paragraph("No alert fired in the observed time.")
         return
-    critical = sum(each.times for each in review.firings if each.severity == "critical")
-    warnings = sum(each.times for each in review.firings) - critical
+    critical, warnings = counted(review)
     yield Paragraph(
         f"Critical alerts fired {say.count(critical, 'time')}, warnings {say.count(warnings, 'time')}; still firing at"
         f" the end: {sum(each.still for each in review.firings)}.{_per_thousand(review, critical, warnings)}"
@@ -258,12 +261,21 @@ def alerts(review: Review) -> Iterator[Block]:
     yield table(review, "By alert", heads, ((each.cluster, _fired(each)) for each in review.firings))
 
 
+def counted(review: Review) -> tuple[int, int]:
+    """How often critical alerts fired, and warnings: pages and tickets."""
+    critical = sum(each.times for each in review.firings if each.severity == "critical")
+    return critical, sum(each.times for each in review.firings) - critical
+
+
+def host_weeks(review: Review) -> float:
+    """By the most hosts seen at once, and the time in which any was: so clusters and quarters are comparable."""
+    return sum(each.hosts * each.observed_s for each in review.coverage) / _WEEK_S
+
+
 def _per_thousand(review: Review, critical: int, warnings: int) -> str:
-    """Comparable between clusters and quarters: by the most hosts seen at once, and the time in which any was."""
-    host_weeks = sum(each.hosts * each.observed_s for each in review.coverage) / _WEEK_S
-    if not host_weeks:
+    if not (weeks := host_weeks(review)):
         return ""
-    pages, tickets = (say.number(1000 * count / host_weeks) for count in (critical, warnings))
+    pages, tickets = (say.number(1000 * count / weeks) for count in (critical, warnings))
     return f" For each 1,000 hosts and week of observation these are {pages} pages and {tickets} tickets."
 
 
@@ -287,6 +299,29 @@ def events(review: Review) -> Iterator[Block]:
         yield table(review, "Upgrades, sampled every six hours", heads, map(_upgraded, review.upgrades))
     else:
         yield Paragraph("No new version of Plumbline or Ceph appeared in the period.")
+    yield from _drifts(review)
+
+
+def _drifts(review: Review) -> Iterator[Block]:
+    """Nothing where no node belongs to a class: there is no fleet."""
+    if not review.drifts:
+        return
+    changed = [each for each in review.drifts if max(each.ratio, 1 / each.ratio) >= DRIFT]
+    of = say.count(len({(each.cluster, each.fleet_class) for each in review.drifts}), "class", "classes")
+    figures = say.count(len(review.drifts), "accepted figure")
+    if not changed:
+        yield Paragraph(f"No class of nodes drifted: {figures} of {of} changed by less than {DRIFT - 1:.0%}.")
+        return
+    heads = ("Class", "Nodes", "Figure", "At the beginning", "At the end", "Ratio", "New in the period")
+    title = f"Classes of nodes whose accepted figures changed ({len(changed)} of {figures})"
+    yield table(review, title, heads, ((each.cluster, _drifted(each, review)) for each in changed))
+
+
+def _drifted(each: ClassDrift, review: Review) -> tuple[str, ...]:
+    new = [f"{one.what} {one.version}" for one in review.upgrades if one.cluster == each.cluster]
+    then, now = (figure_text(each.figure, value) for value in (each.then, each.now))
+    what = f"{each.what}, {each.figure.removeprefix('latency.')}"
+    return each.fleet_class, f"{each.nodes:,}", what, then, now, say.level(each.ratio, "ratio"), say.listed(new)
 
 
 def _recorded(each: Recorded) -> tuple[str, tuple[str, ...]]:

@@ -117,6 +117,9 @@ def what_if(review: Review) -> Iterator[Block]:
         return
     rows = [(each.cluster, row) for each in review.facts for row in words.scenario_rows(each, standard(each))]
     yield table(review, "At the end of the period, and after a change", words.SCENARIO_HEADS, rows)
+    bought = [(each.cluster, row) for each in review.facts for row in words.purchase_rows(each)]
+    if bought:
+        yield table(review, "What to buy: the fewest hosts for a year", words.PURCHASE_HEADS, bought)
     pools = [(each.cluster, row) for each in review.facts for row in words.pool_rows(each)]
     if pools:
         yield table(review, "Pools, their placement and quotas", words.POOL_HEADS, pools)

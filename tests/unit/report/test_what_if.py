@@ -14,6 +14,7 @@ from plumbline.report.whatif import asked, changes, words
 from plumbline.report.whatif.facts import facts_of, queries
 from plumbline.report.whatif.figures import class_figures, pool_figures
 from plumbline.report.whatif.model import Facts, Load, Osd, Pool, scopes
+from plumbline.report.whatif.purchases import purchases
 from plumbline.sources.prometheus.api import Track, parse_retention
 
 DAY = 86400
@@ -232,3 +233,32 @@ def test_a_short_retention_is_said_with_the_setting() -> None:
     assert forecast_note(20 * DAY) == forecast_note(None) == ""
     assert "--storage.tsdb.retention.time=106d" in period_note(15 * DAY, start_s=0, now_s=92 * DAY)
     assert period_note(100 * DAY, start_s=0, now_s=92 * DAY) == period_note(None, start_s=0, now_s=92 * DAY) == ""
+
+
+def test_what_to_buy_is_the_fewest_hosts_for_a_year() -> None:
+    """Four OSDs of 1,000, 400 used of each, 100 more a day. With n more the room until one is at
+    95 % is (4 + n) × 950 − 1,600, which is 36,500 from n = 37 on. The loss of a host leaves one less below 90 %:
+    (3 + n) × 900 − 1,600 ≥ 36,500 from n = 40 on."""
+    (bought,) = purchases(cluster())
+    assert (bought.device_class, bought.hosts, bought.disks, bought.size) == ("hdd", 40, 40, 40_000.0)
+    assert bought.why == ("full in 22 days", "such a loss is unsafe in 11 days")
+
+
+def test_nothing_is_bought_where_nothing_grows_and_a_loss_is_safe() -> None:
+    still = Load({"14d": -1.0}, asked=None, osd_iops=None, measured_by="", recovery=None, recovered_by=None)
+    (bought,) = purchases(cluster(hdd=still))
+    assert (bought.hosts, bought.why, bought.unknown) == (0, (), ())
+
+
+def test_where_growth_is_unknown_only_the_loss_counts_and_that_is_said() -> None:
+    unknown = Load({}, asked=None, osd_iops=None, measured_by="", recovery=None, recovered_by=None)
+    (bought,) = purchases(cluster(of=osds(4, used=700.0), hdd=unknown))
+    assert bought.hosts == 1  # 2,800 on four of five: 70 %
+    assert bought.unknown == ("growth is unknown: only the loss of a host counts",)
+
+
+def test_what_no_number_of_hosts_cures_is_said() -> None:
+    (bought,) = purchases(
+        cluster(hdd=Load({"3d": 1e6}, asked=None, osd_iops=None, measured_by="", recovery=None, recovered_by=None))
+    )
+    assert bought.hosts is None

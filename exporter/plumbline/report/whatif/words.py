@@ -8,9 +8,11 @@ from plumbline.report import phrases as say
 from plumbline.report.whatif.asked import Scenario
 from plumbline.report.whatif.figures import ClassFigures, PoolFigures, class_figures, pool_figures
 from plumbline.report.whatif.model import HOST, RACK, Facts, Load, Loss, Pool, lost_with
+from plumbline.report.whatif.purchases import MOST_HOSTS, Purchase, purchases
 
 UNKNOWN = "unknown"
 SCENARIO_HEADS = ("What if", "Class", "Used", "Full in", "Fullest after loss of a host", "Operations", "Restored in")
+PURCHASE_HEADS = ("Class", "Hosts as it has", "Together", "Because without them")
 POOL_HEADS = ("Pool", "Copies", "Domains", "Heals", "Stored", "Objects", "Used by", "Quota")
 _BENCHES = {"osd-bench": "osd-bench", "mclock": "mClock"}
 
@@ -67,6 +69,20 @@ def _scenario(name: str, facts: Facts, device_class: str) -> Row:
         operations(found),
         "" if found.loss is None else restored(found.loss),
     )
+
+
+def purchase_rows(facts: Facts) -> list[Row]:
+    return [_purchase(each) for each in purchases(facts)]
+
+
+def _purchase(each: Purchase) -> Row:
+    name = each.device_class or "all devices"
+    because = "; ".join((*each.why, *each.unknown)) or "lasts a year and bears a loss as it is"
+    if each.hosts is None:
+        return name, f"more than {MOST_HOSTS} hosts", "", because
+    if not each.hosts:
+        return name, "nothing", "", because
+    return name, say.count(each.hosts, "host"), f"{say.count(each.disks, 'disk')}, {si(each.size, 'B')}", because
 
 
 def pool_rows(facts: Facts) -> list[Row]:

@@ -1,0 +1,67 @@
+"""Classes of nodes (model and role) whose accepted figures changed in the period: the median of their own baselines."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from plumbline.report.fetch import Query, moment
+from plumbline.report.model import ClassDrift
+from plumbline.report.period import DAY_S
+from plumbline.report.queries import Queries
+from plumbline.sources.prometheus.api import Track
+
+_BY = ("cluster", "fleet_class", "layer", "device_class", "workload", "operation", "statistic")
+# the first that both moments have is compared; for the rates more is better
+_FIGURES = {
+    "latency.p50": ("plumbline_baseline_latency_seconds", 'statistic="p50"'),
+    "latency.mean": ("plumbline_baseline_latency_seconds", 'statistic="mean"'),
+    "throughput": ("plumbline_baseline_throughput_bytes_per_second", ""),
+    "iops": ("plumbline_baseline_iops", ""),
+}
+# a mean says the same as the median of the same runs
+_INSTEAD = {"latency.mean": "latency.p50"}
+LATENCY = "latency"
+
+
+def queries(asked: Queries) -> Iterator[Query]:
+    """The medians a day after the beginning, and at the end."""
+    period = asked.period
+    info = asked.sel("plumbline_baseline_fleet_class_info", 'source="measured"')
+    of = f"max by (cluster, instance, profile, fleet_class) (last_over_time({info}[1d]))"
+    for figure, (metric, matcher) in _FIGURES.items():
+        measured = asked.sel(metric, 'source="measured"', matcher)
+        series = f"last_over_time({measured}[1d])"
+        joined = f"{series} * on (cluster, instance, profile) group_left (fleet_class) {of}"
+        for key, at in (("then", period.start_s + DAY_S), ("now", period.end_s)):
+            yield moment(f"class {figure} {key}", f"quantile by ({', '.join(_BY)}) (0.5, {joined})", at)
+            if figure == "latency.p50":
+                yield moment(f"class nodes {key}", f"count by (cluster, fleet_class) ({of})", at)
+
+
+def drifts(answers: Mapping[str, Sequence[Track]]) -> tuple[ClassDrift, ...]:
+    """Every figure of a class that both moments have, the most changed first."""
+    found = []
+    seen: set[tuple[str, ...]] = set()
+    nodes = _values(answers["class nodes now"], ("cluster", "fleet_class"))
+    for figure in _FIGURES:
+        then, now = (_values(answers[f"class {figure} {key}"], _BY) for key in ("then", "now"))
+        for key in now.keys() & then.keys():
+            if (_INSTEAD.get(figure, ""), *key[:6]) in seen or not (then[key] and now[key]):
+                continue
+            seen.add((figure, *key[:6]))
+            ratio = now[key] / then[key] if figure.startswith(LATENCY) else then[key] / now[key]
+            found.append(
+                ClassDrift(
+                    cluster=key[0],
+                    fleet_class=key[1],
+                    what=" ".join(filter(None, key[2:6])),
+                    figure=figure,
+                    then=then[key],
+                    now=now[key],
+                    ratio=ratio,
+                    nodes=int(nodes.get(key[:2], 0)),
+                )
+            )
+    return tuple(sorted(found, key=lambda each: (-max(each.ratio, 1 / each.ratio), each.fleet_class, each.what)))
+
+
+def _values(tracks: Sequence[Track], names: Sequence[str]) -> dict[tuple[str, ...], float]:
+    return {track.key(names): track.points[-1][1] for track in tracks if track.points}

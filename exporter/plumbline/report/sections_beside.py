@@ -1,0 +1,105 @@
+"""Two periods side by side: what a meeting asks first, then and now."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from plumbline.pages.document import Block, Table
+from plumbline.report import phrases as say
+from plumbline.report.model import Review, soonest
+from plumbline.report.sections import counted, host_weeks
+
+UNKNOWN = ""
+_SHARE, _NUMBER, _DAYS, _RATIO = "share", "number", "days", "ratio"
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """``better``: 1 where more is better, −1 where less is, 0 where neither is."""
+
+    value: float
+    unit: str
+    better: int
+
+
+def beside(review: Review) -> Iterator[Block]:
+    """One table; a fact that one of the periods lacks has an empty cell there."""
+    if review.earlier is None:
+        return
+    then, now = facts(review.earlier), facts(review)
+    names = [*now, *(name for name in then if name not in now)]
+    heads = ("", _of(review.earlier), _of(review), "Change")
+    rows = tuple((name, _text(then.get(name)), _text(now.get(name)), _change(then, now, name)) for name in names)
+    yield Table("Then and now", heads, rows)
+
+
+def facts(review: Review) -> dict[str, Fact]:
+    """Name → fact, in the order of the sections."""
+    several = len(review.coverage) > 1
+    found: dict[str, Fact] = {}
+
+    def of(cluster: str) -> str:
+        return f", cluster {cluster}" if several and cluster else ""
+
+    for row in review.attainment:
+        found[f"Within tolerance: {say.layer(row.layer)}{of(row.cluster)}"] = Fact(row.within, _SHARE, 1)
+    worse = [each for each in review.changes if each.factor > 1 and not each.rerecorded]
+    if review.changes_looked_at:
+        found["Changes for the worse"] = Fact(len(worse), _NUMBER, -1)
+    if weeks := host_weeks(review):
+        for name, count in zip(("Pages", "Tickets"), counted(review), strict=True):
+            found[f"{name}, each 1,000 hosts and week"] = Fact(1000 * count / weeks, _NUMBER, -1)
+    still = [each for each in review.findings if each.outcome in {"opened", "throughout"}]
+    found["Findings open at the end"] = Fact(len(still), _NUMBER, -1)
+    found["Storage hosts"] = Fact(sum(each.hosts for each in review.coverage), _NUMBER, 0)
+    for each in review.classes:
+        name = f"{each.device_class or 'all devices'}{of(each.cluster)}"
+        if each.used:
+            found[f"Used: {name}"] = Fact(each.used[-1][1], _SHARE, 0)
+        if each.days_to_full:
+            found[f"Full at the earliest: {name}"] = Fact(soonest(each.days_to_full), _DAYS, 1)
+        if each.host_loss:
+            found[f"Fullest after the largest host's loss, above × 1 is unsafe: {name}"] = Fact(
+                each.host_loss[-1][1], _RATIO, -1
+            )
+    for left in review.headroom:
+        name = f"{say.layer(left.layer)}, {left.device_class or 'all devices'} {left.figure}{of(left.cluster)}"
+        found[f"Capability in use: {name}"] = Fact(left.days[-1][1], _SHARE, -1)
+    return found
+
+
+def _of(review: Review) -> str:
+    return f"{say.date(review.period.start_s)} to {say.date(review.period.end_s - 1)}"
+
+
+def _text(fact: Fact | None) -> str:
+    if fact is None:
+        return UNKNOWN
+    match fact.unit:
+        case "share":
+            return say.share(fact.value)
+        case "days":
+            return say.days_range([("", fact.value)])
+        case "ratio":
+            return say.level(fact.value, "ratio")
+        case _:
+            return f"{fact.value:,.0f}" if fact.value == int(fact.value) else say.number(fact.value)
+
+
+def _change(then: Mapping[str, Fact], now: Mapping[str, Fact], name: str) -> str:
+    """``+1.20 points, better``; empty where one of the two is unknown."""
+    if name not in then or name not in now:
+        return UNKNOWN
+    before, after = then[name], now[name]
+    difference = after.value - before.value
+    if _text(before) == _text(after):
+        return "the same"
+    match after.unit:
+        case "share":
+            text = f"{difference * 100:+.2f} points"
+        case "days":
+            text = f"{difference:+,.0f} days"
+        case _:
+            text = f"{difference:+,.2f}".removesuffix(".00")
+    if not after.better:
+        return text
+    return f"{text}, {'better' if difference * after.better > 0 else 'worse'}"

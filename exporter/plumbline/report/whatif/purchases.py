@@ -1,0 +1,54 @@
+"""What to buy: the fewest hosts of each class with which it lasts a year and bears the loss that costs most."""
+
+from dataclasses import dataclass
+
+from plumbline.report.whatif.changes import with_hosts
+from plumbline.report.whatif.figures import ClassFigures, class_figures
+from plumbline.report.whatif.model import Facts
+
+YEAR_DAYS = 365.0
+MOST_HOSTS = 200  # more is no purchase but another cluster
+
+
+@dataclass(frozen=True, slots=True)
+class Purchase:
+    """``hosts``: as those of the class are; ``None``: not even :data:`MOST_HOSTS` would do. ``disks`` and ``size``: of
+    all of them together. ``why``: what is missed without them, empty if nothing is. ``unknown``: what could not be
+    considered."""
+
+    device_class: str
+    hosts: int | None
+    disks: int
+    size: float
+    why: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+
+def purchases(facts: Facts) -> tuple[Purchase, ...]:
+    """One for each device class whose hosts are known."""
+    return tuple(_purchase(facts, name) for name in facts.classes if any(osd.host for osd in facts.of(name)))
+
+
+def _purchase(facts: Facts, device_class: str) -> Purchase:
+    now = class_figures(facts, device_class)
+    why = missed(now)
+    unknown = () if facts.load(device_class).growth else ("growth is unknown: only the loss of a host counts",)
+    if not why:
+        return Purchase(device_class, 0, 0, 0.0, (), unknown)
+    for number in range(1, MOST_HOSTS + 1):
+        then = class_figures(with_hosts(facts, device_class, number), device_class)
+        if not missed(then):
+            return Purchase(device_class, number, then.osds - now.osds, then.size - now.size, why, unknown)
+    return Purchase(device_class, None, 0, 0.0, why, unknown)
+
+
+def missed(found: ClassFigures) -> tuple[str, ...]:
+    """Which of the two goals a class misses, in words; the fastest of the known growths counts."""
+    why = []
+    if any(days < YEAR_DAYS for days in found.days_to_full.values()):
+        why.append(f"full in {min(found.days_to_full.values()):,.0f} days")
+    if found.host_loss is not None and found.host_loss > 1:
+        why.append("the others could not take the data of the host or rack that costs most")
+    elif any(days < YEAR_DAYS for days in found.days_to_unsafe.values()):
+        why.append(f"such a loss is unsafe in {min(found.days_to_unsafe.values()):,.0f} days")
+    return tuple(why)
