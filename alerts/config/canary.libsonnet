@@ -50,7 +50,7 @@
       // of `make bench-detection`. A power, because latency wavers by factors: a sum of spreads is passed more often the
       // more restless a series is. A page's spread is that of the median host; its least is above what a scrape that a
       // blip only touches comes to.
-      beyond: 1.4,
+      beyond: 1.45,
       ticketBeyond: 1.3,
       spreads: 2.9,
 
@@ -72,9 +72,9 @@
       // about this many are slower by definition.
       slowOperationsBudget: 0.01,
 
-      // The share that a canary's slowest hours have: less than two hours of a week, so that a weekly job is usual, and an
-      // incident is not.
-      usualQuantile: 0.99,
+      // The share that a canary's slowest hour of a week has: so the worst hour of a weekly job is usual, and an incident
+      // that ends sooner is not.
+      usualQuantile: 0.995,
 
       // A burn window with holes is judged when this part of it has data; with less, ten minutes after a start
       // one hiccup would be the whole history.

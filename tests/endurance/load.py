@@ -1,9 +1,10 @@
 """A real disk under a load that changes every few minutes: is anybody woken, and who is told when it gets slow?
 
-``make load-storm ARGS='--minutes 120'``. The baseline is recorded at rest, on the disk of /var/tmp: nothing else should
-use it. Then fio works on that disk beside the canary, each time at another rate, size and kind. Daemon, rules and
-Alertmanager's routes are the shipped ones, with the shipped windows. At the end the kernel's own throttle (blkio of
-cgroup v1) slows the disk for the canary and for a load like those before.
+``make load-storm ARGS='--minutes 120'``. The baseline is recorded at rest, on the disk of ``--directory``: a real one,
+because a loop device has no load of its own, and one that nothing else uses. Then fio works on that disk beside the
+canary, each time at another rate, size and kind. Daemon, rules and Alertmanager's routes are the shipped ones, with the
+shipped windows. At the end the kernel's own throttle (blkio of cgroup v1) slows the disk for the canary and for a load
+like those before.
 """
 
 from __future__ import annotations
@@ -129,7 +130,8 @@ class _Told:
 def _configuration(directory: Path) -> dict[str, object]:
     """The canary, and two heavy probes that only the recording runs: they say what the disk can do."""
     common = {"directory": str(directory / "plumbline"), "device_class": CLASS}
-    seldom = {"file_size": "256MiB", "interval": "30d", "max_load_per_cpu": 1000, "max_device_busy": 1.0}
+    seldom = {"file_size": "256MiB", "interval": "30d", "timeout": "10m"}
+    seldom |= {"max_load_per_cpu": 1000, "max_device_busy": 1.0}
     return {
         "probes": [
             {"type": "canary", "name": "canary", **common},
@@ -197,8 +199,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--minutes", type=float, default=120)
     parser.add_argument("--slowed-minutes", type=float, default=20)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--directory", default="/var/tmp", help="on the disk to work on (default: /var/tmp)")
     options = parser.parse_args(argv)
-    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="plumbline-load-") as folder:
+    with tempfile.TemporaryDirectory(dir=options.directory, prefix="plumbline-load-") as folder:
         result = storm(Path(folder), minutes=options.minutes, slowed_minutes=options.slowed_minutes, seed=options.seed)
     pages = [each for each in result.under_load if each.receiver == "pager"]
     tickets = [each for each in result.under_load if each.receiver.startswith("tickets")]
