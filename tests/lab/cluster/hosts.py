@@ -25,9 +25,8 @@ MTU = 9000
 BASE = Base(
     "lab-ceph",
     installed=(
-        "linux-image-amd64", "systemd", "systemd-sysv", "udev", "dbus", "kmod", "procps", "psmisc", "openssh-server",
-        "python3", "libbpf1", "ethtool", "iproute2", "iputils-ping", "nvme-cli", "smartmontools", "pciutils", "fio",
-        "jq", "e2fsprogs", "ceph-mon", "ceph-mgr", "ceph-osd", "ceph-common", "python3-rados",
+        "systemd", "systemd-sysv", "udev", "dbus", "procps", "openssh-server", "python3", "libbpf1", "ethtool",
+        "iproute2", "iputils-ping", "smartmontools", "ceph-mon", "ceph-mgr", "ceph-osd", "ceph-common",
     ),
     by_apt=True,
     suite="trixie",

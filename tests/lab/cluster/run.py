@@ -14,7 +14,7 @@ from typing import Any
 from lab import product
 from lab.cluster import ceph, hosts, table
 from lab.cluster.scenarios import SCENARIOS, Lab, Scenario
-from lab.cluster.watch import PEOPLE, Told, Watch, key, watched
+from lab.cluster.watch import PEOPLE, Key, Told, Watch, key, watched
 from support.canary_baseline import baseline
 from support.ceph_client import CephClient
 from support.ceph_probes import set_up
@@ -110,10 +110,10 @@ def _take(lab: Lab, watch: Watch, scenario: Scenario, say: Say) -> table.Line:
 
     def new() -> list[Told]:
         watch.look()
-        found: dict[object, Told] = {}
+        found: dict[Key, Told] = {}
         for each in watch.told[earlier:]:
-            if each.what.receiver in PEOPLE and each.what.status == "firing" and key(each.what) not in standing:
-                found.setdefault(key(each.what), each)
+            if each.what.receiver in PEOPLE and each.what.status == "firing" and key(each.what.labels) not in standing:
+                found.setdefault(key(each.what.labels), each)
         return list(found.values())
 
     try:
@@ -127,8 +127,8 @@ def _take(lab: Lab, watch: Watch, scenario: Scenario, say: Say) -> table.Line:
 
     def over() -> bool:
         watch.look()
-        ended = {key(each.what) for each in watch.told[earlier:] if each.what.status == "resolved"}
-        return all(key(each.what) in ended for each in right)
+        ended = {key(each.what.labels) for each in watch.told[earlier:] if each.what.status == "resolved"}
+        return all(key(each.what.labels) in ended for each in right)
 
     is_over = bool(right) and _until(over, OVER_WITHIN_S)
     return judged(scenario, sent, began, f"{time.time() - mended:.0f} s" if is_over else "no")
@@ -143,9 +143,12 @@ def judged(scenario: Scenario, sent: Sequence[Told], began: float, over: str) ->
     says = set(re.findall(r"[\w.]+", first.says()))
     named = {"host": scenario.host in says, "device": not scenario.device or scenario.device in says}
     layer = first.what.labels.get("layer", "-")
-    wrong = [] if first.what.name in scenario.alerts else ["another alert came first"]
+    suspected = [alert for alert in scenario.alerts if alert in says and alert != first.what.name]
+    if suspected:  # a page about what clients feel says what is to blame
+        layer += f", suspected: {suspected[0]}"
+    wrong = [] if first.what.name in scenario.alerts or suspected else ["another alert came first"]
     wrong += [f"no {what} named" for what, is_named in named.items() if not is_named]
-    wrong += [] if layer in scenario.layers else ["another layer"]
+    wrong += [] if layer in scenario.layers or suspected else ["another layer"]
     wrong += [] if over != "no" else [f"not over within {OVER_WITHIN_S:.0f} s"]
     return table.Line(
         scenario.fault,
@@ -165,8 +168,8 @@ def _other(each: Told, first: Told) -> bool:
     return (each.what.name, each.what.receiver) != (first.what.name, first.what.receiver)
 
 
-def _calm(lab: Lab, watch: Watch, say: Say) -> set[object]:
-    """Healthy, and nobody is told of anything, for a while; what people still know of is no news later."""
+def _calm(lab: Lab, watch: Watch, say: Say) -> set[Key]:
+    """Healthy, and nobody is told of anything. What is still under way then is of the fault before, and no news."""
 
     def calm() -> bool:
         return not watch.standing() and lab.ceph.is_clean()
@@ -174,7 +177,7 @@ def _calm(lab: Lab, watch: Watch, say: Say) -> set[object]:
     if not _until(calm, CALM_WITHIN_S):
         known = sorted(dict(each)["alertname"] for each in watch.standing())
         say(f"not calm: {known}, {lab.ceph.ceph('health', 'detail')}")
-    return set(watch.standing())
+    return {*watch.standing(), *watch.under_way()}
 
 
 def _until(look: Callable[[], bool], within_s: float) -> bool:

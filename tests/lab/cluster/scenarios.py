@@ -106,10 +106,7 @@ def _lose_monitor(lab: Lab) -> None:
 
 
 SCENARIOS = (
-    Scenario(
-        "link", f"s2's link is slow: the switch sends {RATE}/s to it",
-        ("PlumblineOsdHeartbeatSlow", "PlumblineProbeLatencyHigh"), ("network",), "s2", NIC, _slow_link,
-    ),
+    # the slow link is the last: Ceph warns of slow pings for a quarter of an hour
     Scenario(
         "disk", f"a disk of s2 is slow: it makes {WRITES_PER_S} writes/s",
         ("PlumblineOsdSlowDisk", "PlumblineDiskLatencyOutlier"), ("osd", "disk"), "s2", "osd.2", _slow_disk,
@@ -127,4 +124,8 @@ SCENARIOS = (
         _port_down("s2"),
     ),
     Scenario("frozen", "s3 is frozen: nothing on it runs or answers", ("PlumblineDown",), ("self",), "s3", "", _freeze),
+    Scenario(
+        "link", f"s2's link is slow: the switch sends {RATE}/s to it",
+        ("PlumblineOsdHeartbeatSlow", "PlumblineProbeLatencyHigh"), ("network",), "s2", NIC, _slow_link,
+    ),
 )  # fmt: skip

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,6 +36,7 @@ WINDOWS = """{ _config+:: {
   // holds tickets back for as long as their windows hold the recovery: those above
   alerts+: { PlumblineRecoveryUnderWay+: { keepFiringFor: '5m' }, PlumblineProbeSkipped+: { window: '5m' } },
 } }"""
+Key = tuple[tuple[str, str], ...]
 PEOPLE = ("pager", "tickets", "tickets-network", "tickets-storage", "tickets-monitoring")
 """Receivers who have to do something; not the dead man's switch, nobody, and the digest."""
 
@@ -71,19 +73,24 @@ class Watch:
         self.told += new
         return new
 
-    def standing(self) -> set[tuple[tuple[str, str], ...]]:
+    def standing(self) -> set[Key]:
         """The alerts that people have been told of and that are not over."""
         self.look()
-        found: set[tuple[tuple[str, str], ...]] = set()
+        found: set[Key] = set()
         for each in self.told:
             if each.what.receiver in PEOPLE:
-                (found.add if each.what.status == "firing" else found.discard)(key(each.what))
+                (found.add if each.what.status == "firing" else found.discard)(key(each.what.labels))
         return found
 
+    def under_way(self) -> set[Key]:
+        """The alerts that are pending or fire now, whether somebody was told or not."""
+        found = self.prometheus.query('ALERTS{alertstate=~"pending|firing"}')
+        return {key(labels) for labels, _ in found}
 
-def key(what: Notification) -> tuple[tuple[str, str], ...]:
-    """Which alert it is about."""
-    return tuple(sorted(what.labels.items()))
+
+def key(labels: Mapping[str, str]) -> Key:
+    """Which alert it is, whatever its state."""
+    return tuple(sorted((name, value) for name, value in labels.items() if name not in ("__name__", "alertstate")))
 
 
 @contextmanager
@@ -108,10 +115,12 @@ def watched(folder: Path, namespace: str, client: dict[str, Any]) -> Iterator[Wa
 
 
 def _hastened(rules: Path) -> Path:
-    """The same alerts that wait a tenth as long, and fire on a tenth as long."""
+    """The same alerts: they wait a tenth as long and fire on a tenth as long; their own windows are a fifth."""
     for file in rules.glob("*.yaml"):
         document = yaml.load(file.read_bytes(), yaml.CSafeLoader)
         for rule in (rule for group in document["groups"] for rule in group["rules"]):
+            if "alert" in rule:
+                rule["expr"] = re.sub(r"\[(5|10|15)m\]", lambda found: f"[{int(found[1]) // 5}m]", rule["expr"])
             for wait in {"for", "keep_firing_for"} & rule.keys():
                 rule[wait] = f"{round(float(Duration.parse(rule[wait])) / HASTE)}s"
         file.write_text(yaml.dump(document, Dumper=yaml.CSafeDumper))
