@@ -35,7 +35,7 @@ def wire(
     stop_read, stop_write = os.pipe()
 
     def carry() -> None:
-        with contextlib.suppress(PermissionError):  # a wire is not slower on a busy machine
+        with suppress(PermissionError):  # a wire is not slower on a busy machine
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), -15)
         due: list[tuple[float, int, int, bytes]] = []
         number = 0
