@@ -102,7 +102,7 @@ def _empty(lab: Lab) -> None:
 
 def _lose_monitor(lab: Lab) -> None:
     lab.hosts["s2"].run("systemctl stop ceph-mon@s2")
-    lab.undo.callback(lab.hosts["s2"].run, "systemctl reset-failed ceph-mon@s2; systemctl start ceph-mon@s2")
+    lab.undo.callback(lab.hosts["s2"].run, "systemctl start ceph-mon@s2")
 
 
 SCENARIOS = (
