@@ -86,7 +86,7 @@ mount --make-rprivate /
 mount --bind "$FOLDER" "$FOLDER"
 ip link set lo up
 ip link add ens2f0 type veth peer name ens2f1
-ip link add bond0 type dummy
+ip link add bond0 type veth peer name bond1
 mount -t sysfs -o ro sysfs /sys
 mount -t tmpfs -o mode=755 none /dev
 mknod -m 666 /dev/null c 1 3

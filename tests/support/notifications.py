@@ -152,7 +152,7 @@ def _smtp(inbox: Inbox) -> Iterator[str]:
 
 
 @contextmanager
-def _serving(server: socketserver.BaseServer) -> Iterator[int]:
+def _serving(server: socketserver.TCPServer) -> Iterator[int]:
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:

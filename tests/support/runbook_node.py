@@ -51,7 +51,7 @@ class Node:
     def value(self, name: str, example: str) -> str:
         """A network card where the page has one, a disk where it has one; ``inside`` has what the examples say."""
         if self.inside:
-            return example
+            return "none" if example.startswith("$(") else example
         if name in ("DEVICE", "SLAVE") and re.match(r"en|bond", example):
             return min((path.name for path in Path("/sys/class/net").iterdir() if path.name != "lo"), default="lo")
         if name in ("DEVICE", "DISK"):

@@ -92,7 +92,7 @@ def _block(lines: _Lines) -> Html:
         return _listing(lines.take(lambda line: bool(_ITEM.match(line) or line.startswith("  "))))
     text = " ".join(lines.take(lambda line: bool(line.strip()) and not _begins(line)))
     shared = _SHARED.fullmatch(text)
-    return _in_place(*shared.groups(), lines.labels) if shared else tag("p", _inline(text))
+    return _in_place(shared[1], shared[2], lines.labels) if shared else tag("p", _inline(text))
 
 
 def _in_place(label: str, name: str, labels: Mapping[str, str]) -> Html:
