@@ -58,9 +58,9 @@ local promql = import '../lib/promql.libsonnet';
     ['recent', ofKind(seconds(disk.window) + '/\n(\n  %s\n)' % promql.nested(operations(disk.window)))],
     ['size', |||
       plumbline:disk_mean:figure{figure="bytes"}
-      / ignoring (figure)
+      / on (%s, device_class, transport, model)
       plumbline:disk_mean:figure{figure="load"}
-    |||],
+    ||| % labels.disk],
   ],
 
   // The median of a disk's equals, as a figure of the disk itself.

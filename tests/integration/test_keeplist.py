@@ -1,5 +1,4 @@
 """Two real Prometheus servers over the same pages, one with keep-lists: every rule records the same, from fewer series.
-And the same with the daemons' small page: what alerts and the first two levels of pages read, they find.
 
 The pages: recorded hosts of ours that go on (``support.played_host``), a real manager's of Ceph 16 with all counters,
 and of a real Ceph 20 the manager's and the ceph-exporter's, which divide them.
@@ -18,22 +17,16 @@ import pytest
 import yaml
 from deploy.prometheus import keeplist
 
-from scale.fleet import FAULTS, STORAGE, identity
 from support import page_server
 from support.ceph_pages import LOAD_S, Page, captured, served, text_of
 from support.daemon import eventually
 from support.metrics import ROOT
-from support.moving_page import of_exposition
 from support.played_host import played_hosts
 from support.prometheus import Prometheus, prometheus
-from support.storage_host import storage_host
 
 pytestmark = pytest.mark.integration
 HOSTS = {"stor01.example": "storage_node", "stor02.example": "package_node", "stor03.example": "array_node"}
 SCRAPE_S = 2
-SCRAPE_MORE_S = 5
-"""Of storage hosts, whose pages and rules take a busy machine longer."""
-HOSTS_WITH_FAULTS = 3
 WITHIN_S = 120.0
 Series = frozenset[tuple[str, str]]
 
@@ -154,72 +147,3 @@ def test_rules_record_the_same_with_keep_lists_from_fewer_series(tmp_path: Path)
         print({job: (before[job], after[job]) for job in before}, len(one), "recorded of", len(names), "names")
         assert after["ceph"] < before["ceph"] / 2
         assert after["plumbline"] < before["plumbline"]
-
-
-@contextlib.contextmanager
-def storage_hosts(folder: Path, began: float, *, small: bool) -> Iterator[dict[str, str]]:
-    """Host → the address of its page, faults among them."""
-    folder.mkdir()
-    text = storage_host(folder, small=small)
-    with contextlib.ExitStack() as stack:
-        hosts = {}
-        for number, host in enumerate(STORAGE[:HOSTS_WITH_FAULTS]):
-            page = of_exposition(text, (*identity(number), *FAULTS.get(host, ())))
-            hosts[host] = stack.enter_context(
-                page_server.serving(lambda _, page=page: page.text(time.monotonic() - began, time.time()).encode())
-            )
-        yield hosts
-
-
-def test_alerts_and_upper_pages_find_in_the_small_page_what_they_read(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    rules = rules_at_once(tmp_path / "rules")
-    _, read = keeplist.read_above(ROOT)
-    began = time.monotonic()
-    with contextlib.ExitStack() as stack:
-        servers = []
-        for small in (False, True):
-            folder = tmp_path / ("small" if small else "whole")
-            folder.mkdir()
-            hosts = stack.enter_context(storage_hosts(tmp_path_factory.mktemp("h") / "h", began, small=small))
-            job = {
-                "job_name": "plumbline",
-                "static_configs": [
-                    {"targets": [at], "labels": {"cluster": "north", "instance": host}} for host, at in hosts.items()
-                ],
-            }
-            servers.append(
-                stack.enter_context(prometheus(folder, interval_s=SCRAPE_MORE_S, rules=rules, scrapes=[job]))
-            )
-        whole, small_ones = servers
-
-        def wanted(server: Prometheus) -> dict[Series, float]:
-            """Without volumes, whose disks are compared."""
-            found = {key: (dict(key), value) for key, value in recorded(server).items()}
-            return {
-                key: value
-                for key, (labels, value) in found.items()
-                if labels["__name__"] in read | {"ALERTS"} and not labels.get("device", "").startswith("dm-")
-            }
-
-        def alike() -> bool:
-            one, other = wanted(whole), wanted(small_ones)
-            return len(names_of(one)) > 40 and one.keys() == other.keys()
-
-        with contextlib.suppress(AssertionError):
-            eventually(alike, within_s=2 * WITHIN_S)
-        one, other = wanted(whole), wanted(small_ones)
-        alerts = {dict(key)["alertname"] for key in one if dict(key)["__name__"] == "ALERTS"}
-        print(len(one), "series of", len(names_of(one)), "names;", sorted(alerts))
-        assert len(names_of(one)) > 40, sorted(names_of(one))
-        assert {"PlumblineDiskLatencyOutlier", "PlumblineCanaryBudgetBurn"} & alerts, alerts
-        assert sorted(map(sorted, one.keys() - other.keys())) == []
-        assert sorted(map(sorted, other.keys() - one.keys())) == []
-        # quantiles of flushes have buckets four times as wide
-        apart = [each for each in different(one, other) if ("operation", "flush") not in each[0]]
-        assert len(apart) <= len(one) / 100, apart[:5]
-        for server in servers:
-            assert [rule["name"] for rule in server.rules() if rule["health"] == "err"] == []
-        scraped = [server.query("sum(scrape_samples_scraped)")[0][1] for server in servers]
-        assert scraped[1] < 0.62 * scraped[0], scraped
