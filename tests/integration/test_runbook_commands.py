@@ -27,7 +27,7 @@ from support.runbooks import SETUP, code_blocks, lines
 
 pytestmark = pytest.mark.integration
 
-CLUSTER = re.compile(r"\b(ceph|rados|rbd|cephfs-journal-tool)\b(?!\.)")
+CLUSTER = re.compile(r"\b(ceph|ceph_daemon|rados|rbd|cephfs-journal-tool)\b(?!\.)")
 BELONGS_TO_PROMETHEUS = ("promtool check config /etc", "promtool check rules /etc", "amtool check-config /etc")
 """Files that this machine has not."""
 INSTALLATIONS = ("package", "wheel", "compose", "cephadm", "Kubernetes")

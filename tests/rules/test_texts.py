@@ -28,7 +28,7 @@ SUSPECTS = {
 PACKAGE = {"$PLUMBLINE_LOG": "journalctl -u plumbline", "$PLUMBLINE_STATUS": "systemctl status plumbline"}
 """What these are where Plumbline is a package."""
 PARTS = re.compile(
-    r"(?P<what>[^\n]+)(\nVantage points[^\n]+)?(\nThis has lasted for at least (?P<since>\w+)\.)?"
+    r"(?P<what>[^\n]+)(\nHosts that agree[^\n]+)?(\nThis has lasted for at least (?P<since>\w+)\.)?"
     r"(\nSuspected: (?P<suspected>[^\n]+))?\nFirst: (?P<first>[^\n]+[.?])"
 )
 
