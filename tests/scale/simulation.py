@@ -25,7 +25,6 @@ import tempfile
 import time
 import urllib.parse
 import urllib.request
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -254,9 +253,9 @@ def _at_rest(running: Running) -> tuple[float, list[dict[str, Any]]]:
 
 def _measured(running: Running, said: Mapping[str, Any], moment: float, groups: list[dict[str, Any]]) -> Measured:
     rules = _rule_costs(running, moment, groups)
-    of_groups = Counter[str]()
+    of_groups = dict[str, float]()
     for (group, _), cost in rules.items():
-        of_groups[group] += cost
+        of_groups[group] = of_groups.get(group, 0.0) + cost
     slowest = max(of_groups, key=lambda name: of_groups[name])
     panels = _panel_seconds(running.url, moment)
     panel = max(panels, key=lambda name: panels[name])
@@ -268,7 +267,7 @@ def _measured(running: Running, said: Mapping[str, Any], moment: float, groups: 
 
 def _rule_costs(running: Running, moment: float, groups: list[dict[str, Any]]) -> dict[tuple[str, str], float]:
     """CPU seconds of an interval by group and rule."""
-    found = Counter[tuple[str, str]]()
+    found = dict[tuple[str, str], float]()
     pid = running.server.popen.pid
     for group in groups:
         for number, rule in enumerate(group["rules"], 1):
@@ -276,7 +275,7 @@ def _rule_costs(running: Running, moment: float, groups: list[dict[str, Any]]) -
             # counted: what is sent as text would cost more than it does to find
             _ask(f"{running.url}/api/v1/query", {"query": f"count({rule['query']})", "time": str(moment)})
             cost = (_cpu_s(pid) - before_s) * INTERVAL_S / float(group["interval"])
-            found[group["name"], f"{number}. {rule['name']}"] += cost
+            found[group["name"], f"{number}. {rule['name']}"] = cost
     return found
 
 
@@ -373,10 +372,10 @@ def _print_measured(found: Measured) -> None:
     each = found.resident_bytes / found.series
     print(f"\n{found.hosts} hosts: {told} ({found.slowest_group} and {found.panel!r}); {each:,.0f} bytes a series")
     print(f"  {found.missed:.1%} of the evaluations missed; the dearest rules, in CPU seconds an interval:")
-    for (group, rule), cost in Counter(found.rules).most_common(DEAREST):
+    for (group, rule), cost in sorted(found.rules.items(), key=lambda pair: -pair[1])[:DEAREST]:
         print(f"    {cost:8.3f}  {group} / {rule}")
     print("  the most recorded, series a host:")
-    for name, count in Counter(found.records).most_common(DEAREST):
+    for name, count in sorted(found.records.items(), key=lambda pair: -pair[1])[:DEAREST]:
         print(f"    {count / found.hosts:8.1f}  {name}")
     print(end="", flush=True)
 
