@@ -142,7 +142,7 @@ def test_a_node_without_its_own_says_everywhere_that_it_has_its_class_figures(st
     listed = _on_node(fleet, SLOW, "baseline", "list").stdout
     assert "box-hdd" in listed
     assert "class" in listed
-    assert "until this host's own are recorded" in listed
+    assert "baseline.class.yaml" in listed
     with fleet.daemon(SLOW) as daemon:
         eventually(lambda: 'source="class"' in fleet.page(SLOW, daemon), within_s=WITHIN_S)
         page = fleet.page(SLOW, daemon)
