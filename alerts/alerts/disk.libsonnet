@@ -59,7 +59,7 @@ local promql = import '../lib/promql.libsonnet';
           name + ': its {{ $labels.operation }} operations take {{ printf "%.1f" $value }} times as long as those of its peers'
           + figure('plumbline:disk_mean:figure', 'figure="latency",', '; mean of %s: ' % config.disk.mean.window)
           + figure('plumbline:disk_equals:figure', 'figure="latency",', ', median of its model: ')
-          + figure('plumbline:disk_latency:p99_seconds', before='; 99th percentile: ')
+          + figure('plumbline:disk_latency:p99_seconds', before='; p99: ')
           + figure('plumbline:disk_latency:peer_p99_seconds', before=', median of its class: ')
           + '. I/O that is spread over all of them waits for this disk.',
         ),
@@ -73,7 +73,7 @@ local promql = import '../lib/promql.libsonnet';
           ||| % (labels + regressed),
           disk('latency'),
           'The slowest operations of a disk take much longer than in the days before.',
-          name + ': the 99th percentile of its {{ $labels.operation }} latency is '
+          name + ': the p99 of its {{ $labels.operation }} latency is '
           + figure('plumbline:disk_hour:figure', 'figure="latency",')
           + ' or more, {{ printf "%.0f" $value }} times the usual value at this hour of the last days, and its load has not grown as much.',
         ),

@@ -58,7 +58,7 @@ local promql = import '../lib/promql.libsonnet';
     max by (%(gateway)s) (
       label_replace(
         sum by (%(instance)s) (%(expr)s),
-        "gateway", "nvmeof.$1", "instance", "(.+?)(?::[0-9]+)?"
+        "gateway", "nvmeof.$1", "instance", "(.+?)(?::\\d+)?"
       )
     )
   ||| % (labels { expr: expr, instance: promql.join(clusters + ['instance']) }),
@@ -102,6 +102,16 @@ local promql = import '../lib/promql.libsonnet';
     },
   },
   local records = { operations: 'operations:rate5m', latency: 'latency:mean5m', size: 'size:bytes' },
+  local recorded(layer) = [
+    {
+      record: 'plumbline:gateway_' + records[figure],
+      expr: figures[layer][name][figure],
+      labels: { layer: layer, operation: name },
+    }
+    for name in std.objectFields(figures[layer])
+    for figure in ['operations', 'latency', 'size']
+    if figure in figures[layer][name]
+  ],
 
   // Of all gateways of a cluster together: each counts by its operations.
   local together(metric) = |||
@@ -129,17 +139,7 @@ local promql = import '../lib/promql.libsonnet';
               )
             ||| % labels,
           },
-        ] + [
-          {
-            record: 'plumbline:gateway_' + records[figure],
-            expr: figures[layer][name][figure],
-            labels: { layer: layer, operation: name },
-          }
-          for layer in std.objectFields(figures)
-          for name in std.objectFields(figures[layer])
-          for figure in ['operations', 'latency', 'size']
-          if figure in figures[layer][name]
-        ] + [
+        ] + recorded('object') + [
           {
             // Of all requests, whatever they ask for; a failure may be the client's.
             record: 'plumbline:gateway_requests:rate5m',
@@ -156,10 +156,22 @@ local promql = import '../lib/promql.libsonnet';
             expr: ofRgw('ceph_rgw_qactive'),
             labels: { layer: 'object' },
           },
+        ],
+      },
+      {
+        name: 'plumbline-gateway-other.rules',
+        interval: config.paces.compared,
+        rules: recorded('filesystem') + recorded('client') + [
           {
             record: 'plumbline:mds_journal_latency:mean5m',
             expr: ofMds(mean(['ceph_mds_log_jlat'])),
           },
+        ],
+      },
+      {
+        name: 'plumbline-gateway-compared.rules',
+        interval: config.paces.compared,
+        rules: [
           {
             // 1 is as the others. Not of one that moves larger objects than they.
             record: 'plumbline:gateway_latency_peers:ratio',
@@ -183,12 +195,6 @@ local promql = import '../lib/promql.libsonnet';
               )
             ||| % labels,
           },
-        ],
-      },
-      {
-        name: 'plumbline-gateway-past.rules',
-        interval: config.paces.compared,
-        rules: [
           {
             record: 'plumbline:gateway_cluster:figure',
             expr: together('latency:mean5m'),

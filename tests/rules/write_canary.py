@@ -705,9 +705,9 @@ JUDGED = (
                 {"severity": "info", "signal": "health", "source": "measured", "profile": "baseline.yaml"},
                 {
                     "summary": "The latency of a canary varies too much to be judged closely.",
-                    "description": f"Canary {SUBJECT}: by its own spread over the last 7d it would be out of"
-                    " line from 9.3 times its baseline on; 3 times is out of line in any weather, so hours of 3 times"
-                    " may be its usual.",
+                    "description": f"Canary {SUBJECT}: its latency varied so much in the last 7d that its limit"
+                    " would be 9.3 times its baseline. No limit is above 3 times, so it may exceed its limit in"
+                    " ordinary hours.",
                 },
             )
         ],

@@ -61,13 +61,10 @@ METRICS: dict[str, Metric] = {
     "ceph_health_detail": Metric(frozenset({"name", "severity"})),
     "ceph_healthcheck_slow_ops": Metric(frozenset()),
     "ceph_mon_quorum_status": Metric(frozenset({"ceph_daemon"})),
+    "ceph_mon_metadata": Metric(frozenset({"ceph_daemon", "ceph_version", "hostname", "public_addr", "rank"})),
     "ceph_daemon_health_metrics": Metric(frozenset({"ceph_daemon", "type"})),
     "ceph_daemon_socket_up": Metric(frozenset({"ceph_daemon", "hostname"}), OF_EXPORTER, since=18),
     "ceph_exporter_scrape_time": Metric(frozenset({"function", "host"}), OF_EXPORTER, since=18),
-    "ceph_disk_occupation": Metric(
-        frozenset({"ceph_daemon", "db_device", "device", "device_ids", "devices", "instance", "wal_device"}),
-        uncaptured={16: "its OSDs are on files"},
-    ),
     "ceph_osd_metadata": Metric(
         frozenset(
             {"back_iface", "ceph_daemon", "ceph_version", "cluster_addr", "device_class", "front_iface", "hostname",
@@ -76,8 +73,6 @@ METRICS: dict[str, Metric] = {
     ),
     "ceph_osd_up": Metric(_OSD),
     "ceph_osd_in": Metric(_OSD),
-    "ceph_osd_commit_latency_ms": Metric(_OSD),
-    "ceph_osd_apply_latency_ms": Metric(_OSD),
     "ceph_osd_stat_bytes": Metric(_OSD, COUNTERS),
     "ceph_osd_stat_bytes_used": Metric(_OSD, COUNTERS),
     "ceph_osd_recovery_bytes": Metric(_OSD, COUNTERS),

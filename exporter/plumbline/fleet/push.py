@@ -1,10 +1,10 @@
 """Which baseline each node gets: its own, or, as long as it has none that fits it, its class's."""
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from plumbline.baseline.fingerprint import Fingerprint, Part, changes
+from plumbline.core.answers import in_turn
 from plumbline.errors import BaselineError, Unavailable
 from plumbline.fleet.inventory import Host
 from plumbline.fleet.node import Nodes, NodeState, Parcel
@@ -77,5 +77,4 @@ def push(
         except (BaselineError, Unavailable) as error:
             return Placed(host.name, choice, str(error), failed=True)
 
-    with ThreadPoolExecutor(_CONNECTIONS) as pool:
-        return tuple(pool.map(place, hosts))
+    return tuple(in_turn(hosts, place, _CONNECTIONS, what="fleet push"))

@@ -8,7 +8,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -17,6 +16,7 @@ import msgspec
 from plumbline.baseline.fingerprint import Change, changes
 from plumbline.baseline.site import LoadedSite, parse_site
 from plumbline.config.workloads import WorkloadCatalogue
+from plumbline.core.answers import in_turn
 from plumbline.errors import BaselineError, ConfigError, PlumblineError, Unavailable
 from plumbline.fleet.inventory import Host
 from plumbline.fleet.node import Nodes, NodeState
@@ -62,8 +62,8 @@ def ask_all(nodes: Nodes, hosts: Sequence[Host], *, text: bool = False) -> dict[
         except Unavailable as error:
             return str(error)
 
-    with ThreadPoolExecutor(_CONNECTIONS) as pool:
-        found = dict(zip((host.name for host in hosts), pool.map(ask, hosts), strict=True))
+    asked = in_turn(hosts, ask, _CONNECTIONS, what="fleet question")
+    found = dict(zip((host.name for host in hosts), asked, strict=True))
     called = Counter(state.host for state in found.values() if isinstance(state, NodeState))
     for own, times in called.items():
         if times > 1:
@@ -178,8 +178,13 @@ class Recording:
         for name in names:
             self._turn(name, status="running", error="")
         self._show(at, f"measuring {', '.join(names)}", left)
-        with ThreadPoolExecutor(len(names)) as pool:
-            list(pool.map(lambda name: self._measure_one(name, at, left, anew=name in failed), names))
+        for _ in in_turn(
+            names,
+            lambda name: self._measure_one(name, at, left, anew=name in failed),
+            len(names),
+            what="fleet recording",
+        ):
+            pass
         if self.stopping.is_set():
             raise self._stopped()
 

@@ -43,8 +43,8 @@ def test_into_a_pipe_all_osds_stand_a_line_each():
     lines = text.splitlines()
     assert lines[0] == "31 OSDs, 4824 operations/s; admin sockets of storage1, last 5.0 s"
     assert lines[1].split() == [
-        "OSD", "Class", "Host", "Op/s", "p50", "p99", "Mean", "Queue", "Store", "Peers", "Ping", "Worst", "peer",
-        "Blocked", "Suspect",
+        "OSD", "Class", "Host", "Op/s", "p50", "p99", "Mean", "Queue", "Store", "Peers", "Ping", "RTT", "Worst",
+        "peer", "Blocked", "Suspect",
     ]  # fmt: skip
     assert lines[2].split("  ")[0] == "osd.4"
     for cell in ("hdd", "156", "14.2 ms", "71.2 ms", "900 µs", "10.2 ms", "5.3 ms", "12.6 ms", "3 (42 s)", "disk"):

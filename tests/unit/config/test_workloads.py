@@ -13,6 +13,7 @@ from plumbline.config.probes import ProbeConfig
 from plumbline.config.workloads import (
     LAYERS,
     BlockWorkload,
+    FileOps,
     Metadata,
     OsdBench,
     PathMtu,
@@ -68,6 +69,8 @@ def expected(each: Workload) -> str:
         case Metadata():
             files = {1000: "1k", 16384: "16k"}[each.files]
             return f"fs-metadata-{files}"
+        case FileOps():
+            return f"fs-ops-{size(each.block_size)}" + ("" if each.direct else "-buffered")
         case S3Ops():
             return f"s3-ops-{size(each.object_size)}"
 

@@ -26,6 +26,7 @@ LISTED = {
     "sources/net/drivers.py": "entry.read_text",
     "sources/disk/blocklatency.py": "resources.files('plumbline').joinpath('bpf/disk_latency.bpf.o').read_bytes",
     "pages/runbooks.py": "file.read_text",
+    "metrics/small.py": "resources.files('plumbline.metrics').joinpath('small.txt').read_text",
     "pages/templates.py": "_FILES.joinpath('style.css').read_text, path.read_text",
     "config/workloads.py": "resources.files('plumbline.config').joinpath('workloads.yaml').read_text",
     "sources/pci/pcidevices.py": "path.open",  # read by pread, 4,096 bytes at most
