@@ -80,22 +80,23 @@ local promql = import '../lib/promql.libsonnet';
   local capacity = alerts.PlumblineOsdCapacityMisjudged,
 
   // Of a device that holds nothing but the database.
-  local database(each) = alert.fromTunables(
-    alerts.PlumblineOsdDatabaseFull + each,
+  local databaseFull = alerts.PlumblineOsdDatabaseFull,
+  local database(signal) = alert.new(
+    config,
     'PlumblineOsdDatabaseFull',
-    if each.kind == 'full' then |||
-      plumbline:osd_database_used:ratio >= %(ratio)g
-    ||| % each else |||
+    if signal == 'capacity' then |||
+      plumbline:osd_database_used:ratio >= %(fullRatio)g
+    ||| % databaseFull else |||
       max by (%(osdOn)s) (
-        delta(plumbline_osd_database_spilled_bytes[%(window)s])
-        >= %(share)g * plumbline_osd_database_size_bytes
+        delta(plumbline_osd_database_spilled_bytes[%(spilledWindow)s])
+        >= %(spilledShare)g * plumbline_osd_database_size_bytes
       )
-    ||| % (labels + each),
-    { layer: 'osd', signal: each.signal },
+    ||| % (labels + databaseFull),
+    { layer: 'osd', signal: signal },
     "An OSD's database no longer fits on its device.",
     'The database of ' + name + (
-      if each.kind == 'full' then ' uses {{ $value | humanizePercentage }} of its device. When that is full, it goes on among the data, on the slower device.'
-      else " has put {{ $value | humanize1024 }}B more on the device with the data within %s: look-ups there are as slow as that device." % each.window
+      if signal == 'capacity' then ' uses {{ $value | humanizePercentage }} of its device. When that is full, it goes on among the data, on the slower device.'
+      else " has put {{ $value | humanize1024 }}B more on the device with the data within %s: look-ups there are as slow as that device." % databaseFull.spilledWindow
     ),
   ),
 
@@ -234,7 +235,7 @@ local promql = import '../lib/promql.libsonnet';
                  + promql.instanceArguments(config) + ')', 'stage')
           + '.',
         ),
-      ] + std.map(database, alerts.PlumblineOsdDatabaseFull.kinds) + [
+      ] + std.map(database, ['capacity', 'health']) + [
         alert.new(
           config,
           'PlumblineOsdCapacityMisjudged',

@@ -135,13 +135,12 @@ local lasting = { severity: 'warning', 'for': '10m', keepFiringFor: '10m' };
         severity: 'warning',
         // A compaction needs room for the old files and the new ones, for minutes.
         'for': '1h',
-        kinds: [
-          // What is left is what a compaction needs; then the database goes on where the data is.
-          { kind: 'full', signal: 'capacity', ratio: 0.9 },
-          // What has spilled over and stays is told by Ceph's own check (BLUEFS_SPILLOVER, in PlumblineCephHealth). This is
-          // what becomes more, by this share of the device in the window: compactions move files to and fro.
-          { kind: 'spilling', signal: 'health', window: '1d', share: 0.01 },
-        ],
+        // Of its device: what is left is what a compaction needs; then the database goes on where the data is.
+        fullRatio: 0.9,
+        // What has spilled over and stays is told by Ceph's own check (BLUEFS_SPILLOVER, in PlumblineCephHealth). This is
+        // what becomes more, by this share of the device in the window: compactions move files to and fro.
+        spilledWindow: '1d',
+        spilledShare: 0.01,
       },
 
       PlumblineOsdCapacityMisjudged: {

@@ -30,27 +30,28 @@ local promql = import 'promql.libsonnet';
     candidates,
     std.join(' ', ['$labels.' + label for label in config.instanceLabels + cluster]),
   ],
-  // The page fills them into its commands (exporter/plumbline/pages/runbook_values.py). $externalURL: Prometheus' own.
-  local filledIn = [
-    'ceph_daemon', 'cluster', 'device', 'hostname', 'instance', 'mountpoint', 'pci_address', 'pool', 'probe', 'role', 'slave',
-    'target',
-  ],
-  local given =
-    '{{ $and := "?" }}{{ range $name, $value := $labels }}{{ if match "^(%s)$" $name }}' % std.join('|', filledIn)
+  // The page fills labels into its commands and ignores those that it has no use for
+  // (exporter/plumbline/pages/runbook_values.py). $externalURL: Prometheus' own. Each alert has this text, and Kubernetes
+  // takes 256 KiB for all of them: so the OSD of a disk is looked up by alerts about disks alone.
+  local given(name) =
+    '{{ $and := "?" }}{{ range $name, $value := $labels }}{{ if not (match "^(alertname|layer|severity|signal)$" $name) }}'
     + '{{ $and }}{{ $name }}={{ $value | urlquery }}{{ $and = "&" }}{{ end }}{{ end }}'
-    // the OSD of a disk
-    + '{{ if and $labels.device (not $labels.ceph_daemon) }}{{ range query (printf `plumbline_disk_info{osd!="",device=%%q,%s}` %s) }}'
-      % [
-        std.join(',', [label + '=%q' for label in config.instanceLabels]),
-        std.join(' ', ['$labels.' + label for label in ['device'] + config.instanceLabels]),
-      ]
-    + '{{ $and }}ceph_daemon={{ .Labels.osd | urlquery }}{{ end }}{{ end }}'
+    + (
+      if std.startsWith(name, 'PlumblineDisk') then
+        '{{ if not $labels.ceph_daemon }}{{ range query (printf `plumbline_disk_info{osd!="",device=%%q,%s}` %s) }}'
+        % [
+          std.join(',', [label + '=%q' for label in config.instanceLabels]),
+          std.join(' ', ['$labels.' + label for label in ['device'] + config.instanceLabels]),
+        ]
+        + '{{ $and }}ceph_daemon={{ .Labels.osd | urlquery }}{{ end }}{{ end }}'
+      else ''
+    )
     + '{{ with $externalURL }}{{ $and }}prometheus={{ . | urlquery }}{{ end }}',
   local runbookOfNode(name) =
     '{{ with query %s }}{{ $node := . | sortByLabel "instance" | first | label "instance" }}' % nodes
     + '%s://{{ $node }}{{ if not (match ":[0-9]+$" $node) }}:%d{{ end }}/runbooks/%s'
       % [config.runbookScheme, config.runbookPort, name]
-    + given
+    + given(name)
     + '{{ else }}alerts/runbooks/%s.md{{ end }}' % name,
 
   local runbook(name) =

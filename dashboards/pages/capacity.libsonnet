@@ -22,8 +22,8 @@ function(config)
   local headroom = [[null, good], [alerts.PlumblineCapacityHeadroomLow.ratio, bad]];
   local wearDays = [[null, bad], [days(alerts.PlumblineDiskWearOut.days), warning], [days(4 * alerts.PlumblineDiskWearOut.days), good]];
 
-  local databaseFull = [each for each in alerts.PlumblineOsdDatabaseFull.kinds if each.kind == 'full'][0];
-  local full = '%g %%' % (100 * databaseFull.ratio);
+  local databaseFull = alerts.PlumblineOsdDatabaseFull.fullRatio;
+  local full = '%g %%' % (100 * databaseFull);
 
   local slopes = std.join(', ', [each.slope for each in config.capacity.slopes]);
   // The longest slope, and five days in which nobody notices that Prometheus was down.
@@ -228,7 +228,7 @@ function(config)
       [
         column(q.database.osds, 'OSDs', 'none'),
         column(q.database.data, 'data on them', 'bytes'),
-        column(q.database.fullest, 'fullest database', 'percentunit', [[null, good], [databaseFull.ratio, warning]]),
+        column(q.database.fullest, 'fullest database', 'percentunit', [[null, good], [databaseFull, warning]]),
       ],
       sort='data on them'
     ), 24, 7],

@@ -34,7 +34,7 @@ function(config)
         ['vantage', 'vantage', null],
         ['instance', 'node', [links.to('node', { cluster: '${__data.fields.cluster}', instance: '${__data.fields.node}' })]],
         ['probe', 'probe', [links.to('probes', { cluster: '${__data.fields.cluster}', probe: '${__data.fields.probe}' })]],
-        ['layer', 'layer', null],
+        ['layer', 'layer', [links.to('gateways')]],
         ['workload', 'workload', null],
         ['operation', 'operation', null],
         ['cluster', 'cluster', null],

@@ -24,6 +24,7 @@ DRAWN = {
     "alerts.PlumblineCapacityGrowthFast.days.default": 197,
     "alerts.PlumblineCapacityHeadroomLow.ratio": 0.71,
     "alerts.PlumblineCapacityHostLossSoon.days": 101,
+    "alerts.PlumblineOsdDatabaseFull.fullRatio": 0.83,
     "alerts.PlumblineDiskLatencyOutlier.ratio": 4.3,
     "alerts.PlumblineDiskLatencyRegressed.ratio": 4.7,
     "alerts.PlumblineDiskWearOut.days": 83,

@@ -97,10 +97,10 @@ def test_the_sum_of_a_node_s_series_is_that_of_the_table() -> None:
     canary = most["canary, each operation"]
     node = sum(figure for name, figure in most.items() if name.startswith("node: "))
     text = (
-        f"64 × {cpu} + 4 × {port} + 2 × {bond} + 24 × ({disk} + {health} + 3 × {histogram}) + 24 × 100"
+        f"64 × {cpu} + 4 × {port} + 2 × {bond} + 24 × ({disk} + {health} + 3 × {histogram}) + 24 × 114"
         f" + 30 × {pci} + 2 × {canary} + {node}"
     )
-    total = 64 * cpu + 4 * port + 2 * bond + 24 * (disk + health + 3 * histogram) + 2400 + 30 * pci + 2 * canary + node
+    total = 64 * cpu + 4 * port + 2 * bond + 24 * (disk + health + 3 * histogram) + 24 * 114 + 30 * pci + 2 * canary + node
     assert f"{text} = {total:,}" in page
     assert f"{20 * total / 30:,.0f}" in page
 

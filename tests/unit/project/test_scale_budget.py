@@ -59,7 +59,7 @@ def test_the_small_page_is_within_its_budget_in_both_forms(small):
         (told,) = re.findall(r"^\| the small page \| ([\d,]+) \| ([\d,]+) \|", page.read_text("utf-8"), re.MULTILINE)
         assert (classic, native) == tuple(int(count.replace(",", "")) for count in told)
     assert classic <= 2500
-    assert native <= 1200
+    assert native <= 1250
 
 
 def count_of(page, histogram):
