@@ -100,7 +100,7 @@ def test_the_sum_of_a_node_s_series_is_that_of_the_table() -> None:
         f"64 × {cpu} + 4 × {port} + 2 × {bond} + 24 × ({disk} + {health} + 3 × {histogram}) + 24 × 114"
         f" + 30 × {pci} + 2 × {canary} + {node}"
     )
-    total = 64 * cpu + 4 * port + 2 * bond + 24 * (disk + health + 3 * histogram) + 24 * 114 + 30 * pci + 2 * canary + node
+    total = 64 * cpu + 4 * port + 2 * bond + 24 * (disk + health + 3 * histogram + 114) + 30 * pci + 2 * canary + node
     assert f"{text} = {total:,}" in page
     assert f"{20 * total / 30:,.0f}" in page
 
