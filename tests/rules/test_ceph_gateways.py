@@ -83,7 +83,7 @@ def proven(folder: Path, series: list[dict[str, str]], cases: list[dict[str, Any
         for each in load(file)["groups"]
         if each["name"].startswith("plumbline-gateway")
     ]
-    assert len(groups) == 3
+    assert len(groups) == 4
     (folder / "rules.yaml").write_text(json.dumps({"groups": groups}), "utf-8")
     test = {"interval": f"{STEP_S}s", "input_series": series, "promql_expr_test": cases}
     content = {"rule_files": ["rules.yaml"], "evaluation_interval": "2m", "tests": [test],

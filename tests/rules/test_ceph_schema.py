@@ -62,7 +62,7 @@ def test_rows_are_true() -> None:
         ("ceph_bluestore_txc_commit_lat_sum", {"since": 16}, "Ceph 16, manager with counters: does not have it"),
         ("ceph_pool_metadata", {"later": {}}, "Ceph 20, manager: has the labels"),
         ("ceph_pool_metadata", {"later": {"application": 18}}, "Ceph 18, manager: has the labels"),
-        ("ceph_rbd_read_latency_sum", {"uncaptured": {}}, "Ceph 16, manager: does not have it"),
+        ("ceph_rbd_read_latency_sum", {"uncaptured": {}}, "Ceph 16, manager with counters: does not have it"),
         ("ceph_osd_up", {"uncaptured": {20: "files"}}, "Ceph 20, manager: has it"),
     ],
 )
