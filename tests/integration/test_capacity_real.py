@@ -32,7 +32,7 @@ BACKFILLFULL = 0.9
 SAFE, COPIES = 0, 2
 TOLERANCE = 0.01
 """Share by which a figure of the rules may differ from the one by hand: the OSDs' use moves a little all the time."""
-SITE = """{ _config+:: { paces: { compared: '5s', drawn: '5s' }, capacity+: {
+SITE = """{ _config+:: { paces+: { compared: '5s', drawn: '5s', remembered: '5s', daily: '5s' }, capacity+: {
   slopes: [{ slope: '2m', history: '30s' }, { slope: '4m', history: '1m' }], judgedSlopes: ['2m', '4m'],
   historyWindow: '20s', headroom+: { window: '1m' }, recovery+: { span: '1h' }, bridge: '1m',
 } } }"""

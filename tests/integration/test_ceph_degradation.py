@@ -43,7 +43,7 @@ PAGER, TICKETS = "pager", "tickets-storage"
 HOSTS = ("stor01", "stor02")
 """The first has the disk."""
 SITE = """{ _config+:: {
-  paces: { compared: '5s', drawn: '5s' },
+  paces+: { compared: '5s', drawn: '5s', remembered: '5s', daily: '5s' },
   canary+: {
     shortWindow: '30s', meanLongWindow: '2m', fastWindow: '20s', interval: '5s', slackSeconds: 2,
     minimumOperations: { short: 5, long: 5, fast: 3 }, recoveryWindow: '10s', recoveryLongWindow: '10s',

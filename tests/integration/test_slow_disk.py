@@ -20,7 +20,7 @@ from support.rules import rendered
 from support.slow_disk import disks, one_slow
 
 SITE = """{ _config+:: {
-  paces: { compared: '5s', drawn: '5s' },
+  paces+: { compared: '5s', drawn: '5s', remembered: '5s', daily: '5s' },
   disk+: { window: '1m', minimumOperationsPerSecond: 1 },
   alerts+: { PlumblineDiskLatencyOutlier+: { 'for': '30s', keepFiringFor: '10s' } },
 } }"""

@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.needs_root,
 
 WITHIN_S = 300.0
 SITE_RULES = """{ _config+:: {
-  paces: { compared: '5s', drawn: '5s' },
+  paces+: { compared: '5s', drawn: '5s', remembered: '5s', daily: '5s' },
   disk+: { window: '1m', minimumOperationsPerSecond: 1 },
   canary+: { minimumOperations+: { short: 10 } },
   alerts+: { PlumblineDiskLatencyOutlier+: { 'for': '30s' } },

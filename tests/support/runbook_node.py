@@ -43,6 +43,8 @@ class Node:
         script = self.prelude + "".join(f"{name}={value}\n" for name, value in values.items()) + line
         for text, meant in self.here.items():
             script = script.replace(text, meant)
+        # a `timeout` of the line's own would be a process group of its own, which the one here does not end
+        script = re.sub(r"\btimeout \d+ ", "", script)
         argv = ["timeout", "--kill-after=2", str(STOPS_S), *self.inside, "bash", "-uc", script]
         return subprocess.run(
             argv, capture_output=True, text=True, errors="replace", env=dict(self.environment), check=False, timeout=60

@@ -14,7 +14,7 @@ from .programs import need
 from .throttling import below, throttled
 
 SITE = """{ _config+:: {
-  paces: { compared: '5s', drawn: '5s' },
+  paces+: { compared: '5s', drawn: '5s', remembered: '5s', daily: '5s' },
   ceph+: { window: '1m' },
   disk+: { window: '1m' },
   osd+: { minimumOsds: 3 },

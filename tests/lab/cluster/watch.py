@@ -25,7 +25,7 @@ HASTE = 10
 """Each alert's own waiting time is a tenth of what ships, the windows below a fifth; the routes wait 30 s and 5 s."""
 EVERY_S = 15
 WINDOWS = """{ _config+:: {
-  paces: { compared: '15s', drawn: '15s' },
+  paces+: { compared: '15s', drawn: '15s', remembered: '15s', daily: '15s' },
   ceph+: { window: '1m' },
   disk+: { window: '1m', mean+: { window: '3m' }, hungWindow: '1m' },
   osd+: { equals+: { window: '1m' } },
