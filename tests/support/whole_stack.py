@@ -127,7 +127,8 @@ def _not_as_advised(folder: Path) -> tuple[str, ...]:
 def _rules(folder: Path) -> Path:
     """The shipped ones, but nobody waits minutes for what is read seldom because fleets are large."""
     every = f"'{SCRAPE_S}s'"
-    return rendered(folder, f"{{ _config+:: {{ paces+: {{ compared: {every}, drawn: {every}, remembered: {every}, daily: {every} }} }} }}")
+    paces = ", ".join(f"{name}: {every}" for name in ("compared", "drawn", "remembered", "daily"))
+    return rendered(folder, f"{{ _config+:: {{ paces+: {{ {paces} }} }} }}")
 
 
 def _static(targets: list[str], **labels: str) -> dict[str, Any]:
