@@ -375,12 +375,14 @@ def test_only_those_who_may_are_served(joined: tuple[Namespace, Namespace], tmp_
     one, other = joined
     one.ip("addr", "add", "10.77.0.3/24", "dev", "eth0")
     with _server(other, allow=("10.77.0.1/32",)) as server:
+        before = _sent_bytes(other)
         assert run(iperf(), one, tmp_path).outcome is Outcome.SUCCESS
         began = _sent_bytes(other)
         result = run(iperf(bind=LocalAddress("10.77.0.3")), one, tmp_path)
         assert result.outcome is Outcome.FAILURE
         _await(lambda: server.trouble == "10.77.0.3 is not in allow: its test was stopped", 10)
-        assert _sent_bytes(other) - began < 2**20, "no test data"
+        # it is stopped once the server names who came: what arrives until then is little of a whole test
+        assert _sent_bytes(other) - began < (began - before) / 10
         time.sleep(2)
         assert run(iperf(), one, tmp_path).outcome is Outcome.SUCCESS
         assert (server.up, server.trouble) == (True, "")
