@@ -12,22 +12,25 @@ PATH = Path(__file__).parents[2] / "docs/lab.md"
 _HEAD = """\
 # The lab
 
-Devices and faults of virtual machines with Debian's own kernels, and whether the daemon is right about each. Written by
-`make lab`, which boots a guest under QEMU (emulated, so timings mean nothing) with the Debian package as a service of
-its systemd, and takes each row: what the kernel's own tools say, what the daemon says at the same time, and the
-verdict, which is computed. How to run parts of it: [CONTRIBUTING.md](../CONTRIBUTING.md#what-runs-when).
+This page is for those who want to know on which devices and faults Plumbline was tested, and with what result. The
+devices are those of virtual machines with Debian's own kernels.
+
+`make lab` writes this page. It boots a guest under QEMU with the Debian package as a systemd service. The guest is
+emulated, so its timings are meaningless. Each row shows what the kernel's own tools report, what the daemon reports at
+the same time, and the verdict computed from both. To run parts of it, see
+[CONTRIBUTING.md](../CONTRIBUTING.md#what-runs-when).
 
 """
 _TAIL = """
-QEMU can't show: PCI Express latency tolerance (LTR), links below their maximum, forward error correction, transceivers,
-damaged frames (CRC), igb's own drop counters, wear, media errors and pending sectors, unplugging of SATA disks, errors
-(AER) of endpoints that have no such capability. Those are covered by recorded and published data.
+QEMU cannot emulate PCI Express latency tolerance (LTR), links below their maximum, forward error correction,
+transceivers, damaged frames (CRC), igb's own drop counters, wear, media errors and pending sectors, unplugging of SATA
+disks, and errors (AER) of endpoints without this capability. These are covered by recorded and published data.
 
-The rows of 2026-11-24 were taken group by group, beside much other work, and 19 of them put back from the log of a
-run that was ended early. 22 first results are not among them. Twenty were mistakes of the rows themselves: a guest
-in another state, a program that was not installed. Two were measured: with the clock set forward by 400 days 15
-collectors failed on the next page of a guest short of CPU (6.12), and a non-fatal AER error was not there until the
-daemon's next look at PCI Express, within 60 s (6.1). Both rows wait longer since and were not taken again.
+The rows of 2026-11-24 were recorded group by group, while the machine had much other work. 19 of them were restored
+from the log of a run that was ended early. 22 first results are not included. Twenty were errors of the test itself: a
+guest in another state, a program that was not installed. Two were real. With the clock set forward by 400 days, 15
+collectors failed on the next page of a guest short of CPU (6.12). A non-fatal AER error was visible only after the
+daemon's next check of PCI Express, within 60 s (6.1). Both tests now wait longer, and were not repeated.
 """
 _COLUMNS = ("group", "device", "feature", "kernel", "truth", "the daemon", "verdict", "date")
 
