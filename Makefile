@@ -183,7 +183,7 @@ preview: $(TEST_VENV)/.deps-$(KEY) ## draw the dashboards from a Prometheus with
 	@$(TEST_VENV)/bin/python -m dashboards.preview $(ARGS)
 
 .PHONY: pictures
-pictures: ceph-packages $(TEST_VENV)/.installed-$(KEY) ## draw docs/pictures anew: a real Ceph with one slow OSD, a month of growth (root; a quarter of an hour)
+pictures: ceph-packages $(TEST_VENV)/.installed-$(KEY) ## draw docs/pictures anew: a real Ceph with one slow OSD, a month of growth (root; 10 minutes)
 	@PYTHONPATH=tests:. $(TEST_VENV)/bin/python -m pictures $(ARGS)
 
 .PHONY: golden
@@ -225,24 +225,24 @@ bench-queries: $(TEST_VENV)/.installed-$(KEY) ## panels and rules on 200 nodes w
 	@PYTHONPATH=tests:. $(TEST_VENV)/bin/python -m bench.queries $(ARGS)
 
 .PHONY: soak
-soak: $(TEST_VENV)/.installed-$(KEY) ## 50,000 scrapes, reloads and ports between: memory, descriptors, threads (an hour; ARGS='--scrapes N')
+soak: $(TEST_VENV)/.installed-$(KEY) ## 50,000 scrapes, reloads and ports between: memory, descriptors, threads (15 minutes to an hour; ARGS='--scrapes N')
 	@PYTHONPATH=tests unshare --net $(TEST_VENV)/bin/python -m endurance.soak $(ARGS)
 
 .PHONY: kill-storm
-kill-storm: $(TEST_VENV)/.installed-$(KEY) ## SIGKILL to the daemon at 1,000 random moments: what is left? (an hour; ARGS='--kills N')
+kill-storm: $(TEST_VENV)/.installed-$(KEY) ## SIGKILL to the daemon at 1,000 random moments: what is left? (15 minutes to an hour; ARGS='--kills N')
 	@PYTHONPATH=tests $(TEST_VENV)/bin/python -m endurance.kills $(ARGS)
 
 .PHONY: load-storm
-load-storm: $(TEST_VENV)/.installed-$(KEY) ## a load on a disk that changes every few minutes: who is woken? (two hours; ARGS='--minutes N'; root)
+load-storm: $(TEST_VENV)/.installed-$(KEY) ## a load on a disk that changes every few minutes: who is woken? (two and a half hours; ARGS='--minutes N'; root)
 	@PYTHONPATH=tests:. $(TEST_VENV)/bin/python -m endurance.load $(ARGS)
 
 .PHONY: scale
-scale: $(TEST_VENV)/.installed-$(KEY) ## two shards under Thanos give one Prometheus' verdicts: THANOS=/path/to/thanos (20 minutes)
+scale: $(TEST_VENV)/.installed-$(KEY) ## two shards under Thanos give one Prometheus' verdicts: THANOS=/path/to/thanos (17 minutes)
 	@command -v "$(THANOS)" >/dev/null || { echo "no $(THANOS): make scale THANOS=/path/to/thanos (docs/scale.md)" >&2; exit 1; }
 	@PLUMBLINE_THANOS="$(THANOS)" $(TEST_VENV)/bin/python -m pytest -s tests/scale $(ARGS)
 
 .PHONY: scale-simulation
-scale-simulation: $(TEST_VENV)/.installed-$(KEY) ## what a thousand storage hosts cost Prometheus, measured on fewer (half an hour, 2 GiB)
+scale-simulation: $(TEST_VENV)/.installed-$(KEY) ## what a thousand storage hosts cost Prometheus, measured on fewer (ten minutes, 8 GB)
 	@PYTHONPATH=tests:. $(TEST_VENV)/bin/python -m scale.simulation $(ARGS)
 
 .PHONY: prove-rules
