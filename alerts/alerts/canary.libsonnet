@@ -282,7 +282,7 @@ local suspects = import '../lib/suspects.libsonnet';
           gated('max without (verdict) (\n%s\n)' % promql.indented(agreeing), canary.recoveryWindow),
           latency,
           'The canaries of most hosts are slower than their baselines.',
-          '{{ $value | humanizePercentage }} of the hosts{{ with $labels.cluster }} of cluster {{ . }}{{ end }} find {{ $labels.operation }} ({{ $labels.workload }}, device class {{ $labels.device_class }}) slower than their limits, continuously for %s: the whole layer is slow, not one device.' % fleet.span
+          '{{ $value | humanizePercentage }} of the hosts{{ with $labels.cluster }} of cluster {{ . }}{{ end }} find {{ $labels.operation }} ({{ $labels.workload }}, device class {{ $labels.device_class }}) slower than their limits, for at least %s: the whole layer is slow, not one device.' % fleet.span
           + suspects.vantagePoints(
             config,
             'PlumblineFleetLatencyHigh',

@@ -272,7 +272,7 @@ def fleet(moment: str, share: str, points: str, suspected: str = UNSUSPECTED, **
         {
             "summary": "The canaries of most hosts are slower than their baselines.",
             "description": f"{share} of the hosts of cluster north find read (randread-4k-qd1-j1, device class nvme)"
-            " slower than their limits, continuously for 4m: the whole layer is slow, not one device."
+            " slower than their limits, for at least 4m: the whole layer is slow, not one device."
             f"\nHosts that agree: {points}.{suspected}",
         },
     )
