@@ -220,7 +220,7 @@ def test_not_beside_osds_alone(tmp_path: Path, path: str) -> None:
     assert head_daemon(Roots.under(tmp_path)) == ""
 
 
-OSD = {"osd": 1, "cluster_addrs": {"addrvec": [{"type": "v2", "addr": "127.0.0.1:6802", "nonce": 1836220246}]}}
+OSD = {"osd": 1, "up": 1, "cluster_addrs": {"addrvec": [{"type": "v2", "addr": "127.0.0.1:6802", "nonce": 1836220246}]}}
 
 
 class Monitors:

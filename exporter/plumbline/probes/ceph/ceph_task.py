@@ -31,7 +31,7 @@ _DUMP_KEYS = (
     "nearfull_ratio",
     "require_osd_release",
 )
-_OSD_KEYS = ("osd", *ADDRESSES)
+_OSD_KEYS = ("osd", "up", *ADDRESSES)
 _AVAILABILITY_SINCE = "tentacle"  # Ceph 20; releases are named in the order of the alphabet
 
 
