@@ -169,6 +169,17 @@ def test_the_root_file_system_needs_its_name(canaries: list[Canary]) -> None:
     assert not Path("/plumbline-no-such").exists()
 
 
+def test_a_bind_mount_of_the_root_needs_its_name_too(mounts: Mounts, canaries: list[Canary], tmp_path: Path) -> None:
+    """As systemd makes one of each path in ``ReadWritePaths=``."""
+    if tmp_path.stat().st_dev != Path("/").stat().st_dev:
+        pytest.skip(f"{tmp_path} is not on the root file system")
+    (tmp_path / "empty").mkdir()
+    point = mounts.mount("bound", "--bind", tmp_path / "empty")
+    reading = refused(start(canaries, point / "canary"), "not-mounted")
+    assert "root file system" in reading.message
+    assert not names(point)
+
+
 def test_what_is_not_ours_stays_as_it_is(mounts: Mounts, canaries: list[Canary]) -> None:
     point = mounts.ext4(200)
     (point / "theirs").mkdir()
