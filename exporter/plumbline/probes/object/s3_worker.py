@@ -105,7 +105,8 @@ def read_credentials(fd: int, name: str) -> Credentials:
 
 
 def connect(task: Task, credentials: Credentials) -> Client:
-    """A client that takes keys, settings and proxy from nowhere else, and never retries."""
+    """A client that takes keys, settings and proxy from nowhere else, and never retries. :class:`ProbeRefused` without
+    the library, :class:`RequestError` for an address that can't be one."""
     os.environ |= {  # for this process only: files in a home directory must not change the experiment
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
@@ -134,15 +135,18 @@ def connect(task: Task, credentials: Credentials) -> Client:
         response_checksum_validation="when_required",
         max_pool_connections=1,
     )
-    client = Session().create_client(
-        "s3",
-        region_name=task.region,
-        endpoint_url=task.endpoint.rstrip("/"),
-        aws_access_key_id=credentials.access_key,
-        aws_secret_access_key=credentials.secret_key,
-        verify=task.ca_file or True,
-        config=settings,
-    )
+    try:
+        client = Session().create_client(
+            "s3",
+            region_name=task.region,
+            endpoint_url=task.endpoint.rstrip("/"),
+            aws_access_key_id=credentials.access_key,
+            aws_secret_access_key=credentials.secret_key,
+            verify=task.ca_file or True,
+            config=settings,
+        )
+    except ValueError:  # a region or host with two dots in a row
+        raise RequestError(f"{task.endpoint}: no valid host name, or no valid region; see endpoint, region") from None
     return Client(client, task, botocore.__version__)
 
 

@@ -1,17 +1,20 @@
-"""A bucket that several hosts take at once, one whose versions nobody may ask for, and a put that arrives late."""
+"""Buckets that hosts take at once or that keep versions, puts that arrive late, and addresses that are none."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from plumbline.errors import ProbeRefused
 from plumbline.probes.guard import MARKER, MARKER_TEXT
 from plumbline.probes.object.s3_canary_worker import Cycle, RequestFailed
-from plumbline.probes.object.s3_worker import RequestError, Task, take_bucket
+from plumbline.probes.object.s3_credentials import Credentials
+from plumbline.probes.object.s3_worker import RequestError, Task, connect, take_bucket
 
 TASK = Task(
     endpoint="http://s3", bucket="probe", prefix="plumbline-probe/stor01/s3/", region="default", ca_file=None,
@@ -94,6 +97,20 @@ def test_whether_every_version_is_kept_has_to_be_known(status: int, known: bool)
             take(bucket)
     else:
         assert take(bucket)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"), [({"endpoint": "http://s3..example"}, "http://s3..example: "), ({"region": "a b"}, "region")]
+)
+def test_what_can_be_no_address_is_said(changes: dict[str, str], says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    awsrequest = pytest.importorskip("botocore.awsrequest")
+    # what a worker changes for itself alone
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+    monkeypatch.setattr("botocore.awsrequest.AWSResponse", awsrequest.AWSResponse)
+    with pytest.raises(RequestError, match="see endpoint, region") as error:
+        connect(msgspec.structs.replace(TASK, **changes), Credentials("AKIA", "secret"))
+    assert says in str(error.value)
+    assert "secret" not in str(error.value)
 
 
 def cycle(bucket: Bucket) -> Cycle:
