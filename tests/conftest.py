@@ -1,6 +1,6 @@
 """For all tests: Hypothesis without a deadline, because a time is a matter of the machine's load and not of ours; one
-real Ceph cluster for all that ask for it in the same process; which of them may run beside each other, in which order,
-and which are tried twice; and no program that a fresh machine would lack."""
+real Ceph cluster for all that ask for it in the same process; real mounts; which of them may run beside each other, in
+which order, and which are tried twice; and no program that a fresh machine would lack."""
 
 import contextlib
 import logging
@@ -8,13 +8,16 @@ import os
 import re
 import sys
 from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+from support.bindfs import Fuse
 from support.ceph_cluster import CephCluster, ceph_cluster, missing
+from support.filesystems import Mounts, skip_without_root
 from support.programs import Started, known
 
 settings.register_profile("plumbline", deadline=None)
@@ -163,6 +166,23 @@ def _only_listed_programs(started_programs: tuple[Started, frozenset[str] | None
     yield
     strange = started.strange(names or started.names)
     assert not strange, f"started {sorted(strange)}: list the package that brings it in requirements/debian-test.txt"
+
+
+@pytest.fixture
+def mounts(tmp_path: Path) -> Iterator[Mounts]:
+    """Real file systems, unmounted after the test. Name it before the fixture of what keeps files open there."""
+    skip_without_root("mounts file systems")
+    made = Mounts(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def fuse(tmp_path: Path) -> Iterator[Fuse]:
+    """A mount that can hang and die; gone after the test."""
+    mounted = Fuse(tmp_path)
+    yield mounted
+    mounted.close()
 
 
 @pytest.fixture(scope="session")

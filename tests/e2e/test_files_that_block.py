@@ -9,7 +9,6 @@ import signal
 import subprocess
 import time
 import urllib.request
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,13 +65,6 @@ class Files:
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     return make_certificates(tmp_path_factory.mktemp("pem"))
-
-
-@pytest.fixture
-def fuse(tmp_path: Path) -> Iterator[Fuse]:
-    mounted = Fuse(tmp_path)
-    yield mounted
-    mounted.close()
 
 
 def blocked(folder: Path, elsewhere: Path, certificates: Certificates) -> dict[str, Files]:

@@ -24,7 +24,7 @@ from plumbline.probes.guard import prepare_directory
 from plumbline.probes.histogram import OperationTotals, quantile
 from plumbline.probes.model import Run
 from plumbline.probes.result import Outcome, ProbeResult
-from support.filesystems import Mounts, shut_down, skip_without_root
+from support.filesystems import Mounts, shut_down
 from support.filesystems import run as run_command
 
 pytestmark = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
@@ -242,14 +242,6 @@ def test_the_histogram_of_a_run_says_what_fio_says(disk: Path) -> None:
         folded = quantile(histogram, q)
         assert folded is not None
         assert 1 / FACTOR <= folded / operation.latency[statistic] <= FACTOR, statistic
-
-
-@pytest.fixture
-def mounts(tmp_path: Path) -> Iterator[Mounts]:
-    skip_without_root("mounts file systems")
-    made = Mounts(tmp_path)
-    yield made
-    made.close()
 
 
 @pytest.mark.needs_root

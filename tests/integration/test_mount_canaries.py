@@ -39,20 +39,6 @@ def _root() -> None:
 
 
 @pytest.fixture
-def fuse(tmp_path: Path) -> Iterator[Fuse]:
-    mounted = Fuse(tmp_path)
-    yield mounted
-    mounted.close()
-
-
-@pytest.fixture
-def mounts(tmp_path: Path) -> Iterator[Mounts]:
-    made = Mounts(tmp_path)
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def canaries() -> Iterator[list[Canary]]:
     """Ends them before their file systems go: name the fixture of those first."""
     started: list[Canary] = []
@@ -91,20 +77,10 @@ def refused(one: Canary, reason: str) -> CanaryReading:
     return until(one, lambda reading: (reading.state, reading.reason) == (CanaryState.REFUSED, reason))
 
 
-def xfs(mounts: Mounts, tmp_path: Path) -> Path:
-    image = tmp_path / "xfs.img"
-    with image.open("wb") as file:
-        file.truncate(400 * MIB)
-    command("mkfs.xfs", "-q", image)
-    return mounts.mount("xfs", "-o", "loop", image)
-
-
 @pytest.mark.parametrize("filesystem", ["ext4", "xfs"])
 @pytest.mark.parametrize("workload", ["fs-ops-4k", "fs-ops-4k-buffered"])
-def test_writes_and_reads(
-    mounts: Mounts, canaries: list[Canary], tmp_path: Path, filesystem: str, workload: str
-) -> None:
-    point = xfs(mounts, tmp_path) if filesystem == "xfs" else mounts.ext4(200)
+def test_writes_and_reads(mounts: Mounts, canaries: list[Canary], filesystem: str, workload: str) -> None:
+    point = mounts.xfs() if filesystem == "xfs" else mounts.ext4(200)
     one = start(canaries, point / "canary", workload, filesystem=filesystem)
     reading = until(one, lambda reading: all(each.latency.count > 20 for each in reading.workloads))
     assert (reading.success, reading.reason, reading.kind) == (True, "", "filesystem-canary")
@@ -167,6 +143,17 @@ def test_the_root_file_system_needs_its_name(canaries: list[Canary]) -> None:
     reading = refused(start(canaries, Path("/plumbline-no-such")), "not-mounted")
     assert "root file system" in reading.message
     assert not Path("/plumbline-no-such").exists()
+
+
+def test_a_bind_mount_of_the_root_needs_its_name_too(mounts: Mounts, canaries: list[Canary], tmp_path: Path) -> None:
+    """As systemd makes one of each path in ``ReadWritePaths=``."""
+    if tmp_path.stat().st_dev != Path("/").stat().st_dev:
+        pytest.skip(f"{tmp_path} is not on the root file system")
+    (tmp_path / "empty").mkdir()
+    point = mounts.mount("bound", "--bind", tmp_path / "empty")
+    reading = refused(start(canaries, point / "canary"), "not-mounted")
+    assert "root file system" in reading.message
+    assert not names(point)
 
 
 def test_what_is_not_ours_stays_as_it_is(mounts: Mounts, canaries: list[Canary]) -> None:

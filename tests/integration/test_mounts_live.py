@@ -7,7 +7,6 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -36,28 +35,6 @@ def _root() -> None:
     skip_without_root("mounts file systems")
 
 
-@pytest.fixture
-def fuse(tmp_path: Path) -> Iterator[Fuse]:
-    mounted = Fuse(tmp_path)
-    yield mounted
-    mounted.close()
-
-
-@pytest.fixture
-def mounts(tmp_path: Path) -> Iterator[Mounts]:
-    made = Mounts(tmp_path)
-    yield made
-    made.close()
-
-
-def xfs(mounts: Mounts, tmp_path: Path) -> Path:
-    image = tmp_path / "xfs.img"
-    with image.open("wb") as file:
-        file.truncate(400 << 20)
-    run("mkfs.xfs", "-q", image)
-    return mounts.mount("xfs", "-o", "loop", image)
-
-
 def probe(directory: Path, workload: str, **changes: object) -> FilesystemProbe:
     settings = {"runtime": Duration(1), "timeout": Duration(60), "file_size": Size(4 << 20)} | changes
     config = FilesystemConfig(name="fs", directory=str(directory), workload=workload, **settings)
@@ -81,10 +58,10 @@ def workers() -> list[str]:
     "workload",
     ["fs-metadata-1k", "fs-randwrite-4k-qd1-j1", "fs-write-4m-qd1-j1", "fs-randwrite-4k-qd1-j1-dsync-buffered"],
 )
-def test_on_xfs(mounts: Mounts, tmp_path: Path, workload: str) -> None:
+def test_on_xfs(mounts: Mounts, workload: str) -> None:
     if workload != "fs-metadata-1k" and shutil.which("fio") is None:
         pytest.skip("fio is not installed")
-    point = xfs(mounts, tmp_path)
+    point = mounts.xfs()
     which = probe(point / "probe", workload, filesystem="xfs")
     result = go(which)
     assert (result.outcome, result.message) == (Outcome.SUCCESS, "")
@@ -96,8 +73,8 @@ def test_on_xfs(mounts: Mounts, tmp_path: Path, workload: str) -> None:
     assert left == ([".plumbline-probe"] if workload == "fs-metadata-1k" else [".plumbline-probe", "fio.0"])
 
 
-def test_what_should_be_mounted_and_is_not(mounts: Mounts, tmp_path: Path) -> None:
-    point = xfs(mounts, tmp_path)
+def test_what_should_be_mounted_and_is_not(mounts: Mounts) -> None:
+    point = mounts.xfs()
     which = probe(point / "probe", "fs-metadata-1k", filesystem="xfs")
     assert go(which).outcome is Outcome.SUCCESS
     mounts.unmount(point)
@@ -107,15 +84,15 @@ def test_what_should_be_mounted_and_is_not(mounts: Mounts, tmp_path: Path) -> No
     assert not any(point.iterdir())  # nothing went to the file system below
 
 
-def test_the_root_file_system_needs_its_name(tmp_path: Path) -> None:
+def test_the_root_file_system_needs_its_name() -> None:
     with pytest.raises(ProbeRefused) as refusal:
         go(probe(Path("/plumbline-no-such"), "fs-metadata-1k"))
     assert refusal.value.reason == "not-mounted"
     assert not Path("/plumbline-no-such").exists()
 
 
-def test_files_of_an_earlier_life_are_removed_and_foreign_ones_left(mounts: Mounts, tmp_path: Path) -> None:
-    point = xfs(mounts, tmp_path)
+def test_files_of_an_earlier_life_are_removed_and_foreign_ones_left(mounts: Mounts) -> None:
+    point = mounts.xfs()
     which = probe(point / "probe", "fs-metadata-1k")
     assert go(which).outcome is Outcome.SUCCESS
     folder = point / "probe" / "metadata"

@@ -29,9 +29,8 @@ from support.ceph_probes import set_up
 from support.daemon import Daemon, eventually, running
 from support.filesystems import skip_without_root
 from support.netns import Namespace, namespace
-from support.prometheus import Prometheus, prometheus
-from support.rules import rendered
-from support.slow_osd import PACE, SITE, load
+from support.prometheus import Prometheus
+from support.slow_osd import PACE, SITE, asking, image, judging, load, verdicts
 from support.throttling import below, throttled
 from support.wire import DEVICE, wire
 
@@ -89,8 +88,7 @@ class Here:
 
     def verdicts(self) -> set[tuple[str, str]]:
         """(OSD, verdict)."""
-        found = self.prometheus.query("plumbline:osd_suspect:info")
-        return {(labels["ceph_daemon"], labels["verdict"]) for labels, _ in found}
+        return verdicts(self.prometheus)
 
     def slow(self) -> set[tuple[str, str]]:
         """(OSD, figure) of those whose connections explain that they wait."""
@@ -156,28 +154,12 @@ def _place(number: int, group: Path, far: Namespace) -> Place:
 
 def _start(stack: ExitStack, folder: Path, places: dict[int, Place], way: Way, pool: ThreadPoolExecutor) -> Here:
     cluster = stack.enter_context(ceph_cluster(options={"rbd_cache": "false"}, address=HERE, places=places))
-    cluster.add_pool("all", pg_num=32)
-    cluster.run("rbd", "create", "--size=128M", "--object-size=1M", "all/all")
+    image(cluster, "all")
     ceph = stack.enter_context(set_up(cluster, timeout_s=20.0))
     cluster.wait_clean()
-    config = {
-        "ceph": {
-            "admin_sockets": [f"{cluster.folder}/run/*-osd.*.asok"],
-            "conf": ceph.conf,
-            "keyring": ceph.keyring,
-            "timeout": "20s",
-            "map": "always",
-        },
-    }
+    config = {"ceph": {**asking(cluster, ceph), "map": "always"}}
     daemon = stack.enter_context(running(folder, config=config))
-    (port,) = cluster.managers.values()
-    watching = prometheus(
-        folder,
-        target=daemon.url.removeprefix("http://"),
-        interval_s=5,
-        rules=rendered(folder, RULES),
-        others={"ceph": f"127.0.0.1:{port}"},
-    )
+    watching = judging(folder, cluster, daemon, RULES)
     stack.enter_context(load(cluster, "all", "--rw=randwrite", "--iodepth=8", f"--rate_iops={PACE}"))
     source = "messenger" if cluster.release >= "19" else "kernel"
     return Here(cluster, daemon, stack.enter_context(watching), source, way, pool)
@@ -247,9 +229,9 @@ def test_late_packets_are_the_network_of_those_that_wait(here: Here) -> None:
         return here.slow() >= {(osd, "rtt") for osd in NEAR} and FAR in here.named()
 
     here.inside(lambda: here.eventually(found))
-    verdicts = here.inside(here.verdicts)
-    assert {(osd, "network") for osd in NEAR} <= verdicts
-    assert not [osd for osd, verdict in verdicts if osd in NEAR and verdict != "network"]
+    suspects = here.inside(here.verdicts)
+    assert {(osd, "network") for osd in NEAR} <= suspects
+    assert not [osd for osd, verdict in suspects if osd in NEAR and verdict != "network"]
     if here.source == "messenger":  # of the kernel it asks for Ceph's usual ports; a test's cluster has others
         told = here.inside(here.told_by_top)
         assert {osd: told.get(osd) for osd in NEAR} == dict.fromkeys(NEAR, "network")

@@ -25,9 +25,8 @@ from support.disks import disk_folder
 from support.filesystems import skip_without_root
 from support.loops import Loops
 from support.pager import Pager, pager
-from support.prometheus import Prometheus, prometheus
-from support.rules import rendered
-from support.slow_osd import PACE, SITE, homes, load, slow_device
+from support.prometheus import Prometheus
+from support.slow_osd import PACE, SITE, asking, homes, image, judging, load, slow_device, verdicts
 from support.throttling import named, throttled
 
 FIGURES = (
@@ -37,7 +36,6 @@ FIGURES = (
     "plumbline:osd_read_share:ratio",
     "plumbline_osd_heartbeat_seconds",
 )
-VERDICTS = "plumbline:osd_suspect:info"
 GUILTY, NUMBER = "osd.1", 1
 WRITES_PER_S = 40
 """What a slow device may do: an OSD makes about two hundred on account of the clients. A write of a canary then takes
@@ -77,7 +75,7 @@ class Here:
 
     def verdicts(self) -> set[tuple[str, str]]:
         """(OSD, verdict)."""
-        return {(labels["ceph_daemon"], labels["verdict"]) for labels, _ in self.prometheus.query(VERDICTS)}
+        return verdicts(self.prometheus)
 
     def firing(self) -> set[tuple[str, str]]:
         """(alert, OSD), of the alerts that name one."""
@@ -149,8 +147,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Here]:
         stack.callback(loops.close)
         disks = {number: loops.sparse(gib=4) for number in range(OSDS)}
         cluster = stack.enter_context(ceph_cluster(options=options, disks=disks))
-        cluster.add_pool("all", pg_num=32)
-        cluster.run("rbd", "create", "--size=128M", "--object-size=1M", "all/all")
+        image(cluster, "all")
         cluster.ceph("osd", "crush", "rule", "create-replicated", "one", f"node-{NUMBER}", "osd")
         cluster.ceph("osd", "pool", "create", "one", "8", "8", "replicated", "one")
         cluster.ceph("osd", "pool", "set", "one", "size", "1", "--yes-i-really-mean-it")
@@ -159,34 +156,18 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Here]:
         # what was never written needs no work to be read
         cluster.run("rbd", "bench", "--io-type=write", "--io-size=1M", "--io-total=16M", "--io-pattern=seq", "one/one")
 
-        rules = rendered(folder, SITE)
         ceph = stack.enter_context(set_up(cluster, timeout_s=20.0))
         cluster.ceph("osd", "pool", "set", ceph.pool, "size", str(OSDS))  # so that each write waits for each OSD
         cluster.wait_clean()
         config = {
-            "ceph": {
-                "admin_sockets": [f"{cluster.folder}/run/*-osd.*.asok"],
-                "conf": ceph.conf,
-                "keyring": ceph.keyring,
-                "timeout": "20s",
-            },
+            "ceph": asking(cluster, ceph),
             "devices": {"disk_exclude": "ram.*"},
             "probes": [{"type": "rados-canary", "name": CANARY, "osds": ["all"], "rate": 3}],
         }
         homes(cluster, folder / "var", disks)
         daemon = stack.enter_context(running(folder, "--path.var", folder / "var", config=config))
         told = stack.enter_context(pager(folder, group_wait_s=45))
-        (port,) = cluster.managers.values()
-        metrics = stack.enter_context(
-            prometheus(
-                folder,
-                target=daemon.url.removeprefix("http://"),
-                interval_s=5,
-                rules=rules,
-                alertmanager=told.address,
-                others={"ceph": f"127.0.0.1:{port}"},
-            )
-        )
+        metrics = stack.enter_context(judging(folder, cluster, daemon, SITE, alertmanager=told.address))
         stack.enter_context(load(cluster, "all", "--rw=randwrite", "--iodepth=8", f"--rate_iops={PACE}"))
         accepted = folder / "baseline.yaml"
         accepted.write_text(baseline(metrics, {("rados", operation) for operation in ("read", *WAITING)}))

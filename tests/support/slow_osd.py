@@ -1,4 +1,5 @@
-"""One OSD of a real cluster made slow: rules that judge three OSDs within minutes, clients' load, a slow device."""
+"""One OSD of a real cluster made slow: rules that judge three OSDs within minutes, who watches them, clients' load, a
+slow device."""
 
 from __future__ import annotations
 
@@ -7,10 +8,16 @@ import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
+
+from plumbline.config.model import CephConfig
 
 from .ceph_client import CephClient
 from .ceph_cluster import CephCluster
+from .daemon import Daemon
 from .programs import need
+from .prometheus import Prometheus, prometheus
+from .rules import rendered
 from .throttling import below, throttled
 
 SITE = """{ _config+:: {
@@ -37,6 +44,39 @@ The daemon asks OSDs every 15 s: without one's answer three have no median, and 
 The baseline is measured on a machine that does other things, so a canary is extremely slow sooner."""
 PACE = 60
 """Writes a second of the clients, over all OSDs."""
+
+
+def image(ceph: CephCluster, pool: str) -> None:
+    """A pool over all OSDs, and in it an image of the same name for :func:`load`."""
+    ceph.add_pool(pool, pg_num=32)
+    ceph.run("rbd", "create", "--size=128M", "--object-size=1M", f"{pool}/{pool}")
+
+
+def asking(ceph: CephCluster, user: CephConfig) -> dict[str, Any]:
+    """``ceph`` in the configuration of a daemon that asks these OSDs and is this user."""
+    sockets = f"{ceph.folder}/run/*-osd.*.asok"
+    return {"admin_sockets": [sockets], "conf": user.conf, "keyring": user.keyring, "timeout": "20s"}
+
+
+def judging(
+    folder: Path, ceph: CephCluster, daemon: Daemon, site: str, *, alertmanager: str = ""
+) -> AbstractContextManager[Prometheus]:
+    """A Prometheus with the rules of this site, which scrapes the daemon and the cluster's only manager."""
+    (port,) = ceph.managers.values()
+    return prometheus(
+        folder,
+        target=daemon.url.removeprefix("http://"),
+        interval_s=5,
+        rules=rendered(folder, site),
+        alertmanager=alertmanager,
+        others={"ceph": f"127.0.0.1:{port}"},
+    )
+
+
+def verdicts(server: Prometheus) -> set[tuple[str, str]]:
+    """(OSD, verdict)."""
+    found = server.query("plumbline:osd_suspect:info")
+    return {(labels["ceph_daemon"], labels["verdict"]) for labels, _ in found}
 
 
 def homes(ceph: CephCluster, var: Path, osds: Iterable[int]) -> None:

@@ -111,7 +111,9 @@ class HealthWatch:
         for disk in disks.values():
             disk.seen_s, disk.present = now, True
         for name, disk in self._disks.items():
-            if name not in disks and now - disk.seen_s < REMEMBER_S:
+            # what a controller hides leaves with its line of the configuration alone
+            kept = disk.device.transport != _BEHIND_CONTROLLER and now - disk.seen_s < REMEMBER_S
+            if name not in disks and kept:
                 disks[name], disk.present = disk, False
         self._disks, self._disks_listed = disks, True
         for disk in tuple(disks.values()):

@@ -31,7 +31,12 @@ MAX_CEPH_TIMEOUT_S = 30.0
 
 # Arguments of smartctl, which must not look like options.
 _NODE = re.compile(r"/dev/[a-z][A-Za-z0-9_/-]{0,63}")
-_BEHIND_CONTROLLER = re.compile(r"(sat\+)?[a-z][a-z0-9]{0,15}(,[0-9]{1,5}){1,3}")
+# Not jmb39x, jms56x and intelliprop, whose disks smartctl asks by writing to a sector or a log, and does not restore it
+# when it is ended in between.
+_BEHIND_CONTROLLER = re.compile(
+    r"((sat|scsi)\+)?(3ware|aacraid|areca|cciss|hpt|megaraid|sssraid)(,[0-9]{1,5}(/[0-9]{1,5}){0,2}){1,3}"
+)
+_BEHIND = "expected a type such as megaraid,8 or cciss,0: 3ware, aacraid, areca, cciss, hpt, megaraid or sssraid"
 
 IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -82,7 +87,8 @@ class DevicesConfig(Strict, frozen=True):
     """How often a disk is asked for its health (SMART), at least `1m`; a sleeping disk is not woken."""
     controller_disks: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     """Disks behind a RAID controller that shows volumes instead: node → types, as `smartctl --scan` lists them, e.g.
-    `{/dev/bus/0: ['megaraid,8']}` or `{/dev/sg0: ['cciss,0']}`. Their health has `device="bus/0:megaraid,8"`."""
+    `{/dev/bus/0: ['megaraid,8']}` or `{/dev/sg0: ['cciss,0']}`. Their health has `device="bus/0:megaraid,8"`. Types:
+    `3ware`, `aacraid`, `areca`, `cciss`, `hpt`, `megaraid`, `sssraid`; for others smartctl may write to the disk."""
     nic_exclude: str = r""
     """Network devices to exclude, e.g. `veth.*|cali.*` on a container host."""
     ceph_public: tuple[str, ...] = ()
@@ -101,7 +107,7 @@ class DevicesConfig(Strict, frozen=True):
                 raise self.mistake("controller_disks", "expected a node such as /dev/bus/0 or /dev/sg0")
             for kind in kinds:
                 if not _BEHIND_CONTROLLER.fullmatch(kind):
-                    raise self.mistake("controller_disks", "expected a type such as megaraid,8 or cciss,0")
+                    raise self.mistake("controller_disks", _BEHIND)
         if self.health_interval < MIN_HEALTH_INTERVAL_S:
             reason = f"at least {MIN_HEALTH_INTERVAL_S:g}s: each query interrupts the disk"
             raise self.mistake("health_interval", reason)

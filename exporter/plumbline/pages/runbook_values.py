@@ -39,7 +39,12 @@ def usable(given: Mapping[str, str]) -> dict[str, str]:
     known = {label for labels in _LABELS.values() for label in labels} | {"cluster"}
     found = {label: value for label, value in given.items() if label in known}
     url = found.pop("prometheus", "").rstrip("/")
-    safe = {label: value for label, value in found.items() if _SAFE.fullmatch(value)}
+    # of a path, no name leads upwards: commands write below some of them
+    safe = {
+        label: value
+        for label, value in found.items()
+        if _SAFE.fullmatch(value) and not {".", ".."} & set(value.split("/"))
+    }
     return safe | ({"prometheus": url} if _URL.fullmatch(url) else {})
 
 

@@ -220,7 +220,7 @@ def test_not_beside_osds_alone(tmp_path: Path, path: str) -> None:
     assert head_daemon(Roots.under(tmp_path)) == ""
 
 
-OSD = {"osd": 1, "cluster_addrs": {"addrvec": [{"type": "v2", "addr": "127.0.0.1:6802", "nonce": 1836220246}]}}
+OSD = {"osd": 1, "up": 1, "cluster_addrs": {"addrvec": [{"type": "v2", "addr": "127.0.0.1:6802", "nonce": 1836220246}]}}
 
 
 class Monitors:
@@ -267,6 +267,7 @@ def test_availability_is_asked_of_monitors_that_know_it_and_may_be_switched_off(
     assert ask_map(Monitors(release="tentacle", tracked=[]))["availability"] == []  # type: ignore[arg-type]
     off = OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP), "osd pool availability-status")
     assert ask_map(Monitors(release="tentacle", tracked=off))["availability"] is None  # type: ignore[arg-type]
+    assert ask_map(Monitors(release="tentacle", tracked=ValueError("not JSON: -nan")))["availability"] is None  # type: ignore[arg-type]
     denied = PermissionError(errno.EACCES, os.strerror(errno.EACCES), "osd pool availability-status")
     with pytest.raises(PermissionError):
         ask_map(Monitors(release="tentacle", tracked=denied))  # type: ignore[arg-type]

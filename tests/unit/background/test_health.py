@@ -227,6 +227,16 @@ def test_a_disk_that_left_stays_for_a_week() -> None:
     assert [state.device for state in health.states] == ["sda"]
 
 
+def test_what_the_configuration_no_longer_names_is_not_gone() -> None:
+    """A disk behind a controller whose number was mistyped and corrected."""
+    configured = {"/dev/bus/0": ("megaraid,8",)}
+    health = watch(lambda: controller_disks(configured), lambda _device: GOOD)
+    health.refresh(NEVER)
+    configured["/dev/bus/0"] = ("megaraid,9",)
+    health.refresh(NEVER)
+    assert [(state.device, state.reason) for state in health.states] == [("bus/0:megaraid,9", "")]
+
+
 def test_another_disk_of_the_same_name_inherits_nothing() -> None:
     there = [disk("sda", serial="OLD")]
     answers: list[Answer | PlumblineError] = [GOOD, NoHealth(Reason.NO_ANSWER, "sda: no answer")]

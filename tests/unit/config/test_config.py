@@ -205,7 +205,13 @@ BAD = {
     ),
     "a controller's disk that is none": (
         "devices: {controller_disks: {/dev/sda: [sat]}}",
-        "c.yaml: devices.controller_disks = {'/dev/sda': ('sat',)}: expected a type such as megaraid,8 or cciss,0",
+        "c.yaml: devices.controller_disks = {'/dev/sda': ('sat',)}: expected a type such as megaraid,8 or cciss,0: "
+        "3ware, aacraid, areca, cciss, hpt, megaraid or sssraid",
+    ),
+    "a controller's disk that smartctl asks by writing to it": (
+        "devices: {controller_disks: {/dev/sda: ['jmb39x,0']}}",
+        "c.yaml: devices.controller_disks = {'/dev/sda': ('jmb39x,0',)}: expected a type such as megaraid,8 or cciss,0"
+        ": 3ware, aacraid, areca, cciss, hpt, megaraid or sssraid",
     ),
     "health asked too often": (
         "devices: {health_interval: 30s}",
@@ -224,6 +230,14 @@ def test_a_mistake_is_one_line(case):
     assert "\n" not in said
     if message is not None:
         assert said == message
+
+
+@pytest.mark.parametrize(
+    "kind", ["megaraid,8", "sat+megaraid,8", "3ware,2", "areca,3/1", "hpt,1/2/3", "scsi+cciss,0", "aacraid,0,0,3"]
+)
+def test_what_smartctl_takes_for_a_disk_behind_a_controller(kind: str) -> None:
+    parsed = parse(f"devices: {{controller_disks: {{/dev/sg0: ['{kind}']}}}}", where="c", catalogue=CATALOGUE)
+    assert parsed.devices.controller_disks == {"/dev/sg0": (kind,)}
 
 
 def test_an_unknown_workload_names_its_neighbours():

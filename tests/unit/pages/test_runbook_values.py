@@ -57,6 +57,9 @@ def test_an_example_is_replaced(line: str, labels: dict[str, str], becomes: str)
         "a" * 300,
         "~",
         "sdа",
+        "sda/../sdb",
+        "/mnt/..",
+        "sda/./device",
     ],
 )
 def test_what_a_shell_or_a_program_would_understand_is_not_filled_in(value: str) -> None:

@@ -29,14 +29,6 @@ def no_pause(_seconds: float) -> None:
     return
 
 
-@pytest.fixture
-def mounts(tmp_path: Path) -> Iterator[Mounts]:
-    skip_without_root("mounts file systems")
-    made = Mounts(tmp_path)
-    yield made
-    made.close()
-
-
 @contextmanager
 def file_size_limit(size_bytes: int) -> Iterator[None]:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)

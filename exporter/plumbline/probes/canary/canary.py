@@ -22,7 +22,8 @@ from plumbline.probes.canary.snapshot import DaemonMemory, Snapshot, lay_down
 
 class Canary:
     """One canary: ``start`` once, ``poll`` every second, ``read`` at any time from any thread, ``stop`` once. ``crew``:
-    the worker shared with others; ``None``: a worker of its own. ``device``: the disk below the file."""
+    the worker shared with others; ``None``: a worker of its own. ``device``: the disk, or the one below the file;
+    empty if there is none or it is unknown."""
 
     def __init__(
         self,
@@ -34,7 +35,7 @@ class Canary:
         wall: Callable[[], float] = time.time,
         interpreter: str = sys.executable,
     ) -> None:
-        self.plan, self.device = plan, device or plan.target  # for a raw disk they are the same
+        self.plan, self.device = plan, device
         self._clock, self._wall = clock, wall
         self._streams = streams_of(plan)
         self.memory_fd = lay_down(

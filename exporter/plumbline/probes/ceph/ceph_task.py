@@ -31,7 +31,7 @@ _DUMP_KEYS = (
     "nearfull_ratio",
     "require_osd_release",
 )
-_OSD_KEYS = ("osd", *ADDRESSES)
+_OSD_KEYS = ("osd", "up", *ADDRESSES)
 _AVAILABILITY_SINCE = "tentacle"  # Ceph 20; releases are named in the order of the alphabet
 
 
@@ -87,7 +87,8 @@ def ask_map(cluster: Cluster) -> dict[str, Any]:
 
 
 def _ask_availability(cluster: Cluster, dump: dict[str, Any]) -> Any:
-    """``None`` before Ceph 20, and while the monitors don't track it: ENOTSUP (enable_availability_tracking)."""
+    """``None`` before Ceph 20, and while the monitors don't track it: ENOTSUP (enable_availability_tracking).
+    Invalid JSON, such as "-nan", costs this answer and not the map."""
     if str(dump.get("require_osd_release", "")) < _AVAILABILITY_SINCE:
         return None
     try:
@@ -95,7 +96,9 @@ def _ask_availability(cluster: Cluster, dump: dict[str, Any]) -> Any:
     except OSError as error:
         if error.errno != errno.ENOTSUP:
             raise
-        return None
+    except ValueError:
+        pass
+    return None
 
 
 def ask_pool_class(cluster: Cluster, *, pool: str) -> str | None:

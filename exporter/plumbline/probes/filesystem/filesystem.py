@@ -27,7 +27,7 @@ from plumbline.probes.filesystem.zfs import ignores_direct
 from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.result import ProbeResult
 from plumbline.probes.tool import refuse_if_stopped
-from plumbline.sources.kernel.mounts import Mount, own_mounts
+from plumbline.sources.kernel.mounts import Mount, own_mounts, shows_root
 
 LOOK_WITHIN_S = 5.0  # A mount that answers does so within milliseconds, over the worst network within a second
 # for the worker around the measurement, beyond the probe's timeout
@@ -154,10 +154,12 @@ class FilesystemProbe:
             raise ProbeRefused("mount-dead", f"{directory}: {answer.error}; {ADVICE['mount-dead']}")
         if answer.mount_id is None:
             raise ProbeRefused("missing", f"{directory}: {answer.error}; create the parent directory first")
-        mount = next((mount for mount in own_mounts(self.roots) if mount.mount_id == answer.mount_id), None)
+        mounts = own_mounts(self.roots)
+        mount = next((mount for mount in mounts if mount.mount_id == answer.mount_id), None)
         if mount is None:
             raise ProbeRefused("not-mounted", f"{directory}: its mount is not visible to Plumbline; mount it here")
-        if wrong := wrong_place(mount.filesystem, mount.mount_point, self.config.filesystem):
+        root = shows_root(mount, mounts)
+        if wrong := wrong_place(mount.filesystem, mount.mount_point, self.config.filesystem, root=root):
             raise ProbeRefused("not-mounted", f"{directory}: {wrong}")
         return mount
 

@@ -81,7 +81,7 @@ def work(memory: WorkerMemory, directory: str, filesystem: str, sysfs: str, *, d
             def check(operator: Operator) -> None:
                 nonlocal done
                 done += 1
-                if mount_place.mounted_as(mount_id) is None:
+                if not mount_place.is_mounted(mount_id):
                     raise refused("not-mounted", directory, "its file system was unmounted")
                 if operator.failures or done % CHECK_EVERY == 0:
                     memory.preparing(time.monotonic_ns())
@@ -110,8 +110,8 @@ def check_mount(directory: str, expected: str, sysfs: str, *, direct: bool) -> i
     found = mount_place.mounted_as(mount_id)
     if found is None:
         raise refused("not-mounted", directory, "its mount is not visible to Plumbline")
-    filesystem, mount_point = found
-    if wrong := mount_place.wrong_place(filesystem, mount_point, expected):
+    filesystem, mount_point, root = found
+    if wrong := mount_place.wrong_place(filesystem, mount_point, expected, root=root):
         raise ProbeRefused("not-mounted", f"{directory}: {wrong}")
     if filesystem == "zfs" and direct:
         from plumbline.probes.filesystem.zfs import ignores_direct  # not light  # noqa: PLC0415

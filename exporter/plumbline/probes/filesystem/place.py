@@ -6,21 +6,26 @@ from plumbline.core.roots import Roots
 from plumbline.errors import PlumblineError
 from plumbline.probes.filesystem.mount_place import wrong_place
 from plumbline.probes.model import Host
-from plumbline.sources.kernel.mounts import Mount, mount_named, own_mounts
+from plumbline.sources.kernel.mounts import Mount, mount_named, own_mounts, shows_root
 
 
 def place_of(directory: Path, expected: str | None, host: Host) -> tuple[str, str]:
     """The type of the file system and the disk below; if the right one is not mounted, the expected type or an empty
     one, and no disk."""
-    found = mount_by_name(str(directory), host.roots)
-    if found is None or wrong_place(found.filesystem, found.mount_point, expected):
+    mounts = _own(host.roots)
+    found = mount_named(str(directory), mounts)
+    if found is None or wrong_place(found.filesystem, found.mount_point, expected, root=shows_root(found, mounts)):
         return expected or "", ""
     below = host.disk_below(directory)
     return found.filesystem, below.name if below else ""
 
 
 def mount_by_name(directory: str, roots: Roots) -> Mount | None:
+    return mount_named(directory, _own(roots))
+
+
+def _own(roots: Roots) -> tuple[Mount, ...]:
     try:
-        return mount_named(directory, own_mounts(roots))
+        return own_mounts(roots)
     except PlumblineError:
-        return None
+        return ()

@@ -145,6 +145,8 @@ class Cycle:
     def __init__(self, task: Task, client: Client, streams: list[WorkerStream]) -> None:
         self._task, self._client = task, client
         self._number, self._key, self._content, self._digest = 0, "", b"", b""
+        # what the worker before this one, or another host of the same name, put late is no content of ours
+        self._token = os.urandom(4).hex()
         put, get, names, delete = streams
         self.requests = [
             Request(put, self._put, self._next_object),
@@ -172,9 +174,10 @@ class Cycle:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
     def _next_object(self) -> None:
-        if not self._key:
-            self._number = (self._number + 1) % 1_000_000
-            self._key = f"{self._task.prefix}{self._number:06d}"
+        if self._key:
+            return  # once more the same: a put that timed out may still arrive, even after the one that succeeds
+        self._number = (self._number + 1) % 1_000_000
+        self._key = f"{self._task.prefix}{self._token}-{self._number:06d}"
         self._content = os.urandom(self._task.object_size)
         self._digest = hashlib.sha256(self._content).digest()
 

@@ -31,6 +31,8 @@ MEMORY_MAX_BYTES = 512 << 20  # Five times what this process needs, not counting
 _COPIES = 8  # of an object: the one put, the one read, the library's own
 _SWEEP_PAGE = 1000  # what S3 lists and deletes at once
 _NOT_THERE = frozenset({"404", "NoSuchBucket", "NoSuchKey", "NotFound"})
+_JUST_MADE = "BucketAlreadyOwnedByYou"  # by another host of ours
+_UNKNOWN_REQUEST = frozenset({400, 404, 405, 501})  # how servers without versions of objects answer when asked for them
 _DENIED = "does the user have this permission? Check its keys and its policy"
 _BY_CODE = {
     "AccessDenied": _DENIED,
@@ -103,7 +105,8 @@ def read_credentials(fd: int, name: str) -> Credentials:
 
 
 def connect(task: Task, credentials: Credentials) -> Client:
-    """A client that takes keys, settings and proxy from nowhere else, and never retries."""
+    """A client that takes keys, settings and proxy from nowhere else, and never retries. :class:`ProbeRefused` without
+    the library, :class:`RequestError` for an address that can't be one."""
     os.environ |= {  # for this process only: files in a home directory must not change the experiment
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
@@ -132,15 +135,18 @@ def connect(task: Task, credentials: Credentials) -> Client:
         response_checksum_validation="when_required",
         max_pool_connections=1,
     )
-    client = Session().create_client(
-        "s3",
-        region_name=task.region,
-        endpoint_url=task.endpoint.rstrip("/"),
-        aws_access_key_id=credentials.access_key,
-        aws_secret_access_key=credentials.secret_key,
-        verify=task.ca_file or True,
-        config=settings,
-    )
+    try:
+        client = Session().create_client(
+            "s3",
+            region_name=task.region,
+            endpoint_url=task.endpoint.rstrip("/"),
+            aws_access_key_id=credentials.access_key,
+            aws_secret_access_key=credentials.secret_key,
+            verify=task.ca_file or True,
+            config=settings,
+        )
+    except ValueError:  # a region or host with two dots in a row
+        raise RequestError(f"{task.endpoint}: no valid host name, or no valid region; see endpoint, region") from None
     return Client(client, task, botocore.__version__)
 
 
@@ -271,7 +277,7 @@ def measure(task: Task, client: Client, key: str, spent: dict[str, list[int]]) -
 def take_bucket(task: Task, client: Client, *, make: bool) -> bool:
     """Whether there is a bucket that we may write to: created by us, or found empty, and marked. Raises
     :class:`ProbeRefused`: ``not-ours`` for a bucket with objects but no marker, ``versioned`` for one that keeps every
-    version."""
+    version. :class:`RequestError`, also if it can't be learnt whether it does."""
     where = f"{task.endpoint}: bucket {task.bucket}"
     try:
         client.ask("head_bucket")
@@ -280,30 +286,48 @@ def take_bucket(task: Task, client: Client, *, make: bool) -> bool:
             raise
         if not make:
             return False
-        client.ask("create_bucket")
-    try:
-        marker = client.read(MARKER, len(MARKER_TEXT))
-    except RequestError as error:
-        if error.code not in _NOT_THERE:
-            raise
-        if client.ask("list_objects_v2", MaxKeys=1).get("Contents"):
+        try:
+            client.ask("create_bucket")
+        except RequestError as taken:
+            if taken.code != _JUST_MADE:
+                raise
+    marker = _marker(client)
+    if marker is None and client.ask("list_objects_v2", MaxKeys=1).get("Contents"):
+        marker = _marker(client)  # another host may have put it just now
+        if marker is None:
             advice = "name one that does not exist yet or is empty"
-            raise ProbeRefused("not-ours", f"{where} holds objects but no {MARKER}; {advice}") from None
+            raise ProbeRefused("not-ours", f"{where} holds objects but no {MARKER}; {advice}")
+    if marker is None:
         if not make:
             return False
         client.ask("put_object", Key=MARKER, Body=MARKER_TEXT)
-    else:
-        if marker != MARKER_TEXT:
-            raise ProbeRefused("not-ours", f"{where}: its {MARKER} is not ours; name another bucket")
-    try:
-        versioned = client.ask("get_bucket_versioning").get("Status") == "Enabled"
-    except RequestError:
-        versioned = False  # a server that does not support versions
-    if versioned:
+    elif marker != MARKER_TEXT:
+        raise ProbeRefused("not-ours", f"{where}: its {MARKER} is not ours; name another bucket")
+    if _keeps_versions(client):
         raise ProbeRefused(
             "versioned", f"{where} keeps old versions of objects; suspend its versioning, or name another"
         )
     return True
+
+
+def _keeps_versions(client: Client) -> bool:
+    """Whether every object ever put is kept. :class:`RequestError` if that can't be learnt."""
+    try:
+        return bool(client.ask("get_bucket_versioning").get("Status") == "Enabled")
+    except RequestError as error:
+        if error.status not in _UNKNOWN_REQUEST:
+            raise
+        return False
+
+
+def _marker(client: Client) -> bytes | None:
+    """The content of the bucket's marker; ``None`` if it has none."""
+    try:
+        return client.read(MARKER, len(MARKER_TEXT))
+    except RequestError as error:
+        if error.code not in _NOT_THERE:
+            raise
+        return None
 
 
 def sweep(task: Task, client: Client, deadline: float) -> None:

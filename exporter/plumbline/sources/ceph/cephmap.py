@@ -10,7 +10,7 @@
                                        "pools": [{"pool": 4, "pool_name": "archive", "type": 3, "size": 3, "min_size": 2,
                                                   "crush_rule": 3, "erasure_code_profile": "two-one",
                                                   "stripe_width": 8192, "fast_read": false, …}],
-                                       "osds": [{"osd": 0, "cluster_addrs": {"addrvec": [
+                                       "osds": [{"osd": 0, "up": 1, "cluster_addrs": {"addrvec": [
                                                   {"type": "v2", "addr": "127.0.0.1:6802", "nonce": 1836220246}, …]}, …}], …}
     ceph osd crush rule dump -f json  [{"rule_id": 1, "steps": [{"op": "take", "item": -2, "item_name": "default~hdd"},
                                         {"op": "chooseleaf_firstn", "num": 0, "type": "host"}, {"op": "emit"}], …}]
@@ -243,11 +243,13 @@ def parse_full_ratios(answer: Any) -> Mapping[str, float]:
 
 
 def parse_osd_addresses(answer: Any) -> Mapping[str, int]:
-    """Parse the addresses of the decoded ``osd dump``; :class:`ParseError` when malformed."""
+    """Parse the addresses of the decoded ``osd dump``; :class:`ParseError` when malformed. The map keeps those of an
+    OSD that is down, where another of its host may listen by now."""
     with parsing("osd dump"):
         return {
             str(address["addr"]): int(osd["osd"])
             for osd in answer.get("osds", ())
+            if osd.get("up", 1)
             for name in ADDRESSES
             for address in osd.get(name, {}).get("addrvec", ())
         }

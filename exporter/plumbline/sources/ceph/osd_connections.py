@@ -43,8 +43,10 @@ MESSENGER: Literal["messenger"] = "messenger"
 KERNEL: Literal["kernel"] = "kernel"
 RECENT_S = 60.0
 """A connection on which nothing was sent for longer has an old round-trip time."""
+ASKED_AGAIN_AFTER = 4  # readings, for far ends that heartbeats did not tell
 OSD_PORTS = range(6800, 7569)
 """The defaults of ``ms_bind_port_min`` and ``ms_bind_port_max``. A manager and an MDS listen there, too."""
+_LAST_PORT = 65535
 _SINCE = (19, 2, 1)
 _VERSION = re.compile(r"(\d{1,4})\.(\d{1,6})\.(\d{1,6})")
 
@@ -218,7 +220,8 @@ class ConnectionReader:
         kernel: Callable[[range], Iterable[TcpConnection]] = read_connections,
     ) -> None:
         self._roots, self._addresses, self._kernel = roots, addresses, kernel
-        self._names: dict[int, int | None] = {}  # nonce → number; ``None``: heartbeats did not tell
+        self._names: dict[int, int] = {}  # nonce → number
+        self._waits: dict[int, int] = {}  # nonce that heartbeats did not tell → readings until they are asked again
         self._counted: dict[str, dict[tuple[int, ...], int]] = {}  # OSD → connection → its retransmits
         self._total: dict[str, int] = {}
 
@@ -246,13 +249,28 @@ class ConnectionReader:
         answers = _ask(sockets, _connections, timeout_s)
         found = {daemon: read for daemon in sockets if (read := _parsed(parse_dump, *answers[daemon])) is not None}
         nonces = {daemon: {each.nonce for each in read if each.peer is None} for daemon, read in found.items()}
-        strange = {daemon: sockets[daemon] for daemon in found if nonces[daemon] - self._names.keys()}
-        for question, answer in _ask(strange, _heartbeats, timeout_s).values():
-            self._names |= _parsed(parse_names, question, answer) or {}
-        self._names = {nonce: self._names.get(nonce) for nonce in set().union(*nonces.values())}
+        self._learn(nonces, sockets, timeout_s)
         return {
-            daemon: [each if each.peer is not None else replace(each, peer=self._names[each.nonce]) for each in read]
+            daemon: [
+                each if each.peer is not None else replace(each, peer=self._names.get(each.nonce)) for each in read
+            ]
             for daemon, read in found.items()
+        }
+
+    def _learn(self, nonces: Mapping[str, set[int]], sockets: Mapping[str, Path], timeout_s: float) -> None:
+        """Whose the nonces are, and forget all others. Who has just started does not send heartbeats yet."""
+        present: set[int] = set().union(*nonces.values())
+        due = {nonce for nonce in present - self._names.keys() if not self._waits.get(nonce)}
+        strange = {daemon: sockets[daemon] for daemon in nonces if nonces[daemon] & due}
+        names, told = dict(self._names), set[int]()
+        for daemon, (question, answer) in _ask(strange, _heartbeats, timeout_s).items():
+            if (found := _parsed(parse_names, question, answer)) is not None:
+                names |= found
+                told |= nonces[daemon]
+        self._names = {nonce: names[nonce] for nonce in present & names.keys()}
+        self._waits = {
+            nonce: ASKED_AGAIN_AFTER if nonce in told else max(self._waits.get(nonce, 0) - 1, 0)
+            for nonce in present - names.keys()
         }
 
     def _of_kernel(self, pids: Mapping[str, int]) -> dict[str, list[Connection]]:
@@ -294,7 +312,9 @@ class ConnectionReader:
         self._counted[daemon] = {each.key: each.retransmits for each in connections}
         lost: dict[Far, int] = {}
         for each in connections:
-            if before is not None and (more := each.retransmits - before.get(each.key, 0)) > 0:
+            seen = each.retransmits if before is None else before.get(each.key, 0)
+            # fewer than before: Ceph keeps its connection when TCP's breaks and is made anew
+            if more := each.retransmits - (seen if seen <= each.retransmits else 0):
                 far = Far(each.address, each.peer)
                 lost[far] = lost.get(far, 0) + more
         self._total[daemon] = self._total.get(daemon, 0) + sum(lost.values())
@@ -346,8 +366,9 @@ def _parsed(parse: Callable[..., T], question: Question, answer: Answer) -> T | 
 
 def _ports(addresses: Iterable[str]) -> range:
     """Those between the lowest and the highest, which a site may have changed; :data:`OSD_PORTS` without any."""
-    numbers = [int(port) for address in addresses if (port := address.rpartition(":")[2]).isdigit()]
-    return range(min(numbers), min(max(numbers), 65535) + 1) if numbers else OSD_PORTS
+    texts = (address.rpartition(":")[2] for address in addresses)
+    numbers = [number for text in texts if text.isdecimal() and 0 < (number := int(text)) <= _LAST_PORT]
+    return range(min(numbers), max(numbers) + 1) if numbers else OSD_PORTS
 
 
 def _endpoint(connection: TcpConnection) -> str:

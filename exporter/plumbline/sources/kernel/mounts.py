@@ -123,6 +123,12 @@ def mount_named(path: str, mounts: tuple[Mount, ...]) -> Mount | None:
     return best
 
 
+def shows_root(mount: Mount, mounts: tuple[Mount, ...]) -> bool:
+    """Whether it is a mount of the root file system: that on ``/``, or a bind mount or subvolume of the same."""
+    root = mount_named("/", mounts)
+    return root is not None and (root.major, root.minor) == (mount.major, mount.minor)
+
+
 def read_mounts(roots: Roots) -> tuple[Mount, ...]:
     """The host's mounts: those of process 1, which a service with its own namespace can read too, or else ours."""
     path = roots.proc / "1" / "mountinfo"

@@ -21,21 +21,13 @@ from plumbline.probes.canary.plan import CanaryPlan
 from plumbline.probes.canary.reading import CanaryReading, CanaryState
 from plumbline.probes.histogram import quantile
 from support.canaries import healthy, until
-from support.filesystems import MIB, Mounts, run, shut_down, skip_without_root
+from support.filesystems import MIB, Mounts, run, shut_down
 
 READ = BlockWorkload(id="randread-4k-qd1-j1", layer="disk", pattern=Pattern.RANDREAD, block_size=4096)
 WRITE = BlockWorkload(
     id="randwrite-4k-qd1-j1-dsync", layer="disk", pattern=Pattern.RANDWRITE, block_size=4096, sync=Sync.DSYNC
 )
 pytestmark = pytest.mark.needs_root
-
-
-@pytest.fixture
-def mounts(tmp_path: Path) -> Iterator[Mounts]:
-    skip_without_root("mounts file systems")
-    made = Mounts(tmp_path)
-    yield made
-    made.close()
 
 
 @pytest.fixture

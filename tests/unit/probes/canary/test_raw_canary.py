@@ -74,7 +74,7 @@ def start(loops: Loops) -> Iterator[Start]:
 
     def start(*names: str, **changes: object) -> list[Canary]:
         crew = Crew()
-        made = [Canary(plan(name, **changes), crew=crew) for name in names]
+        made = [Canary(plan(name, **changes), crew=crew, device=name) for name in names]
         started.extend(made)
         for one in made:
             one.start()

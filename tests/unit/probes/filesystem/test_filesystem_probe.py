@@ -4,6 +4,7 @@ import json
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -19,6 +20,7 @@ from plumbline.errors import ConfigError, ParseError, ProbeRefused
 from plumbline.probes.apart import Timed, parse_answer
 from plumbline.probes.filesystem.filesystem import FilesystemProbe, MountAnswer
 from plumbline.probes.filesystem.mount_place import find_mount, wrong_place
+from plumbline.probes.filesystem.place import place_of
 from plumbline.probes.filesystem.zfs import zfs_release
 from plumbline.probes.model import Run
 from plumbline.probes.result import Outcome, summarise
@@ -30,6 +32,8 @@ MOUNTINFO = (
     "36 27 0:40 / /mnt/ceph rw - ceph mon1,mon2:/ rw\n"
     "40 27 0:41 / /tank rw - zfs tank rw\n"
 )
+BOUND = "60 27 254:0 /mnt/nfs /mnt/nfs rw - ext4 /dev/vda rw\n"
+"""What systemd makes of ``ReadWritePaths=/mnt/nfs`` while nothing is mounted there."""
 
 
 class Answers:
@@ -98,6 +102,21 @@ def test_any_file_system_but_the_root_without_a_type(tmp_path: Path):
     with pytest.raises(ProbeRefused, match="filesystem: ext4") as refusal:
         run(tmp_path, "/srv/probe", Answers({"mount_id": 27}))
     assert refusal.value.reason == "not-mounted"
+
+
+def test_the_root_file_system_has_several_names(tmp_path: Path):
+    here = roots(tmp_path)
+    (here.proc / "self" / "mountinfo").write_text(MOUNTINFO + BOUND)
+    config = FilesystemConfig(name="fs", directory="/mnt/nfs/probe", workload="fs-metadata-1k")
+    probe = FilesystemProbe(
+        config, CATALOGUE.by_id["fs-metadata-1k"], device_class="x", filesystem="", device="", roots=here
+    )
+    with pytest.raises(ProbeRefused, match="is on the root file system") as refusal:
+        probe.run(Run(runner=Answers({"mount_id": 60}), clock=lambda: 0.0, stopping=threading.Event()))
+    assert refusal.value.reason == "not-mounted"
+    host = SimpleNamespace(roots=here, disk_below=lambda _: SimpleNamespace(name="vda"))
+    assert place_of(Path("/mnt/nfs/probe"), None, host) == ("", "")
+    assert place_of(Path("/mnt/nfs/probe"), "ext4", host) == ("ext4", "vda")
 
 
 @pytest.mark.parametrize(
@@ -214,10 +233,13 @@ def test_summaries_keep_every_operation(spent: list[int], size: int):
 
 
 def test_a_mount_by_its_id():
-    text = MOUNTINFO.encode() + b"51 27 0:51 / /mnt/a\\040b rw shared:1 - fuse.bindfs /x rw\n7\n"
-    assert find_mount(text, 36) == ("ceph", "/mnt/ceph")
-    assert find_mount(text, 51) == ("fuse.bindfs", "/mnt/a\\040b")
-    assert find_mount(text, 3) is None
+    more = b"51 27 0:51 / /mnt/a\\040b rw shared:1 - fuse.bindfs /x rw\n7\n"
+    lines = (MOUNTINFO.encode() + BOUND.encode() + more).split(b"\n")
+    assert find_mount(lines, 27) == ("ext4", "/", True)
+    assert find_mount(lines, 36) == ("ceph", "/mnt/ceph", False)
+    assert find_mount(lines, 51) == ("fuse.bindfs", "/mnt/a\\040b", False)
+    assert find_mount(lines, 60) == ("ext4", "/mnt/nfs", True)
+    assert find_mount(lines, 3) is None
 
 
 @pytest.mark.parametrize(
@@ -228,10 +250,11 @@ def test_a_mount_by_its_id():
         ("ext4", "/", "ext4", ""),
         ("ext4", "/", None, "filesystem: ext4"),
         ("ext4", "/", "ceph", "not on ceph"),
+        ("ext4", "/mnt/nfs", None, "filesystem: ext4"),
     ],
 )
 def test_the_right_place(filesystem: str, point: str, expected: str | None, says: str):
-    said = wrong_place(filesystem, point, expected)
+    said = wrong_place(filesystem, point, expected, root=filesystem == "ext4")
     assert bool(said) is bool(says)
     assert says in said
 
@@ -239,7 +262,7 @@ def test_the_right_place(filesystem: str, point: str, expected: str | None, says
 @given(st.binary(max_size=200), st.integers(0, 99))
 def test_finding_a_mount_is_total(text: bytes, mount_id: int):
     for each in (text, b"%d " % mount_id + text):
-        found = find_mount(each, mount_id)
+        found = find_mount(each.split(b"\n"), mount_id)
         assert found is None or (isinstance(found[0], str) and isinstance(found[1], str))
 
 

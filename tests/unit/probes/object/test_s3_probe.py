@@ -13,11 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.config.model import parse
-from plumbline.config.probes.object import S3Config
+from plumbline.config.probes.object import S3CanaryConfig, S3Config
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.process import Completed
 from plumbline.errors import ConfigError, ParseError, ProbeRefused
 from plumbline.probes.model import Run
+from plumbline.probes.object import s3_canary
 from plumbline.probes.object.s3 import S3Probe
 from plumbline.probes.object.s3_credentials import open_credentials, parse_credentials
 from plumbline.probes.result import Outcome, ProbeResult
@@ -66,6 +67,18 @@ def test_figures_and_where_the_keys_go(keys: Path):
     assert result.operations[2].throughput is None
     assert SECRET not in " ".join(answer.argv)
     assert SECRET.encode() in answer.read
+
+
+def test_the_canarys_endpoint_is_no_local_device(keys: Path):
+    config = S3CanaryConfig(
+        name="s3", endpoint="http://127.0.0.1:7480", bucket="probe", credentials_file=str(keys), workload="s3-ops-4k"
+    )
+    (job,) = s3_canary.build(config, CATALOGUE.by_id["s3-ops-4k"], None).continuous
+    canary = job.make({})
+    reading = canary.read()
+    canary.close()
+    assert (reading.target, reading.device) == ("127.0.0.1:7480", "")
+    assert [(each.target, each.device) for each in job.identities()] == [("127.0.0.1:7480", "")]
 
 
 @pytest.mark.parametrize(

@@ -292,6 +292,13 @@ def test_where_each_osd_listens_for_others():
         parse_osd_addresses({"osds": [{"cluster_addrs": {"addrvec": [{"addr": "10.1.0.3:6802"}]}}]})
 
 
+def test_an_osd_that_is_down_listens_nowhere() -> None:
+    """After a restart of the host its neighbour has the port, and the map still has both."""
+    addresses = {"cluster_addrs": {"addrvec": [{"addr": "10.1.0.3:6802"}]}}
+    dump = {"osds": [{"osd": 1, "up": 1, **addresses}, {"osd": 3, "up": 0, **addresses}]}
+    assert parse_osd_addresses(dump) == {"10.1.0.3:6802": 1}
+
+
 def test_availability_as_ceph_20_tracks_it() -> None:
     said_of_pools = json.loads((CAPTURES / "ceph-20.2" / "osd-pool-availability-status.json").read_text())
     found = parse_availability(said_of_pools)

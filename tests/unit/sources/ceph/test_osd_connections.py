@@ -14,6 +14,8 @@ from plumbline.collectors import osdtcp
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError, Unavailable
 from plumbline.sources.ceph.osd_connections import (
+    ASKED_AGAIN_AFTER,
+    OSD_PORTS,
     ConnectionReader,
     ConnectionsReading,
     Far,
@@ -155,6 +157,30 @@ def test_retransmits_are_counted_on_and_never_back(folder: Path, new: Osd) -> No
     assert ends == [None, second, first, None]
 
 
+def test_a_connection_that_is_made_anew_below_the_same_session_counts_from_zero(folder: Path, new: Osd) -> None:
+    reader, totals = ConnectionReader(None), []
+    for retransmits in ([7, 1], [7, 5], [3, 5], [3, 0], [4, 0]):
+        new.dumps["cluster"] = changed(CLUSTER, total_retrans=retransmits)
+        (osd,) = reader.read(sockets(folder), 60).osds
+        totals.append(osd.retransmits)
+    assert totals == [0, 4, 7, 7, 8]
+
+
+def test_far_ends_that_heartbeats_did_not_tell_are_asked_for_again(folder: Path, new: Osd) -> None:
+    """The first answer was none, and at the second the far end had just started."""
+    reader, known = ConnectionReader(None), []
+    rtt_us = [100, 100]
+    rtt_us[[each.peer for each in parse_dump(CLUSTER, source="x")].index(None)] = 9_000
+    new.dumps["cluster"] = changed(CLUSTER, rtt_us=rtt_us, rttvar_us=[0, 0], last_data_sent_ms=[5, 5])
+    for heartbeats in (b"{}", b'{"messenger": {}}', *[HEARTBEATS] * (ASKED_AGAIN_AFTER + 1)):
+        new.dumps["hb_back_server"] = heartbeats
+        (osd,) = reader.read(sockets(folder), 60).osds
+        known.append(osd.worst is not None and osd.worst.peer is not None)
+    assert known == [False] * (ASKED_AGAIN_AFTER + 2) + [True]
+    asked = [command["msgr"] for command in new.asked if command["prefix"] == "messenger dump"]
+    assert asked.count("hb_back_server") == 3
+
+
 def kernel(*connections: tuple[str, int, int | None, int]) -> Any:
     return lambda ports: [
         TcpConnection(
@@ -193,6 +219,22 @@ def test_of_an_older_release_the_kernel_knows_them(folder: Path, old: AdminSocke
     (osd,) = ConnectionReader(roots, kernel=seen).read(sockets(folder), 60).osds  # without a map
     assert (osd.measured, str(osd.worst)) == (3, "10.0.0.9:6800")
     assert not [command for command in old.asked if command["prefix"] != "version"]
+
+
+@pytest.mark.parametrize("odd", ["0.0.0.0:0", ":/0", "10.0.0.9:70000", "10.0.0.9:²", "10.0.0.9:4294967296", "10.0.0.9"])
+def test_an_address_without_a_port_does_not_widen_what_the_kernel_is_asked_for(
+    folder: Path, old: AdminSocket, roots: Roots, odd: str
+) -> None:
+    del old
+    asked = []
+
+    def seen(ports: range) -> list[TcpConnection]:
+        asked.append(ports)
+        return []
+
+    for known in ({"10.0.0.2:6802": 2, odd: 9}, {odd: 9}):
+        ConnectionReader(roots, addresses=lambda known=known: known, kernel=seen).read(sockets(folder), 60)  # type: ignore[misc]
+    assert asked == [range(6802, 6803), OSD_PORTS]
 
 
 def test_what_the_kernel_cannot_attribute_is_told(folder: Path, old: AdminSocket, roots: Roots) -> None:
