@@ -3,7 +3,7 @@
 An invalid site file that the configuration names stops the start or the reload with a one-line error, because its
 author believes that it applies. The recorded file and that of this node's class belong to the daemon: if one is
 damaged, or lacks the signature that the configuration asks for, the error is reported and the other baselines stay in
-use, so that the monitor keeps running.
+use, so that the monitor keeps running. Of the class the figures read before stay, too.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,7 +41,8 @@ class Book:
     """The baselines, and the selection made among them for this node's targets. ``recorded_error``: why the recorded
     file is not used, if it is unusable. ``measured_on``: profile of each measured baseline → the environment recorded
     in its file. ``budgets``: profile and documented latency budget. ``near``: the documented row nearest to each
-    experiment of this node. ``fleet_classes``: source, profile and class of each baseline of a fleet."""
+    experiment of this node. ``fleet_classes``: source, profile and class of each baseline of a fleet. ``class_site``:
+    the figures of its class that are used; ``class_error``: why its file is not."""
 
     selection: Selection
     recorded_error: BaselineError | None = None
@@ -49,6 +50,8 @@ class Book:
     budgets: tuple[tuple[str, Budget], ...] = ()
     near: Mapping[Experiment, Nearest] = field(default_factory=dict)
     fleet_classes: tuple[tuple[str, str, str], ...] = ()
+    class_site: LoadedSite | None = None
+    class_error: BaselineError | None = None
 
     def in_force(self, target: Target) -> BaselineEntry | None:
         same = (verdict for verdict in self.selection.verdicts if experiment(verdict.target) == experiment(target))
@@ -82,25 +85,29 @@ def load_book(
     catalogue: WorkloadCatalogue,
     targets: Sequence[Target],
     environment: Mapping[str, str] | None = None,
+    before: Book | None = None,
 ) -> Book:
     """Read and select all baselines. ``where`` names the configuration in errors; ``environment`` has the ``PATH`` of
-    ssh-keygen. Raises :class:`ConfigError` for an unknown profile, :class:`BaselineError` for an invalid file in the
-    configuration."""
+    ssh-keygen; the figures of the class stay as in ``before`` if its file is refused. Raises :class:`ConfigError` for
+    an unknown profile, :class:`BaselineError` for an invalid file in the configuration."""
     # parsing them takes 2 MiB and 0.1 s, in vain on a node without probes
     profiles = load_profiles(catalogue) if targets or config.judge else {}
     check_judge(config.judge, profiles, where)
     entries = [entry for profile in profiles.values() for entry in profile.entries]
     sites = [read_site(Path(name), host=host, catalogue=catalogue) for name in config.files]
-    error = None
-    for name in (CLASS_FILE, RECORDED):
+
+    def own(name: str) -> tuple[LoadedSite | None, BaselineError | None]:
         if not (storage / name).exists():
-            continue
+            return None, None
         try:
-            sites.append(
-                read_own(storage / name, config, host=host, catalogue=catalogue, environment=environment or {})
-            )
-        except BaselineError as caught:
-            error = caught
+            return read_own(storage / name, config, host=host, catalogue=catalogue, environment=environment or {}), None
+        except BaselineError as error:
+            return None, error
+
+    (class_site, class_error), (recorded, error) = own(CLASS_FILE), own(RECORDED)
+    if class_error is not None and before is not None:
+        class_site = before.class_site
+    sites += [site for site in (class_site, recorded) if site is not None]
     entries += [entry for site in sites for entry in site.entries]
     here = BUDGETED & {target.layer for target in targets}
     budgets = tuple((name, each) for name, one in profiles.items() for each in one.profile.budgets if here)
@@ -108,7 +115,16 @@ def load_book(
     classes = tuple(
         (site.file.source, site.entries[0].profile, site.file.fleet_class) for site in sites if site.file.fleet_class
     )
-    return Book(select(entries, targets, config.judge), error, measured_on(sites), budgets, near, classes)
+    return Book(
+        select(entries, targets, config.judge),
+        error,
+        measured_on(sites),
+        budgets,
+        near,
+        classes,
+        class_site,
+        class_error,
+    )
 
 
 def read_own(
@@ -121,7 +137,10 @@ def read_own(
         raise BaselineError(error.where, error.reason) from error
     if config.allowed_signers is not None:
         check_signed(path, text, Path(config.allowed_signers), environment=environment)
-    return parse_site(text, where=str(path), host=host, catalogue=catalogue)
+    site = parse_site(text, where=str(path), host=host, catalogue=catalogue)
+    if path.name == CLASS_FILE and site.file.source != Source.CLASS.value:
+        raise BaselineError(str(path), "is not the baseline of a class", key="source", value=site.file.source)
+    return site
 
 
 def measured_on(sites: Sequence[LoadedSite]) -> dict[str, Fingerprint]:

@@ -118,10 +118,13 @@ def _entry_samples(one: Comparable) -> Iterator[Sample]:
     yield JUDGES, labels, 1.0 if one.judges else 0.0
 
 
-def _read(host: Host, _skip: SkipHook) -> tuple[Host, Fingerprint]:
-    """A recorded baseline that can't be read fails the collector, so that an alert reports it."""
+def _read(host: Host, skip: SkipHook) -> tuple[Host, Fingerprint]:
+    """A recorded baseline that can't be read fails the collector, so that an alert reports it; that of a class is
+    skipped and counted."""
     if host.book.recorded_error is not None:
         raise host.book.recorded_error
+    if (refused := host.book.class_error) is not None:
+        skip(str(refused), "unreadable")
     return host, host.parts.fingerprint()
 
 

@@ -117,6 +117,9 @@ def install(data: bytes, config: Config, storage: Path, *, host: str) -> str:
     name = _NAMES.get(parcel.kind)
     if name is None:
         raise BaselineError("standard input", "no such kind of baseline", key="kind", value=parcel.kind)
+    if len(parcel.text.encode()) > MAX_BYTES:
+        reason = f"is longer than {MAX_BYTES >> 20} MiB, and the daemon would not read it"
+        raise BaselineError("standard input", reason, key="text")
     by = ""
     if config.baseline.allowed_signers is not None:
         allowed = Path(config.baseline.allowed_signers)

@@ -272,7 +272,8 @@ class Daemon:
 
     def _prepare(self, config: Config) -> Running:
         """Where baselines have to be signed, one that is refused replaces none: the figures in use stay."""
-        running, before = self._world.prepare(config, self._wired.watch.disks), self._wired.running.book
+        before = self._wired.running.book
+        running = self._world.prepare(config, self._wired.watch.disks, before)
         error = running.book.recorded_error
         if error is not None and config.baseline.allowed_signers is not None and before.recorded_error is None:
             raise error

@@ -1,6 +1,7 @@
 """A configuration applied to this host: everything that can fail is prepared here, before anything changes; and whether
 its files have changed since."""
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from plumbline.sources.disk.block import BlockDevice
 from plumbline.web.guard import files_of
 
 T = TypeVar("T")
+
+log = logging.getLogger("plumbline")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,9 @@ class World:
     environment: Mapping[str, str]
     host: str
 
-    def prepare(self, config: Config, disks_before: tuple[BlockDevice, ...] = ()) -> Running:
+    def prepare(
+        self, config: Config, disks_before: tuple[BlockDevice, ...] = (), book_before: Book | None = None
+    ) -> Running:
         """Make plan and baselines; raises :class:`ConfigError` or :class:`BaselineError` if that is not possible."""
         plan = make_plan(
             config,
@@ -59,7 +64,11 @@ class World:
             catalogue=self.catalogue,
             targets=plan.targets(),
             environment=self.environment,
+            before=book_before,
         )
+        said = str(book_before.class_error) if book_before else ""
+        if book.class_error is not None and str(book.class_error) != said:
+            log.error("the class's baseline is not used, its figures in use stay: %s", book.class_error)
         return Running(config, plan, book, time.time())
 
     def files(self, others: Iterable[Path]) -> list[Path]:

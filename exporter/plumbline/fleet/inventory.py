@@ -17,6 +17,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -124,13 +125,13 @@ def _pairs(words: list[str], at: str) -> Iterator[tuple[str, str]]:
 
 
 def _expanded(pattern: str, at: str) -> Iterator[str]:
-    """``stor[01:12]`` → ``stor01`` … ``stor12``."""
+    """``stor[01:12]`` → ``stor01`` … ``stor12``; with several ranges every combination."""
     found = _RANGE.search(pattern)
     if found is None:
         yield pattern
         return
     first, last = int(found[1]), int(found[2])
-    if last - first >= _MOST_HOSTS:
+    if prod(max(0, int(to) - int(since)) + 1 for since, to in _RANGE.findall(pattern)) > _MOST_HOSTS:
         raise ConfigError(at, f"is more than {_MOST_HOSTS:,} hosts", value=pattern)
     for number in range(first, last + 1):
         yield from _expanded(f"{pattern[: found.start()]}{number:0{len(found[1])}d}{pattern[found.end() :]}", at)
@@ -157,9 +158,11 @@ def _take_list(data: Mapping[str, Any], groups: dict[str, _Group], where: str) -
         if name == _MARK:
             continue
         made, found = groups.setdefault(name, _Group()), _mapping(body, where, name)
-        made.children += [str(child) for child in _names(found.get("children"), where, f"{name}.children")]
+        made.children += _names(found.get("children"), where, f"{name}.children")
+        for child in made.children:  # an empty group is printed only as a child: `ungrouped`
+            groups.setdefault(child, _Group())
         for host in _names(found.get("hosts"), where, f"{name}.hosts"):
-            made.hosts[str(host)] = _plain(_mapping(known.get(host), where, f"{_MARK}.hostvars.{host}"))
+            made.hosts[host] = _plain(_mapping(known.get(host), where, f"{_MARK}.hostvars.{host}"))
     groups["all"].hosts = {
         str(host): _plain(_mapping(body, where, f"{_MARK}.hostvars.{host}")) for host, body in known.items()
     } | groups["all"].hosts
@@ -186,12 +189,12 @@ def _mapping(value: Any, where: str, key: str) -> Mapping[str, Any]:
     return value
 
 
-def _names(value: Any, where: str, key: str) -> list[Any]:
+def _names(value: Any, where: str, key: str) -> list[str]:
     if value is None:
         return []
     if not isinstance(value, list):
         raise ConfigError(where, "expected a list of names", key=key)
-    return value
+    return [str(name) for name in value]
 
 
 def _plain(variables: Mapping[str, Any]) -> dict[str, str]:
@@ -236,7 +239,7 @@ def _host(name: str, variables: Mapping[str, str], where: str, domain_var: str) 
     if not _NAME.fullmatch(name):
         raise ConfigError(where, "is no host's name; letters, digits, dots and hyphens make one", value=name)
     port = variables.get("ansible_port", "0")
-    if not (port.isascii() and port.isdigit() and int(port) < 65536):
+    if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) < 65536):
         raise ConfigError(where, "is no port", key=f"{name}: ansible_port", value=port)
     address, user = variables.get("ansible_host", ""), variables.get("ansible_user", "")
     for key, value, pattern in (("ansible_host", address, _ADDRESS), ("ansible_user", user, _USER)):

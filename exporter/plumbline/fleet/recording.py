@@ -210,10 +210,15 @@ class Recording:
 
     def _fetched(self, name: str) -> str:
         """The text of what the node has just recorded, whole and readable."""
-        candidate = self.nodes.state(self.hosts[name], text=True).candidate
+        state = self.nodes.state(self.hosts[name], text=True)
+        candidate = state.candidate
         if candidate is None or sha256(candidate.text) != candidate.sha256:
             raise Unavailable("recorded, but the file is not there as it was written")
-        parse_site(candidate.text, where=name, host=None, catalogue=self.catalogue)
+        file = parse_site(candidate.text, where=name, host=state.host, catalogue=self.catalogue).file
+        asked = ("measured", self.session.turns[name].fleet_class)
+        if (file.source, file.fleet_class) != asked:  # it would count in another class, and name a file here
+            said = f"{file.source} {file.fleet_class}".strip()
+            raise BaselineError(name, f"gave a baseline other than asked for ({' '.join(asked)})", value=said)
         return candidate.text
 
     def _turn(self, name: str, **changed: object) -> None:

@@ -102,8 +102,9 @@ class _Reading:
 
     def __init__(self, process: "subprocess.Popen[bytes]", sent: str, on_line: Callable[[str], object]) -> None:
         self._process, self._on_line = process, on_line
-        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        self._said: dict[str, list[str]] = {"out": [], "err": []}
+        self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._said: dict[str, list[bytes]] = {"out": [], "err": []}
+        self._too_much = False
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
@@ -119,9 +120,16 @@ class _Reading:
                 raise Unavailable("stopped")
             if time.monotonic() >= deadline_s:
                 raise Unavailable("did not end in time; see whether it still runs there")
+            if self._too_much:
+                break
             self._pass_on()
+        if self._too_much:
+            raise Unavailable(
+                f"printed more than {_MAX_OUTPUT >> 20} MiB; see --node-command and the shell's start files"
+            )
         self._pass_on(wait=False)
-        answer = Answer(self._process.wait(), "".join(self._said["out"]), "".join(self._said["err"]))
+        out, err = (b"".join(self._said[which]).decode("utf-8", "replace") for which in ("out", "err"))
+        answer = Answer(self._process.wait(), out, err)
         if answer.returncode == UNREACHABLE:
             raise Unavailable(f"not reached by ssh: {answer.reason}")
         return answer
@@ -134,22 +142,23 @@ class _Reading:
 
     def _pass_on(self, *, wait: bool = True) -> None:
         with suppress(queue.Empty):
+            line = self._lines.get(timeout=_POLL_S if wait else 0.001)
             while True:
-                line = self._lines.get(timeout=_POLL_S if wait else 0.001)
-                if line is not None:
-                    self._on_line(line.rstrip("\n"))
+                self._on_line(line.rstrip("\n"))
+                line = self._lines.get_nowait()
 
     def _read(self, pipe: IO[bytes] | None, which: str) -> None:
         assert pipe is not None
-        size = 0
+        left = _MAX_OUTPUT
         with pipe:
-            for raw in pipe:
-                line = raw.decode("utf-8", "replace")
-                size += len(raw)
-                if size <= _MAX_OUTPUT:
-                    self._said[which].append(line)
+            while raw := pipe.readline(left + 1):  # a line may never end
+                left -= len(raw)
+                if left < 0:
+                    self._too_much = True
+                    return
+                self._said[which].append(raw)
                 if which == "out":
-                    self._lines.put(line)
+                    self._lines.put(raw.decode("utf-8", "replace"))
 
 
 def _send(pipe: IO[bytes] | None, text: str) -> None:

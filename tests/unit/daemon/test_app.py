@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.background.host import DISK_FACTS, NETWORK_FACTS, HostFacts
+from plumbline.baseline.book import Book
 from plumbline.cli import _parser
 from plumbline.commands.node import this_node
 from plumbline.config.model import Config, WebConfig
@@ -143,9 +144,11 @@ def test_osds_that_come_and_go_plan_anew_and_are_no_reload(
     prepared: list[Config] = []
     prepare = World.prepare
 
-    def counted(world: World, config: Config, disks_before: tuple[BlockDevice, ...] = ()) -> Running:
+    def counted(
+        world: World, config: Config, disks_before: tuple[BlockDevice, ...] = (), book_before: Book | None = None
+    ) -> Running:
         prepared.append(config)
-        return prepare(world, config, disks_before)
+        return prepare(world, config, disks_before, book_before)
 
     monkeypatch.setattr(Probing, "outdated", property(outdated))
     monkeypatch.setattr(World, "prepare", counted)

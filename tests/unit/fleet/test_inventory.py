@@ -71,6 +71,17 @@ def test_what_ansible_inventory_prints_and_another_variable_for_the_domain() -> 
     assert host == Host("stor01", role="hdd", domain="r7")
 
 
+def test_an_empty_group_that_is_printed_only_as_a_child() -> None:
+    text = '{"_meta": {"hostvars": {"a": {}}}, "all": {"children": ["ungrouped", "s"]}, "s": {"hosts": ["a"]}}'
+    assert [host.name for host in parse_inventory(text, where="x")] == ["a"]
+
+
+@pytest.mark.parametrize("hosts", ["[[1]]", '[{"a": 1}]'])
+def test_json_with_a_host_that_is_no_name(hosts: str) -> None:
+    with pytest.raises(ConfigError, match="is no host's name"):
+        parse_inventory(f'{{"_meta": {{}}, "all": {{"hosts": {hosts}}}}}', where="x")
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -85,6 +96,8 @@ def test_what_ansible_inventory_prints_and_another_variable_for_the_domain() -> 
         ("a x='", "not a line of an inventory"),
         ("n[1:9999999]", "is no host's name"),
         ("n[1:999999]", "is more than"),
+        ("n[1:999][1:999]", "is more than"),
+        (f"a ansible_port={'1' * 5000}", "is no port"),
         ("[a:children]\nb\n[b:children]\na\n[all:children]\na", "a group is its own child"),
         ("all:\n  hosts: [a]", "expected a mapping"),
     ],

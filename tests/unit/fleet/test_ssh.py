@@ -69,6 +69,15 @@ def test_what_does_not_end_is_ended(local: Ssh) -> None:
     assert time.monotonic() - began < 30
 
 
+@pytest.mark.parametrize("words", [("yes",), ("tr", "\\0", "x")], ids=["lines", "one line"])
+@pytest.mark.parametrize("to", ["", ">&2"])
+def test_a_node_that_prints_without_end_is_ended(local: Ssh, words: tuple[str, ...], to: str) -> None:
+    command = f"{' '.join(repr(word) for word in words)} < /dev/zero {to}"
+    endless = Ssh(command=("sh", "-c", command), environment=local.environment)
+    with pytest.raises(Unavailable, match="printed more than 8 MiB"):
+        run(endless, [], timeout_s=60)
+
+
 def test_a_node_that_can_not_be_reached_says_ssh_s_reason(local: Ssh) -> None:
     failing = Ssh(command=("sh", "-c", "echo no route >&2; exit 255"), environment=local.environment)
     with pytest.raises(Unavailable, match="not reached by ssh: no route"):

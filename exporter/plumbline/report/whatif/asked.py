@@ -75,7 +75,7 @@ def growth(text: str) -> Scenario:
 def pool(text: str) -> Scenario:
     """``NAME=COPIES`` or ``NAME=K+M``, with ``@DOMAIN`` for another failure domain."""
     flag, example = "--pool", "vms=2, archive=4+2 or archive=4+2@rack"
-    pattern = r"(?P<name>.+)=(?P<k>\d+)(?:\+(?P<m>\d+))?(?:@(?P<domain>osd|host|rack))?"
+    pattern = r"(?P<name>.+)=(?P<k>\d{1,9})(?:\+(?P<m>\d{1,9}))?(?:@(?P<domain>osd|host|rack))?"
     found = _matched(flag, text, pattern, example)
     name, data, parity, domain = found["name"], int(found["k"]), int(found["m"] or 0), found["domain"] or None
     if not 1 <= data <= 32 or parity > 32 or (found["m"] and not parity):
@@ -123,7 +123,7 @@ def _matched(flag: str, text: str, pattern: str, example: str) -> dict[str, str]
 
 
 def _count(flag: str, text: str, number: str) -> int:
-    if not 1 <= int(number) <= MOST:
+    if len(number) > 9 or not 1 <= int(number) <= MOST:
         raise ConfigError(flag, f"from 1 to {MOST:,}", value=text)
     return int(number)
 
