@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -134,7 +135,7 @@ def test_a_backlog_that_overflows(ns: Namespace, watched: Watched) -> None:
 def test_a_budget_that_is_too_small(ns: Namespace, watched: Watched) -> None:
     metric, alert = "plumbline_softnet_time_squeezes_total", "PlumblineSoftnetTimeSqueeze"
     assert check()["network.netdev-budget"].met
-    assert not watched.alerting(alert)
+    eventually(lambda: not watched.alerting(alert))  # a busy host cuts turns short, too
     before = watched.daemon.metrics()
     with setting("net/core/netdev_budget", "1"), going_on(ns, flood):
         said = check()
@@ -146,10 +147,17 @@ def test_a_budget_that_is_too_small(ns: Namespace, watched: Watched) -> None:
     assert budget.is_.startswith("1, ")
     assert "turns recently cut short by it on CPU " in budget.is_
     assert budget.fix == "sysctl -w net.core.netdev_budget=300"
-    assert said["network.netdev-budget-usecs"].met, "a longer time would change nothing"
+    # a longer time would change nothing; a busy host may cut a turn short by it as well
+    assert 100 * cut_short(said["network.netdev-budget-usecs"]) < cut_short(budget)
     assert "dropped recently" not in said["network.netdev-max-backlog"].is_, "nothing was lost"
     eventually(lambda: watched.alerting(alert))
     assert check()["network.netdev-budget"].met
+
+
+def cut_short(said: Said) -> int:
+    """The turns that a check says were recently cut short."""
+    found = re.search(r"([\d,]+) turns? recently cut short", said.is_)
+    return int(found[1].replace(",", "")) if found else 0
 
 
 def test_packets_that_take_too_long_ask_for_time_and_not_for_budget(ns: Namespace) -> None:

@@ -60,7 +60,7 @@ def unbounded(tree: ast.AST) -> Iterator[tuple[int, str]]:
         if not isinstance(node, ast.Call):
             continue
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        if name not in READS or (name == "read" and node.args):  # at most so many
+        if name not in READS or (name in ("read", "readline") and node.args):  # at most so many
             continue
         called = ast.unparse(node.func)
         if called not in bounded and called not in OWN | {"sysfs.read_text", "sysfs.read_bytes"}:
