@@ -1,6 +1,6 @@
 """For all tests: Hypothesis without a deadline, because a time is a matter of the machine's load and not of ours; one
-real Ceph cluster for all that ask for it in the same process; real mounts; which of them may run beside each other, in
-which order, and which are tried twice; and no program that a fresh machine would lack."""
+real Ceph cluster for all that ask for it in the same process; real mounts and disks; which of them may run beside each
+other, in which order, and which are tried twice; and no program that a fresh machine would lack."""
 
 import contextlib
 import logging
@@ -18,6 +18,7 @@ from xdist.scheduler import LoadScopeScheduling
 from support.bindfs import Fuse
 from support.ceph_cluster import CephCluster, ceph_cluster, missing
 from support.filesystems import Mounts, skip_without_root
+from support.loops import Loops
 from support.programs import Started, known
 
 settings.register_profile("plumbline", deadline=None)
@@ -173,6 +174,15 @@ def mounts(tmp_path: Path) -> Iterator[Mounts]:
     """Real file systems, unmounted after the test. Name it before the fixture of what keeps files open there."""
     skip_without_root("mounts file systems")
     made = Mounts(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def loops(tmp_path: Path) -> Iterator[Loops]:
+    """Real block devices, gone after the test."""
+    skip_without_root("makes loop devices")
+    made = Loops(tmp_path)
     yield made
     made.close()
 

@@ -7,7 +7,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
@@ -20,7 +20,6 @@ from plumbline.probes.disk.fio_raw import RawFioPlan, argv, run_raw_fio
 from plumbline.probes.disk.raw_device import open_device
 from plumbline.probes.model import Run
 from plumbline.probes.result import Outcome, ProbeResult
-from support.filesystems import skip_without_root
 from support.loops import Loops, checksum
 
 pytestmark = [
@@ -28,14 +27,6 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed"),
 ]
 CATALOGUE = load_catalogue()
-
-
-@pytest.fixture
-def loops(tmp_path: Path) -> Iterator[Loops]:
-    skip_without_root("makes loop devices")
-    made = Loops(tmp_path)
-    yield made
-    made.close()
 
 
 def plan(device: str, workload: str = "randread-4k-qd1-j1", **changes: object) -> RawFioPlan:

@@ -68,7 +68,8 @@ class World:
         )
         said = str(book_before.class_error) if book_before else ""
         if book.class_error is not None and str(book.class_error) != said:
-            log.error("the class's baseline is not used, its figures in use stay: %s", book.class_error)
+            instead = "the figures read before stay in use" if book.class_site else "no figures of a class are in use"
+            log.error("the baseline of this node's class is refused, %s: %s", instead, book.class_error)
         return Running(config, plan, book, time.time())
 
     def files(self, others: Iterable[Path]) -> list[Path]:

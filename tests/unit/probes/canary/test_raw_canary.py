@@ -33,7 +33,7 @@ from plumbline.probes.single_run import FASTER, RunOnce
 from plumbline.sources.disk.block import BlockDevice
 from support.canaries import healthy, until
 from support.descriptors import open_descriptors
-from support.filesystems import run, skip_without_root
+from support.filesystems import run
 from support.loops import Loops, checksum
 from support.throttling import named, throttled
 
@@ -54,14 +54,6 @@ def plan(name: str, **changes: object) -> DevicePlan:
         "stuck_after_s": 0.5,
     }
     return DevicePlan(**(values | changes))  # type: ignore[arg-type]
-
-
-@pytest.fixture
-def loops(tmp_path: Path) -> Iterator[Loops]:
-    skip_without_root("makes loop devices")
-    made = Loops(tmp_path)
-    yield made
-    made.close()
 
 
 Start = Callable[..., list[Canary]]

@@ -25,20 +25,12 @@ from plumbline.probes.disk import raw_device
 from plumbline.probes.disk.fio_raw import RawFioPlan
 from plumbline.probes.disk.raw_device import open_device
 from support.descriptors import open_descriptors
-from support.filesystems import MIB, Mounts, run, skip_without_root
+from support.filesystems import MIB, Mounts, run
 from support.loops import Loops, checksum
 
 pytestmark = pytest.mark.needs_root
 CATALOGUE = load_catalogue()
 WRITING = [each for each in CATALOGUE.by_id.values() if isinstance(each, BlockWorkload) and "write" in each.operations]
-
-
-@pytest.fixture
-def loops(tmp_path: Path) -> Iterator[Loops]:
-    skip_without_root("makes loop devices")
-    made = Loops(tmp_path)
-    yield made
-    made.close()
 
 
 @pytest.fixture
