@@ -43,6 +43,7 @@ BESIDE_THEM = re.compile(
 )
 """Of all those, what only talks to servers, clusters and devices of its own, and mostly waits for them."""
 LONGEST_FIRST = (
+    "tests/integration/test_demo_slow.py",
     "tests/integration/test_dashboards_live.py",
     "tests/integration/test_rbd_probes.py",
     "tests/integration/test_rados_probes.py",

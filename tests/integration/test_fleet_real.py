@@ -61,13 +61,15 @@ def _interrupted(fleet: SshFleet) -> subprocess.CompletedProcess[str]:
     """A recording that gets SIGTERM while its second wave measures."""
     argv = fleet.argv("record", "--dir", fleet.folder / "fleet", "--share", str(OF_A_CLASS), *RUNS, *fleet.on_nodes())
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        said = ""
         assert process.stdout is not None
+        assert process.stderr is not None
+        said = ""
         for line in process.stdout:
             said += line
             if "(wave 2 of" in line and ", run 2 of 3" in line:
-                process.send_signal(signal.SIGTERM)
-        assert process.stderr is not None
+                break
+        process.send_signal(signal.SIGTERM)  # once: a second one ends the command at once
+        said += process.stdout.read()
         return subprocess.CompletedProcess(argv, process.wait(60), said, process.stderr.read())
 
 
