@@ -35,10 +35,7 @@ EDGES_S = tuple(2**k / 1e6 for k in range(BUCKETS - 1))  # 1 µs … 67.1 s
 _NS = 1e9
 _ALWAYS = frozenset({"read", "write"})
 _COARSE = Coarse.of(EDGES_S, lambda edge: 3e-5 < edge < 2 or 8 < edge < 9)
-"""Of reads and writes, whose tails are judged: no disk is faster, and one that takes longer is judged as hanging."""
-_COARSER = Coarse.of(_COARSE.edges, lambda edge: edge in _COARSE.edges[::2])
-_COARSEST = Coarse.of(EDGES_S, _COARSER.edges.__contains__)
-"""Of flushes and discards, whose means are judged."""
+"""No disk is faster, and one that takes longer is judged as hanging. The same of every operation: pages add them up."""
 
 
 def operations(reading: LatencyReading) -> Iterator[tuple[str, str, Times]]:
@@ -51,8 +48,7 @@ def operations(reading: LatencyReading) -> Iterator[tuple[str, str, Times]]:
 
 def samples(reading: LatencyReading) -> Iterator[Sample]:
     for device, operation, times in operations(reading):
-        coarse = _COARSE if operation in _ALWAYS else _COARSEST
-        yield LATENCY, (device, operation), replace(histogram_value(times.device), coarse=coarse)
+        yield LATENCY, (device, operation), replace(histogram_value(times.device), coarse=_COARSE)
         queue = histogram_value(times.queue)
         if not reading.queue_buckets:
             queue = HistogramValue((), (), queue.count, queue.sum)

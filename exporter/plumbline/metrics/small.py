@@ -32,18 +32,21 @@ class Less:
 
 
 _VOLUMES = ("device", re.compile(r"dm-\d+"))
-_UNJUDGED = ("operation", re.compile("discard|flush"))
+_WITHOUT_DATA = ("operation", re.compile("discard|flush"))
 LESS: Final = {
     # a volume is watched for operations that hang; latency, size and settings are those of its disks
     "plumbline_disk_info": Less((_VOLUMES,)),
-    "plumbline_disk_io_bytes_total": Less((_VOLUMES, _UNJUDGED)),
+    "plumbline_disk_io_bytes_total": Less((_VOLUMES, _WITHOUT_DATA)),
     # rules read it where the kernel's histograms are missing
     "plumbline_disk_io_seconds_total": Less(
         (_VOLUMES, ("operation", re.compile("discard"))), told_by="plumbline_disk_latency_seconds"
     ),
     "plumbline_disk_queue_info": Less((_VOLUMES,)),
     "plumbline_disk_queue_requests": Less((_VOLUMES,)),
-    # which CPU it was is on the node itself
+    # read where a canary waits, which reads and writes
+    "plumbline_disk_queue_seconds": Less((_WITHOUT_DATA,)),
+    # which OSD and which CPU it was is on the node itself
+    "plumbline_osd_slow_operations": Less(summed="ceph_daemon"),
     "plumbline_softnet_packets_dropped_total": Less(summed="cpu"),
 }
 
@@ -76,15 +79,15 @@ class SmallPage:
         return replace(snapshot, families=families, foreign=foreign)
 
     def _smaller(self, family: Family, told: Mapping[str, _Rows]) -> Family:
+        less = LESS.get(family.spec.name)
+        if less is not None:
+            plan, of = self._plans.get(family.spec.name), (family.labels, told.get(less.told_by, ()))
+            if plan is None or plan.of != of:
+                plan = self._plans[family.spec.name] = _Plan(family, less, of)
+            family = plan.family(family.values)
         if family.spec.kind is Kind.HISTOGRAM:
             return replace(family, values=[coarser(each) for each in family.values if isinstance(each, HistogramValue)])
-        less = LESS.get(family.spec.name)
-        if less is None:
-            return family
-        plan, of = self._plans.get(family.spec.name), (family.labels, told.get(less.told_by, ()))
-        if plan is None or plan.of != of:
-            plan = self._plans[family.spec.name] = _Plan(family, less, of)
-        return plan.family(family.values)
+        return family
 
 
 class _Plan:
@@ -104,7 +107,8 @@ class _Plan:
         self._labels, self._rows = tuple(rows), tuple(rows.values())
 
     def family(self, values: Sequence[float | HistogramValue]) -> Family:
-        return Family(self._spec, self._labels, [sum(_numbers(values, rows)) for rows in self._rows])
+        kept = [values[rows[0]] if len(rows) == 1 else sum(_numbers(values, rows)) for rows in self._rows]
+        return Family(self._spec, self._labels, kept)
 
 
 def _numbers(values: Sequence[float | HistogramValue], rows: Iterable[int]) -> Iterator[float]:

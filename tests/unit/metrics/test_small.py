@@ -70,6 +70,19 @@ def test_cpus_are_summed() -> None:
         assert (found.spec.labels, found.labels, found.values) == ((), ((),), [total])
 
 
+def test_slow_operations_are_summed_over_osds_by_stage() -> None:
+    spec = SPECS["plumbline_osd_slow_operations"]
+    rows = {("osd.0", "queue"): 1.0, ("osd.0", "store"): 2.0, ("osd.1", "queue"): 4.0}
+    found = small(family(spec, rows))[spec.name]
+    assert (found.spec.labels, found.labels, found.values) == (("stage",), (("queue",), ("store",)), [5.0, 2.0])
+
+
+def test_flushes_are_left_out_of_the_queue() -> None:
+    value = HistogramValue((), (), 3, 0.1)
+    (found,) = small(Family(latency.QUEUE, (("sda", "flush"), ("sda", "read")), [value, value])).values()
+    assert (found.labels, found.values) == ((("sda", "read"),), [value])
+
+
 def test_a_coarse_histogram_counts_the_same_operations() -> None:
     edges = (1.0, 2.0, 4.0, 8.0)
     coarse = Coarse.of(edges, lambda edge: edge in (2, 8))
