@@ -12,6 +12,7 @@ import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from deploy.prometheus import keeplist
@@ -22,9 +23,11 @@ from support.dashboards import DASHBOARDS, expressions, load, substitute
 from support.hosts import NOW
 from support.metrics import ROOT
 from support.moving_page import MovingPage, fault, of_exposition
+from support.native_histograms import converted
 from support.programs import need
+from support.promtool import need_prometheus_3
 from support.rulefiles import RuleSet, names_in
-from support.rules import ALERTS, RULES
+from support.rules import ALERTS, NATIVE, RULES
 from support.storage_host import storage_host
 
 EVERY_S, STEPS = 30, 30
@@ -134,22 +137,31 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, str]]:
     return found
 
 
-def test_alerts_and_figures_are_the_same(given: list[dict[str, str]], tmp_path: Path) -> None:
+@pytest.mark.parametrize("flavour", ["classic", "native"])
+def test_alerts_and_figures_are_the_same(flavour: str, given: list[dict[str, str]], tmp_path: Path) -> None:
+    rules = [RULES, ALERTS]
+    if flavour == "native":
+        need_prometheus_3()
+        rules = list(NATIVE)
     differ = asked()
     assert len(differ) > 1500
     firing = f'count(count by (alertname) (ALERTS{{alertname=~"{"|".join(FIRING)}", cluster="small"}}))'
     at = f"{EVERY_S * STEPS}s"
-    test = {
+    test: dict[str, Any] = {
         "interval": f"{EVERY_S}s",
         "input_series": given,
         "promql_expr_test": [
-            *({"expr": query, "eval_time": at} for query in differ),
+            *({"expr": query, "eval_time": at, "exp_samples": []} for query in differ),
             {"expr": firing, "eval_time": at, "exp_samples": [{"labels": "{}", "value": len(FIRING)}]},
         ],
     }
     file = tmp_path / "test.yaml"
-    rules = [str(RULES), str(ALERTS)]
-    file.write_text(json.dumps({"rule_files": rules, "evaluation_interval": f"{EVERY_S}s", "tests": [test]}), "utf-8")
+    content = {
+        "rule_files": list(map(str, rules)),
+        "evaluation_interval": f"{EVERY_S}s",
+        "tests": [converted(test) if flavour == "native" else test],
+    }
+    file.write_text(json.dumps(content), "utf-8")
     done = subprocess.run([need("promtool"), "test", "rules", file], capture_output=True, text=True, check=False)
     said = done.stdout + done.stderr
     failed = re.findall(r'^ +expr: ("(?:\\.|[^"\\])*"), time: .*\n.*\n +got: (.*)$', said, re.MULTILINE)
