@@ -6,7 +6,7 @@ itself, both figures are kept, with the one that is used and why (the head of ea
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
+from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
@@ -149,9 +149,8 @@ class LoadedProfile:
 
 def load_profiles(catalogue: WorkloadCatalogue) -> dict[str, LoadedProfile]:
     """The shipped profiles by name. Raises :class:`BaselineError` for an error in one of them."""
-    folder = resources.files("plumbline.baseline").joinpath("profiles")
-    texts = {item.name: item.read_text("utf-8") for item in folder.iterdir() if item.name.endswith(".yaml")}
-    return {name.removesuffix(".yaml"): parse_profile(texts[name], name, catalogue) for name in sorted(texts)}
+    files = sorted(Path(__file__).with_name("profiles").glob("*.yaml"))
+    return {file.stem: parse_profile(file.read_text("utf-8"), file.name, catalogue) for file in files}
 
 
 def parse_profile(text: str, where: str, catalogue: WorkloadCatalogue) -> LoadedProfile:

@@ -8,7 +8,7 @@ comparable only if layer, device class, workload, operation *and* ``config_hash`
 import functools
 from dataclasses import dataclass
 from enum import StrEnum
-from importlib import resources
+from pathlib import Path
 from typing import ClassVar, Literal, TypeAlias
 
 import msgspec
@@ -243,7 +243,7 @@ class WorkloadCatalogue:
 @functools.cache  # part of the package: it does not change
 def load_catalogue() -> WorkloadCatalogue:
     """The catalogue in the package (``workloads.yaml``); an error in it raises :class:`ConfigError`."""
-    text = resources.files("plumbline.config").joinpath("workloads.yaml").read_text("utf-8")
+    text = Path(__file__).with_name("workloads.yaml").read_text("utf-8")
     try:
         # libyaml is 10× faster
         written = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506

@@ -10,7 +10,7 @@ import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import resources
+from pathlib import Path
 from typing import Final
 
 from plumbline.core.histogram import HistogramValue, coarser
@@ -55,7 +55,7 @@ class SmallPage:
     """Makes snapshots small. Threads may share it."""
 
     def __init__(self) -> None:
-        text = resources.files("plumbline.metrics").joinpath("small.txt").read_text("ascii")
+        text = Path(__file__).with_name("small.txt").read_text("ascii")
         self._names = frozenset(line for line in text.splitlines() if not line.startswith("#"))
         self._lock = threading.Lock()
         self._plans: dict[str, _Plan] = {}

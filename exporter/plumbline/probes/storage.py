@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from plumbline.baseline.files import convert_text
-from plumbline.baseline.record.work_file import is_work
 from plumbline.baseline.site import SiteFile
 from plumbline.core.files import OwnDirectory, is_temporary
 from plumbline.core.storage_names import CLASS_FILE, LOCKS, MARKER, OSDS_FILE, RECORDED, STATE_FILE, WORK_FILE
@@ -110,8 +109,15 @@ def baseline_source(data: bytes) -> str:
         return ""
 
 
+def _is_work(data: bytes) -> bool:
+    # a recording's modules, which a daemon needs for a directory without a marker only
+    from plumbline.baseline.record.work_file import is_work  # noqa: PLC0415
+
+    return is_work(data)
+
+
 CONTENT: dict[str, Callable[[bytes], bool]] = {
-    WORK_FILE: is_work,
+    WORK_FILE: _is_work,
     RECORDED: lambda data: baseline_source(data) != "",
     CLASS_FILE: lambda data: baseline_source(data) == "class",
     OSDS_FILE: lambda data: read_osds(data) is not None,

@@ -22,7 +22,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from importlib import resources
+from pathlib import Path
 
 from plumbline.core import threads
 from plumbline.core.capabilities import Capability, effective
@@ -92,7 +92,7 @@ def notes_issues(roots: Roots, disk: str) -> bool:
 def read_image() -> bytes:
     """The compiled program from the wheel; :class:`Unavailable` when the build has none."""
     try:
-        return resources.files("plumbline").joinpath("bpf/disk_latency.bpf.o").read_bytes()
+        return (Path(__file__).parents[2] / "bpf" / "disk_latency.bpf.o").read_bytes()
     except FileNotFoundError as error:
         raise Unavailable(
             "this build has no BPF program: it was built without clang; install clang and libbpf-dev and build again"

@@ -12,7 +12,7 @@ counters, evaluated against :class:`Evidence`.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -81,9 +81,8 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def load_table() -> DriverTable:
     """Load the table shipped with the package."""
-    folder = resources.files("plumbline.sources.net").joinpath(_FOLDER)
-    files = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".yaml")), key=lambda entry: entry.name)
-    return parse_table({f"{_FOLDER}/{entry.name}": entry.read_text("utf-8") for entry in files})
+    files = sorted(Path(__file__).with_name(_FOLDER).glob("*.yaml"))
+    return parse_table({f"{_FOLDER}/{file.name}": file.read_text("utf-8") for file in files})
 
 
 def parse_table(files: Mapping[str, str]) -> DriverTable:
