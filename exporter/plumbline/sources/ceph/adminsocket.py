@@ -37,6 +37,7 @@ AGAIN_S = 0.1  # delay between attempts to connect to a full backlog
 _LENGTH = struct.Struct(">I")
 _CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid
 _CHUNK = 1 << 16
+_MOST_BYTES = 107  # sockaddr_un's path (unix(7)) without its final zero
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,12 +133,7 @@ class _Talk:
         self.wants = selectors.EVENT_WRITE
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
         try:
-            # not by its full path: a socket's path has at most 107 bytes, and a cluster's directory may be long
-            folder = os.open(question.path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                self.socket.connect(f"/proc/self/fd/{folder}/{question.path.name}")
-            finally:
-                os.close(folder)
+            _connect(self.socket, question.path)
         except BaseException:
             self.socket.close()
             raise
@@ -173,6 +169,19 @@ class _Talk:
         if not chunk:
             return ParseError(self.question.source, f"ended after {len(self._received)} bytes")
         return None
+
+
+def _connect(connection: socket.socket, path: Path) -> None:
+    """A socket's path has at most :data:`_MOST_BYTES`; where a cluster's directory makes it longer, by the directory's
+    descriptor."""
+    if len(os.fsencode(path)) <= _MOST_BYTES:
+        connection.connect(str(path))
+        return
+    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        connection.connect(f"/proc/self/fd/{folder}/{path.name}")
+    finally:
+        os.close(folder)
 
 
 def _refused(question: Question, error: OSError) -> Unavailable:

@@ -48,6 +48,7 @@ set (``mon``: ``ceph config set``; ``file``: ``ceph.conf``), in rising order, an
 https://docs.ceph.com/en/latest/rados/configuration/mclock-config-ref/
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
@@ -231,8 +232,8 @@ def _collapse(raw: msgspec.Raw, average: LongRunAverage | None, source: str) -> 
         total += operations
         if operations and span.max is not None:
             # a range ends one nanosecond before the next one begins
-            first = next((index for index, edge in enumerate(EDGES_NS) if edge > span.max), None)
-            if first is not None:
+            first = bisect_right(EDGES_NS, span.max)
+            if first < len(counts):
                 counts[first] += operations
     return HistogramValue(EDGES, list(accumulate(counts)), total, 0.0 if average is None else average.sum)
 

@@ -53,6 +53,14 @@ def test_a_path_longer_than_a_sockets_address(folder, monkeypatch):
         assert ask([Question(folder / "osd.asok", "version")], timeout_s=30) == [b"1"]
 
 
+@pytest.mark.parametrize("length", [106, 107, 108])
+def test_a_path_about_as_long_as_a_sockets_address(length, short, monkeypatch):
+    path = short / ("x" * (length - len(f"{short}/")))
+    monkeypatch.chdir(short)
+    with serving(path.name, {"version": b"1"}):
+        assert ask([Question(path, "version")], timeout_s=30) == [b"1"]
+
+
 def test_a_big_answer_comes_whole(short):
     text = b'"' + b"x" * 3_000_000 + b'"'
     with serving(short / "a", {"dump": text}):
