@@ -64,20 +64,29 @@ local promql = import '../lib/promql.libsonnet';
   ],
 
   // The median of a disk's equals, as a figure of the disk itself.
-  local equals(among, matchers, by, median) = promql.labelled(|||
-    0 * plumbline:disk_mean:figure%(matchers)s
-    + on (%(by)s) group_left ()
-    %(median)s
-  ||| % { matchers: matchers, by: by, median: std.rstripChars(median, '\n') }, 'among', among),
+  local equals(among, figures, by, median) = {
+    record: 'plumbline:disk_equals:figure',
+    labels: { among: among },
+    expr: |||
+      0 * %(figures)s
+      + on (%(by)s) group_left ()
+      %(median)s
+    ||| % { figures: std.rstripChars(figures, '\n'), by: by, median: std.rstripChars(median, '\n') },
+  },
 
   prometheusRules+:: {
+    // Two groups, one that reads every disk and one that compares: at a thousand nodes neither takes a tenth of its pace.
     groups+: [{
       name: 'plumbline-disk-mean.rules',
       interval: config.paces.compared,
       rules: [
         { record: 'plumbline:disk_mean:figure', expr: figure[1], labels: { figure: figure[0] } }
         for figure in figures
-      ] + [
+      ],
+    }, {
+      name: 'plumbline-disk-equals.rules',
+      interval: config.paces.compared,
+      rules: [
         {
           // The median of a model in the whole cluster.
           record: 'plumbline:disk_model:figure',
@@ -87,25 +96,22 @@ local promql = import '../lib/promql.libsonnet';
             count by (%(inCluster)s) (plumbline:disk_mean:figure) >= %(minimumPeers)d
           ||| % labels,
         },
-        {
-          // Where a host has too few of a model, those of all hosts. A disk without a model is like others of its host
-          // at most.
-          record: 'plumbline:disk_equals:figure',
-          expr: |||
-            %(host)s
-            or on (%(compared)s)
-            %(cluster)s
-          ||| % (labels {
-                   host: equals('host', '', labels.onHost, |||
-                     (
-                       quantile by (%(onHost)s) (0.5, plumbline:disk_mean:figure)
-                       and on (%(onHost)s)
-                       count by (%(onHost)s) (plumbline:disk_mean:figure) >= %(minimumPeers)d
-                     )
-                   ||| % labels),
-                   cluster: equals('cluster', '{model!=""}', labels.inCluster, 'plumbline:disk_model:figure'),
-                 }),
-        },
+        equals('host', 'plumbline:disk_mean:figure', labels.onHost, |||
+          (
+            quantile by (%(onHost)s) (0.5, plumbline:disk_mean:figure)
+            and on (%(onHost)s)
+            count by (%(onHost)s) (plumbline:disk_mean:figure) >= %(minimumPeers)d
+          )
+        ||| % labels),
+        // Where a host has too few of a model, those of all hosts. A disk without a model is like others of its host at
+        // most.
+        equals('cluster', |||
+          (
+            plumbline:disk_mean:figure{model!=""}
+            unless on (%(compared)s)
+            plumbline:disk_equals:figure{among="host"}
+          )
+        ||| % labels, labels.inCluster, 'plumbline:disk_model:figure'),
         {
           // Serves so many times what its equals do; 1 where it is less. Only what was served is load: a fault adds none.
           record: 'plumbline:disk_load_equals:ratio',
