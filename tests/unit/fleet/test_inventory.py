@@ -97,6 +97,7 @@ def test_json_with_a_host_that_is_no_name(hosts: str) -> None:
         ("n[1:9999999]", "is no host's name"),
         ("n[1:999999]", "is more than"),
         ("n[1:999][1:999]", "is more than"),
+        ("n[5:1]", "is an empty range"),
         (f"a ansible_port={'1' * 5000}", "is no port"),
         ("[a:children]\nb\n[b:children]\na\n[all:children]\na", "a group is its own child"),
         ("all:\n  hosts: [a]", "expected a mapping"),
