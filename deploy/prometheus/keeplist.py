@@ -42,6 +42,7 @@ LISTS = {
 """List → how the names of its metrics begin."""
 COMMANDS = (
     "exporter/plumbline/ceph_top/from_prometheus.py",
+    "exporter/plumbline/report/classes.py",
     "exporter/plumbline/report/queries.py",
     "exporter/plumbline/report/whatif/facts.py",
 )

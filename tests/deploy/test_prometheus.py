@@ -13,6 +13,10 @@ import yaml
 from deploy.prometheus import keeplist
 
 from plumbline.metrics.small import LESS
+from plumbline.report import classes
+from plumbline.report.period import DAY_S, Period
+from plumbline.report.queries import Queries
+from plumbline.report.whatif import facts
 from support import promql
 from support.dashboards import DASHBOARDS, expressions, label_values, load, variables
 from support.metrics import FOREIGN, OF_PROMETHEUS, ROOT, known_metrics
@@ -133,6 +137,22 @@ def test_the_lists_have_what_is_read_and_nothing_else() -> None:
     ours = {name for name in KEPT if name.startswith(("plumbline_", "process_"))}
     known = known_metrics() | OF_PROMETHEUS.keys() | FOREIGN.keys()
     assert {name for name in ours if name not in known} == set()
+
+
+def read_by_reviews() -> set[str]:
+    """By the parser of the tests: what `plumbline report` and `plumbline capacity what-if` ask for."""
+    asked = Queries(Period(0, 90 * DAY_S))
+    sizes = {each.key.removeprefix("size of "): 1 for each in asked.sizes()}
+    every = (*asked.coverage(), *asked.everything(sizes), *classes.queries(asked), *facts.queries(0, None))
+    return {each.metric for query in {one.query for one in every} for each in promql.selectors(promql.parse(query))}
+
+
+def test_the_lists_and_the_remote_storage_of_the_docs_keep_what_reviews_read() -> None:
+    read = read_by_reviews()
+    assert {name for name in read if ":" not in name} - KEPT - OF_PROMETHEUS_ITSELF == set()
+    (block,) = re.findall(r"```yaml\n(# prometheus\.yml\n.*?)```", (ROOT / "docs/report.md").read_text(), re.DOTALL)
+    (rule,) = yaml.safe_load(block)["remote_write"][0]["write_relabel_configs"]
+    assert {name for name in read if not re.fullmatch(rule["regex"], name)} == set()
 
 
 def test_no_rule_test_needs_what_the_lists_drop() -> None:

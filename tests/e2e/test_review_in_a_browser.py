@@ -61,3 +61,18 @@ def test_a_screen_reader_hears_tables_and_plots(page: Any, pages: dict[str, Path
     plots = [name for role, name in said if role == "image" and name.startswith("Share of measured time beyond")]
     assert plots
     assert "highest 16.67 %" in plots[0]
+
+
+def test_on_paper_plots_can_be_read_and_there_is_room_to_sign(page: Any, pages: dict[str, Path]) -> None:
+    """A4 between the margins of a browser is some 700 pixels wide."""
+    page.open(pages["quarter"].as_uri(), width=700)
+    page.send("Emulation.setEmulatedMedia", media="print")
+    widths = page.evaluate("[...document.querySelectorAll('figure svg[role=img]')].map(one => one.clientWidth)")
+    assert len(widths) > 3
+    assert min(widths) > 280
+    tops = page.evaluate("[...document.querySelectorAll('.point')].map(one => one.offsetTop)")
+    assert len(tops) == 3
+    assert len(set(tops)) == 1
+    signed = page.evaluate("[...document.querySelectorAll('.signed')].map(one => one.clientHeight > 0)")
+    assert signed == [True, True]
+    assert page.evaluate("document.documentElement.scrollWidth") <= 700

@@ -17,6 +17,7 @@ from plumbline.report.model import (
     Headroom,
     PartOffender,
     PoolCapacity,
+    PoolService,
     Recorded,
     Review,
     Span,
@@ -142,6 +143,10 @@ def full_review() -> Review:
         ),
         absent=("plumbline:capacity_rebuild:seconds",),
         facts=(planned(),),
+        services=(
+            PoolService("north", "vms", observed, 2 * HOUR, 3 * DAY_S, 0.9991, 40 * DAY_S, 600.0),
+            PoolService("north", "meta", observed, 0, 0),
+        ),
         retention_s=120 * DAY_S,
         drifts=(
             ClassDrift("north", "r740-hdd", "disk hdd randread-4k-qd1-j1 read", "latency.p50", 8e-3, 9.6e-3, 1.2, 3),

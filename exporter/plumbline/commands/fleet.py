@@ -1,14 +1,13 @@
 """``plumbline fleet``: baselines of many nodes from a control host; what each action shows."""
 
 import argparse
-import getpass
 import os
 import socket
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from typing import Any
 
@@ -16,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from plumbline.baseline.signature import sign
-from plumbline.commands.shared import INTERRUPTED, complain, positive_duration, set_by_signals, show
+from plumbline.commands.shared import INTERRUPTED, complain, positive_duration, set_by_signals, show, user_name
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.console import Step, line, make_console, progress, table
 from plumbline.core.units import count_text, duration_text, figure_text
@@ -30,6 +29,7 @@ from plumbline.fleet.recording import Progress, Recording, Stopped, Times, ask_a
 from plumbline.fleet.ssh import Ssh, words_of
 from plumbline.fleet.store import ACCEPTED, RECORDED, Acceptance, Session, Store, Turn
 from plumbline.fleet.waves import Limits, Member, waves
+from plumbline.report.phrases import listed
 
 NOT_COMPARED = 3
 _PAGE_WITHIN_S = 30.0
@@ -45,7 +45,7 @@ def run_record(options: argparse.Namespace) -> int:
     hosts = _hosts(options)
     stopping, console = threading.Event(), make_console()
     nodes = _nodes(options, stopping)
-    with set_by_signals(stopping), _drawn(console) as drawn:
+    with set_by_signals(stopping), nullcontext() if options.plan else store.alone(), _drawn(console) as drawn:
         session = None if options.restart else store.session()
         if session is not None and not session.over and not options.plan:
             session = _continued(session, hosts, options)
@@ -83,6 +83,9 @@ def run_record(options: argparse.Namespace) -> int:
 def _continued(session: Session, hosts: Sequence[Host], options: argparse.Namespace) -> Session:
     """The interrupted recording, with the options that it began with."""
     asked = tuple(_record_options(options))
+    if options.everything or options.node:
+        reason = "an interrupted recording goes on with all of its nodes; leave this out, or say --restart"
+        raise ConfigError("--all" if options.everything else "--node", reason)
     if asked and asked != session.options:
         began = " ".join(session.options) or "none"
         reason = f"the interrupted recording began with others ({began}); leave them out, or say --restart"
@@ -268,7 +271,7 @@ def run_accept(options: argparse.Namespace) -> int:
         store,
         reviewed,
         catalogue,
-        by=options.by or f"{getpass.getuser()}@{socket.gethostname()}",
+        by=options.by or f"{user_name()}@{socket.gethostname()}",
         key=options.key.name,
         sign=lambda text: sign(text, options.key, environment=os.environ),
         although=options.although,
@@ -384,6 +387,8 @@ def _hosts(options: argparse.Namespace) -> tuple[Host, ...]:
 
     file = options.racks_http_config_file
     racks = crush.read_racks(url, timeout_s=_PAGE_WITHIN_S, access=load_access(file) if file else OPEN)
+    if others := crush.missing(hosts, racks):
+        complain(f"not in the CRUSH map, so by the inventory's domain: {listed(others)}")
     return with_domains(hosts, racks)
 
 

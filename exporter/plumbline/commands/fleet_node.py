@@ -109,10 +109,10 @@ def run_install(options: argparse.Namespace) -> int:
 
 def install(data: bytes, config: Config, storage: Path, *, host: str) -> str:
     """Check a :class:`Parcel` and put it in place; returns a line that says so. Raises :class:`BaselineError`, and
-    then the old one stays."""
+    then the old one stays; :class:`StateError` where the disk refuses, and then one of the two is in place, whole."""
     try:
         parcel = msgspec.json.decode(data, type=Parcel)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BaselineError("standard input", f"no baseline of a fleet: {error}") from None
     name = _NAMES.get(parcel.kind)
     if name is None:
@@ -129,7 +129,10 @@ def install(data: bytes, config: Config, storage: Path, *, host: str) -> str:
         raise BaselineError(name, f"is not a {parcel.kind} baseline", key="source", value=loaded.file.source)
     check_storage(storage)
     with open_storage(storage) as directory:
-        _put(directory, name, parcel)
+        try:
+            _put(directory, name, parcel)
+        except OSError as error:
+            raise StateError(f"{storage / name}: can't be written: {error.strerror}") from error
     accepted = f", signed by {by}" if by else ""
     size = count_text(len(loaded.entries), "entry", "entries")
     return f"in place: {storage / name}, {size}{accepted}"

@@ -19,7 +19,7 @@ from plumbline.config.options import Overrides, read_config, storage_path
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.roots import Roots
 from plumbline.core.storage_names import CLASS_FILE, RECORDED
-from plumbline.errors import ParseError, Unavailable
+from plumbline.errors import BaselineError, ParseError, Unavailable
 from plumbline.probes.model import ClusterGuard
 from plumbline.probes.plan import ProbingPlan, make_plan
 from plumbline.probes.single_run import RunOnce
@@ -84,9 +84,21 @@ def this_node(options: argparse.Namespace, adjust: Callable[[Config], Config] = 
         profiles=load_profiles(catalogue),
         sites=(
             *(read_site(Path(file), host=host, catalogue=catalogue) for file in config.baseline.files),
-            *(read_own(file, config.baseline, host=host, catalogue=catalogue, environment=os.environ) for file in own),
+            *(site for file in own if (site := _own_site(file, config, host)) is not None),
         ),
     )
+
+
+def _own_site(file: Path, config: Config, host: str) -> LoadedSite | None:
+    """``None``, and a line says why, for figures of the class that are refused, as in the daemon (:func:`load_book`).
+    Raises :class:`BaselineError` for the node's own."""
+    try:
+        return read_own(file, config.baseline, host=host, catalogue=load_catalogue(), environment=os.environ)
+    except BaselineError as error:
+        if file.name != CLASS_FILE:
+            raise
+        shared.complain(f"left out: {error}")
+        return None
 
 
 def read_disks(

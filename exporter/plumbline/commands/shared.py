@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import getpass
+import os
 import signal
 import sys
 import threading
@@ -159,6 +161,14 @@ def set_by_signals(stopping: threading.Event) -> Iterator[None]:
 
     with handled((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), stop):
         yield
+
+
+def user_name() -> str:
+    """Who runs this command; a container's user id may have no name."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"user {os.getuid()}"
 
 
 def add_prometheus(parser: argparse.ArgumentParser, *, required: bool = False) -> None:

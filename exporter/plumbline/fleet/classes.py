@@ -99,7 +99,8 @@ def class_file(fleet_class: str, members: Mapping[str, LoadedSite], *, when: dat
     entries: dict[Experiment, list[tuple[BaselineEntry, SiteEntry]]] = {}
     for site in members.values():
         for entry, wrote in zip(site.entries, site.file.entries, strict=True):
-            entries.setdefault(experiment(entry), []).append((entry, wrote))
+            if any(figures(entry)):
+                entries.setdefault(experiment(entry), []).append((entry, wrote))
     return SiteFile(
         schema_version=SCHEMA_VERSION,
         source="class",
@@ -133,9 +134,12 @@ def _class_entry(same: Sequence[tuple[BaselineEntry, SiteEntry]]) -> SiteEntry:
         if len(values := [one.latency[name] for one, _ in same if name in one.latency]) == len(same)
     }
     iops, throughput = _middle(one.iops for one, _ in same), _middle(one.throughput for one, _ in same)
-    of = {figure: [dict(figures(one)).get(figure, 0.0) for one, _ in same] for figure, _ in figures(entry)}
+    of: dict[str, list[float]] = {}
+    for one, _ in same:
+        for figure, value in figures(one):
+            of.setdefault(figure, []).append(value)
     main = next(iter(of.values()))
-    worst = [_ratio(figure, value, median(values)) for figure, values in of.items() for value in values if value]
+    worst = [_ratio(figure, value, median(values)) for figure, values in of.items() for value in values]
     own = [one.tolerance_ratio for one, _ in same if one.tolerance_ratio]
     return SiteEntry(
         workload=entry.workload,

@@ -1,10 +1,12 @@
 """Failure domains from the cluster's CRUSH map, as a daemon shows it on its page (the collector ``cephmap``)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from prometheus_client.parser import text_string_to_metric_families
 
 from plumbline.errors import ConfigError
+from plumbline.fleet.inventory import Host, with_domains
 from plumbline.sources.http import read_page
 from plumbline.sources.prometheus.access import OPEN, Access
 
@@ -23,8 +25,9 @@ def racks_of(text: str, *, where: str) -> Mapping[str, str]:
     try:
         for family in text_string_to_metric_families(text):
             for sample in family.samples:
-                if sample.name == PLACE and sample.labels.get("rack"):
-                    found[sample.labels.get("host", "")] = sample.labels["rack"]
+                host, rack = sample.labels.get("host"), sample.labels.get("rack")
+                if sample.name == PLACE and host and rack:
+                    found[host] = rack
     except ValueError as error:
         raise ConfigError(where, f"is no page of metrics: {error}") from None
     if not found:
@@ -33,3 +36,8 @@ def racks_of(text: str, *, where: str) -> Mapping[str, str]:
         )
         raise ConfigError(where, reason)
     return found
+
+
+def missing(hosts: Sequence[Host], racks: Mapping[str, str]) -> list[str]:
+    """The names of the hosts that are not in ``racks``."""
+    return [host.name for host in hosts if not with_domains((replace(host, domain=""),), racks)[0].domain]

@@ -131,6 +131,8 @@ def _expanded(pattern: str, at: str) -> Iterator[str]:
         yield pattern
         return
     first, last = int(found[1]), int(found[2])
+    if first > last:
+        raise ConfigError(at, "is an empty range; the lower number comes first", value=pattern)
     if prod(max(0, int(to) - int(since)) + 1 for since, to in _RANGE.findall(pattern)) > _MOST_HOSTS:
         raise ConfigError(at, f"is more than {_MOST_HOSTS:,} hosts", value=pattern)
     for number in range(first, last + 1):

@@ -52,9 +52,14 @@ class Parcel(msgspec.Struct, frozen=True, kw_only=True):
     signature: str
 
 
+class Refused(Unavailable):
+    """The node was reached and did not do it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """The commands that a fleet runs on its nodes; each raises :class:`Unavailable` with the reason."""
+    """The commands that a fleet runs on its nodes; each raises :class:`Unavailable` with the reason, which is a
+    :class:`Refused` if the node gave it."""
 
     ssh: Ssh
     stopping: Event
@@ -64,7 +69,7 @@ class Nodes:
         words = ["baseline", "state", *(["--text"] if text else [])]
         answer = self.ssh.run(host, words, timeout_s=_STATE_WITHIN_S, stopping=self.stopping)
         if answer.returncode:
-            raise Unavailable(answer.reason)
+            raise Refused(answer.reason)
         try:
             return msgspec.json.decode(answer.stdout, type=NodeState)
         except msgspec.DecodeError as error:
@@ -74,7 +79,7 @@ class Nodes:
         words = ["baseline", "record", "--candidate", *options]
         answer = self.ssh.run(host, words, timeout_s=timeout_s, stopping=self.stopping, on_line=on_line)
         if answer.returncode:
-            raise Unavailable(answer.reason)
+            raise Refused(answer.reason)
 
     def install(self, host: Host, parcel: Parcel) -> str:
         """Put a baseline in place; returns what the node said."""
@@ -86,5 +91,5 @@ class Nodes:
             sent=msgspec.json.encode(parcel).decode(),
         )
         if answer.returncode:
-            raise Unavailable(answer.reason)
+            raise Refused(answer.reason)
         return answer.stdout.strip()

@@ -19,7 +19,7 @@ from plumbline.config.workloads import WorkloadCatalogue
 from plumbline.core.answers import in_turn
 from plumbline.errors import BaselineError, ConfigError, PlumblineError, Unavailable
 from plumbline.fleet.inventory import Host
-from plumbline.fleet.node import Nodes, NodeState
+from plumbline.fleet.node import Nodes, NodeState, Refused
 from plumbline.fleet.store import RECORDED, YAML, Session, Store, sha256
 from plumbline.fleet.waves import Limits, Member, waves
 
@@ -133,16 +133,18 @@ class Recording:
         return self.session
 
     def _planned(self, class_sizes: Mapping[str, int]) -> list[tuple[Member, ...]]:
-        """First those that an interruption may have left measuring: nothing else may run beside them."""
+        """First those that an interruption may have left measuring: nothing else may run beside them. Last those that
+        failed before: a node that is broken keeps no other from its turn."""
         turns = self.session.turns
 
         def members(names: Iterable[str]) -> list[Member]:
             return [Member(name, turns[name].fleet_class, turns[name].domain) for name in names]
 
-        interrupted = members(self.session.named("running"))
-        rest = members(self.session.named("due", "failed"))
-        begun = waves(interrupted, self.limits, class_sizes=class_sizes)
-        return [*begun, *waves(rest, self.limits, class_sizes=class_sizes)]
+        return [
+            wave
+            for status in ("running", "due", "failed")
+            for wave in waves(members(self.session.named(status)), self.limits, class_sizes=class_sizes)
+        ]
 
     def _wait_for_health(self, names: Sequence[str], at: Progress) -> None:
         deadline = time.monotonic() + self.times.health_s
@@ -174,13 +176,13 @@ class Recording:
         return ""
 
     def _measure(self, names: Sequence[str], at: Progress, left: Sequence[Sequence[Member]]) -> None:
-        failed = set(self.session.named("failed"))
+        anew = {name for name in names if self.session.turns[name].anew}
         for name in names:
-            self._turn(name, status="running", error="")
+            self._turn(name, status="running", error="", anew=False)
         self._show(at, f"measuring {', '.join(names)}", left)
         for _ in in_turn(
             names,
-            lambda name: self._measure_one(name, at, left, anew=name in failed),
+            lambda name: self._measure_one(name, at, left, anew=name in anew),
             len(names),
             what="fleet recording",
         ):
@@ -201,7 +203,8 @@ class Recording:
             text = self._fetched(name)
         except (Unavailable, BaselineError) as error:
             if not self.stopping.is_set():  # else it stays `running`: it may still measure there
-                self._turn(name, status="failed", error=str(error))
+                refused = isinstance(error, Refused | BaselineError)
+                self._turn(name, status="failed", error=str(error), anew=refused)
                 self.say(f"failed: {name}: {error}")
             return
         self.store.write(RECORDED, name + YAML, text)

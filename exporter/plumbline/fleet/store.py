@@ -3,6 +3,7 @@
 ::
 
     fleet.json                    the recording: who is due, who is done, who is being measured now
+    record.lock                   held while a recording goes on
     recorded/HOST.yaml            recorded, not accepted yet
     accepted/HOST.yaml, .sig      accepted, and its signature
     classes/CLASS.yaml, .sig      the accepted figures of a class
@@ -22,22 +23,24 @@ from plumbline.config.workloads import WorkloadCatalogue
 from plumbline.core import jsontext
 from plumbline.core.files import OwnDirectory
 from plumbline.core.storage_names import SIGNATURE
-from plumbline.errors import BaselineError, FileRefused, StateError
+from plumbline.errors import BaselineError, FileRefused, ProbeRefused, StateError
+from plumbline.probes.gates import HeavyLock
 
 RECORDED, ACCEPTED, CLASSES, ACCEPTANCES = "recorded", "accepted", "classes", "acceptances"
-STATE = "fleet.json"
+STATE, LOCK = "fleet.json", "record.lock"
 YAML = ".yaml"
 _MAX_STATE = 64 << 20
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A node's part in a recording. ``status``: ``due``, ``running`` (or interrupted), ``recorded``, ``failed``.
-    ``seconds``: how long it took; ``finished``: Unix seconds."""
+    ``anew``: the node refused what it had measured; ``seconds``: how long it took; ``finished``: Unix seconds."""
 
     fleet_class: str
     domain: str = ""
     status: str = "due"
     error: str = ""
+    anew: bool = False
     seconds: float = 0.0
     finished: float = 0.0
 
@@ -151,6 +154,17 @@ class Store:
         if sha256(text) != files[name].sha256:
             raise BaselineError(where, "changed since it was accepted; nothing is put in place")
         return text, signature
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """For one recording at a time. Raises :class:`StateError` while another goes on."""
+        with self._at(""):
+            pass
+        try:
+            with HeavyLock(self.path / LOCK).hold("plumbline fleet record"):
+                yield
+        except ProbeRefused:
+            raise StateError(f"{self.path}: another `plumbline fleet record` goes on; wait for its end") from None
 
     @contextmanager
     def _at(self, folder: str) -> Iterator[OwnDirectory]:

@@ -25,11 +25,15 @@ def queries(asked: Queries) -> Iterator[Query]:
     """The medians a day after the beginning, and at the end."""
     period = asked.period
     info = asked.sel("plumbline_baseline_fleet_class_info", 'source="measured"')
-    of = f"max by (cluster, instance, profile, fleet_class) (last_over_time({info}[1d]))"
+    # a baseline whose class has another name since that day is of the one that it has at the end of it
+    of = (
+        "topk by (cluster, instance, profile) (1, max by (cluster, instance, profile, fleet_class) ("
+        f"timestamp({info}) or 0 * last_over_time({info}[1d]))) >= bool 0"
+    )
     for figure, (metric, matcher) in _FIGURES.items():
         measured = asked.sel(metric, 'source="measured"', matcher)
         series = f"last_over_time({measured}[1d])"
-        joined = f"{series} * on (cluster, instance, profile) group_left (fleet_class) {of}"
+        joined = f"{series} * on (cluster, instance, profile) group_left (fleet_class) ({of})"
         for key, at in (("then", period.start_s + DAY_S), ("now", period.end_s)):
             yield moment(f"class {figure} {key}", f"quantile by ({', '.join(_BY)}) (0.5, {joined})", at)
             if figure == "latency.p50":

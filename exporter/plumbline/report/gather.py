@@ -62,7 +62,7 @@ def _selected(seen: tuple[Coverage, ...], server: Server, queries: Queries) -> t
     if not seen:
         raise PlumblineError(
             f"{server.url}: no Plumbline data from {moment(period.start_s)} to {moment(period.end_s)}; does"
-            " it scrape Plumbline (plumbline_build_info), and does its retention reach back that far?"
+            " it scrape Plumbline (plumbline_build_info), and does it keep that long (--storage.tsdb.retention.time)?"
         )
     if queries.cluster is None:
         return seen

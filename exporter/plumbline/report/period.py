@@ -10,6 +10,8 @@ DAY_S = 86400
 MINUTE_S = 60
 # a little more than two years: longer queries and pages would serve no reader
 LONGEST_DAYS = 800
+# no Prometheus has older samples, and Python's dates end
+_FIRST_YEAR, _LAST_YEAR = 1990, 9000
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,10 @@ def _day(text: str, flag: str) -> date:
     try:
         if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", text):
             raise ValueError(text)
-        return date.fromisoformat(text)
+        found = date.fromisoformat(text)
+        if not _FIRST_YEAR <= found.year <= _LAST_YEAR:
+            raise ValueError(text)
+        return found
     except ValueError:
         raise ConfigError(flag, "not a date; write it as 2026-08-01", value=text) from None
 

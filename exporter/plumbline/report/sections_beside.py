@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from plumbline.pages.document import Block, Table
+from plumbline.pages.document import Block, Paragraph, Table
 from plumbline.report import phrases as say
 from plumbline.report.model import Review, soonest
+from plumbline.report.retention import period_note
 from plumbline.report.sections import counted, host_weeks
 
 UNKNOWN = ""
@@ -25,21 +26,26 @@ def beside(review: Review) -> Iterator[Block]:
     """One table; a fact that one of the periods lacks has an empty cell there."""
     if review.earlier is None:
         return
-    then, now = facts(review.earlier), facts(review)
+    several = len({each.cluster for one in (review.earlier, review) for each in one.coverage}) > 1
+    then, now = facts(review.earlier, several=several), facts(review, several=several)
     names = [*now, *(name for name in then if name not in now)]
     heads = ("", _of(review.earlier), _of(review), "Change")
     rows = tuple((name, _text(then.get(name)), _text(now.get(name)), _change(then, now, name)) for name in names)
     yield Table("Then and now", heads, rows)
+    start_s, made_s = review.earlier.period.start_s, review.made_s
+    if note := period_note(review.earlier.retention_s, start_s=start_s, now_s=made_s):
+        yield Paragraph(note)
 
 
-def facts(review: Review) -> dict[str, Fact]:
-    """Name → fact, in the order of the sections."""
-    several = len(review.coverage) > 1
+def facts(review: Review, *, several: bool) -> dict[str, Fact]:
+    """Name → fact, in the order of the sections; with ``several`` a name has its cluster."""
     found: dict[str, Fact] = {}
 
     def of(cluster: str) -> str:
         return f", cluster {cluster}" if several and cluster else ""
 
+    for seen in review.coverage:
+        found[f"Observed{of(seen.cluster)}"] = Fact(seen.observed_s / review.period.length_s, _SHARE, 0)
     for row in review.attainment:
         found[f"Within tolerance: {say.layer(row.layer)}{of(row.cluster)}"] = Fact(row.within, _SHARE, 1)
     worse = [each for each in review.changes if each.factor > 1 and not each.rerecorded]

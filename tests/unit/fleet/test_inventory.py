@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from plumbline.errors import ConfigError
-from plumbline.fleet.crush import racks_of
+from plumbline.fleet.crush import missing, racks_of
 from plumbline.fleet.inventory import Host, parse_inventory, with_domains
 
 LIST = """\
@@ -97,6 +97,7 @@ def test_json_with_a_host_that_is_no_name(hosts: str) -> None:
         ("n[1:9999999]", "is no host's name"),
         ("n[1:999999]", "is more than"),
         ("n[1:999][1:999]", "is more than"),
+        ("n[5:1]", "is an empty range"),
         (f"a ansible_port={'1' * 5000}", "is no port"),
         ("[a:children]\nb\n[b:children]\na\n[all:children]\na", "a group is its own child"),
         ("all:\n  hosts: [a]", "expected a mapping"),
@@ -123,6 +124,7 @@ plumbline_ceph_osd_crush_location_info{ceph_daemon="osd.1",device_class="hdd",ro
 def test_racks_of_crush_by_the_short_name_and_the_lists_domain_elsewhere() -> None:
     hosts = parse_inventory("stor01.example domain=x\nstor02 domain=y", where="x")
     assert [host.domain for host in with_domains(hosts, racks_of(PAGE, where="page"))] == ["r1", "y"]
+    assert missing(hosts, racks_of(PAGE, where="page")) == ["stor02"]
 
 
 @pytest.mark.parametrize("text", ["", "no metrics {", "up 1\n"])

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import socket
+import subprocess
 import threading
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,16 +19,18 @@ from plumbline.baseline.book import Book, load_book
 from plumbline.baseline.fingerprint import Fingerprint
 from plumbline.baseline.record.text import format_record
 from plumbline.baseline.site import MAX_BYTES, parse_site
+from plumbline.cli import _parser, main
 from plumbline.collectors.baseline import COLLECTOR
 from plumbline.commands.fleet_node import install
+from plumbline.commands.node import this_node
 from plumbline.config.model import BaselineConfig, Config
 from plumbline.core.roots import Roots
 from plumbline.core.storage_names import CLASS_FILE
 from plumbline.daemon.running import World
-from plumbline.errors import BaselineError
+from plumbline.errors import BaselineError, StateError, Unavailable
 from plumbline.fleet.classes import class_file
 from plumbline.fleet.inventory import Host
-from plumbline.fleet.node import FileState, NodeState, Parcel
+from plumbline.fleet.node import FileState, NodeState, Parcel, Refused
 from plumbline.fleet.recording import Recording, Times
 from plumbline.fleet.store import RECORDED, Session, Store, Turn, sha256
 from plumbline.fleet.waves import Limits
@@ -94,17 +101,121 @@ def test_a_baseline_that_the_daemon_would_not_read_is_not_put_in_place(tmp_path:
         install(data, Config(), tmp_path, host="a")
 
 
+@pytest.mark.parametrize(
+    "data", [b'{"kind":"measured","text":"\xff","signature":""}', b'{"text":"\\ud800"}', b"[]", b""]
+)
+def test_what_is_no_parcel_is_one_line(tmp_path: Path, data: bytes) -> None:
+    with pytest.raises(BaselineError, match="no baseline of a fleet") as caught:
+        install(data, Config(), tmp_path, host="a")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.needs_root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a file system")
+def test_a_full_disk_is_one_line_and_the_old_one_stays(tmp_path: Path) -> None:
+    old, new = (node_text("a", fleet_class="box", seed=seed) for seed in (0, 1))
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=700", "tmpfs", tmp_path], check=True)
+    try:
+        install(msgspec.json.encode(Parcel(kind="measured", text=old, signature="x")), Config(), tmp_path, host="a")
+        with contextlib.suppress(OSError):
+            (tmp_path / "lost+found").write_bytes(bytes(1 << 17))
+        with pytest.raises(StateError, match=r"baseline\.yaml: can't be written: No space left on device") as caught:
+            install(msgspec.json.encode(Parcel(kind="measured", text=new, signature="y")), Config(), tmp_path, host="a")
+        assert "\n" not in str(caught.value)
+        assert (tmp_path / "baseline.yaml").read_text() == old
+        assert (tmp_path / "baseline.yaml.sig").read_text() == "x"
+    finally:
+        subprocess.run(["umount", tmp_path], check=True)
+
+
+def test_a_refused_class_file_costs_a_command_its_line_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "baseline.yaml").write_text(node_text(socket.gethostname(), fleet_class="box"))
+    (tmp_path / CLASS_FILE).write_text("entries: no\n")
+    options = _parser().parse_args(["baseline", "list", "--storage.path", str(tmp_path)])
+    assert [site.file.source for site in this_node(options).sites] == ["measured"]
+    said = capsys.readouterr().err
+    assert said.startswith("left out: ")
+    assert CLASS_FILE in said
+    assert said.count("\n") == 1
+
+
 class Answering:
-    """A node that has recorded ``text``."""
+    """A node that has recorded ``text``; ``fails``: node → what happens there instead. ``asked``: each recording."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, text: str, fails: Mapping[str, Exception] = {}) -> None:
+        self.text, self.fails = text, fails
+        self.asked: list[tuple[str, bool]] = []
 
-    def state(self, _host: Host, *, text: bool = False) -> NodeState:
+    def state(self, host: Host, *, text: bool = False) -> NodeState:
         given = self.text if text else ""
-        return NodeState(host="a", version="1", candidate=FileState(sha256=sha256(self.text), text=given))
+        return NodeState(host=host.name, version="1", candidate=FileState(sha256=sha256(self.text), text=given))
 
-    def record(self, *_args: object, **_more: object) -> None: ...
+    def record(self, host: Host, options: Sequence[str], **_more: object) -> None:
+        self.asked.append((host.name, "--restart" in options))
+        if (error := self.fails.get(host.name)) is not None:
+            raise error
+
+
+def recording_of(store: Store, nodes: Answering, said: list[str]) -> Recording:
+    return Recording(
+        store,
+        nodes,  # type: ignore[arg-type]
+        {name: Host(name) for name in ("a", "b", "c")},
+        Limits(),
+        Times(),
+        CATALOGUE,
+        threading.Event(),
+        lambda _progress: None,
+        said.append,
+    )
+
+
+def test_a_node_that_is_gone_keeps_no_other_from_its_turn_and_loses_no_run(tmp_path: Path) -> None:
+    """One node a wave: `b` can't be reached, `c` refuses its own figures."""
+    store, sizes = Store(tmp_path / "fleet"), {"box": 3}
+    nodes = Answering(
+        node_text("a", fleet_class="box"), {"b": Unavailable("not reached"), "c": Refused("spread of 4 times")}
+    )
+    session: Session | None = Session(started=0.0, turns={name: Turn(fleet_class="box") for name in ("b", "c", "a")})
+    for _ in range(3):
+        assert session is not None
+        with pytest.raises(Unavailable, match="no node of the wave"):
+            recording_of(store, nodes, []).run(session, sizes)
+        session = store.session()
+    assert session is not None
+    assert session.named("recorded") == ("a",)
+    nodes.fails = {}
+    nodes.asked.clear()
+    with pytest.raises(Unavailable):  # what the test's node has is of another host
+        recording_of(store, nodes, []).run(session, sizes)
+    assert nodes.asked == [("b", False)]
+    assert session.turns["c"].anew
+
+
+@pytest.mark.parametrize("more", [["--node", "a"], ["--all"]])
+def test_an_interrupted_recording_takes_no_other_choice_of_nodes(
+    tmp_path: Path, more: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    Store(tmp_path / "fleet").keep_session(Session(started=0.0, turns={"a": Turn(fleet_class="box")}))
+    (tmp_path / "list").write_text("a\nb\n")
+    argv = ["fleet", "record", "--dir", str(tmp_path / "fleet"), "--inventory", str(tmp_path / "list"), *more]
+    assert main(argv) == 1
+    said = capsys.readouterr().err
+    assert f"{more[0]}: an interrupted recording goes on with all of its nodes" in said
+    assert said.count("\n") == 1
+
+
+def test_of_two_recordings_of_one_fleet_the_second_is_refused(tmp_path: Path) -> None:
+    with (
+        Store(tmp_path / "fleet").alone(),
+        pytest.raises(StateError, match="another `plumbline fleet record` goes on"),
+        Store(tmp_path / "fleet").alone(),
+    ):
+        pass
+    with Store(tmp_path / "fleet").alone():
+        pass
 
 
 @pytest.mark.parametrize(
@@ -120,17 +231,7 @@ class Answering:
 )
 def test_only_what_was_asked_for_is_kept_of_a_node(tmp_path: Path, text: str, kept: bool) -> None:
     store, said = Store(tmp_path / "fleet"), list[str]()
-    recording = Recording(
-        store,
-        Answering(text),  # type: ignore[arg-type]
-        {"a": Host("a")},
-        Limits(),
-        Times(),
-        CATALOGUE,
-        threading.Event(),
-        lambda _progress: None,
-        said.append,
-    )
+    recording = recording_of(store, Answering(text), said)
     session = Session(started=0.0, turns={"a": Turn(fleet_class="box")})
     if kept:
         recording.run(session, {"box": 1})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,10 @@ import pytest
 from plumbline.baseline.fingerprint import Fingerprint
 from plumbline.baseline.model import Source
 from plumbline.baseline.signature import sign, signer
+from plumbline.baseline.site import parse_site
 from plumbline.errors import BaselineError
 from plumbline.fleet.acceptance import Accepted, accept, review
+from plumbline.fleet.classes import class_file
 from plumbline.fleet.node import FileState, NodeState
 from plumbline.fleet.push import choose
 from plumbline.fleet.recording import due
@@ -103,6 +106,14 @@ def test_the_set_is_signed_each_file_verifies_and_classes_have_the_medians(
     assert entry.latency["p50"] == pytest.approx(8e-3, rel=0.02)
     assert entry.tolerance_ratio == pytest.approx(1.25)
     assert CACHED not in store.loaded(CLASSES, CATALOGUE)["r760-hdd"][1].file.hosts
+
+
+def test_an_entry_without_a_figure_is_in_no_class() -> None:
+    bare = "- {workload: icmp-rtt-56, operation: round-trip, device_class: 25g, latency: {p99: 1ms}}\n"
+    texts = {name: node_text(name, fleet_class="box") + bare for name in NAMES[:3]}
+    sites = {name: parse_site(text, where=name, host=None, catalogue=CATALOGUE) for name, text in texts.items()}
+    file = class_file("box", sites, when=datetime(2026, 11, 25, tzinfo=UTC), by="Ada")
+    assert {entry.device_class for entry in file.entries} == {"10g", "hdd"}
 
 
 def test_a_file_that_was_changed_since_is_not_given_out(accepted: Path, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def test_each_node_once_and_no_wave_beyond_a_limit(members: list[Member], limits
         assert 1 <= len(wave) <= limits.at_once
         assert len({one.place for one in wave}) == len(wave)
         for name, count in Counter(one.fleet_class for one in wave).items():
-            assert count <= max(1, limits.share * sizes[name])
+            assert count <= max(1, limits.share * sizes[name] + 1e-9)  # a share of 0.29 of 100 is 28.999…
 
 
 def test_two_hundred_nodes_in_ten_racks_take_as_many_waves_as_the_largest_rack_has_nodes() -> None:

@@ -41,6 +41,21 @@ def test_then_and_now_in_one_table() -> None:
     assert "| Capability in use: Disks, hdd iops |  | 59.78 % |  |" in text.replace("\N{NO-BREAK SPACE}", " ")
 
 
+def test_a_cluster_that_was_added_has_no_other_row_of_the_first() -> None:
+    review = two_quarters()
+    alone = replace(review.coverage[0], cluster="north", observed_s=review.period.length_s / 2)
+    assert review.earlier is not None
+    both = replace(
+        review,
+        coverage=(replace(alone, cluster="north"), replace(alone, cluster="south")),
+        earlier=replace(review.earlier, coverage=(alone,), retention_s=30.0 * DAY_S),
+    )
+    text = written(as_document(both), "markdown").replace("\N{NO-BREAK SPACE}", " ")
+    assert "| Observed, cluster north | 50.00 % | 50.00 % | the same |" in text
+    assert "| Observed, cluster south |  | 50.00 % |  |" in text
+    assert "This Prometheus keeps 30 d, less than reaches back to the first day" in text
+
+
 def test_one_period_has_no_such_section() -> None:
     assert "Then and now" not in written(as_document(full_review()), "markdown")
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
+from typing import get_args
 
 import pytest
 from rich.console import Console
 
+from plumbline.commands.reporting import written
 from plumbline.core.console import Step, make_console, progress
 from plumbline.errors import ConfigError, ParseError
+from plumbline.pages.document import Block, Document, Listing, Paragraph, Section, Table
 from plumbline.report import events, phrases
 from plumbline.report.attainment import attainment, coverage, pool_services
 from plumbline.report.document import as_document
@@ -53,6 +57,8 @@ def test_a_period_is_whole_days_and_never_the_future(said: dict[str, object], st
             {"first": "2026-09-02", "last": "2026-09-01"},
             "--to = '2026-09-01': must not be before the first day, 2026-09-02",
         ),
+        ({"last": "0001-01-02"}, "--to = '0001-01-02': not a date; write it as 2026-08-01"),
+        ({"first": "9999-12-31", "days": 30}, "--from = '9999-12-31': not a date; write it as 2026-08-01"),
         ({"first": "2026-9-2"}, "--from = '2026-9-2': not a date; write it as 2026-08-01"),
         ({"first": "2026-02-30"}, "--from = '2026-02-30': not a date; write it as 2026-08-01"),
         ({"first": "2001-01-01"}, "--from = '2001-01-01': the period must not exceed 800 days"),
@@ -317,3 +323,25 @@ def test_what_does_not_grow_has_no_forecast_and_that_is_said(
 ) -> None:
     hdd = ClassCapacity("north", "hdd", (), tuple(days.items()), (), tuple(growth.items()), (), None)
     assert full_in(hdd) == said
+
+
+def test_the_page_shows_each_kind_of_block() -> None:
+    blocks: list[Block] = [
+        Paragraph("a paragraph"),
+        Listing(("an item",)),
+        Table("a table", ("a head",), (("a cell",),)),
+    ]
+    blocks += [
+        block for section in as_document(full_review()).sections for block in section.blocks if block.kind == "plot"
+    ][:1]
+    assert {type(block) for block in blocks} == set(get_args(Block))
+    page = written(Document("x", (), (Section("s", "S", "", blocks),)), "html")
+    for text in ("a paragraph", "an item", "a table", "a head", "a cell", "<svg"):
+        assert text in page
+
+
+def test_what_limits_the_what_if_is_on_the_page_as_in_markdown() -> None:
+    review = replace(full_review(), retention_s=15.0 * DAY_S)
+    for form in ("html", "markdown"):
+        text = written(as_document(review), form).replace("\\", "")
+        assert "set --storage.tsdb.retention.time=35d or more." in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -160,6 +161,39 @@ def test_a_host_that_is_too_big_is_said() -> None:
     assert "at most one of 3 copies" in note
 
 
+def test_a_class_that_is_empty_is_not_full_and_loses_nothing() -> None:
+    found = hdd(changes.lost(cluster(of=osds(4, used=0.0)), ["osd.hdd.0.0"]))
+    assert (found.left, found.days_to_full) == (None, {})
+    assert words.days(found.days_to_full, LOAD) == words.UNKNOWN
+    assert found.loss is not None
+    assert words.restored(found.loss) == "0 s"
+
+
+def test_a_pool_of_any_class_grows_on_each_by_what_is_there() -> None:
+    both = (*osds(4), *osds(4, used=100.0, device_class="ssd"))
+    pool = replace(VMS, device_class="", growth={"3d": 10 / DAY})
+    facts = changes.with_profile(cluster(pool, of=both, hdd=LOAD, ssd=LOAD), "vms", data=2)
+    # ten a day are written once less: eight of them on hdd, which has four fifths of the data
+    assert facts.load("hdd").growth == {"3d": pytest.approx((100 - 8) / DAY)}
+    assert facts.load("ssd").growth == {"3d": pytest.approx((100 - 2) / DAY)}
+    assert facts.load("hdd").asked == LOAD.asked
+
+
+def test_an_osd_of_which_nothing_is_known_is_no_cluster() -> None:
+    answers: dict[str, tuple[Track, ...]] = {query.key: () for query in queries(0, "north")}
+    answers["size"] = (Track({"cluster": "north", "ceph_daemon": "osd.0"}, ((0, 1000.0),)),)
+    assert facts_of(answers) == {}
+
+
+def test_a_thousand_hosts_take_seconds() -> None:
+    """Once for each lost host all others were looked at: minutes."""
+    large = cluster(of=osds(1000, each=12, racks=20), hdd=replace(LOAD, growth={"3d": 1e12}))
+    began = time.monotonic()
+    assert purchases(large)[0].hosts is None
+    assert hdd(changes.lost(large, changes.chosen(large, "rack"))).loss is not None
+    assert time.monotonic() - began < 60
+
+
 def test_unknown_stays_unknown() -> None:
     bare = Facts("", (Osd("osd.0", "", "", "", "a", 1000.0, 500.0),), (), 0.9, 0.95)
     found = class_figures(bare, "")
@@ -188,6 +222,7 @@ def test_facts_of_the_pages_that_are_there() -> None:
     [
         (asked.hosts, "hdd"), (asked.hosts, "hdd=0"), (asked.hosts, "hdd=2x12TB"), (asked.hosts, "hdd=2x16x0TB"),
         (asked.disks, "hdd=2x5000PB"), (asked.disks, "=2"), (asked.retire, "hdd"), (asked.growth, "-1"),
+        (asked.growth, "nan"), (asked.growth, "1001"), (asked.growth, "hdd=" + 400 * "9"),
         (asked.pool, "vms"), (asked.pool, "vms=0"), (asked.pool, "vms=4+0"), (asked.pool, "vms=3@row"),
         (asked.lose, "osd"), (asked.lose, "pdu"), (asked.hosts, "hdd=99999"),
     ],

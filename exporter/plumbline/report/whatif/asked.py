@@ -16,6 +16,7 @@ Change = Callable[[Facts], Facts]
 DB = "db"
 LOSSES = (HOST, RACK, DB, OSD)
 MOST = 10_000  # hosts or disks in one change: more is a slip of the finger
+MOST_GROWTH = 1000.0
 _UNITS = {"GB": 10**9, "TB": 10**12, "PB": 10**15, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50}
 _SIZE = r"(?P<size>\d+(?:\.\d+)?)(?P<unit>[GTP]i?B)"
 
@@ -68,6 +69,8 @@ def growth(text: str) -> Scenario:
     """``F`` or ``CLASS=F``."""
     found = _matched("--growth", text, r"(?:(?P<class>[^=]+)=)?(?P<n>\d+(?:\.\d+)?)", "2 or hdd=1.5")
     factor, device_class = float(found["n"]), found["class"] or None
+    if factor > MOST_GROWTH:
+        raise ConfigError("--growth", f"at most {MOST_GROWTH:,.0f}", value=text)
     of = f" of {device_class}" if device_class else ""
     return Scenario(f"growth{of} × {found['n']}", (lambda facts: changes.grown(facts, factor, device_class),))
 

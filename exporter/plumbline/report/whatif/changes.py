@@ -121,17 +121,26 @@ def with_profile(facts: Facts, name: str, *, data: int, parity: int = 0, domain:
     takers = [osd for osd in facts.osds if osd.root == pool.root and pool.device_class in ("", osd.device_class)]
     pgs = (pool.pgs or 0.0) * (new.copies - pool.copies)
     osds = _taking(facts.osds, [osd.daemon for osd in takers], pool.stored * more, pgs)
-    classes = {osd.device_class for osd in takers}
+    held: dict[str, float] = defaultdict(float)
+    for osd in takers:
+        held[osd.device_class] += osd.used
+    everything = sum(held.values())
+    # a pool of any class grows on each by what is there
     loads = {
-        key: _asked_otherwise(load, facts, pool, new, more) if {key} == classes else load
+        key: _asked_otherwise(load, facts, pool, new, more * held[key] / everything if everything else more)
+        if key in held
+        else load
         for key, load in facts.loads.items()
     }
     return replace(changed, osds=tuple(osds), loads=loads)
 
 
 def _asked_otherwise(load: Load, facts: Facts, old: Pool, new: Pool, more: float) -> Load:
-    """Growth: what the pool grows by, × the difference of raw bytes. Operations: the pool's share of its class's."""
+    """Growth: what the pool grows by, × the difference of raw bytes. Operations: the pool's share of its class's; those
+    of a pool of any class count in none."""
     growth = {slope: rate + old.growth[slope] * more for slope, rate in load.growth.items() if slope in old.growth}
+    if not old.device_class:
+        return replace(load, growth=growth)
     alike = [pool for pool in facts.pools if pool.device_class == old.device_class]
     asked = [_operations(pool) for pool in alike]
     before, after = _operations(old), _operations(new)
@@ -172,19 +181,21 @@ def chosen(facts: Facts, what: str, name: str = "") -> tuple[str, ...]:
 
 def lost(facts: Facts, daemons: Collection[str]) -> Facts:
     """Without these OSDs, and with what they held on the others, as far as their pools' rules let it be copied."""
-    left = [osd for osd in facts.osds if osd.daemon not in daemons]
+    gone = frozenset(daemons)
+    left = [osd for osd in facts.osds if osd.daemon not in gone]
     if not left:
         raise PlumblineError("what-if: no OSD would be left; lose less")
     losses = dict(facts.losses)
-    for (root, device_class), members in _by_root_and_class(osd for osd in facts.osds if osd.daemon in daemons).items():
-        within, moves = scopes(facts, root, device_class), defaultdict(list)
-        for osd in members:
-            moves[_takers(osd, left, within)].append(osd)
+    for (root, device_class), members in _by_root_and_class(osd for osd in facts.osds if osd.daemon in gone).items():
+        within = scopes(facts, root, device_class)
+        moves: dict[tuple[str, ...], list[Osd]] = defaultdict(list)
+        for together in _by_host(members):
+            moves[_takers(together[0], left, within)] += together
         unrestored, took = sum(osd.used for osd in moves.pop((), [])), []
         for names, moved in moves.items():
             data = sum(osd.used for osd in moved)
             left = _taking(left, names, data, sum(osd.pgs or 0.0 for osd in moved))
-            took.append(moved_in(data, len(names), facts.load(device_class)))
+            took.append(moved_in(data, len(names), facts.load(device_class)) if data else 0.0)
         # beside each other: the longest, if each is known
         restore_s = None if None in took else max(filter(None, took), default=0.0)
         losses[device_class] = _together(losses.get(device_class), members, unrestored, restore_s)
@@ -209,6 +220,13 @@ def _by_root_and_class(osds: Iterable[Osd]) -> Mapping[tuple[str, str], list[Osd
     return found
 
 
+def _by_host(osds: Iterable[Osd]) -> Iterable[list[Osd]]:
+    found: dict[tuple[str, str], list[Osd]] = defaultdict(list)
+    for osd in osds:
+        found[osd.rack, osd.host].append(osd)
+    return found.values()
+
+
 def _takers(osd: Osd, left: Iterable[Osd], within: Collection[str]) -> tuple[str, ...]:
     """The OSDs that a lost one's data goes to: of the narrowest scope that some pool asks for and that has any."""
     others = [each for each in left if (each.root, each.device_class) == (osd.root, osd.device_class)]
@@ -224,8 +242,8 @@ def _takers(osd: Osd, left: Iterable[Osd], within: Collection[str]) -> tuple[str
 def _taking(osds: Iterable[Osd], daemons: Collection[str], data: float, pgs: float) -> list[Osd]:
     """``data`` and ``pgs`` are added to (or taken from) these OSDs in proportion to what they hold; by size if that is
     nothing."""
-    everyone = list(osds)
-    takers = [osd for osd in everyone if osd.daemon in daemons]
+    everyone, names = list(osds), frozenset(daemons)
+    takers = [osd for osd in everyone if osd.daemon in names]
     used, size = sum(osd.used for osd in takers), sum(osd.size for osd in takers)
     data = max(data, -used)  # compressed or sparse data may use less than it counts
     all_pgs = sum(osd.pgs or 0.0 for osd in takers)
@@ -235,7 +253,7 @@ def _taking(osds: Iterable[Osd], daemons: Collection[str], data: float, pgs: flo
         part = osd.pgs / all_pgs if osd.pgs is not None and all_pgs else 0.0
         return replace(osd, used=osd.used + more, pgs=None if osd.pgs is None else osd.pgs + pgs * part)
 
-    return [taken(osd) if osd.daemon in daemons else osd for osd in everyone]
+    return [taken(osd) if osd.daemon in names else osd for osd in everyone]
 
 
 def _members(facts: Facts, device_class: str) -> tuple[Osd, ...]:

@@ -66,7 +66,8 @@ def queries(at_s: float, cluster: str | None) -> Iterator[Query]:
 
 
 def facts_of(answers: Mapping[str, Sequence[Track]]) -> dict[str, Facts]:
-    """Cluster → its facts, of clusters with OSDs. ``answers`` has each key of :func:`queries`."""
+    """Cluster → its facts, of clusters with OSDs whose size and use are known. ``answers`` has each key of
+    :func:`queries`."""
     by = {key: _values(answers[key], labels) for key, (_, labels) in {**RECORDED, **CEPHS}.items()}
     by |= {key: _values(answers[key], "pool_id") for key in _COUNTED}
     databases = {
@@ -74,7 +75,8 @@ def facts_of(answers: Mapping[str, Sequence[Track]]) -> dict[str, Facts]:
         for track in answers["db"]
         if track.labels.get("use") == "osd-db"
     }
-    return {cluster: _cluster(cluster, by, databases) for cluster in sorted({key[0] for key in by["size"]})}
+    clusters = (_cluster(cluster, by, databases) for cluster in sorted({key[0] for key in by["size"]}))
+    return {facts.cluster: facts for facts in clusters if facts.osds}
 
 
 def only(found: Mapping[str, Facts], *, cluster: str | None, url: str) -> Facts:
@@ -83,8 +85,8 @@ def only(found: Mapping[str, Facts], *, cluster: str | None, url: str) -> Facts:
     if not found:
         of = f" of a cluster {cluster!r}" if cluster is not None else ""
         raise PlumblineError(
-            f"{url}: no OSD's size{of} (plumbline:capacity_osd_size:bytes); are the recording rules of alerts/ loaded"
-            " there, and does it scrape a node that reads the cluster's map or Ceph's manager?"
+            f"{url}: no OSD's size{of} (plumbline:capacity_osd_size:bytes and …_used:bytes); are the recording rules of"
+            " alerts/ loaded there, and does it scrape a node that reads the cluster's map or Ceph's manager?"
         )
     if cluster is None and len(found) > 1:
         raise PlumblineError(f"{url}: several clusters ({names}); choose one with --cluster")

@@ -28,8 +28,8 @@ from plumbline.report.whatif.model import (
 class ClassFigures:
     """One device class. ``after_loss``: the fullest OSD after the worst host or rack was lost, a share of its size;
     ``host_loss``: that ÷ backfillfull, above 1 is unsafe; both ``None`` where nothing would be copied. ``left``: what
-    may be written until the first OSD is full. ``iops_used``: asked ÷ measured. ``rebuild_s``: of the fullest host;
-    ``pgs``: placement groups of the OSD that has most."""
+    may be written until the first OSD is full, ``None`` where nothing is used. ``iops_used``: asked ÷ measured.
+    ``rebuild_s``: of the fullest host; ``pgs``: placement groups of the OSD that has most."""
 
     device_class: str
     osds: int
@@ -37,7 +37,7 @@ class ClassFigures:
     size: float
     used: float
     fullest: float
-    left: float
+    left: float | None
     days_to_full: Growth
     after_loss: float | None
     host_loss: float | None
@@ -75,7 +75,7 @@ def class_figures(facts: Facts, device_class: str) -> ClassFigures:
     used, fullest = sum(osd.used for osd in osds), max(osd.ratio for osd in osds)
     after = max((ratio for _, _, ratio in after_losses(facts, device_class)), default=None)
     loss = None if after is None else after / facts.backfillfull
-    left = max(0.0, _room(used, fullest / facts.full))
+    left = _room(used, fullest / facts.full)
     unsafe = None if loss is None else _room(used, loss)
     capable = None if load.osd_iops is None else load.osd_iops * len(osds)
     pgs = [osd.pgs for osd in osds if osd.pgs is not None]
@@ -86,8 +86,8 @@ def class_figures(facts: Facts, device_class: str) -> ClassFigures:
         size=sum(osd.size for osd in osds),
         used=used,
         fullest=fullest,
-        left=left,
-        days_to_full=_days(left, load.growth),
+        left=None if left is None else max(0.0, left),
+        days_to_full={} if left is None else _days(max(0.0, left), load.growth),
         after_loss=after,
         host_loss=loss,
         host_loss_left=unsafe,
@@ -144,12 +144,12 @@ def after_losses(facts: Facts, device_class: str) -> list[tuple[str, str, float]
 def _each_lost(kind: str, osds: Sequence[Osd], name: Callable[[Osd], str]) -> list[tuple[str, str, float]]:
     """The fullest of the others × all used ÷ (all used − used of the lost)."""
     groups = _grouped(osds, name)
+    fullest_of = {lost: max(osd.ratio for osd in members) for lost, members in groups.items()}
+    ranked = sorted(fullest_of, key=lambda lost: -fullest_of[lost])
     everything, found = sum(osd.used for osd in osds), []
-    for lost, members in groups.items():
-        others = [osd for osd in osds if name(osd) != lost]
-        if not others:
-            continue
-        fullest, kept = max(osd.ratio for osd in others), everything - sum(osd.used for osd in members)
+    for lost, members in groups.items() if len(groups) > 1 else ():
+        fullest = fullest_of[ranked[1] if lost == ranked[0] else ranked[0]]
+        kept = everything - sum(osd.used for osd in members)
         if kept > 0:
             found.append((kind, lost, fullest * everything / kept))
         elif everything == 0:
@@ -169,9 +169,10 @@ def moved_in(data: float, osds: int, load: Load) -> float | None:
     return data / (load.recovery * osds / load.recovered_by)
 
 
-def _room(used: float, share: float) -> float:
-    """How much more may be written, in proportion to what is there, until ``share`` of a limit is all of it."""
-    return used * (1 / share - 1) if share > 0 else 0.0
+def _room(used: float, share: float) -> float | None:
+    """How much more may be written, in proportion to what is there, until ``share`` of a limit is all of it. ``None``
+    where nothing is there."""
+    return used * (1 / share - 1) if share > 0 else None
 
 
 def _days(room: float, growth: Growth) -> Growth:

@@ -1,5 +1,6 @@
 """What to buy: the fewest hosts of each class with which it lasts a year and bears the loss that costs most."""
 
+from bisect import bisect_left
 from dataclasses import dataclass
 
 from plumbline.report.whatif.changes import with_hosts
@@ -35,11 +36,16 @@ def _purchase(facts: Facts, device_class: str) -> Purchase:
     unknown = () if facts.load(device_class).growth else ("growth is unknown: only the loss of a host counts",)
     if not why:
         return Purchase(device_class, 0, 0, 0.0, (), unknown)
-    for number in range(1, MOST_HOSTS + 1):
-        then = class_figures(with_hosts(facts, device_class, number), device_class)
-        if not missed(then):
-            return Purchase(device_class, number, then.osds - now.osds, then.size - now.size, why, unknown)
-    return Purchase(device_class, None, 0, 0.0, why, unknown)
+
+    def with_more(number: int) -> ClassFigures:
+        return class_figures(with_hosts(facts, device_class, number), device_class)
+
+    # with more hosts nothing is missed that was not missed with less
+    hosts = bisect_left(range(1, MOST_HOSTS + 1), True, key=lambda number: not missed(with_more(number))) + 1
+    if hosts > MOST_HOSTS:
+        return Purchase(device_class, None, 0, 0.0, why, unknown)
+    then = with_more(hosts)
+    return Purchase(device_class, hosts, then.osds - now.osds, then.size - now.size, why, unknown)
 
 
 def missed(found: ClassFigures) -> tuple[str, ...]:

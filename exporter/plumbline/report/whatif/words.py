@@ -33,7 +33,7 @@ def _lines(facts: Facts, device_class: str) -> Iterator[tuple[str, str]]:
     yield "Size", si(found.size, "B")
     yield "Used", f"{si(found.used, 'B')} ({say.share(found.used / found.size)})"
     yield "Fullest OSD", say.share(found.fullest)
-    yield "Room until an OSD is full", si(found.left, "B")
+    yield "Room until an OSD is full", UNKNOWN if found.left is None else si(found.left, "B")
     yield "Full in", days(found.days_to_full, load)
     yield "Fullest OSD after the worst loss", after_loss(facts, found)
     if found.host_loss_left is not None:
@@ -177,7 +177,7 @@ def _too_big(facts: Facts, pool: Pool) -> Iterator[str]:
 def days(found: Mapping[str, float], load: Load) -> str:
     if text := say.days_range(found.items()):
         return text if len(found) == len(load.growth) else f"{text}, or not at all"
-    return "does not grow" if load.growth else UNKNOWN
+    return "does not grow" if load.growth and all(rate <= 0 for rate in load.growth.values()) else UNKNOWN
 
 
 def after_loss(facts: Facts, found: ClassFigures) -> str:
