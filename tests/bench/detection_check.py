@@ -7,8 +7,9 @@ different length and height, of one host or of all.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,9 @@ from bench import detection_model as model
 from bench.detection_fast import ALERTS, Floats, agreed, judge
 from bench.detection_model import Array, Climate
 from bench.detection_rules import Firing, Follower, duration_s, needed, read_rules
-from bench.history_store import Series, Store
+from bench.history_store import Histograms, Labels, Series, Store, labels_of
 from support import rules as rendered
+from support.native_histograms import HISTOGRAMS
 
 HOSTS = 3
 QUIET_DAYS = 8
@@ -33,36 +35,115 @@ Starts = dict[tuple[str, str, str], list[float]]
 """By alert, severity and host (none: of the cluster), in seconds since the beginning."""
 
 
-def agrees(config: Mapping[str, Any], name: str, climates: Sequence[Climate], seed: int) -> bool:
-    """Prints how many alerts fire within a minute of each other. All hosts have the first one's rate of operations."""
-    rng = np.random.default_rng([seed, 3])
-    history = _with_episodes(rng, model.healthy(rng, HOSTS, DAYS, climates))
-    phases = real.phases(rng, HOSTS)
-    cluster = real.Cluster("checked", history, phases, layer="rados")
-    rate = climates[0].ops_per_second
-    shipped_rules = read_rules([rendered.RULES, rendered.ALERTS], 60)
-    history_rules = needed(shipped_rules, REMEMBERED, real.NO_SERIES_HERE)
-    rules = needed(shipped_rules, ALERTS, real.NO_SERIES_HERE)
-    judging = [replace(rule, keep_firing_s=0.0) for rule in rules if rule not in history_rules]
-    edges = real.bucket_edges()
-    totals = {(cluster.name, host): np.zeros(len(edges) + 2) for host in range(HOSTS)}
-    counts: list[list[Array]] = [[] for _ in range(HOSTS)]
-    end_s = DAYS * model.DAY_S
-    with Store() as store:
-        remembering, follower = Follower(store, history_rules), Follower(store, judging)
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The cluster of this check and its samples, the same each time for one seed."""
+
+    cluster: real.Cluster
+    rng: np.random.Generator
+    rate: float
+
+    @classmethod
+    def of(cls, climates: Sequence[Climate], seed: int) -> Checked:
+        """All hosts have the first one's rate of operations."""
+        rng = np.random.default_rng([seed, 3])
+        history = _with_episodes(rng, model.healthy(rng, HOSTS, DAYS, climates))
+        cluster = real.Cluster("checked", history, real.phases(rng, HOSTS), layer="rados")
+        return cls(cluster, rng, climates[0].ops_per_second)
+
+    def chunks(self) -> Iterator[tuple[float, float, list[Series]]]:
+        """(from, until, samples), in the order of time."""
+        edges = real.bucket_edges()
+        totals = {(self.cluster.name, host): np.zeros(len(edges) + 2) for host in range(HOSTS)}
+        end_s = DAYS * model.DAY_S
         for start_s in np.arange(0, end_s, real.CHUNK_S):
             until_s = min(start_s + real.CHUNK_S, end_s)
-            chunk = list(real.samples(rng, cluster, start_s, until_s, edges, totals, rate))
+            yield (
+                start_s,
+                until_s,
+                list(real.samples(self.rng, self.cluster, start_s, until_s, edges, totals, self.rate)),
+            )
+
+
+class Shipped:
+    """The shipped rules of these files, followed over what is written to a store."""
+
+    def __init__(self, store: Store, paths: Sequence[Path]) -> None:
+        shipped = read_rules(paths, 60)
+        history = needed(shipped, REMEMBERED, real.NO_SERIES_HERE)
+        rules = needed(shipped, ALERTS, real.NO_SERIES_HERE)
+        self._remembering = Follower(store, history)
+        self._judging = Follower(store, [replace(rule, keep_firing_s=0.0) for rule in rules if rule not in history])
+
+    def follow(self, start_s: float, until_s: float) -> None:
+        """Judged is from six hours before the first episode on."""
+        span_s = real.EPOCH_S + start_s, real.EPOCH_S + until_s
+        self._remembering.follow(*span_s)
+        if until_s >= QUIET_DAYS * model.DAY_S:
+            self._judging.follow(*span_s)
+
+    def starts(self) -> Starts:
+        """When alerts began to fire."""
+        return _shipped(self._judging.firings())
+
+
+def agrees(config: Mapping[str, Any], name: str, climates: Sequence[Climate], seed: int) -> bool:
+    """Prints how many alerts fire within a minute of each other."""
+    checked = Checked.of(climates, seed)
+    counts: list[list[Array]] = [[] for _ in range(HOSTS)]
+    with Store() as store:
+        rules = Shipped(store, [rendered.RULES, rendered.ALERTS])
+        for start_s, until_s, chunk in checked.chunks():
             store.write(chunk)
             for host in range(HOSTS):
                 counts[host].append(_buckets(chunk, host))
-            span_s = real.EPOCH_S + start_s, real.EPOCH_S + until_s
-            remembering.follow(*span_s)
-            if until_s >= QUIET_DAYS * model.DAY_S:
-                follower.follow(*span_s)
-        shipped = _shipped(follower.firings())
-    modelled = _modelled(config, [np.concatenate(each) for each in counts], edges, phases, history)
-    return _compare(name, shipped, modelled, duration_s(config["tick"]))
+            rules.follow(start_s, until_s)
+        shipped = rules.starts()
+    cluster, edges = checked.cluster, real.bucket_edges()
+    modelled = _modelled(config, [np.concatenate(each) for each in counts], edges, cluster.phases_s, cluster.history)
+    return compare(name, ("Prometheus", shipped), ("model", modelled), duration_s(config["tick"]))
+
+
+def flavours_agree(config: Mapping[str, Any], name: str, climates: Sequence[Climate], seed: int) -> bool:
+    """The same of the rules for classic and for native histograms, in two Prometheus 3.5 with the same operations."""
+    checked = Checked.of(climates, seed)
+    with Store() as one, Store(native=True) as other:
+        classic, native = Shipped(one, [rendered.RULES, rendered.ALERTS]), Shipped(other, rendered.NATIVE)
+        for start_s, until_s, chunk in checked.chunks():
+            one.write(chunk)
+            others, histograms = as_native(chunk)
+            other.write(others)
+            other.write_histograms(histograms)
+            for rules in (classic, native):
+                rules.follow(start_s, until_s)
+        return compare(name, ("classic", classic.starts()), ("native", native.starts()), duration_s(config["tick"]))
+
+
+def as_native(chunk: Sequence[Series]) -> tuple[list[Series], list[Histograms]]:
+    """Histograms as Prometheus 3.5 stores them with ``convert_classic_histograms_to_nhcb``; all else as it is."""
+    others: list[Series] = []
+    parts: dict[Labels, dict[str, Series]] = {}
+    for each in chunk:
+        labels = dict(each.labels)
+        name, _, part = labels["__name__"].rpartition("_")
+        if name not in HISTOGRAMS or part not in {"bucket", "count", "sum"}:
+            others.append(each)
+            continue
+        limit = labels.pop("le", part)
+        parts.setdefault(labels_of(name, labels), {})[limit] = each
+    return others, [_histograms(place, of) for place, of in parts.items()]
+
+
+def _histograms(place: Labels, of: Mapping[str, Series]) -> Histograms:
+    limits = sorted((float(part), each) for part, each in of.items() if part not in {"count", "sum"})
+    cumulative = np.stack([each.values for _, each in limits], axis=1)
+    return Histograms(
+        place,
+        of["sum"].times_ms,
+        np.array([limit for limit, _ in limits[:-1]]),
+        np.diff(cumulative, axis=1, prepend=0.0),
+        of["sum"].values,
+    )
 
 
 def _with_episodes(rng: np.random.Generator, history: model.History) -> model.History:
@@ -186,26 +267,27 @@ def _shipped(firings: Sequence[Firing]) -> Starts:
     return found
 
 
-def _compare(name: str, shipped: Starts, modelled: Starts, tick_s: float) -> bool:
+def compare(name: str, one: tuple[str, Starts], other: tuple[str, Starts], tick_s: float) -> bool:
     """Nothing may be found by one alone. Rules of the slow group may be an evaluation of theirs apart, seldom."""
+    (title, starts), (title_there, starts_there) = one, other
     total = prompt = alone = 0
     print(f"{name}: {HOSTS} series over {DAYS:g} days")
-    for key in sorted({(alert, severity) for alert, severity, _ in (*shipped, *modelled)}):
-        there, here = _of(key, shipped), _of(key, modelled)
+    for key in sorted({(alert, severity) for alert, severity, _ in (*starts, *starts_there)}):
+        here, there = _of(key, starts), _of(key, starts_there)
         late = []
-        for host, start in there:
-            near = [each for each in here if each[0] == host and abs(each[1] - start) <= tick_s + WITHIN_S]
+        for host, start in here:
+            near = [each for each in there if each[0] == host and abs(each[1] - start) <= tick_s + WITHIN_S]
             if near:
-                here.remove(near[0])
+                there.remove(near[0])
                 late.append(abs(near[0][1] - start))
             else:
-                print(f"    Prometheus alone: {host or 'cluster'} at day {start / model.DAY_S:.4f}")
-        for host, start in here:
-            print(f"    model alone: {host or 'cluster'} at day {start / model.DAY_S:.4f}")
+                print(f"    {title} alone: {host or 'cluster'} at day {start / model.DAY_S:.4f}")
+        for host, start in there:
+            print(f"    {title_there} alone: {host or 'cluster'} at day {start / model.DAY_S:.4f}")
         same = sum(each <= WITHIN_S for each in late)
-        print(f"  {key[0]}, {key[1]}: {len(there)} by Prometheus, {len(late)} by both, {same} within {WITHIN_S:g} s")
-        total, prompt = total + len(there), prompt + same
-        alone += len(there) - len(late) + len(here)
+        print(f"  {key[0]}, {key[1]}: {len(here)} by {title}, {len(late)} by both, {same} within {WITHIN_S:g} s")
+        total, prompt = total + len(here), prompt + same
+        alone += len(here) - len(late) + len(there)
     print(f"  within {WITHIN_S:g} s: {prompt} of {total}; found by one alone: {alone}", flush=True)
     return total > 0 and not alone and prompt >= LEAST_AGREEMENT * total
 

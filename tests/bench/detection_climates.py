@@ -61,13 +61,14 @@ CASES = (
 
 
 def main() -> int:
-    """Exit code 1: ``--check`` was asked for, and the model does not agree with Prometheus."""
+    """Exit code 1: ``--check`` or ``--native`` was asked for, and the two do not agree."""
     options = _parser().parse_args()
     climates = read_climates(CLIMATES)
     chosen = options.climates.split(";") if options.climates else list(climates)
     config = shipped() | {"tolerance": TOLERANCE, "spread": 0.0}
-    if options.check:
-        agree = [check.agrees(config, name, climates[name], options.seed) for name in chosen]
+    if options.check or options.native:
+        agreeing = check.flavours_agree if options.native else check.agrees
+        agree = [agreeing(config, name, climates[name], options.seed) for name in chosen]
         return 0 if all(agree) else 1
     clusters = -(-options.series_days // (HOSTS * len(LAYERS) * COUNTED_DAYS))
     print(
@@ -95,6 +96,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--series-days", type=int, default=14_000, help="of each climate (default: 14000)")
     parser.add_argument("--episodes", type=int, default=50, help="clusters that regress (default: 50; 0: none)")
     parser.add_argument("--check", action="store_true", help="against the shipped rules in a real Prometheus (long)")
+    parser.add_argument(
+        "--native", action="store_true", help="the rules for native histograms against the others, in Prometheus 3.5"
+    )
     return parser
 
 

@@ -17,7 +17,7 @@ import subprocess
 import tempfile
 import time
 import urllib.parse
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -45,6 +45,18 @@ class Series:
     values: NDArray[np.float64]
 
 
+@dataclass(frozen=True, slots=True)
+class Histograms:
+    """The samples of a native histogram with limits of its own: at each time the operations in each bucket (the last
+    has no limit), not cumulative, and their sum."""
+
+    labels: Labels
+    times_ms: NDArray[np.int64]
+    limits: NDArray[np.float64]
+    counts: NDArray[np.float64]
+    sums: NDArray[np.float64]
+
+
 def labels_of(name: str, labels: Mapping[str, str]) -> Labels:
     """With the metric's name, in the order remote write wants."""
     return tuple(sorted({**labels, "__name__": name}.items()))
@@ -58,6 +70,21 @@ def write_request(series: Iterable[Series]) -> bytes:
 def head(labels: Labels) -> bytes:
     """What a series in a remote write begins with."""
     return b"".join(_field(1, _field(1, name.encode()) + _field(2, value.encode())) for name, value in labels)
+
+
+def write_request_of(histograms: Iterable[Histograms]) -> bytes:
+    """The body of a remote write: histograms of floats (prompb/types.proto, ``Histogram``), schema -53."""
+    return _request((head(each.labels), b"".join(_histograms(each))) for each in histograms)
+
+
+def _histograms(each: Histograms) -> Iterator[bytes]:
+    fixed = b"\x20\x69" + _field(11, b"\x10" + _varint(each.counts.shape[1]))
+    limits = _field(16, np.ascontiguousarray(each.limits, "<f8").tobytes())
+    totals = each.counts.sum(axis=1)
+    rows = np.ascontiguousarray(each.counts, "<f8")
+    for at, count, total, row in zip(each.times_ms.tolist(), totals, each.sums, rows, strict=True):
+        figures = struct.pack("<BdBd", 0x11, count, 0x19, total)
+        yield _field(4, figures + fixed + _field(13, row.tobytes()) + b"\x78" + _varint(at) + limits)
 
 
 def _request(series: Iterable[tuple[bytes, bytes]]) -> bytes:
@@ -81,7 +108,7 @@ def _records(times_ms: NDArray[np.int64], values: NDArray[np.float64]) -> NDArra
 
 
 def _field(number: int, content: bytes) -> bytes:
-    return bytes([number << 3 | 2]) + _varint(len(content)) + content
+    return _varint(number << 3 | 2) + _varint(len(content)) + content
 
 
 def _varint(value: int) -> bytes:
@@ -96,8 +123,9 @@ def _varint(value: int) -> bytes:
 class Store:
     """Use as a context. Raises ``RuntimeError`` with Prometheus's own words when it refuses something."""
 
-    def __init__(self, *, evaluation_s: int = 60, lookback_s: int = 300) -> None:
-        """How often rules are evaluated, and how long a sample stands for what follows."""
+    def __init__(self, *, evaluation_s: int = 60, lookback_s: int = 300, native: bool = False) -> None:
+        """How often rules are evaluated, how long a sample stands for what follows, and whether it takes native
+        histograms (Prometheus 3.5)."""
         self._folder = Path(tempfile.mkdtemp(prefix="plumbline-history-"))
         self._port = free_port()
         config = self._config = self._folder / "prometheus.yml"
@@ -118,6 +146,7 @@ class Store:
                 f"--query.lookback-delta={lookback_s}s",
                 # hidden flags: samples may come late by half of it, so a chunk of time takes fewer requests
                 "--storage.tsdb.min-block-duration=1d", "--storage.tsdb.max-block-duration=1d",
+                *(["--enable-feature=native-histograms"] if native else []),
             ],
             stdout=self._log, stderr=subprocess.STDOUT,
         )  # fmt: skip
@@ -166,6 +195,10 @@ class Store:
         """The same of series whose samples are of the same times: :func:`head` of each, and a row of values."""
         samples = _records(times_ms, values)
         self._write(_request((labels, row.tobytes()) for labels, row in zip(heads, samples, strict=True)))
+
+    def write_histograms(self, histograms: Iterable[Histograms]) -> None:
+        """The same of native histograms."""
+        self._write(write_request_of(histograms))
 
     def _write(self, request: bytes) -> None:
         headers = {
