@@ -132,7 +132,7 @@ class Wiring:
     def outdated(self) -> str:
         """Why probes have to be planned anew; empty if they need not."""
         if self.probing.outdated:
-            return "the OSDs changed"
+            return "the OSDs or mounts changed"
         # before the first look nothing is known
         if self.claims.slot.last is not None and self.claims.identities() != self.running.plan.reported:
             return "the claims of volumes changed"
