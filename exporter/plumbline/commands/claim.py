@@ -31,7 +31,6 @@ def run(options: argparse.Namespace) -> int:
             options.name,
             positive_duration(options.timeout, "--timeout"),
             stopping,
-            pause=stopping.wait,
         )
         template, storage_class = claim.storage_class()
         if not STORAGE_CLASS.fullmatch(storage_class):

@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     node, now = this_node(options), time.time()
     daemon = daemon_runs(node.storage, roots(options))
     rows = list_probes(node.plan, read_state(node.storage), host=node.host, now=now, daemon=daemon)
-    rows += map(_reported, read_claims(node.storage)[0])
+    rows += map(_reported, read_claims(node.storage, of_any_user=True)[0])
 
     def draw(console: Console) -> None:
         wrong = tuple(mismatched(node.book().selection))

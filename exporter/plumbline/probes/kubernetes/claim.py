@@ -111,7 +111,7 @@ class ClaimRun:
         except ClaimFailed as error:
             outcome, message = Outcome.FAILURE, str(error)
         except ApiError as error:
-            outcome, message = Outcome.FAILURE, f"{error}; can the API server be reached?"
+            outcome, message = Outcome.FAILURE, str(error)
         finally:
             left = self._remove(pod)
         if self.stopping.is_set():

@@ -136,13 +136,15 @@ def _wrong_operations(operations: Iterable[OperationResult]) -> Iterator[str]:
 
 
 def read_claims(
-    storage: Path, *, said: Iterable[str] = (), quiet: bool = False
+    storage: Path, *, said: Iterable[str] = (), quiet: bool = False, of_any_user: bool = False
 ) -> tuple[tuple[ClaimState, ...], tuple[str, ...]]:
-    """Every claim with results here, and what is wrong with the other files, logged unless ``said`` before."""
+    """Every claim with results here, and what is wrong with the other files, logged unless ``said`` before.
+    ``of_any_user``: for a command that looks at the state of a daemon of another user."""
     found: list[ClaimState] = []
     wrong: list[str] = []
     try:
-        with OwnDirectory.at(storage, follow=True) as own:
+        owner = storage.stat().st_uid if of_any_user else None
+        with OwnDirectory.at(storage, owner=owner, follow=True) as own:
             names = [name for name in own.names() if CLAIM_FILE.fullmatch(name)]
             for file in names[:MOST]:
                 try:

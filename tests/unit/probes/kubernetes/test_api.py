@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import ssl
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ import pytest
 from plumbline.errors import ConfigError
 from plumbline.probes.kubernetes import api
 from plumbline.probes.kubernetes.api import Api, ApiError, Pod, answered
+from support.answering import Request, answering
 from support.certificates import Certificates, make_certificates
 
 SEEN: list[tuple[str, str, str, str, bytes]] = []
@@ -30,33 +29,23 @@ def server(certificates: Certificates, body: bytes, status: int = 200) -> Iterat
     """An API server that answers everything alike."""
     SEEN.clear()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            sent = self.rfile.read(int(self.headers["Content-Length"] or 0))
-            head = self.headers
-            SEEN.append((self.command, self.path, head["Authorization"], head["Content-Type"] or "", sent))
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        do_POST = do_DELETE = do_GET  # noqa: N815
-
-        def log_message(self, *_: object) -> None:
-            pass
+    def handle(request: Request) -> None:
+        head = request.headers
+        SEEN.append((request.command, request.path, head["Authorization"], head["Content-Type"] or "", request.body))
+        request.answer(body, status=status)
 
     account = certificates.folder
     (account / "token").write_text("a-token\n")
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificates.crt("server"), certificates.key("server"))
-        http.socket = context.wrap_socket(http.socket, server_side=True)
-        threading.Thread(target=http.serve_forever, daemon=True).start()
-        try:
-            environment = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(http.server_port)}
-            yield Api(environment, "plumbline-claims", account)
-        finally:
-            http.shutdown()
+    with answering(handle, context=serving(certificates)) as url:
+        host, _, port = url.removeprefix("https://").partition(":")
+        environment = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port}
+        yield Api(environment, "plumbline-claims", account)
+
+
+def serving(certificates: Certificates) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificates.crt("server"), certificates.key("server"))
+    return context
 
 
 def test_what_is_asked(certificates: Certificates) -> None:
