@@ -90,11 +90,18 @@ local suspects = import '../lib/suspects.libsonnet';
     local selectors =
       if each.kind == 'broken' then ['name!~"%s",severity="HEALTH_ERR"' % told, 'name=~"%s"' % broken]
       else ['name!~"%s|%s",severity!="HEALTH_ERR"' % [told, broken]];
+    local layers = tunables.PlumblineCephHealth.layers;
+    local withLayer(expr, layer, names) =
+      'label_replace(\n  %s,\n  "layer", "%s", "name", "%s"\n)' % [promql.nested(expr), layer, anyOf(names)];
     alert.fromTunables(
       each,
       'PlumblineCephHealth',
-      raised(selectors),
-      { layer: 'rados', signal: 'health' },
+      std.foldl(
+        function(expr, layer) withLayer(expr, layer, layers[layer]),
+        std.objectFields(layers),
+        withLayer('max by (%s) (%s)' % [labels.check, std.join(' or ', ['ceph_health_detail{%s}' % each for each in selectors])], 'rados', ['.*'])
+      ) + ' == 1\n',
+      { signal: 'health' },
       'Ceph reports a problem of its own.',
       'Ceph reports {{ $labels.name }}%s, and no other alert covers it. `ceph health detail` shows the details.' % inCluster,
     ),

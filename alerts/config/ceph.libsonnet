@@ -63,6 +63,8 @@ local lists = {
     // Clients wait half a minute for metadata; mostly because of OSDs, which have alerts of their own.
     'MDS_SLOW_REQUEST',
     'MDS_SLOW_METADATA_IO',
+    // Whoever wants a file that this client does not give back waits.
+    'MDS_CLIENT_LATE_RELEASE',
     // Another gateway serves, or none (20).
     'NVMEOF_GATEWAY_DOWN',
     'MDS_UP_LESS_THAN_MAX',
@@ -71,6 +73,14 @@ local lists = {
     'PG_NOT_DEEP_SCRUBBED',
     'TOO_MANY_PGS',
   ],
+
+  // What a check is about, where that is not RADOS.
+  layers: {
+    disk: ['DEVICE_HEALTH.*'],
+    osd: ['BLUEFS_.+', 'BLUESTORE_.+', '[A-Z]+_DEVICE_STALLED_READ_ALERT', 'OSD_.+'],
+    filesystem: ['FS_.+', 'MDS_.+'],
+    client: ['NVMEOF_.+'],
+  },
 };
 
 {
@@ -144,6 +154,7 @@ local lists = {
       PlumblineCephHealth: {
         told: lists.full + lists.nearlyFull + lists.filesystem + lists.figures + lists.keys,
         broken: lists.broken,
+        layers: lists.layers,
         severities: [
           // A restart, an election, a fail-over of an MDS: over within this.
           { kind: 'broken', severity: 'warning', 'for': '15m' },

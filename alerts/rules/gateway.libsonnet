@@ -17,6 +17,7 @@ local promql = import '../lib/promql.libsonnet';
   local labels = gateway {
     window: window,
     daemon: promql.join(clusters + ['ceph_daemon']),
+    cluster: promql.join(clusters),
     id: promql.join(clusters + ['instance_id']),
     gateway: promql.join(clusters + ['gateway']),
     one: promql.join(operation + ['gateway']),
@@ -25,7 +26,8 @@ local promql = import '../lib/promql.libsonnet';
     compared: std.join('|', gateway.compared),
   },
 
-  // RGW has a number in its counters and its name elsewhere; the ceph-exporter may give it a number that nobody else knows.
+  // RGW has a number in its counters and its name elsewhere. The ceph-exporter gives it a number of its own that nobody
+  // else knows, so what it tells counts only in a cluster whose manager does not tell the same: else each gateway is two.
   local ofRgw(expr) = |||
     max by (%(gateway)s) (
       label_replace(
@@ -34,7 +36,7 @@ local promql = import '../lib/promql.libsonnet';
         )
         * on (%(id)s) group_left (ceph_daemon)
         plumbline:rgw:info
-        or on (%(id)s)
+        or on (%(cluster)s)
         label_replace(
           %(expr)s,
           "ceph_daemon", "rgw.$1", "instance_id", "(.+)"

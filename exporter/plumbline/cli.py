@@ -16,6 +16,7 @@ from pathlib import Path
 
 from plumbline import __version__
 from plumbline.commands.fleet_flags import add_fleet, add_for_fleet
+from plumbline.commands.probe_flags import add_probe
 from plumbline.commands.prometheus_flags import add_capacity, add_report
 from plumbline.commands.shared import (
     CEPH_KEY_DIR,
@@ -63,7 +64,7 @@ def _parser() -> Parser:
     _add_check(commands)
     _add_doctor(commands)
     _add_baseline(commands)
-    _add_probe(commands)
+    add_probe(commands)
     _add_nic(commands)
     _add_disk(commands)
     _add_ceph(commands)
@@ -289,32 +290,6 @@ def _add_ceph(commands: Commands) -> None:
     add("--cluster", metavar="NAME", help="the value of the label cluster, if that server has several clusters")
     add("--interval", default="5s", metavar="TIME", help="between two looks (5s)")
     add("--once", action="store_true", help="one interval, all OSDs, then end")
-
-
-def _add_probe(commands: Commands) -> None:
-    actions = add_group(commands, "probe", "list this node's probes, or run some now")
-    add_command(
-        actions,
-        "list",
-        "probe_list.run",
-        json="machine-readable",
-        help="every probe with schedule, last result and next start",
-        description="Every probe of the configuration, with its results from the daemon on the same storage path.",
-    )
-    run = add_command(
-        actions,
-        "run",
-        "probe_run.run",
-        json="machine-readable; progress goes to standard error",
-        help="run probes now, beside the daemon or without one",
-        description="Run probes one after the other, with the locks, gates and limits that also hold for the daemon,"
-        " and show the figures beside the baseline. A canary is observed for a minute.",
-        epilog="Exit code: 0 every run succeeded, 1 one failed, 2 one was refused (a gate, a lock, the guard),"
-        " 3 the configuration, the name or the storage path does not allow it, 130 stopped by Ctrl-C.",
-    )
-    run.add_argument("names", nargs="+", metavar="NAME", help="as configured (with all its targets), or NAME/TARGET")
-    text = "although the node or the disk is busy; guard, locks, quiet hours and the cluster's health still hold"
-    run.add_argument("--force", action="store_true", help=text)
 
 
 def _add_nic(commands: Commands) -> None:

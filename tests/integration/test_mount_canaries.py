@@ -9,15 +9,18 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from plumbline.config.probes.filesystem import FilesystemCanaryConfig
+from plumbline.config.types import Size
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.roots import Roots
 from plumbline.probes.canary.canary import Canary
 from plumbline.probes.canary.canary_worker import FILE_NAME
 from plumbline.probes.canary.reading import CanaryReading, CanaryState
-from plumbline.probes.filesystem.filesystem_canary import FilesystemPlan
+from plumbline.probes.filesystem.filesystem_canary import FilesystemPlan, build
 from plumbline.probes.guard import MARKER
 from plumbline.probes.histogram import quantile
 from plumbline.probes.single_run import OWN_DIRECTORY
@@ -135,6 +138,31 @@ def test_what_should_be_mounted_and_is_not(mounts: Mounts, canaries: list[Canary
     assert "not on xfs" in reading.message
     assert reading.success is False
     assert not names(point)  # nothing went to the file system below
+
+
+def test_mounted_after_the_plan_was_made(mounts: Mounts, canaries: list[Canary], tmp_path: Path) -> None:
+    """Its class is not known then; once it works, a new plan is asked for, and that knows the class."""
+    point = mounts.ext4(200)
+    command("umount", point)
+    config = FilesystemCanaryConfig(name="mount", directory=str(point), file_size=Size(MIB), rate=50)
+    host = SimpleNamespace(roots=HERE, storage=tmp_path, disk_below=lambda _: None)
+
+    def planned() -> Canary:
+        (job,) = build(config, CATALOGUE.by_id["fs-ops-4k"], host).continuous  # type: ignore[arg-type]
+        one = job.make({})
+        assert isinstance(one, Canary)
+        canaries.append(one)
+        one.start()
+        return one
+
+    one = planned()
+    reading = refused(one, "not-mounted")
+    assert (reading.device_class, reading.outdated) == ("unknown", False)
+    command("mount", "-o", "loop,nodiscard", point.with_suffix(".img"), point)
+    until(one, lambda reading: reading.outdated)
+    assert one.stop()
+    reading = until(planned(), healthy)
+    assert (reading.device_class, reading.outdated) == ("ext4", False)
 
 
 def test_the_root_file_system_needs_its_name(canaries: list[Canary]) -> None:

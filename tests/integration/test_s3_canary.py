@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ import pytest
 from plumbline.config.probes.object import S3CanaryConfig, S3Config
 from plumbline.config.types import Duration
 from plumbline.config.workloads import load_catalogue
+from plumbline.core.roots import Roots
 from plumbline.probes.canary.canary import Canary
 from plumbline.probes.canary.reading import CanaryReading, CanaryState
 from plumbline.probes.guard import MARKER
@@ -31,6 +33,7 @@ pytestmark = [
 CATALOGUE = load_catalogue()
 RGW = "client.rgw.a"
 BUCKET = "plumbline-canary"
+HOST = SimpleNamespace(storage=Path("/var/lib/plumbline"), roots=Roots.under(Path("/")))
 
 
 @pytest.fixture
@@ -54,7 +57,7 @@ def start(canaries: list[Canary], tmp_path: Path, s3: S3, **changes: Any) -> Can
     keys.chmod(0o600)
     settings = {"bucket": BUCKET, "rate": 10.0, "stuck_after": Duration(2)} | changes
     config = S3CanaryConfig(name="canary", endpoint=s3.endpoint, credentials_file=str(keys), **settings)
-    plan = s3_canary.build(config, CATALOGUE.by_id[config.workload], None)  # type: ignore[arg-type]
+    plan = s3_canary.build(config, CATALOGUE.by_id[config.workload], HOST)  # type: ignore[arg-type]
     one = plan.continuous[0].make({})
     assert isinstance(one, Canary)
     canaries.append(one)

@@ -46,6 +46,7 @@ def pages() -> dict[str, tuple[Page, Page, str]]:
         "20, manager": (from_start(counters), counters, "rgw.a"),
         # it gives RGW a number that the manager does not know
         "20, ceph-exporter": (from_start(exporter) | named, exporter | named, "rgw.94379305531672"),
+        "20, both": (from_start(exporter | counters), exporter | counters, "rgw.a"),
     }  # fmt: skip
 
 
@@ -61,6 +62,8 @@ def test_a_gateway_and_a_metadata_server_have_their_figures_and_nothing_fires(tm
          "exp_samples": [{"labels": "{}", "value": 0}]},
         {"expr": "count(plumbline:gateway_failed:rate5m / plumbline:gateway_requests:rate5m < 0.1)",
          "eval_time": "20m", "exp_samples": [{"labels": "{}", "value": 1}]},
+        {"expr": f'count(plumbline:gateway_operations:rate5m{{layer="object",gateway!="{rgw}"}}) or vector(0)',
+         "eval_time": "20m", "exp_samples": [{"labels": "{}", "value": 0}]},
         {"expr": 'count(plumbline:mds_journal_latency:mean5m{gateway="mds.a"} < 1)', "eval_time": "20m",
          "exp_samples": [{"labels": "{}", "value": 1}]},
     ]  # fmt: skip

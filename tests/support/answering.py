@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -34,10 +35,10 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def answering(handle: Handle, *, protocol: str = "HTTP/1.0") -> Iterator[str]:
+def answering(handle: Handle, *, protocol: str = "HTTP/1.0", context: ssl.SSLContext | None = None) -> Iterator[str]:
     """Its URL, for as long as the block lasts; ``handle`` is given each request, its body read.
 
-    ``protocol``: with ``HTTP/1.1`` connections are kept, and each answer needs its length.
+    ``protocol``: with ``HTTP/1.1`` connections are kept, and each answer needs its length. ``context``: with TLS.
     """
 
     class Handler(Request):
@@ -47,13 +48,15 @@ def answering(handle: Handle, *, protocol: str = "HTTP/1.0") -> Iterator[str]:
             self.body = self.rfile.read(int(self.headers["Content-Length"] or 0))
             handle(self)
 
-        do_GET = do_POST  # noqa: N815  (after a redirection)
+        do_GET = do_DELETE = do_POST  # noqa: N815
 
     with _Server(("127.0.0.1", 0), Handler) as server:
+        if context is not None:
+            server.socket = context.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_port}"
+            yield f"http{'s' if context else ''}://127.0.0.1:{server.server_port}"
         finally:
             server.shutdown()
             thread.join()

@@ -16,12 +16,15 @@ from plumbline.baseline.book import mismatched
 from plumbline.commands.node import this_node
 from plumbline.commands.shared import roots, show
 from plumbline.config.probes.base import Periodic
+from plumbline.config.workloads import load_catalogue
 from plumbline.core.console import line, table
 from plumbline.core.kernel import TABLE, read_kernel
 from plumbline.core.roots import Roots
 from plumbline.core.scheduler import next_tick, splay
 from plumbline.core.storage_names import LOCK_FILE
 from plumbline.core.units import seconds_text
+from plumbline.probes.kubernetes.claim_file import KIND as CLAIM
+from plumbline.probes.kubernetes.claim_file import ClaimState, read_claims
 from plumbline.probes.model import Identity, PeriodicProbe
 from plumbline.probes.plan import ProbingPlan
 from plumbline.probes.schedule import CALENDAR_SPLAY_S, interval_s
@@ -55,6 +58,7 @@ def run(options: argparse.Namespace) -> int:
     node, now = this_node(options), time.time()
     daemon = daemon_runs(node.storage, roots(options))
     rows = list_probes(node.plan, read_state(node.storage), host=node.host, now=now, daemon=daemon)
+    rows += map(_reported, read_claims(node.storage, of_any_user=True)[0])
 
     def draw(console: Console) -> None:
         wrong = tuple(mismatched(node.book().selection))
@@ -92,7 +96,10 @@ def _listed(name: str, identity: Identity, schedule: str, *, heavy: bool) -> Lis
 def schedule_text(config: Periodic) -> str:
     if config.at is not None:
         return str(config.at)
-    seconds = float(config.interval)
+    return every(float(config.interval))
+
+
+def every(seconds: float) -> str:
     for unit, scale in (("w", 604800.0), ("d", 86400.0), ("h", 3600.0), ("m", 60.0)):
         if seconds % scale == 0:
             return f"every {seconds / scale:g}{unit}"
@@ -147,6 +154,18 @@ def _periodic(probe: PeriodicProbe, record: ProbeRecord, host: str, now: float, 
     )
 
 
+def _reported(claim: ClaimState) -> Listed:
+    """A claim of a volume, which a job of Kubernetes measures."""
+    result = claim.record.result
+    return replace(
+        _listed(f"claim/{claim.name}", claim.identity(load_catalogue()), every(claim.interval_s), heavy=False),
+        result=result.outcome.value if result else None,
+        message=result.message if result else "",
+        finished=result.finished if result else None,
+        runs={outcome.value: count for outcome, count in claim.record.runs.items()},
+    )
+
+
 def print_probes(
     console: Console, rows: Sequence[Listed], *, now: float, daemon: bool, mismatched: Sequence[str] = ()
 ) -> None:
@@ -191,6 +210,8 @@ def _result(row: Listed) -> Text:
 def _next(row: Listed, now: float, daemon: bool) -> str:
     if row.schedule == CONTINUOUS or not daemon:
         return ""
+    if row.type == CLAIM:
+        return "by its CronJob"
     if row.next_start is None:
         return "within 5 min"
     return f"in {seconds_text(max(0.0, row.next_start - now))}"

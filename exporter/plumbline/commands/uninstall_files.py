@@ -22,6 +22,7 @@ from plumbline.baseline.signature import BEGINNING as SIGNATURE
 from plumbline.core.directories import remove_directory
 from plumbline.core.files import OwnDirectory, is_interrupted_write, is_temporary, read_whole
 from plumbline.core.storage_names import (
+    CLAIM_FILE,
     CLASS_FILE,
     LOCKS,
     MARKER,
@@ -280,6 +281,7 @@ def _was_being_written(descriptor: int) -> bool:
 _BEGINNINGS = (
     *(b'{"schema_version":%d,"probes":{' % version for version in READABLE_VERSIONS),
     b'{"version":1,"release":"',
+    b'{"version":1,"storage_class":"',
     b'{"osds": [[',
     b'{"osds": []',
     b"# Baseline of ",
@@ -294,6 +296,7 @@ _STORAGE: tuple[tuple[str, IsOurs], ...] = (
     ("|".join(map(re.escape, LOCKS)), is_lock_text),
     (re.escape(STATE_FILE) + _DAMAGED, _begins(rb'\{"schema_version":[0-9]{1,9},"probes":\{')),
     (re.escape(WORK_FILE) + _DAMAGED, _begins(rb'\{"version":[0-9]{1,9},"release":"[^"]{1,60}","host":"')),
+    (CLAIM_FILE.pattern + _DAMAGED, _begins(rb'\{"version":[0-9]{1,9},"storage_class":"')),
     (re.escape(OSDS_FILE) + _DAMAGED, _begins(rb'\{"osds": \[(\]|\[[0-9]{1,9}, ")')),
     (_BASELINE, _is_recorded),
     (_FLEET, _is_of_a_fleet),

@@ -198,6 +198,17 @@ class S3Ops(_Common, frozen=True, tag="s3-ops"):
     operations: ClassVar[tuple[str, ...]] = ("put", "get", "list", "delete")
 
 
+class VolumeClaim(_Common, frozen=True, tag="volume-claim"):
+    """A new volume of Kubernetes, once: a pod claims ``volume_bytes``, waits for the volume, and writes ``block_size``
+    bytes with fsync. ``bind``: from the pod's creation until the claim is bound; ``mount``: from then until the pod's
+    container has started; ``write``: in the container; ``total``: from the pod's creation until the write is known."""
+
+    volume_bytes: int
+    block_size: int
+
+    operations: ClassVar[tuple[str, ...]] = ("bind", "mount", "write", "total")
+
+
 Workload: TypeAlias = (
     BlockWorkload
     | TcpThroughput
@@ -210,6 +221,7 @@ Workload: TypeAlias = (
     | Metadata
     | FileOps
     | S3Ops
+    | VolumeClaim
 )
 
 

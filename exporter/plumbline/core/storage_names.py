@@ -1,5 +1,7 @@
 """File names in the storage path, a directory that only Plumbline uses (:mod:`~plumbline.probes.storage`)."""
 
+import re
+
 MARKER = ".plumbline-storage"
 
 STATE_FILE, LOCK_FILE = "state.json", "lock"
@@ -13,6 +15,7 @@ CLASS_FILE = "baseline.class.yaml"  # The accepted figures of this node's class,
 SIGNATURE, NEXT_SIGNATURE = ".sig", ".sig.new"  # Suffixes: of the file, and of the one that is about to replace it
 WORK_FILE = "record.work.json"  # State of a recording in progress
 OSDS_FILE = "ceph-osds.json"  # The cluster's last answer about its OSDs
+CLAIM_FILE = re.compile(r"volume-claim\.(.{1,40})\.json")  # Results of ``plumbline probe claim``
 
 LOCKS = (LOCK_FILE, HEAVY_LOCK, RECORD_LOCK, BESIDE_LOCK)
 _FILES = (STATE_FILE, RECORDED, CLASS_FILE, WORK_FILE, OSDS_FILE)
@@ -20,4 +23,9 @@ _FILES = (STATE_FILE, RECORDED, CLASS_FILE, WORK_FILE, OSDS_FILE)
 
 def reserved(name: str) -> bool:
     """Whether a file or directory of this name could collide with one of ours."""
-    return name in _FILES or name in LOCKS or any(name.startswith(f"{file}.") for file in _FILES)
+    ours = name in _FILES or name in LOCKS or any(name.startswith(f"{file}.") for file in _FILES)
+    return ours or name.startswith("volume-claim.")
+
+
+def claim_file(name: str) -> str:
+    return f"volume-claim.{name}.json"

@@ -231,9 +231,9 @@ class Daemon:
             self._follow_disks()
             if self._wired.watch.network.wants_refresh:
                 self._housekeeping.kick(NETWORK_FACTS)
-            if self._beside.idle and time.monotonic() >= next_plan and self._wired.probing.outdated:
+            if self._beside.idle and time.monotonic() >= next_plan and (because := self._wired.outdated):
                 next_plan = time.monotonic() + PLAN_ANEW_EVERY_S
-                self._plan_anew("the OSDs changed")
+                self._plan_anew(because)
             if self._beside.idle and (asked.reload or time.monotonic() >= next_check):
                 next_check = time.monotonic() + RELOAD_CHECK_EVERY_S
                 forced, asked.reload = asked.reload, False
@@ -375,6 +375,7 @@ class Daemon:
             book=self._wired.running.book,
             recordable=recordable(self._wired.running.plan),
             fingerprint=self._wired.fingerprint(),
+            reported=self._wired.claims.statuses(),
         )
         return render_status(
             replace(

@@ -4,10 +4,11 @@ its files have changed since."""
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
+from plumbline.background.claims import claimed
 from plumbline.baseline.book import Book, load_book
 from plumbline.config.model import Config
 from plumbline.config.workloads import WorkloadCatalogue
@@ -56,6 +57,7 @@ class World:
             environment=self.environment,
             disks_before=disks_before,
         )
+        plan = replace(plan, reported=claimed(self.storage, self.catalogue))
         book = load_book(
             config.baseline,
             where=str(self.config_file or "configuration"),

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from plumbline.background.ceph import CephMapWatch
+from plumbline.background.claims import ClaimWatch
 from plumbline.background.fingerprint import read_fingerprint
 from plumbline.background.host import HostWatch
 from plumbline.baseline.fingerprint import Fingerprint
@@ -28,7 +29,7 @@ from plumbline.daemon.running import Running, World
 from plumbline.errors import PlumblineError, ProbeRefused, Unavailable
 from plumbline.metrics.exposition import Exposition
 from plumbline.probes.ceph.cluster import CephGuard, ClusterView
-from plumbline.probes.schedule import Probing
+from plumbline.probes.schedule import ProbeStatus, Probing
 from plumbline.probes.state import StateStore
 from plumbline.sources.kernel.softnet import SoftnetUnwrapper
 from plumbline.sources.kernel.vantage import Vantage, read_vantage
@@ -55,6 +56,7 @@ class Wiring:
         self.probing = Probing(
             store=store, roots=roots, host=world.host, environment=environment, vantage=vantage, cluster=self.cluster
         )
+        self.claims = ClaimWatch(world.storage, world.catalogue, vantage)
         self.ceph_map = CephMapWatch(self.config, roots=roots, environment=environment)
         self.watch = watch = HostWatch(
             config=self.config,
@@ -78,7 +80,7 @@ class Wiring:
             kernel=watch.kernel,
             storage=watch.storage,
             canaries=self.probing.readings,
-            probes=self.probing.statuses,
+            probes=self._probes,
             findings=self._findings,
             wall=time.time,
             vantage=vantage,
@@ -116,7 +118,7 @@ class Wiring:
 
     def jobs(self) -> list[Job]:
         fingerprint = Job(FINGERPRINT, FINGERPRINT_EVERY_S, 0.0, self._read_fingerprint)
-        return [*self.slow_tier(), self.ceph_map.map.job, fingerprint]
+        return [*self.slow_tier(), self.ceph_map.map.job, self.claims.slot.job, fingerprint]
 
     def take(self, running: Running) -> None:
         """Apply another configuration to all parts."""
@@ -125,6 +127,21 @@ class Wiring:
         self.watch.configured()
         self.cluster.configure(config.ceph, config.gates)
         self.probing.apply(running.plan, running.book.bounds(), config.gates)
+
+    @property
+    def outdated(self) -> str:
+        """Why probes have to be planned anew; empty if they need not."""
+        if self.probing.outdated:
+            return "the OSDs or mounts changed"
+        # before the first look nothing is known
+        if self.claims.slot.last is not None and self.claims.identities() != self.running.plan.reported:
+            return "the claims of volumes changed"
+        return ""
+
+    def _probes(self) -> list[ProbeStatus]:
+        own = self.probing.statuses()
+        taken = {each.identity.probe for each in own}
+        return [*own, *(each for each in self.claims.statuses() if each.identity.probe not in taken)]
 
     def fingerprint(self) -> Fingerprint:
         """The parts of this node; empty if not read yet or if that hangs, and then nothing is compared."""

@@ -41,12 +41,14 @@ K = TypeVar("K", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class ProbingPlan(Plan):
+    reported: tuple[Identity, ...] = ()  # Run by other processes, which leave their results in the storage path
+
     def targets(self) -> tuple[Target, ...]:
         return tuple(target for identity in self.identities() for target in targets_of(identity))
 
     def identities(self) -> tuple[Identity, ...]:
         continuous = (identity for job in self.continuous for identity in job.identities())
-        return (*continuous, *(probe.identity for probe in self.periodic))
+        return (*continuous, *(probe.identity for probe in self.periodic), *self.reported)
 
 
 def make_plan(

@@ -150,7 +150,7 @@ class Probing:
 
     def statuses(self) -> list[ProbeStatus]:
         """Every periodic probe now; never blocks."""
-        return [self._status(probe) for probe in self._periodic]
+        return [self.status(probe) for probe in self._periodic]
 
     def in_flight(self, probe: PeriodicProbe) -> float | None:
         """Seconds since the current run began; ``None`` if there is none."""
@@ -257,7 +257,7 @@ class Probing:
             log.warning("probe %s: what an earlier run left behind could not be removed: %s", name, error)
         return True
 
-    def _status(self, probe: PeriodicProbe) -> ProbeStatus:
+    def status(self, probe: PeriodicProbe) -> ProbeStatus:
         name = probe.identity.probe
         return ProbeStatus(
             probe.identity,

@@ -36,14 +36,24 @@ def read_page(url: str, *, timeout_s: float, access: Access = OPEN, proxies: boo
 
 
 def exchange(
-    url: str, body: bytes | None, *, timeout_s: float, access: Access, max_bytes: int, proxies: bool = True
+    url: str,
+    body: bytes | None,
+    *,
+    timeout_s: float,
+    access: Access,
+    max_bytes: int,
+    proxies: bool = True,
+    method: str | None = None,
+    content_type: str | None = None,
 ) -> Page:
-    """The answer to a GET, or to a POST of ``body``, cut at ``max_bytes``; raises one of :data:`NO_ANSWER`. The scheme
-    of ``url`` is the caller's to check."""
+    """The answer to a GET, or to a POST of ``body`` (of a form, without ``content_type``), or to another ``method``,
+    cut at ``max_bytes``; raises one of :data:`NO_ANSWER`. The scheme of ``url`` is the caller's to check."""
     handlers: list[urllib.request.BaseHandler] = [urllib.request.HTTPSHandler(context=access.context)]
     if not proxies:
         handlers.append(urllib.request.ProxyHandler({}))
-    request = urllib.request.Request(url, data=body)  # noqa: S310
+    request = urllib.request.Request(url, data=body, method=method)  # noqa: S310
+    if body is not None and content_type is not None:
+        request.add_header("Content-Type", content_type)
     if access.authorization is not None:
         request.add_unredirected_header("Authorization", access.authorization)  # not for the target of a redirect
     try:

@@ -1,7 +1,7 @@
 """Gathers the status page's data: one collection, the last minutes of the canaries, the baselines in force."""
 
 import time
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 from plumbline import __version__
 from plumbline.baseline.book import Book, mismatched, outdated
@@ -10,10 +10,10 @@ from plumbline.baseline.model import Source, Target
 from plumbline.baseline.selection import DEFAULT_TOLERANCE
 from plumbline.collectors import probe
 from plumbline.metrics.snapshot import Snapshot
-from plumbline.probes.model import PeriodicProbe
 from plumbline.probes.plan import targets_of
 from plumbline.probes.result import OperationResult, Outcome
-from plumbline.probes.schedule import Followed, Probing, interval_s
+from plumbline.probes.schedule import Followed, ProbeStatus, Probing
+from plumbline.probes.state import ProbeRecord
 from plumbline.status.gather_host import disk_rows, nic_rows, osd_rows, quantile_of, softnet_row
 from plumbline.status.model import Comparison, FailureRow, Measure, ProbeRow, StatusModel, Trend
 from plumbline.status.recent import RecentCounters, counters_of
@@ -42,14 +42,17 @@ class Overview:
         book: Book,
         recordable: Container[str] = (),
         fingerprint: Fingerprint = Fingerprint(),  # noqa: B008  (frozen)
+        reported: Sequence[ProbeStatus] = (),
     ) -> StatusModel:
         """Everything on the page, as of now, but what only the daemon knows of itself. Callable from any thread,
         because it changes no state. ``recordable``: names of the probes for which a recording writes a baseline;
-        ``fingerprint``: this node's current environment."""
+        ``fingerprint``: this node's current environment; ``reported``: probes that other processes run."""
         now = time.time()
         counters = counters_of(snapshot)
         age_s, earlier = self._recent.oldest(time.monotonic()) or (None, None)
         disks = tuple(disk_rows(snapshot, counters, earlier))
+        own = [(probing.status(each), probing.next_start(each)) for each in probing.periodic()]
+        periodic = [*own, *((each, None) for each in reported)]
         return StatusModel(
             host=self._host,
             version=__version__,
@@ -58,10 +61,10 @@ class Overview:
             window_s=age_s,
             probes=(
                 *(row for each in probing.followed() for row in _canary_rows(each, book, recordable, now)),
-                *(row for each in probing.periodic() for row in _periodic_rows(each, probing, book, recordable, now)),
+                *(row for each, next_s in periodic for row in _periodic_rows(each, next_s, book, recordable, now)),
             ),
             standing=(*mismatched(book.selection), *outdated(book.measured_on, fingerprint)),
-            failures=tuple(_failures(probing, now)),
+            failures=tuple(_failures([each.record for each, _ in periodic], now)),
             osds=tuple(osd_rows(snapshot, counters, earlier, disks)),
             disks=disks,
             nics=tuple(nic_rows(snapshot, counters, earlier)),
@@ -146,16 +149,16 @@ def _canary_rows(followed: Followed, book: Book, recordable: Container[str], now
 
 
 def _periodic_rows(
-    periodic: PeriodicProbe, probing: Probing, book: Book, recordable: Container[str], now: float
+    status: ProbeStatus, next_s: float | None, book: Book, recordable: Container[str], now: float
 ) -> Iterator[ProbeRow]:
-    record, identity = probing.record(periodic), periodic.identity
+    record, identity = status.record, status.identity
     # a run with other parameters was another experiment
     last, good = (
         each if each is not None and each.config_hash == identity.config_hash else None
         for each in (record.result, record.success)
     )
     figures = {each.operation: each for each in good.operations} if good else {}
-    in_flight_s = probing.in_flight(periodic) or 0.0
+    in_flight_s, timeout_s = status.in_flight_s or 0.0, status.timeout_s or 0.0
     for operation, target in zip(identity.operations, targets_of(identity), strict=True):
         accepted, measured = _Accepted(book, target), figures.get(operation, OperationResult(operation=operation))
         history = record.history.get(operation, ()) if good else ()
@@ -176,18 +179,18 @@ def _periodic_rows(
             documented=book.documented(target),
             message=record.last_skip or (last.message if last else ""),
             last_skip=record.last_skip,
-            overdue=bool(good and now - good.finished > probe.STALE_AFTER_INTERVALS * interval_s(periodic)),
-            stuck_s=in_flight_s if in_flight_s > float(periodic.config.timeout) + ENDED_WITHIN_S else None,
-            next_s=probing.next_start(periodic),
+            overdue=bool(good and now - good.finished > probe.STALE_AFTER_INTERVALS * status.interval_s),
+            stuck_s=in_flight_s if in_flight_s > timeout_s + ENDED_WITHIN_S else None,
+            next_s=next_s,
             skipped=record.skipped,
             recordable=identity.probe in recordable,
         )
 
 
-def _failures(probing: Probing, now: float) -> list[FailureRow]:
+def _failures(records: Iterable[ProbeRecord], now: float) -> list[FailureRow]:
     failed = [
         FailureRow(each.probe, each.outcome.value, now - each.finished, each.duration, each.message)
-        for periodic in probing.periodic()
-        for each in probing.record(periodic).failures
+        for record in records
+        for each in record.failures
     ]
     return sorted(failed, key=lambda row: row.age_s)

@@ -25,6 +25,7 @@ from plumbline.config.workloads import (
     S3Ops,
     Sync,
     TcpThroughput,
+    VolumeClaim,
     Workload,
     load_catalogue,
 )
@@ -73,6 +74,8 @@ def expected(each: Workload) -> str:
             return f"fs-ops-{size(each.block_size)}" + ("" if each.direct else "-buffered")
         case S3Ops():
             return f"s3-ops-{size(each.object_size)}"
+        case VolumeClaim():
+            return f"claim-{size(each.volume_bytes)}-write-{size(each.block_size)}"
 
 
 @pytest.mark.parametrize("each", ALL, ids=lambda each: each.id)
@@ -93,6 +96,8 @@ def test_every_workload_has_a_type_of_probe_that_runs_it() -> None:
     for each in ALL:
         if isinstance(each, BlockWorkload) and each.layer == "rados":
             continue  # fio's rados engine leaves its objects behind; ids for documented figures only
+        if isinstance(each, VolumeClaim):
+            continue  # a job of Kubernetes runs it: plumbline probe claim
         assert any(isinstance(each, kind.runs) and each.layer == kind.layer for kind in get_args(ProbeConfig)), each.id
 
 

@@ -18,6 +18,8 @@ from plumbline.core.roots import Roots
 from plumbline.daemon.daemon import Daemon
 from plumbline.daemon.running import Running, World
 from plumbline.errors import ConfigError, Unavailable
+from plumbline.probes.kubernetes.claim_file import ClaimState, add_result, identity_of
+from plumbline.probes.result import Outcome
 from plumbline.probes.schedule import Probing
 from plumbline.probes.state import StateStore
 from plumbline.sources.disk.block import BlockDevice
@@ -160,4 +162,37 @@ def test_osds_that_come_and_go_plan_anew_and_are_no_reload(
     assert daemon._wired.running is running
     assert daemon._state().reload_ok
     assert "refused" not in caplog.text
+    store.close()
+
+
+def test_a_claim_measured_by_a_job_is_judged_by_a_baseline(tmp_path: Path) -> None:
+    """Its file appears while the daemon runs; the next plan has its baseline."""
+    figures = tmp_path / "claims.yaml"
+    entry = "{workload: claim-1g-write-4k, operation: total, device_class: rook-ceph-block, latency: {mean: 4s}}"
+    figures.write_text(f"schema_version: 1\nentries: [{entry}]\n")
+    file = tmp_path / "plumbline.yaml"
+    file.write_text(f"probes: []\nbaseline: {{files: [{figures}]}}")
+    store = StateStore(tmp_path / "state")
+    store.open()
+    world = World(file, store.directory, tree(tmp_path, "disks-virtio-vm"), CATALOGUE, {}, "node")
+    config = read_config(file, Overrides(), CATALOGUE)
+    daemon = Daemon(config, world, store, reread=lambda: config)
+    wired = daemon._wired
+    assert wired.outdated == ""
+    wired.claims.slot.refresh()
+    assert wired.outdated == ""
+    identity = identity_of("fast", "rook-ceph-block", CATALOGUE)
+    result = identity.result(
+        tool_version="v1", started=1.0, duration=1.0, outcome=Outcome.FAILURE, message="no room in the pool"
+    )
+    add_result(store.directory, ClaimState("fast", "rook-ceph-block", 60.0, 9.0), result)
+    wired.claims.slot.refresh()
+    assert wired.outdated == "the claims of volumes changed"
+    daemon._apply(world.prepare(config))
+    assert wired.outdated == ""
+    judged = {each.target.operation: each.in_force is not None for each in wired.running.book.selection.verdicts}
+    assert judged == {"bind": False, "mount": False, "write": False, "total": True}
+    shown = {each.spec.name: each.labels for each in wired.exposition.scrape().families}
+    assert shown["plumbline_probe_success"] == (("claim/fast",),)
+    assert "no room in the pool" in daemon._status_page()
     store.close()

@@ -34,6 +34,8 @@ ELSEWHERE = {
     "probes/filesystem/metadata_worker.py:measure": _MEASURED,
     "probes/filesystem/metadata_worker.py:measure.create": _MEASURED,
     "probes/filesystem/metadata_worker.py:sweep": _MEASURED,
+    "probes/kubernetes/first_write.py:main": "a container's last message, where Kubernetes wants it",
+    "probes/kubernetes/first_write.py:write": "the file that is measured, on a new volume",
     "probes/storage.py:take": "makes the directories above the storage path",
 }
 """Function → why it does so by itself."""

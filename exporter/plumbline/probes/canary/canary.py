@@ -145,6 +145,7 @@ class Canary:
             runs=self._crew.runs,
             skips=dict(self._skips),
             success=False if failing else self._verdict(state, streams, longest, snapshot.rate),
+            outdated=self.plan.provisional and state is CanaryState.RUNNING,
         )
 
     def _verdict(

@@ -35,6 +35,7 @@ class WorkerPlan:
     max_busy_ratio: float = 0.01
     target: str = ""  # What is measured; empty for the node itself
     file_size_bytes: int = 0  # 0: there is none, or the worker finds out
+    provisional: bool = False  # Made before its target was there: once the canary runs, a new plan is needed
 
     kind: ClassVar[str]  # The type in the configuration
     reasons: ClassVar[Mapping[str, str]]  # For a refusal

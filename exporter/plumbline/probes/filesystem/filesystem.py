@@ -170,7 +170,7 @@ class FilesystemProbe:
 
 def build(config: FilesystemConfig, workload: BlockWorkload | Metadata, host: Host) -> Plan:
     """A probe in one directory."""
-    filesystem, device = place_of(Path(config.directory), config.filesystem, host)
+    filesystem, device, _ = place_of(Path(config.directory), config.filesystem, host)
     probe = FilesystemProbe(
         config,
         workload,

@@ -38,7 +38,7 @@ class FilesystemPlan(CanaryPlan):
 
 def build(config: FilesystemCanaryConfig, workload: FileOps, host: Host) -> Plan:
     directory = config.directory_in(host.storage)
-    filesystem, device = place_of(directory, config.filesystem, host)
+    filesystem, device, mounted = place_of(directory, config.filesystem, host)
     plan = FilesystemPlan(
         name=config.name,
         workloads=((workload, ()),),
@@ -51,5 +51,6 @@ def build(config: FilesystemCanaryConfig, workload: FileOps, host: Host) -> Plan
         filesystem=config.filesystem or "",
         direct=workload.direct,
         sys=host.roots.sys,
+        provisional=not mounted,
     )
     return Plan(continuous=(CanaryJob(config, plan, device),))

@@ -9,15 +9,15 @@ from plumbline.probes.model import Host
 from plumbline.sources.kernel.mounts import Mount, mount_named, own_mounts, shows_root
 
 
-def place_of(directory: Path, expected: str | None, host: Host) -> tuple[str, str]:
-    """The type of the file system and the disk below; if the right one is not mounted, the expected type or an empty
-    one, and no disk."""
+def place_of(directory: Path, expected: str | None, host: Host) -> tuple[str, str, bool]:
+    """The type of the file system, the disk below, and whether the right one is mounted; if it is not, the expected
+    type or an empty one, and no disk."""
     mounts = _own(host.roots)
     found = mount_named(str(directory), mounts)
     if found is None or wrong_place(found.filesystem, found.mount_point, expected, root=shows_root(found, mounts)):
-        return expected or "", ""
+        return expected or "", "", False
     below = host.disk_below(directory)
-    return found.filesystem, below.name if below else ""
+    return found.filesystem, below.name if below else "", True
 
 
 def mount_by_name(directory: str, roots: Roots) -> Mount | None:

@@ -1,5 +1,6 @@
 """Put, get, list and delete objects at an S3 endpoint, one request at a time, below a prefix of our own."""
 
+import hashlib
 import os
 import socket
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ import msgspec
 from plumbline.config.probes.object import S3Config
 from plumbline.config.workloads import S3Ops
 from plumbline.core.isolated import argv_of
+from plumbline.core.kernel import read_kernel
 from plumbline.core.process import Completed
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probes.apart import Failed, Refused, Timed, last_line, parse_answer, timed_result
@@ -26,7 +28,7 @@ _MOVE_BYTES = ("put", "get")
 
 @dataclass(frozen=True, slots=True)
 class S3Probe:
-    """The periodic probe of one endpoint. ``host`` is part of its objects' names, so that hosts never collide."""
+    """The periodic probe of one endpoint. ``host`` is part of its objects' names: see :func:`owner_of`."""
 
     config: S3Config
     workload: S3Ops
@@ -115,5 +117,16 @@ def target_of(endpoint: str) -> str:
     return endpoint.partition("//")[2].rstrip("/")
 
 
-def build(config: S3Config, workload: S3Ops, _host: Host) -> Plan:
-    return Plan(periodic=(S3Probe(config, workload, socket.gethostname()),))
+def owner_of(host: Host) -> str:
+    """Names this daemon in its objects' names. Hosts can have one name, and a host two daemons: each would remove the
+    other's objects as its own leftovers."""
+    try:
+        machine = read_kernel(host.roots.etc / "machine-id").strip()
+    except OSError:  # a container may have none; then its hostname is its own
+        machine = b""
+    mark = hashlib.sha256(machine + b"\0" + os.fsencode(host.storage.absolute())).hexdigest()[:8]
+    return f"{socket.gethostname()}-{mark}"
+
+
+def build(config: S3Config, workload: S3Ops, host: Host) -> Plan:
+    return Plan(periodic=(S3Probe(config, workload, owner_of(host)),))

@@ -1,6 +1,5 @@
 """The canary at an S3 endpoint: from its configuration to one job."""
 
-import socket
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
@@ -12,7 +11,7 @@ from plumbline.config.workloads import S3Ops
 from plumbline.probes.canary.job import CanaryJob
 from plumbline.probes.canary.plan import WorkerPlan
 from plumbline.probes.model import Host, Plan
-from plumbline.probes.object.s3 import DEVICE_CLASS, prefix_of, target_of
+from plumbline.probes.object.s3 import DEVICE_CLASS, owner_of, prefix_of, target_of
 from plumbline.probes.object.s3_canary_worker import ADVICE, ERRORS
 from plumbline.probes.object.s3_worker import Task
 
@@ -47,11 +46,11 @@ class S3Plan(WorkerPlan):
         return [str(memory_fd), msgspec.json.encode(self.task).decode()]
 
 
-def build(config: S3CanaryConfig, workload: S3Ops, _host: Host) -> Plan:
+def build(config: S3CanaryConfig, workload: S3Ops, host: Host) -> Plan:
     task = Task(
         endpoint=config.endpoint,
         bucket=config.bucket,
-        prefix=prefix_of(socket.gethostname(), config.name),
+        prefix=prefix_of(owner_of(host), config.name),
         region=config.region,
         ca_file=config.ca_file,
         credentials_name=config.credentials_file,

@@ -167,11 +167,10 @@ class Cycle:
         """Remove the object, if the server answers at once."""
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         signal.signal(signal.SIGIO, signal.SIG_IGN)
-        signal.setitimer(signal.ITIMER_REAL, LEAVE_WITHIN_S)  # SIGALRM ends the process
+        self._client.request_timeout_s = LEAVE_WITHIN_S
         if self._key:
             with contextlib.suppress(RequestError):
                 self._client.ask("delete_object", Key=self._key)
-        signal.setitimer(signal.ITIMER_REAL, 0)
 
     def _next_object(self) -> None:
         if self._key:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -154,6 +155,27 @@ class _TooLong(Exception):
     """An answer longer than the limit."""
 
 
+class _TooSlow(BaseException):
+    """A request longer than its timeout. No :class:`Exception`: the library would turn it into one of its own."""
+
+
+@contextlib.contextmanager
+def _within(seconds: float) -> Iterator[None]:
+    """Raise :class:`_TooSlow` when the time is over. The library only bounds the wait for each piece of an answer: a
+    server that sends a byte a second would hold it for ever."""
+
+    def expired(*_: object) -> None:
+        raise _TooSlow
+
+    before = signal.signal(signal.SIGALRM, expired)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def _bounded(response: Any) -> Any:
     """The library's response class, with a body that raises :class:`_TooLong` beyond the limit."""
 
@@ -181,9 +203,17 @@ class Client:
 
     def __init__(self, client: Any, task: Task, version: str) -> None:
         self._client, self._task, self.version = client, task, version
+        self.request_timeout_s = task.request_timeout_s
 
     def ask(self, operation: str, **arguments: Any) -> Any:
         """One request on our bucket; ``operation`` is botocore's name (``put_object``)."""
+        try:
+            with _within(self.request_timeout_s):
+                return self._ask(operation, arguments)
+        except _TooSlow:
+            raise self._late(operation) from None
+
+    def _ask(self, operation: str, arguments: dict[str, Any]) -> Any:
         from botocore import exceptions  # noqa: PLC0415
 
         try:
@@ -195,8 +225,7 @@ class Client:
             what = f"{code} (HTTP {status}){advice}"
             raise self._error(operation, what, code=code, status=int(status or 0)) from None
         except (exceptions.ConnectTimeoutError, exceptions.ReadTimeoutError):
-            message = f"no answer within {self._task.request_timeout_s:g} s"
-            raise self._error(operation, message, timeout=True) from None
+            raise self._late(operation) from None
         except exceptions.SSLError:
             raise self._error(operation, "its certificate is not trusted; name the issuer in ca_file") from None
         except exceptions.EndpointConnectionError:
@@ -211,13 +240,20 @@ class Client:
 
     def read(self, key: str, size: int) -> bytes:
         """The object, cut off at ``size`` + 1 bytes."""
+        try:
+            with _within(self.request_timeout_s):
+                return self._read(key, size)
+        except _TooSlow:
+            raise self._late("get_object") from None
+
+    def _read(self, key: str, size: int) -> bytes:
         from botocore import exceptions  # noqa: PLC0415
 
-        body = self.ask("get_object", Key=key)["Body"]
+        body = self._ask("get_object", {"Key": key})["Body"]
         try:
             return bytes(body.read(size + 1))
         except exceptions.ReadTimeoutError:
-            raise self._error("get_object", "the object did not arrive completely in time", timeout=True) from None
+            raise self._late("get_object") from None
         except (exceptions.BotoCoreError, exceptions.HTTPClientError, OSError) as error:
             raise self._error("get_object", f"the transfer broke off ({type(error).__name__})") from None
         finally:
@@ -227,6 +263,9 @@ class Client:
         """The first keys below ``prefix``, in one request."""
         page = self.ask("list_objects_v2", Prefix=prefix, MaxKeys=_SWEEP_PAGE)
         return [item["Key"] for item in page.get("Contents", ()) if item["Key"].startswith(prefix)]
+
+    def _late(self, operation: str) -> RequestError:
+        return self._error(operation, f"no answer, or not all of it, within {self.request_timeout_s:g} s", timeout=True)
 
     def _error(
         self, operation: str, message: str, *, code: str = "", status: int = 0, timeout: bool = False

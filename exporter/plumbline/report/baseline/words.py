@@ -15,6 +15,7 @@ from plumbline.config.workloads import (
     S3Ops,
     Sync,
     TcpThroughput,
+    VolumeClaim,
     Workload,
 )
 from plumbline.core.units import base_text
@@ -124,6 +125,8 @@ def tool(workload: Workload) -> str:
             return f"Round trip ({workload.protocol.upper()})"
         case Metadata():
             return f"{workload.files:,} files"
+        case VolumeClaim():
+            return f"Claim of a volume of {bytes_text(workload.volume_bytes)}"
         case _:
             return workload.id
 

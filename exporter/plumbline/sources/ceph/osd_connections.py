@@ -22,7 +22,7 @@ A write waits for its replicas over these connections, so they tell a slow netwo
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -224,6 +224,7 @@ class ConnectionReader:
         self._waits: dict[int, int] = {}  # nonce that heartbeats did not tell → readings until they are asked again
         self._counted: dict[str, dict[tuple[int, ...], int]] = {}  # OSD → connection → its retransmits
         self._total: dict[str, int] = {}
+        self._known: frozenset[str] = frozenset()  # The addresses of OSDs at the reading before
 
     def read(self, sockets: Mapping[str, Path], timeout_s: float) -> ConnectionsReading:
         """:class:`NotAllowed` when no OSD may be asked. Takes three times ``timeout_s`` at most."""
@@ -235,13 +236,15 @@ class ConnectionReader:
         dumps = {daemon: _parsed(parse_can_dump, *versions[daemon]) for daemon in sockets}
         by_messenger = self._dumped({daemon: sockets[daemon] for daemon in sockets if dumps[daemon]}, timeout_s)
         older = {daemon: pids.get(sockets[daemon], 0) for daemon in sockets if dumps[daemon] is False}
-        by_kernel = self._of_kernel(older)
+        addresses = self._addresses()
+        by_kernel = self._of_kernel(older, addresses)
         for gone in self._counted.keys() - sockets.keys():
             del self._counted[gone], self._total[gone]
         osds = (
             *(self._summed(daemon, MESSENGER, found) for daemon, found in by_messenger.items()),
-            *(self._summed(daemon, KERNEL, found) for daemon, found in by_kernel.items()),
+            *(self._summed(daemon, KERNEL, found, _wanted(self._known)) for daemon, found in by_kernel.items()),
         )
+        self._known = frozenset(addresses)
         seen = {osd.daemon for osd in osds}
         return ConnectionsReading(osds, tuple(daemon for daemon in sockets if daemon not in seen))
 
@@ -273,7 +276,7 @@ class ConnectionReader:
             for nonce in present - names.keys()
         }
 
-    def _of_kernel(self, pids: Mapping[str, int]) -> dict[str, list[Connection]]:
+    def _of_kernel(self, pids: Mapping[str, int], addresses: Mapping[str, int]) -> dict[str, list[Connection]]:
         groups: dict[int, list[str]] = {}
         for daemon, pid in pids.items():
             number = group_number(self._roots, pid) if pid and self._roots else None
@@ -283,7 +286,7 @@ class ConnectionReader:
         owners = {number: daemons[0] for number, daemons in groups.items() if len(daemons) == 1}
         if not owners:
             return {}
-        addresses = self._addresses()
+        wanted = _wanted(addresses)
         found: dict[str, list[Connection]] = {}
         try:
             connections = list(self._kernel(_ports(addresses)))
@@ -291,7 +294,7 @@ class ConnectionReader:
             return {}
         for each in connections:
             owner, address = owners.get(each.cgroup or 0), _endpoint(each)
-            if owner is not None and (address in addresses or not addresses):
+            if owner is not None and wanted(address):
                 found.setdefault(owner, []).append(
                     Connection(
                         key=(each.cookie,),
@@ -306,13 +309,19 @@ class ConnectionReader:
         return found
 
     def _summed(
-        self, daemon: str, source: Literal["messenger", "kernel"], connections: Sequence[Connection]
+        self,
+        daemon: str,
+        source: Literal["messenger", "kernel"],
+        connections: Sequence[Connection],
+        looked_at: Callable[[str], bool] = lambda _address: True,
     ) -> OsdConnections:
+        """``looked_at``: whether connections to an address were read before: one that comes into view is not new."""
         before = self._counted.get(daemon)
         self._counted[daemon] = {each.key: each.retransmits for each in connections}
         lost: dict[Far, int] = {}
         for each in connections:
-            seen = each.retransmits if before is None else before.get(each.key, 0)
+            first = before is None or (each.key not in before and not looked_at(each.address))
+            seen = each.retransmits if before is None or first else before.get(each.key, 0)
             # fewer than before: Ceph keeps its connection when TCP's breaks and is made anew
             if more := each.retransmits - (seen if seen <= each.retransmits else 0):
                 far = Far(each.address, each.peer)
@@ -369,6 +378,13 @@ def _ports(addresses: Iterable[str]) -> range:
     texts = (address.rpartition(":")[2] for address in addresses)
     numbers = [number for text in texts if text.isdecimal() and 0 < (number := int(text)) <= _LAST_PORT]
     return range(min(numbers), max(numbers) + 1) if numbers else OSD_PORTS
+
+
+def _wanted(addresses: Collection[str]) -> Callable[[str], bool]:
+    """Whether an address is an OSD's, by the cluster map; without one, by its port."""
+    if addresses:
+        return addresses.__contains__
+    return lambda address: int(address.rpartition(":")[2]) in OSD_PORTS
 
 
 def _endpoint(connection: TcpConnection) -> str:

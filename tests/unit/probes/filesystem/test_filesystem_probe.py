@@ -115,8 +115,8 @@ def test_the_root_file_system_has_several_names(tmp_path: Path):
         probe.run(Run(runner=Answers({"mount_id": 60}), clock=lambda: 0.0, stopping=threading.Event()))
     assert refusal.value.reason == "not-mounted"
     host = SimpleNamespace(roots=here, disk_below=lambda _: SimpleNamespace(name="vda"))
-    assert place_of(Path("/mnt/nfs/probe"), None, host) == ("", "")
-    assert place_of(Path("/mnt/nfs/probe"), "ext4", host) == ("ext4", "vda")
+    assert place_of(Path("/mnt/nfs/probe"), None, host) == ("", "", False)
+    assert place_of(Path("/mnt/nfs/probe"), "ext4", host) == ("ext4", "vda", True)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import resource
@@ -58,6 +59,8 @@ class Hostile(BaseHTTPRequestHandler):
             self.flood(b"x" * MIB) if endless == "object" else self.answer(200, MARKER_TEXT)
         elif "versioning" in self.path:
             self.answer(200, b"<VersioningConfiguration/>")
+        elif endless.startswith("drip"):
+            self.drip(head=endless == "dripping head")
         elif endless == "error":
             self.flood(b"<Error><Code>x</Code>" + b"<a/>" * MIB, status=500)
         elif endless == "chunked":
@@ -72,6 +75,22 @@ class Hostile(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+    def drip(self, *, head: bool) -> None:
+        """An answer with a byte in each second, as long as anybody listens."""
+        self.close_connection = True
+        server = cast("Server", self.server)
+        if head:
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nX-Long: ")
+        else:
+            self.send_response(200)
+            self.send_header("Content-Length", str(MIB))
+            self.end_headers()
+        with contextlib.suppress(OSError):
+            while not server.ended:
+                self.wfile.write(b"x")
+                server.sent += 1
+                time.sleep(0.2)
 
     def flood(self, part: bytes, *, status: int = 200, chunked: bool = False, framed: bool = True) -> None:
         self.close_connection = True
@@ -111,14 +130,20 @@ def serving(endless: str) -> Iterator[Server]:
     thread.join(30)
 
 
-def ask(folder: Path, server: Server, *, most_resident: int = MOST_RESIDENT) -> tuple[ProbeResult, int]:
+def ask(
+    folder: Path,
+    server: Server,
+    *,
+    most_resident: int = MOST_RESIDENT,
+    request_timeout: Duration = Duration(10),  # noqa: B008
+) -> tuple[ProbeResult, int]:
     """The probe's result, and the most bytes that its worker had resident."""
     keys = folder / "keys"
     keys.write_text("access_key = AKIAPLUMBLINE\nsecret_key = wJalrXUtnFEMIK7MDENGbPxRfiCY\n")
     keys.chmod(0o600)
     config = S3Config(
         name="s3", endpoint=f"http://127.0.0.1:{server.server_address[1]}", bucket="plumbline-test", operations=1,
-        credentials_file=str(keys), timeout=Duration(60),
+        credentials_file=str(keys), timeout=Duration(60), request_timeout=request_timeout,
     )  # fmt: skip
     probe = S3Probe(config, CATALOGUE.by_id["s3-ops-4k"], "stor01")
     ended, most = threading.Event(), [0]
@@ -153,6 +178,20 @@ def test_an_answer_without_end_is_cut_at_a_few_megabytes(tmp_path: Path, endless
     assert "is longer than 4 MiB; is this an S3 server?" in result.message
     assert most < MOST_RESIDENT
     assert server.sent < SENT_AT_MOST
+
+
+@needs_botocore
+@pytest.mark.parametrize("endless", ["dripping head", "dripping listing"])
+def test_an_answer_that_drips_ends_with_its_timeout(tmp_path: Path, endless: str) -> None:
+    """Each byte comes in time, the answer never."""
+    with serving(endless) as server:
+        began = time.monotonic()
+        result, _ = ask(tmp_path, server, request_timeout=Duration(2))
+        took = time.monotonic() - began
+    assert result.outcome is Outcome.TIMEOUT
+    assert "list objects v2: no answer, or not all of it, within 2 s" in result.message
+    assert took < 40  # the probe's own timeout is 60 s
+    assert server.sent > 2
 
 
 @needs_botocore

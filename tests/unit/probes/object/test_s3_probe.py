@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import stat
 import struct
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -17,9 +19,9 @@ from plumbline.config.probes.object import S3CanaryConfig, S3Config
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.process import Completed
 from plumbline.errors import ConfigError, ParseError, ProbeRefused
-from plumbline.probes.model import Run
+from plumbline.probes.model import Host, Run
 from plumbline.probes.object import s3_canary
-from plumbline.probes.object.s3 import S3Probe
+from plumbline.probes.object.s3 import S3Probe, owner_of
 from plumbline.probes.object.s3_credentials import open_credentials, parse_credentials
 from plumbline.probes.result import Outcome, ProbeResult
 
@@ -69,11 +71,30 @@ def test_figures_and_where_the_keys_go(keys: Path):
     assert SECRET.encode() in answer.read
 
 
+def host(folder: Path, *, storage: str = "state", machine: str = "") -> Host:
+    """A machine (``machine-id``), and the storage path of one of its daemons."""
+    etc = folder / f"etc-{machine}"
+    etc.mkdir(exist_ok=True)
+    if machine:
+        (etc / "machine-id").write_text(f"{machine}\n")
+    return SimpleNamespace(storage=folder / storage, roots=SimpleNamespace(etc=etc))  # type: ignore[return-value]
+
+
+def test_daemons_of_one_hostname_have_objects_of_their_own(tmp_path: Path) -> None:
+    """Each removes what lies below its prefix when it starts."""
+    daemons = [host(tmp_path), host(tmp_path, machine="a"), host(tmp_path, machine="b")]
+    daemons.append(host(tmp_path, machine="b", storage="other"))
+    owners = [owner_of(each) for each in daemons]
+    assert len(set(owners)) == len(owners)
+    assert all(each.startswith(f"{socket.gethostname()}-") for each in owners)
+    assert owner_of(host(tmp_path, machine="a")) == owners[1]  # after a restart
+
+
 def test_the_canarys_endpoint_is_no_local_device(keys: Path):
     config = S3CanaryConfig(
         name="s3", endpoint="http://127.0.0.1:7480", bucket="probe", credentials_file=str(keys), workload="s3-ops-4k"
     )
-    (job,) = s3_canary.build(config, CATALOGUE.by_id["s3-ops-4k"], None).continuous
+    (job,) = s3_canary.build(config, CATALOGUE.by_id["s3-ops-4k"], host(keys.parent)).continuous
     canary = job.make({})
     reading = canary.read()
     canary.close()

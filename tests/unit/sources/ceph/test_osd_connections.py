@@ -221,6 +221,41 @@ def test_of_an_older_release_the_kernel_knows_them(folder: Path, old: AdminSocke
     assert not [command for command in old.asked if command["prefix"] != "version"]
 
 
+def test_the_arrival_of_the_map_is_no_loss(folder: Path, old: AdminSocket, roots: Roots) -> None:
+    """Connections to ports that a site has chosen come into view with all that they ever sent again."""
+    del old
+    ours = (roots.sys / "fs/cgroup/osd").stat().st_ino
+    known: dict[str, int] = {}
+    sent_again = {6802: 3, 24_000: 500}
+
+    def seen(ports: range) -> list[TcpConnection]:
+        return [
+            TcpConnection(
+                cookie=port, address=ipaddress.ip_address("10.0.0.2"), port=port, rtt_us=100, deviation_us=10,
+                retransmits=count, idle_ms=100, cgroup=ours,
+            )
+            for port, count in sent_again.items()
+            if port in ports
+        ]  # fmt: skip
+
+    reader = ConnectionReader(roots, addresses=lambda: known, kernel=seen)
+
+    def total() -> int:
+        (osd,) = reader.read(sockets(folder), 60).osds
+        return osd.retransmits
+
+    totals = [total()]
+    known |= {"10.0.0.2:6802": 2, "10.0.0.2:24000": 4}
+    totals.append(total())
+    sent_again |= {6802: 5, 24_000: 501, 24_001: 7}
+    totals.append(total())
+    known["10.0.0.2:24001"] = 5
+    totals.append(total())
+    sent_again[24_001] = 9
+    totals.append(total())
+    assert totals == [0, 0, 3, 3, 5]
+
+
 @pytest.mark.parametrize("odd", ["0.0.0.0:0", ":/0", "10.0.0.9:70000", "10.0.0.9:²", "10.0.0.9:4294967296", "10.0.0.9"])
 def test_an_address_without_a_port_does_not_widen_what_the_kernel_is_asked_for(
     folder: Path, old: AdminSocket, roots: Roots, odd: str

@@ -1,0 +1,41 @@
+"""Results of claims of volumes, read from the storage path once a minute: they come from pods on this node."""
+
+from pathlib import Path
+
+from plumbline.config.workloads import WorkloadCatalogue
+from plumbline.core.slot import PeriodicSlot
+from plumbline.errors import PlumblineError
+from plumbline.probes.kubernetes.claim_file import ClaimState, read_claims
+from plumbline.probes.model import Identity
+from plumbline.probes.schedule import ProbeStatus
+
+EVERY_S = 60.0
+
+
+def claimed(storage: Path, catalogue: WorkloadCatalogue) -> tuple[Identity, ...]:
+    """What the files say is measured here, for their baselines."""
+    claims, _ = read_claims(storage, quiet=True)
+    return tuple(each.identity(catalogue) for each in claims)
+
+
+class ClaimWatch:
+    """Shows what is in the files; what is wrong with one is logged once."""
+
+    def __init__(self, storage: Path, catalogue: WorkloadCatalogue, vantage: str) -> None:
+        self._storage, self._catalogue, self._vantage = storage, catalogue, vantage
+        self._said: tuple[str, ...] = ()
+        self.slot = PeriodicSlot[tuple[ClaimState, ...]]("claims", EVERY_S, "results of claims", self._read)
+
+    def statuses(self) -> list[ProbeStatus]:
+        """Never blocks; empty before the first look, and if the disk below the storage path hangs."""
+        try:
+            return [each.status(self._catalogue, self._vantage) for each in self.slot.value]
+        except PlumblineError:
+            return []
+
+    def identities(self) -> tuple[Identity, ...]:
+        return tuple(status.identity for status in self.statuses())
+
+    def _read(self) -> tuple[ClaimState, ...]:
+        claims, self._said = read_claims(self._storage, said=self._said)
+        return claims

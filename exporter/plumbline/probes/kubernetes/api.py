@@ -1,0 +1,220 @@
+"""The few questions that a claim of a volume asks the API server of Kubernetes, from inside a pod.
+
+https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/ says where address, token and certificate are;
+https://kubernetes.io/docs/reference/kubernetes-api/ has the objects, of which only what is used here is read.
+"""
+
+from __future__ import annotations
+
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from plumbline.errors import ConfigError, ParseError, PlumblineError
+from plumbline.sources.http import NO_ANSWER, exchange, why
+from plumbline.sources.prometheus.access import Access
+
+MAX_BYTES = 4 << 20  # An object has 1.5 MiB at most; a list of a few hundred events of one object is smaller
+ANSWER_WITHIN_S = 10.0
+_CAN_PASS = frozenset({0, 429, 500, 502, 503, 504})  # 0: no answer
+
+T = TypeVar("T")
+
+
+class ApiError(PlumblineError):
+    """The API server refused, or did not answer (``status`` 0)."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        self.status = status
+        super().__init__(message)
+
+    @property
+    def can_pass(self) -> bool:
+        """Whether the same question may be answered a moment later."""
+        return self.status in _CAN_PASS
+
+
+class Metadata(msgspec.Struct, frozen=True):
+    name: str = ""
+    uid: str = ""
+    labels: dict[str, str] = {}
+
+
+class _Terminated(msgspec.Struct, frozen=True, rename="camel"):
+    exit_code: int = 0
+    reason: str = ""
+    message: str = ""
+
+
+class _Waiting(msgspec.Struct, frozen=True):
+    reason: str = ""
+    message: str = ""
+
+
+class _State(msgspec.Struct, frozen=True):
+    waiting: _Waiting | None = None
+    running: dict[str, Any] | None = None
+    terminated: _Terminated | None = None
+
+
+class _Container(msgspec.Struct, frozen=True):
+    state: _State = _State()
+
+
+class _Condition(msgspec.Struct, frozen=True):
+    type: str = ""
+    status: str = ""
+    message: str = ""
+
+
+class _PodStatus(msgspec.Struct, frozen=True, rename="camel"):
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    conditions: tuple[_Condition, ...] = ()
+    container_statuses: tuple[_Container, ...] = ()
+
+
+class _PodSpec(msgspec.Struct, frozen=True, rename="camel"):
+    node_name: str = ""
+
+
+class Pod(msgspec.Struct, frozen=True):
+    metadata: Metadata = Metadata()
+    spec: _PodSpec = _PodSpec()
+    status: _PodStatus = _PodStatus()
+
+    @property
+    def state(self) -> _State:
+        """Of its only container."""
+        return self.status.container_statuses[0].state if self.status.container_statuses else _State()
+
+
+class Pods(msgspec.Struct, frozen=True):
+    items: tuple[Pod, ...] = ()
+
+
+class _ClaimSpec(msgspec.Struct, frozen=True, rename="camel"):
+    storage_class_name: str = ""
+
+
+class _ClaimStatus(msgspec.Struct, frozen=True):
+    phase: str = ""
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """A PersistentVolumeClaim."""
+
+    metadata: Metadata = Metadata()
+    spec: _ClaimSpec = _ClaimSpec()
+    status: _ClaimStatus = _ClaimStatus()
+
+
+class _Event(msgspec.Struct, frozen=True):
+    type: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class Events(msgspec.Struct, frozen=True):
+    items: tuple[_Event, ...] = ()
+
+
+class PodTemplate(msgspec.Struct, frozen=True):
+    """``template`` as it is: a pod is made of it."""
+
+    template: dict[str, Any]
+
+
+class Version(msgspec.Struct, frozen=True, rename="camel"):
+    git_version: str = ""
+
+
+def parse(data: bytes, kind: type[T], *, source: str) -> T:
+    """An object of the API; :class:`ParseError` if it is none."""
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ParseError(source, f"not an answer of Kubernetes: {str(error)[:120]}") from error
+
+
+class Api:
+    """One namespace, as seen with the token of this pod. The token is read anew each time: Kubernetes renews it."""
+
+    def __init__(self, environment: Mapping[str, str], namespace: str, account: Path) -> None:
+        """:class:`ConfigError` outside a pod, or in one without a token."""
+        host, port = environment.get("KUBERNETES_SERVICE_HOST", ""), environment.get("KUBERNETES_SERVICE_PORT", "")
+        if not host or not port.isascii() or not port.isdigit():
+            raise ConfigError("KUBERNETES_SERVICE_HOST", "is not set; this command runs in a pod of Kubernetes")
+        self._server = f"https://{f'[{host}]' if ':' in host else host}:{port}"
+        self._namespace, self._token = namespace, account / "token"
+        try:
+            self._context = ssl.create_default_context(cafile=str(account / "ca.crt"))
+            self._token.read_text("ascii")
+        except (OSError, ValueError) as error:
+            raise ConfigError(str(account), f"has no token: {error}; see automountServiceAccountToken") from None
+
+    def ask(
+        self, method: str, path: str, kind: type[T], *, body: object = None, query: Mapping[str, str] | None = None
+    ) -> T:
+        """``path`` below the namespace. Raises :class:`ApiError`."""
+        return self._ask(method, f"/api/v1/namespaces/{quote(self._namespace, safe='')}/{path}", kind, body, query)
+
+    def version(self) -> str:
+        """As the server says it; empty if it does not."""
+        try:
+            return self._ask("GET", "/version", Version, None, None).git_version[:40]
+        except ApiError:
+            return ""
+
+    def _ask(self, method: str, path: str, kind: type[T], body: object, query: Mapping[str, str] | None) -> T:
+        where = f"{method} {path}"
+        url = f"{self._server}{path}" + (f"?{urlencode(query)}" if query else "")
+        try:
+            access = Access(f"Bearer {self._token.read_text('ascii').strip()}", self._context)
+            page = exchange(
+                url,
+                None if body is None else msgspec.json.encode(body),
+                timeout_s=ANSWER_WITHIN_S,
+                access=access,
+                max_bytes=MAX_BYTES + 1,
+                proxies=False,
+                method=method,
+                content_type="application/json",
+            )
+        except NO_ANSWER as error:
+            raise ApiError(f"{where}: {why(error)}") from error
+        try:
+            if page.status >= 300:
+                refused = parse(page.body, _Status, source=where).message[:300]
+                raise ApiError(f"{where}: HTTP {page.status}: {refused or page.reason}", page.status)
+            if len(page.body) > MAX_BYTES:
+                raise ApiError(f"{where}: the answer has more than {MAX_BYTES} bytes", page.status)
+            return parse(page.body, kind, source=where)
+        except ParseError as error:
+            raise ApiError(str(error), page.status) from error
+
+
+class _Status(msgspec.Struct, frozen=True):
+    message: str = ""
+
+
+Clock = Callable[[], float]
+
+
+def answered(
+    ask: Callable[[], T], *, until: float, pause: Callable[[float], object], clock: Clock = time.monotonic
+) -> T:
+    """What ``ask`` returns, tried again until ``until`` while its error can pass (the API server restarts)."""
+    while True:
+        try:
+            return ask()
+        except ApiError as error:
+            if not error.can_pass or clock() >= until:
+                raise
+        pause(1.0)
