@@ -14,6 +14,8 @@ _URL = re.compile(r"https?://[A-Za-z0-9_.:\[\]/-]{1,250}")
 _ASSIGNED = re.compile(r"([A-Z]+)=([\w.:/@+\[\]-]+)(?:( +)#.*)?")
 _FENCED = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _RUNBOOK = re.compile(r"\]\((Plumbline\w+\.md)\)")
+_HOST = "${INSTANCE%:*}"
+"""What ssh is told: an IPv6 address, which an instance has in brackets, without them."""
 _LABELS = {
     "INSTANCE": ("instance",),
     "PROMETHEUS": ("prometheus", "instance"),
@@ -58,6 +60,8 @@ def filled(markdown: str, labels: Mapping[str, str]) -> str:
 
 
 def _line(line: str, labels: Mapping[str, str]) -> str:
+    if (instance := labels.get("instance", "")).startswith("["):
+        line = line.replace(_HOST, instance[1:].partition("]")[0])
     found = _ASSIGNED.fullmatch(line)
     if found is None:
         return line
