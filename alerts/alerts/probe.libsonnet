@@ -82,7 +82,7 @@ local suspects = import '../lib/suspects.libsonnet';
             )
           ||| % (labels + alerts.PlumblineCanaryFailing) + promql.withLayer(config),
           { signal: 'error' },
-          'Canary operations fail with I/O errors.',
+          'Operations of a canary fail.',
           '{{ printf "%%.0f" $value }} {{ $labels.operation }} operation%s of canary {{ $labels.probe }} on {{ $labels.instance }} failed with {{ $labels.error }} within %s. Programs that use the same storage may get the same errors.' % [promql.plural, alerts.PlumblineCanaryFailing.window],
         ),
         alert.new(

@@ -38,7 +38,7 @@ _LABELS = {
 
 def usable(given: Mapping[str, str]) -> dict[str, str]:
     """The labels that a runbook can use, with values that are safe in a shell; of a query, the others are left out."""
-    known = {label for labels in _LABELS.values() for label in labels} | {"cluster"}
+    known = {label for labels in _LABELS.values() for label in labels} | {"cluster", "layer"}
     found = {label: value for label, value in given.items() if label in known}
     url = found.pop("prometheus", "").rstrip("/")
     # of a path, no name leads upwards: commands write below some of them
