@@ -15,7 +15,8 @@ _ASSIGNED = re.compile(r"([A-Z]+)=([\w.:/@+\[\]-]+)(?:( +)#.*)?")
 _FENCED = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _RUNBOOK = re.compile(r"\]\((Plumbline\w+\.md)\)")
 _HOST = "${INSTANCE%:*}"
-"""What ssh is told: an IPv6 address, which an instance has in brackets, without them."""
+_IPV6 = re.compile(r"\[([0-9A-Fa-f:.]+)\]")
+"""What ssh is told of an instance in brackets: the address without them."""
 _LABELS = {
     "INSTANCE": ("instance",),
     "PROMETHEUS": ("prometheus", "instance"),
@@ -60,8 +61,8 @@ def filled(markdown: str, labels: Mapping[str, str]) -> str:
 
 
 def _line(line: str, labels: Mapping[str, str]) -> str:
-    if (instance := labels.get("instance", "")).startswith("["):
-        line = line.replace(_HOST, instance[1:].partition("]")[0])
+    if address := _IPV6.match(labels.get("instance", "")):
+        line = line.replace(_HOST, address[1])
     found = _ASSIGNED.fullmatch(line)
     if found is None:
         return line

@@ -32,6 +32,7 @@ def script(line: str, **labels: str) -> str:
          "PROMETHEUS=p:9090           # from the alert"),
         ("NODE=${INSTANCE%:*}", {"instance": "[2001:db8::7]:10047"}, "NODE=2001:db8::7"),
         ('ssh "${INSTANCE%:*}" ss -tin', {"instance": "[2001:db8::7]"}, 'ssh "2001:db8::7" ss -tin'),
+        ("NODE=${INSTANCE%:*}", {"instance": "[-x]:10047"}, "NODE=${INSTANCE%:*}"),
         # nothing of theirs
         ("DEVICE=sdg", {"instance": "stor07:10047"}, "DEVICE=sdg"),
         ("NODE=${INSTANCE%:*}", {"instance": "stor07:10047", "hostname": "x"}, "NODE=${INSTANCE%:*}"),
