@@ -112,7 +112,7 @@ local osd = '{{ $labels.ceph_daemon }}';
   PlumblineCephExporterStale: '`ceph orch ps`; find the daemon on that host that does not answer',
   PlumblineCephExporterDown: '`ceph daemon %s version` on its host' % osd,
   PlumblineCephMetricsAbsent: '`ceph mgr services`: is a manager active, and is it scraped?',
-  PlumblineOsdSlowDisk: '`ceph device ls-by-daemon %s`, then `plumbline disk` on its host' % osd,
+  PlumblineOsdSlowDisk: '`iostat -x 1 5` on its host, then `plumbline disk` of the device in brackets (`ceph device ls-by-daemon %s`, if none is): errors, firmware, link, load?' % osd,
   PlumblineOsdSlowPeer: '`ceph tell %s dump_historic_ops`: where does the time go?' % osd,
   PlumblineOsdLimited: '`systemctl show` of its unit on its host: which limit is set?',
   PlumblineOsdQueueing: '`ceph pg ls-by-primary %s`: a hot pool, or too few threads?' % osd,
