@@ -37,7 +37,7 @@ BESIDE_THEM = re.compile(
     r"tests/(e2e/test_(\w+_in_a_browser|baseline_commands|misbehaving_tools|network_between_daemons|stubborn_files"
     r"|bad_starts|baselines|broken_hosts|capabilities|daemon|files_that_block|first_page|osd_sockets|reload"
     r"|systemd_unit|web)"
-    r"|integration/test_(alertmanager_real|compose_stack|demo_slow|guarded_prometheus|keeplist"
+    r"|integration/test_(alertmanager_real|notifications|compose_stack|demo_slow|guarded_prometheus|keeplist"
     r"|pci_of_this_machine|queues_of_this_machine|review|stack|cephtop_prometheus"
     r"|ceph_\w+|osd_\w+|(rados|rbd)_probes|librados|probe_run_ceph|s3_rgw|capacity_real|dashboards_live|cephadm_keys))\.py"
 )

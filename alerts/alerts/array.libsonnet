@@ -61,7 +61,7 @@ local promql = import '../lib/promql.libsonnet';
           ||| % (labels + multipath),
           disk,
           'A multipath device has lost a path.',
-          'Multipath device {{ $labels.device }} on {{ $labels.instance }} has {{ $value }} usable paths, fewer than it had within the last %s: it has less bandwidth and less redundancy.' % multipath.window,
+          'Multipath device {{ $labels.device }} on {{ $labels.instance }} has {{ $value }} usable path' + promql.plural + ', fewer than it had within the last %s: it has less bandwidth and less redundancy.' % multipath.window,
         ),
       ],
     }],

@@ -20,7 +20,7 @@ local suspects = import '../lib/suspects.libsonnet';
   },
 
   local subject = '{{ $labels.probe }}, {{ $labels.operation }} ({{ $labels.workload }}) on {{ $labels.instance }}, device class {{ $labels.device_class }}',
-  local baseline = 'the {{ $labels.source }} baseline {{ $labels.profile }}',
+  local baseline = 'the {{ $labels.source }} baseline ({{ $labels.profile }})',
 
   local whole = over(config).whole,
 
@@ -84,7 +84,7 @@ local suspects = import '../lib/suspects.libsonnet';
   local waiting =
     '{{ if or (eq $labels.operation "write") (eq $labels.operation "remove") }}{{ $osd := reReplaceAll "^.+/(osd[.].+)$" "$1" $labels.probe }}'
     + '{{ if query (printf `plumbline:osd_suspect:info{verdict="peer",ceph_daemon=%%q,%s}` $osd %s) }}' % [clusterFormat, clusterArguments]
-    + ' {{ $osd }} itself is not suspected: its writes wait for replicas, and slow is'
+    + ' {{ $osd }} itself is not suspected: its writes wait for replicas on other OSDs. Slow OSDs:'
     + '{{ range $index, $each := query (printf `plumbline:osd_slow_peer:info{%s}` %s) | sortByLabel "ceph_daemon" }}' % [clusterFormat, clusterArguments]
     + '{{ if $index }},{{ end }} {{ .Labels.ceph_daemon }}{{ end }}.{{ end }}{{ end }}',
 
@@ -97,11 +97,12 @@ local suspects = import '../lib/suspects.libsonnet';
   local targets = 'max by (%(probeAndTarget)s) (plumbline_probe_target_info{target=~"osd[.].+"})' % replica,
 
   // What somebody is woken for says what may be the cause.
-  local cause(tunables) = if tunables.severity == 'critical' then suspects.cause(config) else '',
+  local cause(tunables) =
+    if tunables.severity == 'critical' then ' Clients of layer {{ $labels.layer }} probably see the same.' + suspects.cause(config) else '',
 
-  // What the limit is, in the alert's own words.
-  local limit = '{{ with query (printf `max(plumbline:canary_limit:ratio{verdict="ticket",%s,probe=%%q,operation=%%q,workload=%%q})` %s $labels.probe $labels.operation $labels.workload) }} (limit {{ . | first | value | printf "%%.1f" }} times){{ end }}'
-                % [promql.instanceFormat(config), promql.instanceArguments(config)],
+  // What the limit of the ordinary ticket is, in the alert's own words: over longer spans less is enough.
+  local limit = '{{ with query (printf `max(plumbline:canary_limit:ratio{verdict="ticket",%s,probe=%%q,operation=%%q,workload=%%q})` %s $labels.probe $labels.operation $labels.workload) }}; the limit over %s is {{ . | first | value | printf "%%.1f" }} times{{ end }}'
+                % [promql.instanceFormat(config), promql.instanceArguments(config), high.span],
 
   // Over which spans it shows: the rules that make the ticket; none of them while it is only kept firing.
   local spans = '{{ with query (printf `plumbline:canary_slow:info{%s,probe=%%q,operation=%%q,workload=%%q}` %s $labels.probe $labels.operation $labels.workload) }}'
@@ -218,7 +219,7 @@ local suspects = import '../lib/suspects.libsonnet';
           slow,
           latency,
           'A canary is slower than its baseline.',
-          'Canary ' + subject + ': the {{ $labels.statistic }} latency is {{ printf "%.1f" $value }} times ' + baseline + limit + spans + '.',
+          'Canary ' + subject + ': the {{ $labels.statistic }} latency is {{ printf "%.1f" $value }} times ' + baseline + spans + limit + '.',
         ),
         alert.new(
           config,
@@ -282,7 +283,7 @@ local suspects = import '../lib/suspects.libsonnet';
           gated('max without (verdict) (\n%s\n)' % promql.indented(agreeing), canary.recoveryWindow),
           latency,
           'The canaries of most hosts are slower than their baselines.',
-          '{{ $value | humanizePercentage }} of the hosts{{ with $labels.cluster }} of cluster {{ . }}{{ end }} find {{ $labels.operation }} ({{ $labels.workload }}, device class {{ $labels.device_class }}) slower than their limits, for at least %s: the whole layer is slow, not one device.' % fleet.span
+          'On {{ $value | humanizePercentage }} of the hosts{{ with $labels.cluster }} of cluster {{ . }}{{ end }}, {{ $labels.operation }} operations of layer {{ $labels.layer }} ({{ $labels.workload }}, device class {{ $labels.device_class }}) have been slower than their limits for at least %s: the whole layer is slow, not one device.' % fleet.span
           + suspects.vantagePoints(
             config,
             'PlumblineFleetLatencyHigh',

@@ -54,7 +54,7 @@ local promql = import '../lib/promql.libsonnet';
           agreed('plumbline:capacity_time_to_host_loss_unsafe:days', soon { select: '' }) + fuller(soon.minimumUsed),
           rados,
           'Losing a host will soon be unsafe.',
-          'In {{ printf "%%.0f" $value }} days at the latest, at the growth rate of the last %s, ' % std.join(' and of the last ', slopes) + of + ' will be too full to restore the data of its largest host on the others.',
+          'In {{ printf "%%.0f" $value }} days at the latest, at the growth rates of the last %s, ' % std.join(' and ', slopes) + of + ' will be too full to restore the data of its largest host on the others.',
         ),
         alert.new(
           config,
@@ -62,7 +62,7 @@ local promql = import '../lib/promql.libsonnet';
           'count by (%s) (plumbline:capacity_self_healing:bool == 0)' % promql.join(clusters),
           rados,
           'Pools cannot restore their copies after a host is lost.',
-          '{{ $value }} pools{{ with $labels.cluster }} of cluster {{ . }}{{ end }} use every failure domain for their copies: after a host is lost they have one copy fewer until it is back, and the next fault may stop them.',
+          'Pools{{ with $labels.cluster }} of cluster {{ . }}{{ end }} that have a copy in every failure domain: {{ $value }}. After a host is lost they have one copy fewer until it is back, and the next fault may stop them.',
         ),
         alert.new(
           config,
@@ -78,7 +78,7 @@ local promql = import '../lib/promql.libsonnet';
           ]),
           rados,
           'A device class fills faster than planned.',
-          'In {{ printf "%%.0f" $value }} days at the latest, at the growth rate of the last %s, the first OSD of ' % std.join(' and of the last ', slopes) + of + ' will be full, which is earlier than planned.',
+          'In {{ printf "%%.0f" $value }} days at the latest, at the growth rates of the last %s, the first OSD of ' % std.join(' and ', slopes) + of + ' will be full, which is earlier than planned.',
         ),
         alert.new(
           config,

@@ -35,7 +35,7 @@ local suspects = import '../lib/suspects.libsonnet';
     // What is served slows nothing, and may stand until the next scrub: it explains nothing above.
     { layer: 'rados', signal: if each.served then 'error' else 'loss' },
     'Copies of objects are wrong or missing.',
-    '%s has {{ $value }} placement groups in state {{ $labels.state }}: ' % pool
+    '%s has {{ $value }} placement group%s in state {{ $labels.state }}: ' % [pool, promql.plural]
     + (if each.served then 'a copy of at least one object is damaged; clients get another one.'
        else 'at least one object has no good copy that can be found, and clients that ask for it hang or get an error.' + suspects.cause(config)),
   ),
@@ -81,7 +81,7 @@ local suspects = import '../lib/suspects.libsonnet';
     expr,
     { layer: layer, signal: 'latency' },
     'Operations wait in a Ceph daemon.',
-    '{{ $value }} operations are older than osd_op_complaint_time in {{ $labels.ceph_daemon }}%s. This daemon may itself wait for another one.' % ofCluster,
+    '{{ $labels.ceph_daemon }}%s has {{ $value }} operation%s older than osd_op_complaint_time. It may itself wait for another daemon.' % [ofCluster, promql.plural],
   ),
 
   local health(each) =
@@ -103,7 +103,7 @@ local suspects = import '../lib/suspects.libsonnet';
       ) + ' == 1\n',
       { signal: 'health' },
       'Ceph reports a problem of its own.',
-      'Ceph reports {{ $labels.name }}%s, and no other alert covers it. `ceph health detail` shows the details.' % inCluster,
+      'Ceph reports {{ $labels.name }}%s, and no other alert covers it.' % inCluster,
     ),
 
   prometheusAlerts+:: {
@@ -117,7 +117,7 @@ local suspects = import '../lib/suspects.libsonnet';
             'plumbline:pg_unavailable:count > 0',
             { layer: 'rados', signal: 'error' },
             'Placement groups are unavailable.',
-            '%s has {{ $value }} placement groups that are not active or that no OSD reports: clients that use them hang.' % pool + suspects.cause(config),
+            '%s: {{ $value }} placement group%s not active, or not reported by any OSD. Clients that need data there hang.' % [pool, promql.plural] + suspects.cause(config),
           ),
         ] + std.map(damaged, tunables.PlumblineCephDataDamaged.severities) + [
           alert.new(
@@ -130,7 +130,7 @@ local suspects = import '../lib/suspects.libsonnet';
             ||| % (labels { monitors: monitors }),
             { layer: 'rados', signal: 'health' },
             'A Ceph monitor is out of the quorum.',
-            'Not all monitors%s are in the quorum.' % ofCluster + monitorsOut + ' {{ $value }} more may be lost before there is no majority and every client waits.',
+            'Not all monitors%s are in the quorum.' % ofCluster + monitorsOut + ' {{ if gt $value 0.5 }}{{ $value }} more may fail; after that{{ else }}If one more fails,{{ end }} there is no majority and every client waits.',
           ),
           alert.new(
             config,
@@ -148,7 +148,7 @@ local suspects = import '../lib/suspects.libsonnet';
             oneOf('PlumblineCephNearlyFull'),
             { layer: 'rados', signal: 'capacity' },
             'Ceph is nearly full.',
-            'Ceph reports {{ $labels.name }}%s: it will first stop moving and copying data, then refuse writes.' % inCluster,
+            'Ceph reports {{ $labels.name }}%s: if it fills further, it first stops copying data between OSDs, then refuses writes.' % inCluster,
           ),
           alert.new(
             config,
@@ -189,7 +189,7 @@ local suspects = import '../lib/suspects.libsonnet';
             ||| % labels,
             { layer: 'rados', signal: 'health' },
             'Copies are missing and nothing is being copied.',
-            '{{ $value }} placement groups%s have too few copies, and none recovers or backfills. A flag, too few hosts or full OSDs prevent it.' % ofCluster,
+            'Too few copies in {{ $value }} placement group%s%s, and nothing recovers or backfills: a flag, too few hosts or full OSDs may prevent it.' % [promql.plural, ofCluster],
           ),
           slowOperations('osd', osd.onHost(config, waiting('=~"osd[.].+"'))),
           slowOperations('rados', waiting('!~"osd[.].+"')),
@@ -199,7 +199,7 @@ local suspects = import '../lib/suspects.libsonnet';
             'count by (%(cluster)s) (\n  %(raised)s)\n' % { cluster: labels.cluster, raised: oneOf('PlumblineCephKeysInsecure') },
             { layer: 'rados', signal: 'health' },
             'Ceph still accepts insecure keys.',
-            '{{ $value }} health checks%s are about keys of type aes, or about monitors that allow them. Probes run all the same. Rotate the keys: `ceph health detail` names them.' % ofCluster,
+            'Ceph reports {{ $value }} health check%s%s about keys of type aes, or about monitors that allow them. Probes still run. Rotate the keys.' % [promql.plural, inCluster],
           ),
         ] + [health(each) for each in tunables.PlumblineCephHealth.severities],
       },

@@ -16,6 +16,7 @@ local promql = import '../lib/promql.libsonnet';
     max by (%(tolerance)s) (plumbline:baseline_in_force:tolerance_ratio)
   ||| % (labels { ratio: judged }),
 
+  local baseline = 'the {{ $labels.source }} baseline ({{ $labels.profile }})',
   local votedAlert(name, judged, summary, description) = alert.new(
     config,
     name,
@@ -24,7 +25,7 @@ local promql = import '../lib/promql.libsonnet';
     + beyond(judged(config, 'plumbline:degradation_median_of_three:ratio')),
     { signal: 'latency' },
     summary,
-    description + ' the {{ $labels.source }} baseline {{ $labels.profile }}, in most of the last runs.',
+    description + ', in most of the last runs.',
   ),
 
   local subject = 'Probe {{ $labels.probe }} ({{ $labels.workload }}, {{ $labels.operation }}) on {{ $labels.instance }}: ',
@@ -37,13 +38,13 @@ local promql = import '../lib/promql.libsonnet';
           'PlumblineProbeLatencyHigh',
           promql.judgedLatency,
           'A probe measures a higher latency than the baseline.',
-          subject + 'the {{ $labels.statistic }} latency is {{ printf "%.2f" $value }} times',
+          subject + 'the {{ $labels.statistic }} latency is {{ printf "%.2f" $value }} times ' + baseline,
         ),
         votedAlert(
           'PlumblineProbeThroughputLow',
           promql.judgedThroughput,
           'A probe measures less throughput than the baseline.',
-          subject + 'operations or bytes per second are {{ printf "%.2f" $value }} times lower than',
+          subject + 'too few operations or bytes per second; ' + baseline + ' is {{ printf "%.2f" $value }} times as high',
         ),
       ],
     }],

@@ -94,7 +94,7 @@ local promql = import '../lib/promql.libsonnet';
           ||| % labels,
           disk('error'),
           'A disk has operations in flight and completes none.',
-          name + ': {{ $value }} operations are in flight and none has completed for more than %s. Everything that waits for this disk hangs.' % config.disk.hungWindow,
+          name + ': no operation has completed for more than %s, with {{ $value }} operation%s in flight. Everything that waits for this disk hangs.' % [config.disk.hungWindow, promql.plural],
         ),
         alert.new(
           config,
@@ -120,8 +120,7 @@ local promql = import '../lib/promql.libsonnet';
           ||| % (labels { regex: std.strReplace(std.join('|', queue.checks), '.', '\\\\.') }),
           disk('health'),
           'A disk runs with the wrong scheduler, or with flushes switched off.',
-          'Open on {{ $labels.instance }}: {{ $labels.check }} for ' + subjects
-          + '. `plumbline check` on the node shows the reason, the right value, and the command and udev rule that fix it.',
+          'Open finding on {{ $labels.instance }}: {{ $labels.check }} for ' + subjects + '.',
         ),
       ],
     }],

@@ -29,9 +29,9 @@ local promql = import '../lib/promql.libsonnet';
     'count by (%(instance)s) (plumbline_finding{urgency="%(finding)s",%(selector)s} == 1)' % (labels + each + of),
     { layer: of.layer, signal: 'health' },
     'A node does not follow documented advice.',
-    '{{ $labels.instance }} has {{ $value }} open findings of severity %s: ' % each.finding
+    '{{ $labels.instance }} has {{ $value }} open finding' + promql.plural + ' of severity %s: ' % each.finding
     + names(each.finding, of.selector)
-    + '. `plumbline check` on the node shows the reason for each and the command that fixes it.',
+    + '.',
   ),
 
   prometheusAlerts+:: {

@@ -25,8 +25,8 @@ local promql = import '../lib/promql.libsonnet';
           ||| % slow,
           { signal: 'latency' },
           'Gateways between clients and RADOS take much longer than they should.',
-          '{{ if $labels.gateway }}{{ $labels.gateway }}' + ofCluster + ' takes {{ printf "%.1f" $value }} times as long for {{ $labels.operation }} as the median of its kind in the cluster.'
-          + '{{ else }}In the last hour {{ $labels.operation }} of ' + title + ofCluster + ' took {{ printf "%.1f" $value }} times as long as usual at this hour, the median of the past days.{{ end }}',
+          '{{ if $labels.gateway }}{{ $labels.gateway }}' + ofCluster + ' takes {{ printf "%.1f" $value }} times as long for {{ $labels.operation }} as the median gateway of its kind in the cluster.'
+          + '{{ else }}In the last hour, operation {{ $labels.operation }} of ' + title + ofCluster + ' took {{ printf "%.1f" $value }} times as long as usual at this hour (median of the past days).{{ end }}',
         ),
         alert.new(
           config,
@@ -49,7 +49,7 @@ local promql = import '../lib/promql.libsonnet';
           ||| % (errors { key: promql.join(promql.clusterLabels(config) + ['layer']) }),
           { signal: 'error' },
           'More requests to the object gateways fail than usual.',
-          '{{ $value | humanizePercentage }} of the requests to RGW' + ofCluster + ' failed in the last hour, at least %g times the worst hour of the past week. RGW counts requests for what does not exist or is not allowed as failed, too.' % errors.ratio,
+          '{{ $value | humanizePercentage }} of the requests to RGW' + ofCluster + ' failed in the last hour, at least %g times as many as in the worst hour of the past week. RGW counts requests for what does not exist or is not allowed as failed, too.' % errors.ratio,
         ),
       ],
     }],

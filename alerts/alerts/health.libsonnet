@@ -55,7 +55,7 @@ local promql = import '../lib/promql.libsonnet';
           ),
           disk('error'),
           'A disk reports new media errors.',
-          name + ': {{ printf "%%.0f" $value }} more {{ $labels.kind }} within %s. Disks that begin to report errors rarely stop.' % media.window,
+          name + ' reported more {{ $labels.kind }} within %s: {{ printf "%%.0f" $value }}. Disks that begin to report errors rarely stop.' % media.window,
         ),
         alert.new(
           config,
@@ -78,7 +78,7 @@ local promql = import '../lib/promql.libsonnet';
           ||| % labels,
           disk('error'),
           'A disk has sectors that it cannot read.',
-          name + ' has {{ $value }} sectors that it could not read and has not replaced yet. Their data is lost on this disk, and each attempt to read them takes seconds.',
+          name + ' has {{ $value }} sector' + promql.plural + ' that it could not read and has not replaced yet. The data there is lost on this disk, and each attempt to read it takes seconds.',
         ),
         alert.new(
           config,

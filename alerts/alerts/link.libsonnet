@@ -62,7 +62,7 @@ local promql = import '../lib/promql.libsonnet';
           ||| % (labels + down) + ofHardware + promql.storageOnly(config),
           network('health'),
           'A network port has lost its link.',
-          '{{ $labels.device }} on {{ $labels.instance }} has no link, and had one within the last %s. It is in no bond: what it carried is cut off or takes another way.' % down.window,
+          '{{ $labels.device }} on {{ $labels.instance }} has no link, but had one within the last %s. It is not part of a bond: what it carried is cut off or takes another route.' % down.window,
         ),
         alert.new(
           config,

@@ -15,7 +15,7 @@ local suspects = import '../lib/suspects.libsonnet';
           'plumbline_mount_up == 0',
           { layer: 'filesystem', signal: 'health' },
           'A mounted file system does not answer.',
-          '{{ $labels.mountpoint }} ({{ $labels.filesystem }}) on {{ $labels.instance }} does not answer: its server is down or unreachable, and every program that uses it hangs.'
+          '{{ $labels.mountpoint }} ({{ $labels.filesystem }}) on {{ $labels.instance }} does not answer: its server hangs, is down or cannot be reached, and every program that uses it hangs.'
           // Only a mount of Ceph waits for what is below it.
           + '\nSuspected: {{ if eq $labels.filesystem "ceph" }}' + std.strReplace(suspects.cause(config), '\nSuspected: ', '')
           + '{{ else }}its server, or the network to it.{{ end }}',

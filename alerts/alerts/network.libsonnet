@@ -100,7 +100,7 @@ local promql = import '../lib/promql.libsonnet';
           ||| % (labels + pause) + lowestOnly,
           network('saturation'),
           'Pause frames keep stopping a network link.',
-          '{{ $labels.device }} on {{ $labels.instance }}: {{ printf "%.0f" $value }} pause frames a second, direction {{ $labels.direction }}. No packet is dropped, but the link is idle for part of the time. Transmit: this host is too slow. Receive: its peer or the switch is too slow.',
+          '{{ $labels.device }} on {{ $labels.instance }}: {{ printf "%.0f" $value }} pause frames a second, direction {{ $labels.direction }}. No packet is dropped, but the link is idle for part of the time. {{ if eq $labels.direction "transmit" }}This host sends them: it is too slow{{ else }}The peer or the switch sends them: it is too slow{{ end }}.',
         ),
         alert.new(
           config,
@@ -118,7 +118,7 @@ local promql = import '../lib/promql.libsonnet';
           ||| % (labels + squeeze),
           network('saturation'),
           'Packet processing keeps running out of its budget.',
-          'On {{ $labels.instance }}, {{ $value }} of its CPUs leave packets waiting because receive rounds use up {{ if eq $labels.limit "budget" }}their budget of packets (net.core.netdev_budget){{ else if eq $labels.limit "time" }}their time (net.core.netdev_budget_usecs){{ else }}their budget of packets or time{{ end }}. If this continues, the ring drops packets.',
+          'On {{ $labels.instance }}, packets wait on {{ $value }} CPU' + promql.plural + ' because receive rounds use up {{ if eq $labels.limit "budget" }}their budget of packets (net.core.netdev_budget){{ else if eq $labels.limit "time" }}their time (net.core.netdev_budget_usecs){{ else }}their budget of packets or time{{ end }}. If this continues, the ring drops packets.',
         ),
         alert.new(
           config,

@@ -28,7 +28,7 @@ local promql = import '../lib/promql.libsonnet';
           ||| % labels,
           { layer: 'network', signal: 'health' },
           'A network path carries smaller packets than its interface allows.',
-          'Packets from {{ $labels.instance }} by {{ $labels.device }} to {{ $labels.target }} pass up to {{ printf "%.0f" $value }} bytes, which is less than the MTU of {{ $labels.device }}: a switch or router on the way, or the peer, has a smaller MTU.',
+          'Packets from {{ $labels.instance }} over {{ $labels.device }} to {{ $labels.target }} get through only up to {{ printf "%.0f" $value }} bytes, which is less than the MTU of {{ $labels.device }}: a switch or router on the way, or the peer, has a smaller MTU.',
         ),
         alert.new(
           config,

@@ -51,7 +51,7 @@ local promql = import '../lib/promql.libsonnet';
   local slowest =
     ' The longest round trip is {{ with query (printf `max(plumbline:osd_connection_rtt:seconds{statistic="worst",%s} and on (ceph_daemon) plumbline:osd_slow_connection:info{%s})` %s %s) }}{{ . | first | value | humanizeDuration }}{{ end }}'
     % [clusterFormat, clusterFormat, clusterArguments, clusterArguments]
-    + '; {{ with query (printf `sum(plumbline:osd_connection_retransmits:rate5m{%s} and on (ceph_daemon) plumbline:osd_slow_connection:info{%s})` %s %s) }}{{ . | first | value | printf "%%.1f" }}{{ end }} segments a second are sent again.'
+    + '; {{ with query (printf `sum(plumbline:osd_connection_retransmits:rate5m{%s} and on (ceph_daemon) plumbline:osd_slow_connection:info{%s})` %s %s) }}{{ . | first | value | printf "%%.1f" }}{{ end }} segments a second are retransmitted.'
       % [clusterFormat, clusterFormat, clusterArguments, clusterArguments],
 
   // Whether it is so now: Ceph's own check stays for a day.
@@ -60,10 +60,13 @@ local promql = import '../lib/promql.libsonnet';
 
   local devices = '{{ with query ' + ofOsd('plumbline:osd_disk:info') + ' }} ('
                   + '{{ range $index, $each := . | sortByLabel "device" }}{{ if $index }}, {{ end }}{{ .Labels.device }}{{ end }}){{ end }}',
-  // The interface Ceph uses for this network on the OSD's host.
-  local nic = '{{ with $labels.ceph_daemon }}{{ with query ' + ofOsd('plumbline:osd:info') + ' }}{{ with (first .).Labels }}'
-              + '{{ if eq $labels.interface "front" }}{{ with .front_iface }} ({{ . }}){{ end }}'
-              + '{{ else }}{{ with .back_iface }} ({{ . }}){{ end }}{{ end }}{{ end }}{{ end }}{{ end }}',
+  // The interface Ceph uses for this network on the OSD's host; where Ceph does not say, what our daemon there finds.
+  local nic = '{{ $nic := "" }}{{ $role := "cluster" }}{{ if eq $labels.interface "front" }}{{ $role = "public" }}{{ end }}'
+              + '{{ range query ' + ofOsd('plumbline:osd:info') + ' }}{{ if eq $labels.interface "front" }}{{ $nic = .Labels.front_iface }}'
+              + '{{ else }}{{ $nic = .Labels.back_iface }}{{ end }}{{ end }}'
+              + '{{ if not $nic }}{{ range query (printf `plumbline_nic_role_info{role=~".+_%s",' + promql.instanceFormat(config) + '}` $role '
+              + promql.instanceArguments(config) + ') }}{{ $nic = .Labels.device }}{{ end }}{{ end }}'
+              + '{{ with $nic }} ({{ . }}){{ end }}',
 
   // What holds an OSD back, as its control group has it.
   local limits(metric, value, of) =
@@ -95,8 +98,8 @@ local promql = import '../lib/promql.libsonnet';
     { layer: 'osd', signal: signal },
     "An OSD's database no longer fits on its device.",
     'The database of ' + name + (
-      if signal == 'capacity' then ' uses {{ $value | humanizePercentage }} of its device. When that is full, it goes on among the data, on the slower device.'
-      else " has put {{ $value | humanize1024 }}B more on the device with the data within %s: look-ups there are as slow as that device." % databaseFull.spilledWindow
+      if signal == 'capacity' then ' uses {{ $value | humanizePercentage }} of its device. When that is full, the database spills over to the slower data device.'
+      else ' has spilled {{ $value | humanize1024 }}B more to the data device within %s: lookups there are as slow as that device.' % databaseFull.spilledWindow
     ),
   ),
 
@@ -172,9 +175,9 @@ local promql = import '../lib/promql.libsonnet';
           + percent(ofOsd('plumbline:osd_write_share:ratio', 'part="peers",')) + ' on replicas and network.'
           + '\nSuspected: {{ with query ' + ofOsd('plumbline:osd_suspect:info', 'verdict="host",')
           + ' }}the host: most of its OSDs are slow{{ with query ' + ofOsd('plumbline:osd_host_cause:info')
-          + ' }}. Unlike the other hosts with OSDs it has: {{ range $index, $each := . | sortByLabel "cause" }}'
-          + '{{ if $index }}, {{ end }}{{ reReplaceAll "_" " " .Labels.cause }}{{ end }} (`plumbline check` there shows the command)'
-          + '{{ end }}{{ else }}neither disk, host, network, limit nor queue{{ end }}.',
+          + ' }}. It differs from the other hosts with OSDs by: {{ range $index, $each := . | sortByLabel "cause" }}'
+          + '{{ if $index }}, {{ end }}{{ reReplaceAll "_" " " .Labels.cause }}{{ end }} (`plumbline check` there shows the command that fixes it)'
+          + '{{ end }}{{ else }}nothing yet: disk, host, network, limits and queue look normal{{ end }}.',
         ),
         alert.new(
           config,
@@ -190,7 +193,7 @@ local promql = import '../lib/promql.libsonnet';
           ||| % (labels + heartbeat),
           { layer: 'network', signal: 'latency' },
           'Heartbeats between OSDs are slow.',
-          '{{ with $labels.ceph_daemon }}Pings between {{ . }}{{ with $labels.instance }} on {{ . }}{{ end }} and its peers{{ else }}Half of the pings between all OSDs{{ end }} over the {{ $labels.interface }} network' + nic + ' take up to {{ $value | humanizeDuration }}. Pings involve no disk: the cause is the network, or a host short of CPU time. Ceph itself warns at 1 s.',
+          '{{ with $labels.ceph_daemon }}Pings between {{ . }}{{ with $labels.instance }} on {{ . }}{{ end }} and its peers{{ else }}Pings of at least half of all OSDs{{ end }} over the {{ $labels.interface }} network' + nic + ' take {{ if $labels.ceph_daemon }}up to {{ $value | humanizeDuration }}{{ else }}{{ $value | humanizeDuration }} or more{{ end }}. Pings involve no disk: the cause is the network, or a host short of CPU time. Ceph itself warns at 1 s.',
         ),
         alert.new(
           config,
@@ -203,7 +206,7 @@ local promql = import '../lib/promql.libsonnet';
           ||| % labels),
           { layer: 'network', signal: 'latency' },
           'Writes wait for replicas over slow TCP connections.',
-          '{{ if eq $labels.end "far" }}' + name + ' is at the other end of slow TCP connections, over which {{ printf "%.0f" $value }} OSDs wait for replicas'
+          '{{ if eq $labels.end "far" }}' + name + ' is at the other end of slow TCP connections, over which {{ printf "%.0f" $value }} other OSD' + promql.plural + ' must get replicas'
           + '{{ else }}' + name + ' waits for replicas over slow TCP connections; the OSD at the other end is not known{{ end }}.'
           + slowest + ' Slow disks and busy OSDs do not slow a TCP connection, because the kernel acknowledges: the cause is the network.',
         ),
@@ -230,7 +233,7 @@ local promql = import '../lib/promql.libsonnet';
           ||| % (labels + alerts.PlumblineOsdOperationsBlocked),
           osd('error'),
           'Operations are blocked in an OSD.',
-          '{{ $labels.ceph_daemon }} on {{ $labels.instance }}: its oldest blocked operation has waited for {{ $value | humanizeDuration }}. The blocked operations wait for: '
+          '{{ $labels.ceph_daemon }} on {{ $labels.instance }}: its oldest blocked operation has waited for {{ $value | humanizeDuration }}. Its clients wait; the blocked operations wait for: '
           + each('(printf `plumbline_osd_blocked_operations{ceph_daemon=%q,' + promql.instanceFormat(config) + '} > 0` $labels.ceph_daemon '
                  + promql.instanceArguments(config) + ')', 'stage')
           + '.',

@@ -52,7 +52,7 @@ local promql = import '../lib/promql.libsonnet';
           // Retries cost a link microseconds: no reason to silence what stands above.
           { layer: owner.layer, signal: 'health' },
           'A PCIe link reports errors.',
-          place + ': {{ printf "%%.0f" $value }} more errors of kind {{ $labels.aer_severity }} within %s. Corrected errors cost a retransmission; others lose data or reset the device. Check the seat, the riser, the cable and the device.' % errors.window,
+          place + ': {{ printf "%%.0f" $value }} more error%s of kind {{ $labels.aer_severity }} within %s. Corrected errors cost a retransmission; others lose data or reset the device. Check the seat, the riser, the cable and the device.' % [promql.plural, errors.window],
         )
         for owner in owners
       ],

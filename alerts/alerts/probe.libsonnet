@@ -18,7 +18,7 @@ local suspects = import '../lib/suspects.libsonnet';
     // As an error nothing holds the ticket back, neither a recovery nor lost packets.
     { signal: if each.clients then 'latency' else 'error' },
     'A probe hangs in one operation or run.',
-    'Probe {{ $labels.probe }} on {{ $labels.instance }} has been in flight for {{ $value | humanizeDuration }}: layer {{ $labels.layer }} does not answer, and everything else that uses the same device, mount or cluster waits as well.'
+    'Probe {{ $labels.probe }} on {{ $labels.instance }} has been in flight for {{ $value | humanizeDuration }}: layer {{ $labels.layer }} does not answer, and everything else that uses the same device, mount or cluster probably waits as well.'
     + (if each.clients then suspects.cause(config) else ''),
   ),
 
@@ -68,7 +68,7 @@ local suspects = import '../lib/suspects.libsonnet';
           ||| % (labels { missed: config.probe.missedIntervals }),
           self_,
           'A periodic probe fails.',
-          'The last run of probe {{ $labels.probe }} on {{ $labels.instance }} failed, and no run before it succeeded recently.',
+          'Probe {{ $labels.probe }} on {{ $labels.instance }}: its last run failed, and no recent run succeeded.',
         ),
         alert.new(
           config,
@@ -82,8 +82,8 @@ local suspects = import '../lib/suspects.libsonnet';
             )
           ||| % (labels + alerts.PlumblineCanaryFailing) + promql.withLayer(config),
           { signal: 'error' },
-          'Canary operations fail with I/O errors.',
-          '{{ printf "%%.0f" $value }} {{ $labels.operation }} operations of canary {{ $labels.probe }} on {{ $labels.instance }} ended in {{ $labels.error }} within %s.' % alerts.PlumblineCanaryFailing.window,
+          'Operations of a canary fail.',
+          '{{ printf "%%.0f" $value }} {{ $labels.operation }} operation%s of canary {{ $labels.probe }} on {{ $labels.instance }} failed with {{ $labels.error }} within %s. Programs that use the same storage may get the same errors.' % [promql.plural, alerts.PlumblineCanaryFailing.window],
         ),
         alert.new(
           config,
@@ -91,7 +91,7 @@ local suspects = import '../lib/suspects.libsonnet';
           'sum by (%s, layer, device_class) (plumbline_baseline_missing == 1)' % labels.instance,
           { signal: 'health' },
           'Measurements have no baseline to be compared with.',
-          '{{ $value }} measured operations of layer {{ $labels.layer }}, device class {{ $labels.device_class }}, on {{ $labels.instance }} have no baseline in force: they are shown but not judged.',
+          'On {{ $labels.instance }}, no baseline is in force for {{ $value }} measured operation' + promql.plural + ' of layer {{ $labels.layer }}, device class {{ $labels.device_class }}: shown, but not judged.',
         ),
         alert.new(
           config,
@@ -118,7 +118,7 @@ local suspects = import '../lib/suspects.libsonnet';
                  }),
           self_,
           'A baseline no longer matches its node.',
-          'The {{ $labels.source }} baseline {{ $labels.profile }} on {{ $labels.instance }} {{ if eq $labels.part "age" }}was measured {{ $value | humanizeDuration }} ago{{ else }}was measured with other {{ $labels.part }} than this node has now{{ end }}: a deviation from it may reflect a change and not a fault.',
+          'The {{ $labels.source }} baseline ({{ $labels.profile }}) on {{ $labels.instance }} {{ if eq $labels.part "age" }}was measured {{ $value | humanizeDuration }} ago{{ else }}was measured before the {{ $labels.part }} of this node changed{{ end }}: a deviation from it may reflect a change and not a fault.',
         ),
         alert.new(
           config,
@@ -126,7 +126,7 @@ local suspects = import '../lib/suspects.libsonnet';
           'sum by (%s, probe, source, profile) (plumbline_baseline_mismatch)' % labels.instance,
           self_,
           'A baseline was measured with other parameters than its probe.',
-          '{{ $value }} operations of probe {{ $labels.probe }} on {{ $labels.instance }} are not judged: the {{ $labels.source }} baseline {{ $labels.profile }} was measured with other parameters (config_hash).',
+          'Plumbline does not judge {{ $value }} operation' + promql.plural + ' of probe {{ $labels.probe }} on {{ $labels.instance }}: the {{ $labels.source }} baseline ({{ $labels.profile }}) was measured with other parameters (config_hash).',
         ),
       ],
     }, {

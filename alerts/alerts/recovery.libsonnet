@@ -40,7 +40,7 @@ local promql = import '../lib/promql.libsonnet';
           layers.paged(std.flattenArrays(config.blame.order[1:std.length(config.blame.order) - 1]), config.blame.clientLayers, clusters),
           { signal: 'health' },
           'A layer has a page, or had one recently; latency alerts of the layers above are held back.',
-          'Layer {{ $labels.layer }}{{ with $labels.cluster }} in cluster {{ . }}{{ end }} has a page, or had one recently. The layers above recover later, so their latency alerts are held back until then.',
+          'A page about layer {{ $labels.layer }}{{ with $labels.cluster }} in cluster {{ . }}{{ end }} is firing, or was until recently. The layers above recover later, so their latency alerts are held back meanwhile.',
         ),
         alert.new(
           config,

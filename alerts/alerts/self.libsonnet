@@ -22,7 +22,7 @@ local promql = import '../lib/promql.libsonnet';
     'A Plumbline daemon cannot be scraped.',
     'Prometheus gets no answer from Plumbline on {{ $labels.instance }}: the daemon, the node or the network path to it is down. Nothing else on this node can be judged.'
     + (if each.answers then ' Its storage answers: its OSDs are up, or it has none and other nodes watch the cluster.'
-       else ' Nothing shows that its storage answers.'),
+       else ' There is no sign that its storage answers: clients may be affected.'),
   ),
 
   // Not by `rate`: how often is what a person wants to know.
@@ -58,7 +58,7 @@ local promql = import '../lib/promql.libsonnet';
           'absent(up{%s})' % config.plumblineSelector,
           self_,
           'Prometheus scrapes no Plumbline target at all.',
-          'No target matches job {{ $labels.job }}: no storage node is monitored. Either service discovery found none or the scrape job was removed or renamed.',
+          'No target matches job {{ $labels.job }}: no storage node is monitored. Either service discovery found none, or the scrape job was removed or renamed.',
         ),
       ] + std.map(downAlert, down.severities) + [
         alert.new(
@@ -128,7 +128,7 @@ local promql = import '../lib/promql.libsonnet';
           grown('plumbline_thread_failures_total', 'PlumblineThreadFailing', by=', thread'),
           { layer: 'self', signal: 'error' },
           'A thread of a Plumbline daemon fails.',
-          'On {{ $labels.instance }} the thread {{ $labels.thread }} failed {{ printf "%.0f" $value }} times: its work is late or missing, and the log shows why.',
+          'On {{ $labels.instance }} the thread {{ $labels.thread }} failed {{ printf "%.0f" $value }} time' + promql.plural + ': its work is late or missing, and the log shows why.',
         ),
         alert.new(
           config,
@@ -151,7 +151,7 @@ local promql = import '../lib/promql.libsonnet';
           ]),
           self_,
           'Prometheus rejects scrapes that exceed a limit.',
-          'Prometheus {{ $labels.instance }} rejected scrapes or targets {{ printf "%.0f" $value }} times because of its {{ $labels.limit }}: whole nodes are missing from rules, alerts and dashboards.',
+          'Prometheus {{ $labels.instance }} rejected scrapes or targets {{ printf "%.0f" $value }} time' + promql.plural + ' because of its {{ $labels.limit }}: whole nodes are missing from rules, alerts and dashboards.',
         ),
         alert.new(
           config,
@@ -159,7 +159,7 @@ local promql = import '../lib/promql.libsonnet';
           grownOfOurs('prometheus_rule_evaluation_failures_total', 'PlumblineRuleFailing'),
           { layer: 'self', signal: 'error' },
           'A rule of Plumbline fails in Prometheus.',
-          'Rules of {{ $labels.rule_group }} failed {{ printf "%.0f" $value }} times on Prometheus {{ $labels.instance }}: what they cover is not monitored.',
+          'Rules of {{ $labels.rule_group }} failed {{ printf "%.0f" $value }} time' + promql.plural + ' on Prometheus {{ $labels.instance }}: what they cover is not monitored.',
         ),
         alert.new(
           config,
@@ -167,7 +167,7 @@ local promql = import '../lib/promql.libsonnet';
           grownOfOurs('prometheus_rule_group_iterations_missed_total', 'PlumblineRulesLate'),
           { layer: 'self', signal: 'capacity' },
           'Prometheus does not finish the rules of Plumbline in time.',
-          '{{ printf "%.0f" $value }} evaluations of {{ $labels.rule_group }} were missed on Prometheus {{ $labels.instance }}: verdicts come late.',
+          'Prometheus {{ $labels.instance }} missed {{ printf "%.0f" $value }} evaluation' + promql.plural + ' of {{ $labels.rule_group }}: verdicts come late.',
         ),
         alert.new(
           config,
@@ -175,7 +175,7 @@ local promql = import '../lib/promql.libsonnet';
           grown('prometheus_notifications_dropped_total', 'PlumblineAlertsDropped'),
           { layer: 'self', signal: 'error' },
           'Alerts do not reach Alertmanager.',
-          'Prometheus {{ $labels.instance }} dropped {{ printf "%.0f" $value }} alerts on their way to Alertmanager.',
+          'Prometheus {{ $labels.instance }} dropped {{ printf "%.0f" $value }} alert' + promql.plural + ' on their way to Alertmanager: nobody was notified of them.',
         ),
         alert.new(
           config,
@@ -183,7 +183,7 @@ local promql = import '../lib/promql.libsonnet';
           grown('alertmanager_notifications_failed_total', 'PlumblineNotificationsFailing', by=', integration'),
           { layer: 'self', signal: 'error' },
           'Alertmanager cannot deliver notifications.',
-          '{{ printf "%.0f" $value }} notifications by {{ $labels.integration }} failed on Alertmanager {{ $labels.instance }}: their alerts were not delivered this way.',
+          'Alertmanager {{ $labels.instance }} failed to deliver {{ printf "%.0f" $value }} notification' + promql.plural + ' by {{ $labels.integration }}.',
         ),
       ],
     }],

@@ -6,6 +6,9 @@ local unitSeconds = { s: 1, m: 60, h: 3600, d: 86400 };
 {
   join:: join,
 
+  // Of a noun behind an alert's `$value`, which counts.
+  plural:: '{{ if gt $value 1.5 }}s{{ end }}',
+
   // A text of several lines, to be put two columns further in.
   nested(text):: std.strReplace(std.rstripChars(text, '\n'), '\n', '\n  '),
 

@@ -40,7 +40,7 @@ local listed(each) =
       + '{{ $each.Labels.alertname }}{{ if eq $each.Labels.alertstate "pending" }}, pending{{ end }})';
     '\nSuspected: {{ range $index, $each := ' + query(clusters, 'sort(plumbline:suspected:info{%s})', differing)
     + ' | sortByLabel "alertstate" }}' + listed(subject)
-    + '{{ else }}no host, network, disk or OSD{{ end }}.',
+    + '{{ else }}nothing yet; no host, network, disk or OSD is out of line{{ end }}.',
 
   // " Full: osd.3 on stor02, osd.7 on stor03." with `name` Full: the daemons that an expression finds, nothing where it finds
   // none. `%s` in it are matchers for the alert's cluster; `host`: the label that has the host, where it is known.

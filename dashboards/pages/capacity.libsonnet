@@ -67,7 +67,7 @@ function(config)
     [p.stat(
       'Unsafe at the soonest in',
       worstOf + 'Time until losing the largest host becomes unsafe, by the fastest of the slopes over %s; the table has the latest, too. No value: it does not grow, or is unsafe already. Bad looks like: less than the %d days in which hardware can be had.' % [slopes, alerts.PlumblineCapacityHostLossSoon.days],
-      's', p.target(q.loss.soonest, ofClass, instant=true), lossDays, decimals=1, noValue='no growth, or unsafe now'
+      's', p.target(q.loss.soonest, ofClass, instant=true), lossDays, decimals=1, noValue='no growth known, or unsafe now'
     ) + named + toOsds, 6, 5],
     [p.figures(
       'How long it lasts',

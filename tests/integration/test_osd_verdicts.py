@@ -127,7 +127,7 @@ class Here:
 
     def called_innocent(self) -> set[tuple[str, str]]:
         """(canary, operation) of the pages that say for whom the OSD waits."""
-        said = "itself is not suspected: its writes wait for replicas, and slow is " + GUILTY + "."
+        said = "itself is not suspected: its writes wait for replicas on other OSDs. Slow OSDs: " + GUILTY + "."
         alerts = [each for each in self.pager.alerts() if said in each["annotations"]["description"]]
         return {(each["labels"]["probe"], each["labels"]["operation"]) for each in alerts}
 

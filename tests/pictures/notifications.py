@@ -13,6 +13,8 @@ from support.browser import browser
 from support.notifications import Inbox
 
 WIDTHS = {"email": 760, "slack": 760, "pagerduty": 760}
+HEIGHT = 820
+"""Of a message about many alerts, which all say the same of their canary, the first few are enough."""
 _STYLE = """<meta charset="utf-8"><style>
 body { font: 15px/1.45 sans-serif; margin: 16px; color: #1d1c1d; background: #fff; overflow-wrap: anywhere }
 .bar { border-left: 4px solid #c0392b; padding-left: 12px; white-space: pre-line }
@@ -24,7 +26,7 @@ td:first-child { color: #666; width: 90px } td + td { white-space: pre-line }
 
 
 def draw(inbox: Inbox, folder: Path) -> list[Path]:
-    """A picture of the longest message of each service into ``folder``."""
+    """A picture of the message with most to read of each service into ``folder``, cut below :data:`HEIGHT`."""
     pages: dict[str, Callable[[dict[str, Any]], str]] = {
         "email": lambda sent: f"{_STYLE}<p class=from>Mail: {html.escape(sent['subject'])}</p>{sent['html']}",
         "slack": _slack,
@@ -37,13 +39,23 @@ def draw(inbox: Inbox, folder: Path) -> list[Path]:
                 continue
             drawn.append(folder / f"notification-{name}.png")
             source = drawn[-1].with_suffix(".html")
-            message = max(inbox.received[name], key=lambda sent: len(str(sent)))
+            message = max(inbox.received[name], key=lambda sent: len(re.sub(r"http\S+", "", str(sent))))
             source.write_text(page_of(message), "utf-8")
             page = started.page()
             page.open(source.as_uri(), width=WIDTHS[name], height=200)
             page.screenshot(drawn[-1])
             source.unlink()
+            cut(drawn[-1])
     return drawn
+
+
+def cut(file: Path) -> None:
+    """Leave out what is below :data:`HEIGHT`."""
+    from PIL import Image
+
+    with Image.open(file) as picture:
+        top = picture.crop((0, 0, picture.width, min(picture.height, HEIGHT)))
+    top.save(file)
 
 
 def _slack(sent: dict[str, Any]) -> str:

@@ -30,7 +30,7 @@ NODE = "stor01.example:10047"
 """What most tests of the rules call the node that fires."""
 CARRIED = {"cluster", "instance", "device", "ceph_daemon", "probe", "pool"}
 """Labels that say which one it is, where the page has a variable of that name."""
-OF_EVERY_ALERT = {"alertname", "layer", "severity", "signal"}
+OF_EVERY_ALERT = {"alertname", "severity", "signal"}
 """Labels that a runbook has no use for."""
 SUBJECT = {
     "plumbline-disk": "device",

@@ -184,10 +184,11 @@ HIGH, FLEET, EXTREME, BURN = (
     "PlumblineCanaryBudgetBurn",
 )
 SUBJECT = "canary, read (randread-4k-qd1-j1) on stor01.example:10047, device class nvme"
-BASELINE = "the measured baseline baseline.yaml"
+BASELINE = "the measured baseline (baseline.yaml)"
 
 
-UNSUSPECTED = "\nSuspected: no host, network, disk or OSD."
+FELT = " Clients of layer rados probably see the same."
+UNSUSPECTED = "\nSuspected: nothing yet; no host, network, disk or OSD is out of line."
 
 
 def recorded(metric: str, values: str, host: str = "stor01", more: str = "", layer: str = "disk") -> dict[str, str]:
@@ -246,7 +247,7 @@ def high(
         {
             "summary": "A canary is slower than its baseline.",
             "description": f"Canary {SUBJECT.replace('stor01', host)}: the p50 latency is {ratio} times"
-            f" {BASELINE} (limit {limit} times), seen over {seen}.",
+            f" {BASELINE}, seen over {seen}; the limit over 25m is {limit} times.",
         },
     )
 
@@ -259,20 +260,22 @@ def extreme(moment: str, ratio: str, severity: str = "warning", **labels: str) -
         {
             "summary": "A canary is many times slower than its baseline.",
             "description": f"Canary {SUBJECT}: the p50 latency of the last 60s is {ratio} times {BASELINE}."
-            f"{UNSUSPECTED if severity == 'critical' else ''}",
+            f"{FELT + UNSUSPECTED if severity == 'critical' else ''}",
         },
     )
 
 
 def fleet(moment: str, share: str, points: str, suspected: str = UNSUSPECTED, **labels: str) -> tuple[Any, ...]:
+    layer = labels.get("layer", "disk")
     return (
         moment,
         FLEET,
         {"severity": "critical", **labels},
         {
             "summary": "The canaries of most hosts are slower than their baselines.",
-            "description": f"{share} of the hosts of cluster north find read (randread-4k-qd1-j1, device class nvme)"
-            " slower than their limits, for at least 4m: the whole layer is slow, not one device."
+            "description": f"On {share} of the hosts of cluster north, read operations of layer {layer}"
+            " (randread-4k-qd1-j1, device class nvme) have been slower than their limits for at least 4m:"
+            " the whole layer is slow, not one device."
             f"\nHosts that agree: {points}.{suspected}",
         },
     )
@@ -288,7 +291,7 @@ def burn(moment: str, share: str, severity: str, host: str = "stor01", **labels:
             "summary": "Too many canary operations are slower than the baseline allows, or fail.",
             "description": f"{share} of the operations of canary {SUBJECT.replace('stor01', host)}, were slower"
             f" than the limit set by the baseline or failed, over {window}; the budget is 1%."
-            f"{UNSUSPECTED if severity == 'critical' else ''}",
+            f"{FELT + UNSUSPECTED if severity == 'critical' else ''}",
         },
     )
 

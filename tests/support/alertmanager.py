@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
 import threading
 import urllib.request
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,6 +21,8 @@ from .daemon import eventually
 from .ports import free_port
 from .programs import need
 
+WITHOUT_JIRA = re.compile(r"version 0\.(\d|1\d|2[0-7])\.|version 0\.28\.\d+\+ds")
+"""Alertmanagers that refuse its example: before 0.28, as Debian 12's, and Debian 13's 0.28, built without Jira."""
 ANSWER_S = 300.0
 """Thousands of alerts are judged anew for each answer, on a machine that has other things to do."""
 
@@ -56,8 +60,15 @@ class Alertmanager:
         self.url = url
         self.log = log
 
-    def post(self, alerts: Iterable[Mapping[str, str]], *, resolved: bool = False) -> None:
+    def post(
+        self,
+        alerts: Iterable[Mapping[str, str]],
+        *,
+        resolved: bool = False,
+        annotations: Mapping[str, str] | None = None,
+    ) -> None:
         """Tell it of alerts by their labels, as Prometheus does: firing from now on, or over since a moment ago.
+        ``annotations`` are those of each.
 
         An alert that began longer ago than ``group_wait`` would be sent at once, before its inhibitor is heard of.
         """
@@ -66,7 +77,9 @@ class Alertmanager:
             "startsAt": (now - timedelta(milliseconds=2)).isoformat(),
             "endsAt": (now + (timedelta(milliseconds=-1) if resolved else timedelta(hours=1))).isoformat(),
         }
-        body = json.dumps([{"labels": dict(labels), **times} for labels in alerts]).encode()
+        body = json.dumps(
+            [{"labels": dict(labels), "annotations": dict(annotations or {}), **times} for labels in alerts]
+        ).encode()
         request = urllib.request.Request(f"{self.url}/api/v2/alerts", body, {"Content-Type": "application/json"})
         with urllib.request.urlopen(request, timeout=ANSWER_S) as answer:
             assert answer.status == 200
@@ -113,3 +126,10 @@ def _handler(messages: list[dict[str, Any]]) -> type[BaseHTTPRequestHandler]:
             """Nothing."""
 
     return Handler
+
+
+def speaks_jira() -> bool:
+    """Whether this Alertmanager can be told of it."""
+    argv = [need("prometheus-alertmanager"), "--version"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    return WITHOUT_JIRA.search(done.stdout + done.stderr) is None

@@ -1,5 +1,5 @@
-"""What people get: a real Alertmanager with the shipped tree and the shipped receivers for mail, Slack, PagerDuty and
-Opsgenie, and somebody in place of these services who keeps what they are sent."""
+"""What people get: a real Alertmanager with the shipped tree and the shipped receivers for mail, Slack, PagerDuty,
+Opsgenie, ServiceNow and Jira, and somebody in place of these services who keeps what they are sent."""
 
 from __future__ import annotations
 
@@ -17,42 +17,47 @@ from typing import Any
 
 import yaml
 
-from .alertmanager import Alertmanager, alertmanager
+from .alertmanager import Alertmanager, alertmanager, speaks_jira
 from .pager import CONFIG
 
-SERVICES = ("email", "slack", "pagerduty", "opsgenie")
+SERVICES = ("email", "slack", "pagerduty", "opsgenie", "servicenow", "jira")
+ROUTED = ("email", "slack", "pagerduty")
+"""Those that :func:`notified` puts into the shipped tree; the others stand at the same places of it."""
 
 
 @dataclass
 class Inbox:
-    """Service → what it was sent, oldest first: of a mail its subject and HTML, of the others the JSON."""
+    """Service → what it was sent, oldest first: of a mail its subject and HTML, of the others the JSON; ``authorized``
+    has what they were shown."""
 
     received: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: {name: [] for name in SERVICES})
+    authorized: dict[str, str] = field(default_factory=dict)
 
     def text(self, service: str) -> list[str]:
         """What a person reads of each message."""
         return [_TEXT[service](message) for message in self.received[service]]
 
 
+_ADDRESSED = {"pagerduty": "url", "opsgenie": "api_url", "servicenow": "url", "jira": "api_url"}
 _TEXT: dict[str, Callable[[dict[str, Any]], str]] = {
     "email": lambda mail: mail["html"],
     "slack": lambda sent: f"{sent['attachments'][0]['title']}\n{sent['attachments'][0]['text']}",
     "pagerduty": lambda sent: f"{sent['payload']['summary']}\n{sent['payload']['custom_details']['alerts']}",
     "opsgenie": lambda sent: f"{sent['message']}\n{sent['description']}",
+    "servicenow": lambda sent: "\n".join(text for each in sent["alerts"] for text in each["annotations"].values()),
+    "jira": lambda sent: f"{sent['fields']['summary']}\n{sent['fields']['description']}",
 }
 
 
 @contextmanager
 def notified(folder: Path, *, wait: str = "1s", everybody: bool = False) -> Iterator[tuple[Alertmanager, Inbox]]:
-    """Started with short waits. ``everybody``: each service gets all alerts, whatever their severity and layer. Else
-    the tree says who gets what: pages PagerDuty and mail, tickets Slack."""
+    """Started with short waits. ``everybody``: each service that this Alertmanager can reach gets all alerts of any
+    severity and layer. Else the tree says who gets what: pages PagerDuty and mail, tickets Slack."""
     inbox = Inbox()
     with _http(inbox) as url, _smtp(inbox) as smtp:
         shipped = yaml.safe_load(CONFIG.read_text("utf-8"))
-        examples = {name: _example(name, folder, url, smtp) for name in SERVICES}
-        replaced = {
-            each["name"]: each for name in SERVICES for each in examples[name]["receivers"] if name != "opsgenie"
-        }
+        examples = {name: _example(name, folder, url, smtp) for name in SERVICES if name != "jira" or speaks_jira()}
+        replaced = {each["name"]: each for name in ROUTED for each in examples[name]["receivers"]}
         for ticket in ("tickets-network", "tickets-monitoring"):
             replaced[ticket] = {**replaced["tickets-storage"], "name": ticket}
         replaced["pager"]["email_configs"] = examples["email"]["receivers"][0]["email_configs"]
@@ -60,8 +65,8 @@ def notified(folder: Path, *, wait: str = "1s", everybody: bool = False) -> Iter
         shipped["receivers"] = [replaced.get(each["name"], each) for each in shipped["receivers"]]
         shipped["receivers"] = [quiet if each["name"] == "dead-man" else each for each in shipped["receivers"]]
         if everybody:
-            first = {name: examples[name]["receivers"][0][f"{name}_configs"] for name in SERVICES}
-            shipped["receivers"] = [{"name": "all", **{f"{name}_configs": first[name] for name in SERVICES}}]
+            first = {_section(name): each["receivers"][0][_section(name)] for name, each in examples.items()}
+            shipped["receivers"] = [{"name": "all", **first}]
             shipped["route"] = {"receiver": "all", "group_by": ["cluster", "alertname", "severity"]}
             del shipped["inhibit_rules"]
         _set_waits(shipped["route"], wait)
@@ -74,16 +79,22 @@ def notified(folder: Path, *, wait: str = "1s", everybody: bool = False) -> Iter
             yield server, inbox
 
 
+def _section(service: str) -> str:
+    return "webhook_configs" if service == "servicenow" else f"{service}_configs"
+
+
 def _example(name: str, folder: Path, url: str, smtp: str) -> dict[str, Any]:
     """A shipped example of receivers that sends to us: addresses and secrets replaced, texts as shipped."""
     secret = folder / f"{name}-secret"
     secret.write_text(f"{url}/slack" if name == "slack" else "0" * 32)
     document: dict[str, Any] = yaml.safe_load((CONFIG.parent / f"receivers-{name}.yaml").read_text("utf-8"))
     for receiver in document["receivers"]:
-        for config in receiver.get(f"{name}_configs", ()):
+        for config in receiver.get(_section(name), ()):
             config |= {key: str(secret) for key in config if key.endswith("_file")}
-            if name in ("pagerduty", "opsgenie"):
-                config[{"pagerduty": "url", "opsgenie": "api_url"}[name]] = f"{url}/{name}/"
+            for account in config.get("http_config", {}).values():
+                account |= {key: str(secret) for key in account if key.endswith("_file")}
+            if name in _ADDRESSED:
+                config[_ADDRESSED[name]] = f"{url}/{name}{'' if name == 'jira' else '/'}"
     if "global" in document:
         document["global"] = {
             "smtp_smarthost": smtp,
@@ -105,10 +116,13 @@ def _http(inbox: Inbox) -> Iterator[str]:
         def do_POST(self) -> None:
             sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             service = self.path.strip("/").partition("/")[0]
-            if self.command == "POST" and not self.path.endswith("/close"):  # PUT changes a part of what Opsgenie has
+            inbox.authorized[service] = self.headers.get("Authorization", "")
+            asked = "/search" in self.path  # of Jira, which has no issue about it yet
+            # PUT changes a part of what Opsgenie has
+            if self.command == "POST" and not asked and not self.path.endswith("/close"):
                 inbox.received[service].append(sent)
-            body = b"ok" if self.path == "/slack" else b'{"status":"success"}'
-            self.send_response(202)
+            body = b"ok" if self.path == "/slack" else b'{"status":"success","issues":[],"id":"1","key":"STORAGE-1"}'
+            self.send_response(200 if asked else 201 if service == "jira" else 202)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)

@@ -14,6 +14,9 @@ _URL = re.compile(r"https?://[A-Za-z0-9_.:\[\]/-]{1,250}")
 _ASSIGNED = re.compile(r"([A-Z]+)=([\w.:/@+\[\]-]+)(?:( +)#.*)?")
 _FENCED = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _RUNBOOK = re.compile(r"\]\((Plumbline\w+\.md)\)")
+_HOST = "${INSTANCE%:*}"
+_IPV6 = re.compile(r"\[([0-9A-Fa-f:.]+)\]")
+"""What ssh is told of an instance in brackets: the address without them."""
 _LABELS = {
     "INSTANCE": ("instance",),
     "PROMETHEUS": ("prometheus", "instance"),
@@ -36,7 +39,7 @@ _LABELS = {
 
 def usable(given: Mapping[str, str]) -> dict[str, str]:
     """The labels that a runbook can use, with values that are safe in a shell; of a query, the others are left out."""
-    known = {label for labels in _LABELS.values() for label in labels} | {"cluster"}
+    known = {label for labels in _LABELS.values() for label in labels} | {"cluster", "layer"}
     found = {label: value for label, value in given.items() if label in known}
     url = found.pop("prometheus", "").rstrip("/")
     # of a path, no name leads upwards: commands write below some of them
@@ -58,6 +61,8 @@ def filled(markdown: str, labels: Mapping[str, str]) -> str:
 
 
 def _line(line: str, labels: Mapping[str, str]) -> str:
+    if address := _IPV6.match(labels.get("instance", "")):
+        line = line.replace(_HOST, address[1])
     found = _ASSIGNED.fullmatch(line)
     if found is None:
         return line

@@ -4,7 +4,8 @@ They use a small part of Markdown, and so does this: headings, paragraphs, lists
 `` `code` ``, ``**bold**`` and links. A test renders every runbook and finds no markup left over. All text is escaped.
 
 What several runbooks say stands in a file of its own, whose name begins with a small letter. A paragraph that is only a
-link to such a file shows it in place: folded up, with the link's text to open it, if the file has a heading.
+link to such a file shows it in place: folded up, with the link's text to open it, if the file has a heading. The
+diagnosis of the alert's own layer is open.
 
 Where the page is asked for with the labels of an alert, they are filled in (:mod:`plumbline.pages.runbook_values`).
 """
@@ -23,6 +24,8 @@ _NAME = re.compile(r"Plumbline\w+", re.ASCII)
 _INLINE = re.compile(r"`([^`]+)`|\*\*([^*]+)\*\*|\[([^\]]+)\]\(([^)\s]+)\)|<(https?://[^>\s]+)>")
 _ITEM = re.compile(r"(- |\d+\. )")
 _CELL = re.compile(r"(?<!\\)\|")
+_LAYER_PAGES = {"osd": "rados"}
+"""Layers whose diagnosis stands on the page of another one."""
 _SHARED = re.compile(r"\[([^\]]+)\]\(([a-z-]+)\.md\)")
 
 
@@ -101,7 +104,10 @@ def _in_place(label: str, name: str, labels: Mapping[str, str]) -> Html:
     text = file.read_text("utf-8")
     if not text.startswith("# "):
         return to_html(text, labels)
-    return tag("details", tag("summary", _inline(label)), to_html(text.partition("\n")[2], labels))
+    layer = labels.get("layer", "")
+    own = bool(layer) and name == f"layer-{_LAYER_PAGES.get(layer, layer)}"
+    body = to_html(text.partition("\n")[2], labels)
+    return tag("details", tag("summary", _inline(label)), body, open="open" if own else "")
 
 
 def _begins(line: str) -> bool:

@@ -111,3 +111,21 @@ def test_a_page_of_documentation_is_named_not_linked() -> None:
     assert runbooks.to_html("See [workloads](../../docs/workloads.md).") == (
         "<p>See workloads (<code>docs/workloads.md</code>).</p>"
     )
+
+
+@pytest.mark.parametrize(
+    ("layer", "opened"),
+    [("object", "Layer <code>object</code>"), ("osd", "Layers <code>osd</code> and <code>rados</code>")],
+)
+def test_the_diagnosis_of_the_alerts_own_layer_is_open(layer: str, opened: str) -> None:
+    page = runbooks.page("PlumblineCanaryLatencyExtreme", {"layer": layer})
+    assert page is not None
+    assert page.count('<details open="open">') == 1
+    assert f'<details open="open"><summary>{opened}</summary>' in page
+
+
+def test_without_a_layer_or_with_an_unknown_one_nothing_is_open() -> None:
+    for labels in ({}, {"layer": "self"}, {"layer": "../x"}):
+        page = runbooks.page("PlumblineCanaryLatencyExtreme", labels)
+        assert page is not None
+        assert "<details open" not in page

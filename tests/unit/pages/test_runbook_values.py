@@ -30,6 +30,9 @@ def script(line: str, **labels: str) -> str:
          "PROMETHEUS=https://prom.example.org/x  # from the alert"),
         ("PROMETHEUS=prom.example:9090", {"prometheus": "http://p:9090", "instance": "p:9090"},
          "PROMETHEUS=p:9090           # from the alert"),
+        ("NODE=${INSTANCE%:*}", {"instance": "[2001:db8::7]:10047"}, "NODE=2001:db8::7"),
+        ('ssh "${INSTANCE%:*}" ss -tin', {"instance": "[2001:db8::7]"}, 'ssh "2001:db8::7" ss -tin'),
+        ("NODE=${INSTANCE%:*}", {"instance": "[-x]:10047"}, "NODE=${INSTANCE%:*}"),
         # nothing of theirs
         ("DEVICE=sdg", {"instance": "stor07:10047"}, "DEVICE=sdg"),
         ("NODE=${INSTANCE%:*}", {"instance": "stor07:10047", "hostname": "x"}, "NODE=${INSTANCE%:*}"),

@@ -1,0 +1,133 @@
+"""An alert as people get it: through a real Alertmanager by each shipped example of receivers."""
+
+from __future__ import annotations
+
+import html
+import re
+from base64 import b64decode
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.alertmanager import speaks_jira
+from support.daemon import eventually
+from support.notifications import SERVICES, Inbox, notified
+
+pytestmark = [pytest.mark.integration]
+LABELS = {
+    "alertname": "PlumblineCephPgUnavailable", "cluster": "north", "layer": "rados", "pool_id": "2",
+    "severity": "critical", "signal": "error",
+}  # fmt: skip
+TEXT = (
+    "Pool vms of cluster north: 1 placement group not active, or not reported by any OSD. Clients that need data there"
+    " hang.",
+    "This has lasted for at least 2m.",
+    "Suspected: osd.7 on stor03.example:10047 (disk sdc; PlumblineOsdSlowDisk).",
+    "First: `ceph health detail`, then `ceph pg PG query`: which OSDs do they wait for?",
+)
+TEXTS = {"summary": "Placement groups are unavailable.", "description": "\n".join(TEXT)}
+RUNBOOK = "http://stor01.example:10047/runbooks/PlumblineCephPgUnavailable?cluster=north&pool_id=2"
+DASHBOARD = "https://grafana.example.org/d/plumbline-pools?from=1&to=now&var-cluster=north"
+LINKED = TEXTS | {"runbook_url": RUNBOOK, "dashboard_url": DASHBOARD}
+UNLINKED = TEXTS | {"runbook_url": "alerts/runbooks/PlumblineCephPgUnavailable.md"}
+"""Of a Prometheus that scrapes no daemon and a site without Grafana."""
+TITLE: dict[str, Callable[[dict[str, Any]], str]] = {
+    "email": lambda mail: str(mail["subject"]),
+    "slack": lambda sent: str(sent["attachments"][0]["title"]),
+    "pagerduty": lambda sent: str(sent["payload"]["summary"]),
+    "opsgenie": lambda sent: str(sent["message"]),
+    "jira": lambda sent: str(sent["fields"]["summary"]),
+}
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What the services were sent of an alert whose links resolve, and of one of another cluster whose links do not."""
+
+    linked: Inbox
+    unlinked: Inbox
+
+
+def _delivered(folder: Path, annotations: dict[str, str]) -> Iterator[Inbox]:
+    with notified(folder, everybody=True) as (manager, inbox):
+        manager.post([LABELS], annotations=annotations)
+        expected = [name for name in SERVICES if name != "jira" or speaks_jira()]
+        eventually(lambda: all(inbox.received[name] for name in expected), within_s=120)
+        yield inbox
+
+
+@pytest.fixture(scope="module")
+def sent(tmp_path_factory: pytest.TempPathFactory) -> Sent:
+    (linked,) = _delivered(tmp_path_factory.mktemp("linked"), LINKED)
+    (unlinked,) = _delivered(tmp_path_factory.mktemp("unlinked"), UNLINKED)
+    return Sent(linked, unlinked)
+
+
+@pytest.fixture(params=SERVICES)
+def service(request: pytest.FixtureRequest) -> str:
+    if request.param == "jira" and not speaks_jira():
+        pytest.skip("this Alertmanager is built without Jira (make test-prometheus3 has one that is not)")
+    return str(request.param)
+
+
+def test_the_text_arrives_whole_and_in_its_order(sent: Sent, service: str) -> None:
+    for inbox in (sent.linked, sent.unlinked):
+        (text,) = inbox.text(service)
+        assert "\n".join(TEXT) in html.unescape(text).replace("\r\n", "\n")
+        assert TEXTS["summary"] in text
+        assert service == "servicenow" or re.search(r"Since \d{4}-\d\d-\d\d \d\d:\d\d", text)
+        assert not re.search(r"<no value>|\{\{|\}\}|%!", text)
+
+
+def test_the_title_says_of_which_layer_and_cluster(sent: Sent, service: str) -> None:
+    if service == "servicenow":
+        (message,) = sent.linked.received[service]
+        assert message["commonLabels"] == LABELS
+        assert message["alerts"][0]["annotations"] == LINKED
+        return
+    title = TITLE[service](sent.linked.received[service][0])
+    assert "rados in cluster north: " in title
+    assert len(title) < 130  # Opsgenie cuts there, a phone before
+
+
+def test_links_are_links(sent: Sent, service: str) -> None:
+    (text,) = sent.linked.text(service)
+    expected = {
+        "email": [f'<a href="{RUNBOOK}">Runbook</a>', f'<a href="{DASHBOARD}">Dashboard</a>'],
+        "slack": [f"<{RUNBOOK}|Runbook>", f"<{DASHBOARD}|Dashboard>"],
+        "pagerduty": [f"Runbook: {RUNBOOK}"],
+        "opsgenie": [f"Runbook: {RUNBOOK}", f"Dashboard: {DASHBOARD}"],
+        "servicenow": [RUNBOOK, DASHBOARD],
+        "jira": [f"[Runbook|{RUNBOOK}]", f"[Dashboard|{DASHBOARD}]"],
+    }
+    assert all(each in html.unescape(text) for each in expected[service]), text
+
+
+def test_without_a_daemon_that_answers_words_say_where_the_runbook_is(sent: Sent, service: str) -> None:
+    (text,) = sent.unlinked.text(service)
+    if service != "servicenow":  # which gets the annotations as they are
+        assert "No daemon answers that could show the runbook" in text
+        assert "Dashboard" not in text
+    assert UNLINKED["runbook_url"] in text
+    assert not re.search(r'href="alerts|<alerts/|\|alerts/', text)
+
+
+def test_pagerduty_gets_addresses_as_links(sent: Sent) -> None:
+    (message,) = sent.linked.received["pagerduty"]
+    assert message["links"] == [{"href": RUNBOOK, "text": "Runbook"}, {"href": DASHBOARD, "text": "Dashboard"}]
+    (message,) = sent.unlinked.received["pagerduty"]
+    assert {each["text"] for each in message["links"]} == {"Alertmanager"}
+    assert all(each["href"].startswith("http://") for each in message["links"])
+
+
+def test_who_asks_for_a_password_is_shown_the_one_of_the_file(sent: Sent, service: str) -> None:
+    shown = sent.linked.authorized.get(service, "")
+    if service in ("servicenow", "jira"):
+        user, _, password = b64decode(shown.removeprefix("Basic ")).decode().partition(":")
+        assert user.startswith("alertmanager")
+        assert password == "0" * 32
+    else:
+        assert not shown.startswith("Basic")
