@@ -34,7 +34,8 @@ class ClaimWatch:
             return []
 
     def identities(self) -> tuple[Identity, ...]:
-        return tuple(status.identity for status in self.statuses())
+        """As last read, however long ago."""
+        return tuple(each.identity(self._catalogue) for each in self.slot.last or ())
 
     def _read(self) -> tuple[ClaimState, ...]:
         claims, self._said = read_claims(self._storage, said=self._said)

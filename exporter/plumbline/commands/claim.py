@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
                 started=began,
                 duration=claim.clock() - began,
                 outcome=Outcome.FAILURE,
-                message=str(error),
+                message=str(error)[:1000],
             )
         except ProbeRefused as refusal:
             complain(f"plumbline: {refusal}")

@@ -4,9 +4,8 @@ from pathlib import Path
 
 from plumbline.commands.shared import Commands, add_command, add_group
 
-ACCOUNT = (
-    "/var/run/secrets/kubernetes.io/serviceaccount"  # https://kubernetes.io/docs/concepts/security/service-accounts/
-)
+# https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/
+ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
 def add_probe(commands: Commands) -> None:

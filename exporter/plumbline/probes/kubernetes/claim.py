@@ -24,6 +24,7 @@ from plumbline.probes.model import Identity
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 
 LABEL = "plumbline/claim"  # On pods of ours, with the claim's name; nothing without it is ever deleted
+VOLUME = "claimed"  # Its name in the template
 WANTED_SIZE = "1Gi"  # The workload's: larger volumes take longer to format
 GONE_WITHIN_S = 120.0
 _LOOK_EVERY_S, _LOOK_SHARE, _LOOK_MOST_S = 0.3, 0.05, 3.0
@@ -51,7 +52,7 @@ class Times:
     write_ns: int | None = None
 
     def operations(self) -> tuple[OperationResult, ...]:
-        """What is known so far; in a run that failed, where it stopped."""
+        """What is known."""
         found: dict[str, float] = {}
         if self.bound is not None:
             found["bind"] = self.bound - self.created
@@ -83,14 +84,13 @@ class ClaimRun:
         where = f"PodTemplate {self.name}"
         try:
             spec = template.template["spec"]
-            (claim,) = (
-                each["ephemeral"]["volumeClaimTemplate"]["spec"] for each in spec["volumes"] if "ephemeral" in each
-            )
+            (volume,) = (each for each in spec["volumes"] if each["name"] == VOLUME)
+            claim = volume["ephemeral"]["volumeClaimTemplate"]["spec"]
             named, size = claim["storageClassName"], claim["resources"]["requests"]["storage"]
             (_,) = spec["containers"]
         except (KeyError, TypeError, ValueError):
             raise ProbeRefused(
-                "template", f"{where}: expected one container, and one ephemeral volume with a storageClassName"
+                "template", f"{where}: expected one container, and an ephemeral volume {VOLUME} with a storageClassName"
             ) from None
         if size != WANTED_SIZE:
             raise ProbeRefused("template", f"{where}: claims {size}; results compare with {WANTED_SIZE} only")
@@ -108,9 +108,7 @@ class ClaimRun:
             self._follow(pod, times)
             if times.write_ns is None:
                 outcome, message = Outcome.TIMEOUT, self._why_not(pod, times)
-        except ClaimFailed as error:
-            outcome, message = Outcome.FAILURE, str(error)
-        except ApiError as error:
+        except (ClaimFailed, ApiError) as error:
             outcome, message = Outcome.FAILURE, str(error)
         finally:
             left = self._remove(pod)
@@ -242,9 +240,6 @@ class ClaimFailed(PlumblineError):
 def claim_of(pod: Pod) -> str:
     """Kubernetes names the claim of an ephemeral volume after the pod and the volume."""
     return f"{pod.metadata.name}-{VOLUME}"
-
-
-VOLUME = "claimed"
 
 
 def written(message: str, exit_code: int, reason: str) -> int:

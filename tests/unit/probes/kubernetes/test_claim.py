@@ -235,7 +235,8 @@ def test_a_run_that_is_stopped_removes_the_pod_and_leaves_no_result() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda volume: volume.pop("ephemeral"), "expected one container, and one ephemeral volume"),
+        (lambda volume: volume.pop("ephemeral"), "expected one container, and an ephemeral volume claimed"),
+        (lambda volume: volume.update(name="data"), "expected one container, and an ephemeral volume claimed"),
         (lambda volume: volume["ephemeral"]["volumeClaimTemplate"]["spec"].pop("storageClassName"), "expected one"),
         (
             lambda volume: volume["ephemeral"]["volumeClaimTemplate"]["spec"]["resources"].update(
