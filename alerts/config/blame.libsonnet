@@ -32,9 +32,16 @@
       hung: { names: ['PlumblineDiskHung', 'PlumblineProbeStuck'] },
 
       // A page names what is suspected below it: hosts that are gone, what counts across hosts, and what may be why
-      // operations hang.
+      // operations hang. A wrong MTU is one as soon as it is seen: it looks like a dead host, and its own ticket waits.
       gone: { names: ['PlumblineDown'], severities: ['critical'] },
-      suspected: { names: $._config.blame.hung.names + ['PlumblineCephOsdDown', 'PlumblineCephOsdFlapping'] },
+      suspected: {
+        names: $._config.blame.hung.names + [
+          'PlumblineCephOsdDown',
+          'PlumblineCephOsdFlapping',
+          'PlumblineNicMtuMismatch',
+          'PlumblinePathMtuBelowInterface',
+        ],
+      },
     },
 
     osdHosts: {

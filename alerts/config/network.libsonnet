@@ -85,7 +85,7 @@ local drops = {
 
       PlumblineNicMtuMismatch: {
         severity: 'warning',
-        // Somebody who changes all hosts needs some minutes.
+        // Somebody who changes all hosts needs some minutes. A page meanwhile suspects it (blame.libsonnet).
         'for': '15m',
         // The description names up to this many interfaces of each MTU; of the others it gives the number.
         namedInterfaces: 5,

@@ -15,6 +15,23 @@ local promql = import '../lib/promql.libsonnet';
     config.instanceLabels + ['layer', 'device', 'ceph_daemon', 'probe', 'alertname', 'alertstate']
   ), '\n'),
 
+  // How many times as slow as its equals a part is, for the layers where that is one figure.
+  local slowness = {
+    disk: { part: config.instanceLabels + ['device'], ratio: 'plumbline:disk_mean_equals:ratio or plumbline:disk_latency_peers:ratio' },
+    osd: { part: clusters + ['ceph_daemon'], ratio: 'plumbline:osd_class:ratio' },
+  },
+
+  // The worst first: less than a whole place, so that the layers keep their order.
+  local parts(layer) =
+    local placed = '%s * %d' % [suspects([blame.cluster, blame.suspected], [layer]), std.find([layer], blame.order)[0] + 1];
+    if !(layer in slowness) then placed else std.rstripChars(|||
+      %(placed)s
+      - on (%(part)s) group_left ()
+      (1 - 1 / clamp_min(max by (%(part)s) (%(ratio)s), 1))
+      or
+      %(placed)s
+    ||| % { placed: placed, part: promql.join(slowness[layer].part), ratio: slowness[layer].ratio }, '\n'),
+
   prometheusRules+:: {
     groups+: [{
       name: 'plumbline-blame.rules',
@@ -40,8 +57,8 @@ local promql = import '../lib/promql.libsonnet';
           expr: layers.lowest(blame.order, 'plumbline:layer_out_of_line_cluster:bool', clusters),
         },
         {
-          // What a page about a client's layer may follow from; the value is the place of its layer in the order. A host
-          // that is gone stands for all on it, a disk for its OSD.
+          // What a page about a client's layer may follow from; the value is the place of its layer in the order, less for a
+          // part that is slower than others of its layer. A host that is gone stands for all on it, a disk for its OSD.
           record: 'plumbline:suspected:info',
           expr: |||
             %(hosts)s
@@ -62,10 +79,7 @@ local promql = import '../lib/promql.libsonnet';
             osd: promql.join(clusters + ['ceph_daemon']),
             device: promql.join(config.instanceLabels + ['device']),
             hosts: suspects([blame.gone], ['self']),
-            parts: promql.nested(std.join('\nor\n', [
-              '%s * %d' % [suspects([blame.cluster, blame.suspected], [layer]), std.find([layer], blame.order)[0] + 1]
-              for layer in ['network', 'disk', 'osd']
-            ])),
+            parts: promql.nested(std.join('\nor\n', [parts(layer) for layer in ['network', 'disk', 'osd']])),
             disks: promql.nested(suspects([blame.cluster, blame.suspected], ['disk'])),
           },
         },
