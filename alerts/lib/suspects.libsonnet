@@ -17,7 +17,7 @@ local listed(each) =
 
 {
   // A line break and "Suspected: disk sdb on stor02:10047 (osd.3; PlumblineDiskLatencyOutlier, pending)." Firing before
-  // pending, of each the lowest layer first. For alerts whose series carry the labels of a cluster.
+  // pending, of each the lowest layer first, in it the slowest part. For alerts whose series carry the labels of a cluster.
   // `differing`: labels of the alert that a suspect does not share, so that a page about a layer is no cause of itself.
   cause(config, differing=[])::
     local clusters = promql.clusterLabels(config);
