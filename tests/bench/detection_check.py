@@ -28,8 +28,11 @@ QUIET_DAYS = 8
 DAYS = 9.5
 WITHIN_S = 60.0
 LEAST_AGREEMENT = 0.9
-REMEMBERED = ("plumbline:canary_expected:ratio", "plumbline:canary_slow_usual:ratio", "plumbline:fleet_spread:ratio")
-"""What looks back for days. All else is evaluated from six hours before the first episode on."""
+REMEMBERED = (
+    "plumbline:canary_expected:ratio", "plumbline:canary_slow_usual:ratio", "plumbline:fleet_spread:ratio",
+    "plumbline:recovery:bool",
+)  # fmt: skip
+"""What looks back for days, or is looked back at. All else is evaluated from six hours before the first episode on."""
 EPISODE_RATIOS = (1.3, 1.5, 2.0, 3.0, 5.0, 30.0)
 Starts = dict[tuple[str, str, str], list[float]]
 """By alert, severity and host (none: of the cluster), in seconds since the beginning."""
@@ -200,9 +203,11 @@ def _modelled(
             canary["dayWindow"], burn["ticket"]["long"],
         )
     }  # fmt: skip
-    # the scrape that the first tick sees; with as many scrapes left out, hosts have their ticks at the same ones
+    # the scrape that the first tick sees, as the judgement before it did; with as many scrapes left out, hosts have
+    # their ticks at the same ones
     begins_s = offset_s + tick_s
-    firsts = [int((begins_s - phase) // model.SCRAPE_S) - 1 for phase in phases]
+    judged_s = begins_s - (begins_s - zlib.crc32(b"plumbline-judgement.rules")) % interval_s
+    firsts = [int((judged_s - phase) // model.SCRAPE_S) - 1 for phase in phases]
     least = min(firsts)
     figures = [_figures(each, edges) for each in counts]
     length = min(now.shape[1] - first for (now, _), first in zip(figures, firsts, strict=True)) + least
@@ -211,7 +216,7 @@ def _modelled(
         np.concatenate([each[part][:, skip : skip + length] for each, skip in zip(figures, skipped, strict=True)])
         for part in (0, 1)
     )
-    verdicts = judge(config, now, slow, first=least)
+    verdicts = judge(config, now, slow, first=least, weekly=config["tick"])
     beyond, near, burning = [], [], []
     for host, (phase, skip) in enumerate(zip(phases, skipped, strict=True)):
         # the scrape and the tick that each instant sees
@@ -279,12 +284,15 @@ def compare(name: str, one: tuple[str, Starts], other: tuple[str, Starts], tick_
             near = [each for each in there if each[0] == host and abs(each[1] - start) <= tick_s + WITHIN_S]
             if near:
                 there.remove(near[0])
-                late.append(abs(near[0][1] - start))
+                late.append(near[0][1] - start)
+                if abs(late[-1]) > WITHIN_S:
+                    at = f"{host or 'cluster'} at day {start / model.DAY_S:.4f}"
+                    print(f"    {at}: {title_there} {late[-1]:+.0f} s")
             else:
                 print(f"    {title} alone: {host or 'cluster'} at day {start / model.DAY_S:.4f}")
         for host, start in there:
             print(f"    {title_there} alone: {host or 'cluster'} at day {start / model.DAY_S:.4f}")
-        same = sum(each <= WITHIN_S for each in late)
+        same = sum(abs(each) <= WITHIN_S for each in late)
         print(f"  {key[0]}, {key[1]}: {len(here)} by {title}, {len(late)} by both, {same} within {WITHIN_S:g} s")
         total, prompt = total + len(here), prompt + same
         alone += len(here) - len(late) + len(there)

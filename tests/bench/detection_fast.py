@@ -6,7 +6,7 @@ against those in a real Prometheus. What is simpler here:
 
 - A figure stands from one scrape to the next, and the rules' instants are scrapes. Rules of the slow group (season,
   limit, tickets) have a result every ``paces.drawn``.
-- The spread, over a week, is taken every six hours.
+- The spread and the usual share of slow operations, over a week, are taken every six hours (``--check``: each tick).
 - Nothing is missing: no scrape, no operation, no baseline.
 
 Arrays are (series, scrapes) or, of the slow group, (series, ticks); ratios are logarithms.
@@ -32,7 +32,6 @@ NEAR = 0.2
 """Levels of one scrape that differ by no more than this (logarithms) count as one: a body's own sigma is 0.3."""
 NEVER = -9.0
 """The logarithm of no ratio."""
-SPREAD_EVERY = "6h"
 ALERTS = (
     "PlumblineCanaryLatencyExtreme",
     "PlumblineCanaryLatencyHigh",
@@ -116,12 +115,17 @@ def _median(levels: Array) -> Array:
 
 
 def judge(
-    config: Mapping[str, Any], now: Floats, slow: Floats, layers: NDArray[np.int64] | None = None, first: int = 0
+    config: Mapping[str, Any],
+    now: Floats,
+    slow: Floats,
+    layers: NDArray[np.int64] | None = None,
+    first: int = 0,
+    weekly: str = "6h",
 ) -> Verdicts:
     """``now``: the logarithm of measured ÷ baseline, ``slow``: the share of slow operations.
 
     ``layers``: which layer of which cluster each series is of, one a host (default: all of one). ``first``: the scrape
-    that the first tick sees.
+    that the first tick sees. ``weekly``: how often a week's quantiles are taken.
     """
     canary, alerts = config["canary"], config["alerts"]
     high, burn = alerts[ALERTS[1]], alerts[ALERTS[3]]
@@ -140,11 +144,12 @@ def judge(
     past = [_earlier(hour, lag) for lag in lags]
     season = _median_of_past(past, lags, of(canary["seasonWindow"]))
     residual = now[:, ticks] - season
-    spread = _spread(residual, canary, of, config["spread"])
+    every = of(weekly)
+    spread = _spread(residual, canary, of, every, config["spread"])
     fleet_spread = np.empty_like(spread)
     for layer in np.unique(layers):
         rows = layers == layer
-        fleet_spread[rows] = _spread(np.median(residual[rows], axis=0)[None], canary, of, config["spread"])
+        fleet_spread[rows] = _spread(np.median(residual[rows], axis=0)[None], canary, of, every, config["spread"])
 
     # the season, but not of a day that is beyond the tolerance
     week = _earlier(_highest(hour, of(canary["seasonWindow"]) + 1), of(canary["weekOffset"]))
@@ -180,7 +185,7 @@ def judge(
     bursts = _mean(slow, long_scrapes)[:, ticks]
     usual_steady, usual_bursts = (
         np.nan_to_num(
-            _of_week(level, [canary["usualQuantile"]], begin // step, canary, of, of(canary["dayWindow"]), 1)[0]
+            _of_week(level, [canary["usualQuantile"]], begin // step, canary, of, every, of(canary["dayWindow"]), 1)[0]
         )
         for level, begin in ((steady, hour_scrapes), (bursts, long_scrapes))
     )
@@ -190,12 +195,13 @@ def judge(
     burnt &= ~(hour > expected + np.log1p(spread))
     burst = bursts > np.maximum(least, ticket_burn["burstUsual"] * usual_bursts)
     burnt = burnt[:, of_tick] | burst[:, of_tick] & (_mean(slow, scrapes(ticket_burn["short"])) > least)
-    burning = slow > np.maximum(page_burn["burn"] * budget, page_burn["usual"] * usual_steady[:, of_tick])
+    lowest = -_highest(-slow, scrapes(page_burn["span"]) + 1)
+    burning = lowest > np.maximum(page_burn["burn"] * budget, page_burn["usual"] * usual_steady[:, of_tick])
     return Verdicts(
         beyond=now > page[:, of_tick],
         near=now > near[:, of_tick],
         extreme=lasting(now >= np.log(alerts[ALERTS[0]]["ratio"]), scrapes(alerts[ALERTS[0]]["page"]["for"]) + 1),
-        burning=lasting(burning, scrapes(page_burn["span"]) + 1),
+        burning=burning,
         burnt=lasting(burnt, scrapes(ticket_burn["for"]) + 1),
         high={high["span"]: long | cap, high["driftSpan"]: drifted, canary["dayWindow"]: long_day},
         limit=page,
@@ -246,13 +252,14 @@ def _earlier(values: Floats, lag: int) -> Floats:
 
 
 def _hour(now: Floats, ticks: NDArray[np.int64], window: int) -> Floats:
-    """The median of what the last hour has; of an even number of scrapes the upper one."""
+    """The median of what the last hour has."""
     hour = np.full((len(now), len(ticks)), np.nan, np.float32)
     full = ticks >= window
     begins = ticks[full] - window + 1
     for row, values in enumerate(now):
         windows = np.lib.stride_tricks.sliding_window_view(values, window)[begins]
-        hour[row, full] = np.partition(windows, window // 2, axis=1)[:, window // 2]
+        middle = [(window - 1) // 2, window // 2]
+        hour[row, full] = np.partition(windows, middle, axis=1)[:, middle].mean(axis=1)
     return hour
 
 
@@ -265,27 +272,33 @@ def _median_of_past(past: list[Floats], lags: list[int], first: int) -> Floats:
     return season
 
 
-def _spread(residual: Floats, canary: Mapping[str, Any], of: Any, recorded: float) -> Floats:
+def _spread(residual: Floats, canary: Mapping[str, Any], of: Any, every: int, recorded: float) -> Floats:
     """Relative, as soon as there is a day of it; until then the baseline's."""
     begin = int(np.isnan(residual[0]).sum())
     quantiles = [canary["spreadQuantiles"][each] for each in ("low", "high")]
-    low, high = _of_week(residual, quantiles, begin, canary, of, 0)
+    low, high = _of_week(residual, quantiles, begin, canary, of, every, 0)
     return np.where(np.isnan(low), np.float32(recorded), np.expm1((high - low) / 2)).astype(np.float32)
 
 
 def _of_week(
-    values: Floats, quantiles: Sequence[float], begin: int, canary: Mapping[str, Any], of: Any, lag: int, least: int = 0
+    values: Floats,
+    quantiles: Sequence[float],
+    begin: int,
+    canary: Mapping[str, Any],
+    of: Any,
+    every: int,
+    lag: int,
+    least: int = 0,
 ) -> Floats:
-    """Those quantiles of the week that ends ``lag`` ticks ago, as soon as there are ``least`` of it (0: a day).
-
-    Without interpolation: a week has 2,520 ticks.
-    """
+    """Those quantiles of the week that ends ``lag`` ticks ago, as soon as there are ``least`` of it (0: a day)."""
     found = np.full((len(quantiles), *values.shape), np.nan, np.float32)
-    week, every = of(canary["spreadWindow"]), of(SPREAD_EVERY)
+    week = of(canary["spreadWindow"])
     for tick in range(begin + lag + (least or of(canary["dayWindow"])), values.shape[1], every):
         those = values[:, max(begin, tick - lag - week) : tick - lag + 1]
-        places = [round(quantile * (those.shape[1] - 1)) for quantile in quantiles]
-        chosen = np.partition(those, places, axis=1)[:, places]
+        places = np.array(quantiles) * (those.shape[1] - 1)
+        below, above = np.floor(places).astype(int), np.ceil(places).astype(int)
+        ordered = np.partition(those, np.union1d(below, above), axis=1)
+        chosen = ordered[:, below] + (places - below) * (ordered[:, above] - ordered[:, below])
         found[:, :, tick : tick + every] = chosen.T[:, :, None]
     return found
 
