@@ -186,7 +186,7 @@ def stubs() -> Iterator[list[Stub]]:
     ("behave", "outcome", "says"),
     [
         ({"GET object": (200, b"something else")}, Outcome.FAILURE, "its content is not what was put"),
-        ({"HEAD bucket": (0, 30)}, Outcome.TIMEOUT, "no answer within 1 s"),
+        ({"HEAD bucket": (0, 30)}, Outcome.TIMEOUT, "no answer, or not all of it, within 1 s"),
         ({"PUT object": (503, b"<Error><Code>SlowDown</Code></Error>")}, Outcome.FAILURE, "SlowDown (HTTP 503)"),
         ({"PUT object": (500, b"not xml at all")}, Outcome.FAILURE, "500"),
         ({"HEAD bucket": (403, b"")}, Outcome.FAILURE, "its keys and its policy"),

@@ -15,6 +15,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
+from plumbline.core.answers import read_named
 from plumbline.errors import ConfigError, ParseError, PlumblineError
 from plumbline.sources.http import NO_ANSWER, exchange, why
 from plumbline.sources.prometheus.access import Access
@@ -155,7 +156,7 @@ class Api:
         self._namespace, self._token = namespace, account / "token"
         try:
             self._context = ssl.create_default_context(cafile=str(account / "ca.crt"))
-            self._token.read_text("ascii")
+            self._authorization()
         except (OSError, ValueError) as error:
             raise ConfigError(str(account), f"has no token: {error}; see automountServiceAccountToken") from None
 
@@ -172,11 +173,14 @@ class Api:
         except ApiError:
             return ""
 
+    def _authorization(self) -> str:
+        return f"Bearer {read_named(self._token, MAX_BYTES).decode('ascii').strip()}"
+
     def _ask(self, method: str, path: str, kind: type[T], body: object, query: Mapping[str, str] | None) -> T:
         where = f"{method} {path}"
         url = f"{self._server}{path}" + (f"?{urlencode(query)}" if query else "")
         try:
-            access = Access(f"Bearer {self._token.read_text('ascii').strip()}", self._context)
+            access = Access(self._authorization(), self._context)
             page = exchange(
                 url,
                 None if body is None else msgspec.json.encode(body),
