@@ -15,7 +15,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from plumbline.core.answers import read_named
+from plumbline.core.answers import in_memory, read_named
 from plumbline.errors import ConfigError, ParseError, PlumblineError
 from plumbline.sources.http import NO_ANSWER, exchange, why
 from plumbline.sources.prometheus.access import Access
@@ -155,7 +155,8 @@ class Api:
         self._server = f"https://{f'[{host}]' if ':' in host else host}:{port}"
         self._namespace, self._token = namespace, account / "token"
         try:
-            self._context = ssl.create_default_context(cafile=str(account / "ca.crt"))
+            with in_memory(read_named(account / "ca.crt", MAX_BYTES)) as issuers:
+                self._context = ssl.create_default_context(cafile=issuers)
             self._authorization()
         except (OSError, ValueError) as error:
             raise ConfigError(str(account), f"has no token: {error}; see automountServiceAccountToken") from None
