@@ -375,7 +375,7 @@ class Daemon:
             book=self._wired.running.book,
             recordable=recordable(self._wired.running.plan),
             fingerprint=self._wired.fingerprint(),
-            reported=self._wired.claims.statuses(),
+            reported=self._wired.reported(),
         )
         return render_status(
             replace(

@@ -138,10 +138,13 @@ class Wiring:
             return "the claims of volumes changed"
         return ""
 
+    def reported(self) -> list[ProbeStatus]:
+        """Probes that other processes run, but for names that a probe of the configuration has."""
+        own = {each.identity.probe for each in self.probing.periodic()}
+        return [each for each in self.claims.statuses() if each.identity.probe not in own]
+
     def _probes(self) -> list[ProbeStatus]:
-        own = self.probing.statuses()
-        taken = {each.identity.probe for each in own}
-        return [*own, *(each for each in self.claims.statuses() if each.identity.probe not in taken)]
+        return [*self.probing.statuses(), *self.reported()]
 
     def fingerprint(self) -> Fingerprint:
         """The parts of this node; empty if not read yet or if that hangs, and then nothing is compared."""
