@@ -156,9 +156,9 @@ def _periodic(probe: PeriodicProbe, record: ProbeRecord, host: str, now: float, 
 
 def _reported(claim: ClaimState) -> Listed:
     """A claim of a volume, which a job of Kubernetes measures."""
-    result = claim.record.result
+    result, identity = claim.record.result, claim.identity(load_catalogue())
     return replace(
-        _listed(f"claim/{claim.name}", claim.identity(load_catalogue()), every(claim.interval_s), heavy=False),
+        _listed(identity.probe, identity, every(claim.interval_s), heavy=False),
         result=result.outcome.value if result else None,
         message=result.message if result else "",
         finished=result.finished if result else None,

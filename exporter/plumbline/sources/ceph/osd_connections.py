@@ -320,8 +320,10 @@ class ConnectionReader:
         self._counted[daemon] = {each.key: each.retransmits for each in connections}
         lost: dict[Far, int] = {}
         for each in connections:
-            first = before is None or (each.key not in before and not looked_at(each.address))
-            seen = each.retransmits if before is None or first else before.get(each.key, 0)
+            if before is None or (each.key not in before and not looked_at(each.address)):
+                seen = each.retransmits
+            else:
+                seen = before.get(each.key, 0)
             # fewer than before: Ceph keeps its connection when TCP's breaks and is made anew
             if more := each.retransmits - (seen if seen <= each.retransmits else 0):
                 far = Far(each.address, each.peer)
