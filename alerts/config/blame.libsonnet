@@ -32,16 +32,18 @@
       hung: { names: ['PlumblineDiskHung', 'PlumblineProbeStuck'] },
 
       // A page names what is suspected below it: hosts that are gone, what counts across hosts, and what may be why
-      // operations hang. A wrong MTU is one as soon as it is seen: it looks like a dead host, and its own ticket waits.
+      // operations hang.
       gone: { names: ['PlumblineDown'], severities: ['critical'] },
       suspected: {
         names: $._config.blame.hung.names + [
           'PlumblineCephOsdDown',
           'PlumblineCephOsdFlapping',
-          'PlumblineNicMtuMismatch',
           'PlumblinePathMtuBelowInterface',
         ],
       },
+
+      // A wrong MTU is suspected as soon as it is seen: it looks like a dead host, and its own ticket waits.
+      mtu: { names: ['PlumblineNicMtuMismatch'] },
     },
 
     osdHosts: {

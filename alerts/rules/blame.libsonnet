@@ -32,6 +32,27 @@ local promql = import '../lib/promql.libsonnet';
       %(placed)s
     ||| % { placed: placed, part: promql.join(slowness[layer].part), ratio: slowness[layer].ratio }, '\n'),
 
+  // The alert is about all interfaces of a role. Suspected are those whose MTU is not that of most, before what follows
+  // from it on others.
+  local wrongMtus = std.rstripChars(|||
+    max by (%(part)s) (
+      %(alert)s
+      * on (%(role)s) group_right (layer, alertname, alertstate)
+      (
+        plumbline:nic_role_mtu:bytes
+        != on (%(role)s) group_left ()
+        quantile by (%(role)s) (0.5, plumbline:nic_role_mtu:bytes)
+      )
+    ) * 0 + %(place)g
+  ||| % {
+    local role = clusters + ['role'],
+    local known = ['layer', 'alertname', 'alertstate'],
+    part: promql.join(config.instanceLabels + ['device'] + known),
+    role: promql.join(role),
+    alert: promql.nested(std.rstripChars(layers.alerts([blame.mtu], ['network'], role + known), '\n')),
+    place: std.find(['network'], blame.order)[0] + 0.5,
+  }, '\n'),
+
   prometheusRules+:: {
     groups+: [{
       name: 'plumbline-blame.rules',
@@ -79,7 +100,7 @@ local promql = import '../lib/promql.libsonnet';
             osd: promql.join(clusters + ['ceph_daemon']),
             device: promql.join(config.instanceLabels + ['device']),
             hosts: suspects([blame.gone], ['self']),
-            parts: promql.nested(std.join('\nor\n', [parts(layer) for layer in ['network', 'disk', 'osd']])),
+            parts: promql.nested(std.join('\nor\n', [wrongMtus] + [parts(layer) for layer in ['network', 'disk', 'osd']])),
             disks: promql.nested(suspects([blame.cluster, blame.suspected], ['disk'])),
           },
         },
