@@ -5,7 +5,8 @@ raw series, the rules evaluated at the present, then each of them once more alon
 what the rules recorded and what panels read raw becomes a history, and every query of the pages L0 and L1 is asked as
 Grafana asks it, beside the others' (``queries_panels``).
 
-CPU seconds are Prometheus' own, whoever else uses the machine; wall time stands beside them. Printed are ratios.
+CPU seconds are Prometheus' own, whoever else uses the machine; wall time stands beside them. Printed are ratios, and
+the seconds of the slowest panels, which are those of this machine.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def main() -> int:
         recorded = queries_rules.measure([each for each in series if each.name in judged], rules)
         if not options.rules_only:
             kept = [each for each in (*series, *recorded) if each.name in shown]
-            queries_panels.measure(panels, theirs, kept, options.days)
+            queries_panels.measure(panels, theirs, kept, days=options.days, every_s=options.every)
     return 0
 
 
@@ -107,6 +108,10 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=fleet.NODES, help="with ten disks and OSDs each")
     parser.add_argument("--days", type=int, default=7, help="how long the history is")
+    every = queries_panels.DENSE_EVERY_S
+    parser.add_argument(
+        "--every", type=int, default=every, metavar="S", help=f"between samples of the last day ({every})"
+    )
     parser.add_argument("--rules-only", action="store_true", help="only what evaluating the rules costs")
     return parser
 

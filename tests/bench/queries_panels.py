@@ -1,8 +1,9 @@
 """What the panels of the pages L0 and L1 cost beside comparable ones of others, on the same history.
 
-The history is a week with a sample an hour, and the last hours with one in five minutes: all of it as dense as
+The history is a week with a sample an hour, and its last day with one in five minutes: all of it as dense as
 scrapes are would be 10¹⁰ samples. Thinner series favour whoever reads raw counters over long windows, which is them.
-Raw buckets of histograms are there for the last hours only. Prometheus' remote write takes the samples: promtool's
+Raw buckets of histograms are there for the last day only. ``every_s`` makes the day as dense as scrapes, for a smaller
+fleet. Prometheus' remote write takes the samples: promtool's
 blocks from OpenMetrics text would be the same data, written at a hundredth of the pace.
 
 A panel is asked as Grafana asks it: tables for the end of the range, graphs for a full screen's width of points.
@@ -27,13 +28,14 @@ from bench.queries_peers import OUT, VALUES, Panel, Query
 
 DAY_S = 86_400
 THIN_EVERY_S, DENSE_EVERY_S = 3600, 300
-DENSE_S = 6 * 3600
+OPENED_S = 6 * 3600
 """What most pages open with."""
 LOOKBACK_S = THIN_EVERY_S + 60
 WIDE = 1000
 """Points across a full screen."""
 LEAST_STEP_S = 15
 """Grafana's data source asks no denser than this by default."""
+SLOWEST = 5
 RUNS, ENOUGH_S = 3, 2.0
 """So often a panel is asked, less often when it takes so long."""
 LEVELS = ("overview", "network", "disks", "osds", "pools", "rbd", "probes", "tuning", "budget", "capacity")
@@ -82,20 +84,28 @@ class Cost:
     errors: tuple[str, ...]
 
 
-def measure(panels: Sequence[Panel], theirs: Sequence[Panel], series: Sequence[Template], days: int) -> None:
-    """Write the history of these series, ask, and print."""
+def measure(
+    panels: Sequence[Panel], theirs: Sequence[Panel], series: Sequence[Template], *, days: int, every_s: int
+) -> None:
+    """Write the history of these series, ask, and print. ``every_s``: between two samples of the last day."""
     now_ms = fleet.now_ms() // (THIN_EVERY_S * 1000) * THIN_EVERY_S * 1000
     long = [each for each in series if not each.name.endswith("_bucket")]
-    print(f"\npanels: {len(long):,} series of {days} days, {len(series) - len(long):,} of hours", flush=True)
+    print(f"\npanels: {len(long):,} series of {days} days, {len(series) - len(long):,} of one", flush=True)
     with Store(lookback_s=LOOKBACK_S) as store:
-        dense_from_ms = now_ms - (DENSE_S + LOOKBACK_S) * 1000
+        dense_from_ms = now_ms - (DAY_S + LOOKBACK_S) * 1000
         history, recent = fleet.Feed(long, now_ms), fleet.Feed(series, now_ms)
         for begin_ms in range(now_ms - days * DAY_S * 1000, dense_from_ms, DAY_S * 500):
             end_ms = min(begin_ms + DAY_S * 500, dense_from_ms)
             history.write(store, np.arange(begin_ms, end_ms, THIN_EVERY_S * 1000, dtype=np.int64))
-        recent.write(store, np.arange(dense_from_ms, now_ms, DENSE_EVERY_S * 1000, dtype=np.int64))
-        end_s = now_ms / 1e3 - DENSE_EVERY_S
-        _compare(store, panels, theirs, end_s, Range(f"{DENSE_S // 3600} hours", DENSE_S, DENSE_EVERY_S))
+        # in parts: a request holds all of a series' samples
+        for begin_ms in range(dense_from_ms, now_ms, DAY_S * 250):
+            end_ms = min(begin_ms + DAY_S * 250, now_ms)
+            recent.write(store, np.arange(begin_ms, end_ms, every_s * 1000, dtype=np.int64))
+        end_s = now_ms / 1e3 - every_s
+        _compare(store, panels, theirs, end_s, Range(f"{OPENED_S // 3600} hours", OPENED_S, every_s))
+        _compare(store, panels, theirs, end_s, Range("a day", DAY_S, every_s))
+        if days == 1:
+            return
         whole = [each for each in panels if not _reads_buckets(each)]
         _compare(store, whole, theirs, end_s, Range(f"{days} days", days * DAY_S, THIN_EVERY_S))
         for each in panels:
@@ -118,6 +128,8 @@ def _compare(store: Store, panels: Sequence[Panel], theirs: Sequence[Panel], end
     for each in mine:
         for error in each.errors:
             print(f"  {each.panel.dashboard} / {each.panel.title} fails: {error[:300]}")
+    slowest = sorted((each for each in mine if each.series), key=lambda each: -each.wall_s)[:SLOWEST]
+    print("  slowest, in seconds: " + ", ".join(f"{each.panel.title} {each.wall_s:.2f}" for each in slowest))
     print("  slowest panel ÷ their slowest comparable one, in Prometheus' CPU time (wall time):")
     for page in LEVELS:
         with_data = [each for each in mine if each.panel.dashboard == page and each.series]
