@@ -92,8 +92,9 @@
       // The slowest canary (one operation a second) completes hundreds in this window.
       PlumblineCanaryOverdue: { severity: 'warning', window: '10m', 'for': '2m' },
 
-      // One I/O error is one too many; the window keeps the alert visible long enough to be seen.
-      PlumblineCanaryFailing: { severity: 'warning', window: '10m', 'for': '0m' },
+      // One I/O error is one too many; the window keeps the alert visible long enough to be seen. It waits longer than
+      // PlumblineCephFull, the page that explains a cluster's ENOSPC.
+      PlumblineCanaryFailing: { severity: 'warning', window: '10m', 'for': '2m' },
 
       // A ticket, however sure: one canary alone. The spans stand in for `for`: they are what has to agree.
       PlumblineCanaryLatencyHigh: {

@@ -512,6 +512,16 @@ def test_losses_and_errors_above_always_get_through(rules, one):
         assert audible(rules, [page, above, lost]) == [page, above, lost]
 
 
+def test_a_full_cluster_explains_that_its_canaries_get_no_space_and_nothing_else(rules, one):
+    def failing(layer, **labels):
+        return one("PlumblineCanaryFailing", **{"layer": layer, "probe": layer, "error": "ENOSPC", **labels})
+
+    full = one("PlumblineCephFull")
+    silent = [failing(layer) for layer in ("rados", "rbd", "filesystem", "object")]
+    heard = [failing("disk"), failing("rados", error="EIO"), failing("rados", cluster="south")]
+    assert audible(rules, [full, *silent, *heard]) == [full, *heard]
+
+
 def test_what_stands_for_weeks_or_is_common_hides_nothing_on_other_hosts(rules, one):
     slow = layered(one, "rados", "warning")
     for name in (
