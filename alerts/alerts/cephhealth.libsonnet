@@ -130,7 +130,8 @@ local suspects = import '../lib/suspects.libsonnet';
             ||| % (labels { monitors: monitors }),
             { layer: 'rados', signal: 'health' },
             'A Ceph monitor is out of the quorum.',
-            'Not all monitors%s are in the quorum.' % ofCluster + monitorsOut + ' {{ if gt $value 0.5 }}{{ $value }} more may fail; after that{{ else }}If one more fails,{{ end }} there is no majority and every client waits.',
+            'Not all monitors%s are in the quorum.' % ofCluster + monitorsOut + ' {{ if gt $value 0.5 }}{{ $value }} more may fail; after that{{ else }}If one more fails,{{ end }} there is no majority and every client waits.'
+            + suspects.goneHosts(config),
           ),
           alert.new(
             config,

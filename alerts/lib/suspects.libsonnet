@@ -42,6 +42,13 @@ local listed(each) =
     + ' | sortByLabel "alertstate" }}' + listed(subject)
     + '{{ else }}nothing yet; no host, network, disk or OSD is out of line{{ end }}.',
 
+  // A line break and "Suspected: host stor02:10047 (PlumblineDown, pending)." Nothing where no host is gone.
+  goneHosts(config)::
+    '{{ with ' + query(promql.clusterLabels(config), 'plumbline:suspected:info{layer="self",%s}') + ' | sortByLabel "instance" }}'
+    + '\nSuspected: {{ range $index, $each := . }}'
+    + listed('host {{ .Labels.instance }} ({{ .Labels.alertname }}{{ if eq .Labels.alertstate "pending" }}, pending{{ end }})')
+    + '{{ end }}.{{ end }}',
+
   // " Full: osd.3 on stor02, osd.7 on stor03." with `name` Full: the daemons that an expression finds, nothing where it finds
   // none. `%s` in it are matchers for the alert's cluster; `host`: the label that has the host, where it is known.
   daemons(config, name, expr, host)::
