@@ -31,7 +31,7 @@ BASE = Base(
     by_apt=True,
     suite="trixie",
 )  # fmt: skip
-_SWITCH = "switch"
+SWITCH = "switch"
 _READY_WITHIN_S = 600.0
 _CONFIG = """\
 web: {{listen_address: "[::]:10047"}}
@@ -93,8 +93,8 @@ class Host:
 @contextmanager
 def running(network: Namespace, deb: Path, keys: ceph.Keys, folder: Path) -> Iterator[dict[str, Host]]:
     """All three by name, with their monitors, and our daemon ready in each. ``folder`` holds the disks."""
-    network.batch(f"link add {_SWITCH} type bridge\nlink set {_SWITCH} mtu {MTU} up\n")
-    network.ip("address", "add", f"{ceph.CLIENT}/24", "dev", _SWITCH)
+    network.batch(f"link add {SWITCH} type bridge\nlink set {SWITCH} mtu {MTU} up\n")
+    network.ip("address", "add", f"{ceph.CLIENT}/24", "dev", SWITCH)
     found = {}
     with ExitStack() as stack:
         loops = Loops(folder)
@@ -113,7 +113,7 @@ def running(network: Namespace, deb: Path, keys: ceph.Keys, folder: Path) -> Ite
 def _connect(network: Namespace, host: Host) -> None:
     """Its one port at the switch is called as it is."""
     network.ip("link", "add", host.name, "type", "veth", "peer", "name", NIC, "netns", host.inside.enter[2])
-    network.batch(f"link set {host.name} mtu {MTU} master {_SWITCH} up\n")
+    network.batch(f"link set {host.name} mtu {MTU} master {SWITCH} up\n")
     host.run(
         f"hostname {host.name}; ip link set {NIC} mtu {MTU} up; ip address add {ceph.address(host.name)}/24 dev {NIC}"
     )

@@ -140,7 +140,7 @@ def judged(scenario: Scenario, sent: Sequence[Told], began: float, over: str) ->
     if not sent:
         return table.Line(scenario.fault, "none", "-", "-", "-", "-", "-", "-", "not right: nobody was told", today)
     first = sent[0]
-    says = set(re.findall(r"[\w.]+", first.says()))
+    says = set(re.findall(r"\w+(?:\.\w+)*", first.says()))
     named = {"host": scenario.host in says, "device": not scenario.device or scenario.device in says}
     layer = first.what.labels.get("layer", "-")
     suspected = [alert for alert in scenario.alerts if alert in says and alert != first.what.name]

@@ -9,14 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lab.cluster import ceph
-from lab.cluster.hosts import MTU, NIC, Host
+from lab.cluster.hosts import MTU, NIC, SWITCH, Host
 from support.ceph_client import CephClient
+from support.slow_wire import slow_wire
 from support.throttling import below, throttled
 
-RATE = "1mbit"
+WIRE_S = 0.03
 WRITES_PER_S = 20
 FILLED = "filled"
-_LIMITS = (("nearfull", 0.08), ("backfillfull", 0.085), ("full", 0.09))
+_LIMITS = (("nearfull", 0.2), ("backfillfull", 0.21), ("full", 0.22))
 _SHIPPED = (("full", 0.95), ("backfillfull", 0.9), ("nearfull", 0.85))
 
 
@@ -47,9 +48,13 @@ def _on_switch(*words: str) -> None:
 
 
 def _slow_link(lab: Lab) -> None:
-    tc = ("tc", "qdisc")
-    _on_switch(*tc, "add", "dev", "s2", "root", "tbf", "rate", RATE, "burst", "20k", "limit", "60k")
-    lab.undo.callback(_on_switch, *tc, "del", "dev", "s2", "root")
+    """A slow wire between the switch and one of the host's own: this kernel has no netem."""
+    lab.undo.enter_context(slow_wire("near", "far", WIRE_S))
+    _on_switch("ip", "link", "add", "own", "mtu", str(MTU), "up", "type", "bridge")
+    lab.undo.callback(_on_switch, "ip", "link", "del", "own")
+    for port, switch in (("near", SWITCH), ("far", "own"), ("s2", "own")):
+        _on_switch("ip", "link", "set", port, "mtu", str(MTU), "master", switch, "up")
+    lab.undo.callback(_on_switch, "ip", "link", "set", "s2", "master", SWITCH)
 
 
 def _slow_disk(lab: Lab) -> None:
@@ -83,12 +88,14 @@ def _mtu(lab: Lab) -> None:
 def _fill(lab: Lab) -> None:
     """One OSD alone: a pool of its own, and then limits below what was written there. A client of a full OSD waits."""
     lab.ceph.ceph_all(
-        "osd crush rule create-replicated one osd.4 osd",
+        "osd crush rule create-replicated one s3 osd",
         f"osd pool create {FILLED} 1 1 replicated one",
         f"osd pool set {FILLED} size 1 --yes-i-really-mean-it",
         f"osd pool application enable {FILLED} rados",
     )
-    words = ["bench", "600", "write", "-b", "4M", "-t", "2", "--max-objects", "80", "--no-cleanup"]
+    pool = next(each["poolnum"] for each in lab.ceph.ceph_json("osd", "lspools") if each["poolname"] == FILLED)
+    lab.ceph.ceph("osd", "pg-upmap", f"{pool}.0", "4")
+    words = ["bench", "600", "write", "-b", "4M", "-t", "2", "--max-objects", "240", "--no-cleanup"]
     lab.ceph.run("rados", "-p", FILLED, *words, timeout_s=ceph.WITHIN_S)
     lab.ceph.ceph_all(*(f"osd set-{name}-ratio {ratio}" for name, ratio in _LIMITS))
     lab.undo.callback(_empty, lab)
@@ -106,13 +113,9 @@ def _lose_monitor(lab: Lab) -> None:
 
 
 SCENARIOS = (
-    # the slow link is the last: Ceph warns of slow pings for a quarter of an hour
     Scenario(
         "disk", f"a disk of s2 is slow: it makes {WRITES_PER_S} writes/s",
         ("PlumblineOsdSlowDisk", "PlumblineDiskLatencyOutlier"), ("osd", "disk"), "s2", "osd.2", _slow_disk,
-    ),
-    Scenario(
-        "mtu", f"s2 has an MTU of 1500, the others {MTU}", ("PlumblineNicMtuMismatch",), ("network",), "s2", NIC, _mtu,
     ),
     Scenario(
         "monitor", "the monitor of s2 is lost", ("PlumblineCephMonitorDown",), ("rados",), "s2", "mon.s2",
@@ -124,8 +127,12 @@ SCENARIOS = (
         _port_down("s2"),
     ),
     Scenario("frozen", "s3 is frozen: nothing on it runs or answers", ("PlumblineDown",), ("self",), "s3", "", _freeze),
+    # the last: Ceph warns of slow pings for a quarter of an hour, and of what a lost packet left in a monitor for good
     Scenario(
-        "link", f"s2's link is slow: the switch sends {RATE}/s to it",
+        "link", f"s2's link is slow: {WIRE_S * 1000:.0f} ms each way",
         ("PlumblineOsdHeartbeatSlow", "PlumblineProbeLatencyHigh"), ("network",), "s2", NIC, _slow_link,
+    ),
+    Scenario(
+        "mtu", f"s2 has an MTU of 1500, the others {MTU}", ("PlumblineNicMtuMismatch",), ("network",), "s2", NIC, _mtu,
     ),
 )  # fmt: skip

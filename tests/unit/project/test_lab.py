@@ -114,7 +114,7 @@ def test_the_first_notification_of_a_fault_is_judged(first: Told, over: str, ver
 
 def test_a_page_that_names_the_guilty_part_is_right() -> None:
     labels = {"alertname": "PlumblineCanaryLatencyExtreme", "layer": "rados", "instance": "client:10047"}
-    said = {"description": f"Slow.\nSuspected: osd.2 on s2:10047 (disk loop3; {FAULT.alerts[0]}, pending)."}
+    said = {"description": f"Slow.\nSuspected: ({FAULT.alerts[0]}, pending) osd.2 on s2."}
     line = judged(FAULT, [Told(103, Notification("pager", "firing", labels, said))], 100.0, "9 s")
     assert (line.verdict, line.layer) == ("right", f"rados, suspected: {FAULT.alerts[0]}")
 
