@@ -21,7 +21,7 @@ PACKAGES = (
     "ibverbs-utils", "ibverbs-providers", "nvme-cli", "smartmontools", "mdadm", "lvm2", "dmsetup", "cryptsetup-bin",
     "multipath-tools",
     "pciutils", "lsscsi", "sg3-utils", "fio", "iperf3", "jq", "e2fsprogs", "prometheus", "prometheus-alertmanager",
-    "nfs-kernel-server", "nfs-common",
+    "nfs-kernel-server", "nfs-common", "tgt", "open-iscsi", "apparmor", "util-linux-extra",
 )  # fmt: skip
 _QEMU = Base("qemu", installed=("qemu-system-x86", "qemu-utils"), suite="trixie")
 _QUIET = (
@@ -30,6 +30,7 @@ _QUIET = (
     "apt-daily-upgrade.timer", "dpkg-db-backup.timer", "e2scrub_all.timer", "e2scrub_reap.service", "fstrim.timer",
     "mdcheck_start.timer", "mdcheck_continue.timer", "systemd-timesyncd.service", "networking.service",
     "systemd-networkd-wait-online.service", "systemd-binfmt.service", "getty@tty1.service", "modprobe@drm.service",
+    "tgt.service", "iscsid.socket", "open-iscsi.service",
 )  # fmt: skip
 """Units that a row starts itself, that would change what is measured, or that only cost an emulated processor time."""
 

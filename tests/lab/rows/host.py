@@ -1,14 +1,16 @@
-"""The host under the daemon: a CPU taken out, a clock set wrong, a halt, no memory, no journal."""
+"""The host under the daemon: a CPU taken out, a clock set wrong, a halt, a suspend, no memory, no journal, AppArmor."""
 
 from __future__ import annotations
 
 import time
 
+from lab import product
 from lab.guest import Guest
 from lab.table import Group, NotShown, Row, Seen
 
 DAYS = 400
 HALT_S = 40.0
+SLEEP_S = 20
 _HOG = "echo 1000 >/proc/self/oom_score_adj; exec python3 -c 'x = [str(1) * (1 << 24) for _ in iter(int, 1)]'"
 
 
@@ -58,6 +60,28 @@ def halted(guest: Guest) -> Seen:
     return Seen(_NONE_FAILED, _collectors(guest))
 
 
+def suspended(guest: Guest) -> Seen:
+    """Suspended to idle, devices included, until its own clock wakes it: as the host's journal of the kernel has it."""
+    asleep = "journalctl --dmesg --boot --output cat | grep -c 'PM: suspend exit' || true"
+    before = float(guest.run(asleep))
+    guest.run(f"rtcwake --mode freeze --seconds {SLEEP_S} >/dev/null")
+    if float(guest.run(asleep)) == before:
+        raise NotShown("the kernel did not suspend")
+    return Seen(_NONE_FAILED, _collectors(guest))
+
+
+def confined(guest: Guest) -> Seen:
+    """Debian's kernel enforces AppArmor's profiles, of which the service has none: nothing is denied it."""
+    guest.run("systemctl start apparmor")
+    truth: dict[str, object] = {"enabled": "Y", "denied": 0.0, **_NONE_FAILED}
+    enabled = guest.value("/sys/module/apparmor/parameters/enabled")
+    guest.run("systemctl restart plumbline")
+    product.ready(guest)
+    figure = {"enabled": enabled, **_collectors(guest)}
+    denied = guest.run("journalctl --dmesg --boot --output cat | grep -c 'apparmor=\"DENIED\".*plumbline' || true")
+    return Seen(truth, figure | {"denied": float(denied)})
+
+
 def out_of_memory(guest: Guest) -> Seen:
     """Another process takes all memory until the kernel ends it: the daemon is not the one that goes."""
     pid = guest.run("systemctl show -P MainPID plumbline").strip()
@@ -104,6 +128,8 @@ GROUP = Group(
         Row("the host", "a CPU taken out of service", cpu_offline),
         Row("the host", f"the clock set by {DAYS} days and back", clock),
         Row("the host", f"halted for {HALT_S:.0f} s", halted),
+        Row("the host", f"suspended for {SLEEP_S} s", suspended),
+        Row("the host", "AppArmor", confined),
         Row("the host", "memory used up", out_of_memory),
         Row("the host", "the journal is gone", without_journal),
         Row("the host", "a read that takes a minute", hanging_disk),

@@ -14,6 +14,10 @@ from support.scraped import Scrape
 OURS = tuple(nic for nic in NICS if not nic.name.startswith("p"))
 
 
+_FLOOD_S = 45
+_JUDGED_PER_S = 150  # the daemon asks for 100, in ten seconds that the guest may not have had
+
+
 def prepare(guest: Guest) -> None:
     """The far ends go into a namespace; each pair gets addresses."""
     guest.run(f"ip netns list | grep -qw {PEER} || ip netns add {PEER}; ip -n {PEER} link set lo up")
@@ -134,6 +138,36 @@ def bytes_sent(device: str, guest: Guest) -> Seen:
     return Seen(truth, _figures(scrape, "packets_total", device, "direction"), tolerance=5)
 
 
+def interrupts(device: str, guest: Guest) -> Seen:
+    """Under a flood: how many of its vectors are busy, and the busiest CPU's share; the daemon looks every 10 s."""
+    wire = next(nic.wire for nic in OURS if nic.name == device)
+    flood = f"setsid ping -q -f -l 50 -w {_FLOOD_S} -I {device} 10.1.{wire}.2 >/dev/null 2>&1 &"
+    guest.run(f"{flood} {flood} sleep 2")
+    before = _interrupts(guest, device)
+    guest.run("sleep 30")
+    grown = {
+        vector: [late - early for late, early in zip(counts, before[vector], strict=True)]
+        for vector, counts in _interrupts(guest, device).items()
+    }
+    scrape = guest.scrape()
+    cpus = [sum(each) for each in zip(*grown.values(), strict=True)]
+    if sum(cpus) < 30 * _JUDGED_PER_S:
+        raise NotShown(f"{sum(cpus) / 30:.0f} interrupts a second: too few to be judged")
+    truth = {"vectors": float(sum(map(any, grown.values()))), "busiest CPU": max(cpus) / (sum(cpus) or 1)}
+    names = {"vectors": "active_vectors", "busiest CPU": "share_max_ratio"}
+    figure = {ours: scrape.get(f"plumbline_nic_interrupts_{name}", device=device) for ours, name in names.items()}
+    guest.run(f"sleep {_FLOOD_S - 30}")  # the next row's wire is quiet
+    return Seen(truth, figure, tolerance=0.15)
+
+
+def _interrupts(guest: Guest, device: str) -> dict[str, list[int]]:
+    """So far, on each CPU, of each vector of a port."""
+    own = guest.run(f"ls /sys/class/net/{device}/device/msi_irqs").split()
+    rows = [line.replace(":", " ").split() for line in guest.run("cat /proc/interrupts").splitlines()]
+    cpus = len(rows[0])
+    return {row[0]: [int(count) for count in row[1 : cpus + 1]] for row in rows[1:] if row[0] in own}
+
+
 def ring_changed(device: str, guest: Guest) -> Seen:
     """Seen at the next scrape, not only at the next look at all settings."""
     guest.run(f"ethtool -G {device} rx 512 && sleep 3")
@@ -171,6 +205,8 @@ def _rows() -> Iterator[Row]:
         for feature, look in _SETTINGS.items():
             if nic.name != "igb1":  # as igb0
                 yield Row(model, feature, partial(look, nic.name))
+    for name, model in (("igb0", "igb"), ("vmx0", "vmxnet3")):
+        yield Row(model, "interrupts under load", partial(interrupts, name))
     for name in ("igb0", "vmx0", "e1k0"):
         model = name.rstrip("01").replace("vmx", "vmxnet3").replace("e1k", "e1000")
         yield Row(model, "wire pulled", partial(unplugged, name))

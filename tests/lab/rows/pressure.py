@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from lab.guest import Guest
-from lab.rows import net
+from lab.hardware import PEER
+from lab.rows import disks, net
 from lab.table import Group, Row, Seen
 
 
@@ -63,6 +64,56 @@ def dead_mount(guest: Guest) -> Seen:
     return Seen({"before": 1.0, "after": 0.0}, {"before": before, "after": after})
 
 
+_ISCSI = "iqn.2026-01.lab:disk"
+_SHARE = f"""
+set -e
+truncate -s 128M /root/iscsi.img
+peer() {{ ip netns exec {PEER} "$@"; }}
+peer tgtd
+sleep 3
+peer tgtadm --lld iscsi --op new --mode target --tid 1 --targetname {_ISCSI}
+peer tgtadm --lld iscsi --op new --mode logicalunit --tid 1 --lun 1 --backing-store /root/iscsi.img
+peer tgtadm --lld iscsi --op update --mode logicalunit --tid 1 --lun 1 --params vendor_id=LABISC,scsi_sn=ISCSI001
+peer tgtadm --lld iscsi --op bind --mode target --tid 1 --initiator-address ALL
+systemctl start iscsid
+iscsiadm --mode discovery --type sendtargets --portal 10.1.2.2
+iscsiadm --mode node --targetname {_ISCSI} --login
+udevadm settle
+"""
+
+
+def iscsi(guest: Guest) -> Seen:
+    """A disk behind a network: the kernel and the daemon say what it is."""
+    if not guest.run("lsscsi --transport | grep -w iqn || true"):
+        guest.run(_SHARE)
+    return disks.identity(guest.run("lsblk -ndo SERIAL,TRAN | awk '$2 == \"iscsi\" {print $1}'").strip(), guest)
+
+
+def silent_iscsi(guest: Guest) -> Seen:
+    """Its target falls silent with a file system on it: what waits there is in flight, and no scrape waits with it."""
+    name = guest.run("lsblk -ndo NAME,TRAN | awk '$2 == \"iscsi\" {print $1}'").strip()
+    guest.run(f"mkfs.ext4 -q /dev/{name} && mkdir -p /mnt/iscsi && mount /dev/{name} /mnt/iscsi")
+    guest.run("ip link set vmx0 down")  # nobody closes the connection, so the kernel waits for two minutes
+    try:
+        guest.run(f"setsid dd if=/dev/{name} of=/dev/null bs=4k count=1 iflag=direct >/dev/null 2>&1 & sleep 3")
+        scrape = guest.scrape()
+        waiting = sum(map(float, guest.value(f"/sys/block/{name}/inflight").split()))
+        failed = sorted(
+            each.labels["collector"] for each in scrape.series("plumbline_collector_success") if not each.value
+        )
+        return Seen(
+            {"in flight": waiting or None, "collectors that failed": []},
+            {"in flight": scrape.get("plumbline_disk_queue_length", device=name), "collectors that failed": failed},
+        )
+    finally:
+        guest.run(
+            f"ip link set vmx0 up; sleep 5; umount -l /mnt/iscsi; "
+            f"timeout 60 iscsiadm --mode node --targetname {_ISCSI} --logout; "
+            f"pkill -x tgtd",
+            check=False,
+        )  # fmt: skip
+
+
 GROUP = Group(
     "pressure",
     (
@@ -70,6 +121,8 @@ GROUP = Group(
         Row("softirqs", "packets of each CPU", softnet),
         Row("TCP over a wire that loses 10 %", "retransmissions", retransmits),
         Row("NFS mount", "its server falls silent", dead_mount),
+        Row("iSCSI disk", "identity", iscsi),
+        Row("iSCSI disk", "its target falls silent", silent_iscsi),
     ),
     net.prepare,
 )

@@ -13,8 +13,9 @@ from lab.table import Group, Row, Seen
 _FOLDER = "/var/lib/private/plumbline"
 _STATE = f"{_FOLDER}/state.json"
 KILLS = 20
-CUTS = 5
+CUTS = 200
 SMALL_MIB = 96
+_DISK, _DISK_KIB = "MEGA0001", SMALL_MIB << 10
 
 
 def collectors(guest: Guest) -> Seen:
@@ -53,26 +54,39 @@ def killed(guest: Guest) -> Seen:
 
 
 def power_cut(guest: Guest) -> Seen:
-    """The guest's disk as it was at odd moments around a write of the state, its journal replayed as at a boot.
+    """The state's own disk as it was at odd moments around a write of the state, its journal replayed as at a boot.
 
     What the guest wrote and did not flush is there, too: QEMU gives its disk no cache to lose.
     """
+    name = guest.disk(_DISK)
+    guest.run(
+        f"systemctl stop plumbline; mkfs.ext4 -q -F -b 1024 /dev/{name} {_DISK_KIB}; mkdir -p /mnt/state; "
+        f"mount /dev/{name} /mnt/state; cp -a {_FOLDER}/. /mnt/state/; umount /mnt/state; "
+        f"mount /dev/{name} {_FOLDER}; systemctl start plumbline"
+    )
     sound, cut = 0, guest.folder / "cut.raw"
-    for number in range(CUTS):
-        guest.run(f"systemctl restart --no-block plumbline; sleep 0.{number}{number * 7 % 10}")
-        guest.qmp("stop")
-        try:
-            subprocess.run(["cp", "--sparse=always", str(guest.folder / "disk.raw"), str(cut)], check=True)
-        finally:
-            guest.qmp("cont")
-        subprocess.run(["e2fsck", "-y", "-E", "journal_only", str(cut)], capture_output=True, check=False)
-        read = ["debugfs", "-R", f"cat {_STATE}", str(cut)]
-        text = subprocess.run(read, capture_output=True, text=True, check=False).stdout
-        with contextlib.suppress(ValueError):
-            sound += isinstance(json.loads(text), dict)
-    cut.unlink()
-    product.ready(guest)
-    return Seen(CUTS, sound)
+    try:
+        product.ready(guest)
+        for number in range(CUTS):
+            guest.run(
+                "systemctl reset-failed plumbline; systemctl restart --no-block plumbline; "
+                f"sleep 0.{number * 7 % 10}{number % 10}"
+            )
+            guest.qmp("stop")
+            try:
+                subprocess.run(["cp", "--sparse=always", str(guest.folder / f"{_DISK}.raw"), str(cut)], check=True)
+            finally:
+                guest.qmp("cont")
+            subprocess.run(["e2fsck", "-y", "-E", "journal_only", str(cut)], capture_output=True, check=False)
+            read = ["debugfs", "-R", "cat /state.json", str(cut)]
+            text = subprocess.run(read, capture_output=True, text=True, check=False).stdout
+            with contextlib.suppress(ValueError):
+                sound += isinstance(json.loads(text), dict)
+        cut.unlink()
+        return Seen(CUTS, sound)
+    finally:
+        guest.run(f"systemctl stop plumbline; umount -l {_FOLDER}; systemctl start plumbline")
+        product.ready(guest)
 
 
 def disk_full(guest: Guest) -> Seen:
