@@ -116,14 +116,28 @@ class Claim(msgspec.Struct, frozen=True):
     status: _ClaimStatus = _ClaimStatus()
 
 
-class _Event(msgspec.Struct, frozen=True):
+class _Series(msgspec.Struct, frozen=True, rename="camel"):
+    last_observed_time: str | None = None
+
+
+class Event(msgspec.Struct, frozen=True, rename="camel"):
+    """What a part of Kubernetes said of an object: the scheduler in `events.k8s.io`'s form, others in the older one."""
+
     type: str = ""
     reason: str = ""
     message: str = ""
+    last_timestamp: str | None = None
+    event_time: str | None = None
+    series: _Series | None = None
+
+    @property
+    def last(self) -> str:
+        """When it was said last, in RFC 3339, to the second: finer only in one of the forms."""
+        return ((self.series and self.series.last_observed_time) or self.last_timestamp or self.event_time or "")[:19]
 
 
 class Events(msgspec.Struct, frozen=True):
-    items: tuple[_Event, ...] = ()
+    items: tuple[Event, ...] = ()
 
 
 class PodTemplate(msgspec.Struct, frozen=True):

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from plumbline.errors import ParseError, PlumblineError, ProbeRefused
-from plumbline.probes.kubernetes.api import Api, ApiError, Claim, Events, Pod, Pods, PodTemplate, answered, parse
+from plumbline.probes.kubernetes.api import Api, ApiError, Claim, Event, Events, Pod, Pods, PodTemplate, answered, parse
 from plumbline.probes.model import Identity
 from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 
@@ -29,6 +29,9 @@ WANTED_SIZE = "1Gi"  # The workload's: larger volumes take longer to format
 GONE_WITHIN_S = 120.0
 _LOOK_EVERY_S, _LOOK_SHARE, _LOOK_MOST_S = 0.3, 0.05, 3.0
 _WRITE_MAX_NS = 10**13
+# Events of a claim after which the scheduler's of its pod tell more. Afterwards those are history: the scheduler first
+# warns of every pod that the claim is not there yet.
+_WAITS_FOR_POD = frozenset({"WaitForPodScheduled", "WaitForFirstConsumer"})
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -196,13 +199,18 @@ class ClaimRun:
             waiting = now.state.waiting
             said = next((each.message for each in now.status.conditions if each.status == "False" and each.message), "")
             said = (waiting.message if waiting else "") or said
-            for name in (pod.metadata.name, claim_of(pod)):
-                events = self.api.ask("GET", "events", Events, query={"fieldSelector": f"involvedObject.name={name}"})
-                warnings = [f"{each.reason}: {each.message}" for each in events.items if each.type == "Warning"]
-                said = warnings[-1] if warnings else said
+            event = self._last_event(claim_of(pod)) if times.bound is None else None
+            if event is None or event.reason in _WAITS_FOR_POD:
+                event = self._last_event(pod.metadata.name) or event
+            said = f"{event.reason}: {event.message}" if event else said
         except ApiError as error:
             said = str(error)
         return f"{step} within {self.timeout_s:g} s" + (f"; {' '.join(said.split())[:500]}" if said else "")
+
+    def _last_event(self, name: str) -> Event | None:
+        """The last warning about a pod or claim; without any, the last event."""
+        events = self.api.ask("GET", "events", Events, query={"fieldSelector": f"involvedObject.name={name}"}).items
+        return max(reversed(events), key=lambda each: (each.type == "Warning", each.last), default=None)
 
     def _remove(self, pod: Pod) -> str:
         """Delete a pod of ours and wait until it and its claim are gone; otherwise what is left."""

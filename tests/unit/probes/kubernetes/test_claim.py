@@ -45,7 +45,7 @@ class Played(Api):
         self.bound_at, self.states = bound_at, states
         self.log: list[tuple[str, str, Any]] = []
         self.left: list[dict[str, Any]] = []
-        self.events: list[dict[str, str]] = []
+        self.events: dict[str, list[dict[str, Any]]] = {}
         self.fail: Callable[[str, str], ApiError | None] = lambda _method, _path: None
 
     def version(self) -> str:
@@ -76,7 +76,8 @@ class Played(Api):
                 self.made = self.now
                 return POD
             case "events":
-                return {"items": self.events}
+                assert query is not None
+                return {"items": self.events.get(query["fieldSelector"].removeprefix("involvedObject.name="), [])}
         if self.deleted:
             raise ApiError("not found", 404)
         if path.startswith("persistentvolumeclaims/"):
@@ -128,14 +129,70 @@ def test_the_pod_is_the_templates_and_is_ended_by_kubernetes_too() -> None:
     assert removed[2]["preconditions"] == {"uid": "u1"}
 
 
-def test_a_claim_that_is_never_bound_says_what_kubernetes_says() -> None:
+def event(reason: str, message: str, *, last: str = "", first: str = "", warning: bool = False) -> dict[str, Any]:
+    """``last`` as controllers write it, ``first`` as the scheduler does."""
+    return {
+        "type": "Warning" if warning else "Normal",
+        "reason": reason,
+        "message": message,
+        "lastTimestamp": f"2026-11-26T{last}Z" if last else None,
+        "eventTime": f"2026-11-26T{first}Z" if first else None,
+        "series": None,
+    }
+
+
+# As Kubernetes 1.34 said them, in the order in which it lists them: its API server, scheduler and controllers.
+NO_CLAIM_YET = event(
+    "FailedScheduling",
+    "0/1 nodes are available: waiting for ephemeral volume controller to create the persistentvolumeclaim "
+    '"standard-x1-claimed". not found',
+    first="09:02:56.297422",
+    warning=True,
+)
+WAITS = event("WaitForPodScheduled", "waiting for pod standard-x1 to be scheduled", last="09:02:56")
+PROVISIONING = event(
+    "ExternalProvisioning",
+    "Waiting for a volume to be created either by the external provisioner 'played.example' or manually by the system "
+    "administrator.",
+    last="09:03:11",
+)
+UNSCHEDULABLE = event(
+    "FailedScheduling", "0/1 nodes are available: 1 node(s) were unschedulable.", first="09:02:56.479043", warning=True
+)
+QUOTA = event("FailedBinding", "ephemeral volume claimed: … exceeded quota: q", last="09:05:11", warning=True)
+NO_CLASS = event("ProvisioningFailed", 'storageclass.storage.k8s.io "absent" not found', last="09:04:40", warning=True)
+SERIES = {**NO_CLAIM_YET, "series": {"count": 2, "lastObservedTime": "2026-11-26T09:03:12.424267Z"}}
+
+
+@pytest.mark.parametrize(
+    ("of_pod", "of_claim", "said"),
+    [
+        ([SERIES], [PROVISIONING, WAITS], PROVISIONING),  # no provisioner runs
+        ([NO_CLAIM_YET, UNSCHEDULABLE], [WAITS], UNSCHEDULABLE),
+        ([QUOTA, NO_CLAIM_YET], [], QUOTA),  # repeated until the end
+        ([NO_CLAIM_YET], [NO_CLASS], NO_CLASS),
+        ([NO_CLAIM_YET], [NO_CLASS, PROVISIONING, WAITS], NO_CLASS),  # a warning tells more
+        ([], [WAITS], WAITS),
+    ],
+)
+def test_a_claim_that_is_never_bound_says_why(
+    of_pod: list[dict[str, Any]], of_claim: list[dict[str, Any]], said: dict[str, Any]
+) -> None:
     cluster = Played(bound_at=1e9, states={})
-    cluster.events = [{"type": "Warning", "reason": "ProvisioningFailed", "message": "no space\nleft in the pool"}]
+    cluster.events = {"standard-x1": of_pod, "standard-x1-claimed": of_claim}
     result = measured(cluster, timeout_s=30.0)
     assert result.outcome is Outcome.TIMEOUT
-    assert result.message == "not bound within 30 s; ProvisioningFailed: no space left in the pool"
+    assert result.message == f"not bound within 30 s; {said['reason']}: {said['message']}"
     assert result.operations == ()
     assert cluster.deleted
+
+
+def test_a_volume_that_is_not_mounted_says_why_and_not_what_came_before() -> None:
+    cluster = Played(states={})
+    mount = event("FailedMount", "rpc error:\ncode = Internal", last="09:05:30", warning=True)
+    cluster.events = {"standard-x1": [NO_CLAIM_YET, mount], "standard-x1-claimed": [NO_CLASS]}
+    result = measured(cluster, timeout_s=30.0)
+    assert result.message == "not mounted within 30 s; FailedMount: rpc error: code = Internal"
 
 
 def test_a_volume_that_is_not_mounted_says_so() -> None:
