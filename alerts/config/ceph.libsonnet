@@ -74,8 +74,9 @@ local lists = {
     'TOO_MANY_PGS',
   ],
 
-  // What a check is about, where that is not RADOS.
+  // What a check is about, where that is not RADOS. A check that two layers name is the lower one's.
   layers: {
+    network: ['OSD_SLOW_PING_TIME_.+'],
     disk: ['DEVICE_HEALTH.*'],
     osd: ['BLUEFS_.+', 'BLUESTORE_.+', '[A-Z]+_DEVICE_STALLED_READ_ALERT', 'OSD_.+'],
     filesystem: ['FS_.+', 'MDS_.+'],
