@@ -225,6 +225,34 @@ def test_without_a_manager(moved: CephCluster, daemon: Daemon, tmp_path: Path) -
     looked_again(daemon, moved)
 
 
+def test_how_available_a_pool_is(moved: CephCluster, daemon: Daemon) -> None:
+    if int(moved.release.split(".")[0]) < 20:
+        pytest.skip(f"Ceph {moved.release} does not track it")
+    (number,) = (str(each["poolnum"]) for each in moved.ceph_json("osd", "lspools") if each["poolname"] == "map-any")
+
+    def figure(name: str) -> float | None:
+        return looked_again(daemon, moved).get(f"{PREFIX}pool_{name}", pool_id=number)
+
+    assert figure("available") is None, "not tracked"
+    moved.ceph("config", "set", "mon", "enable_availability_tracking", "true")
+    try:
+        eventually(lambda: figure("available") == 1, within_s=WITHIN_S, every_s=1)
+        eventually(lambda: (figure("available_seconds_total") or 0) > 0, within_s=WITHIN_S, every_s=1)
+        failures = figure("failures_total")
+        assert failures is not None
+        moved.kill_osd(0)
+        moved.kill_osd(1)
+        eventually(lambda: figure("available") == 0, within_s=WITHIN_S, every_s=1)
+        moved.start_osd(0)
+        moved.start_osd(1)
+        eventually(lambda: figure("available") == 1, within_s=WITHIN_S, every_s=1)
+        assert figure("failures_total") == failures + 1
+        assert (figure("unavailable_seconds_total") or 0) > 0
+    finally:
+        moved.heal()
+        moved.ceph("config", "rm", "mon", "enable_availability_tracking")
+
+
 def test_only_where_it_makes_sense(moved: CephCluster, tmp_path: Path) -> None:
     """No monitor is set up in this machine's usual places: the test's lives elsewhere."""
     with running(tmp_path, config=config_of(moved, "auto")) as started:
