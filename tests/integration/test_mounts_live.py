@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -15,6 +16,7 @@ from plumbline.background.mounts import ANSWER_WITHIN_S, MountWatch
 from plumbline.config.probes.filesystem import FilesystemConfig
 from plumbline.config.types import Duration, Size
 from plumbline.config.workloads import load_catalogue
+from plumbline.core.isolated import argv_of
 from plumbline.core.process import ProcessRunner
 from plumbline.core.roots import Roots
 from plumbline.errors import ProbeRefused
@@ -167,6 +169,24 @@ def test_stopped_under_way(fuse: Fuse) -> None:
     stopper.join()
     assert refusal.value.reason == "stopped"
     eventually(lambda: not workers(), within_s=60)
+
+
+def test_a_host_short_of_cpu_says_nothing_of_a_mount(fuse: Fuse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check gives way to everything, within its session and among sessions, on a CPU that is busy."""
+    cpu = str(min(os.sched_getaffinity(0)))
+    last = 'echo 19 >/proc/self/autogroup; exec taskset -c "$0" chrt --idle 0 "$@"'
+    monkeypatch.setattr("plumbline.background.mounts.argv_of", lambda *words: ("sh", "-c", last, cpu, *argv_of(*words)))
+    watch = MountWatch(HERE)
+    loop = ["taskset", "-c", cpu, "sh", "-c", "while :; do :; done"]
+    busy = [subprocess.Popen(loop, start_new_session=True) for _ in range(8)]
+    try:
+        watch.refresh(threading.Event())
+        (state,) = (each for each in watch.states if each.mount_point == str(fuse.point))
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+    assert state.up is None
 
 
 def test_the_watch_tells_up_from_dead_and_asks_once_at_a_time(fuse: Fuse) -> None:

@@ -2,7 +2,8 @@
 
 A mount whose server is gone may block a caller in the kernel for ever, so the daemon itself never accesses it. It
 starts :mod:`~plumbline.probes.filesystem.mount_look` and polls whether that has ended. A process that hangs is
-killed, and if even that does not end it, no second one is started for the same mount.
+killed, and if even that does not end it, no second one is started for the same mount. One that got no CPU says
+nothing about its mount.
 """
 
 import json
@@ -12,11 +13,13 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from plumbline.core.isolated import argv_of
 from plumbline.core.process import Child
 from plumbline.core.roots import Roots
 from plumbline.core.slot import Slot
+from plumbline.core.stall import read_stall
 from plumbline.probes.filesystem.mount_look import DEAD
 from plumbline.sources.kernel.mounts import Mount, MountState, is_remote, own_mounts
 
@@ -33,10 +36,10 @@ class _Check:
         self.up: bool | None = None
         self.began_s = 0.0
         self.process: Child | None = None
-        self.killed = False
+        self.killed = self.starved = False
 
     def start(self, now_s: float) -> None:
-        self.killed, self.began_s = False, now_s
+        self.killed, self.starved, self.began_s = False, False, now_s
         self.process = Child(
             argv_of("plumbline.probes.filesystem.mount_look", self.mount.mount_point), tied=True, stdout=subprocess.PIPE
         )
@@ -49,13 +52,18 @@ class _Check:
         assert process.stdout is not None
         with process.stdout as pipe:
             output = os.read(pipe.fileno(), _ANSWER_MAX_BYTES)
-        self.up = False if self.killed else verdict(output)
+        self.up = self.late() if self.killed else verdict(output)
         self.process = None
 
-    def kill(self) -> None:
+    def late(self) -> bool | None:
+        """What it means that the process did not end in time."""
+        return None if self.starved else False
+
+    def kill(self, now_s: float) -> None:
         """Kill the process: a killable wait in the kernel ends then."""
         if self.process is not None and not self.killed:
             self.killed = True
+            self.starved = read_stall(self.process.pid, Path("/proc")).starved(now_s - self.began_s)
             self.process.signal(signal.SIGKILL)
 
 
@@ -103,7 +111,7 @@ class MountWatch:
         return MountState(
             check.mount.mount_point,
             check.mount.filesystem,
-            False if in_flight_s > ANSWER_WITHIN_S else check.up,
+            check.late() if in_flight_s > ANSWER_WITHIN_S else check.up,
             in_flight_s,
         )
 
@@ -114,7 +122,7 @@ class MountWatch:
             for check in checks.values():
                 check.take_answer()
                 if late or cancel.is_set():
-                    check.kill()
+                    check.kill(self._clock())
             if late or cancel.wait(_POLL_S):
                 return
 

@@ -60,7 +60,8 @@ class Stall:
 
 
 def read_stall(thread: int, tasks: Path = TASKS) -> Stall:
-    """Look at a thread by its kernel id. Never raises: a thread that has ended has no state."""
+    """Look at a thread by its kernel id, or in ``/proc`` at a process of one thread. Never raises: what has ended has
+    no state."""
     stat, schedstat = _STAT.match(_read(tasks, thread, "stat")), _SCHEDSTAT.match(_read(tasks, thread, "schedstat"))
     waits_in = _WCHAN.fullmatch(_read(tasks, thread, "wchan").strip())
     return Stall(
