@@ -26,9 +26,9 @@ from support.slow_osd import load
 FOLDER = BASES / "lab-cluster"
 IMAGES = "images"
 WRITES_PER_S = 30
-CALM_WITHIN_S = 240.0
-TOLD_WITHIN_S = 360.0
-OVER_WITHIN_S = 240.0
+CALM_WITHIN_S = 480.0
+TOLD_WITHIN_S = 480.0
+OVER_WITHIN_S = 480.0
 SETTLES_S = 40.0
 """What else is sent on account of a fault comes by then."""
 

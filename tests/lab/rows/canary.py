@@ -6,32 +6,39 @@ from lab import product
 from lab.guest import Guest
 from lab.table import Group, Row, Seen
 
-_FOLDER = "/var/lib/private/plumbline/late"
+_FOLDER = "/srv/late"
+_SETTINGS = "/etc/plumbline/plumbline.yaml"
+_DROP_IN = "/etc/systemd/system/plumbline.service.d/late.conf"
 _PROBE = "late"
 LATE_MS = 50
 READS = 20
 _CONFIG = f"""
   - type: canary
     name: {_PROBE}
-    directory: /var/lib/plumbline/late/canary
+    directory: {_FOLDER}/canary
     device_class: ssd
     rate: 1
 """
+# As systemd/README.md says for another file system. Below the state's own folder a mount would keep systemd 257 from
+# starting a service with an account of its own making.
 _MAKE = f"""
 set -e
 [ ! -d {_FOLDER} ] || exit 0
-systemctl stop plumbline
 modprobe -a dm-delay dm-flakey
 truncate -s 160M /root/late.img
 echo "0 327680 delay $(losetup --find --show /root/late.img) 0 {LATE_MS}" | dmsetup create canary
 mkfs.ext4 -q /dev/mapper/canary
 mkdir {_FOLDER}
 mount -o noatime /dev/mapper/canary {_FOLDER}
-mkdir {_FOLDER}/canary
-chown --reference=/var/lib/private/plumbline {_FOLDER} {_FOLDER}/canary
-echo '{_CONFIG}' >>/etc/plumbline/plumbline.yaml
-systemctl start plumbline
+useradd --system plumbline
+install -d -o plumbline -g plumbline {_FOLDER}/canary
+printf '[Service]\\nDynamicUser=no\\nUser=plumbline\\nReadWritePaths={_FOLDER}/canary\\n' >{_DROP_IN}
+cp {_SETTINGS} {_SETTINGS}.before
+echo '{_CONFIG}' >>{_SETTINGS}
+systemctl daemon-reload
+systemctl restart plumbline
 """
+_UNMAKE = f"rm {_DROP_IN}; mv {_SETTINGS}.before {_SETTINGS}; systemctl daemon-reload; systemctl restart plumbline"
 
 
 def prepare(guest: Guest) -> None:
@@ -80,6 +87,7 @@ def failing(guest: Guest) -> Seen:
     }
     truth = guest.run("dd if=/dev/mapper/canary of=/dev/null bs=4k count=1 iflag=direct 2>&1 || true")
     figure = guest.until(look, bool, within_s=180)
+    guest.run(_UNMAKE)  # the rows to come are about the service as it is installed
     return Seen({"EIO"} if "Input/output error" in truth else set(), figure)
 
 

@@ -29,13 +29,14 @@ def stacked(guest: Guest) -> Seen:
     lines = guest.run(
         "cd /sys/block && for d in dm-*; do for s in $d/slaves/*; do echo $d on ${s##*/}; done; done"
     ).splitlines()
-    relations = guest.scrape().series("plumbline_disk_relation_info")
-    figure = {
-        f"{each.labels['device']} on {each.labels['lower']}"
-        for each in relations
-        if each.labels["device"].startswith("dm-")
-    }
-    return Seen(set(lines), figure)
+
+    def seen() -> set[str]:
+        relations = guest.scrape().series("plumbline_disk_relation_info")
+        pairs = ((each.labels["device"], each.labels["lower"]) for each in relations)
+        return {f"{upper} on {lower}" for upper, lower in pairs if upper.startswith("dm-")}
+
+    # read anew with the other facts of disks, once a minute
+    return Seen(set(lines), guest.until(seen, lambda found: found == set(lines), within_s=120))
 
 
 def late(guest: Guest) -> Seen:
