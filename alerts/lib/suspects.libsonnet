@@ -35,7 +35,7 @@ local listed(each) =
       + '{{ else if .probe }}probe {{ .probe }}{{ else }}{{ if eq .layer "self" }}host{{ else }}layer {{ .layer }}{{ end }}{{ end }}'
       + '{{ with .instance }}{{ if or $each.Labels.ceph_daemon $each.Labels.device $each.Labels.probe (ne $each.Labels.layer "self") }} on{{ end }} {{ . }}{{ end }} ('
       + '{{ end }}'
-      + '{{ if $each.Labels.ceph_daemon }}' + related('device', ['ceph_daemon'], 'disk ')
+      + '{{ if and $each.Labels.ceph_daemon (ne $each.Labels.layer "network") }}' + related('device', ['ceph_daemon'], 'disk ')
       + '{{ else if $each.Labels.device }}' + related('ceph_daemon', ['instance', 'device']) + '{{ end }}'
       + '{{ $each.Labels.alertname }}{{ if eq $each.Labels.alertstate "pending" }}, pending{{ end }})';
     '\nSuspected: {{ range $index, $each := ' + query(clusters, 'sort(plumbline:suspected:info{%s})', differing)

@@ -522,6 +522,16 @@ def test_a_full_cluster_explains_that_its_canaries_get_no_space_and_nothing_else
     assert audible(rules, [full, *silent, *heard]) == [full, *heard]
 
 
+def test_slow_heartbeats_explain_cephs_own_warning_about_them_and_no_other(rules, one):
+    def health(name, **labels):
+        return one("PlumblineCephHealth", severity="warning", **labels) | {"name": name}
+
+    slow = one("PlumblineOsdHeartbeatSlow")
+    silent = [health("OSD_SLOW_PING_TIME_BACK"), health("OSD_SLOW_PING_TIME_FRONT")]
+    heard = [health("OSD_FLAGS"), health("OSD_SLOW_PING_TIME_BACK", cluster="south")]
+    assert audible(rules, [slow, *silent, *heard]) == [slow, *heard]
+
+
 def test_what_stands_for_weeks_or_is_common_hides_nothing_on_other_hosts(rules, one):
     slow = layered(one, "rados", "warning")
     for name in (
