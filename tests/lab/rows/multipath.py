@@ -49,6 +49,7 @@ def offline(guest: Guest) -> Seen:
     guest.run(
         f"echo offline >/sys/block/{guest.disk(SERIAL)}/device/state && sleep 10; multipath -r >/dev/null", check=False
     )
+    guest.until(partial(_active, guest), lambda paths: paths == 1, within_s=60)
     seen = _seen(guest, 2.0, 1.0)
     guest.run(f"echo running >/sys/block/{guest.disk(SERIAL)}/device/state; multipath -r >/dev/null", check=False)
     guest.until(partial(_active, guest), lambda paths: paths == 2, within_s=60)

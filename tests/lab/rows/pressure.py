@@ -86,7 +86,9 @@ def iscsi(guest: Guest) -> Seen:
     """A disk behind a network: the kernel and the daemon say what it is."""
     if not guest.run("lsscsi --transport | grep -w iqn || true"):
         guest.run(_SHARE)
-    return disks.identity(guest.run("lsblk -ndo SERIAL,TRAN | awk '$2 == \"iscsi\" {print $1}'").strip(), guest)
+    name, serial = guest.run("lsblk -ndo NAME,SERIAL,TRAN | awk '$3 == \"iscsi\" {print $1, $2}'").split()
+    guest.until(lambda: guest.scrape().series("plumbline_disk_info", device=name), bool, within_s=90)
+    return disks.identity(serial, guest)
 
 
 def silent_iscsi(guest: Guest) -> Seen:
