@@ -47,7 +47,7 @@ def test_the_order(rule: dict[str, Any]) -> None:
     assert found["since"] or SPAN.search(found["what"]) or rule["alert"] in NO_SPAN
     page = rule["labels"]["severity"] == "critical"
     assert (found["suspected"] is not None) == (
-        (page and rule["alert"] in SUSPECTS) or rule["alert"] == "PlumblineOsdOutlier"
+        (page and rule["alert"] in SUSPECTS) or rule["alert"] in {"PlumblineOsdOutlier", "PlumblineCephMonitorDown"}
     )
     assert "Suspected" not in found["what"]
 
