@@ -1,4 +1,4 @@
-"""The host under the daemon: a CPU taken out, a clock set wrong, a halt, a suspend, no memory, no journal, AppArmor."""
+"""The host under the daemon: a CPU taken out, a clock set wrong, a halt, no memory, no journal, AppArmor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from lab.table import Group, NotShown, Row, Seen
 
 DAYS = 400
 HALT_S = 40.0
-SLEEP_S = 20
 _HOG = "echo 1000 >/proc/self/oom_score_adj; exec python3 -c 'x = [str(1) * (1 << 24) for _ in iter(int, 1)]'"
 
 
@@ -57,16 +56,6 @@ def halted(guest: Guest) -> Seen:
     guest.qmp("stop")
     time.sleep(HALT_S)
     guest.qmp("cont")
-    return Seen(_NONE_FAILED, _collectors(guest))
-
-
-def suspended(guest: Guest) -> Seen:
-    """Suspended to idle, devices included, until its own clock wakes it: as the host's journal of the kernel has it."""
-    asleep = "journalctl --dmesg --boot --output cat | grep -c 'PM: suspend exit' || true"
-    before = float(guest.run(asleep))
-    guest.run(f"rtcwake --mode freeze --seconds {SLEEP_S} >/dev/null")
-    if float(guest.run(asleep)) == before:
-        raise NotShown("the kernel did not suspend")
     return Seen(_NONE_FAILED, _collectors(guest))
 
 
@@ -128,7 +117,6 @@ GROUP = Group(
         Row("the host", "a CPU taken out of service", cpu_offline),
         Row("the host", f"the clock set by {DAYS} days and back", clock),
         Row("the host", f"halted for {HALT_S:.0f} s", halted),
-        Row("the host", f"suspended for {SLEEP_S} s", suspended),
         Row("the host", "AppArmor", confined),
         Row("the host", "memory used up", out_of_memory),
         Row("the host", "the journal is gone", without_journal),
