@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 
 from lab.guest import Guest
@@ -18,7 +19,7 @@ def prepare(guest: Guest) -> None:
 
 
 def _active(guest: Guest) -> float:
-    return float(guest.run("multipath -ll").count(" active ready running"))
+    return float(len(re.findall(r" active +ready +running", guest.run("multipath -ll"))))
 
 
 def _name(guest: Guest) -> str:

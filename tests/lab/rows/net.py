@@ -155,7 +155,7 @@ def interrupts(device: str, guest: Guest) -> Seen:
         raise NotShown(f"{sum(cpus) / 30:.0f} interrupts a second: too few to be judged")
     truth = {"vectors": float(sum(map(any, grown.values()))), "busiest CPU": max(cpus) / (sum(cpus) or 1)}
     names = {"vectors": "active_vectors", "busiest CPU": "share_max_ratio"}
-    figure = {ours: scrape.get(f"plumbline_nic_interrupts_{name}", device=device) for ours, name in names.items()}
+    figure = {ours: scrape.get(f"plumbline_nic_irq_{name}", device=device) for ours, name in names.items()}
     guest.run(f"sleep {_FLOOD_S - 30}")  # the next row's wire is quiet
     return Seen(truth, figure, tolerance=0.15)
 
