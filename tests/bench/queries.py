@@ -6,7 +6,7 @@ what the rules recorded and what panels read raw becomes a history, and every qu
 Grafana asks it, beside the others' (``queries_panels``).
 
 CPU seconds are Prometheus' own, whoever else uses the machine; wall time stands beside them. Printed are ratios, and
-the seconds of the slowest panels, which are those of this machine.
+the panels over their target of seconds, which are those of this machine.
 """
 
 from __future__ import annotations
