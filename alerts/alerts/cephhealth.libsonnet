@@ -98,7 +98,7 @@ local suspects = import '../lib/suspects.libsonnet';
       'PlumblineCephHealth',
       std.foldl(
         function(expr, layer) withLayer(expr, layer, layers[layer]),
-        std.filter(function(layer) layer in layers, std.reverse(std.flattenArrays(config.blame.order))),
+        std.sort(std.objectFields(layers), function(layer) -std.find(layer, std.flattenArrays(config.blame.order))[0]),
         withLayer('max by (%s) (%s)' % [labels.check, std.join(' or ', ['ceph_health_detail{%s}' % each for each in selectors])], 'rados', ['.*'])
       ) + ' == 1\n',
       { signal: 'health' },

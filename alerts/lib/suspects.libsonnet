@@ -12,6 +12,9 @@ local query(labels, expr, others=[]) =
   '(query (printf `%s`%s))'
   % [std.strReplace(expr, '%s', matchers), std.repeat(arguments, std.length(std.findSubstr('%s', expr)))];
 
+// "PlumblineDown, pending", of a suspect that a range calls `$each`.
+local alert = '{{ $each.Labels.alertname }}{{ if eq $each.Labels.alertstate "pending" }}, pending{{ end }}';
+
 local listed(each) =
   '{{ if lt $index %d }}{{ if $index }}, {{ end }}%s{{ else if eq $index %d }} and others{{ end }}' % [atMost, each, atMost];
 
@@ -37,7 +40,7 @@ local listed(each) =
       + '{{ end }}'
       + '{{ if and $each.Labels.ceph_daemon (ne $each.Labels.layer "network") }}' + related('device', ['ceph_daemon'], 'disk ')
       + '{{ else if $each.Labels.device }}' + related('ceph_daemon', ['instance', 'device']) + '{{ end }}'
-      + '{{ $each.Labels.alertname }}{{ if eq $each.Labels.alertstate "pending" }}, pending{{ end }})';
+      + alert + ')';
     '\nSuspected: {{ range $index, $each := ' + query(clusters, 'sort(plumbline:suspected:info{%s})', differing)
     + ' | sortByLabel "alertstate" }}' + listed(subject)
     + '{{ else }}nothing yet; no host, network, disk or OSD is out of line{{ end }}.',
@@ -46,7 +49,7 @@ local listed(each) =
   goneHosts(config)::
     '{{ with ' + query(promql.clusterLabels(config), 'plumbline:suspected:info{layer="self",%s}') + ' | sortByLabel "instance" }}'
     + '\nSuspected: {{ range $index, $each := . }}'
-    + listed('host {{ .Labels.instance }} ({{ .Labels.alertname }}{{ if eq .Labels.alertstate "pending" }}, pending{{ end }})')
+    + listed('host {{ $each.Labels.instance }} (' + alert + ')')
     + '{{ end }}.{{ end }}',
 
   // " Full: osd.3 on stor02, osd.7 on stor03." with `name` Full: the daemons that an expression finds, nothing where it finds
