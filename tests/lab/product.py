@@ -11,6 +11,7 @@ from deploy.packages.staging import build_wheel, staged
 
 from lab.guest import Guest, GuestError
 from support.debian_host import BASES
+from support.scraped import Scrape
 
 FOR = RELEASES | {"forky": Release(14, 14)}
 """What a guest's package is for. Only the lab makes one for Debian 14, which is not out yet."""
@@ -26,6 +27,12 @@ def package(suite: str) -> Path:
     date = source_date(os.environ)
     with staged(build_wheel(out, date), release.python) as tree:
         return build_deb(out, tree, date, release)
+
+
+def failed(scrape: Scrape) -> list[str]:
+    """The collectors of a page that failed."""
+    found = scrape.series("plumbline_collector_success")
+    return sorted(each.labels["collector"] for each in found if not each.value)
 
 
 def ready(guest: Guest) -> None:

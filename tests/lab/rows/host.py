@@ -15,12 +15,8 @@ _HOG = "echo 1000 >/proc/self/oom_score_adj; exec python3 -c 'x = [str(1) * (1 <
 
 def _collectors(guest: Guest) -> dict[str, object]:
     """Those that failed, by name: at best there is none. For a while there may be, where the guest gets little CPU."""
-
-    def failed() -> list[str]:
-        found = guest.scrape().series("plumbline_collector_success")
-        return sorted(each.labels["collector"] for each in found if not each.value)
-
-    return {"collectors that failed": guest.until(failed, lambda names: not names, within_s=60)}
+    look = lambda: product.failed(guest.scrape())  # noqa: E731
+    return {"collectors that failed": guest.until(look, lambda names: not names, within_s=60)}
 
 
 _NONE_FAILED: dict[str, object] = {"collectors that failed": []}

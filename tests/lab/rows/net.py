@@ -33,6 +33,11 @@ def prepare(guest: Guest) -> None:
     )
 
 
+def _far(device: str) -> str:
+    """The address at the other end of its wire."""
+    return next(f"10.1.{nic.wire}.2" for nic in OURS if nic.name == device)
+
+
 def _numbers(text: str, names: dict[str, str]) -> dict[str, float]:
     """What ethtool's ``Name: number`` lines say, by our names; ``n/a`` and what the driver lacks are absent."""
     found = {ours: re.search(rf"^{theirs}:\s+(\d+)\s*$", text, re.MULTILINE) for theirs, ours in names.items()}
@@ -128,8 +133,7 @@ def link(device: str, guest: Guest) -> Seen:
 
 def bytes_sent(device: str, guest: Guest) -> Seen:
     """After a second of traffic; nobody else uses the wire."""
-    wire = next(nic.wire for nic in OURS if nic.name == device)
-    guest.run(f"ping -q -f -c 2000 -s 1400 -I {device} 10.1.{wire}.2", timeout_s=120)
+    guest.run(f"ping -q -f -c 2000 -s 1400 -I {device} {_far(device)}", timeout_s=120)
     scrape = guest.scrape()
     truth = {
         direction: float(guest.value(f"/sys/class/net/{device}/statistics/{way}_packets"))
@@ -140,8 +144,7 @@ def bytes_sent(device: str, guest: Guest) -> Seen:
 
 def interrupts(device: str, guest: Guest) -> Seen:
     """Under a flood: how many of its vectors are busy, and the busiest CPU's share; the daemon looks every 10 s."""
-    wire = next(nic.wire for nic in OURS if nic.name == device)
-    flood = f"setsid ping -q -f -l 50 -w {_FLOOD_S} -I {device} 10.1.{wire}.2 >/dev/null 2>&1 &"
+    flood = f"setsid ping -q -f -l 50 -w {_FLOOD_S} -I {device} {_far(device)} >/dev/null 2>&1 &"
     guest.run(f"{flood} {flood} sleep 2")
     before = _interrupts(guest, device)
     guest.run("sleep 30")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lab import product
 from lab.guest import Guest
 from lab.hardware import PEER
 from lab.rows import disks, net
@@ -100,12 +101,12 @@ def silent_iscsi(guest: Guest) -> Seen:
         guest.run(f"setsid dd if=/dev/{name} of=/dev/null bs=4k count=1 iflag=direct >/dev/null 2>&1 & sleep 3")
         scrape = guest.scrape()
         waiting = sum(map(float, guest.value(f"/sys/block/{name}/inflight").split()))
-        failed = sorted(
-            each.labels["collector"] for each in scrape.series("plumbline_collector_success") if not each.value
-        )
         return Seen(
             {"in flight": waiting or None, "collectors that failed": []},
-            {"in flight": scrape.get("plumbline_disk_queue_length", device=name), "collectors that failed": failed},
+            {
+                "in flight": scrape.get("plumbline_disk_queue_length", device=name),
+                "collectors that failed": product.failed(scrape),
+            },
         )
     finally:
         guest.run(

@@ -112,9 +112,10 @@ def test_the_first_notification_of_a_fault_is_judged(first: Told, over: str, ver
     assert (line.after, line.others) == ("3 s", "PlumblineCanaryLatencyHigh (tickets-storage)")
 
 
-def test_a_page_that_names_the_guilty_part_is_right() -> None:
+@pytest.mark.parametrize("part", ["osd.2 on s2:10047 (disk loop3; {}, pending).", "{}: osd.2 on s2."])
+def test_a_page_that_names_the_guilty_part_is_right(part: str) -> None:
     labels = {"alertname": "PlumblineCanaryLatencyExtreme", "layer": "rados", "instance": "client:10047"}
-    said = {"description": f"Slow.\nSuspected: ({FAULT.alerts[0]}, pending) osd.2 on s2."}
+    said = {"description": "Slow.\nSuspected: " + part.format(FAULT.alerts[0])}
     line = judged(FAULT, [Told(103, Notification("pager", "firing", labels, said))], 100.0, "9 s")
     assert (line.verdict, line.layer) == ("right", f"rados, suspected: {FAULT.alerts[0]}")
 
