@@ -76,12 +76,13 @@ function(config)
     ), 8, 8],
     [p.timeSeries(
       'Opened and closed',
-      'Findings opened and findings fixed, in each step of the graph. Hosts and devices that came or went are left out. Bad looks like: many opened at once (an upgrade, a reboot that lost settings), or one that opens and closes again and again.',
+      'Findings opened and findings fixed, in each of up to a hundred steps. Hosts and devices that came or went are left out. Bad looks like: many opened at once (an upgrade, a reboot that lost settings), or one that opens and closes again and again.',
       'none', [p.target(q.time.opened, 'opened'), p.target(q.time.closed, 'closed')], overrides=[
         p.fixedColour('/^opened$/', p.colour.bad),
         p.fixedColour('/^closed$/', p.colour.good),
       ]
-    ) + g.panel.timeSeries.fieldConfig.defaults.custom.withDrawStyle('bars') + g.panel.timeSeries.fieldConfig.defaults.custom.withFillOpacity(70), 8, 8],
+    ) + g.panel.timeSeries.fieldConfig.defaults.custom.withDrawStyle('bars') + g.panel.timeSeries.fieldConfig.defaults.custom.withFillOpacity(70)
+    + g.panel.timeSeries.queryOptions.withMaxDataPoints(100), 8, 8],
     [p.timeSeries(
       'Followed, by subsystem',
       'Share of the advice that is followed, by what it is about: network, disk, PCIe, health, arrays. Bad looks like: a line that falls.',

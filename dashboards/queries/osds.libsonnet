@@ -16,6 +16,11 @@ function(config)
     %s
   ||| % [expr, others];
 
+  // Sums that a rule records of each class, which of an OSD that is gone is empty.
+  local class(more='') = '{%s}' % std.join(', ', [cluster, 'device_class=~"$device_class|"'] + (if more == '' then [] else [more]));
+  local classSum(by, metric, more='') = 'sum by (%s) (plumbline:osd_class_%s%s)' % [by, metric, class(more)];
+  local classMean(by, name, more='') = '%s / %s' % [classSum(by, name + ':' + figure, more) for figure in ['sum', 'count']];
+
   // A count that is 0 where there are OSDs and none of them is so, and nothing where nobody tells of OSDs.
   local number(expr) = 'count(%s) or 0 * count(plumbline:osd_up:bool%s)' % [expr, sel()];
 
@@ -84,17 +89,16 @@ function(config)
       p50: 'topk(10, %s)' % std.rstripChars(of('plumbline:osd_latency:p50_seconds' + sel('operation=~"$operation"')), '\n'),
     },
     parts: {
-      write: 'avg by (part) (%s)' % std.rstripChars(of('plumbline:osd_write_part:seconds' + sel()), '\n'),
-      read: 'avg by (part) (%s)' % std.rstripChars(of('plumbline:osd_read_part:seconds' + sel()), '\n'),
-      total(operation): 'avg(%s)' % std.rstripChars(of('plumbline:osd_latency:mean5m' + sel('operation="%s", part="total"' % operation)), '\n'),
-      store: 'avg by (part) (%s)' % std.rstripChars(of('plumbline:osd_store_latency:mean5m' + sel()), '\n'),
+      write: classMean('part', 'write_part'),
+      read: classMean('part', 'read_part'),
+      total(operation): classMean('operation', 'latency', 'operation="%s"' % operation),
+      store: classMean('part', 'store_latency'),
     },
-    outliers: 'topk(10, plumbline:osd_class:ratio{%s, device_class=~"$device_class"})' % cluster,
-    operations: 'sum by (operation) (%s)' % std.rstripChars(of('plumbline:osd_operations:rate5m' + sel()), '\n'),
+    outliers: 'topk(10, plumbline:osd_class_furthest:ratio{%s, device_class=~"$device_class"})' % cluster,
+    operations: classSum('operation', 'operations:rate5m'),
     heartbeat: {
-      // Of all of them at every moment, so not aggregated before.
-      worst: 'topk(10, plumbline_osd_heartbeat_seconds%s)' % sel('statistic="worst"'),
-      median: 'quantile by (cluster, interface) (0.5, plumbline_osd_heartbeat_seconds%s)' % sel('statistic="median"'),
+      worst: 'topk(10, plumbline:osd_heartbeat_furthest:seconds%s)' % sel(),
+      median: 'max by (cluster, interface) (plumbline:osd_heartbeat_median:seconds%s)' % sel(),
       accused: 'topk(10, plumbline:osd_accusations:count%s)' % sel(),
     },
     accusations: {

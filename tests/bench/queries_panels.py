@@ -16,7 +16,7 @@ import re
 import statistics
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from dashboards.preview.variables import substitute
@@ -60,6 +60,7 @@ class Range:
     title: str
     length_s: float
     sampled_every_s: float
+    points: int = WIDE
 
     @property
     def target_s(self) -> float:
@@ -69,7 +70,7 @@ class Range:
     @property
     def step_s(self) -> float:
         """Between two points."""
-        return max(self.length_s / WIDE, LEAST_STEP_S)
+        return max(self.length_s / self.points, LEAST_STEP_S)
 
     @property
     def window_s(self) -> float:
@@ -172,6 +173,8 @@ def _refresh_s(page: str) -> float:
 def _cost(store: Store, panel: Panel, end_s: float, over: Range) -> Cost:
     walls: list[float] = []
     found, errors = 0, set()
+    if panel.points:
+        over = replace(over, points=panel.points)
     before_s = store.cpu_s()
     while len(walls) < RUNS and sum(walls) < ENOUGH_S:
         began = time.perf_counter()

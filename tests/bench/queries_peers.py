@@ -42,11 +42,12 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One panel: its dashboard, its title and its queries."""
+    """One panel: its dashboard, its title, its queries, and how many points it asks for where it says so."""
 
     dashboard: str
     title: str
     queries: tuple[Query, ...]
+    points: int | None = None
 
 
 def panels(dashboard: dict[str, Any], name: str) -> Iterator[Panel]:
@@ -62,7 +63,7 @@ def panels(dashboard: dict[str, Any], name: str) -> Iterator[Panel]:
             if target.get("expr")
         )
         if queries:
-            yield Panel(name, each.get("title") or "(untitled)", queries)
+            yield Panel(name, each.get("title") or "(untitled)", queries, each.get("maxDataPoints"))
 
 
 def names(expr: str) -> set[str]:
