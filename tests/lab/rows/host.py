@@ -103,8 +103,10 @@ def hanging_disk(guest: Guest) -> Seen:
         waiting = sum(map(float, guest.value(f"/sys/block/{name}/inflight").split()))
         return Seen(waiting or None, scrape.get("plumbline_disk_queue_length", device=name))
     finally:
-        guest.run("dmsetup suspend --noflush hang; dmsetup resume hang; dmsetup remove --force hang; rm -f /root/hang",
-                  check=False)  # fmt: skip
+        # not waiting for udev, which reads the device itself
+        guest.run(
+            "dmsetup wipe_table --noflush --noudevsync hang; dmsetup remove --retry --noudevsync hang; rm /root/hang"
+        )
 
 
 GROUP = Group(

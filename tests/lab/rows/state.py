@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
+from collections.abc import Iterator
 
 from lab import product
 from lab.guest import Guest
@@ -14,8 +15,7 @@ _FOLDER = "/var/lib/private/plumbline"
 _STATE = f"{_FOLDER}/state.json"
 KILLS = 20
 CUTS = 200
-SMALL_MIB = 96
-_DISK, _DISK_KIB = "MEGA0001", SMALL_MIB << 10
+_DISK, _DISK_KIB = "MEGA0001", 96 << 10
 
 
 def collectors(guest: Guest) -> Seen:
@@ -53,20 +53,30 @@ def killed(guest: Guest) -> Seen:
     return Seen(KILLS, sound)
 
 
-def power_cut(guest: Guest) -> Seen:
-    """The state's own disk as it was at odd moments around a write of the state, its journal replayed as at a boot.
-
-    What the guest wrote and did not flush is there, too: QEMU gives its disk no cache to lose.
-    """
+@contextlib.contextmanager
+def _own_disk(guest: Guest) -> Iterator[None]:
+    """The state is copied to a small file system on a disk that nothing else uses; afterwards all is as before."""
     name = guest.disk(_DISK)
     guest.run(
         f"systemctl stop plumbline; mkfs.ext4 -q -F -b 1024 /dev/{name} {_DISK_KIB}; mkdir -p /mnt/state; "
         f"mount /dev/{name} /mnt/state; cp -a {_FOLDER}/. /mnt/state/; umount /mnt/state; "
         f"mount /dev/{name} {_FOLDER}; systemctl start plumbline"
     )
-    sound, cut = 0, guest.folder / "cut.raw"
     try:
         product.ready(guest)
+        yield
+    finally:
+        guest.run(f"systemctl stop plumbline; umount -l {_FOLDER}; systemctl start plumbline")
+        product.ready(guest)
+
+
+def power_cut(guest: Guest) -> Seen:
+    """The state's disk as it was at odd moments around a write of the state, its journal replayed as at a boot.
+
+    What the guest wrote and did not flush is there, too: QEMU gives its disk no cache to lose.
+    """
+    sound, cut = 0, guest.folder / "cut.raw"
+    with _own_disk(guest):
         for number in range(CUTS):
             guest.run(
                 "systemctl reset-failed plumbline; systemctl restart --no-block plumbline; "
@@ -82,22 +92,13 @@ def power_cut(guest: Guest) -> Seen:
             text = subprocess.run(read, capture_output=True, text=True, check=False).stdout
             with contextlib.suppress(ValueError):
                 sound += isinstance(json.loads(text), dict)
-        cut.unlink()
-        return Seen(CUTS, sound)
-    finally:
-        guest.run(f"systemctl stop plumbline; umount -l {_FOLDER}; systemctl start plumbline")
-        product.ready(guest)
+    cut.unlink()
+    return Seen(CUTS, sound)
 
 
 def disk_full(guest: Guest) -> Seen:
     """The state's file system runs full, and is emptied; then it is read-only, and is not. Every page comes."""
-    guest.run(
-        f"systemctl stop plumbline; truncate -s {SMALL_MIB}M /root/small; mkfs.ext4 -q /root/small; "
-        f"mkdir -p /mnt/small; mount -o loop /root/small /mnt/small; cp -a {_FOLDER}/. /mnt/small/; umount /mnt/small; "
-        f"mount -o loop /root/small {_FOLDER}; systemctl start plumbline"
-    )
-    try:
-        product.ready(guest)
+    with _own_disk(guest):
         figure = {"before": _saved(guest, 1.0)}
         guest.run(f"dd if=/dev/zero of={_FOLDER}/filler bs=64k status=none; sync", check=False)
         figure["full"] = _saved(guest, 0.0)
@@ -107,10 +108,7 @@ def disk_full(guest: Guest) -> Seen:
         figure["read-only"] = _saved(guest, 0.0)
         guest.run(f"mount -o remount,rw {_FOLDER}")
         figure["writable"] = _saved(guest, 1.0)
-        return Seen({"before": 1.0, "full": 0.0, "emptied": 1.0, "read-only": 0.0, "writable": 1.0}, figure)
-    finally:
-        guest.run(f"systemctl stop plumbline; umount -l {_FOLDER}; rm -f /root/small; systemctl start plumbline")
-        product.ready(guest)
+    return Seen({"before": 1.0, "full": 0.0, "emptied": 1.0, "read-only": 0.0, "writable": 1.0}, figure)
 
 
 def _saved(guest: Guest, expected: float) -> float | None:
