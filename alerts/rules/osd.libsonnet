@@ -15,7 +15,7 @@ local promql = import '../lib/promql.libsonnet';
   local window = config.ceph.window,
   local clusters = promql.clusterLabels(config),
   local daemon = promql.join(clusters + ['ceph_daemon']),
-  local labels = osd.labels(config) { daemon: daemon, window: window },
+  local labels = osd.labels(config) { daemon: daemon, window: window, drawn: config.osd.drawn },
 
   local one(expr) = osd.one(config, expr),
 
@@ -166,12 +166,12 @@ local promql = import '../lib/promql.libsonnet';
         + [
           {
             record: 'plumbline:osd_class_furthest:ratio',
-            expr: 'topk by (%(class)s) (10, plumbline:osd_class:ratio)' % labels,
+            expr: 'topk by (%(class)s) (%(drawn)d, plumbline:osd_class:ratio)' % labels,
           },
           {
             record: 'plumbline:osd_heartbeat_furthest:seconds',
             expr: |||
-              topk by (%(network)s) (10,
+              topk by (%(network)s) (%(drawn)d,
                 max by (%(osd)s, interface) (plumbline_osd_heartbeat_seconds{statistic="worst"})
               )
             ||| % labels,

@@ -94,10 +94,10 @@ function(config)
       total(operation): classMean('operation', 'latency', 'operation="%s"' % operation),
       store: classMean('part', 'store_latency'),
     },
-    outliers: 'topk(10, plumbline:osd_class_furthest:ratio{%s, device_class=~"$device_class"})' % cluster,
+    outliers: 'topk(%d, plumbline:osd_class_furthest:ratio{%s, device_class=~"$device_class"})' % [config.osd.drawn, cluster],
     operations: classSum('operation', 'operations:rate5m'),
     heartbeat: {
-      worst: 'topk(10, plumbline:osd_heartbeat_furthest:seconds%s)' % sel(),
+      worst: 'topk(%d, plumbline:osd_heartbeat_furthest:seconds%s)' % [config.osd.drawn, sel()],
       median: 'max by (cluster, interface) (plumbline:osd_heartbeat_median:seconds%s)' % sel(),
       accused: 'topk(10, plumbline:osd_accusations:count%s)' % sel(),
     },

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lab.rows import bond, canary, demo, dm, host, md, multipath, net, nvme, pcie, pressure, rdma, scsi, state
+from lab.rows import bond, canary, ceph, demo, dm, host, md, multipath, net, nvme, pcie, pressure, rdma, scsi, state
 from lab.table import Group
 
 GROUPS: tuple[Group, ...] = (
@@ -19,5 +19,6 @@ GROUPS: tuple[Group, ...] = (
     canary.GROUP,
     state.GROUP,
     host.GROUP,
+    ceph.GROUP,
     demo.GROUP,
 )
