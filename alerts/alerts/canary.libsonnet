@@ -166,13 +166,14 @@ local suspects = import '../lib/suspects.libsonnet';
     )
   ||| % labels,
 
-  local burnAlert(tunables, expr, window) = alert.fromTunables(
+  // `over`: how the text names the window.
+  local burnAlert(tunables, expr, window, over=window) = alert.fromTunables(
     tunables,
     'PlumblineCanaryBudgetBurn',
     expr,
     latency { window: window },
     'Too many canary operations are slower than the baseline allows, or fail.',
-    '{{ $value | humanizePercentage }} of the operations of canary ' + subject + ', were slower than the limit set by the baseline or failed, over %s; the budget is %g%%.' % [window, 100 * canary.slowOperationsBudget] + cause(tunables),
+    '{{ $value | humanizePercentage }} of the operations of canary ' + subject + ', were slower than the limit set by the baseline or failed, over %s; the budget is %g%%.' % [over, 100 * canary.slowOperationsBudget] + cause(tunables),
   ),
 
   prometheusAlerts+:: {
@@ -239,14 +240,15 @@ local suspects = import '../lib/suspects.libsonnet';
         ),
         burnAlert(
           burn.ticket,
+          // The share of the window that is too high, of a canary that still is there.
           gated(|||
-            %(share)s
-            and on (%(series)s)
             (
               %(steady)s
               or on (%(series)s)
               %(bursts)s
             )
+            and on (%(series)s)
+            %(share)s
           ||| % (labels {
                    share: share,
                    steady: std.strReplace(promql.nested(unusual(
@@ -270,7 +272,8 @@ local suspects = import '../lib/suspects.libsonnet';
                      burn.ticket.burstUsual
                    )), '\n', '\n  '),
                  }), burn.ticket.long),
-          burn.ticket.long
+          burn.ticket.long,
+          '{{ $labels.window }}'
         ),
       ],
     }, {
