@@ -627,8 +627,22 @@ TAIL = (
         samples=[("20m", "round(sum(plumbline:canary_failed_operations:ratio), 0.001)", 0.1)],
     ),
     Case(
+        "failed operations by the share of all: just enough, just too few; the text says how many now",
+        [],
+        quiet=[("9m30s", BURN), ("32m", BURN)],
+        firing=[
+            burn(moment, share, "critical", host, source="measured", profile="baseline.yaml", **CLIENT)
+            for moment in ("11m", "28m")
+            for host, share in (("stor01", "20%"), ("stor02", "6%"))
+        ],
+        more=[
+            recorded("canary_failed_operations:ratio", f"{values} 0x60", host, ',probe="canary"', "rados")
+            for host, values in (("stor01", "0.1x20 0.2x19"), ("stor02", "0.06x40"), ("stor03", "0.04x40"))
+        ],
+    ),
+    Case(
         "slow ones are excused by a recovery",
-        [Host([CALM, Phase(13, slow=23)])],
+        hosts(CALM, Phase(13, slow=23), count=2, layer="rados"),
         recovering="1x100",
         quiet=[("27m", BURN)],
     ),
