@@ -510,6 +510,26 @@ LATENCY = (
     ),
 )
 
+# What is no second vantage point, by its share of slow operations every 30 s; stor06's is usual for it.
+UNLIKE = {
+    "stor03": "0.04x80",
+    "stor04": "_x30 0.06x50",
+    "stor05": "0.06x8 0x1 0.06x18 0x1 0.06x48",
+    "stor06": "0.06x80",
+}
+OTHER_LAYERS = ("rbd", "filesystem", "object", "client")
+# One has ten minutes behind it only when the other has been gone for six.
+GONE = {"stor01": "_x16 0.06x60", "stor07": "0.06x24"}
+
+
+def share_of(values: str, host: str, layer: str) -> dict[str, str]:
+    return recorded("canary_slow_operations:ratio", values, host, ',probe="canary"', layer)
+
+
+def writing(series: dict[str, str]) -> dict[str, str]:
+    return series | {"series": series["series"].replace('operation="read"', 'operation="write"')}
+
+
 TAIL = (
     Case(
         "a tail of 15 % at two vantage points: a page in twelve minutes",
@@ -611,6 +631,29 @@ TAIL = (
         hosts(CALM, Phase(13, slow=23), count=2, layer="rados"),
         firing=[burn("27m", "15.33%", "critical", host, **CLIENT) for host in ("stor01", "stor02")],
         more=[usual(host, "1h", 0.051, "rados") for host in ("stor01", "stor02")],
+    ),
+    Case(
+        "two agree and page; beside them one too few, too young, usual or not all the time: neither paged nor agreeing",
+        [],
+        quiet=[("9m30s", BURN)],
+        firing=[
+            burn("20m", share, "critical", host, source="measured", profile="baseline.yaml", **CLIENT)
+            for host, share in (("stor01", "10%"), ("stor02", "6%"))
+        ],
+        more=[
+            share_of("0.06x35 0.1x40", "stor01", "rados"),
+            share_of("0.06x80", "stor02", "rados"),
+            *(share_of(values, host, "rados") for host, values in UNLIKE.items()),
+            usual("stor06", "1h", 0.0245, "rados"),
+            # of each kind one beside a single one that burns
+            *(share_of("0.06x80", "stor01", layer) for layer in OTHER_LAYERS),
+            *(
+                share_of(values, host, layer)
+                for (host, values), layer in zip(UNLIKE.items(), OTHER_LAYERS, strict=True)
+            ),
+            usual("stor06", "1h", 0.0245, OTHER_LAYERS[3]),
+            *(writing(share_of(values, host, "rados")) for host, values in GONE.items()),
+        ],
     ),
     Case("just below: a tail of 2 %", [Host([Phase(130, slow=3)])], quiet=[("125m", BURN)]),
     Case(
