@@ -16,6 +16,8 @@ from support.scraped import Scrape
 FOR = RELEASES | {"forky": Release(14, 14)}
 """What a guest's package is for. Only the lab makes one for Debian 14, which is not out yet."""
 
+PYTHON = "/opt/plumbline/bin/python3"
+"""The package's own, which has all that it imports."""
 READY_WITHIN_S = 1800.0
 
 

@@ -11,7 +11,8 @@ _LABELS = ("mountpoint", "filesystem")
 
 UP = gauge(
     "plumbline_mount_up",
-    "1: a file system with a server (ceph, nfs, lustre, fuse.*) answers; 0: dead or hanging. Absent if not permitted.",
+    "1: a file system with a server (ceph, nfs, lustre, fuse.*) answers; 0: dead or hanging. Absent: not permitted, or"
+    " the check got no CPU.",
     _LABELS,
 )
 IN_FLIGHT = gauge("plumbline_mount_check_in_flight_seconds", "Age of the running check; 0: none.", _LABELS)

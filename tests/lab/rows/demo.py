@@ -7,6 +7,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
+from lab import product
 from lab.guest import Guest
 from lab.table import Group, Row, Seen
 
@@ -25,7 +26,7 @@ def cycle(guest: Guest) -> Seen:
                 tar.add(ROOT / name, name)
         guest.put(archive, "/root/demo.tar")
     guest.run("systemctl stop plumbline; mkdir -p /root/demo && tar -xf /root/demo.tar -C /root/demo")
-    command = "cd /root/demo && /opt/plumbline/bin/python3 -m deploy.demo --slow --exit --quick --minutes 30 2>&1"
+    command = f"cd /root/demo && {product.PYTHON} -m deploy.demo --slow --exit --quick --minutes 30 2>&1"
     said = guest.run(command, check=False, timeout_s=3600).strip().splitlines()
     guest.run("systemctl start plumbline")
     (guest.folder / "demo.log").write_text("\n".join(said))

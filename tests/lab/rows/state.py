@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shlex
 import subprocess
-from collections.abc import Iterator
 
 from lab import product
 from lab.guest import Guest
@@ -53,52 +53,63 @@ def killed(guest: Guest) -> Seen:
     return Seen(KILLS, sound)
 
 
-@contextlib.contextmanager
-def _own_disk(guest: Guest) -> Iterator[None]:
-    """The state is copied to a small file system on a disk that nothing else uses; afterwards all is as before."""
-    name = guest.disk(_DISK)
-    guest.run(
-        f"systemctl stop plumbline; mkfs.ext4 -q -F -b 1024 /dev/{name} {_DISK_KIB}; mkdir -p /mnt/state; "
-        f"mount /dev/{name} /mnt/state; cp -a {_FOLDER}/. /mnt/state/; umount /mnt/state; "
-        f"mount /dev/{name} {_FOLDER}; systemctl start plumbline"
-    )
-    try:
-        product.ready(guest)
-        yield
-    finally:
-        guest.run(f"systemctl stop plumbline; umount -l {_FOLDER}; systemctl start plumbline")
-        product.ready(guest)
+_WRITE = """
+from pathlib import Path
+from plumbline.probes.state import StateStore
+store = StateStore(Path("/mnt/cut/plumbline"))
+store.open()
+while True:
+    store.put("lab", store.get("lab").with_skip("lab", "x" * 65536))
+"""
 
 
 def power_cut(guest: Guest) -> Seen:
-    """The state's disk as it was at odd moments around a write of the state, its journal replayed as at a boot.
+    """A disk as it was at odd moments while the daemon's own store writes its state again and again, the journal
+    replayed as at a boot: each time a state is whole, and newer than at the cut before.
 
     What the guest wrote and did not flush is there, too: QEMU gives its disk no cache to lose.
     """
-    sound, cut = 0, guest.folder / "cut.raw"
-    with _own_disk(guest):
+    disk, cut = guest.folder / f"{_DISK}.raw", guest.folder / "cut.raw"
+    guest.run(f"{_make_disk(guest)}; mkdir -p /mnt/cut; mount /dev/{guest.disk(_DISK)} /mnt/cut")
+    guest.run(f"systemd-run --quiet --unit lab-write {product.PYTHON} -c {shlex.quote(_WRITE)}")
+    sound = before = 0
+    try:
+        guest.until(
+            lambda: guest.run("ls /mnt/cut/plumbline", check=False), lambda names: "state.json" in names, within_s=60
+        )
         for number in range(CUTS):
-            guest.run(
-                "systemctl reset-failed plumbline; systemctl restart --no-block plumbline; "
-                f"sleep 0.{number * 7 % 10}{number % 10}"
-            )
+            guest.run(f"sleep 0.{number * 7 % 10}{number % 10}")
             guest.qmp("stop")
             try:
-                subprocess.run(["cp", "--sparse=always", str(guest.folder / f"{_DISK}.raw"), str(cut)], check=True)
+                subprocess.run(["cp", "--sparse=always", str(disk), str(cut)], check=True)
             finally:
                 guest.qmp("cont")
             subprocess.run(["e2fsck", "-y", "-E", "journal_only", str(cut)], capture_output=True, check=False)
-            read = ["debugfs", "-R", "cat /state.json", str(cut)]
+            read = ["debugfs", "-R", "cat /plumbline/state.json", str(cut)]
             text = subprocess.run(read, capture_output=True, text=True, check=False).stdout
             with contextlib.suppress(ValueError):
-                sound += isinstance(json.loads(text), dict)
-    cut.unlink()
-    return Seen(CUTS, sound)
+                written = json.loads(text)["probes"]["lab"]["skipped"]["lab"]
+                sound += written > before
+                before = written
+        cut.unlink()
+        return Seen(CUTS, sound)
+    finally:
+        guest.run("systemctl stop lab-write; umount -l /mnt/cut", check=False)
+
+
+def _make_disk(guest: Guest) -> str:
+    return f"mkfs.ext4 -q -F -b 1024 /dev/{guest.disk(_DISK)} {_DISK_KIB}"
 
 
 def disk_full(guest: Guest) -> Seen:
     """The state's file system runs full, and is emptied; then it is read-only, and is not. Every page comes."""
-    with _own_disk(guest):
+    device = f"/dev/{guest.disk(_DISK)}"
+    guest.run(
+        f"systemctl stop plumbline; {_make_disk(guest)}; mkdir -p /mnt/small; mount {device} /mnt/small; "
+        f"cp -a {_FOLDER}/. /mnt/small/; umount /mnt/small; mount {device} {_FOLDER}; systemctl start plumbline"
+    )
+    try:
+        product.ready(guest)
         figure = {"before": _saved(guest, 1.0)}
         guest.run(f"dd if=/dev/zero of={_FOLDER}/filler bs=64k status=none; sync", check=False)
         figure["full"] = _saved(guest, 0.0)
@@ -108,7 +119,10 @@ def disk_full(guest: Guest) -> Seen:
         figure["read-only"] = _saved(guest, 0.0)
         guest.run(f"mount -o remount,rw {_FOLDER}")
         figure["writable"] = _saved(guest, 1.0)
-    return Seen({"before": 1.0, "full": 0.0, "emptied": 1.0, "read-only": 0.0, "writable": 1.0}, figure)
+        return Seen({"before": 1.0, "full": 0.0, "emptied": 1.0, "read-only": 0.0, "writable": 1.0}, figure)
+    finally:
+        guest.run(f"systemctl stop plumbline; umount -l {_FOLDER}; systemctl start plumbline")
+        product.ready(guest)
 
 
 def _saved(guest: Guest, expected: float) -> float | None:
