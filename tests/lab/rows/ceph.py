@@ -64,14 +64,13 @@ def image(guest: Guest) -> Seen:
         ceph.add_pool(_POOL, pg_num=8, application="rbd")
         ceph.run("rbd", "create", "--size", "64", "--image-feature", "layering", f"{_POOL}/{_IMAGE}")
         with _reachable(guest, _monitor(ceph), *_osds(ceph)) as monitor:
-            guest.run(
-                f"modprobe rbd; echo '{monitor} name=admin,secret={_key(ceph)} {_POOL} {_IMAGE}' >/sys/bus/rbd/add"
-            )
+            options = f"name=admin,secret={_key(ceph)}"
+            guest.run(f"modprobe rbd; echo '{monitor} {options} {_POOL} {_IMAGE}' >/sys/bus/rbd/add_single_major")
             try:
                 return _mapped(guest, ceph)
             finally:
                 ceph.heal()
-                guest.run("sleep 5; echo 0 force >/sys/bus/rbd/remove")
+                guest.run("sleep 5; echo 0 force >/sys/bus/rbd/remove_single_major")
 
 
 def _mapped(guest: Guest, ceph: CephCluster) -> Seen:

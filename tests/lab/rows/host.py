@@ -90,25 +90,6 @@ def without_journal(guest: Guest) -> Seen:
         guest.run("systemctl start systemd-journald.socket systemd-journald-dev-log.socket systemd-journald")
 
 
-def hanging_disk(guest: Guest) -> Seen:
-    """A read that takes a minute: the page does not wait for it, and shows it in flight."""
-    guest.run(
-        "modprobe dm-delay; truncate -s 64M /root/hang; "
-        "echo 0 131072 delay $(losetup --find --show /root/hang) 0 60000 | dmsetup create --noudevsync hang"
-    )
-    name = guest.run("dmsetup info --columns --noheadings --options blkdevname hang").strip()
-    try:
-        guest.run(f"setsid dd if=/dev/{name} of=/dev/null bs=4k count=1 iflag=direct >/dev/null 2>&1 & sleep 3")
-        scrape = guest.scrape()
-        waiting = sum(map(float, guest.value(f"/sys/block/{name}/inflight").split()))
-        return Seen(waiting or None, scrape.get("plumbline_disk_queue_length", device=name))
-    finally:
-        # not waiting for udev, which reads the device itself
-        guest.run(
-            "dmsetup wipe_table --noflush --noudevsync hang; dmsetup remove --retry --noudevsync hang; rm /root/hang"
-        )
-
-
 GROUP = Group(
     "host",
     (
@@ -118,6 +99,5 @@ GROUP = Group(
         Row("the host", "AppArmor", confined),
         Row("the host", "memory used up", out_of_memory),
         Row("the host", "the journal is gone", without_journal),
-        Row("the host", "a read that takes a minute", hanging_disk),
     ),
 )
