@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from prometheus_client.samples import Sample
+
 from lab.guest import Guest
 from lab.rows import net
 from lab.table import Group, NotShown, Row, Seen
+from support.scraped import Scrape
 
 _PORT = "/sys/class/infiniband/rxe0/ports/1"
 _LOSS = ("rcvd_seq_err", "retry_exceeded_err", "out_of_seq_request", "completer_retry_err", "duplicate_request")
@@ -25,8 +28,8 @@ def prepare(guest: Guest) -> None:
 
 def port(guest: Guest) -> Seen:
     link = guest.json("rdma --json link show rxe0/1")[0]
-    scrape = guest.scrape()
-    info = scrape.series("plumbline_infiniband_info", device="rxe0")[0].labels
+    scrape = guest.until(guest.scrape, lambda page: bool(_info(page)), within_s=90)
+    info = _info(scrape)[0].labels
     states = {"ACTIVE": 4.0, "DOWN": 1.0, "LINK_UP": 5.0, "DISABLED": 3.0}
     truth = {
         "netdev": link["netdev"], "state": states[link["state"]], "physical": states[link["physical_state"]],
@@ -37,6 +40,10 @@ def port(guest: Guest) -> Seen:
         "physical": scrape.get("plumbline_infiniband_physical_state", device="rxe0"), "layer": info["link_layer"],
     }  # fmt: skip
     return Seen(truth, figure)
+
+
+def _info(page: Scrape) -> list[Sample]:
+    return page.series("plumbline_infiniband_info", device="rxe0")
 
 
 def packets(guest: Guest) -> Seen:
