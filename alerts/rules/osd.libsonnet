@@ -123,6 +123,13 @@ local promql = import '../lib/promql.libsonnet';
           for part in ['aio_wait', 'committed_kv', 'read_onode_meta', 'read_wait_aio']
         ] + [
           {
+            // Of all OSDs that the daemons may ask: those that wait now, and the slow ones of the last ten minutes.
+            record: 'plumbline:osd_%s_operations:count' % which,
+            expr: 'sum by (%s) (plumbline_osd_%s_operations)' % [promql.join(clusters + ['stage']), which],
+          }
+          for which in ['blocked', 'slow']
+        ] + [
+          {
             // Only of OSDs whose database has a device of its own.
             record: 'plumbline:osd_database_used:ratio',
             expr: |||

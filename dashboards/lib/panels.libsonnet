@@ -94,6 +94,9 @@ local coloured = { id: 'custom.cellOptions', value: { type: 'color-background', 
     + g.query.prometheus.withFormat('table')
     + g.query.prometheus.withRefId(refId),
 
+  // Added to a graph: asked for no more points than so many. What reads every disk at each costs seconds for a day.
+  points(count):: g.panel.timeSeries.queryOptions.withMaxDataPoints(count),
+
   // A line per series over time.
   timeSeries(title, description, unit, targets, logarithmic=false, min=0, overrides=[])::
     local p = g.panel.timeSeries;

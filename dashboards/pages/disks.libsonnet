@@ -79,7 +79,7 @@ function(config)
           p.target(q.latency.peers, 'baseline: peers {{operation}}'),
           p.target(q.latency.baseline, 'baseline {{device_class}} {{operation}} {{workload}} ({{source}})'),
         ], logarithmic=true
-      ) + p.linked([line]),
+      ) + p.linked([line]) + p.points(500),
       12,
       9,
     ],

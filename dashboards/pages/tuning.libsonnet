@@ -82,7 +82,7 @@ function(config)
         p.fixedColour('/^closed$/', p.colour.good),
       ]
     ) + g.panel.timeSeries.fieldConfig.defaults.custom.withDrawStyle('bars') + g.panel.timeSeries.fieldConfig.defaults.custom.withFillOpacity(70)
-    + g.panel.timeSeries.queryOptions.withMaxDataPoints(100), 8, 8],
+    + p.points(100), 8, 8],
     [p.timeSeries(
       'Followed, by subsystem',
       'Share of the advice that is followed, by what it is about: network, disk, PCIe, health, arrays. Bad looks like: a line that falls.',

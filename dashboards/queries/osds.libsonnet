@@ -109,8 +109,8 @@ function(config)
       median: beside('plumbline_osd_heartbeat_seconds' + sel('statistic="median"')),
     },
     blocked: {
-      stage: 'sum by (cluster, stage) (plumbline_osd_blocked_operations%s)' % sel(),
-      slow: 'sum by (cluster, stage) (plumbline_osd_slow_operations%s)' % sel(),
+      stage: 'sum by (cluster, stage) (plumbline:osd_blocked_operations:count%s)' % sel(),
+      slow: 'sum by (cluster, stage) (plumbline:osd_slow_operations:count%s)' % sel(),
       age: 'max(plumbline_osd_blocked_operation_age_seconds%s)' % sel(),
       sockets: 'count(plumbline_osd_socket_up%s == 0) or 0 * count(plumbline_osd_socket_up%s)' % [sel(), sel()],
     },

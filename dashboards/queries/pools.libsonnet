@@ -80,8 +80,8 @@ local rados = 'cluster=~"$cluster", layer="rados"';
   checks: 'max by (cluster, name, severity) (ceph_health_detail%s) == 1' % sel(),
   slow: {
     ceph: 'max by (cluster) (ceph_healthcheck_slow_ops%s)' % sel(),
-    blocked: 'sum by (cluster) (plumbline_osd_blocked_operations%s)' % sel(),
-    recent: 'sum by (cluster) (plumbline_osd_slow_operations%s)' % sel(),
+    blocked: 'sum by (cluster) (plumbline:osd_blocked_operations:count%s)' % sel(),
+    recent: 'sum by (cluster) (plumbline:osd_slow_operations:count%s)' % sel(),
   },
   firing: firing(cluster + ', layer="rados"'),
 }

@@ -101,8 +101,7 @@ local ports =
 
 // Twins of a disk: those of the same model in the cluster.
 local disks =
-  local model = 'group by (cluster, instance, device, model) (plumbline_disk_info%s)' % sel('model!=""');
-  local ofModel(expr) = '(%s * on (cluster, instance, device) group_left (model) %s)' % [expr, model];
+  local ofModel(expr) = '(%s) * on (cluster, instance, device) group_left (model) plumbline:disk_kind:info%s' % [expr, sel('model!=""')];
   either([
     apart(
       either([
@@ -112,16 +111,22 @@ local disks =
       ]),
       'cluster, model, setting'
     ),
-  ] + [
-    named(off(ofModel(each[0] + sel()), 'cluster, model', 'device, model'), each[1])
-    for each in [
-      ['plumbline_disk_read_ahead_bytes', 'read-ahead'],
-      ['plumbline_disk_queue_requests', 'nr_requests'],
-      ['plumbline_disk_rq_affinity', 'rq_affinity'],
-      ['plumbline_disk_nomerges', 'nomerges'],
-      ['plumbline_disk_queue_depth', 'queue depth'],
-      ['plumbline_disk_power_state_number', 'power state'],
-    ]
+    // All at once, too.
+    off(
+      ofModel(either([
+        named(each[0] + sel(), each[1])
+        for each in [
+          ['plumbline_disk_read_ahead_bytes', 'read-ahead'],
+          ['plumbline_disk_queue_requests', 'nr_requests'],
+          ['plumbline_disk_rq_affinity', 'rq_affinity'],
+          ['plumbline_disk_nomerges', 'nomerges'],
+          ['plumbline_disk_queue_depth', 'queue depth'],
+          ['plumbline_disk_power_state_number', 'power state'],
+        ]
+      ])),
+      'cluster, model, setting',
+      'device, model, setting'
+    ),
   ]);
 
 local version = {
