@@ -237,6 +237,7 @@ def test_late_packets_are_the_network_of_those_that_wait(here: Here) -> None:
         assert {osd: told.get(osd) for osd in NEAR} == dict.fromkeys(NEAR, "network")
 
 
+@pytest.mark.long
 def test_lost_packets_are_the_network_of_those_that_wait(here: Here) -> None:
     if here.source == "kernel":
         pytest.skip("the kernel shows what an OSD connected; which of two OSDs connected is chance")
@@ -249,6 +250,7 @@ def test_lost_packets_are_the_network_of_those_that_wait(here: Here) -> None:
     assert {(osd, "network") for osd in NEAR} <= here.inside(here.verdicts)
 
 
+@pytest.mark.long
 def test_a_slow_disk_behind_a_good_wire_is_the_peer(here: Here) -> None:
     disk = below(here.cluster.folder)
     with throttled(disk, [here.inside(lambda: here.cluster.pid(FAR))], write_iops_device=WRITES_PER_S):

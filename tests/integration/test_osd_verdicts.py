@@ -233,11 +233,13 @@ def _key(labels: dict[str, str]) -> tuple[str, str]:
     return labels["probe"], labels["operation"]
 
 
+@pytest.mark.long
 def test_a_limit_above_the_device_is_told_as_one(here: Here) -> None:
     with limit(here):
         here.finds("limit", "PlumblineOsdLimited")
 
 
+@pytest.mark.long
 def test_an_osd_that_has_too_much_to_do_queues(here: Here) -> None:
     with load(here.cluster, "one", "--rw=randread", "--iodepth=128"):
         here.finds("queue", "PlumblineOsdQueueing")
