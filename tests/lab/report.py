@@ -35,8 +35,14 @@ daemon's next check of PCI Express, within 60 s (6.1). Both tests now wait longe
 the second was not.
 
 On 2026-11-26 six first results are not included, either: two rows asked before the daemon's next look at the disks, two
-asked for a metric by a wrong name, one miscounted what multipath says of a path set offline (fixed, not repeated), and
-the demonstration ended because the guest was stopped for some minutes.
+asked for a metric by a wrong name, one miscounted what multipath says of a path set offline, and the demonstration
+ended because the guest was stopped for some minutes.
+
+Later that day `make lab` took all groups on 6.12 in one run from a fresh clone, in 51 minutes beside other work: 116
+rows, three of them wrong by errors of the test. One asked before the daemon had read a new RoCE device, one read a
+count of the array before its check had begun (both were mended and repeated), and one expected the requests that
+dm-delay holds in a counter that this kernel does not count them in (left out; an iSCSI disk that falls silent shows the
+same). The power was cut anew, too, while the daemon's store writes without pause: before, no cut met a write.
 """
 _COLUMNS = ("group", "device", "feature", "kernel", "truth", "the daemon", "verdict", "date")
 
