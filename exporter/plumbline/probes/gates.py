@@ -148,7 +148,8 @@ class HeavyLock:
             if not is_lock_text(descriptor):
                 raise StateError(f"{self._path}: is not a lock file of Plumbline; move it away")
             os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, f"{holder}, pid {os.getpid()}\n".encode(), 0)
+            with contextlib.suppress(OSError):  # a full disk: it holds without the name, which only helps who waits
+                os.pwrite(descriptor, f"{holder}, pid {os.getpid()}\n".encode(), 0)
             yield descriptor
         finally:
             os.close(descriptor)  # not LOCK_UN: that would release the lock under a command that still hangs

@@ -87,10 +87,15 @@ def mismatch(guest: Guest) -> Seen:
     """Bytes of one member are changed behind the array's back; a check finds them."""
     node = f"/dev/{guest.disk(MEMBERS[0])}"
     guest.run(f"dd if=/dev/urandom of={node} bs=1M count=4 seek=20 oflag=direct conv=notrunc status=none")
-    guest.run("echo check >/sys/block/md0/md/sync_action; sleep 2")  # for a moment it is still idle, with an old count
+    guest.run("echo check >/sys/block/md0/md/sync_action")
     guest.until(lambda: guest.value("/sys/block/md0/md/sync_action"), lambda action: action == "idle", within_s=120)
-    truth = float(guest.value("/sys/block/md0/md/mismatch_cnt"))
-    return Seen(truth or None, guest.scrape().get("plumbline_md_mismatch_sectors", device="md0"))
+    # between a rebuild and the check both are idle with the rebuild's count, which the check then sets to 0
+    both = lambda: (  # noqa: E731
+        guest.scrape().get("plumbline_md_mismatch_sectors", device="md0"),
+        float(guest.value("/sys/block/md0/md/mismatch_cnt")),
+    )
+    figure, truth = guest.until(both, lambda seen: seen[0] == seen[1] != 0, within_s=60)
+    return Seen(truth or None, figure)
 
 
 GROUP = Group(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import threading
 from collections.abc import Callable
@@ -146,6 +147,20 @@ def test_a_command_that_outlives_us_keeps_the_lock(tmp_path: Path):
         hung.wait()
     with lock.hold("fio-b"):
         pass
+
+
+def test_lock_whose_holder_cannot_be_written_holds_all_the_same(tmp_path: Path):
+    """As on a full disk: here the kernel lets this process write no byte more to any file."""
+    lock = HeavyLock(tmp_path / "heavy.lock")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        with lock.hold("fio-a"), pytest.raises(ProbeRefused, match="held by another probe"), lock.hold("fio-b"):
+            pytest.fail("the lock was free")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with lock.hold("fio-b"):
+        assert "fio-b" in (tmp_path / "heavy.lock").read_text("utf-8")
 
 
 def test_lock_that_cannot_be_opened(tmp_path: Path):
