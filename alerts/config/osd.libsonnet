@@ -15,7 +15,7 @@ local lasting = { severity: 'warning', 'for': '10m', keepFiringFor: '10m' };
       // together: of three OSDs one slow disk makes two thirds of all writes slow.
       minimumOsds: 5,
 
-      // So many lines has a graph of the furthest.
+      // How many lines a graph of the furthest has.
       drawn: 10,
 
       // An OSD with this many times the operations of its class's median does other work than they. Its queue is

@@ -15,6 +15,16 @@ local unitSeconds = { s: 1, m: 60, h: 3600, d: 86400 };
   // The same, its first line included.
   indented(text):: '  ' + self.nested(text),
 
+  // `expr` with a label that `info` has of the same `on`; without it, where there is no such series. Lines with a break at
+  // the end.
+  joined(expr, on, label, info):: |||
+    %(expr)s
+    * on (%(on)s) group_left (%(label)s)
+    %(info)s
+    or on (%(on)s)
+    %(expr)s
+  ||| % { expr: std.rstripChars(expr, '\n'), on: on, label: label, info: info },
+
   // Every series of `expr` with one more label, the same for all.
   labelled(expr, label, value):: 'label_replace(\n  %s,\n  "%s", "%s", "", ""\n)' % [self.nested(expr), label, value],
 

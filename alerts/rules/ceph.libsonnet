@@ -15,13 +15,7 @@ local promql = import '../lib/promql.libsonnet';
   },
 
   // `expr` has the pool's number; with its name, where that is known.
-  local withName(expr) = |||
-    %(expr)s
-    * on (%(pool)s) group_left (pool)
-    plumbline:pool:info
-    or on (%(pool)s)
-    %(expr)s
-  ||| % (labels { expr: std.rstripChars(expr, '\n') }),
+  local withName(expr) = promql.joined(expr, labels.pool, 'pool', 'plumbline:pool:info'),
 
   local largest(metric) = 'max by (%s) (%s)' % [labels.pool, metric],
 

@@ -14,8 +14,7 @@ local promql = import '../lib/promql.libsonnet';
   local config = $._config,
   local window = config.ceph.window,
   local clusters = promql.clusterLabels(config),
-  local daemon = promql.join(clusters + ['ceph_daemon']),
-  local labels = osd.labels(config) { daemon: daemon, window: window, drawn: config.osd.drawn },
+  local labels = osd.labels(config) { window: window, drawn: config.osd.drawn },
 
   local one(expr) = osd.one(config, expr),
 
@@ -67,20 +66,14 @@ local promql = import '../lib/promql.libsonnet';
   local percentile(name, rank) = {
     record: 'plumbline:osd_latency:%s_seconds' % name,
     expr: |||
-      max by (%(daemon)s, operation) (
+      max by (%(osd)s, operation) (
         histogram_quantile(%(rank)g, %(rate)s)
       ) >= 0
     ||| % (labels { rank: rank, rate: histograms(config).buckets('rate', 'plumbline_osd_latency_seconds', '[%s]' % window) }),
   },
 
-  // Of one of Ceph's device classes; of an OSD that is gone Ceph tells none, and it is counted without.
-  local ofClass(expr) = |||
-    %(expr)s
-    * on (%(osd)s) group_left (device_class)
-    plumbline:osd:info
-    or on (%(osd)s)
-    %(expr)s
-  ||| % (labels { expr: expr }),
+  // With the device class. Of an OSD that is gone Ceph tells none: it is counted without.
+  local ofClass(expr) = promql.joined(expr, labels.osd, 'device_class', 'plumbline:osd:info'),
   local overClass(record, aggregation, kept, expr) = {
     record: record,
     expr: |||
@@ -145,8 +138,8 @@ local promql = import '../lib/promql.libsonnet';
             // one for each OSD.
             record: 'plumbline:osd:info',
             expr: |||
-              topk by (%(daemon)s) (1,
-                group by (%(daemon)s, device_class, hostname, front_iface, back_iface) (ceph_osd_metadata)
+              topk by (%(osd)s) (1,
+                group by (%(osd)s, device_class, hostname, front_iface, back_iface) (ceph_osd_metadata)
               )
             ||| % labels,
           },

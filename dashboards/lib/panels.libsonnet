@@ -94,7 +94,8 @@ local coloured = { id: 'custom.cellOptions', value: { type: 'color-background', 
     + g.query.prometheus.withFormat('table')
     + g.query.prometheus.withRefId(refId),
 
-  // Added to a graph: asked for no more points than so many. What reads every disk at each costs seconds for a day.
+  // Added to a graph: it asks for at most so many points. At each point its queries read every disk or finding, which
+  // takes seconds for a day.
   points(count):: g.panel.timeSeries.queryOptions.withMaxDataPoints(count),
 
   // A line per series over time.

@@ -16,7 +16,7 @@ function(config)
     %s
   ||| % [expr, others];
 
-  // Sums that a rule records of each class, which of an OSD that is gone is empty.
+  // What rules record of each class. The class of an OSD that is gone is empty: it counts with any.
   local class(more='') = '{%s}' % std.join(', ', [cluster, 'device_class=~"$device_class|"'] + (if more == '' then [] else [more]));
   local classSum(by, metric, more='') = 'sum by (%s) (plumbline:osd_class_%s%s)' % [by, metric, class(more)];
   local classMean(by, name, more='') = '%s / %s' % [classSum(by, name + ':' + figure, more) for figure in ['sum', 'count']];

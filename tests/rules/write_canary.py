@@ -210,6 +210,11 @@ def asked(metric: str, host: str, more: str = "") -> str:
     return f'round(sum(plumbline:canary_{metric}{{instance="{host}.example:10047"{more}}}), 0.001)'
 
 
+def share_of(values: str, host: str = "stor01", layer: str = "disk") -> dict[str, str]:
+    """The share of slow operations."""
+    return recorded("canary_slow_operations:ratio", values, host, ',probe="canary"', layer)
+
+
 def usual(host: str, window: str, share: float, layer: str = "disk") -> dict[str, str]:
     """The share of slow operations of a canary's slowest hours."""
     return recorded("canary_slow_usual:ratio", f"{share}x1500", host, f',probe="canary",window="{window}"', layer)
@@ -522,10 +527,6 @@ OTHER_LAYERS = ("rbd", "filesystem", "object", "client")
 GONE = {"stor01": "_x16 0.06x60", "stor07": "0.06x24"}
 
 
-def share_of(values: str, host: str, layer: str) -> dict[str, str]:
-    return recorded("canary_slow_operations:ratio", values, host, ',probe="canary"', layer)
-
-
 def writing(series: dict[str, str]) -> dict[str, str]:
     return series | {"series": series["series"].replace('operation="read"', 'operation="write"')}
 
@@ -571,7 +572,7 @@ TAIL = (
                 for host, ratio in (("stor01", 1.4), ("stor02", 1.4), ("stor03", 1.4), ("stor04", 1.25))
                 for row in (
                     *history(f"{ratio}x280", host),
-                    recorded("canary_slow_operations:ratio", "0.04x280", host, ',probe="canary"'),
+                    share_of("0.04x280", host),
                 )
             ),
             spread("stor01", 0.13),
@@ -586,12 +587,9 @@ TAIL = (
         firing=[burn("359m", "9.958%", "warning", over="6h", source="measured", profile="baseline.yaml")],
         interval="15s",
         more=[
+            *(share_of(" ".join(["0x79 0.3x39"] * 12), host) for host in ("stor01", "stor02")),
             *(
-                recorded("canary_slow_operations:ratio", " ".join(["0x79 0.3x39"] * 12), host, ',probe="canary"')
-                for host in ("stor01", "stor02")
-            ),
-            *(
-                recorded("canary_slow_operations:ratio", " ".join(each), host, ',probe="canary"')
+                share_of(" ".join(each), host)
                 for host, each in (
                     ("stor03", [*["0x103 0.3x15"] * 8, *["0x79 0.3x39"] * 4]),
                     ("stor04", [*["0x79 0.3x39"] * 10, "0x239"]),
@@ -611,13 +609,13 @@ TAIL = (
             burn(moment, "3%", "warning", over="1h", source="measured", profile="baseline.yaml")
             for moment in ("62m30s", "125m")
         ],
-        more=[recorded("canary_slow_operations:ratio", "0.03x179 0x200", more=',probe="canary"')],
+        more=[share_of("0.03x179 0x200")],
     ),
     Case(
         "a recovery within six hours excuses a ticket",
         [],
         quiet=[("62m30s", BURN), ("119m", BURN)],
-        more=[recorded("canary_slow_operations:ratio", "0.03x240", more=',probe="canary"')],
+        more=[share_of("0.03x240")],
         recovering="0x20 3x20 0x300",
     ),
     Case(
