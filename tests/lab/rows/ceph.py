@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lab.guest import Guest, GuestError
+from lab.rows import disks
 from lab.table import Group, NotShown, Row, Seen
 from support.ceph_client import CephError
 from support.ceph_cluster import CephCluster, ceph_cluster, missing
@@ -80,9 +81,8 @@ def _mapped(guest: Guest, ceph: CephCluster) -> Seen:
     truth: dict[str, float | None] = {"reads": float(guest.run("awk '{print $1}' /sys/block/rbd0/stat"))}
     for number in ceph.osd_pids:
         ceph.freeze_osd(number)
-    guest.run("setsid dd if=/dev/rbd0 of=/dev/null bs=4k count=1 iflag=direct >/dev/null 2>&1 & sleep 3")
-    figure["in flight"] = guest.scrape().get("plumbline_disk_queue_length", device="rbd0")
-    truth["in flight"] = sum(map(float, guest.value("/sys/block/rbd0/inflight").split())) or None
+    truth["in flight"], scrape = disks.held_read("rbd0", guest)
+    figure["in flight"] = scrape.get("plumbline_disk_queue_length", device="rbd0")
     return Seen(truth, figure)
 
 

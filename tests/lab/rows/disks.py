@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lab.guest import Guest
 from lab.table import Seen
+from support.scraped import Scrape
 
 READS = 200
 LARGER = 3 << 29  # bytes; a disk has 1 GiB
@@ -84,3 +85,11 @@ def resized(serial: str, guest: Guest) -> Seen:
     look = lambda: guest.scrape().get("plumbline_disk_size_bytes", device=name)  # noqa: E731
     figure = guest.until(look, lambda size: size == truth, within_s=90)
     return Seen(truth if truth == LARGER else None, figure)
+
+
+def held_read(name: str, guest: Guest) -> tuple[float | None, Scrape]:
+    """What the kernel has in flight while a direct read of 4 KiB waits, and the daemon's page of that moment."""
+    guest.run(f"setsid dd if=/dev/{name} of=/dev/null bs=4k count=1 iflag=direct >/dev/null 2>&1 & sleep 3")
+    scrape = guest.scrape()
+    waiting = sum(map(float, guest.value(f"/sys/block/{name}/inflight").split()))
+    return waiting or None, scrape

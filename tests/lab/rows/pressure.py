@@ -98,11 +98,9 @@ def silent_iscsi(guest: Guest) -> Seen:
     guest.run(f"mkfs.ext4 -q /dev/{name} && mkdir -p /mnt/iscsi && mount /dev/{name} /mnt/iscsi")
     guest.run("ip link set vmx0 down")  # nobody closes the connection, so the kernel waits for two minutes
     try:
-        guest.run(f"setsid dd if=/dev/{name} of=/dev/null bs=4k count=1 iflag=direct >/dev/null 2>&1 & sleep 3")
-        scrape = guest.scrape()
-        waiting = sum(map(float, guest.value(f"/sys/block/{name}/inflight").split()))
+        waiting, scrape = disks.held_read(name, guest)
         return Seen(
-            {"in flight": waiting or None, "collectors that failed": []},
+            {"in flight": waiting, "collectors that failed": []},
             {
                 "in flight": scrape.get("plumbline_disk_queue_length", device=name),
                 "collectors that failed": product.failed(scrape),

@@ -70,7 +70,7 @@ def power_cut(guest: Guest) -> Seen:
     What the guest wrote and did not flush is there, too: QEMU gives its disk no cache to lose.
     """
     disk, cut = guest.folder / f"{_DISK}.raw", guest.folder / "cut.raw"
-    guest.run(f"{_make_disk(guest)}; mkdir -p /mnt/cut; mount /dev/{guest.disk(_DISK)} /mnt/cut")
+    guest.run(f"mkdir -p /mnt/cut; mount {_empty_disk(guest)} /mnt/cut")
     guest.run(f"systemd-run --quiet --unit lab-write {product.PYTHON} -c {shlex.quote(_WRITE)}")
     sound = before = 0
     try:
@@ -97,15 +97,18 @@ def power_cut(guest: Guest) -> Seen:
         guest.run("systemctl stop lab-write; umount -l /mnt/cut", check=False)
 
 
-def _make_disk(guest: Guest) -> str:
-    return f"mkfs.ext4 -q -F -b 1024 /dev/{guest.disk(_DISK)} {_DISK_KIB}"
+def _empty_disk(guest: Guest) -> str:
+    """A device with a new file system of little space, on a disk that nothing else uses."""
+    device = f"/dev/{guest.disk(_DISK)}"
+    guest.run(f"mkfs.ext4 -q -F -b 1024 {device} {_DISK_KIB}")
+    return device
 
 
 def disk_full(guest: Guest) -> Seen:
     """The state's file system runs full, and is emptied; then an error makes it read-only. Every page comes."""
-    device = f"/dev/{guest.disk(_DISK)}"
+    device = _empty_disk(guest)
     guest.run(
-        f"systemctl stop plumbline; {_make_disk(guest)}; mkdir -p /mnt/small; mount {device} /mnt/small; "
+        f"systemctl stop plumbline; mkdir -p /mnt/small; mount {device} /mnt/small; "
         f"cp -a {_FOLDER}/. /mnt/small/; umount /mnt/small; mount {device} {_FOLDER}; systemctl start plumbline"
     )
     try:
