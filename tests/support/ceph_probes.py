@@ -31,9 +31,9 @@ def set_up(cluster: CephClient, *, timeout_s: float = 10.0, osd_bench: bool = Fa
     want = cephadmin.requirements(config, osd_bench=osd_bench, groups=GROUPS)
     plan = ceph_setup.setup(want, admin.look(want))
     assert not plan.foreign, plan.foreign
-    admin.apply(plan, before=lambda _step: None)
-    cluster.wait_clean()
     try:
+        admin.apply(plan, before=lambda _step: None)
+        cluster.wait_clean()
         yield config
     finally:
         cluster.heal()
