@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from plumbline.core.scheduler import Job
+from plumbline.core.stall import Stall, read_stall
 from plumbline.errors import PlumblineError, Unavailable
 
 T = TypeVar("T")
@@ -27,6 +28,7 @@ class Slot(Generic[T]):
         """``what`` names the reading in errors. A value older than ``stale_after_s`` raises an error instead."""
         self._read, self._what, self._stale_after_s, self._clock = read, what, stale_after_s, clock
         self._began_s: float | None = None
+        self._reading: tuple[int, float, Stall] | None = None  # the thread, since when, and how it was then
         self._slot: tuple[float, T | PlumblineError] | None = None
         self.last: T | None = None
         self.tried = False
@@ -34,11 +36,15 @@ class Slot(Generic[T]):
     def refresh(self, _cancel: threading.Event | None = None) -> None:
         """Read anew; a :class:`PlumblineError` is kept in place of the value."""
         result: T | PlumblineError
-        self._began_s = self._clock() if self._began_s is None else self._began_s
+        thread, now = threading.get_native_id(), self._clock()
+        self._began_s = now if self._began_s is None else self._began_s
+        self._reading = thread, now, read_stall(thread)
         try:
             result = self.last = self._read()
         except PlumblineError as error:
             result = error
+        finally:
+            self._reading = None
         self._slot, self.tried = (self._clock(), result), True
 
     @property
@@ -47,15 +53,20 @@ class Slot(Generic[T]):
         slot, began_s = self._slot, self._began_s
         age_s = self._clock() - (slot[0] if slot else self._clock() if began_s is None else began_s)
         if age_s > self._stale_after_s:
-            raise PlumblineError(
-                f"{self._what}: no answer for {age_s:.0f} s, a read hangs in the kernel or the device; see dmesg"
-            )
+            raise PlumblineError(f"{self._what}: no answer for {age_s:.0f} s: {self._why()}")
         if slot is None:
             yet = "have not been read yet" if began_s is None else f"have not answered yet, for {age_s:.0f} s"
             raise Unavailable(f"{self._what} {yet}")
         if isinstance(slot[1], PlumblineError):
             raise slot[1].with_traceback(None)  # raised at every scrape: it must not accumulate tracebacks
         return slot[1]
+
+    def _why(self) -> str:
+        """Why there is no new value."""
+        if (reading := self._reading) is None:
+            return "the daemon has not begun to read them again; is the host short of CPU?"
+        thread, began_s, before = reading
+        return read_stall(thread).since(before).why(self._clock() - began_s)
 
 
 class PeriodicSlot(Slot[T]):

@@ -7,11 +7,11 @@ proc_pid_stat(5), proc_pid_wchan(5); https://github.com/torvalds/linux/blob/v6.1
     /proc/self/task/812/wchan         rtnl_dumpit; 0: not waiting, or hidden
     /proc/self/task/812/schedstat     9203412 3104882113 17: nanoseconds on a CPU and runnable without one; turns
 
-The times count from the thread's start, so what may be late needs a thread of its own.
+The times count from the thread's start: what may be late needs a thread of its own, or :meth:`Stall.since`.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from plumbline.core.kernel import read_kernel
@@ -34,6 +34,11 @@ class Stall:
     ran_s: float | None
     queued_s: float | None  # runnable without a CPU, each time until it got one
 
+    def since(self, before: "Stall") -> "Stall":
+        """The same, with the times counted from an earlier look at the same thread."""
+        ran_s, queued_s = _less(self.ran_s, before.ran_s), _less(self.queued_s, before.queued_s)
+        return replace(self, ran_s=ran_s, queued_s=queued_s)
+
     def _waited_s(self, elapsed_s: float) -> float:
         """Without a CPU. The kernel counts a wait when it ends: one that lasts may be all the time it did not run."""
         if self.state == "R" and self.ran_s is not None:
@@ -41,7 +46,7 @@ class Stall:
         return self.queued_s or 0.0
 
     def starved(self, elapsed_s: float) -> bool:
-        """Whether lack of CPU explains most of the ``elapsed_s`` since the thread's start. A call that hangs does not
+        """Whether lack of CPU explains most of the ``elapsed_s`` that the times count. A call that hangs does not
         count: a sleeping thread wants no CPU."""
         return self._waited_s(elapsed_s) >= _STARVED_SHARE * elapsed_s
 
@@ -70,6 +75,10 @@ def read_stall(thread: int, tasks: Path = TASKS) -> Stall:
         int(schedstat["ran"]) / _NS_PER_S if schedstat else None,
         int(schedstat["waited"]) / _NS_PER_S if schedstat else None,
     )
+
+
+def _less(now: float | None, before: float | None) -> float | None:
+    return None if now is None or before is None else now - before
 
 
 def _read(tasks: Path, thread: int, name: str) -> bytes:
