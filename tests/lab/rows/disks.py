@@ -88,8 +88,11 @@ def resized(serial: str, guest: Guest) -> Seen:
 
 
 def held_read(name: str, guest: Guest) -> tuple[float | None, Scrape]:
-    """What the kernel has in flight while a direct read of 4 KiB waits, and the daemon's page of that moment."""
+    """What the kernel has in flight while a direct read of 4 KiB waits, and the daemon's page of that moment: more may
+    come to wait between two looks."""
     guest.run(f"setsid dd if=/dev/{name} of=/dev/null bs=4k count=1 iflag=direct >/dev/null 2>&1 & sleep 3")
-    scrape = guest.scrape()
-    waiting = sum(map(float, guest.value(f"/sys/block/{name}/inflight").split()))
-    return waiting or None, scrape
+    waiting = lambda: sum(map(float, guest.value(f"/sys/block/{name}/inflight").split()))  # noqa: E731
+    before, scrape, _ = guest.until(
+        lambda: (waiting(), guest.scrape(), waiting()), lambda seen: seen[0] == seen[2] != 0, within_s=60
+    )
+    return before or None, scrape

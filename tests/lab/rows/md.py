@@ -8,7 +8,7 @@ from lab.guest import Guest
 from lab.table import Group, Row, Seen
 
 MEMBERS = ("SATA0002", "SATA0003")
-_MIB = 64
+_MIB, _CHANGED_MIB = 64, 4
 
 
 def prepare(guest: Guest) -> None:
@@ -86,16 +86,14 @@ def rebuilt(guest: Guest) -> Seen:
 def mismatch(guest: Guest) -> Seen:
     """Bytes of one member are changed behind the array's back; a check finds them."""
     node = f"/dev/{guest.disk(MEMBERS[0])}"
-    guest.run(f"dd if=/dev/urandom of={node} bs=1M count=4 seek=20 oflag=direct conv=notrunc status=none")
+    guest.run(f"dd if=/dev/urandom of={node} bs=1M count={_CHANGED_MIB} seek=20 oflag=direct conv=notrunc status=none")
     guest.run("echo check >/sys/block/md0/md/sync_action")
-    guest.until(lambda: guest.value("/sys/block/md0/md/sync_action"), lambda action: action == "idle", within_s=120)
-    # between a rebuild and the check both are idle with the rebuild's count, which the check then sets to 0
+    changed = _CHANGED_MIB * 2048.0  # sectors; until the check begins, the rebuild's count stands in both places
     both = lambda: (  # noqa: E731
-        guest.scrape().get("plumbline_md_mismatch_sectors", device="md0"),
         float(guest.value("/sys/block/md0/md/mismatch_cnt")),
+        guest.scrape().get("plumbline_md_mismatch_sectors", device="md0"),
     )
-    figure, truth = guest.until(both, lambda seen: seen[0] == seen[1] != 0, within_s=60)
-    return Seen(truth or None, figure)
+    return Seen(*guest.until(both, lambda seen: seen == (changed, changed), within_s=180))
 
 
 GROUP = Group(

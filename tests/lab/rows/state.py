@@ -16,6 +16,18 @@ _STATE = f"{_FOLDER}/state.json"
 KILLS = 20
 CUTS = 200
 _DISK, _DISK_KIB = "MEGA0001", 96 << 10
+_SETTINGS = "/etc/plumbline/plumbline.yaml"
+_OFTEN = """
+  - type: fio
+    name: often
+    workload: randwrite-4k-qd1-j1
+    file_size: 1MiB
+    interval: 1m
+    runtime: 1s
+    timeout: 30s
+    max_load_per_cpu: 1000
+    max_device_busy: 1.0
+"""
 
 
 def collectors(guest: Guest) -> Seen:
@@ -94,7 +106,7 @@ def power_cut(guest: Guest) -> Seen:
         cut.unlink()
         return Seen(CUTS, sound)
     finally:
-        guest.run("systemctl stop lab-write; umount -l /mnt/cut", check=False)
+        guest.run("systemctl stop lab-write; umount /mnt/cut", check=False)
 
 
 def _empty_disk(guest: Guest) -> str:
@@ -105,11 +117,15 @@ def _empty_disk(guest: Guest) -> str:
 
 
 def disk_full(guest: Guest) -> Seen:
-    """The state's file system runs full, and is emptied; then an error makes it read-only. Every page comes."""
+    """The state's file system runs full, and is emptied; then an error makes it read-only. Every page comes.
+
+    The other probes' files would fill it at once, and they run too seldom: a small one has a result every minute.
+    """
     device = _empty_disk(guest)
     guest.run(
-        f"systemctl stop plumbline; mkdir -p /mnt/small; mount {device} /mnt/small; "
-        f"cp -a {_FOLDER}/. /mnt/small/; umount /mnt/small; mount {device} {_FOLDER}; systemctl start plumbline"
+        f"systemctl stop plumbline; mkdir -p /mnt/small; mount {device} /mnt/small; cp -a {_STATE} /mnt/small/; "
+        f"umount /mnt/small; mount {device} {_FOLDER}; cp {_SETTINGS} {_SETTINGS}.before; "
+        f"echo '{_OFTEN}' >>{_SETTINGS}; systemctl start plumbline"
     )
     try:
         product.ready(guest)
@@ -122,7 +138,10 @@ def disk_full(guest: Guest) -> Seen:
         figure["read-only"] = _saved(guest, 0.0)
         return Seen({"before": 1.0, "full": 0.0, "emptied": 1.0, "read-only": 0.0}, figure)
     finally:
-        guest.run(f"systemctl stop plumbline; umount -l {_FOLDER}; systemctl start plumbline")
+        guest.run(
+            f"systemctl stop plumbline; umount -l {_FOLDER}; "
+            f"mv {_SETTINGS}.before {_SETTINGS}; systemctl start plumbline"
+        )
         product.ready(guest)
 
 
