@@ -44,11 +44,10 @@ array's count of a rebuild before its check had begun (both were mended and repe
 dm-delay holds to be counted, which this kernel does not do (left out; an iSCSI disk that falls silent shows the same).
 The power was cut anew, too, while the daemon's store writes without pause: before, no cut met a write.
 
-Two rows are wrong, and open. The state's disk that is full and then read-only: the first result (before 1, full 1,
-emptied 1, read-only 1) found that on a full disk a probe's run ended with a traceback before its result was saved, so
-that nothing noticed. That is mended and has a test. Repeated after that, the state could not be saved even before the
-disk was filled; why is not known. The iSCSI disk that falls silent was right in the run of all groups; repeated, the
-kernel, asked after the page, had more requests in flight than the page.
+Two rows were wrong then and are mended. The state's disk that is full and then read-only: on a full disk a probe's run
+ended with a traceback before its result was saved, so that nothing noticed (an error of the daemon, with a test now);
+and the row let the other probes' files fill the small disk before it began. The iSCSI disk that falls silent: the
+kernel was asked after the page, and more had come to wait.
 """
 _COLUMNS = ("group", "device", "feature", "kernel", "truth", "the daemon", "verdict", "date")
 
