@@ -24,14 +24,19 @@ local listed(each) =
   // `differing`: labels of the alert that a suspect does not share, so that a page about a layer is no cause of itself.
   cause(config, differing=[])::
     local clusters = promql.clusterLabels(config);
-    local related(own, matchers, name='') =
-      '{{ range query (printf `plumbline:osd_disk:info{%s}` %s) | sortByLabel "%s" }}%s{{ .Labels.%s }}; {{ end }}' % [
-        std.join(',', [label + '=%q' for label in clusters + matchers]),
-        std.join(' ', ['$labels.' + label for label in clusters] + ['$each.Labels.' + label for label in matchers]),
+    local found(own, labels, expr, name='') =
+      '{{ range query (printf `%s` %s) | sortByLabel "%s" }}%s{{ .Labels.%s }}; {{ end }}' % [
+        expr % std.join(',', [label + '=%q' for label in labels]),
+        std.join(' ', ['$each.Labels.' + label for label in labels]),
         own,
         name,
         own,
       ];
+    local related(own, matchers, name='') = found(own, clusters + matchers, 'plumbline:osd_disk:info{%s}', name);
+    // Which of its networks a slow OSD suffers from is in no label: those of its host, one as a rule.
+    local ports = found(
+      'device', config.instanceLabels, 'group by (device) (plumbline_nic_role_info{role=~".+_(public|cluster)",%s})'
+    );
     local subject =
       '{{ with $each.Labels }}'
       + '{{ if .ceph_daemon }}{{ .ceph_daemon }}{{ else if .device }}{{ if eq .layer "disk" }}disk {{ end }}{{ .device }}'
@@ -39,6 +44,7 @@ local listed(each) =
       + '{{ with .instance }}{{ if or $each.Labels.ceph_daemon $each.Labels.device $each.Labels.probe (ne $each.Labels.layer "self") }} on{{ end }} {{ . }}{{ end }} ('
       + '{{ end }}'
       + '{{ if and $each.Labels.ceph_daemon (ne $each.Labels.layer "network") }}' + related('device', ['ceph_daemon'], 'disk ')
+      + '{{ else if $each.Labels.ceph_daemon }}' + ports
       + '{{ else if $each.Labels.device }}' + related('ceph_daemon', ['instance', 'device']) + '{{ end }}'
       + alert + ')';
     '\nSuspected: {{ range $index, $each := ' + query(clusters, 'sort(plumbline:suspected:info{%s})', differing)
