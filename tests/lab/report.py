@@ -27,27 +27,18 @@ transceivers, damaged frames (CRC), igb's own drop counters, wear, media errors 
 disks, and errors (AER) of endpoints without this capability. These are covered by recorded and published data. Its hub
 gives a virtio port one queue, and a guest that was suspended to idle did not wake.
 
-The rows of 2026-11-24 were recorded group by group, while the machine had much other work. 19 of them were restored
-from the log of a run that was ended early. 22 first results are not included. Twenty were errors of the test itself: a
-guest in another state, a program that was not installed. Two were real. With the clock set forward by 400 days, 15
-collectors failed on the next page of a guest short of CPU (6.12). A non-fatal AER error was visible only after the
-daemon's next check of PCI Express, within 60 s (6.1). Both tests now wait longer; the first was repeated on 2026-11-26,
-the second was not.
+A row is what its last run gave. On 2026-11-26 `make lab` took all groups on 6.12 in one run from a fresh clone, in 41
+minutes on a quiet machine: 115 rows, none of them wrong, six not shown. The rows of the other kernels were recorded
+group by group, while the machine had much other work; 19 of 2026-11-24 were restored from the log of a run that was
+ended early.
 
-On 2026-11-26 six first results are not included, either: two rows asked before the daemon's next look at the disks, two
-asked for a metric by a wrong name, one miscounted what multipath says of a path set offline, and the demonstration
-ended because the guest was stopped for some minutes.
-
-Later that day `make lab` took all groups on 6.12 in one run from a fresh clone, in 51 minutes beside other work: 116
-rows, three of them wrong by errors of the test. One asked before the daemon had read a new RoCE device, one read the
-array's count of a rebuild before its check had begun (both were mended and repeated), and one expected requests that
-dm-delay holds to be counted, which this kernel does not do (left out; an iSCSI disk that falls silent shows the same).
-The power was cut anew, too, while the daemon's store writes without pause: before, no cut met a write.
-
-Two rows were wrong then and are mended. The state's disk that is full and then read-only: on a full disk a probe's run
-ended with a traceback before its result was saved, so that nothing noticed (an error of the daemon, with a test now);
-and the row let the other probes' files fill the small disk before it began. The iSCSI disk that falls silent: the
-kernel was asked after the page, and more had come to wait.
+First results that are not included: 30 were errors of the test itself (a guest in another state, a program that was not
+installed, the kernel asked at another moment than the daemon, power cuts of which none met a write of the state). Three
+were real. With the clock set forward by 400 days, 15 collectors failed on the next page of a guest short of CPU (6.12;
+right when repeated). A non-fatal AER error was visible only after the daemon's next check of PCI Express, within 60 s
+(6.1; the test waits longer now, and was not repeated). On a full disk a probe's run ended with a traceback before its
+result was saved, so that nothing noticed (mended, with a test). A row about requests that dm-delay holds was left out:
+the kernel itself does not count them. An iSCSI disk that falls silent shows the same.
 """
 _COLUMNS = ("group", "device", "feature", "kernel", "truth", "the daemon", "verdict", "date")
 
