@@ -2,6 +2,7 @@
 local alert = import '../lib/alert.libsonnet';
 local osds = import '../lib/osd.libsonnet';
 local promql = import '../lib/promql.libsonnet';
+local suspects = import '../lib/suspects.libsonnet';
 
 {
   local config = $._config,
@@ -236,7 +237,7 @@ local promql = import '../lib/promql.libsonnet';
           '{{ $labels.ceph_daemon }} on {{ $labels.instance }}: its oldest blocked operation has waited for {{ $value | humanizeDuration }}. Its clients wait; the blocked operations wait for: '
           + each('(printf `plumbline_osd_blocked_operations{ceph_daemon=%q,' + promql.instanceFormat(config) + '} > 0` $labels.ceph_daemon '
                  + promql.instanceArguments(config) + ')', 'stage')
-          + '.',
+          + '.' + suspects.cause(config),
         ),
       ] + std.map(database, ['capacity', 'health']) + [
         alert.new(
