@@ -131,7 +131,7 @@ local suspects = import '../lib/suspects.libsonnet';
             { layer: 'rados', signal: 'health' },
             'A Ceph monitor is out of the quorum.',
             'Not all monitors%s are in the quorum.' % ofCluster + monitorsOut + ' {{ if gt $value 0.5 }}{{ $value }} more may fail; after that{{ else }}If one more fails,{{ end }} there is no majority and every client waits.'
-            + suspects.goneHosts(config),
+            + suspects.causeOutside(config),
           ),
           alert.new(
             config,

@@ -18,44 +18,46 @@ local alert = '{{ $each.Labels.alertname }}{{ if eq $each.Labels.alertstate "pen
 local listed(each) =
   '{{ if lt $index %d }}{{ if $index }}, {{ end }}%s{{ else if eq $index %d }} and others{{ end }}' % [atMost, each, atMost];
 
+// "disk sdb on stor02:10047 (osd.3; PlumblineDiskLatencyOutlier, pending)", of a suspect that a range calls `$each`.
+local subject(config) =
+  local clusters = promql.clusterLabels(config);
+  local found(own, labels, expr, name='') =
+    '{{ range query (printf `%s` %s) | sortByLabel "%s" }}%s{{ .Labels.%s }}; {{ end }}' % [
+      expr % std.join(',', [label + '=%q' for label in labels]),
+      std.join(' ', ['$each.Labels.' + label for label in labels]),
+      own,
+      name,
+      own,
+    ];
+  local related(own, matchers, name='') = found(own, clusters + matchers, 'plumbline:osd_disk:info{%s}', name);
+  // Which of its networks a slow OSD suffers from is in no label: those of its host, one as a rule.
+  local ports = found(
+    'device', config.instanceLabels, 'group by (device) (plumbline_nic_role_info{role=~".+_(public|cluster)",%s})'
+  );
+  '{{ with $each.Labels }}'
+  + '{{ if .ceph_daemon }}{{ .ceph_daemon }}{{ else if .device }}{{ if eq .layer "disk" }}disk {{ end }}{{ .device }}'
+  + '{{ else if .probe }}probe {{ .probe }}{{ else }}{{ if eq .layer "self" }}host{{ else }}layer {{ .layer }}{{ end }}{{ end }}'
+  + '{{ with .instance }}{{ if or $each.Labels.ceph_daemon $each.Labels.device $each.Labels.probe (ne $each.Labels.layer "self") }} on{{ end }} {{ . }}{{ end }} ('
+  + '{{ end }}'
+  + '{{ if and $each.Labels.ceph_daemon (ne $each.Labels.layer "network") }}' + related('device', ['ceph_daemon'], 'disk ')
+  + '{{ else if $each.Labels.ceph_daemon }}' + ports
+  + '{{ else if $each.Labels.device }}' + related('ceph_daemon', ['instance', 'device']) + '{{ end }}'
+  + alert + ')';
+
 {
   // A line break and "Suspected: disk sdb on stor02:10047 (osd.3; PlumblineDiskLatencyOutlier, pending)." Firing before
   // pending, of each the lowest layer first, in it the slowest part. For alerts whose series carry the labels of a cluster.
   // `differing`: labels of the alert that a suspect does not share, so that a page about a layer is no cause of itself.
   cause(config, differing=[])::
     local clusters = promql.clusterLabels(config);
-    local found(own, labels, expr, name='') =
-      '{{ range query (printf `%s` %s) | sortByLabel "%s" }}%s{{ .Labels.%s }}; {{ end }}' % [
-        expr % std.join(',', [label + '=%q' for label in labels]),
-        std.join(' ', ['$each.Labels.' + label for label in labels]),
-        own,
-        name,
-        own,
-      ];
-    local related(own, matchers, name='') = found(own, clusters + matchers, 'plumbline:osd_disk:info{%s}', name);
-    // Which of its networks a slow OSD suffers from is in no label: those of its host, one as a rule.
-    local ports = found(
-      'device', config.instanceLabels, 'group by (device) (plumbline_nic_role_info{role=~".+_(public|cluster)",%s})'
-    );
-    local subject =
-      '{{ with $each.Labels }}'
-      + '{{ if .ceph_daemon }}{{ .ceph_daemon }}{{ else if .device }}{{ if eq .layer "disk" }}disk {{ end }}{{ .device }}'
-      + '{{ else if .probe }}probe {{ .probe }}{{ else }}{{ if eq .layer "self" }}host{{ else }}layer {{ .layer }}{{ end }}{{ end }}'
-      + '{{ with .instance }}{{ if or $each.Labels.ceph_daemon $each.Labels.device $each.Labels.probe (ne $each.Labels.layer "self") }} on{{ end }} {{ . }}{{ end }} ('
-      + '{{ end }}'
-      + '{{ if and $each.Labels.ceph_daemon (ne $each.Labels.layer "network") }}' + related('device', ['ceph_daemon'], 'disk ')
-      + '{{ else if $each.Labels.ceph_daemon }}' + ports
-      + '{{ else if $each.Labels.device }}' + related('ceph_daemon', ['instance', 'device']) + '{{ end }}'
-      + alert + ')';
     '\nSuspected: {{ range $index, $each := ' + query(clusters, 'sort(plumbline:suspected:info{%s})', differing)
-    + ' | sortByLabel "alertstate" }}' + listed(subject)
+    + ' | sortByLabel "alertstate" }}' + listed(subject(config))
     + '{{ else }}nothing yet; no host, network, disk or OSD is out of line{{ end }}.',
 
-  // A line break and "Suspected: host stor02:10047 (PlumblineDown, pending)." Nothing where no host is gone.
-  goneHosts(config)::
-    '{{ with ' + query(promql.clusterLabels(config), 'plumbline:suspected:info{layer="self",%s}') + ' | sortByLabel "instance" }}'
-    + '\nSuspected: {{ range $index, $each := . }}'
-    + listed('host {{ $each.Labels.instance }} (' + alert + ')')
+  // The same, but only of hosts that are gone and of the network: what keeps a monitor out. Nothing where neither is suspected.
+  causeOutside(config)::
+    '{{ with ' + query(promql.clusterLabels(config), 'sort(plumbline:suspected:info{layer=~"self|network",%s})')
+    + ' | sortByLabel "alertstate" }}\nSuspected: {{ range $index, $each := . }}' + listed(subject(config))
     + '{{ end }}.{{ end }}',
 
   // " Full: osd.3 on stor02, osd.7 on stor03." with `name` Full: the daemons that an expression finds, nothing where it finds
