@@ -5,10 +5,11 @@ local promql = import 'promql.libsonnet';
 // As many as a pager shows; the dashboards have all.
 local atMost = 3;
 
-// `query` of an expression in which each `%s` is matchers for these labels of the alert, and for those it must not have.
-local query(labels, expr, others=[]) =
+// `query` of an expression in which each `%s` is matchers for these labels of the alert (or of what `of` names), and for those
+// it must not have.
+local query(labels, expr, others=[], of='$labels') =
   local matchers = std.join(',', [label + '=%q' for label in labels] + [label + '!=%q' for label in others]);
-  local arguments = std.join('', [' $labels.' + label for label in labels + others]);
+  local arguments = std.join('', [' %s.%s' % [of, label] for label in labels + others]);
   '(query (printf `%s`%s))'
   % [std.strReplace(expr, '%s', matchers), std.repeat(arguments, std.length(std.findSubstr('%s', expr)))];
 
@@ -22,13 +23,7 @@ local listed(each) =
 local subject(config) =
   local clusters = promql.clusterLabels(config);
   local found(own, labels, expr, name='') =
-    '{{ range query (printf `%s` %s) | sortByLabel "%s" }}%s{{ .Labels.%s }}; {{ end }}' % [
-      expr % std.join(',', [label + '=%q' for label in labels]),
-      std.join(' ', ['$each.Labels.' + label for label in labels]),
-      own,
-      name,
-      own,
-    ];
+    '{{ range %s | sortByLabel "%s" }}%s{{ .Labels.%s }}; {{ end }}' % [query(labels, expr, of='$each.Labels'), own, name, own];
   local related(own, matchers, name='') = found(own, clusters + matchers, 'plumbline:osd_disk:info{%s}', name);
   // Which of its networks a slow OSD suffers from is in no label: those of its host, one as a rule.
   local ports = found(

@@ -18,6 +18,7 @@ FOR = RELEASES | {"forky": Release(14, 14)}
 
 PYTHON = "/opt/plumbline/bin/python3"
 """The package's own, which has all that it imports."""
+SETTINGS = "/etc/plumbline/plumbline.yaml"
 READY_WITHIN_S = 1800.0
 
 

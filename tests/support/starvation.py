@@ -26,9 +26,10 @@ def no_cpu_to_spare() -> Iterator[Callable[[], None]]:
         os.sched_setscheduler(thread, os.SCHED_IDLE, os.sched_param(0))
 
     def work() -> None:
-        working.append(threading.get_native_id())
+        thread = threading.get_native_id()
+        working.append(thread)
         # once it computes, where it does not hold the interpreter's lock: all others would wait with it
-        threading.Timer(_AFTER_S, give_way, working[-1:]).start()
+        threading.Timer(_AFTER_S, give_way, (thread,)).start()
         while not over.is_set():
             hashlib.pbkdf2_hmac("sha256", b"", b"", _ROUNDS)
 

@@ -64,7 +64,7 @@ class Slot(Generic[T]):
     def _why(self) -> str:
         """Why there is no new value."""
         if (reading := self._reading) is None:
-            return "the daemon has not begun to read them again; is the host short of CPU?"
+            return "the daemon has not begun to read them again: it failed (see the log), or the host is short of CPU"
         thread, began_s, before = reading
         return read_stall(thread).since(before).why(self._clock() - began_s)
 

@@ -7,7 +7,6 @@ from lab.guest import Guest
 from lab.table import Group, Row, Seen
 
 _FOLDER = "/srv/late"
-_SETTINGS = "/etc/plumbline/plumbline.yaml"
 _DROP_IN = "/etc/systemd/system/plumbline.service.d/late.conf"
 _PROBE = "late"
 LATE_MS = 50
@@ -33,12 +32,15 @@ mount -o noatime /dev/mapper/canary {_FOLDER}
 useradd --system plumbline
 install -d -o plumbline -g plumbline {_FOLDER}/canary
 printf '[Service]\\nDynamicUser=no\\nUser=plumbline\\nReadWritePaths={_FOLDER}/canary\\n' >{_DROP_IN}
-cp {_SETTINGS} {_SETTINGS}.before
-echo '{_CONFIG}' >>{_SETTINGS}
+cp {product.SETTINGS} {product.SETTINGS}.before
+echo '{_CONFIG}' >>{product.SETTINGS}
 systemctl daemon-reload
 systemctl restart plumbline
 """
-_UNMAKE = f"rm {_DROP_IN}; mv {_SETTINGS}.before {_SETTINGS}; systemctl daemon-reload; systemctl restart plumbline"
+_UNMAKE = (
+    f"rm {_DROP_IN}; mv {product.SETTINGS}.before {product.SETTINGS}; "
+    "systemctl daemon-reload; systemctl restart plumbline"
+)
 
 
 def prepare(guest: Guest) -> None:

@@ -93,7 +93,8 @@ def mismatch(guest: Guest) -> Seen:
         float(guest.value("/sys/block/md0/md/mismatch_cnt")),
         guest.scrape().get("plumbline_md_mismatch_sectors", device="md0"),
     )
-    return Seen(*guest.until(both, lambda seen: seen == (changed, changed), within_s=180))
+    truth, figure = guest.until(both, lambda seen: seen == (changed, changed), within_s=180)
+    return Seen(truth if truth == changed else None, figure)
 
 
 GROUP = Group(

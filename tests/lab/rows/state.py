@@ -16,7 +16,6 @@ _STATE = f"{_FOLDER}/state.json"
 KILLS = 20
 CUTS = 200
 _DISK, _DISK_KIB = "MEGA0001", 96 << 10
-_SETTINGS = "/etc/plumbline/plumbline.yaml"
 _OFTEN = """
   - type: fio
     name: often
@@ -124,8 +123,8 @@ def disk_full(guest: Guest) -> Seen:
     device = _empty_disk(guest)
     guest.run(
         f"systemctl stop plumbline; mkdir -p /mnt/small; mount {device} /mnt/small; cp -a {_STATE} /mnt/small/; "
-        f"umount /mnt/small; mount {device} {_FOLDER}; cp {_SETTINGS} {_SETTINGS}.before; "
-        f"echo '{_OFTEN}' >>{_SETTINGS}; systemctl start plumbline"
+        f"umount /mnt/small; mount {device} {_FOLDER}; cp {product.SETTINGS} {product.SETTINGS}.before; "
+        f"echo '{_OFTEN}' >>{product.SETTINGS}; systemctl start plumbline"
     )
     try:
         product.ready(guest)
@@ -140,7 +139,7 @@ def disk_full(guest: Guest) -> Seen:
     finally:
         guest.run(
             f"systemctl stop plumbline; umount -l {_FOLDER}; "
-            f"mv {_SETTINGS}.before {_SETTINGS}; systemctl start plumbline"
+            f"mv {product.SETTINGS}.before {product.SETTINGS}; systemctl start plumbline"
         )
         product.ready(guest)
 
