@@ -137,6 +137,13 @@ def start_osds(host: Host, keys: Keys) -> None:
         host.run(_OSD.format(number=number, uuid=keys.uuids[number]))
 
 
+def admit(host: Host, keyring: str) -> None:
+    """The daemon, to the cluster: each host has a monitor, so each asks for the map."""
+    file = "etc/ceph/ceph.client.plumbline.keyring"
+    host.write(file, keyring)
+    host.run(f"chown root:plumbline /{file}; chmod 0640 /{file}")
+
+
 def fetch_bcrypt(folder: Path) -> Path:
     """What Debian 13's manager can load (docs/ceph.md), from where this machine has its packages."""
     where = folder / "bcrypt"

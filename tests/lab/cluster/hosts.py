@@ -36,7 +36,6 @@ _READY_WITHIN_S = 600.0
 _CONFIG = """\
 web: {{listen_address: "[::]:10047"}}
 devices: {{ceph_public: [{nic}], ceph_cluster: [{nic}], disk_exclude: '(?!{disks}).*'}}
-ceph: {{map: never}}
 baseline: {{files: [/etc/plumbline/site.yaml]}}
 probes:
 - {{type: rtt, name: rtt, targets: [{targets}], {often}}}
@@ -133,8 +132,9 @@ def _install(host: Host, deb: Path, keys: ceph.Keys) -> None:
     disks = "|".join(f"{disk}$" for disk in host.disks.values())
     host.write("etc/plumbline/plumbline.yaml", _CONFIG.format(nic=NIC, disks=disks, targets=targets, often=often))
     host.write("etc/plumbline/site.yaml", SITE)
-    drop_in = Path(__file__).parents[3] / "systemd/drop-ins/osd-sockets.conf"
-    host.write("etc/systemd/system/plumbline.service.d/osd-sockets.conf", drop_in.read_text())
+    drop_in = (Path(__file__).parents[3] / "systemd/drop-ins/osd-sockets.conf").read_text()
+    seen = drop_in.replace("#ProtectProc=", "ProtectProc=")  # Ceph 18 leaves its connections to the kernel to tell
+    host.write("etc/systemd/system/plumbline.service.d/osd-sockets.conf", seen)
     shutil.copyfile(deb, host.inside.root / "root/plumbline.deb")
     host.run("dpkg --force-depends --force-confold --install /root/plumbline.deb")
 
