@@ -208,7 +208,7 @@ local suspects = import '../lib/suspects.libsonnet';
           { layer: 'network', signal: 'latency' },
           'Writes wait for replicas over slow TCP connections.',
           '{{ if eq $labels.end "far" }}' + name + ' is at the other end of slow TCP connections, over which {{ printf "%.0f" $value }} other OSD' + promql.plural + ' must get replicas'
-          + '{{ else }}' + name + ' waits for replicas over slow TCP connections; the OSD at the other end is not known{{ end }}.'
+          + '{{ else }}' + name + ' waits for replicas over slow TCP connections{{ if eq $labels.end "all" }}; most of its connections are slow, whoever is at the other end{{ else }}; the OSD at the other end is not known{{ end }}{{ end }}.'
           + slowest + ' Slow disks and busy OSDs do not slow a TCP connection, because the kernel acknowledges: the cause is the network.',
         ),
         alert.new(

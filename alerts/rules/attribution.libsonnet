@@ -36,13 +36,25 @@ local promql = import '../lib/promql.libsonnet';
   },
   local waits = osds.part(config, 'write', 'peers'),
   // The far end of a slow connection; that of a retransmit may be seen once in a window.
-  local farEnd(figure) = promql.nested(|||
+  local farEnd(figure) = std.rstripChars(|||
     (
       max by (%(osd)s) (last_over_time(plumbline_osd_connection_worst_peer_id{figure="%(figure)s"}[%(window)s]))
       and on (%(osd)s)
       plumbline:osd_slow_connection:info{figure="%(figure)s"}
     )
-  ||| % (labels { figure: figure })),
+  ||| % (labels { figure: figure }), '\n'),
+  local farEnds = std.rstripChars(|||
+    (
+      %s
+      or on (%s)
+      %s
+    )
+  ||| % [promql.nested(farEnd('rtt')), labels.osd, promql.nested(farEnd('retransmits'))], '\n'),
+  local slowConnections(end, expr) = {
+    record: 'plumbline:osd_slow_connections:count',
+    expr: expr,
+    labels: { end: end },
+  },
   local suspects(regex) = 'group by (%s) (plumbline:osd_suspect:info{verdict=~"%s"})' % [labels.osd, regex],
   local rtt(statistic) = 'max by (%s) (plumbline:osd_connection_rtt:seconds{statistic="%s"})' % [labels.osd, statistic],
   local located = 'group by (%(osdAt)s) (plumbline:osd:info)' % labels,
@@ -209,20 +221,22 @@ local promql = import '../lib/promql.libsonnet';
           record: 'plumbline:osd_connection_retransmits:rate5m',
           expr: 'max by (%(osd)s) (rate(plumbline_osd_connection_retransmits_total[%(window)s]))' % labels,
         },
-        // It waits, and one of its connections is slower than the others, or all are slower than other OSDs'.
+        // It waits, and one of its connections is slower than the others.
         slowConnection('rtt', |||
-          (
-            (%(worst)s >= %(rttFloor)g >= on (%(osd)s) %(spread)g * %(median)s)
-            or
-            (
-              %(median)s >= %(rttFloor)g
-              >= on (%(cluster)s) group_left ()
-              %(ratio)g * quantile by (%(cluster)s) (0.5, %(median)s)
-            )
-          )
+          (%(worst)s >= %(rttFloor)g >= on (%(osd)s) %(spread)g * %(median)s)
           >= on (%(osd)s)
           %(share)g * %(waits)s
         ||| % (labels + osd.connection { worst: rtt('worst'), median: rtt('median'), waits: waits })),
+        // Or most of them are slower than other OSDs': it is far from all, and the worst of them is no worse than the others.
+        slowConnection('median', |||
+          (
+            %(median)s >= %(rttFloor)g
+            >= on (%(cluster)s) group_left ()
+            %(ratio)g * quantile by (%(cluster)s) (0.5, %(median)s)
+          )
+          >= on (%(osd)s)
+          %(share)g * %(waits)s
+        ||| % (labels + osd.connection { median: rtt('median'), waits: waits })),
         // Or retransmits take a good part of what it waits.
         slowConnection('retransmits', |||
           %(timeoutSeconds)g * (plumbline:osd_connection_retransmits:rate5m >= %(lossPerSecond)g)
@@ -250,40 +264,41 @@ local promql = import '../lib/promql.libsonnet';
           and on (%(cluster)s)
           plumbline:osd_slow_peer:info
         ||| % (labels { network: suspects('network') })),
-        {
-          // By the far end of the worst connection, how many OSDs are `network` because of their connections; by
-          // themselves (`end="near"`) where the far end is not known.
-          record: 'plumbline:osd_slow_connections:count',
-          expr: |||
-            max by (%(osd)s, end) (
-              label_replace(
-                label_replace(
-                  count_values by (%(cluster)s) (
-                    "peer",
-                    (
-                      %(rtt)s
-                      or on (%(osd)s)
-                      %(retransmits)s
-                    )
-                    unless on (%(osd)s)
-                    plumbline:osd_far:info
-                  ),
-                  "ceph_daemon", "osd.$1", "peer", "(.+)"
-                ),
-                "end", "far", "", ""
-              )
-            )
-            or
+        // By the far end of the worst connection, how many OSDs are `network` because of their connections. Who is far from
+        // all accuses nobody.
+        slowConnections('far', |||
+          max by (%(osd)s) (
             label_replace(
-              group by (%(osd)s) (plumbline:osd_slow_connection:info)
-              unless on (%(osd)s)
-              (%(rtt)s or %(retransmits)s)
-              unless on (%(osd)s)
-              plumbline:osd_far:info,
-              "end", "near", "", ""
+              count_values by (%(cluster)s) (
+                "peer",
+                %(farEnds)s
+                unless on (%(osd)s)
+                plumbline:osd_slow_connection:info{figure="median"}
+                unless on (%(osd)s)
+                plumbline:osd_far:info
+              ),
+              "ceph_daemon", "osd.$1", "peer", "(.+)"
             )
-          ||| % (labels { rtt: farEnd('rtt'), retransmits: farEnd('retransmits') }),
-        },
+          )
+        ||| % (labels { farEnds: promql.nested(promql.nested(promql.nested(farEnds))) })),
+        // Who is far from all, if the others don't say so.
+        slowConnections('all', |||
+          group by (%(osd)s) (plumbline:osd_slow_connection:info{figure="median"})
+          unless on (%(osd)s)
+          plumbline:osd_slow_connections:count{end="far"}
+          unless on (%(osd)s)
+          plumbline:osd_far:info
+        ||| % labels),
+        // Who waits, where the far end is not known.
+        slowConnections('near', |||
+          group by (%(osd)s) (plumbline:osd_slow_connection:info)
+          unless on (%(osd)s)
+          plumbline:osd_slow_connection:info{figure="median"}
+          unless on (%(osd)s)
+          %(farEnds)s
+          unless on (%(osd)s)
+          plumbline:osd_far:info
+        ||| % (labels { farEnds: farEnds })),
       ],
     }],
   },

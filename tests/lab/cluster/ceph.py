@@ -22,7 +22,8 @@ OSDS_EACH = 2
 CLIENT = "10.10.0.1"
 MANAGER, METRICS_PORT = "x", 9283
 WITHIN_S = 900.0
-_BCRYPT = Path(__file__).parents[3] / "requirements/ceph-18-bcrypt.txt"
+_ROOT = Path(__file__).parents[3]
+_BCRYPT = _ROOT / "requirements/ceph-18-bcrypt.txt"
 _NETWORK = "10.10.0.0/24"
 
 _MONITOR = """
@@ -138,10 +139,11 @@ def start_osds(host: Host, keys: Keys) -> None:
 
 
 def admit(host: Host, keyring: str) -> None:
-    """The daemon, to the cluster: each host has a monitor, so each asks for the map."""
-    file = "etc/ceph/ceph.client.plumbline.keyring"
-    host.write(file, keyring)
-    host.run(f"chown root:plumbline /{file}; chmod 0640 /{file}")
+    """The daemon to the cluster, as docs/ceph.md says: each host has a monitor, so each asks for the map."""
+    host.write("etc/ceph/ceph.client.plumbline.keyring", keyring)
+    host.write("etc/systemd/system/plumbline.service.d/ceph.conf", (_ROOT / "systemd/drop-ins/ceph.conf").read_text())
+    host.run("echo 'ceph: {keyring: credential:ceph-keyring}' >>/etc/plumbline/plumbline.yaml")
+    host.run("systemctl daemon-reload; systemctl restart plumbline")
 
 
 def fetch_bcrypt(folder: Path) -> Path:

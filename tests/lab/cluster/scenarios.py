@@ -130,7 +130,8 @@ SCENARIOS = (
     # the last: Ceph warns of slow pings for a quarter of an hour, and of what a lost packet left in a monitor for good
     Scenario(
         "link", f"s2's link is slow: {WIRE_S * 1000:.0f} ms each way",
-        ("PlumblineOsdConnectionSlow", "PlumblineOsdHeartbeatSlow", "PlumblineProbeLatencyHigh"), ("network",), "s2", NIC, _slow_link,
+        ("PlumblineOsdConnectionSlow", "PlumblineOsdHeartbeatSlow", "PlumblineProbeLatencyHigh"), ("network",), "s2",
+        NIC, _slow_link,
     ),
     Scenario(
         "mtu", f"s2 has an MTU of 1500, the others {MTU}", ("PlumblineNicMtuMismatch",), ("network",), "s2", NIC, _mtu,
