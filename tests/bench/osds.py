@@ -16,10 +16,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import psutil
+from msgspec.structs import replace
 
 from bench.large_host import cpu_s as of_scrapes
 from bench.large_host import samples

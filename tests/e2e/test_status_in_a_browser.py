@@ -9,11 +9,11 @@ from __future__ import annotations
 import importlib.util
 import logging
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from plumbline.metrics.exposition import Exposition
 from plumbline.status.page import render_status

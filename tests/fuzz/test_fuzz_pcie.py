@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-from dataclasses import fields
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import fields
 
 from plumbline.checks.growth import Count
 from plumbline.checks.model import judge

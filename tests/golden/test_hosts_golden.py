@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import threading
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from plumbline import __version__
@@ -181,7 +181,7 @@ def healthy_and_not(given: Parts) -> HealthWatch:
     def ask(device: BlockDevice) -> Answer:
         if device.transport == "nvme" and device.name in answers:
             health = parse_health(smart_page(USED), Limits(343, 353), source=device.name)
-            return dataclasses.replace(health, power_state=0)
+            return msgspec.structs.replace(health, power_state=0)
         if device.name not in answers:
             raise NoHealth(Reason.NO_ANSWER, f"{device.name}: no answer")
         return parse_answer((HEALTH / f"{answers[device.name]}.json").read_bytes(), source=device.name)
@@ -207,14 +207,14 @@ def storage_node(tmp_path: Path) -> str:
     scenarios = ("disks-storage-node", "disk-queues", "net-software-links", "pressure-linux-6.18", "cpu-power")
     roots = tree(tmp_path / "host", *scenarios)
     given = parts(roots, ixgbe_network(), canaries=(canary(),), probes=(fio(),))
-    given = dataclasses.replace(given, latency=disk_latency)
+    given = msgspec.structs.replace(given, latency=disk_latency)
     given.network.refresh()
     given.storage.users.refresh()
     given.storage.queues.refresh()
     given.kernel.power.refresh()
     given.kernel.hugepages.refresh()
     recovering = ClusterView(True, {"recovery": "12 PGs backfilling"})
-    given = dataclasses.replace(
+    given = msgspec.structs.replace(
         given,
         storage=StorageWatch(roots, health=healthy_and_not(given)),
         ceph=lambda: recovering,
@@ -246,7 +246,7 @@ def fabric_node(tmp_path: Path) -> str:
     """A bond on a switch without LACP that carries Ceph's public side, and InfiniBand ports."""
     roots = tree(tmp_path / "host", "bond-lacp-no-partner", "infiniband-storage-node")
     route = ReplayNetlink({RTM_GETLINK: NO_PARTNER})
-    given = dataclasses.replace(
+    given = msgspec.structs.replace(
         parts(roots, Transports(route, ReplayNetlink({}), ReplayEthtool({}))),
         churns=lambda: read_churns(roots, on_skip=lambda _item, _reason: None),
         roles=lambda: (Role("bond0", "ceph_public"), Role("enp145s0f0", "ceph_public")),
@@ -273,7 +273,7 @@ def disks_of(
     presence = DiskPresence(roots, facts=lambda: facts, keep=lambda _: True, store=store, wall=lambda: NOW)
     presence.look()
     given.storage.users.refresh()
-    given = dataclasses.replace(given, disks_seen=lambda: presence.seen)
+    given = msgspec.structs.replace(given, disks_seen=lambda: presence.seen)
     names = ("device", "disk", "diskpresence", "diskuse", *others)
     config = Config(
         collectors={name: name in names for name in NAMES}, devices=DevicesConfig(disk_partitions=disk_partitions)
@@ -304,7 +304,7 @@ def array_node(tmp_path: Path) -> str:
     )
     for job in storage.jobs():
         job.run(threading.Event())
-    given = dataclasses.replace(parts(roots, silent_network()), storage=storage)
+    given = msgspec.structs.replace(parts(roots, silent_network()), storage=storage)
     config = Config(collectors={name: name == "array" for name in NAMES})
     return page(given, config, book(tmp_path, (), config.baseline))
 

@@ -8,10 +8,10 @@ import shutil
 import socket
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from plumbline.core.roots import Roots
 from plumbline.sources.kernel.interrupts import parse_interrupts, read_interrupts

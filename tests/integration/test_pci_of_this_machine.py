@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import random
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from plumbline.core.roots import Roots
 from plumbline.sources.pci import pci

@@ -10,11 +10,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
+from msgspec.structs import replace
 
 from plumbline.config.model import CephConfig
 from plumbline.config.probes.ceph import OsdBenchConfig, RadosBenchConfig, RadosCanaryConfig

@@ -13,10 +13,10 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from plumbline.commands.ceph_admin import requirements
 from plumbline.config.model import CephConfig, GatesConfig

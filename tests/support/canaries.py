@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from plumbline.probes.canary.canary import Canary
 from plumbline.probes.canary.reading import CanaryReading

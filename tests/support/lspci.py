@@ -6,7 +6,8 @@ Only what is printed is known; ``None`` is everything else.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from plumbline.errors import ParseError
 from plumbline.sources.pci.pciconfig import PciConfig

@@ -9,13 +9,14 @@ name are copies. For counting, and to make fleets of.
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import re
 import threading
 from collections import Counter
 from itertools import accumulate
 from pathlib import Path
+
+import msgspec
 
 from plumbline.background.ceph import OsdWatch
 from plumbline.background.health import HealthWatch
@@ -95,7 +96,7 @@ def storage_host(folder: Path, *, small: bool = False) -> str:
             raise Unavailable("nothing was judged yet")
         return judge.findings
 
-    given = dataclasses.replace(
+    given = msgspec.structs.replace(
         given,
         latency=lambda: LatencyReading(
             tuple(map(_latency, DISKS)), dict.fromkeys((EARLIER, UNSEEN, ENDLESS, INTERRUPTED), 0)
@@ -196,7 +197,7 @@ def _canary(workload: Workload) -> CanaryReading:
         state=CanaryState.RUNNING,
         reason="",
         message="",
-        workloads=(writes, dataclasses.replace(writes, operation="read")),
+        workloads=(writes, msgspec.structs.replace(writes, operation="read")),
         in_flight_s=0.0,
         rate_per_s=10.0,
         runs=1,

@@ -7,9 +7,11 @@ sequential, one with a latency before one without, then the one with the fewest 
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from plumbline.baseline.model import BaselineEntry, Target, experiment
 from plumbline.baseline.nearest import Nearest
@@ -42,8 +44,7 @@ class Via(StrEnum):
     IMAGE = "image"
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(Struct, frozen=True):
     """Things of one kind and class that this node has. ``names``: the disks, peers, OSDs or the pool. ``about``: their
     models, for a person to compare with the document's. ``given``: the class was not detected but given by the user."""
 
@@ -55,8 +56,7 @@ class Subject:
     given: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Advice:
+class Advice(Struct, frozen=True):
     """What one profile has for one subject; without ``profile`` no document has anything. ``why``: why it is
     comparable, or why not. ``workload`` and ``figure``: the row advised. ``measured_by``: the probe that measures it
     already; else ``probe`` is one to configure, as in a file; ``heavy``: it loads the cluster or the network."""

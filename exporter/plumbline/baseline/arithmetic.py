@@ -10,9 +10,10 @@ The third holds for averages over the same time; fio's ramp-up and slow-down shi
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
+
+from msgspec import Struct
 
 from plumbline.baseline.units import Iops, Latency, Throughput, Volume
 from plumbline.config.workloads import BlockWorkload, FileOps, OsdBench, RadosBench, RadosOps, RbdBench, S3Ops, Workload
@@ -31,8 +32,7 @@ class Rule(StrEnum):
     CONCURRENCY = "concurrency"
 
 
-@dataclass(frozen=True, slots=True)
-class Breach:
+class Breach(Struct, frozen=True):
     """The row breaks ``rule``. ``ratio`` is the value computed from the figures divided by the expected value."""
 
     rule: Rule

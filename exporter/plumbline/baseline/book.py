@@ -7,8 +7,9 @@ use, so that the monitor keeps running. Of the class the figures read before sta
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from plumbline.baseline.budget import Budget
 from plumbline.baseline.fingerprint import Fingerprint, Part, changes
@@ -36,8 +37,7 @@ _WORDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Book:
+class Book(Struct, frozen=True):
     """The baselines, and the selection made among them for this node's targets. ``recorded_error``: why the recorded
     file is not used, if it is unusable. ``measured_on``: profile of each measured baseline → the environment recorded
     in its file. ``budgets``: profile and documented latency budget. ``near``: the documented row nearest to each

@@ -7,7 +7,6 @@ stages and draw the total as a line over them. A stage that the operation passes
 """
 
 from collections.abc import Container, Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated
 
@@ -57,8 +56,7 @@ class Budget(Strict, frozen=True):
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(msgspec.Struct, frozen=True):
     """One stage of one link in base units: ``seconds`` over all passes, ``share_ratio`` of the total."""
 
     stage: Stage

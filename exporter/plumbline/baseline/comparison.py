@@ -8,7 +8,6 @@ the 99th percentile against the bound of the tail, because the tolerance is the 
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 import msgspec
@@ -27,8 +26,7 @@ JUDGED = ("latency.mean", "latency.p50", TAIL, "iops", "throughput")
 WITHIN, WORSE, NOT_COMPARED = 0, 1, 3
 
 
-@dataclass(frozen=True, slots=True)
-class Beside:
+class Beside(msgspec.Struct, frozen=True):
     """One figure in base units, with its degradation ratio; ``name`` is ``latency.p50``, ``iops`` or ``throughput``.
     ``within``: whether it is inside the tolerance; ``None``: the baseline does not judge or has no tolerance."""
 
@@ -81,8 +79,7 @@ class Word(StrEnum):
     NOT_JUDGED = "not judged"
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(msgspec.Struct, frozen=True):
     """Figures of one operation of one workload on one side. ``what``: which of several, such as the probe
     ``fio-raw/sdb``. ``age_s``: for current figures, seconds since the run ended."""
 
@@ -91,8 +88,7 @@ class Item:
     age_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(msgspec.Struct, frozen=True):
     """One of the two sides of a comparison. ``source``: ``measured``, ``site``, ``documented``, or ``now``.
     ``missing``: for current figures, what is not known and how to get it, one line each."""
 
@@ -105,8 +101,7 @@ class Side:
     missing: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(msgspec.Struct, frozen=True):
     """One figure of both sides in base units. ``allowed`` is the highest ratio that counts as accepted; ``None``: the
     figure is not judged."""
 
@@ -118,8 +113,7 @@ class Figure:
     word: Word
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(msgspec.Struct, frozen=True):
     """One experiment that both sides have. ``device_class_b`` is the second side's, which differs with ``--as``.
     ``own_tolerance`` false: the first side states no tolerance, so the default applies. ``doubt``: why nothing is
     judged: the document of one side contradicts itself."""
@@ -143,32 +137,28 @@ class Compared:
         return next((word for word in (Word.WORSE, Word.BETTER, Word.AS_ACCEPTED) if word in words), Word.NOT_JUDGED)
 
 
-@dataclass(frozen=True, slots=True)
-class Only:
+class Only(msgspec.Struct, frozen=True):
     layer: str
     device_class: str
     workload: str
     operation: str
 
 
-@dataclass(frozen=True, slots=True)
-class Other(Only):
+class Other(Only, frozen=True):
     """The same workload on both sides, but with different parameters: each side's ``config_hash`` values."""
 
     a: tuple[str, ...]
     b: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Environment:
+class Environment(msgspec.Struct, frozen=True):
     """Possible causes of the differences, and the parts of the fingerprints that are known on both sides."""
 
     changes: tuple[Change, ...]
     compared: tuple[Part, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(msgspec.Struct, frozen=True):
     """The whole comparison; rows bottom-up, network first. Without ``environment`` one side has no fingerprint."""
 
     a: Side

@@ -3,7 +3,6 @@
 import difflib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -270,8 +269,7 @@ def _level(entry: BaselineEntry) -> str:
     return "; ".join(parts)
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(msgspec.Struct, frozen=True):
     """The filter; ``None`` matches everything. ``workload`` is an id or a shell pattern."""
 
     layer: str | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
@@ -62,8 +61,7 @@ def convert_text(kind: type[T], text: str, *, where: str) -> T:
         raise BaselineError(error.where, reason, key=key, value=error.value) from error
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """A file and a key in it, such as ``entries[0]``; makes the errors for the keys below it."""
 
     where: str

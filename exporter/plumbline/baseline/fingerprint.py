@@ -15,7 +15,6 @@ failed reading is not a change of the host.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
 
@@ -51,8 +50,7 @@ class Fingerprint(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
         return tuple(part for part in Part if getattr(self, part.value))
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """One part that changed; ``then`` and ``now`` name only what differs."""
 
     part: Part

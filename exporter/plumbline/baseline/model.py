@@ -6,7 +6,6 @@ profile shipped with Plumbline, from another site's hardware: always shown, but 
 chooses it).
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 import msgspec
@@ -54,8 +53,7 @@ class BaselineEntry(msgspec.Struct, frozen=True, kw_only=True):
         return (self.layer, self.device_class, self.workload, self.operation)
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """One thing that this node's probes measure, with its parameters. ``rate_iops`` is the rate limit of each job,
     already part of ``config_hash``; ``device`` is the block device below."""
 

@@ -7,7 +7,8 @@ time. Rows that contradict themselves are never near.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plumbline.baseline.model import BaselineEntry, Experiment, Source, Target, experiment
 from plumbline.config.workloads import BlockWorkload, Pattern, Sync, Workload, WorkloadCatalogue
@@ -19,8 +20,7 @@ _RANDOM = frozenset({Pattern.RANDREAD, Pattern.RANDWRITE, Pattern.RANDRW})
 _ROTATIONAL = "hdd"
 
 
-@dataclass(frozen=True, slots=True)
-class Nearest:
+class Nearest(Struct, frozen=True):
     """A documented row beside a probe's operation; ``differs``: what the row did otherwise, empty for the same
     experiment."""
 

@@ -5,7 +5,6 @@ itself, both figures are kept, with the one that is used and why (the head of ea
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -119,8 +118,7 @@ class Profile(Strict, frozen=True):
     methods: tuple[Method, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(msgspec.Struct, frozen=True):
     """A point with everything said about it elsewhere in the profile; ``entry`` has its figures in base units."""
 
     entry: BaselineEntry
@@ -130,8 +128,7 @@ class Row:
     breaches: tuple[Breach, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedProfile:
+class LoadedProfile(msgspec.Struct, frozen=True):
     """A checked profile and its rows, in the document's order."""
 
     profile: Profile

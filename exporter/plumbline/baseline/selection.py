@@ -18,7 +18,8 @@ bound is for the tail; other rules detect a shifted median.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plumbline.baseline.model import BaselineEntry, Experiment, Source, Target, experiment
 
@@ -31,14 +32,12 @@ _TO_P99 = {"p99": 1.0, "p95": math.log(100) / math.log(20), "mean": math.log(100
 _STRENGTH = {source: rank for rank, source in enumerate(Source)}
 
 
-@dataclass(frozen=True, slots=True)
-class Comparable:
+class Comparable(Struct, frozen=True):
     entry: BaselineEntry
     judges: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Incomparable:
+class Incomparable(Struct, frozen=True):
     """An entry for the same layer, device class, workload and operation as ``target``, but another experiment."""
 
     entry: BaselineEntry
@@ -47,8 +46,7 @@ class Incomparable:
     """False: it would only be shown, because it is a document that the configuration does not choose."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """The baseline in force for a target and its latency bound in seconds, each ``None`` if there is none."""
 
     target: Target
@@ -56,8 +54,7 @@ class Verdict:
     bound: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """The result of :func:`select`; everything in the order of the arguments."""
 
     comparable: tuple[Comparable, ...]

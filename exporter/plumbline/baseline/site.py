@@ -14,7 +14,6 @@ accepted as a whole or not at all: any error is one :class:`BaselineError` with 
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path, PurePath
@@ -134,8 +133,7 @@ class SiteFile(Strict, frozen=True, kw_only=True, omit_defaults=True):
     entries: tuple[SiteEntry, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedSite:
+class LoadedSite(msgspec.Struct, frozen=True):
     """A checked file; ``entries`` are its figures in base units."""
 
     where: str

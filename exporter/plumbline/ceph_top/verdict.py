@@ -8,7 +8,6 @@ its operations: so there is no floor as the alerts have one.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from statistics import median
 
 import msgspec
@@ -19,8 +18,7 @@ from plumbline.core.units import count_text, si
 DISK, PEER, NETWORK, QUEUE = "disk", "peer", "network", "queue"
 
 
-@dataclass(frozen=True, slots=True)
-class Thresholds:
+class Thresholds(msgspec.Struct, frozen=True):
     """The thresholds of ``alerts/config/osd.libsonnet``, which gives the reasons."""
 
     minimum_osds: int = 5

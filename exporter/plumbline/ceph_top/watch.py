@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from plumbline.ceph_top.from_prometheus import QUERY, WINDOW_S, merged, osds_of
 from plumbline.ceph_top.model import Osd, Top, between, slowest_first, with_connections
@@ -17,8 +18,7 @@ from plumbline.sources.prometheus.api import read_vector
 PROMETHEUS_TIMEOUT_S = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Where:
+class Where(Struct, frozen=True):
     """The sources. ``sockets``: absolute globs; ``prometheus``: a server's URL."""
 
     sockets: Sequence[str]

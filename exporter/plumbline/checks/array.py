@@ -2,7 +2,8 @@
 
 import shlex
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plumbline.checks.model import Fix, Severity, Verdict, check
 from plumbline.checks.readings import Readings
@@ -13,8 +14,7 @@ from plumbline.sources.disk.multipath import STANDBY, USABLE, DiskPath, Multipat
 from plumbline.sources.disk.zfs import PoolStatus, Vdev
 
 
-@dataclass(frozen=True, slots=True)
-class Pool:
+class Pool(Struct, frozen=True):
     """A ZFS pool. ``errors`` and ``unhealthy`` are ``None`` where zpool status could not be read."""
 
     name: str
@@ -24,8 +24,7 @@ class Pool:
     unhealthy: tuple[str, ...] | None = None  # innermost devices that are neither ONLINE nor a usable spare
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayFacts:
+class ArrayFacts(Struct, frozen=True):
     raids: tuple[MdArray, ...] = ()
     pools: tuple[Pool, ...] = ()
     multipaths: tuple[MultipathDisk, ...] = ()

@@ -4,7 +4,8 @@ import re
 import shlex
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plumbline.checks.fixes import glob_free
 from plumbline.checks.model import Fix, Keep, Severity, Verdict, check
@@ -21,8 +22,7 @@ _FLASH_BY_NAME = re.compile(r"\b(?:NVMe|Solid State)\b|SSD|\b(?:MZ7|MZILS|MZILT|
 _OSD_KINDS = frozenset({"osd", "osd-db", "osd-wal"})
 
 
-@dataclass(frozen=True, slots=True)
-class Disk:
+class Disk(Struct, frozen=True):
     """One whole block device, hardware or not."""
 
     block: BlockDevice

@@ -1,8 +1,9 @@
 """How much counters grew recently."""
 
 from collections import defaultdict, deque
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 WINDOW_S = 3600.0
 """Growth within the last hour counts as "recently": a burst a day ago is no reason to change a setting now, and one a
@@ -28,8 +29,7 @@ CounterName: TypeAlias = Literal[
 _Key: TypeAlias = tuple[CounterName, tuple[str | int, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
+class Count(Struct, frozen=True):
     """A counter: ``total`` since the kernel or driver started, ``grew`` within the window (``None``: one look)."""
 
     total: int

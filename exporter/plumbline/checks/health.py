@@ -2,7 +2,8 @@
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plumbline.checks.growth import Count, Growth
 from plumbline.checks.model import Fix, Severity, Verdict, check
@@ -13,8 +14,7 @@ from plumbline.sources.disk.diskhealth import DiskHealth, DiskState, controller_
 _SILENT = DiskHealth()
 
 
-@dataclass(frozen=True, slots=True)
-class Disk:
+class Disk(Struct, frozen=True):
     state: DiskState
     osd: str = ""  # OSDs on it, osd.3 or osd.3,osd.4.
     media_errors: Count | None = None

@@ -2,7 +2,8 @@
 
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plumbline.checks import fixes
 from plumbline.checks.growth import Growth
@@ -24,8 +25,7 @@ _HUGE_PAGES = "/sys/kernel/mm/transparent_hugepage/enabled"
 _OSD_KINDS = frozenset({"osd", "osd-db", "osd-wal"})
 
 
-@dataclass(frozen=True, slots=True)
-class Quota:
+class Quota(Struct, frozen=True):
     """The CPU quota of an OSD's control group, and what of its periods was throttled lately."""
 
     daemon: str
@@ -34,8 +34,7 @@ class Quota:
     throttled: int
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
+class Host(Struct, frozen=True):
     """A host with OSDs. ``None``, empty: not known, or not watched for long enough."""
 
     power: CpuPower | None = None

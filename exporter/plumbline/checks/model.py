@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, TypeVar
 
+from msgspec import Struct
+
 F = TypeVar("F")
 
 
@@ -31,8 +33,7 @@ class Severity(StrEnum):
 _ORDER = (Severity.CRITICAL, Severity.WARNING, Severity.INFO)
 
 
-@dataclass(frozen=True, slots=True)
-class Keep:
+class Keep(Struct, frozen=True):
     """What makes a fix outlast a reboot: add ``content`` to ``file``, and keep what is there already.
 
     ``place`` says where in the file, when that matters.
@@ -43,8 +44,7 @@ class Keep:
     place: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Fix:
+class Fix(Struct, frozen=True):
     """``now`` is a command to paste into a root shell; names in it are quoted.
 
     ``keep`` is ``None`` when the command is permanent by itself. ``caution``: side effects, or what to make sure of
@@ -56,8 +56,7 @@ class Fix:
     caution: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """One subject judged: its name, what is, what should be. It is not met exactly when there is a ``fix``."""
 
     subject: str
@@ -70,8 +69,7 @@ class Verdict:
     """What is particular about this case, appended to the check's ``why``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """A verdict with its check: everything that a table, a page or a metric shows."""
 
     check: str

@@ -2,8 +2,9 @@
 
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from plumbline.checks.model import Fix, Severity, Verdict, check
 from plumbline.checks.readings import Readings
@@ -17,8 +18,7 @@ _CAUTION = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Osd:
+class Osd(Struct, frozen=True):
     """An OSD with its data on a rotating disk, scheduled by mClock."""
 
     daemon: str

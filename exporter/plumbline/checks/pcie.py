@@ -3,7 +3,9 @@
 import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from plumbline.checks.growth import Count, Growth
 from plumbline.checks.model import Fix, Keep, Severity, Verdict, check
@@ -13,8 +15,7 @@ from plumbline.core.units import si
 from plumbline.sources.pci.pcidevices import PciFunction
 
 
-@dataclass(frozen=True, slots=True)
-class PcieErrors:
+class PcieErrors(Struct, frozen=True):
     """Errors reported by one function: a device, or a port with the devices ``below`` it."""
 
     address: str
@@ -22,8 +23,7 @@ class PcieErrors:
     counts: Mapping[str, Count]  # by severity: correctable, nonfatal, fatal
 
 
-@dataclass(frozen=True, slots=True)
-class PcieFacts:
+class PcieFacts(Struct, frozen=True):
     """One host's storage controllers and network cards."""
 
     devices: tuple[PciFunction, ...] = ()

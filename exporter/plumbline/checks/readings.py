@@ -1,7 +1,8 @@
 """What the checks judge: the readings behind one page of metrics."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from plumbline.sources.arrays import Arrays
 from plumbline.sources.ceph.osds import OsdStore
@@ -28,8 +29,7 @@ from plumbline.sources.net.roles import Role
 from plumbline.sources.pci.pcidevices import PciReading
 
 
-@dataclass(frozen=True, slots=True)
-class Readings:
+class Readings(Struct, frozen=True):
     """The readings of one page. Empty for a collector that is switched off, failed or unavailable."""
 
     softnet: tuple[SoftnetCpu, ...] = ()

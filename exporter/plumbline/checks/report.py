@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+
+from msgspec.structs import asdict
 
 from plumbline.checks.model import Finding, Severity
 

@@ -1,7 +1,8 @@
 """The daemon about itself: its configuration, saved state, web server, and server for other nodes' probes."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from plumbline.collectors.host import Host
 from plumbline.metrics.guard import Collector
@@ -40,8 +41,7 @@ WEB_GUARDS_LOST = gauge(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class DaemonState:
+class DaemonState(Struct, frozen=True):
     """The daemon during a scrape. ``since_ts``: when the running configuration was loaded, Unix seconds."""
 
     reload_ok: bool

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
+
+from msgspec import Struct
 
 from plumbline.background.ceph import OsdWatch
 from plumbline.background.host import KernelWatch
@@ -37,8 +38,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(Struct, frozen=True):
     """The sources of the collectors. Each answers at once: the scrape waits for nothing."""
 
     roots: Roots
@@ -64,8 +64,7 @@ class Parts:
     daemon: Callable[[], DaemonState]
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
+class Host(Struct, frozen=True):
     """The parts, and the settings for them in the configuration in force."""
 
     parts: Parts

@@ -1,8 +1,10 @@
 """Disk latency histograms as samples."""
 
+import dataclasses
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import accumulate
+
+from msgspec.structs import replace
 
 from plumbline.collectors.host import Host
 from plumbline.core.histogram import Coarse, HistogramValue
@@ -48,7 +50,7 @@ def operations(reading: LatencyReading) -> Iterator[tuple[str, str, Times]]:
 
 def samples(reading: LatencyReading) -> Iterator[Sample]:
     for device, operation, times in operations(reading):
-        yield LATENCY, (device, operation), replace(histogram_value(times.device), coarse=_COARSE)
+        yield LATENCY, (device, operation), dataclasses.replace(histogram_value(times.device), coarse=_COARSE)
         queue = histogram_value(times.queue)
         if not reading.queue_buckets:
             queue = HistogramValue((), (), queue.count, queue.sum)

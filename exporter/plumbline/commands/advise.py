@@ -1,13 +1,12 @@
 """``plumbline baseline advise``: which documented figures are comparable here, and the configuration that uses them."""
 
 import argparse
-import dataclasses
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from rich.console import Console
 
 from plumbline.baseline.advice import Advice, Subject, Via, advise, chosen, probes
@@ -32,8 +31,7 @@ _RESOLVED_WITHIN_S = 2.0
 _NO_MEDIUM = (None, "virtual", "unknown")
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(msgspec.Struct, frozen=True):
     """What is shown. ``judging``: device class → profile, of which ``add_judge`` is not configured yet; ``heavy``: the
     probes left out because they load the cluster or the network."""
 
@@ -66,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
         {cls: profile for cls, profile in judging.items() if cls not in configured},
         tuple(probe for probe in probes(advice, judging, taken, heavy=True) if probe["name"] not in names),
     )
-    data = {"host": node.host, **dataclasses.asdict(found)}
+    data = {"host": node.host, **msgspec.to_builtins(found)}
     show(options, data, lambda console: _print(console, found))
     if options.write is not None:
         _write(options, found)

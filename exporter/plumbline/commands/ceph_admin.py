@@ -6,9 +6,10 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from plumbline.commands.ceph_setup import (
     APPLICATION,
@@ -46,8 +47,7 @@ _MAX_KEYRING = 1 << 20
 _BLIND_GROUPS = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Admin:
+class Admin(Struct, frozen=True):
     """Who the commands run as; ``None``: Ceph's default (client.admin, /etc/ceph/ceph.conf)."""
 
     conf: str | None = None

@@ -11,7 +11,8 @@ https://docs.ceph.com/en/latest/rados/operations/pools/ (pools, applications)
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from plumbline.probes.ceph.ceph_access import IMAGE_PREFIX, NAMESPACE
 
@@ -32,8 +33,7 @@ BENCH_SUFFIX = "-bench"
 _RBD_OWN = re.compile(r"rbd_(?!id\.)|journal")
 
 
-@dataclass(frozen=True, slots=True)
-class Pool:
+class Pool(Struct, frozen=True):
     name: str
     kind: str  # objects or images
     groups: int
@@ -41,8 +41,7 @@ class Pool:
     device_class: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Requirements:
+class Requirements(Struct, frozen=True):
     pools: tuple[Pool, ...]
     user: str
     keyring: str  # The file to write the user's key to
@@ -65,8 +64,7 @@ class Requirements:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class PoolFacts:
+class PoolFacts(Struct, frozen=True):
     applications: Mapping[str, Mapping[str, str]]
     rule: str = ""
     foreign: str = ""  # An object or image in it that is not ours, if any; known only for pools with our mark
@@ -77,8 +75,7 @@ class PoolFacts:
         return self.applications.get("rbd", {}).get(MARK[0]) == MARK[1]
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     pools: Mapping[str, PoolFacts] = field(default_factory=dict)
     rules: Mapping[str, str] = field(default_factory=dict)  # CRUSH rule → the root it takes (default~ssd)
     users: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # User → capabilities; of the required users
@@ -88,16 +85,14 @@ class Facts:
     """Users whose key was changed in the cluster since it was written here."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     argv: tuple[str, ...]
     why: str
     keyring: str = ""  # The only place to write the command's output to, which is a key
     user: str = ""  # User whose key the removed file holds
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """Steps in order; ``foreign``: what has our names but is not ours, and what to do about it."""
 
     steps: tuple[Step, ...] = ()

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from msgspec import Struct
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
@@ -32,8 +32,7 @@ class State(StrEnum):
     NOT_ASKED = "not asked"
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """The answer to one question. ``mend``: the command or step that mends it; empty if all is well."""
 
     question: str

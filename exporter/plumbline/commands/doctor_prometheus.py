@@ -1,7 +1,8 @@
 """What ``plumbline doctor`` asks Prometheus: is this daemon scraped, do rules see it, do links resolve."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plumbline.commands.doctor_daemon import RELOADED_AT, Answer, Samples, State, only_loopback
 from plumbline.errors import PlumblineError, Unavailable
@@ -22,8 +23,7 @@ _SCRAPE, _LOAD, _SEND = (
 _TRIED = 3  # links of one kind: they differ in the node alone
 
 
-@dataclass(frozen=True, slots=True)
-class Server:
+class Server(Struct, frozen=True):
     """A Prometheus server, and how long one question may take."""
 
     url: str

@@ -8,9 +8,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict
 from typing import Any
 
+import msgspec
 from rich.console import Console
 from rich.text import Text
 
@@ -202,7 +202,9 @@ def run_review(options: argparse.Namespace) -> int:
         return NOT_COMPARED
     if unknown := set(options.node) - set(reviewed.nodes):
         raise ConfigError("--node", "has no figures here", value=", ".join(sorted(unknown)))
-    data = [asdict(row) | {"outlier": row.outlier, "new": row.node in reviewed.new} for row in reviewed.rows]
+    data = [
+        msgspec.to_builtins(row) | {"outlier": row.outlier, "new": row.node in reviewed.new} for row in reviewed.rows
+    ]
     show(options, data, lambda console: _print_review(console, reviewed, options.node))
     if not any(row.limit for row in reviewed.rows):
         return NOT_COMPARED

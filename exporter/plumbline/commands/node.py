@@ -7,8 +7,9 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from plumbline.baseline.book import Book, load_book, read_own
 from plumbline.baseline.profiles import LoadedProfile, load_profiles
@@ -31,8 +32,7 @@ from plumbline.sources.net.network import NetworkReader, PortReading
 from plumbline.sources.net.portfacts import Transports
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Struct, frozen=True):
     config_file: Path | None
     config: Config
     roots: Roots

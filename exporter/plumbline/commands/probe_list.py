@@ -6,9 +6,10 @@ The state file is read beside the daemon, without its lock: it is replaced atomi
 import argparse
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from msgspec import Struct, field
+from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 
@@ -34,8 +35,7 @@ CONTINUOUS = "continuous"
 _GOOD, _BAD, _NOTE = "green", "bold red", "yellow"
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(Struct, frozen=True):
     """One probe. Times are Unix seconds; ``None``: unknown, or not applicable."""
 
     probe: str

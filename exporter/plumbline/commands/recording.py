@@ -13,11 +13,11 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from operator import itemgetter
 from pathlib import Path
 
+from msgspec import Struct
 from rich.console import Console
 
 from plumbline import __version__
@@ -59,8 +59,7 @@ class Stopped(PlumblineError):
     """Stopped on request; finished runs are kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recording:
+class Recording(Struct, frozen=True):
     """A finished recording and its file; ``kept``: where the file it replaced is."""
 
     file: SiteFile

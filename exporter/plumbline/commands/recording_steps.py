@@ -10,7 +10,6 @@ import math
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
@@ -52,8 +51,7 @@ _NO_PART = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(msgspec.Struct, frozen=True):
     layers: Collection[str] = ()  # Empty: all
     probes: Sequence[str] = ()  # Names as configured, or name/target; empty: all
     without: Sequence[str] = ()

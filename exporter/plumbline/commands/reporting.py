@@ -5,9 +5,10 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from plumbline import __version__
 from plumbline.baseline.describe import Loaded, show

@@ -15,8 +15,9 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from plumbline.baseline.signature import BEGINNING as SIGNATURE
 from plumbline.core.directories import remove_directory
@@ -54,8 +55,7 @@ _PROBE = re.compile(rf"{re.escape(CANARY)}|{re.escape(REPORT)}|({re.escape(FIO)}
 _MAX_BASELINE = 16 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Folder:
+class Folder(Struct, frozen=True):
     """A directory of ours: the names in it to remove, in this order, and those that stay."""
 
     path: Path

@@ -7,11 +7,11 @@ makes a file of root's readable for this service and nobody else. systemd passes
 
 import os
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
+from msgspec import field
 
 from plumbline.config.model import Config, load, split_address
 from plumbline.config.types import CREDENTIAL, Strict
@@ -24,8 +24,7 @@ CREDENTIALS_DIRECTORY = "/run/credentials/plumbline.service"
 """The directory of the credentials for a command that root runs outside the service."""
 
 
-@dataclass(frozen=True, slots=True)
-class Overrides:
+class Overrides(msgspec.Struct, frozen=True):
     """Command line options that override the file, at the start and at every reload."""
 
     listen_address: str | None = None

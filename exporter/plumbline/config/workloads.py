@@ -6,7 +6,6 @@ comparable only if layer, device class, workload, operation *and* ``config_hash`
 """
 
 import functools
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import ClassVar, Literal, TypeAlias
@@ -231,8 +230,7 @@ def _digest(parts: list[str]) -> str:
     return hashlib.sha256("|".join(parts).encode()).hexdigest()[:12]
 
 
-@dataclass(frozen=True, slots=True)
-class WorkloadCatalogue:
+class WorkloadCatalogue(msgspec.Struct, frozen=True):
     """All known workloads by id."""
 
     by_id: dict[str, Workload]

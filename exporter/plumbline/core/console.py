@@ -8,9 +8,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import IO
 
+from msgspec import Struct
 from rich.console import Console, ConsoleRenderable, RichCast
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -70,8 +70,7 @@ def _text(cell: Cell, between: str = "\n") -> Text:
     return Text(between).join(map(_text, cell))
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """The state of a task. ``done`` is 0 to 1; without it the bar advances by the clock towards ``lasts_s`` seconds."""
 
     text: str

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Coarse:
+
+class Coarse(Struct, frozen=True):
     """Fewer of a histogram's edges: ``edges[i]`` is the edge ``picks[i]`` of the histogram."""
 
     edges: tuple[float, ...]

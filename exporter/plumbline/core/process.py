@@ -22,9 +22,10 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol
+
+from msgspec import Struct
 
 from plumbline.errors import Unavailable
 
@@ -123,8 +124,7 @@ class Child:
         return self._process.poll()
 
 
-@dataclass(frozen=True, slots=True)
-class Completed:
+class Completed(Struct, frozen=True):
     """How a command ended. At most one of ``timed_out``, ``cancelled`` and ``truncated`` is true."""
 
     argv: tuple[str, ...]

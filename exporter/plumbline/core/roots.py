@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Roots:
+
+class Roots(Struct, frozen=True):
     """Injectable, as node_exporter's ``--path.*``: for tests, and containers that mount the host's trees elsewhere."""
 
     proc: Path

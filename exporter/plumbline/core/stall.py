@@ -11,8 +11,10 @@ The times count from the thread's start: what may be late needs a thread of its 
 """
 
 import re
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from plumbline.core.kernel import read_kernel
 
@@ -25,8 +27,7 @@ _SCHEDSTAT = re.compile(rb"(?P<ran>[0-9]{1,20}) (?P<waited>[0-9]{1,20}) [0-9]+\s
 _LOCK = "futex"  # how the C library, and so Python, waits for another thread
 
 
-@dataclass(frozen=True, slots=True)
-class Stall:
+class Stall(Struct, frozen=True):
     """What the kernel says about a thread. ``""`` and ``None``: nothing."""
 
     state: str  # R (runs, or waits for a CPU), S, D …

@@ -13,11 +13,11 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from plumbline import __version__
 from plumbline.background.ceph import CEPH_MAP
@@ -84,8 +84,7 @@ def serve(*, config_file: Path | None, storage_path_flag: Path | None, roots: Ro
         store.close()
 
 
-@dataclass(frozen=True, slots=True)
-class Examined:
+class Examined(msgspec.Struct, frozen=True):
     """The result of `plumbline check`. ``blind``: what failed or hung → why; nothing that depends on it was judged."""
 
     host: str

@@ -4,9 +4,11 @@ its files have changed since."""
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from plumbline.background.claims import claimed
 from plumbline.baseline.book import Book, load_book
@@ -24,8 +26,7 @@ T = TypeVar("T")
 log = logging.getLogger("plumbline")
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
+class Running(Struct, frozen=True):
     """A prepared configuration; a reload replaces it as a whole."""
 
     config: Config
@@ -34,8 +35,7 @@ class Running:
     since: float  # Unix seconds
 
 
-@dataclass(frozen=True, slots=True)
-class World:
+class World(Struct, frozen=True):
     """The surroundings that a configuration is prepared with; constant for the daemon's life."""
 
     config_file: Path | None

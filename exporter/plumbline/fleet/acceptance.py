@@ -1,8 +1,9 @@
 """Acceptance: what was recorded becomes the baseline, signed, with who, when and on what; classes get their figures."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from msgspec import Struct
 
 from plumbline.baseline.fingerprint import Fingerprint
 from plumbline.baseline.model import BaselineEntry
@@ -27,8 +28,7 @@ from plumbline.fleet.store import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Reviewed:
+class Reviewed(Struct, frozen=True):
     """Every node with figures: those recorded now, and the accepted ones of the others. ``new``: to be accepted."""
 
     nodes: Mapping[str, LoadedSite]
@@ -42,8 +42,7 @@ class Reviewed:
         return tuple(row for row in self.rows if row.outlier and row.node in self.new)
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(Struct, frozen=True):
     """What an acceptance did; ``drifted``: one line for each figure of a class that changed."""
 
     acceptance: Acceptance

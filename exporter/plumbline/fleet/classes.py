@@ -9,10 +9,11 @@ that is much faster than its like measured something else, too: a cache, or anot
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from statistics import median
+
+from msgspec import Struct
 
 from plumbline.baseline.comparison import DIRECT
 from plumbline.baseline.files import SCHEMA_VERSION, Latencies
@@ -26,8 +27,7 @@ LEAST_NODES = 3  # of two that differ, nobody can say which is wrong
 _DEVIATIONS, _OF_NORMAL = 3.0, 1.4826  # MAD × 1.4826 is the standard deviation of normally distributed figures
 
 
-@dataclass(frozen=True, slots=True)
-class Beside:
+class Beside(Struct, frozen=True):
     """One figure of a node beside its class's, in base units. ``ratio``: degradation, 2 is twice as bad; ``limit``: the
     most that is in line, ``None`` if the class is too small to judge. ``nodes``: how many have the figure."""
 

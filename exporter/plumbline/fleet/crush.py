@@ -1,8 +1,8 @@
 """Failure domains from the cluster's CRUSH map, as a daemon shows it on its page (the collector ``cephmap``)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
+from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
 
 from plumbline.errors import ConfigError

@@ -16,10 +16,13 @@ use the short names for something else; they count first. Ansible's ``ansible_ho
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from plumbline.config.yaml import read_text, read_yaml
 from plumbline.errors import ConfigError
@@ -35,8 +38,7 @@ _SECTION = re.compile(r"\[([^\]:]+)(?::(vars|children))?\]")
 _MARK = "_meta"
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
+class Host(Struct, frozen=True):
     """A node as the inventory has it; what is unknown is empty or 0."""
 
     name: str

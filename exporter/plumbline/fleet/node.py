@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from threading import Event
 
 import msgspec
@@ -56,8 +55,7 @@ class Refused(Unavailable):
     """The node was reached and did not do it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Nodes:
+class Nodes(msgspec.Struct, frozen=True):
     """The commands that a fleet runs on its nodes; each raises :class:`Unavailable` with the reason, which is a
     :class:`Refused` if the node gave it."""
 

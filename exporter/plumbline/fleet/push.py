@@ -1,7 +1,8 @@
 """Which baseline each node gets: its own, or, as long as it has none that fits it, its class's."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plumbline.baseline.fingerprint import Fingerprint, Part, changes
 from plumbline.core.answers import in_turn
@@ -14,8 +15,7 @@ from plumbline.fleet.store import ACCEPTED, CLASSES, Acceptance, AcceptedFile, S
 _CONNECTIONS = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """``kind``: ``measured`` or ``class``, empty: nothing; ``name``: of the file; ``there``: it is in place already."""
 
     kind: str
@@ -24,8 +24,7 @@ class Choice:
     there: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(Struct, frozen=True):
     node: str
     choice: Choice
     said: str = ""

@@ -27,8 +27,7 @@ _RUN = ", run "  # in a line of `baseline record` about its progress
 _CONNECTIONS = 16  # that ask states, or put files in place, at the same time
 
 
-@dataclass(frozen=True, slots=True)
-class Times:
+class Times(msgspec.Struct, frozen=True):
     """How long to wait, in seconds: for one node, for a healthy cluster in all and between two looks."""
 
     node_s: float = 4 * 3600.0
@@ -36,8 +35,7 @@ class Times:
     look_again_s: float = 15.0
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(msgspec.Struct, frozen=True):
     """``stage``: what happens now; ``left_s``: ``None`` before the first wave is over."""
 
     stage: str

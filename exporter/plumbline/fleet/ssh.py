@@ -12,9 +12,10 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
+
+from msgspec import Struct, field
 
 from plumbline.core import threads
 from plumbline.errors import ConfigError, Unavailable
@@ -25,8 +26,7 @@ _MAX_OUTPUT = 8 << 20
 _POLL_S = 0.2
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """``returncode`` is the remote program's; negative: ssh was ended by this signal."""
 
     returncode: int
@@ -40,8 +40,7 @@ class Answer:
         return lines[-1].removeprefix("plumbline: ").strip() if lines else f"exit code {self.returncode}"
 
 
-@dataclass(frozen=True, slots=True)
-class Ssh:
+class Ssh(Struct, frozen=True):
     """How every node is reached. ``command``: what runs Plumbline there, as words; ``flags``: its configuration and
     storage path; ``config``: a file for ``ssh -F``."""
 

@@ -6,13 +6,13 @@ without a known domain is a domain of its own.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plumbline.errors import ConfigError
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Struct, frozen=True):
     """A node of the fleet as it is planned."""
 
     name: str
@@ -25,8 +25,7 @@ class Member:
         return ("domain", self.domain) if self.domain else ("node", self.name)
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """``share``: of a class at once, above 0 and up to 1, but always one node; ``at_once``: nodes in all."""
 
     share: float = 0.1

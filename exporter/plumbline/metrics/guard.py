@@ -9,8 +9,9 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
+
+from msgspec import Struct
 
 from plumbline.core.capabilities import Capability
 from plumbline.core.histogram import HistogramValue
@@ -33,8 +34,7 @@ _LATE = "late"
 _MAX_REASONS = 16  # a reason is a label value: a collector that puts a device name there must not grow without limit
 
 
-@dataclass(frozen=True, slots=True)
-class Collector(Generic[H, R]):
+class Collector(Struct, Generic[H, R], frozen=True):
     """One named source of samples: ``read`` queries the host, ``samples`` maps the reading to samples of ``specs``.
     Both may raise :class:`Unavailable` (normal) or anything else (a fault); either way none of the samples is shown. A
     reading is immutable, because it is kept and judged later. ``skip_reasons`` start at 0: a counter that first appears
@@ -166,8 +166,7 @@ class GuardedCollector:
             self._log.error("collector %s: %s: %s", name, type(error).__name__, error, exc_info=error)
 
 
-@dataclass(frozen=True, slots=True)
-class _Series:
+class _Series(Struct, frozen=True):
     raw: list[Labels]  # as the collector returned them
     labels: tuple[Labels, ...]  # checked, every text valid Unicode
 

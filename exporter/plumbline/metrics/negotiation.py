@@ -6,8 +6,9 @@ Our names need none; ``dots``, which also rewrites underscores, is answered with
 """
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from plumbline.metrics.rendering import Format
 
@@ -18,8 +19,7 @@ _MAX_HEADER = 4096  # a longer header gets the default and is not parsed
 _QUOTED_COMMA = re.compile(r',(?=(?:[^"]*"[^"]*")*[^"]*$)')
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """The format to render and the content type to send."""
 
     form: Format
@@ -46,8 +46,7 @@ def accepts_gzip(accept_encoding: str) -> bool:
     return (qualities.get("*", 0.0) if named is None else named) > 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Element:
+class _Element(Struct, frozen=True):
     name: str
     parameters: dict[str, str]
     quality: float

@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from plumbline.core.histogram import HistogramValue, coarser
 from plumbline.metrics.snapshot import Family, Snapshot
@@ -21,8 +23,7 @@ PROFILE: Final = "small"
 _Rows = tuple[tuple[str, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Less:
+class Less(Struct, frozen=True):
     """What of a family is left out: series whose labels match, series that another family has as well, by the same
     labels in the same order; then a label over whose values is summed."""
 

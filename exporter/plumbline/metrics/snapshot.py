@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from plumbline.core.histogram import HistogramValue
 from plumbline.metrics.spec import MetricSpec
@@ -13,8 +14,7 @@ if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(Struct, frozen=True):
     """All series of one metric: ``values[i]`` belongs to ``labels[i]``, checked to fit ``spec.labels``, to be valid
     Unicode and not repeated. ``labels`` is the same object while the series stay the same, for renderers' caches."""
 
@@ -23,8 +23,7 @@ class Family:
     values: Sequence[float | HistogramValue]
 
 
-@dataclass(frozen=True, slots=True)
-class CollectorHealth:
+class CollectorHealth(Struct, frozen=True):
     """How one collector fared. ``reason`` says in one line why it is unavailable or failed; otherwise it is empty."""
 
     name: str
@@ -35,8 +34,7 @@ class CollectorHealth:
     skipped: Mapping[str, int]  # number of items (ports, disks) skipped since the daemon started, by reason
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """One collection. ``families`` are sorted by name; empty ones are left out."""
 
     families: tuple[Family, ...]

@@ -10,9 +10,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeVar
+
+from msgspec import Struct
 
 from plumbline.core.units import si
 from plumbline.pages.htmltext import Html, tag
@@ -33,8 +34,7 @@ _LABEL_CHARS = 38
 _SPARK_MARGIN = 3.0
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(Struct, frozen=True):
     """``x`` is 0 to 1 across the width; ``value`` is in base units. A point with ``said``, its tooltip, gets a mark."""
 
     x: float
@@ -43,8 +43,7 @@ class Point:
     doubt: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Curve:
+class Curve(Struct, frozen=True):
     """One line. ``None`` interrupts it: missing values are not drawn. ``colour``: see :func:`line_class`."""
 
     name: str
@@ -52,8 +51,7 @@ class Curve:
     points: tuple[Point | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LineChart:
+class LineChart(Struct, frozen=True):
     """``unit`` is ``ratio``, ``share`` or a base unit. Ticks, gaps and moments start with their position, 0 to 1. The
     second line of a tick's label is printed small: units of sizes. ``gaps`` (start, end, tooltip) are drawn shaded,
     ``level`` (name, value) as a dashed horizontal line."""
@@ -78,8 +76,7 @@ class LineChart:
         return _picture(self, ident, *_lines(self))
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(Struct, frozen=True):
     """``value`` is in base units, ``text`` the same value as printed above the bar, ``said`` the tooltip."""
 
     label: str
@@ -90,8 +87,7 @@ class Bar:
     doubt: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class BarChart:
+class BarChart(Struct, frozen=True):
     title: str
     description: str
     groups: tuple[tuple[str, tuple[Bar, ...]], ...]
@@ -203,8 +199,7 @@ def runs(points: Iterable[T | None]) -> Iterator[list[T]]:
             yield [point for point in group if point is not None]
 
 
-@dataclass(frozen=True, slots=True)
-class _Plane:
+class _Plane(Struct, frozen=True):
     """The area of the curves; ``left`` and ``bottom`` are its edges in units."""
 
     scale: Scale
@@ -322,8 +317,7 @@ def _text(x: float, y: float, words: str, anchor: str, style: str = "") -> Html:
     return tag("text", words, x=_n(x), y=_n(y), text_anchor=anchor, class_=style)
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
+class Scale(Struct, frozen=True):
     """Maps values to 0…1; ``ticks`` are in base units."""
 
     low: float

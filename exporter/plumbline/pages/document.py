@@ -1,14 +1,14 @@
 """A report as a document: text, tables and plots in order. The templates and the Markdown writer render it."""
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
+
+from msgspec import Struct
 
 from plumbline.pages.charts import BarChart, LineChart, bar_swatch, hollow_swatch, swatch
 from plumbline.pages.htmltext import Html
 
 
-@dataclass(frozen=True, slots=True)
-class Paragraph:
+class Paragraph(Struct, frozen=True):
     """Plain sentences; ``more`` holds further lines."""
 
     kind: ClassVar[Literal["paragraph"]] = "paragraph"
@@ -16,15 +16,13 @@ class Paragraph:
     more: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Struct, frozen=True):
     kind: ClassVar[Literal["listing"]] = "listing"
     items: tuple[str, ...]
     numbered: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """``rows`` have as many cells as ``heads``; the first column names the row."""
 
     kind: ClassVar[Literal["table"]] = "table"
@@ -33,8 +31,7 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Plot:
+class Plot(Struct, frozen=True):
     """Charts side by side, and their data as a table. ``series`` are the legend's names, ordered by colour. A panel is
     a heading (empty if the title is enough) and its chart. ``weekly``: the table has weekly medians, the chart has more
     points. ``picture_only``: another table already has the data, so Markdown omits the plot."""
@@ -62,8 +59,7 @@ class Plot:
 Block = Paragraph | Listing | Table | Plot
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """``about`` explains the section to a newcomer in a sentence or two; it may be empty."""
 
     ident: str
@@ -72,8 +68,7 @@ class Section:
     blocks: list[Block]
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(Struct, frozen=True):
     """One of the main results. ``tone`` is good, note, bad or unknown; the words must say it too."""
 
     question: str
@@ -82,8 +77,7 @@ class Point:
     more: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     title: str
     lead: tuple[str, ...]
     sections: tuple[Section, ...]

@@ -11,7 +11,8 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plumbline.core import threads
 from plumbline.core.process import ProcessRunner
@@ -27,8 +28,7 @@ STUCK = "stuck"  # The reason while a command of an earlier run survives SIGKILL
 LOOK_AGAIN_S = 3.0  # How often gates are checked while a probe runs: recovery that begins is noticed within this time
 
 
-@dataclass(frozen=True, slots=True)
-class Gates:
+class Gates(Struct, frozen=True):
     """``before``: checked once, before the start; ``throughout``: checked then and during the run."""
 
     before: Sequence[Gate] = ()

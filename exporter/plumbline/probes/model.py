@@ -10,9 +10,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
+
+from msgspec import Struct, field
 
 from plumbline.config.model import CephConfig
 from plumbline.config.probes.base import Periodic, ProbeBase
@@ -29,8 +30,7 @@ Bounds = Mapping[tuple[str, str, str], tuple[float, ...]]
 """(probe, workload, operation) → the baseline's bounds in seconds; they become exact bucket edges."""
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(Struct, frozen=True):
     """Which experiment a probe is. Results of two identities are comparable when layer, device class, workload,
     operation and ``config_hash`` are equal."""
 
@@ -104,8 +104,7 @@ class Identity:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Struct, frozen=True):
     """Progress of a run: ``done`` as a fraction of 1, and a few live figures as text."""
 
     stage: str
@@ -115,8 +114,7 @@ class Progress:
     """Duration of this stage, if known and ``done`` is not: the display then estimates progress from the clock."""
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """What the engine passes to a run. ``clock`` is Unix time in seconds."""
 
     runner: Runner  # Ends the commands it started when the run must stop
@@ -152,8 +150,7 @@ class PeriodicProbe(Protocol):
         """Remove anything of ours that an earlier process left behind; called once after a start."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """What one entry of the configuration means on this host."""
 
     periodic: tuple[PeriodicProbe, ...] = ()
@@ -206,8 +203,7 @@ class ContinuousProbe(Protocol):
         """End the worker; False if it is stuck in the kernel."""
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
+class Host(Struct, frozen=True):
     """What a kind may query about this host during planning; every answer is bounded in time."""
 
     storage: Path

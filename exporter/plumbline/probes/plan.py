@@ -9,7 +9,6 @@ import functools
 import ipaddress
 import logging
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -39,8 +38,7 @@ _DISKS = Path("all disks")
 K = TypeVar("K", bound=Hashable)
 
 
-@dataclass(frozen=True, slots=True)
-class ProbingPlan(Plan):
+class ProbingPlan(Plan, frozen=True):
     reported: tuple[Identity, ...] = ()  # Run by other processes, which leave their results in the storage path
 
     def targets(self) -> tuple[Target, ...]:

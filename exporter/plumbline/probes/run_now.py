@@ -6,8 +6,10 @@ shown and not stored: the daemon remembers only its own runs, which follow a ste
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 import plumbline
 from plumbline.baseline.book import Book
@@ -30,8 +32,7 @@ FAILED = "failure"
 _RARE = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class OperationReport:
+class OperationReport(Struct, frozen=True):
     operation: str
     figures: tuple[Beside, ...]
     facts: Mapping[str, float]  # Figures without a baseline: retransmits, loss_ratio, mtu_bytes
@@ -41,8 +42,7 @@ class OperationReport:
     documented: str = ""  # The nearest documented figure, in words; empty if there is none
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """How one run went. Times are Unix seconds, durations seconds."""
 
     probe: str

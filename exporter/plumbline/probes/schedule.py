@@ -6,8 +6,9 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
+
+from msgspec import Struct
 
 from plumbline.config.model import GatesConfig
 from plumbline.config.types import Schedule
@@ -36,8 +37,7 @@ CALENDAR_SPLAY_S = 1800.0
 """Hosts with the same calendar start within this time after the scheduled moment, each with its own offset."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeStatus:
+class ProbeStatus(Struct, frozen=True):
     """A periodic probe at the moment of a scrape: what is remembered of it, and its current run."""
 
     identity: Identity

@@ -7,8 +7,9 @@ Both ``plumbline probe run`` and ``plumbline baseline record`` use this: periodi
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from plumbline.config.model import GatesConfig
 from plumbline.core import threads

@@ -16,7 +16,6 @@ import logging
 import os
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -120,8 +119,7 @@ class DiskRecord(msgspec.Struct, frozen=True):
     last_seen: float
 
 
-@dataclass(frozen=True, slots=True)
-class DiskSeen:
+class DiskSeen(msgspec.Struct, frozen=True):
     device: str
     serial: str
     present: bool

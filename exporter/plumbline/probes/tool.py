@@ -3,15 +3,15 @@
 import re
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plumbline.core.escape import excerpt
 from plumbline.core.process import Completed, Runner
 from plumbline.errors import ProbeRefused
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(Struct, frozen=True):
     """A program, the Debian package that contains it, and its answer to ``--version``: group 1 is the version."""
 
     program: str

@@ -1,7 +1,8 @@
 """Changes of level: which series to examine, how to name a change, and at which hour it happened."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plumbline.config.workloads import WorkloadCatalogue
 from plumbline.report.attainment import figure_words
@@ -17,8 +18,7 @@ MOST = 40
 HOUR_S = 3600
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """A shift of one series, not yet dated to the hour."""
 
     kind: str

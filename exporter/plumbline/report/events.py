@@ -3,7 +3,8 @@
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plumbline.report.fetch import last_values, worst_days
 from plumbline.report.model import FindingHistory, Firing, PartOffender, Recorded, Span, Upgrade, Wear
@@ -22,8 +23,7 @@ _SEVERITIES = ("critical", "warning")
 _NOT_SUBJECT = {"__name__", "alertstate", "alertname", "severity", "signal", "layer", "cluster"}
 
 
-@dataclass(frozen=True, slots=True)
-class Alert:
+class Alert(Struct, frozen=True):
     """One alert with one set of labels, and each time it fired; ``still``: it fires at the end of the period."""
 
     labels: Mapping[str, str]

@@ -6,7 +6,8 @@ quarter ninety times as many.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plumbline.core.answers import in_turn
 from plumbline.report.model import Worst
@@ -21,8 +22,7 @@ WINDOW = "WINDOW"
 POINTS = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(Struct, frozen=True):
     """One query; with ``step_s`` 0 it is evaluated only at ``end_s``."""
 
     key: str
@@ -32,8 +32,7 @@ class Query:
     step_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Server:
+class Server(Struct, frozen=True):
     """The Prometheus server, the timeout, and the progress callback (done, total, key)."""
 
     url: str

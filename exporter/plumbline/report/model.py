@@ -5,8 +5,9 @@ Times are Unix seconds, durations seconds, shares 0 to 1; a ratio of 1 is as acc
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from plumbline.report.period import Period
 from plumbline.report.whatif.model import Facts
@@ -15,8 +16,7 @@ from plumbline.report.whatif.model import Facts
 Days = tuple[tuple[int, float], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     start_s: float
     end_s: float
 
@@ -25,8 +25,7 @@ class Span:
         return self.end_s - self.start_s
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
+class Coverage(Struct, frozen=True):
     """One cluster: the most hosts seen at once, how much of the period any of them was scraped, and the gaps."""
 
     cluster: str
@@ -35,8 +34,7 @@ class Coverage:
     gaps: tuple[Span, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Attainment:
+class Attainment(Struct, frozen=True):
     """One layer of one cluster. A figure is one measured number of one host that a baseline judges. ``judged_s`` and
     ``beyond_s`` are sums over all figures, so they may exceed the period; ``observed_s`` is the time with at least one
     figure, ``out_of_line_s`` with at least one beyond its tolerance. ``days`` has the share of the day's judged time
@@ -57,8 +55,7 @@ class Attainment:
         return 1 - self.beyond_s / self.judged_s
 
 
-@dataclass(frozen=True, slots=True)
-class PoolService:
+class PoolService(Struct, frozen=True):
     """One pool: how long its placement groups were seen, some of them were unavailable, or had fewer copies than
     configured. The last three are Ceph's own, since it tracks the pool; ``None`` before Ceph 20, or not tracked."""
 
@@ -79,8 +76,7 @@ class Worst(NamedTuple):
     day_s: int
 
 
-@dataclass(frozen=True, slots=True)
-class FigureOffender:
+class FigureOffender(Struct, frozen=True):
     """A figure that was beyond its tolerance; ``worst`` has the median ratio to its baseline."""
 
     cluster: str
@@ -92,8 +88,7 @@ class FigureOffender:
     worst: Worst | None
 
 
-@dataclass(frozen=True, slots=True)
-class PartOffender:
+class PartOffender(Struct, frozen=True):
     """A disk or an OSD that alerts named; ``worst`` has the median ratio to its peers."""
 
     cluster: str
@@ -106,8 +101,7 @@ class PartOffender:
     worst: Worst | None
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """A level that changed. ``unit`` is ``ratio`` (1 is as accepted) or ``s``. ``at_s``: first moment of the new level;
     ``not_before_s``: last moment of the old one, if there is a gap between them. ``gradual``: there is no single
     moment, and the change lasted from ``at_s`` to ``until_s``. ``rerecorded``: the baseline changed at that time, so
@@ -132,8 +126,7 @@ class Change:
         return self.after / self.before
 
 
-@dataclass(frozen=True, slots=True)
-class ClassCapacity:
+class ClassCapacity(Struct, frozen=True):
     """One device class of one cluster at the end of the period. Forecasts are by slope (``3d``, ``14d``, ``30d``),
     ``growth`` in bytes per second. ``host_loss``: the fullest OSD after losing the largest host ÷ the ratio at which
     backfilling stops; above 1 is unsafe."""
@@ -148,8 +141,7 @@ class ClassCapacity:
     rebuild_s: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class PoolCapacity:
+class PoolCapacity(Struct, frozen=True):
     cluster: str
     pool: str
     days_to_full: tuple[tuple[str, float], ...]
@@ -161,8 +153,7 @@ def soonest(forecasts: Iterable[tuple[str, float]]) -> float:
     return min((days for _, days in forecasts), default=math.inf)
 
 
-@dataclass(frozen=True, slots=True)
-class Headroom:
+class Headroom(Struct, frozen=True):
     """Share in use of the measured capability of the hardware; ``figure`` is iops or throughput."""
 
     cluster: str
@@ -172,8 +163,7 @@ class Headroom:
     days: Days
 
 
-@dataclass(frozen=True, slots=True)
-class FindingHistory:
+class FindingHistory(Struct, frozen=True):
     """A finding that was open in the period. ``outcome``: opened, closed, both, throughout, or unknown (open, then no
     longer seen). Times are those of samples six hours apart."""
 
@@ -187,8 +177,7 @@ class FindingHistory:
     last_open_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Firing:
+class Firing(Struct, frozen=True):
     """An alert by name and severity: how often it fired, on how many subjects, how long, and on how many at the end."""
 
     cluster: str
@@ -203,8 +192,7 @@ class Firing:
     still: int
 
 
-@dataclass(frozen=True, slots=True)
-class Wear:
+class Wear(Struct, frozen=True):
     """A disk whose rated endurance is being used up. ``left_s`` counts from the end of the period."""
 
     cluster: str
@@ -217,8 +205,7 @@ class Wear:
     left_s: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(Struct, frozen=True):
     cluster: str
     host: str
     layer: str
@@ -228,8 +215,7 @@ class Recorded:
     entries: int
 
 
-@dataclass(frozen=True, slots=True)
-class Upgrade:
+class Upgrade(Struct, frozen=True):
     """A version that appeared in the period, and on how many daemons it ran at the end (``running`` of ``of``).
     ``complete_s``: time from which no other version was seen; ``None``: others still run."""
 
@@ -243,8 +229,7 @@ class Upgrade:
     of: int
 
 
-@dataclass(frozen=True, slots=True)
-class ClassDrift:
+class ClassDrift(Struct, frozen=True):
     """One figure of a class of nodes: the median of what its nodes were accepted with, at the beginning and at the end
     of the period; ``ratio``: degradation, 2 is twice as bad."""
 
@@ -258,8 +243,7 @@ class ClassDrift:
     nodes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Review:
+class Review(Struct, frozen=True):
     """The whole review. ``absent``: names of the queried metrics that had no series; ``facts``: what what-if needs, of
     each cluster at the end of the period; ``retention_s``: how long the server keeps samples, if it says so;
     ``earlier``: the review of the period to show beside this one."""

@@ -1,8 +1,9 @@
 """The period of a review: whole days in UTC; the last one may end at the present."""
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+
+from msgspec import Struct
 
 from plumbline.errors import ConfigError
 
@@ -14,8 +15,7 @@ LONGEST_DAYS = 800
 _FIRST_YEAR, _LAST_YEAR = 1990, 9000
 
 
-@dataclass(frozen=True, slots=True)
-class Period:
+class Period(Struct, frozen=True):
     """Unix seconds; ``start_s`` is a midnight, ``end_s`` the next midnight or a full minute of the last day."""
 
     start_s: int

@@ -1,7 +1,8 @@
 """The PromQL of the review. ``cluster`` restricts all queries but one; each key names its answer."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plumbline.report.fetch import WINDOW, Query, each_day, moment, over
 from plumbline.report.period import DAY_S, MINUTE_S, Period
@@ -50,8 +51,7 @@ PEERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Queries:
+class Queries(Struct, frozen=True):
     """The queries of one period; with ``cluster`` ``None``, for all clusters."""
 
     period: Period

@@ -1,7 +1,8 @@
 """Two periods side by side: what a meeting asks first, then and now."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plumbline.pages.document import Block, Paragraph, Table
 from plumbline.report import phrases as say
@@ -13,8 +14,7 @@ UNKNOWN = ""
 _SHARE, _NUMBER, _DAYS, _RATIO = "share", "number", "days", "ratio"
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(Struct, frozen=True):
     """``better``: 1 where more is better, −1 where less is, 0 where neither is."""
 
     value: float

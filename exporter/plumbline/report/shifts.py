@@ -13,9 +13,10 @@ import math
 import random
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, groupby
 from statistics import median
+
+from msgspec import Struct
 
 # minimum length of a level: two days may be just a weekend
 LEAST_DAYS = 3
@@ -38,8 +39,7 @@ DAY_S = 86400
 _WEEK = 7
 
 
-@dataclass(frozen=True, slots=True)
-class Shift:
+class Shift(Struct, frozen=True):
     """A change of level. ``day_s``: first day of the new level or of the drift (``gradual``); ``until_s``: last day
     examined; ``known_s``: last day with data before ``day_s``. Levels are in the unit of the values."""
 

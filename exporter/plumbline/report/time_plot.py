@@ -1,7 +1,8 @@
 """Plots of daily values over the period of a review."""
 
-from dataclasses import dataclass
 from statistics import median
+
+from msgspec import Struct
 
 from plumbline.pages.charts import Curve, LineChart, Point, date_ticks
 from plumbline.pages.document import Plot
@@ -12,8 +13,7 @@ from plumbline.report.period import DAY_S, Period
 _BREAK_DAYS = 1.5
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """One line of daily values, interrupted where a day is missing."""
 
     name: str

@@ -1,14 +1,13 @@
 """The arrays of disks and of paths: md, ZFS and multipath. Each is read independently."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from plumbline.sources.disk.md import MdReading
 from plumbline.sources.disk.multipath import MultipathDisk
 from plumbline.sources.disk.zfs import PoolStatus, ZfsReading
 
 
-@dataclass(frozen=True, slots=True)
-class Arrays:
+class Arrays(Struct, frozen=True):
     """``None``: absent, or unreadable."""
 
     md: MdReading | None

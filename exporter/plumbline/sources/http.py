@@ -2,9 +2,10 @@
 
 import urllib.error
 import urllib.request
-from dataclasses import dataclass
 from http.client import HTTPException
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from plumbline.errors import Unavailable
 from plumbline.sources.prometheus.access import OPEN, Access
@@ -13,8 +14,7 @@ MAX_BYTES = 64 << 20  # a large node's page of metrics has some MB
 NO_ANSWER = (OSError, HTTPException, ValueError)
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     status: int
     body: bytes
     reason: str = ""

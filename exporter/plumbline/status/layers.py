@@ -6,8 +6,11 @@ A slow layer slows all layers above it, so the lowest layer that is out of line 
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from plumbline.checks.model import Finding, Severity
 from plumbline.config.workloads import LAYERS
@@ -44,8 +47,7 @@ _LEVELS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Basis:
+class Basis(Struct, frozen=True):
     """One fact on which a verdict is based. ``section``: its section of the page."""
 
     text: str
@@ -53,8 +55,7 @@ class Basis:
     level: Level = Level.NEUTRAL
 
 
-@dataclass(frozen=True, slots=True)
-class LayerVerdict:
+class LayerVerdict(Struct, frozen=True):
     """The verdict on one layer. ``why`` completes "not judged here: …"; ``basis`` has the worst first."""
 
     layer: str

@@ -6,8 +6,9 @@ There are no thresholds here: tolerances come with the baselines.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 from plumbline.checks.model import Finding
 from plumbline.core.units import degradation_text, figure_text, seconds_text
@@ -35,8 +36,7 @@ class Measure(StrEnum):
     THROUGHPUT = "throughput"
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """One figure beside its baseline, in base units; ``None``: not measured, no baseline, or no tolerance."""
 
     measured: float | None
@@ -72,8 +72,7 @@ class Comparison:
         return figure_text(self.measure, value)
 
 
-@dataclass(frozen=True, slots=True)
-class Trend:
+class Trend(Struct, frozen=True):
     """The last figures of one operation, oldest first; ``None`` if nothing was measured."""
 
     of: str  # the figure and the time it covers: p50, last 60 min
@@ -82,8 +81,7 @@ class Trend:
     measure: Measure = Measure.LATENCY
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeRow:
+class ProbeRow(Struct, frozen=True):
     """One operation of one probe. A canary has a row for each of its workloads."""
 
     probe: str
@@ -152,8 +150,7 @@ class ProbeRow:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class FailureRow:
+class FailureRow(Struct, frozen=True):
     probe: str
     outcome: str
     age_s: float
@@ -161,8 +158,7 @@ class FailureRow:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Times:
+class Times(Struct, frozen=True):
     """Operations of one kind in the last minutes, and their latencies in seconds."""
 
     operation: str
@@ -171,8 +167,7 @@ class Times:
     p99_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class OsdRow:
+class OsdRow(Struct, frozen=True):
     """One OSD of this host, according to its admin socket."""
 
     daemon: str  # osd.3.
@@ -196,8 +191,7 @@ class OsdRow:
         return Level.BAD, f"{self.blocked:,} blocked{oldest}"
 
 
-@dataclass(frozen=True, slots=True)
-class DiskRow:
+class DiskRow(Struct, frozen=True):
     """One whole disk. Means are since boot; ``times`` covers the last minutes and needs the kernel's histograms."""
 
     device: str
@@ -217,8 +211,7 @@ class DiskRow:
         return tuple(filter(None, self.osd.split(",")))
 
 
-@dataclass(frozen=True, slots=True)
-class Loss:
+class Loss(Struct, frozen=True):
     """Packets lost for one cause since boot; ``grew``: in the last minutes, ``None`` if unknown."""
 
     what: str  # drops or errors
@@ -233,8 +226,7 @@ class Loss:
         return self.what == "drops" and self.cause == "filter"
 
 
-@dataclass(frozen=True, slots=True)
-class NicRow:
+class NicRow(Struct, frozen=True):
     device: str
     driver: str = ""
     up: bool | None = None
@@ -244,8 +236,7 @@ class NicRow:
     losses: tuple[Loss, ...] = ()  # only losses that are not zero
 
 
-@dataclass(frozen=True, slots=True)
-class SoftnetRow:
+class SoftnetRow(Struct, frozen=True):
     """Totals of all CPUs since boot; ``*_grew``: in the last minutes."""
 
     cpus: int
@@ -256,8 +247,7 @@ class SoftnetRow:
     time_squeeze_grew: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StatusModel:
+class StatusModel(Struct, frozen=True):
     """Everything on the page. ``now_ts`` and ``started_ts`` are Unix seconds."""
 
     host: str

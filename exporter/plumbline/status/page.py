@@ -7,9 +7,10 @@ escape all texts.
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
+
+from msgspec import Struct
 
 from plumbline.checks.model import Finding, Severity
 from plumbline.config.workloads import LAYERS
@@ -29,8 +30,7 @@ _NAMED = 3
 _LEVELS = {Severity.CRITICAL: Level.BAD, Severity.WARNING: Level.NOTE, Severity.INFO: Level.NEUTRAL}
 
 
-@dataclass(frozen=True, slots=True)
-class FindingGroup:
+class FindingGroup(Struct, frozen=True):
     severity: Severity
     check: str
     findings: tuple[Finding, ...]
@@ -52,8 +52,7 @@ class FindingGroup:
         return len({(each.why, each.source) for each in self.findings}) == 1
 
 
-@dataclass(frozen=True, slots=True)
-class Absence:
+class Absence(Struct, frozen=True):
     what: str
     kind: str
     why: str

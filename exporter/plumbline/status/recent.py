@@ -6,7 +6,8 @@ The daemon reads the host every minute anyway to judge it; the few counters belo
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from plumbline.collectors import latency, nic, osd, softnet
 from plumbline.core.histogram import HistogramValue, difference
@@ -19,8 +20,7 @@ Counts = Mapping[tuple[str, ...], int]
 Histograms = Mapping[tuple[str, str], HistogramValue]
 
 
-@dataclass(frozen=True, slots=True)
-class Counters:
+class Counters(Struct, frozen=True):
     """What one collection counted, from its typed readings; empty for a collector that read nothing."""
 
     drops: Counts = field(default_factory=dict)  # by device, direction and cause

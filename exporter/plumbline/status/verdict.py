@@ -5,13 +5,14 @@ It never says "all is well" if nothing could be judged.
 
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from plumbline.checks.model import Severity
 from plumbline.core.units import count_text, seconds_text
 from plumbline.status.model import Level, Measure, ProbeRow, StatusModel, missing_baseline_hint
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """The first thing on the page: one sentence, then the facts behind it, worst first."""
 
     level: Level

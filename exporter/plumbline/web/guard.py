@@ -193,8 +193,7 @@ def _digest(struct: msgspec.Struct | None, *more: bytes) -> bytes:
     return hashlib.sha256(b"\0".join((msgspec.json.encode(struct, enc_hook=str), *more))).digest()
 
 
-@dataclass(frozen=True, slots=True)
-class Exposure:
+class Exposure(msgspec.Struct, frozen=True):
     """``reach``: ``loopback`` or ``network``; ``encryption``: ``tls`` or ``none``; ``authentication``: ``none``,
     ``password``, ``certificate`` or both (``certificate+password``)."""
 

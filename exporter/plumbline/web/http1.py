@@ -8,10 +8,10 @@ import re
 import socket
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
 
 import h11
+from msgspec import Struct
 
 from plumbline import __version__
 from plumbline.web.routes import Request, Response
@@ -96,8 +96,7 @@ class HeadReader:
         raise BadRequest(408, f"request head not received within {self._timeout_s:g} s")
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(Struct, frozen=True):
     """A parsed head. ``keep``: the client wants the connection kept, and it can be, as no body follows."""
 
     request: Request

@@ -2,8 +2,9 @@
 
 import gzip
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from urllib.parse import SplitResult, parse_qs, parse_qsl, urlsplit
+
+from msgspec import Struct
 
 from plumbline.metrics.exposition import Exposition, ScrapeTimeout
 from plumbline.metrics.negotiation import accepts_gzip, choose_format
@@ -23,8 +24,7 @@ _PAGE_HEADERS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """``target`` is verbatim from the request line; ``headers`` by name in lower case."""
 
     method: str
@@ -32,8 +32,7 @@ class Request:
     headers: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(Struct, frozen=True):
     """``headers`` come besides Content-Type and Content-Length."""
 
     status: int

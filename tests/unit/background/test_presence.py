@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from plumbline.background.presence import FORGET_AFTER_S, SAVE_EVERY_S, DiskPresence, remember
 from plumbline.core.roots import Roots

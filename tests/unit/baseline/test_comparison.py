@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from rich.console import Console
 
 from plumbline.baseline.comparison import NOT_COMPARED, WITHIN, WORSE, Item, Only, Other, Side, Word, compare

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from plumbline.ceph_top.model import between, parts, slowest_first, with_connections
 from plumbline.ceph_top.verdict import Thresholds, suspect

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import fields, replace
 from typing import Any
 
 import pytest
+from msgspec.structs import fields, replace
 
 from plumbline.checks.growth import Count, Growth
 from plumbline.checks.health import CHECKS, Disk, health_facts

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from plumbline.checks import host
@@ -32,7 +32,7 @@ def found(check: str, *looks: Readings, seconds: float = 100.0, osds: dict[str, 
     """What the last of these looks says, so many seconds apart, on a host with an OSD."""
     judge, findings = Judge(), ()
     for number, readings in enumerate(looks):
-        findings = judge.look(dataclasses.replace(readings, osds=OSDS if osds is None else osds), number * seconds)
+        findings = judge.look(msgspec.structs.replace(readings, osds=OSDS if osds is None else osds), number * seconds)
     return [each for each in findings if each.check == check]
 
 
@@ -69,7 +69,7 @@ def test_idle_states_that_are_entered() -> None:
 
 @pytest.mark.parametrize("last", [idle(5010, latency_us=49), CpuPower({}, (*idle(11).states[:1], idle(10).states[1]))])
 def test_light_idle_states_and_those_that_a_latency_limit_forbids(last: CpuPower) -> None:
-    first = dataclasses.replace(last, states=idle(10, last.states[1].exit_latency_us).states)
+    first = msgspec.structs.replace(last, states=idle(10, last.states[1].exit_latency_us).states)
     (finding,) = found("host.cpu-idle-states", Readings(power=first), Readings(power=last))
     assert finding.met
 

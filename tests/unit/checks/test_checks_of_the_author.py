@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from plumbline.checks.growth import Count
 from plumbline.checks.model import Finding, judge

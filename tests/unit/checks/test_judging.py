@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import threading
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from plumbline.baseline.book import load_book
 from plumbline.checks.growth import Count, Growth
@@ -174,7 +175,7 @@ def test_looking_judges() -> None:
 
 def page(folder: Path, **switched: bool) -> Snapshot:
     roots = tree(folder / "host", "ceph-cephadm-node", "net-software-links")
-    given = dataclasses.replace(parts(roots, ixgbe_network()), roles=lambda: (Role("eth0", "ceph_public"),))
+    given = msgspec.structs.replace(parts(roots, ixgbe_network()), roles=lambda: (Role("eth0", "ceph_public"),))
     given.network.refresh()
     given.kernel.refresh(threading.Event())
     for job in given.storage.jobs():
@@ -189,7 +190,7 @@ def page(folder: Path, **switched: bool) -> Snapshot:
 
 def test_a_page_s_readings_are_those_of_its_collectors(tmp_path: Path) -> None:
     found = readings_of(page(tmp_path))
-    told = {field.name for field in dataclasses.fields(Readings) if getattr(found, field.name)}
+    told = {field.name for field in msgspec.structs.fields(Readings) if getattr(found, field.name)}
     assert told >= {"softnet", "losses", "rings", "pause", "coalescing", "offloads", "link_modes", "roles"}
     assert [each.device for each in found.losses] == [each.name for each in found.links.links] == ["lo", "eth0"]
     assert found.disk_uses == read_disk_users(tree(tmp_path / "again", "ceph-cephadm-node")).uses

@@ -15,11 +15,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from plumbline.background.ceph import CephMapWatch
 from plumbline.background.storage import ZpoolStatus

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
+import msgspec
 import pytest
 
 from plumbline.config.model import Config
@@ -249,7 +249,7 @@ def test_the_cluster_is_needed_where_a_probe_loads_it(tmp_path: Path, cluster: b
 
     class Loads:
         config, heavy = fio.config, True
-        identity = dataclasses.replace(fio.identity, cluster=cluster)
+        identity = msgspec.structs.replace(fio.identity, cluster=cluster)
 
     store = StateStore(tmp_path / "state")
     probing = Probing(store=store, roots=NOWHERE, host="a", environment={})

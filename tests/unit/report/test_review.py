@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import replace
 from typing import get_args
 
 import pytest
+from msgspec.structs import replace
 from rich.console import Console
 
 from plumbline.commands.reporting import written

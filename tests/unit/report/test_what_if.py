@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from plumbline.errors import ConfigError, PlumblineError
 from plumbline.report.retention import FORECAST_S, forecast_note, period_note

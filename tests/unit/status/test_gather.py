@@ -6,11 +6,11 @@ import itertools
 import logging
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from plumbline.baseline.book import Book, load_book
 from plumbline.baseline.fingerprint import Fingerprint

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import tracemalloc
-from dataclasses import fields
+
+from msgspec.structs import fields
 
 from plumbline.core.histogram import HistogramValue
 from plumbline.metrics.snapshot import Snapshot

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields, replace
 from html.parser import HTMLParser
 from typing import Any
 
 import pytest
+from msgspec.structs import fields, replace
 
 from plumbline.checks.model import Finding
 from plumbline.pages.templates import style

@@ -1,8 +1,7 @@
 """The verdict: what is wrong, in words, and never more than is known."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from plumbline.checks.model import Finding, Fix, Severity
 from plumbline.metrics.snapshot import CollectorHealth

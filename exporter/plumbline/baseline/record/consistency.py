@@ -18,8 +18,9 @@ weakest bound counts. Cases that are not certain are not judged:
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TypeGuard
+
+from msgspec import Struct, field
 
 from plumbline.baseline.arithmetic import size_of
 from plumbline.baseline.model import BaselineEntry
@@ -50,8 +51,7 @@ ONE_STREAM_FILLS = 1.3e9
 _FLASH = ("ssd", "nvme")
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """What the rules need to know about the measuring host. ``holds_osds``: some of the cluster's data is on it, so not
     every operation uses the network. ``links``: network device → number of ports it bonds; 1 if it is not listed."""
 
@@ -59,8 +59,7 @@ class Place:
     links: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """Two figures that cannot both be true. ``what`` names them; ``figures`` states them in words."""
 
     what: str
@@ -71,8 +70,7 @@ class Finding:
         return f"{self.what}: {self.figures}; {self.why}"
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(Struct, frozen=True):
     """A set of figures with its workload; ``device`` is the network device if the layer is ``network``."""
 
     entry: BaselineEntry
@@ -112,8 +110,7 @@ def check(measured: Sequence[Measured], place: Place) -> list[Finding]:
     return [finding for rule in rules for one in measured if (finding := rule(one, here)) is not None]
 
 
-@dataclass(frozen=True, slots=True)
-class _Recording:
+class _Recording(Struct, frozen=True):
     """What a figure is compared with; ``trip`` is the shortest round trip of the network."""
 
     measured: Sequence[Measured]

@@ -6,11 +6,11 @@ runs: what lies between two runs of one probe is the turn of another.
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import accumulate
 from statistics import median
 
 import msgspec
+from msgspec import field
 
 from plumbline.core.histogram import HistogramValue, added
 
@@ -46,8 +46,7 @@ class Slice(msgspec.Struct, frozen=True, kw_only=True):
         return HistogramValue(edges, cumulative, sum(self.counts.values()), 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Level:
+class Level(msgspec.Struct, frozen=True):
     """``spread``: by span, the 0.9 quantile of the medians ÷ their median − 1. ``calm_s``: the longest time from
     leaving the tolerance until the level was back within it; 0 if it never left, ``None`` if the recording is too short
     or ended before it was back. ``measured_s``: how much was measured."""

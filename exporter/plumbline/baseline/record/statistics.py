@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from statistics import median
 from typing import TypeVar
@@ -78,8 +77,7 @@ class RunFigures(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 Quantile = Callable[[HistogramValue, float], float | None]
 
 
-@dataclass(frozen=True, slots=True)
-class EntryRecord:
+class EntryRecord(msgspec.Struct, frozen=True):
     """One entry and its sources. ``targets`` are comparable with each other; warnings are one line each, and
     ``refusals`` are those for which no baseline should be written."""
 
@@ -145,8 +143,7 @@ def summarise(
     return EntryRecord(tuple(targets), entry, tuple(warnings), tuple(refusals), level)
 
 
-@dataclass(frozen=True, slots=True)
-class _Series:
+class _Series(msgspec.Struct, frozen=True):
     """One figure per run, in seconds, bytes or operations per second; a field is empty if the tool does not report it.
     ``mean`` is used only without ``p50``."""
 

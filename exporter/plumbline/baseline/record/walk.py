@@ -8,9 +8,9 @@ all runs of one. A failure of one probe does not affect the others; a lower laye
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 import msgspec
+from msgspec.structs import replace
 
 from plumbline.baseline.model import Target
 from plumbline.baseline.record.statistics import EntryRecord, Quantile, RunFigures, likenesses, summarise
@@ -27,8 +27,7 @@ STOPPED = "stopped"
 Tell = Callable[[str, str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """One thing to run several times: a probe, canaries side by side, or a search for a latency. ``parameters``: hash
     of everything that defines the experiment; ``lasts_s``: estimated duration of one run; ``measure`` makes one run and
     raises :class:`PlumblineError`; ``last``: it runs after all other steps of its layer, because it loads the device to
@@ -43,15 +42,13 @@ class Step:
     last: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(msgspec.Struct, frozen=True):
     figures: tuple[RunFigures, ...]
     tool: str = ""
     tool_version: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(msgspec.Struct, frozen=True):
     """Reported before and during each run, and once at the end (``done == total``). ``run`` counts from 1; ``left_s``
     is the estimated time until the end."""
 
@@ -66,8 +63,7 @@ class Progress:
     figures: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Walked:
+class Walked(msgspec.Struct, frozen=True):
     """All finished runs, by step in the order of the walk; and the failed steps with their errors."""
 
     runs: tuple[KeptRun, ...]

@@ -8,7 +8,6 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -50,8 +49,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     runs: tuple[KeptRun, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Resumed:
+class Resumed(msgspec.Struct, frozen=True):
     """The runs to reuse, and a line that says so; the line is empty if there was nothing to reuse."""
 
     runs: tuple[KeptRun, ...]

@@ -5,7 +5,9 @@ A check gives no advice when a fact it needs is unknown.
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from plumbline.checks.growth import Count, Growth
 from plumbline.checks.readings import Readings
@@ -20,8 +22,7 @@ PARAVIRTUAL = frozenset({"virtio_net", "vmxnet3", "hv_netvsc", "netvsc", "xen_ne
 """Drivers of ports that a hypervisor emulates: the other side determines their rings, speed and moderation."""
 
 
-@dataclass(frozen=True, slots=True)
-class Nic:
+class Nic(Struct, frozen=True):
     device: str
     driver: str | None = None  # the kind, for software links
     bus: str = ""  # the hardware's bus address, 0000:3b:00.0; empty for software links
@@ -52,8 +53,7 @@ class Nic:
         return any(count is not None and count.grows for count in (self.ring_drops, self.fifo_drops))
 
 
-@dataclass(frozen=True, slots=True)
-class SoftnetCpu:
+class SoftnetCpu(Struct, frozen=True):
     cpu: int
     processed: Count | None = None
     dropped: Count | None = None
@@ -62,8 +62,7 @@ class SoftnetCpu:
     squeezed_by_time: Count | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NetworkFacts:
+class NetworkFacts(Struct, frozen=True):
     """One host, watched for ``window_s`` seconds (``None``: looked at once, growth is unknown)."""
 
     window_s: float | None = None

@@ -12,9 +12,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
+
+from msgspec import Struct
 
 from plumbline.probes.canary.process import Trouble, WorkerProcess, Workplace
 from plumbline.probes.canary.reading import CanaryState
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     from plumbline.probes.canary.canary import Canary as Member
 
 
-@dataclass(frozen=True, slots=True)
-class _Working:
+class _Working(Struct, frozen=True):
     process: WorkerProcess
     members: tuple[Member, ...]
 

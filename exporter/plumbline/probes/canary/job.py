@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from msgspec import structs
+
 from plumbline.config.probes.base import ProbeBase
 from plumbline.config.probes.disk import CanaryConfig, RawCanaryConfig
 from plumbline.config.workloads import BlockWorkload
@@ -57,7 +59,7 @@ class CanaryJob:
         """The same job at ``factor`` times the rate. It can't disturb another canary: it locks its directory, only
         reads its disk, or has a name of its own (:meth:`.WorkerPlan.beside`)."""
         rate = quicker(self.unbounded.wanted_rate, factor)
-        return replace(self, unbounded=replace(self.unbounded.beside(), rate=rate))
+        return replace(self, unbounded=structs.replace(self.unbounded.beside(), rate=rate))
 
 
 def build(config: CanaryConfig, workloads: tuple[BlockWorkload, ...], host: Host) -> Plan:

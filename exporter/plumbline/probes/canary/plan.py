@@ -1,9 +1,11 @@
 """The plan of a canary, in a file, on a raw disk or elsewhere, and the streams of operations that it means."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Self, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from plumbline.config.workloads import BlockWorkload, FileOps, Pattern, S3Ops, Sync
 from plumbline.probes import guard
@@ -19,8 +21,7 @@ MIN_RATE, MAX_RATE = 0.001, 100.0
 CanaryWorkload: TypeAlias = BlockWorkload | FileOps | S3Ops
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerPlan:
+class WorkerPlan(Struct, frozen=True, kw_only=True):
     """What all canaries with a worker of :mod:`.crew` have. ``rate`` is in operations per second over all workloads;
     ``None`` means the device class' default. It is lowered if it would keep the device busy for more than
     ``max_busy_ratio`` of the time, judged by the device's healthy latency."""
@@ -75,8 +76,7 @@ class WorkerPlan:
         raise NotImplementedError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CanaryPlan(WorkerPlan):
+class CanaryPlan(WorkerPlan, frozen=True, kw_only=True):
     """One canary: single operations of ``workloads`` in one file in ``directory``."""
 
     directory: Path
@@ -99,8 +99,7 @@ class CanaryPlan(WorkerPlan):
         return ["file", str(memory_fd), str(self.directory.absolute())]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DevicePlan(WorkerPlan):
+class DevicePlan(WorkerPlan, frozen=True, kw_only=True):
     """One canary on one whole disk: single reads at random places; it never writes. The worker reads the disk's size:
     it is unknown before the disk is open."""
 
@@ -133,8 +132,7 @@ def quicker(rate: float, factor: float) -> float:
     return min(MAX_RATE, factor * rate)
 
 
-@dataclass(frozen=True, slots=True)
-class Stream:
+class Stream(Struct, frozen=True):
     """One operation of one workload. ``edges`` stays the same object for ever, as the renderer needs it."""
 
     workload: CanaryWorkload

@@ -5,7 +5,8 @@ import os
 import signal
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plumbline.core.backoff import Backoff
 from plumbline.core.isolated import argv_of
@@ -15,8 +16,7 @@ from plumbline.probes.canary.reading import CanaryState
 from plumbline.probes.canary.snapshot import Snapshot
 
 
-@dataclass(frozen=True, slots=True)
-class Trouble:
+class Trouble(Struct, frozen=True):
     """Why no worker is running."""
 
     state: CanaryState

@@ -2,8 +2,9 @@
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from plumbline.core.histogram import HistogramValue
 
@@ -23,8 +24,7 @@ class CanaryState(StrEnum):
     UNKILLABLE = "unkillable"  # Stopped, but the worker hangs in the kernel: nothing may use its file until it is gone
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadReading:
+class WorkloadReading(Struct, frozen=True, kw_only=True):
     """One operation of one workload. Counts never decrease while the daemon lives."""
 
     layer: str
@@ -40,8 +40,7 @@ class WorkloadReading:
     last_success_ts: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CanaryReading:
+class CanaryReading(Struct, frozen=True, kw_only=True):
     probe: str
     device_class: str
     state: CanaryState

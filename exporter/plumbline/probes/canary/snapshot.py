@@ -5,7 +5,8 @@ import os
 import time
 from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plumbline.probes.canary import memory
 
@@ -13,8 +14,7 @@ _TRIES = 6
 _TRY_AGAIN_S = 0.0002
 
 
-@dataclass(frozen=True, slots=True)
-class StreamPlan:
+class StreamPlan(Struct, frozen=True):
     """What the worker needs to know about one operation of one workload. The shares of all streams add up to 1."""
 
     write: bool
@@ -25,8 +25,7 @@ class StreamPlan:
     edges_ns: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StreamCounts:
+class StreamCounts(Struct, frozen=True):
     """One stream's counts. Times are Unix ns, 0 for never; ``buckets`` are not cumulative, one more than the edges."""
 
     last_completion_ns: int
@@ -38,8 +37,7 @@ class StreamCounts:
     note: int = 0  # A number that the worker sets for this stream alone
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """A consistent copy. ``state`` is the worker's; ``text`` is its reason and message, separated by a newline."""
 
     state: int

@@ -11,7 +11,9 @@ from __future__ import annotations
 import math
 import os
 import re
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from plumbline.config.model import CephConfig
 from plumbline.core.answers import read_named
@@ -32,8 +34,7 @@ _KEYRINGS = "/etc/ceph/$cluster.$name.keyring,/etc/ceph/$cluster.keyring,/etc/ce
 _QUIET = ("--log-file=", "--admin-socket=", "--log-to-stderr=false", "--err-to-stderr=false")
 
 
-@dataclass(frozen=True, slots=True)
-class CephAccess:
+class CephAccess(Struct, frozen=True):
     """Which cluster, which user, which timeouts: all access to Ceph is configured here."""
 
     conf: str

@@ -16,7 +16,8 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from plumbline.config.model import CephConfig, GatesConfig
 from plumbline.core import threads
@@ -36,8 +37,7 @@ FRESH_S = 4.0
 """An answer is reused for this long."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterView:
+class ClusterView(Struct, frozen=True):
     """The last known state of the cluster. ``closed``: each closed gate and why; empty if it did not answer."""
 
     reachable: bool

@@ -23,7 +23,6 @@ import errno
 import os
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -63,8 +62,7 @@ def parse_osd_bench(text: str, *, source: str = "ceph tell osd bench") -> OsdBen
         raise ParseError(source, f"unexpected output: {error}") from None
 
 
-@dataclass(frozen=True, slots=True)
-class OsdBenchProbe:
+class OsdBenchProbe(msgspec.Struct, frozen=True):
     config: OsdBenchConfig
     workload: OsdBench
     access: CephAccess

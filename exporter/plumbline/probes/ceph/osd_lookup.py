@@ -6,13 +6,15 @@ directories name its OSDs, with the class that the kernel gives their disks; the
 cluster is back, and requests a new plan.
 """
 
+import dataclasses
 import json
 import logging
 import socket
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from plumbline.config.model import CephConfig
 from plumbline.config.probes.ceph import OSD_NAME
@@ -33,8 +35,7 @@ _CONNECT_S = 3
 _MAX_BYTES = 16 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class FoundOsd:
+class FoundOsd(Struct, frozen=True):
     """An OSD. ``crush_class`` is empty if the cluster did not report it."""
 
     number: int
@@ -117,7 +118,7 @@ def _ask(config: CephConfig, environment: Mapping[str, str], problem: str, task:
     access = CephAccess.of(config)
     try:
         access.check()
-        quick = replace(access.librados(), connect_timeout_s=_CONNECT_S, operation_timeout_s=_CONNECT_S)
+        quick = dataclasses.replace(access.librados(), connect_timeout_s=_CONNECT_S, operation_timeout_s=_CONNECT_S)
         done = ProcessRunner(environment).run(
             ceph_task.argv(quick, task, **arguments), timeout_s=ANSWER_WITHIN_S, max_output_bytes=_MAX_BYTES
         )

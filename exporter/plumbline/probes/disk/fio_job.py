@@ -22,8 +22,9 @@ from a user. The choices, and why:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from plumbline.config.probes.base import FioFiles
 from plumbline.config.workloads import BlockWorkload, Pattern, Sync
@@ -36,8 +37,7 @@ REPORT, PARTIAL = "fio.json", "fio-partial"
 PERCENTILES = ("--lat_percentiles=1", "--clat_percentiles=0", "--percentile_list=50:95:99:99.9")
 
 
-@dataclass(frozen=True, slots=True)
-class LatencySearch:
+class LatencySearch(Struct, frozen=True):
     """fio's own search for the deepest queue that keeps a latency: it doubles the depth while a window succeeds, halves
     the rest when one fails, and reports the final depth. Only for a recording, never for automatic runs."""
 
@@ -54,8 +54,7 @@ class LatencySearch:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunPlan:
+class RunPlan(Struct, frozen=True, kw_only=True):
     """The final parameters of one probe's run. Times in seconds."""
 
     probe: str
@@ -97,8 +96,7 @@ class RunPlan:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FioPlan(RunPlan):
+class FioPlan(RunPlan, frozen=True, kw_only=True):
     """A run in files of a directory, one per job, of ``file_size`` bytes each."""
 
     directory: Path

@@ -16,7 +16,6 @@ from them may exceed the true maximum; it is clamped to the maximum here.
 """
 
 import math
-from dataclasses import dataclass
 from typing import Annotated
 
 import msgspec
@@ -62,8 +61,7 @@ class _Document(msgspec.Struct, frozen=True):
     jobs: list[_Job]
 
 
-@dataclass(frozen=True, slots=True)
-class Latency:
+class Latency(msgspec.Struct, frozen=True):
     """Seconds. ``statistics`` by name: mean, max, and the requested ones of p50, p95, p99, p999."""
 
     count: int
@@ -72,8 +70,7 @@ class Latency:
     """Bucket middles with their counts, ascending; empty if no percentiles were requested."""
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
+class Figures(msgspec.Struct, frozen=True):
     """One direction of a job. ``throughput`` in bytes per second."""
 
     operations: int
@@ -82,8 +79,7 @@ class Figures:
     latency: Latency | None
 
 
-@dataclass(frozen=True, slots=True)
-class FioReport:
+class FioReport(msgspec.Struct, frozen=True):
     """One job (all its processes together, as with ``group_reporting``). ``error`` is an errno, 0 for none; ``read``
     and ``write`` are ``None`` if no such operation finished. Flushes are left out: they belong to no data operation."""
 

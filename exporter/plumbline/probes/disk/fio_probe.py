@@ -1,7 +1,8 @@
 """The periodic probes that run fio: in files of a directory, or reading raw disks."""
 
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct
 
 from plumbline.config.probes.disk import FioConfig
 from plumbline.config.workloads import BlockWorkload
@@ -14,14 +15,13 @@ from plumbline.probes.result import ProbeResult
 from plumbline.probes.tool import FIO, Tool
 
 
-@dataclass(frozen=True, slots=True)
-class FioProbe:
+class FioProbe(Struct, frozen=True):
     """The periodic probe of one fio workload, in a directory or on one raw disk."""
 
     config: FioConfig
     plan: FioPlan | RawFioPlan
     device: str  # The disk, or the one below the directory; empty if unknown
-    tool: Tool = field(default=FIO, compare=False)
+    tool: Tool = FIO
 
     heavy = True
 

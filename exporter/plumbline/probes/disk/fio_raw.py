@@ -15,8 +15,6 @@ of 16 TiB. Sequential jobs get separate parts of the disk, or all but one would 
 to memory: nothing is written anywhere.
 """
 
-from dataclasses import dataclass
-
 from plumbline.config.workloads import Pattern
 from plumbline.probes.disk import fio
 from plumbline.probes.disk.fio_job import JOB, RunPlan
@@ -28,8 +26,7 @@ from plumbline.probes.tool import FIO, Tool
 _ALIGNED = 2**20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RawFioPlan(RunPlan):
+class RawFioPlan(RunPlan, frozen=True, kw_only=True):
     device: str  # The kernel's name of the disk
     dev: str
     sys: str

@@ -10,7 +10,6 @@ runs touch: disks are read, or a file or an image of our own is written.
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from msgspec import structs
@@ -83,10 +82,10 @@ def _at_depth(probe: FioKind, depth: int, search: LatencySearch | None = None) -
     runtime_s = search.window_s * _WINDOWS if search else probe.plan.runtime_s
     timeout_s = probe.plan.timeout_s + runtime_s
     load: BlockWorkload = structs.replace(probe.plan.workload, iodepth=depth, jobs=1)
-    plan: Any = replace(
+    plan: Any = structs.replace(
         probe.plan, workload=load, rate_iops=None, search=search, runtime_s=runtime_s, timeout_s=timeout_s
     )
-    return replace(probe, plan=plan)
+    return structs.replace(probe, plan=plan)
 
 
 def _window_s(probe: FioKind) -> float:

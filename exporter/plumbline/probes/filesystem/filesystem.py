@@ -4,7 +4,6 @@ The daemon itself never touches the file system: first one process checks, with 
 exists and answers at all; then another does the work, and is killed with its process group if it hangs.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +42,7 @@ class MountAnswer(msgspec.Struct, frozen=True):
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class FilesystemProbe:
+class FilesystemProbe(msgspec.Struct, frozen=True):
     """The periodic probe of one workload in one directory. ``roots``: for the kernel's own files."""
 
     config: FilesystemConfig

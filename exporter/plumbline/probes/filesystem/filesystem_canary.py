@@ -1,7 +1,6 @@
 """The canary on a mounted file system: from its configuration to one job. Its worker alone touches the file system."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.config.probes.filesystem import FilesystemCanaryConfig
@@ -17,8 +16,7 @@ from plumbline.probes.model import Host, Plan
 MAX_BUSY_RATIO = 0.05  # of one operation at a time: a file system serves many, mostly from many disks
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilesystemPlan(CanaryPlan):
+class FilesystemPlan(CanaryPlan, frozen=True, kw_only=True):
     """One canary in a directory on a mount. ``filesystem``: the type that it must have; ``sys``: to ask for ZFS."""
 
     filesystem: str

@@ -13,7 +13,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
@@ -69,8 +69,7 @@ class Times:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimRun:
+class ClaimRun(msgspec.Struct, frozen=True):
     """One run. ``clock``: Unix seconds; ``monotonic`` and ``pause`` are arguments for tests."""
 
     api: Api
@@ -79,7 +78,7 @@ class ClaimRun:
     stopping: threading.Event
     clock: Callable[[], float] = time.time
     monotonic: Callable[[], float] = time.monotonic
-    pause: Callable[[float], object] = field(default=time.sleep)
+    pause: Callable[[float], object] = msgspec.field(default=time.sleep)
 
     def storage_class(self) -> tuple[PodTemplate, str]:
         """The template, and the class that it names. Raises :class:`ProbeRefused` for a template of another kind."""

@@ -12,7 +12,6 @@ import logging
 import math
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -50,8 +49,7 @@ class _File(msgspec.Struct, frozen=True, kw_only=True):
     record: ProbeRecord
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimState:
+class ClaimState(msgspec.Struct, frozen=True):
     """One claim: what is measured, how often, and what is known of it."""
 
     name: str

@@ -22,8 +22,9 @@ import struct
 import threading
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Self
+
+from msgspec import Struct
 
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.sources.net.routes import IpAddress
@@ -43,23 +44,20 @@ _IP_MTU_DISCOVER, _IPV6_MTU_DISCOVER, _PMTUDISC_PROBE = 10, 23, 3
 _MAX_PACKET, _MAX_ANCILLARY = 1 << 16, 512
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """The echo came back after ``seconds``."""
 
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class TooBig:
+class TooBig(Struct, frozen=True):
     """The packet must not be fragmented, and ``hop`` (empty: this host) carries at most ``mtu_bytes`` (0: unknown)."""
 
     mtu_bytes: int
     hop: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Unreachable:
+class Unreachable(Struct, frozen=True):
     """``hop`` (empty: this host) reports why the packet goes no further."""
 
     reason: str

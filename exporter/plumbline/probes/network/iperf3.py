@@ -5,7 +5,6 @@ what arrived. Retransmits are the sender's.
 """
 
 import time
-from dataclasses import dataclass, field
 
 from plumbline.config.probes.network import NETWORK_SERVER_PORT, PEER_ANSWERS_WITHIN_S, IperfConfig
 from plumbline.config.workloads import TcpThroughput
@@ -30,11 +29,10 @@ _RETRY_S = 0.25
 _ENDING_S = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class IperfProbe(PeerProbe):
+class IperfProbe(PeerProbe, frozen=True):
     config: IperfConfig
     workload: TcpThroughput
-    tool: Tool = field(default=IPERF3, compare=False)
+    tool: Tool = IPERF3
 
     heavy = True
     program = "iperf3"

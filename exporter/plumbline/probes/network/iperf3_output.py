@@ -15,16 +15,16 @@ figures up to then, which are not a result. Exit statuses differ between release
 
 import json
 import math
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from plumbline.errors import ParseError
 
 SOURCE = "iperf3 --json"
 
 
-@dataclass(frozen=True, slots=True)
-class Transfer:
+class Transfer(Struct, frozen=True):
     """One direction, all streams together."""
 
     bytes_per_second: float
@@ -33,8 +33,7 @@ class Transfer:
     streams: int
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """One test's report. ``transfer`` is ``None`` if and only if there is an ``error``."""
 
     transfer: Transfer | None

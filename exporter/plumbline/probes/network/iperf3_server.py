@@ -20,7 +20,8 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plumbline.config.model import NetworkServerConfig, split_address
 from plumbline.core import threads
@@ -45,8 +46,7 @@ _ACCEPTED = re.compile(rb"Accepted connection from ([0-9A-Fa-f.:]+)(?:%\S+)?, po
 _LISTENING = b"Server listening on"
 
 
-@dataclass(frozen=True, slots=True)
-class ServerPlan:
+class ServerPlan(Struct, frozen=True):
     """Where to listen, and for whom. Compared at a reload."""
 
     address: str
@@ -66,8 +66,7 @@ class ServerPlan:
         return (program, "--server", "--one-off", "--bind", self.address, "--port", str(self.port))
 
 
-@dataclass(frozen=True, slots=True)
-class _End:
+class _End(Struct, frozen=True):
     """How one server ended. ``trouble`` is empty if it served a client."""
 
     trouble: str = ""

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plumbline.config.probes.network import PathMtuConfig
 from plumbline.config.workloads import PathMtu
@@ -34,8 +35,7 @@ _TRIES = 3
 _PATIENCE_S = (0.1, 1.0)
 
 
-@dataclass(frozen=True, slots=True)
-class MtuStep:
+class MtuStep(Struct, frozen=True):
     """Whether a packet of some size passed; ``hint``: the biggest size that a router on the path reported."""
 
     passes: bool
@@ -76,8 +76,7 @@ class _TimeOver(Exception):
     """The probe timed out before the search had a result."""
 
 
-@dataclass(frozen=True, slots=True)
-class PathMtuProbe(PeerProbe):
+class PathMtuProbe(PeerProbe, frozen=True):
     config: PathMtuConfig
     workload: PathMtu
     roots: Roots

@@ -2,7 +2,8 @@
 
 import ipaddress
 import time
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plumbline import __version__
 from plumbline.config.probes.network import NetworkPeriodic
@@ -14,8 +15,7 @@ from plumbline.probes.result import OperationResult, Outcome, ProbeResult
 from plumbline.sources.net.routes import IpAddress, resolve, speed_word
 
 
-@dataclass(frozen=True, slots=True)
-class Peer:
+class Peer(Struct, frozen=True):
     """One target of one probe, and the port of this host that led there during planning."""
 
     endpoint: Endpoint
@@ -46,8 +46,7 @@ def peers(config: NetworkPeriodic, host: Host) -> list[Peer]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Findings:
+class Findings(Struct, frozen=True):
     outcome: Outcome
     operations: tuple[OperationResult, ...] = ()
     message: str = ""
@@ -57,8 +56,7 @@ def failure(message: str) -> Findings:
     return Findings(Outcome.FAILURE, message=message)
 
 
-@dataclass(frozen=True, slots=True)
-class PeerProbe:
+class PeerProbe(Struct, frozen=True):
     """A periodic probe of one peer. Each kind adds what it measures, as ``_measure``."""
 
     config: NetworkPeriodic

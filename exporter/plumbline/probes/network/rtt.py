@@ -15,7 +15,6 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from plumbline.config.probes.network import RttConfig
 from plumbline.config.workloads import RoundTrip
@@ -38,8 +37,7 @@ _U32 = struct.Struct("=I")
 _UNREACHABLE = (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ETIMEDOUT)
 
 
-@dataclass(frozen=True, slots=True)
-class RttProbe(PeerProbe):
+class RttProbe(PeerProbe, frozen=True):
     config: RttConfig
     workload: RoundTrip
 

@@ -3,7 +3,6 @@
 import hashlib
 import os
 import socket
-from dataclasses import dataclass
 
 import msgspec
 
@@ -26,8 +25,7 @@ _MARGIN_S = 5.0
 _MOVE_BYTES = ("put", "get")
 
 
-@dataclass(frozen=True, slots=True)
-class S3Probe:
+class S3Probe(msgspec.Struct, frozen=True):
     """The periodic probe of one endpoint. ``host`` is part of its objects' names: see :func:`owner_of`."""
 
     config: S3Config

@@ -1,10 +1,10 @@
 """The canary at an S3 endpoint: from its configuration to one job."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Self
 
 import msgspec
+from msgspec.structs import replace
 
 from plumbline.config.probes.object import S3CanaryConfig
 from plumbline.config.workloads import S3Ops
@@ -19,8 +19,7 @@ APART = "@now"  # Appended to the probe's name in an interactive run beside the 
 SWEEP_WITHIN_S = 30.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class S3Plan(WorkerPlan):
+class S3Plan(WorkerPlan, frozen=True, kw_only=True):
     """One canary at one endpoint."""
 
     task: Task

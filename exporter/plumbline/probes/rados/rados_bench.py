@@ -30,6 +30,8 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from plumbline.config.probes.ceph import RadosBenchConfig
 from plumbline.config.workloads import RadosBench
 from plumbline.core.escape import excerpt
@@ -177,8 +179,7 @@ def first_line(done: Completed) -> str:
     return excerpt(lines[0]) if lines else ""
 
 
-@dataclass(frozen=True, slots=True)
-class RadosBenchReport:
+class RadosBenchReport(Struct, frozen=True):
     operations: int
     duration_s: float
     iops: float

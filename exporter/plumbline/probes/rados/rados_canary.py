@@ -11,9 +11,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cache
 from itertools import accumulate
+
+from msgspec import Struct
 
 from plumbline.config.workloads import RadosOps
 from plumbline.core.histogram import HistogramValue
@@ -37,8 +39,7 @@ _NOT_SERVED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class OsdPlan(FoundOsd):
+class OsdPlan(FoundOsd, frozen=True):
     """One OSD of the canary, and its baseline's bounds in seconds by operation."""
 
     bounds: tuple[tuple[float, ...], ...] = ((),) * len(OPERATIONS)
@@ -48,8 +49,7 @@ class OsdPlan(FoundOsd):
         return f"osd.{self.number}"
 
 
-@dataclass(frozen=True, slots=True)
-class RadosCanaryPlan:
+class RadosCanaryPlan(Struct, frozen=True):
     """All OSDs of one probe: they share a worker, so they start and stop together."""
 
     name: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from msgspec import structs
@@ -84,7 +84,7 @@ class RadosCanaryJob:
             workload=self.workload,
             rate=config.rate,
             stuck_after_s=float(config.stuck_after),
-            osds=tuple(OsdPlan(**asdict(osd), bounds=self._bounds_of(osd, bounds)) for osd in self.osds),
+            osds=tuple(OsdPlan(**structs.asdict(osd), bounds=self._bounds_of(osd, bounds)) for osd in self.osds),
         )
 
     def make(self, bounds: Bounds) -> OsdCanary:

@@ -4,7 +4,6 @@ https://docs.ceph.com/en/latest/man/8/rbd/#commands (bench). It uses librbd's ca
 overwrites the image from its start, so the image is not shared with anything, not even with an ``rbd-fio`` probe.
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from plumbline.config.probes.ceph import RbdBenchConfig
@@ -16,8 +15,7 @@ from plumbline.probes.rbd.rbd_output import parse_rbd_bench
 from plumbline.probes.result import OperationResult, Outcome
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RbdBenchPlan(RbdPlan):
+class RbdBenchPlan(RbdPlan, frozen=True, kw_only=True):
     """``total_bytes`` are read or written, at most the image's size."""
 
     workload: RbdBench
@@ -37,8 +35,7 @@ def bench_argv(plan: RbdBenchPlan) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class RbdBenchProbe(RbdProbe):
+class RbdBenchProbe(RbdProbe, frozen=True):
     program: ClassVar[str] = "rbd"
     # with less time left a start is not worthwhile: `rbd` uses part of it to connect
     reserve_s: ClassVar[float] = 2.0

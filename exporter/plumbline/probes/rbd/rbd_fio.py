@@ -5,7 +5,6 @@ https://fio.readthedocs.io/en/latest/fio_doc.html (ioengine=rbd). A workload's `
 Rate-limited runs and percentiles are as in ``fio_job.py``.
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from plumbline.config.probes.ceph import RbdFioConfig
@@ -20,8 +19,7 @@ from plumbline.probes.rbd.rbd_image import Measured, RbdPlan, RbdProbe, fio_argv
 from plumbline.probes.result import Outcome
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RbdFioPlan(RbdPlan):
+class RbdFioPlan(RbdPlan, frozen=True, kw_only=True):
     """``runtime_s``: of the measured part."""
 
     workload: BlockWorkload
@@ -53,8 +51,7 @@ def measure_argv(plan: RbdFioPlan) -> tuple[str, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class RbdFioProbe(RbdProbe):
+class RbdFioProbe(RbdProbe, frozen=True):
     program: ClassVar[str] = "fio"
 
     plan: RbdFioPlan

@@ -23,8 +23,9 @@ https://docs.ceph.com/en/latest/rbd/rbd-config-ref/ · https://docs.ceph.com/en/
 import re
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import ClassVar, TypeVar
+
+from msgspec import Struct
 
 from plumbline.config.probes.ceph import OnImage
 from plumbline.config.workloads import Workload
@@ -60,8 +61,7 @@ T = TypeVar("T")
 Measured = tuple[Outcome, str, tuple[OperationResult, ...]]  # How a run ended, why if it failed, and its figures
 
 
-@dataclass(frozen=True, slots=True)
-class ImagePlan:
+class ImagePlan(Struct, frozen=True):
     access: CephAccess
     pool: str
     probe: str
@@ -96,8 +96,7 @@ def image_of(config: OnImage, host: Host, *, cache: bool | None) -> ImagePlan:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RbdPlan:
+class RbdPlan(Struct, frozen=True, kw_only=True):
     """The final parameters of one probe's run. Times in seconds."""
 
     workload: Workload
@@ -107,8 +106,7 @@ class RbdPlan:
     rate_iops: int | None = None  # Limit on each job's operations per second
 
 
-@dataclass(frozen=True, slots=True)
-class RbdProbe:
+class RbdProbe(Struct, frozen=True):
     """What the periodic probes of an image share."""
 
     program: ClassVar[str]  # The program that measures
@@ -116,9 +114,9 @@ class RbdProbe:
 
     config: OnImage
     plan: RbdPlan
-    tool: Tool = field(default=FIO, compare=False)
+    tool: Tool = FIO
     """fio lays the image out, because rbd itself can only write at full speed."""
-    rbd: Tool = field(default=RBD, compare=False)
+    rbd: Tool = RBD
 
     @property
     def reserve_s(self) -> float:

@@ -20,7 +20,6 @@ to two digits, but every operation has the same size, so operations times size i
 
 import math
 import re
-from dataclasses import dataclass
 from typing import Annotated, TypeVar
 
 import msgspec
@@ -89,8 +88,7 @@ def _decode(data: bytes, kind: type[T], source: str) -> T:
         raise ParseError(source, f"unexpected output: {error}") from error
 
 
-@dataclass(frozen=True, slots=True)
-class RbdBenchReport:
+class RbdBenchReport(msgspec.Struct, frozen=True):
     """Totals of one bench; ``throughput`` in bytes per second. No release reports a latency."""
 
     operations: int

@@ -7,7 +7,6 @@ than the workload's (a limited rate) are only in the tables.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 import msgspec
@@ -37,8 +36,7 @@ _NAMES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(msgspec.Struct, frozen=True):
     """A row with its workload; ``subject`` is the index of its baseline."""
 
     subject: int

@@ -1,7 +1,8 @@
 """A report on baselines: which figures are shown side by side, as a page and as Markdown."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plumbline.baseline.model import Source
 from plumbline.baseline.shown import Figure, Shown, ShownRow
@@ -13,8 +14,7 @@ from plumbline.report.baseline import words
 from plumbline.report.baseline.plot import Row, by, plots
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(Struct, frozen=True):
     """One baseline of the report, with its hardware and fingerprint."""
 
     shown: Shown
@@ -44,16 +44,14 @@ class Subject:
         return [(heading, lines) for heading, lines in found if lines]
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Struct, frozen=True):
     """What one baseline has for a row; ``notes`` are numbers of the section's notes."""
 
     row: ShownRow
     notes: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TableRow:
+class TableRow(Struct, frozen=True):
     """One experiment on one device class; ``what`` describes the workload, ``cells`` has one for each of the section's
     columns. ``config_hash`` is empty if these are the workload's own parameters."""
 
@@ -70,8 +68,7 @@ class TableRow:
         return self.workload if self.operation in self.workload.split("-")[0] else f"{self.workload} {self.operation}"
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """One layer of the report; ``columns`` are the baselines with figures for it."""
 
     layer: str
@@ -86,8 +83,7 @@ class Section:
         return by(self.rows, lambda row: row.device_class)
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """The whole report, bottom-up; ``made`` is the time of writing, ``version`` is Plumbline's."""
 
     title: str

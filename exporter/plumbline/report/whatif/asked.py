@@ -6,7 +6,8 @@ on disks' labels, or binary (TiB). Each parser raises :class:`~plumbline.errors.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plumbline.errors import ConfigError
 from plumbline.report.whatif import changes
@@ -21,8 +22,7 @@ _UNITS = {"GB": 10**9, "TB": 10**12, "PB": 10**15, "GiB": 2**30, "TiB": 2**40, "
 _SIZE = r"(?P<size>\d+(?:\.\d+)?)(?P<unit>[GTP]i?B)"
 
 
-@dataclass(frozen=True, slots=True)
-class Scenario:
+class Scenario(Struct, frozen=True):
     """One or more changes in a row. ``name`` says which, in words."""
 
     name: str

@@ -7,8 +7,9 @@ Each raises :class:`~plumbline.errors.PlumblineError` where the cluster has no s
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from statistics import median
+
+from msgspec.structs import replace
 
 from plumbline.errors import PlumblineError
 from plumbline.report.whatif.figures import moved_in

@@ -5,7 +5,8 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plumbline.report.period import DAY_S
 from plumbline.report.whatif.model import (
@@ -24,8 +25,7 @@ from plumbline.report.whatif.model import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ClassFigures:
+class ClassFigures(Struct, frozen=True):
     """One device class. ``after_loss``: the fullest OSD after the worst host or rack was lost, a share of its size;
     ``host_loss``: that ÷ backfillfull, above 1 is unsafe; both ``None`` where nothing would be copied. ``left``: what
     may be written until the first OSD is full, ``None`` where nothing is used. ``iops_used``: asked ÷ measured.
@@ -50,8 +50,7 @@ class ClassFigures:
     loss: Loss | None
 
 
-@dataclass(frozen=True, slots=True)
-class PoolFigures:
+class PoolFigures(Struct, frozen=True):
     """``domains``: how many its rule can choose from, ``None`` where that is unknown; ``placed``: there are enough for
     its copies; ``heals``: there are enough after losing one. ``quota``: the share used of the one nearest its end."""
 

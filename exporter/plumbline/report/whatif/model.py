@@ -6,7 +6,8 @@ means unknown, not zero.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 HOST, RACK, OSD = "host", "rack", "osd"
 # data of lost OSDs may go to any other OSD of the root
@@ -19,8 +20,7 @@ MAX_PGS = 250
 Growth = Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class Osd:
+class Osd(Struct, frozen=True):
     """An OSD that holds data. ``pgs``: its placement groups; ``db``: ``host/device`` of its separate database."""
 
     daemon: str
@@ -38,8 +38,7 @@ class Osd:
         return self.used / self.size
 
 
-@dataclass(frozen=True, slots=True)
-class Pool:
+class Pool(Struct, frozen=True):
     """``device_class`` is empty for a rule that takes any. ``stored``, ``quota_bytes`` before replication; ``pgs``: its
     placement groups, without copies; a quota that is not set is ``None``; ``reads`` and ``writes`` per second."""
 
@@ -61,8 +60,7 @@ class Pool:
     application: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
+class Load(Struct, frozen=True):
     """A device class: ``asked`` operations per second in its busiest hours, what one OSD can do (``osd_iops``, as
     ``measured_by`` osd-bench or mclock), ``recovery`` in bytes per second, by ``recovered_by`` OSDs."""
 
@@ -74,8 +72,7 @@ class Load:
     recovered_by: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Loss:
+class Loss(Struct, frozen=True):
     """OSDs of one class that are lost. ``unrestored``: bytes that no other OSD may hold; ``restore_s``: seconds until
     the others hold the rest."""
 
@@ -86,8 +83,7 @@ class Loss:
     restore_s: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """A cluster at one moment; ``losses``: device class → what was lost."""
 
     cluster: str

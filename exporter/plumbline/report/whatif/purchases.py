@@ -1,7 +1,8 @@
 """What to buy: the fewest hosts of each class with which it lasts a year and bears the loss that costs most."""
 
 from bisect import bisect_left
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plumbline.report.whatif.changes import with_hosts
 from plumbline.report.whatif.figures import ClassFigures, class_figures
@@ -11,8 +12,7 @@ YEAR_DAYS = 365.0
 MOST_HOSTS = 200  # more is no purchase but another cluster
 
 
-@dataclass(frozen=True, slots=True)
-class Purchase:
+class Purchase(Struct, frozen=True):
     """``hosts``: as those of the class are; ``None``: not even :data:`MOST_HOSTS` would do. ``disks`` and ``size``: of
     all of them together. ``why``: what is missed without them, empty if nothing is. ``unknown``: what could not be
     considered."""

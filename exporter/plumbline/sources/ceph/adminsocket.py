@@ -21,11 +21,11 @@ import struct
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
+from msgspec import field
 
 from plumbline.errors import ParseError, PlumblineError, Unavailable
 
@@ -40,8 +40,7 @@ _CHUNK = 1 << 16
 _MOST_BYTES = 107  # sockaddr_un's path (unix(7)) without its final zero
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(msgspec.Struct, frozen=True):
     """One command for one socket. ``arguments`` are those of the command (``{"value": 0}``)."""
 
     path: Path

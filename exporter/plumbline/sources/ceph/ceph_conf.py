@@ -19,7 +19,8 @@ import contextlib
 import ipaddress
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plumbline.core.answers import read_named
 from plumbline.core.roots import Roots
@@ -37,8 +38,7 @@ _ADDRESSES = ("public_addr", "cluster_addr")
 MAX_BYTES = 1 << 20  # limit for a Ceph configuration file or keyring
 
 
-@dataclass(frozen=True, slots=True)
-class CephConf:
+class CephConf(Struct, frozen=True):
     """The file's options; all empty when the options are stored elsewhere."""
 
     public_networks: tuple[Network, ...] = ()

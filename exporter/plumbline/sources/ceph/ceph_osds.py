@@ -22,8 +22,9 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from plumbline.core.roots import Roots
 from plumbline.sources.disk.blocktree import BlockNode
@@ -50,8 +51,7 @@ _PARTITION_TYPES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class OsdLink:
+class OsdLink(Struct, frozen=True):
     """The OSD uses a device for ``kind``: the one at ``path``, or the one with ``number``."""
 
     osd: str
@@ -60,8 +60,7 @@ class OsdLink:
     number: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class OsdLinks:
+class OsdLinks(Struct, frozen=True):
     """Links from the daemons' directories; ``unreadable``: directories that could not be read."""
 
     links: tuple[OsdLink, ...] = ()

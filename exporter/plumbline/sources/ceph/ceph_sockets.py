@@ -16,7 +16,8 @@ and on another for its cluster side; the address that connects to the monitors i
 
 import ipaddress
 import sys
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plumbline.core.kernel import TABLE
 from plumbline.core.roots import Roots
@@ -32,8 +33,7 @@ _COLUMNS = 4
 _WORD = 4
 
 
-@dataclass(frozen=True, slots=True)
-class CephSockets:
+class CephSockets(Struct, frozen=True):
     """Local addresses, without wildcard and loopback addresses."""
 
     daemons: frozenset[IpAddress] = frozenset()  # addresses with a listener on an OSD port

@@ -23,13 +23,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Annotated, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import replace
 
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError, PlumblineError
@@ -51,8 +51,7 @@ _SINCE = (19, 2, 1)
 _VERSION = re.compile(r"(\d{1,4})\.(\d{1,6})\.(\d{1,6})")
 
 
-@dataclass(frozen=True, slots=True)
-class Connection:
+class Connection(msgspec.Struct, frozen=True):
     """One connection to another OSD."""
 
     key: tuple[int, ...]  # the same for as long as the connection lasts, never used again
@@ -71,8 +70,7 @@ class Connection:
         return max(self.rtt_s - self.deviation_s, 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Far:
+class Far(msgspec.Struct, frozen=True):
     """An end of a connection."""
 
     address: str
@@ -82,8 +80,7 @@ class Far:
         return self.address if self.peer is None else f"osd.{self.peer}"
 
 
-@dataclass(frozen=True, slots=True)
-class OsdConnections:
+class OsdConnections(msgspec.Struct, frozen=True):
     """All connections of one OSD in figures. Times are those of connections that sent data in the last minute, ``None``
     when there are none."""
 
@@ -100,8 +97,7 @@ class OsdConnections:
     losing: Far | None  # whose connection had the most retransmits since the reading before; ``None``: there were none
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionsReading:
+class ConnectionsReading(msgspec.Struct, frozen=True):
     """All OSDs of this host."""
 
     osds: tuple[OsdConnections, ...]

@@ -12,7 +12,6 @@ heartbeat thread answers pings, so delays come from the network or from a busy h
 """
 
 from collections import defaultdict
-from dataclasses import dataclass
 from statistics import median
 from typing import Annotated, Literal
 
@@ -24,8 +23,7 @@ from plumbline.sources.ceph.adminsocket import decode
 _Ms = Annotated[float, Meta(ge=0)]
 
 
-@dataclass(frozen=True, slots=True)
-class Heartbeats:
+class Heartbeats(msgspec.Struct, frozen=True):
     """One OSD's pings over one network, as averages of the last minute in seconds."""
 
     interface: str  # ``front`` (public network) or ``back`` (cluster network)

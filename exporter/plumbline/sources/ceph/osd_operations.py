@@ -14,7 +14,6 @@ The ``duration`` of an event is not used: on 16.2 the first is 4294967295.999998
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
@@ -40,16 +39,14 @@ _STANDS: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class BlockedOperations:
+class BlockedOperations(msgspec.Struct, frozen=True):
     """Operations older than ``osd_op_complaint_time``."""
 
     by_stage: Mapping[str, int]  # count for each of :data:`STAGES`
     oldest_s: float  # age of the oldest in seconds; 0 when there is none
 
 
-@dataclass(frozen=True, slots=True)
-class SlowOperation:
+class SlowOperation(msgspec.Struct, frozen=True):
     """A finished operation that took longer than ``osd_op_history_slow_op_threshold`` (10 s)."""
 
     age_s: float  # seconds since it began

@@ -50,7 +50,6 @@ https://docs.ceph.com/en/latest/rados/configuration/mclock-config-ref/
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Annotated, Any
 
@@ -90,8 +89,7 @@ class LongRunAverage(msgspec.Struct, frozen=True):
     sum: Annotated[float, Meta(ge=0)] = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class OperationStages:
+class OperationStages(msgspec.Struct, frozen=True):
     """One kind of client operation; all three counters cover nearly the same operations."""
 
     total: LongRunAverage
@@ -99,8 +97,7 @@ class OperationStages:
     prepare: LongRunAverage
 
 
-@dataclass(frozen=True, slots=True)
-class OsdStages:
+class OsdStages(msgspec.Struct, frozen=True):
     """One OSD's counters. ``None``: not counted by the release, or the store is not BlueStore."""
 
     operations: Mapping[str, OperationStages]  # by kind of operation
@@ -111,16 +108,14 @@ class OsdStages:
     store_read: LongRunAverage | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class OnodeCache:
+class OnodeCache(msgspec.Struct, frozen=True):
     """Lookups of object metadata since the daemon's start."""
 
     hits: int
     misses: int
 
 
-@dataclass(frozen=True, slots=True)
-class Database:
+class Database(msgspec.Struct, frozen=True):
     """The OSD's key-value database, and BlueFS below it. The first three are ``None`` if one device holds it and the
     data."""
 
@@ -131,8 +126,7 @@ class Database:
     last_compaction_s: float | None = None  # of RocksDB, on request; ``None``: none yet, or Ceph before 18
 
 
-@dataclass(frozen=True, slots=True)
-class SetOption:
+class SetOption(msgspec.Struct, frozen=True):
     """An option that is set somewhere: numbers as Ceph prints them."""
 
     default: str  # of the release that runs

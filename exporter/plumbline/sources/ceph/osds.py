@@ -6,9 +6,11 @@ deadline; it is reported as not answering, the others as usual.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from plumbline.core.histogram import HistogramValue
 from plumbline.errors import ParseError, PlumblineError, Unavailable
@@ -49,8 +51,7 @@ _QUICK: Mapping[str, Mapping[str, object]] = {PERF: {}, HISTOGRAMS: {}, NETWORK:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class OsdReading:
+class OsdReading(Struct, frozen=True):
     """One OSD. A part that it did not answer is empty or ``None``, and listed in ``unread``."""
 
     daemon: str  # ``osd.3``
@@ -69,8 +70,7 @@ class OsdReading:
     unread: tuple[tuple[str, str], ...] = ()  # (command or LIMITS, reason): ``malformed`` or ``unreadable``
 
 
-@dataclass(frozen=True, slots=True)
-class OsdStore:
+class OsdStore(Struct, frozen=True):
     """Slowly changing values; the last two are empty and ``None`` if mClock is not the scheduler."""
 
     daemon: str

@@ -8,9 +8,11 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError, Unavailable
@@ -23,8 +25,7 @@ _SECTOR_BYTES = 512  # unit of /sys/block/*/size, whatever the disk's own sector
 _MAX_STACK = 16  # the kernel allows no loops in stacked devices; this guards against a faulty copy of sysfs
 
 
-@dataclass(frozen=True, slots=True)
-class BlockDevice:
+class BlockDevice(Struct, frozen=True):
     """One whole disk as the kernel and udev describe it; ``None``: unknown. ``rotational`` is the kernel's flag
     unchanged. ``device_class`` is the kind of medium: ``nvme``, ``ssd``, ``hdd``, ``virtual`` (paravirtual and emulated
     disks, where the flag is meaningless), or ``None`` (loop, zram, rbd, a stack of different disks)."""

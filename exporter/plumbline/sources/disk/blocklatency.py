@@ -21,8 +21,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from plumbline.core import threads
 from plumbline.core.capabilities import Capability, effective
@@ -49,16 +50,14 @@ _PATH = re.compile(r"(nvme\d+)c\d+(n\d+)")
 _NEEDED = (Capability.BPF, Capability.PERFMON)
 
 
-@dataclass(frozen=True, slots=True)
-class DiskLatency:
+class DiskLatency(Struct, frozen=True):
     """One disk's requests since the daemon started, by operation, with all of :data:`.latencymaps.OPERATIONS`."""
 
     device: str
     times: Mapping[str, Times]
 
 
-@dataclass(frozen=True, slots=True)
-class LatencyReading:
+class LatencyReading(Struct, frozen=True):
     """All disks now present. ``untimed`` by reason."""
 
     disks: tuple[DiskLatency, ...]
@@ -255,8 +254,7 @@ class BlockLatency:
             attached.object.close()
 
 
-@dataclass(frozen=True, slots=True)
-class _Attached:
+class _Attached(Struct, frozen=True):
     object: BpfObject
     sizes: latencymaps.Sizes
     state: memoryview  # of 64-bit words

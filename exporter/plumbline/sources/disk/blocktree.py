@@ -8,8 +8,9 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from plumbline.core.roots import Roots
 from plumbline.sources.disk.block import is_hidden, required_entries
@@ -20,8 +21,7 @@ _MAX_LINKS = 8  # /dev/disk/by-id/x → ../../sdb1: one or two are usual
 _MAX_STACK = 16  # more levels than anyone builds; guards against a copy of sysfs with a loop in it
 
 
-@dataclass(frozen=True, slots=True)
-class BlockNode:
+class BlockNode(Struct, frozen=True):
     """A disk, a partition or a stacked device, by the kernel's name."""
 
     name: str
@@ -37,8 +37,7 @@ class BlockNode:
         return clean(self.properties.get(name, b"")) or ""
 
 
-@dataclass(frozen=True, slots=True)
-class BlockTree:
+class BlockTree(Struct, frozen=True):
     """Every block device except hidden ones, by name."""
 
     nodes: Mapping[str, BlockNode]

@@ -1,8 +1,9 @@
 """A disk's own health report, from either source: NVMe's log page (``nvme_smart``) or smartctl (``smartctl``)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 from plumbline.errors import Unavailable
 
@@ -28,8 +29,7 @@ class NoHealth(Unavailable):
         super().__init__(message)
 
 
-@dataclass(frozen=True, slots=True)
-class DiskHealth:
+class DiskHealth(Struct, frozen=True):
     """One disk's own figures; ``None``: not reported. No figure here is computed from others."""
 
     smart_passed: bool | None = None  # SMART's overall verdict. NVMe has none, only ``warnings``.
@@ -76,8 +76,7 @@ class Asleep:
 Answer = DiskHealth | Asleep
 
 
-@dataclass(frozen=True, slots=True)
-class DiskState:
+class DiskState(Struct, frozen=True):
     """The current knowledge of one disk's health. ``health`` is fresh or ``None``: old figures are not kept."""
 
     device: str

@@ -7,9 +7,10 @@ end here), and the OSD of a device where its files are unreadable (:mod:`~plumbl
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
+
+from msgspec import Struct
 
 from plumbline.core.roots import Roots
 from plumbline.errors import PlumblineError
@@ -25,8 +26,7 @@ _MULTI_DEVICE = ("btrfs", "bcachefs")
 STACKS = frozenset({"lvm", "dm", "md", "bcache"})  # kinds that are themselves block devices
 
 
-@dataclass(frozen=True, slots=True)
-class DirectUse:
+class DirectUse(Struct, frozen=True):
     """``node``, a disk, partition or stacked device, is used as ``kind`` by ``name``; empty: user unknown."""
 
     node: str
@@ -34,8 +34,7 @@ class DirectUse:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class DiskUsers:
+class DiskUsers(Struct, frozen=True):
     """How the devices are stacked, and what uses them."""
 
     tree: BlockTree

@@ -14,9 +14,10 @@ import os
 import re
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
+
+from msgspec import Struct
 
 OPERATIONS: Final = ("read", "write", "flush", "discard")
 BUCKETS: Final = 28  # buckets up to 2^0 … 2^26 µs, and one above
@@ -35,24 +36,21 @@ _MASK = 2**64 - 1
 _GOLDEN = 0x9E3779B97F4A7C15
 
 
-@dataclass(frozen=True, slots=True)
-class Histogram:
+class Histogram(Struct, frozen=True):
     """``counts[k]`` requests took at most 2^k µs and more than the previous bucket; the last one has no limit."""
 
     counts: tuple[int, ...]
     sum_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class Times:
+class Times(Struct, frozen=True):
     """One operation of one disk. ``queue`` lacks requests of disks whose ``queue/iostats`` is off."""
 
     device: Histogram
     queue: Histogram
 
 
-@dataclass(frozen=True, slots=True)
-class Sizes:
+class Sizes(Struct, frozen=True):
     """Sizes of the maps. ``lanes`` and ``sets`` are powers of two."""
 
     lanes: int  # each CPU adds to its own lane, up to a limit; above that, CPUs share lanes

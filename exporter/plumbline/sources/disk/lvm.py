@@ -19,7 +19,8 @@ https://man7.org/linux/man-pages/man8/vgcfgbackup.8.html, lib/format_text of LVM
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plumbline.core.kernel import TABLE
 from plumbline.core.roots import Roots
@@ -38,8 +39,7 @@ _MAX_DEPTH = 12
 Section = dict[str, "str | list[str] | Section"]
 
 
-@dataclass(frozen=True, slots=True)
-class LogicalVolume:
+class LogicalVolume(Struct, frozen=True):
     """A volume's names."""
 
     group: str

@@ -20,8 +20,9 @@ https://github.com/torvalds/linux/blob/v6.12/drivers/md/md.c (the file formats)
 Reading a suspended array may block, so a scrape does not read it.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError
@@ -33,8 +34,7 @@ _SURVIVES = {"raid4": 1, "raid5": 1, "raid6": 2}
 _NUMBER = r"[0-9]{1,18}"
 
 
-@dataclass(frozen=True, slots=True)
-class MdMember:
+class MdMember(Struct, frozen=True):
     """A disk or partition of an array."""
 
     device: str
@@ -48,8 +48,7 @@ class MdMember:
         return "faulty" in self.state.split(",")
 
 
-@dataclass(frozen=True, slots=True)
-class MdArray:
+class MdArray(Struct, frozen=True):
     """One array. ``None``: not reported by this level or this kernel."""
 
     device: str
@@ -73,8 +72,7 @@ class MdArray:
         return self.sync_done_sectors / self.sync_total_sectors
 
 
-@dataclass(frozen=True, slots=True)
-class MdReading:
+class MdReading(Struct, frozen=True):
     """All arrays, and the skipped ones with reasons."""
 
     arrays: tuple[MdArray, ...]

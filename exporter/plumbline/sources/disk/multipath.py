@@ -21,8 +21,9 @@ a removed controller takes its paths out of sysfs.
 
 import re
 from collections.abc import Container, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from plumbline.core.roots import Roots
 from plumbline.sources.kernel import sysfs
@@ -35,8 +36,7 @@ _HEAD = re.compile(r"nvme(?P<subsystem>[0-9]+)n(?P<namespace>[0-9]+)")
 _CONTROLLER = re.compile(r"nvme[0-9]+")
 
 
-@dataclass(frozen=True, slots=True)
-class DiskPath:
+class DiskPath(Struct, frozen=True):
     """One path to a disk."""
 
     name: str  # ``sdb``, ``nvme1c2n1``
@@ -51,8 +51,7 @@ class DiskPath:
         return self.state in USABLE
 
 
-@dataclass(frozen=True, slots=True)
-class MultipathDisk:
+class MultipathDisk(Struct, frozen=True):
     """A disk and all paths to it."""
 
     device: str

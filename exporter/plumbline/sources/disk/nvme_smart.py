@@ -20,8 +20,10 @@ import fcntl
 import os
 import re
 import struct
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError
@@ -52,8 +54,7 @@ _DATA_UNIT_BYTES = 1000 * 512  # the counters are rounded up to it
 _ZERO_CELSIUS_KELVIN = 273  # the specification has whole kelvins (0: none), and other tools use 273 too
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """Composite temperature limits in kelvin; 0: not reported."""
 
     warning_kelvin: int = 0

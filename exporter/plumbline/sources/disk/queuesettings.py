@@ -21,8 +21,9 @@ on a hanging disk these reads may hang too; a scrape does not do them.
 """
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError
@@ -36,8 +37,7 @@ _HIDDEN_PATH = re.compile(r"nvme[0-9]+c[0-9]+n[0-9]+")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")  # scheduler name: ELV_NAME_MAX is 16
 
 
-@dataclass(frozen=True, slots=True)
-class QueueSettings:
+class QueueSettings(Struct, frozen=True):
     """One device's queue. ``None``: the kernel or the device has no such setting."""
 
     device: str  # the kernel's name, as in /proc/diskstats
@@ -55,8 +55,7 @@ class QueueSettings:
     io_poll: bool | None = None  # whether completions may be polled for
 
 
-@dataclass(frozen=True, slots=True)
-class QueueReading:
+class QueueReading(Struct, frozen=True):
     """All whole devices that have a queue, by name."""
 
     queues: tuple[QueueSettings, ...]

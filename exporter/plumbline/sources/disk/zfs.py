@@ -37,7 +37,8 @@ draid vdev's state (https://github.com/openzfs/zfs/issues/18431).
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError
@@ -67,8 +68,7 @@ _POWERS = {letter: 1 << 10 * power for power, letter in enumerate("KMGTPE", star
 _ERROR_KINDS = ("read", "write", "checksum")
 
 
-@dataclass(frozen=True, slots=True)
-class Arc:
+class Arc(Struct, frozen=True):
     """The read cache since the module was loaded. ``None``: not reported by this version."""
 
     hits: int | None
@@ -77,8 +77,7 @@ class Arc:
     max_bytes: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class ZfsReading:
+class ZfsReading(Struct, frozen=True):
     """The module's statistics. A pool's state is ``""`` where not reported (before 0.8)."""
 
     pools: Mapping[str, str]
@@ -88,8 +87,7 @@ class ZfsReading:
 NO_ZFS = ZfsReading({}, None)
 
 
-@dataclass(frozen=True, slots=True)
-class Vdev:
+class Vdev(Struct, frozen=True):
     """A device of a pool, or a group of devices. Errors are ``None`` where the tool shows none (spares)."""
 
     path: str  # within the pool: ``raidz1-0/sdb``, ``logs/mirror-1/sdc``, ``spares/sdd``; unique, unlike names
@@ -110,8 +108,7 @@ class Vdev:
         return {kind: count for kind, count in counts if count is not None}
 
 
-@dataclass(frozen=True, slots=True)
-class PoolStatus:
+class PoolStatus(Struct, frozen=True):
     """One pool."""
 
     name: str

@@ -19,9 +19,10 @@ A limit of a group holds for all groups below it, so each group up to the root i
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
+
+from msgspec import Struct
 
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError
@@ -35,8 +36,7 @@ _MAX = re.compile(r"([rw])(iops|bps)=(max|[0-9]{1,20})")
 _OPERATIONS = {"r": "read", "w": "write"}
 
 
-@dataclass(frozen=True, slots=True)
-class IoLimit:
+class IoLimit(Struct, frozen=True):
     """The most that one group may do to one device."""
 
     group: str  # its path below the hierarchy's root
@@ -46,8 +46,7 @@ class IoLimit:
     limit: int
 
 
-@dataclass(frozen=True, slots=True)
-class CpuQuota:
+class CpuQuota(Struct, frozen=True):
     """Counters of a group that has a quota. A throttled period is one in which it had to wait for the next."""
 
     group: str
@@ -55,8 +54,7 @@ class CpuQuota:
     throttled: int
 
 
-@dataclass(frozen=True, slots=True)
-class GroupLimits:
+class GroupLimits(Struct, frozen=True):
     """Of several groups on the way to the root: the lowest limit of each kind, the quota of the innermost group."""
 
     io: tuple[IoLimit, ...] = ()

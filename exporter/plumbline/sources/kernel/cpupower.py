@@ -16,8 +16,9 @@ leaves ``disable`` as it is, so only ``usage`` says what the CPUs really do.
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError, Unavailable
@@ -31,8 +32,7 @@ _MOST_STATES = 10
 _MOST_GOVERNORS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class IdleState:
+class IdleState(Struct, frozen=True):
     """One idle state over all CPUs that have it."""
 
     number: int  # as in stateN, the highest where CPUs differ
@@ -42,8 +42,7 @@ class IdleState:
     entries: int  # since boot
 
 
-@dataclass(frozen=True, slots=True)
-class CpuPower:
+class CpuPower(Struct, frozen=True):
     """CPUs by (driver, governor); empty in a guest. Idle states from the lightest to the deepest."""
 
     governors: Mapping[tuple[str, str], int]

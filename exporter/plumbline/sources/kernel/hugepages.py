@@ -7,7 +7,8 @@ https://docs.kernel.org/admin-guide/mm/transhuge.html; the choice in force stand
 """
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plumbline.core.roots import Roots
 from plumbline.errors import Unavailable
@@ -16,8 +17,7 @@ from plumbline.sources.kernel import sysfs
 _CHOSEN = re.compile(r"(?:[a-z+]+ )*\[([a-z+]+)\](?: [a-z+]+)*")
 
 
-@dataclass(frozen=True, slots=True)
-class HugePages:
+class HugePages(Struct, frozen=True):
     """The kernel's words: who gets huge pages, and who waits for memory to be moved together for them."""
 
     enabled: str

@@ -18,7 +18,6 @@ are 32 bits wide and restart at 0 whenever a driver requests the interrupt again
 
 import re
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Annotated
 
 import msgspec
@@ -37,8 +36,7 @@ _MAX_DIGITS = 10
 _IRQ = re.compile(rb" *([0-9]{1,9}):")
 
 
-@dataclass(frozen=True, slots=True)
-class InterruptReading:
+class InterruptReading(msgspec.Struct, frozen=True):
     """Counters by interrupt number; vanished interrupts are missing."""
 
     cpus: tuple[int, ...]  # The CPU of each counter

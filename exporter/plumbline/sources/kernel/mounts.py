@@ -14,8 +14,9 @@ And swap areas: ``/proc/swaps`` (https://man7.org/linux/man-pages/man5/proc_swap
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from plumbline.core.kernel import TABLE, read_kernel
 from plumbline.core.roots import Roots
@@ -27,8 +28,7 @@ _BEFORE_SEPARATOR = 6
 _AFTER_SEPARATOR = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Mount:
+class Mount(Struct, frozen=True):
     """One mount in this process's namespace; strings have the kernel's escapes undone."""
 
     mount_id: int
@@ -96,8 +96,7 @@ _FUSE = "fuse."  # followed by the server's name: fuse.glusterfs, fuse.sshfs, fu
 _FUSE_LOCAL = frozenset({"fuse.gvfsd-fuse", "fuse.lxcfs", "fuse.portal", "fuse.snapfuse"})
 
 
-@dataclass(frozen=True, slots=True)
-class MountState:
+class MountState(Struct, frozen=True):
     """Whether a mount that depends on a server responds."""
 
     mount_point: str
@@ -166,8 +165,7 @@ def unescape(text: str) -> str:
     return _ESCAPE.sub(lambda match: chr(int(match[1], 8)), text) if "\\" in text else text
 
 
-@dataclass(frozen=True, slots=True)
-class Swap:
+class Swap(Struct, frozen=True):
     """One swap area: a block device or a file."""
 
     path: str

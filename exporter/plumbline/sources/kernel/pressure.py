@@ -9,7 +9,8 @@ https://github.com/torvalds/linux/blob/v6.12/Documentation/accounting/psi.rst (L
 """
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError, Unavailable
@@ -19,8 +20,7 @@ RESOURCES = ("cpu", "io", "irq", "memory")
 _LINE = re.compile(r"(some|full) (?:avg[0-9]+=[0-9]+\.[0-9]+ )*total=([0-9]{1,20})")
 
 
-@dataclass(frozen=True, slots=True)
-class Pressure:
+class Pressure(Struct, frozen=True):
     """One resource, in microseconds since boot. ``None``: the kernel has no such line (``irq`` has no ``some``)."""
 
     resource: str

@@ -17,7 +17,9 @@ three times the number of packets.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from plumbline.core.kernel import TABLE
 from plumbline.core.roots import Roots
@@ -32,8 +34,7 @@ _HEX = re.compile(r"[0-9a-fA-F]{1,8}")
 _RANGE = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?")  # Linux has at most 8,192 CPUs
 
 
-@dataclass(frozen=True, slots=True)
-class SoftnetCpu:
+class SoftnetCpu(Struct, frozen=True):
     """One CPU. Counters since boot; the kernel's own are 32 bits wide and wrap."""
 
     cpu: int

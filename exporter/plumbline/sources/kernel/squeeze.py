@@ -18,7 +18,8 @@ includes timers and block completions (bias to time).
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plumbline.core.kernel import TABLE
 from plumbline.core.roots import Roots
@@ -33,16 +34,14 @@ _CPU_LINE = re.compile(rb"cpu([0-9]{1,6})")
 _COUNTER = re.compile(rb"[0-9]{1,20}")
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """``net.core.netdev_budget`` in packets; ``netdev_budget_usecs`` in seconds, ``None`` before Linux 4.12."""
 
     budget: int
     time_s: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Squeezes:
+class Squeezes(Struct, frozen=True):
     """Squeezes of one CPU, since the first reading."""
 
     budget: int
@@ -107,8 +106,7 @@ def read_limits(roots: Roots) -> Limits:
     return Limits(budget, None if usecs is None else usecs / 1e6)
 
 
-@dataclass(frozen=True, slots=True)
-class _Moment:
+class _Moment(Struct, frozen=True):
     softnet: Mapping[int, SoftnetCpu]
     softirq_ticks: Mapping[int, int]
     frames: Mapping[str, int]  # Frames received, by hardware port

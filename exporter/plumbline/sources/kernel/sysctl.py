@@ -8,8 +8,9 @@ Slow tier. ``net.ipv4`` belongs to the reader's network namespace; most of ``net
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError, Unavailable
@@ -45,8 +46,7 @@ WORDS = ("net.ipv4.tcp_congestion_control", "net.core.default_qdisc", "kernel.os
 """Settings that are words; ``kernel.osrelease`` can't be set, and is included to compare nodes by it."""
 
 
-@dataclass(frozen=True, slots=True)
-class SysctlReading:
+class SysctlReading(Struct, frozen=True):
     """Settings by name, without those that this kernel or namespace lacks."""
 
     numbers: Mapping[str, tuple[int, ...]]

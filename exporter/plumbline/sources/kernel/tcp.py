@@ -12,7 +12,8 @@ All are 64-bit counters since boot on 64-bit kernels.
 """
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError
@@ -21,8 +22,7 @@ from plumbline.sources.kernel import sysfs
 _COUNTER = re.compile(rb"[0-9]{1,20}")
 
 
-@dataclass(frozen=True, slots=True)
-class TcpReading:
+class TcpReading(Struct, frozen=True):
     """Counters since boot; ``None``: not counted by this kernel. Each has the kernel's own name beside it."""
 
     segments_received: int | None  # InSegs: segments passed to the protocol; those that GRO merged count once

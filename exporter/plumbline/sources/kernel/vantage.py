@@ -12,9 +12,10 @@ in a virtual machine is a container. Verbatim, from a KVM guest and from a proce
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+
+from msgspec import Struct
 
 from plumbline.core.kernel import TABLE
 from plumbline.core.roots import Roots
@@ -43,8 +44,7 @@ class Vantage(StrEnum):
     CONTAINER = "container"
 
 
-@dataclass(frozen=True, slots=True)
-class Signs:
+class Signs(Struct, frozen=True):
     """Evidence for the vantage; empty fields are absent signs."""
 
     container_word: str = ""  # $container of this process or of init: podman, lxc, systemd-nspawn …

@@ -23,8 +23,9 @@ The file is formatted for people, so a scrape does not read it; the state change
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import IntFlag, StrEnum
+
+from msgspec import Struct
 
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError
@@ -80,8 +81,7 @@ _FIELDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Aggregator:
+class Aggregator(Struct, frozen=True):
     """The active aggregator: the group of slaves that carries the traffic."""
 
     aggregator_id: int
@@ -89,8 +89,7 @@ class Aggregator:
     partner_mac: str  # The switch's MAC; 00:00:00:00:00:00 when nothing answers LACP
 
 
-@dataclass(frozen=True, slots=True)
-class Slave:
+class Slave(Struct, frozen=True):
     """One port of a bond. ``None``: not LACP, not attached, or not reported by this kernel."""
 
     device: str
@@ -104,8 +103,7 @@ class Slave:
     partner_churn: Churn | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Bond:
+class Bond(Struct, frozen=True):
     """One bond. Strings are ``""`` where they do not apply to this mode."""
 
     device: str
@@ -226,8 +224,7 @@ def _churn(number: int | None) -> Churn | None:
     return _CHURN[number] if number is not None and number < len(_CHURN) else None
 
 
-@dataclass(frozen=True, slots=True)
-class SlaveChurn:
+class SlaveChurn(Struct, frozen=True):
     """One slave's churn state. ``None``: not LACP, not attached, or older than Linux 4.2."""
 
     actor: Churn | None = None

@@ -11,7 +11,6 @@ counters, evaluated against :class:`Evidence`.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -51,8 +50,7 @@ class DriverRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     not_losses: dict[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class DriverTable:
+class DriverTable(msgspec.Struct, frozen=True):
     """The whole table. ``select`` finds a port's rules."""
 
     fallback: DriverRules
@@ -189,8 +187,7 @@ class Count(NamedTuple):
     frames: int
 
 
-@dataclass(frozen=True, slots=True)
-class NicLoss:
+class NicLoss(msgspec.Struct, frozen=True):
     """One port's losses. A missing cause is one that the driver can't report; 0 was measured."""
 
     drops: tuple[Count, ...] = ()
@@ -198,8 +195,7 @@ class NicLoss:
     pause: tuple[Count, ...] = ()  # Here cause is empty
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(msgspec.Struct, frozen=True):
     """One number to compute: indices of the counters to add and to subtract."""
 
     direction: str
@@ -216,8 +212,7 @@ class Cell:
         return bool(self.ethtool_minus or self.rtnl_minus)
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """Rules bound to the statistics of one port."""
 
     drops: tuple[Cell, ...]

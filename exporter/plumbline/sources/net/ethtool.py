@@ -19,8 +19,9 @@ import mmap
 import socket
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
+
+from msgspec import Struct
 
 from plumbline.errors import ParseError
 from plumbline.sources.net.links import label
@@ -52,8 +53,7 @@ class EthtoolTransport(Protocol):
         """Release open resources; the next call reopens them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Structure(Generic[T]):
+class Structure(Struct, Generic[T], frozen=True):
     """A fixed-size request, sent empty, and the parser for its reply."""
 
     command: int
@@ -61,8 +61,7 @@ class Structure(Generic[T]):
     parse: Callable[[bytes], T]
 
 
-@dataclass(frozen=True, slots=True)
-class DriverInfo:
+class DriverInfo(Struct, frozen=True):
     """``ETHTOOL_GDRVINFO``. ``statistics`` is the number of values ``GSTATS`` returns."""
 
     driver: str

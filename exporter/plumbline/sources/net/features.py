@@ -10,7 +10,8 @@ names operators know: "tcp-segmentation-offload" is on when any ``tx-tcp*-segmen
 import re
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plumbline.errors import ParseError
 from plumbline.sources.net import netlink
@@ -46,8 +47,7 @@ _BLOCKS = 4  # 128 features; only kernels before 5.7 need this call, and they ha
 _BLOCK = struct.Struct("=4I")  # struct ethtool_get_features_block: available, requested, active, never changed
 
 
-@dataclass(frozen=True, slots=True)
-class Offload:
+class Offload(Struct, frozen=True):
     """One offload of one port, under the name that ``ethtool -k`` prints."""
 
     name: str

@@ -25,8 +25,9 @@ by the InfiniBand specification (PortCounters) and stay at their maximum until s
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError, Unavailable
@@ -64,8 +65,7 @@ _RATE = re.compile(r"([0-9]{1,5})(\.5)? Gb/sec \([0-9]{1,3}X ?\w*\)")
 _NO_AGENT = "N/A"
 
 
-@dataclass(frozen=True, slots=True)
-class InfinibandPort:
+class InfinibandPort(Struct, frozen=True):
     """One port. ``None`` and ``""``: reported by neither driver nor adapter."""
 
     device: str
@@ -93,8 +93,7 @@ class InfinibandPort:
         return self.counters.get(f"port_{_WORDS[direction]}_packets", self.traffic.get(f"{direction}_pkts"))
 
 
-@dataclass(frozen=True, slots=True)
-class InfinibandReading:
+class InfinibandReading(Struct, frozen=True):
     """All ports, and whether IPoIB runs in connected mode, by interface name (``False``: datagram)."""
 
     ports: tuple[InfinibandPort, ...]

@@ -7,8 +7,9 @@ container, though, such an end is the only link, so without hardware these are r
 
 import errno
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import TypeVar
+
+from msgspec import Struct, field
 
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.sources.net import ethnl, features, linkmodes, port_settings
@@ -27,8 +28,7 @@ STACKED_KINDS = frozenset({"bond", "team", "vlan"})
 _CONTAINER_KINDS = frozenset({"veth", "macvlan", "ipvlan", "tun"})
 
 
-@dataclass(frozen=True, slots=True)
-class Knobs:
+class Knobs(Struct, frozen=True):
     """Settings by interface index. A part that failed holds its error, which the scrape then raises."""
 
     rings: Mapping[int, RingSizes] | PlumblineError = field(default_factory=dict)

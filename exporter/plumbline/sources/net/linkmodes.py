@@ -8,7 +8,8 @@ are as many modes as the kernel knows. The older ``ETHTOOL_GSET`` stops at 32 mo
 """
 
 import struct
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plumbline.sources.net.ethnl import parse_bitset, parse_reply, words
 from plumbline.sources.net.ethtool import SOURCE, need, unpack
@@ -42,8 +43,7 @@ _MASKS = tuple((mbps, sum(1 << bit for bit in bits)) for mbps, bits in sorted(SP
 _CAN_NEGOTIATE, _FIBRE = 1 << 6, 1 << 10
 
 
-@dataclass(frozen=True, slots=True)
-class LinkModes:
+class LinkModes(Struct, frozen=True):
     """One link; ``None``: no such value, or unknown to the driver."""
 
     speed_mbps: int | None = None

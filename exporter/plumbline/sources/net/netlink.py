@@ -19,8 +19,9 @@ import socket
 import struct
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
+
+from msgspec import Struct
 
 from plumbline.errors import ParseError, PlumblineError, Unavailable
 
@@ -74,8 +75,7 @@ class Message(NamedTuple):
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Dump:
+class Dump(Struct, frozen=True):
     """The result of a dump. ``error`` is an errno, set when the dump broke off (one faulty device can do that)."""
 
     messages: tuple[Message, ...]

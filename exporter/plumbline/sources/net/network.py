@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from msgspec import Struct
+
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.sources.net import drivers, ethnl
 from plumbline.sources.net.bonding import Bond, read_bonds
@@ -34,16 +36,14 @@ T = TypeVar("T")
 _SHARED_S = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class LinksReading:
+class LinksReading(Struct, frozen=True):
     """All links, and the known speeds in Mb/s by interface index."""
 
     links: tuple[Link, ...]
     speeds_mbps: Mapping[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class PortLosses:
+class PortLosses(Struct, frozen=True):
     """One link's identity and losses. For software links, ``driver`` is their kind."""
 
     device: str
@@ -55,8 +55,7 @@ class PortLosses:
     loss: NicLoss
 
 
-@dataclass(frozen=True, slots=True)
-class PortModes:
+class PortModes(Struct, frozen=True):
     """The link modes of one hardware port; ``fec`` and ``transceiver`` are ``None`` where unknown."""
 
     device: str
@@ -65,8 +64,7 @@ class PortModes:
     transceiver: bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class PortReading:
+class PortReading(Struct, frozen=True):
     """Everything that one link's losses are computed from, to explain the numbers."""
 
     link: Link

@@ -14,9 +14,10 @@ are read every few seconds outside the scrape, and only the difference counts.
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from operator import add, sub
 from pathlib import Path
+
+from msgspec import Struct
 
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError, PlumblineError, Unavailable
@@ -32,8 +33,7 @@ _WRAP = 1 << 32
 _ONE_READING = "interrupts have not been read twice yet"
 
 
-@dataclass(frozen=True, slots=True)
-class NicInterrupts:
+class NicInterrupts(Struct, frozen=True):
     """One port's interrupt numbers, ascending."""
 
     device: str
@@ -103,8 +103,7 @@ def _share(roots: Roots, devices: list[str], irqs: tuple[int, ...]) -> Mapping[s
     return {device: tuple(irq for irq in irqs if device in owners[irq]) for device in devices}
 
 
-@dataclass(frozen=True, slots=True)
-class IrqBalance:
+class IrqBalance(Struct, frozen=True):
     """One port in one interval."""
 
     device: str

@@ -7,9 +7,10 @@ A netlink reply has attributes only for what the driver has. The ioctl reports 0
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
+
+from msgspec import Struct
 
 from plumbline.sources.net.ethnl import parse_reply
 from plumbline.sources.net.ethtool import ETHTOOL_GPAUSEPARAM, ETHTOOL_GRINGPARAM, Structure, unpack
@@ -31,8 +32,7 @@ PORT_FIBRE, PORT_DA, PORT_NONE = 0x03, 0x05, 0xEF
 _NONE_IS_EMPTY = frozenset({"ixgbe", "bnx2x"})
 
 
-@dataclass(frozen=True, slots=True)
-class RingSizes:
+class RingSizes(Struct, frozen=True):
     """Descriptors per ring; ``None``: the device has no such ring. ``rx`` … are in force, ``*_max`` supported."""
 
     rx: int | None = None
@@ -45,8 +45,7 @@ class RingSizes:
     tx_max: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Channels:
+class Channels(Struct, frozen=True):
     """Interrupts with the queues they serve (``ethtool -l``), separate or ``combined``; ``other``: link changes and the
     like; ``None``: no channels of that type."""
 
@@ -60,8 +59,7 @@ class Channels:
     combined_max: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Moderation:
+class Moderation(Struct, frozen=True):
     """One direction's interrupts: sent after a delay or a number of frames; ``None``: no such setting. In adaptive mode
     the driver (or the kernel's DIM) changes both, and reports the current or the initial value."""
 
@@ -70,16 +68,14 @@ class Moderation:
     adaptive: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Coalescing:
+class Coalescing(Struct, frozen=True):
     """One port's interrupt coalescing (``ethtool -c``)."""
 
     receive: Moderation
     transmit: Moderation
 
 
-@dataclass(frozen=True, slots=True)
-class PauseConfig:
+class PauseConfig(Struct, frozen=True):
     """IEEE 802.3x flow control as configured: honour pause frames (receive), send them (transmit)."""
 
     autonegotiate: bool | None
@@ -87,8 +83,7 @@ class PauseConfig:
     transmit: bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class PauseState:
+class PauseState(Struct, frozen=True):
     """Flow control and its frames since the driver reset the counters; ``None``: not reported here. Pause frames are
     hidden loss: a port that sends them has run out of buffer, and no drop counter increases. Only some drivers count
     them here (ixgbe, mlx5, bnxt …; in 6.12 not i40e, ice, igb); for the others, the driver table names ``ethtool -S``

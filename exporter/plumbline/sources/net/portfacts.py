@@ -9,8 +9,10 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import partial
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from plumbline.core.roots import Roots
 from plumbline.errors import PlumblineError, Unavailable
@@ -27,8 +29,7 @@ SkipHook = Callable[[str, str], None]
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Transports:
+class Transports(Struct, frozen=True):
     """One thread's connections to the kernel."""
 
     route: Transport
@@ -45,8 +46,7 @@ class Transports:
             transport.close()
 
 
-@dataclass(frozen=True, slots=True)
-class Port:
+class Port(Struct, frozen=True):
     """One hardware port: its driver, its ``ethtool -S`` names if they are needed, and how to count its losses."""
 
     info: DriverInfo
@@ -55,8 +55,7 @@ class Port:
     drop_source: str
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """Facts by interface index. A part that failed holds its error, which the scrape then raises."""
 
     family: int | None = None  # Message type of ethtool netlink; None: this kernel has only the ioctls (before 5.6)

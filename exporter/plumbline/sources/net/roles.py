@@ -7,7 +7,8 @@ extends downwards: with a VLAN on a bond, the VLAN, the bond and its ports carry
 
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plumbline.core.roots import Roots
 from plumbline.errors import Unavailable
@@ -22,8 +23,7 @@ PUBLIC, CLUSTER = "ceph_public", "ceph_cluster"
 _CARRIERS = frozenset({"bond", "team", "vlan", "bridge"})
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Role:
+class Role(Struct, frozen=True, order=True):
     """``device`` carries traffic of this role."""
 
     device: str

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec import Struct
+
 from plumbline.core.answers import ask_side_by_side
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError, PlumblineError, Unavailable
@@ -45,8 +47,7 @@ class Address:
     prefix_length: int | None = field(default=None, compare=False)  # Length of the network prefix, in bits
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
+class Way(Struct, frozen=True):
     """The local device that packets to one address leave through."""
 
     device: str

@@ -13,7 +13,8 @@ import ipaddress
 import socket
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plumbline.errors import ParseError
 from plumbline.sources.net.netlink import Message, Netlink, NetlinkSocket, attribute, parse_attributes
@@ -35,8 +36,7 @@ _OPERATION = struct.Struct("=BBH")  # ``inet_diag_bc_op``: code, offset of the n
 _PORT_AT_LEAST, _PORT_AT_MOST = 4, 5  # the peer's port, which stands in the third field of a second operation
 
 
-@dataclass(frozen=True, slots=True)
-class TcpConnection:
+class TcpConnection(Struct, frozen=True):
     """One established connection, as the sender of its data sees it."""
 
     cookie: int  # the kernel's number of the socket, never used again

@@ -14,7 +14,8 @@ Documentation/ABI/testing/sysfs-bus-pci-devices-aer_stats (Linux 4.19)
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plumbline.errors import ParseError
 from plumbline.sources.kernel.sysfs import matched, parse_number
@@ -106,8 +107,7 @@ def addresses_in(path: str) -> tuple[str, ...]:
     return tuple(_ADDRESSES.findall(path))
 
 
-@dataclass(frozen=True, slots=True)
-class Bridge:
+class Bridge(Struct, frozen=True):
     """A port between the CPU and a device; ``name`` is udev's, or empty."""
 
     vendor: int

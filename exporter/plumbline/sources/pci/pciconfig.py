@@ -14,8 +14,9 @@ Without CAP_SYS_ADMIN, the kernel returns only the first 64 bytes, which contain
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from plumbline.errors import ParseError
 
@@ -29,8 +30,7 @@ _CUT = "only 64 bytes can be read: the rest of configuration space needs CAP_SYS
 _NO_EXTENDED = "no extended configuration space: the kernel reaches 256 bytes of it only"
 
 
-@dataclass(frozen=True, slots=True)
-class PciConfig:
+class PciConfig(Struct, frozen=True):
     """Parsed configuration space. ``None``: the function lacks this, or it is in the ``missing`` part."""
 
     missing: str = ""  # Why a part could not be read; empty when it is complete

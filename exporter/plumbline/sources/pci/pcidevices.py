@@ -13,8 +13,9 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError, Unavailable
@@ -30,8 +31,7 @@ _ASLEEP = frozenset({"D3hot", "D3cold"})
 _NOTHING = PciConfig()
 
 
-@dataclass(frozen=True, slots=True)
-class PciFunction:
+class PciFunction(Struct, frozen=True):
     """One storage controller or network port. ``None`` and ``""``: unknown, or absent."""
 
     address: str  # 0000:01:00.0
@@ -55,8 +55,7 @@ class PciFunction:
     missing: str = ""  # Why configuration space is incomplete
 
 
-@dataclass(frozen=True, slots=True)
-class PciReading:
+class PciReading(Struct, frozen=True):
     """All functions, in order of address, and errors by address (also of the ports above) and severity."""
 
     functions: tuple[PciFunction, ...]

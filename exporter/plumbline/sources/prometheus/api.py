@@ -34,7 +34,6 @@ import ssl
 import urllib.parse
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import msgspec
 
@@ -50,8 +49,7 @@ MAX_POINTS = 11_000  # points of one series in one answer; Prometheus rejects re
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604_800, "y": 31_536_000}
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(msgspec.Struct, frozen=True):
     """One series at one moment. ``labels`` without the name."""
 
     name: str
@@ -59,8 +57,7 @@ class Series:
     value: float
 
 
-@dataclass(frozen=True, slots=True)
-class Track:
+class Track(msgspec.Struct, frozen=True):
     """One series over time. ``labels`` include the name, if there is one; ``points`` are (Unix seconds, value)."""
 
     labels: Mapping[str, str]

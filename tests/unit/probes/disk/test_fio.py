@@ -12,10 +12,10 @@ import stat
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from plumbline.config.probes.disk import FioConfig
 from plumbline.config.types import Duration, Size

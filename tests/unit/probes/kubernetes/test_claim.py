@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import pytest
+from msgspec.structs import replace
 
 from plumbline.config.workloads import load_catalogue
 from plumbline.errors import ProbeRefused
@@ -282,7 +283,7 @@ def test_a_run_that_is_stopped_removes_the_pod_and_leaves_no_result() -> None:
         if cluster.now > 110:
             run.stopping.set()
 
-    object.__setattr__(run, "pause", stop)
+    run = replace(run, pause=stop)
     template, _ = run.storage_class()
     with pytest.raises(ProbeRefused, match="stopped"):
         run.run(template, IDENTITY)

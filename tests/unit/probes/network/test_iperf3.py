@@ -5,10 +5,10 @@ from __future__ import annotations
 import ipaddress
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from plumbline.config.probes.network import IperfConfig
 from plumbline.config.types import Duration, Endpoint, LocalAddress, Size

@@ -7,10 +7,10 @@ import shutil
 import socket as sockets
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from plumbline.config.model import CephConfig
 from plumbline.config.probes.ceph import OsdBenchConfig, RadosBenchConfig

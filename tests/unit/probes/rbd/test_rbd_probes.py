@@ -6,12 +6,13 @@ import functools
 import json
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from plumbline.config.model import CephConfig
 from plumbline.config.probes.ceph import RbdBenchConfig, RbdFioConfig
