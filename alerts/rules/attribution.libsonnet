@@ -227,7 +227,7 @@ local promql = import '../lib/promql.libsonnet';
           >= on (%(osd)s)
           %(share)g * %(waits)s
         ||| % (labels + osd.connection { worst: rtt('worst'), median: rtt('median'), waits: waits })),
-        // Or most of them are slower than other OSDs': it is far from all, and the worst of them is no worse than the others.
+        // Or most of them are slower than those of other OSDs: it is itself the end that they share, whichever is the worst.
         slowConnection('median', |||
           (
             %(median)s >= %(rttFloor)g
@@ -264,8 +264,8 @@ local promql = import '../lib/promql.libsonnet';
           and on (%(cluster)s)
           plumbline:osd_slow_peer:info
         ||| % (labels { network: suspects('network') })),
-        // By the far end of the worst connection, how many OSDs are `network` because of their connections. Who is far from
-        // all accuses nobody.
+        // By the far end of the worst connection, how many OSDs are `network` because of their connections. An OSD most of
+        // whose own connections are slow accuses nobody.
         slowConnections('far', |||
           max by (%(osd)s) (
             label_replace(
@@ -281,7 +281,7 @@ local promql = import '../lib/promql.libsonnet';
             )
           )
         ||| % (labels { farEnds: promql.nested(promql.nested(promql.nested(farEnds))) })),
-        // Who is far from all, if the others don't say so.
+        // Such an OSD itself, if no other names it.
         slowConnections('all', |||
           group by (%(osd)s) (plumbline:osd_slow_connection:info{figure="median"})
           unless on (%(osd)s)
@@ -289,7 +289,7 @@ local promql = import '../lib/promql.libsonnet';
           unless on (%(osd)s)
           plumbline:osd_far:info
         ||| % labels),
-        // Who waits, where the far end is not known.
+        // OSDs that wait, where the far end is not known.
         slowConnections('near', |||
           group by (%(osd)s) (plumbline:osd_slow_connection:info)
           unless on (%(osd)s)

@@ -277,7 +277,7 @@ class TestTheCanary:
         assert all(reading.success for reading in canaries.read().values())
 
     def test_what_cannot_begin_says_why(self, ceph: CephCluster, host: Host, start: Callable[..., Canaries]) -> None:
-        foreign_key = replace_ceph(host, keyring=str(ceph.keyring("osd.0")))
+        foreign_key = replace(host.ceph, keyring=str(ceph.keyring("osd.0")))
         wrong = Canaries(replace(host, ceph=foreign_key, cluster_osds=lambda: None))
         elsewhere = Canaries(host, pool="nowhere")
         try:
@@ -300,11 +300,6 @@ class TestTheCanary:
             unknown.until(lambda now: all(reading.outdated for reading in now.values()))
         finally:
             assert unknown.canaries[0].stop()
-
-
-def replace_ceph(host: Host, **changes: str) -> CephConfig:
-    facts = {name: getattr(host.ceph, name) for name in host.ceph.__struct_fields__}
-    return CephConfig(**(facts | changes))
 
 
 def recent_mean(before: WorkloadReading, after: WorkloadReading) -> float:
@@ -393,7 +388,7 @@ class TestRadosBench:
             eventually(lambda: "POOL_FULL" not in ceph.ceph("health", "detail"), within_s=WITHIN_S)
 
     def test_without_a_key_it_is_refused(self, ceph: CephCluster, host: Host) -> None:
-        wrong = replace(host, ceph=replace_ceph(host, keyring=str(ceph.keyring("osd.0"))))
+        wrong = replace(host, ceph=replace(host.ceph, keyring=str(ceph.keyring("osd.0"))))
         with pytest.raises(ProbeRefused) as refused:
             bench(wrong).run(run())
         assert refused.value.reason == "no-key"
@@ -411,7 +406,7 @@ def osd_benches(host: Host, workload: str = "osd-bench-4k") -> tuple[osd_bench.O
 
 class TestOsdBench:
     def test_the_confined_user_may_not(self, host: Host, keyring: Path) -> None:
-        bold = replace_ceph(host, osd_bench_user="plumbline", osd_bench_keyring=str(keyring))
+        bold = replace(host.ceph, osd_bench_user="plumbline", osd_bench_keyring=str(keyring))
         probe, *others = osd_benches(replace(host, ceph=bold))
         assert len(others) == 2
         with pytest.raises(ProbeRefused) as refused:
@@ -430,7 +425,7 @@ class TestOsdBench:
             assert figures.iops == pytest.approx((figures.throughput or 0) / 4096)
 
     def test_by_a_user_who_may(self, ceph: CephCluster, host: Host) -> None:
-        may = replace_ceph(host, osd_bench_user="admin", osd_bench_keyring=str(ceph.keyring("client.admin")))
+        may = replace(host.ceph, osd_bench_user="admin", osd_bench_keyring=str(ceph.keyring("client.admin")))
         probe = osd_benches(replace(host, ceph=may), "osd-bench-4m")[2]
         assert "tell" in probe.argv("bench")
         result = probe.run(run())
@@ -440,19 +435,14 @@ class TestOsdBench:
     def test_what_is_beyond_cephs_limits_is_refused_by_ceph(self, ceph: CephCluster, host: Host) -> None:
         (host.storage / "run" / "ceph").symlink_to(ceph.folder / "run")
         probe = osd_benches(host)[0]
-        result = replace(probe, workload=replace_struct(probe.workload, total_bytes=2**30)).run(run())
+        result = replace(probe, workload=replace(probe.workload, total_bytes=2**30)).run(run())
         assert result.outcome is Outcome.FAILURE
         assert "osd.0 bench" in result.message
 
     def test_a_stopped_osd_is_no_hang(self, ceph: CephCluster, host: Host) -> None:
-        may = replace_ceph(host, osd_bench_user="admin", osd_bench_keyring=str(ceph.keyring("client.admin")))
+        may = replace(host.ceph, osd_bench_user="admin", osd_bench_keyring=str(ceph.keyring("client.admin")))
         probe = osd_benches(replace(host, ceph=may))[1]
         ceph.kill_osd(1)
         result = probe.run(run())
         assert result.outcome is not Outcome.SUCCESS
         assert "osd.1 cache drop" in result.message
-
-
-def replace_struct(workload: osd_bench.OsdBench, **changes: int) -> osd_bench.OsdBench:
-    facts = {name: getattr(workload, name) for name in workload.__struct_fields__}
-    return osd_bench.OsdBench(**(facts | changes))

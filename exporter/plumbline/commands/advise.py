@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
         {cls: profile for cls, profile in judging.items() if cls not in configured},
         tuple(probe for probe in probes(advice, judging, taken, heavy=True) if probe["name"] not in names),
     )
-    data = {"host": node.host, **msgspec.to_builtins(found)}
+    data = {"host": node.host, **msgspec.structs.asdict(found)}
     show(options, data, lambda console: _print(console, found))
     if options.write is not None:
         _write(options, found)

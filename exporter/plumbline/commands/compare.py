@@ -94,7 +94,7 @@ def as_data(found: Comparison) -> dict[str, Any]:
         "a": _side_data(found.a),
         "b": _side_data(found.b),
         "exit_code": found.exit_code,
-        "rows": [msgspec.to_builtins(row) | {"verdict": row.word.value} for row in found.rows],
+        "rows": [msgspec.structs.asdict(row) | {"verdict": row.word.value} for row in found.rows],
         "other_parameters": found.others,
         "only_a": found.only_a,
         "only_b": found.only_b,

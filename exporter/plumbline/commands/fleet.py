@@ -203,7 +203,7 @@ def run_review(options: argparse.Namespace) -> int:
     if unknown := set(options.node) - set(reviewed.nodes):
         raise ConfigError("--node", "has no figures here", value=", ".join(sorted(unknown)))
     data = [
-        msgspec.to_builtins(row) | {"outlier": row.outlier, "new": row.node in reviewed.new} for row in reviewed.rows
+        msgspec.structs.asdict(row) | {"outlier": row.outlier, "new": row.node in reviewed.new} for row in reviewed.rows
     ]
     show(options, data, lambda console: _print_review(console, reviewed, options.node))
     if not any(row.limit for row in reviewed.rows):

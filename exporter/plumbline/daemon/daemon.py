@@ -284,7 +284,7 @@ class Daemon:
 
     def _take(self, running: Running, guard: Guard) -> None:
         old = self._wired.running.config
-        web = msgspec.structs.replace(running.config.web, config_file=old.web.config_file)
+        web = replace(running.config.web, config_file=old.web.config_file)
         if web != old.web or running.config.storage_path != old.storage_path:
             log.warning("web.* and storage_path take effect at the next restart; the rest does now")
         if guard is not self._guard:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from support.ceph_client import CephClient
 from support.ceph_files import QUIET
+from support.rules import ROOT
 
 if TYPE_CHECKING:
     from lab.cluster.hosts import Host
@@ -22,8 +23,7 @@ OSDS_EACH = 2
 CLIENT = "10.10.0.1"
 MANAGER, METRICS_PORT = "x", 9283
 WITHIN_S = 900.0
-_ROOT = Path(__file__).parents[3]
-_BCRYPT = _ROOT / "requirements/ceph-18-bcrypt.txt"
+_BCRYPT = ROOT / "requirements/ceph-18-bcrypt.txt"
 _NETWORK = "10.10.0.0/24"
 
 _MONITOR = """
@@ -141,7 +141,7 @@ def start_osds(host: Host, keys: Keys) -> None:
 def admit(host: Host, keyring: str) -> None:
     """The daemon to the cluster, as docs/ceph.md says: each host has a monitor, so each asks for the map."""
     host.write("etc/ceph/ceph.client.plumbline.keyring", keyring)
-    host.write("etc/systemd/system/plumbline.service.d/ceph.conf", (_ROOT / "systemd/drop-ins/ceph.conf").read_text())
+    host.drop_in("ceph.conf")
     host.run("echo 'ceph: {keyring: credential:ceph-keyring}' >>/etc/plumbline/plumbline.yaml")
     host.run("systemctl daemon-reload; systemctl restart plumbline")
 

@@ -19,6 +19,7 @@ from lab.cluster import ceph
 from support.debian_host import Base, DebianHost, debian_host
 from support.loops import Loops
 from support.netns import Namespace
+from support.rules import ROOT
 
 NIC = "nic0"
 MTU = 9000
@@ -67,6 +68,14 @@ class Host:
         file = self.inside.root / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(content)
+
+    def drop_in(self, name: str, *optional: str) -> None:
+        """One of ours for the daemon's unit, with these of its lines that are comments as shipped."""
+        text = (ROOT / "systemd/drop-ins" / name).read_text()
+        for line in optional:
+            assert f"#{line}\n" in text, line
+            text = text.replace(f"#{line}\n", f"{line}\n")
+        self.write(f"etc/systemd/system/plumbline.service.d/{name}", text)
 
     def freeze(self, *, frozen: bool) -> None:
         """Every process of it."""
@@ -132,9 +141,7 @@ def _install(host: Host, deb: Path, keys: ceph.Keys) -> None:
     disks = "|".join(f"{disk}$" for disk in host.disks.values())
     host.write("etc/plumbline/plumbline.yaml", _CONFIG.format(nic=NIC, disks=disks, targets=targets, often=often))
     host.write("etc/plumbline/site.yaml", SITE)
-    drop_in = (Path(__file__).parents[3] / "systemd/drop-ins/osd-sockets.conf").read_text()
-    seen = drop_in.replace("#ProtectProc=", "ProtectProc=")  # Ceph 18 leaves its connections to the kernel to tell
-    host.write("etc/systemd/system/plumbline.service.d/osd-sockets.conf", seen)
+    host.drop_in("osd-sockets.conf", "ProtectProc=default")  # Ceph 18 leaves its connections to the kernel to tell
     shutil.copyfile(deb, host.inside.root / "root/plumbline.deb")
     host.run("dpkg --force-depends --force-confold --install /root/plumbline.deb")
 

@@ -68,9 +68,8 @@ def _lab(say: Say) -> Iterator[tuple[Lab, Watch]]:
         stack.callback(cluster.hang_up)
         _start(cluster, found, keys, bcrypt, say)
         users = stack.enter_context(set_up(cluster, timeout_s=20.0))
-        assert users.keyring is not None
         for host in found.values():
-            ceph.admit(host, Path(users.keyring).read_text("utf-8"))
+            ceph.admit(host, cluster.keyring("client.plumbline").read_text("utf-8"))
         cluster.add_pool(IMAGES, size=3, pg_num=16, application="rbd")
         cluster.run("rbd", "create", "--size=128M", "--object-size=1M", f"{IMAGES}/{IMAGES}")
         stack.enter_context(load(cluster, IMAGES, "--rw=randwrite", "--iodepth=4", f"--rate_iops={WRITES_PER_S}"))

@@ -10,8 +10,8 @@ from pathlib import Path
 from lab import product
 from lab.guest import Guest
 from lab.table import Group, Row, Seen
+from support.rules import ROOT
 
-ROOT = Path(__file__).parents[3]
 _SEEN = "the whole cycle was seen"
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 from rich.console import Console
@@ -37,7 +36,7 @@ READ = BaselineEntry(
 
 
 def changed(entry: BaselineEntry = READ, **fields: object) -> BaselineEntry:
-    return msgspec.structs.replace(entry, **fields)
+    return replace(entry, **fields)
 
 
 def side(*entries: BaselineEntry, name: str = "accepted", fingerprint: Fingerprint | None = None) -> Side:
@@ -94,7 +93,7 @@ def test_without_a_tolerance_the_default_holds_and_is_named():
 
 def test_what_contradicts_itself_is_shown_and_judges_nothing():
     for a, b in ((changed(doubt="4 of 16 in flight"), READ), (READ, changed(doubt="4 of 16 in flight"))):
-        found = compare(side(a), side(msgspec.structs.replace(b, iops=10.0)))
+        found = compare(side(a), side(replace(b, iops=10.0)))
         assert [row.word for row in found.rows] == [Word.NOT_JUDGED]
         assert found.exit_code == NOT_COMPARED
         assert "not judged, the document contradicts itself: 4 of 16 in flight" in printed(found)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -109,10 +108,10 @@ def fleet(count=6, **of_the_last):
     rows = []
     for number in range(count):
         slower = {name: getattr(ROW, name) * (1 + number / 20) for name in times}
-        rows.append(msgspec.structs.replace(ROW, daemon=f"osd.{number}", **slower))
+        rows.append(replace(ROW, daemon=f"osd.{number}", **slower))
     if "mean_s" in of_the_last:  # all operations are of one kind
         of_the_last = {"split_mean_s": of_the_last["mean_s"], **of_the_last}
-    rows[-1] = msgspec.structs.replace(rows[-1], **of_the_last)
+    rows[-1] = replace(rows[-1], **of_the_last)
     return rows
 
 
@@ -171,9 +170,7 @@ def test_four_osds_are_too_few():
 
 def test_flash_is_judged_like_hard_disks():
     times = ("mean_s", "split_mean_s", "store_s", "p99_s", "replica_s")
-    fast = [
-        msgspec.structs.replace(osd, **{name: getattr(osd, name) / 100 for name in times}) for osd in fleet(**SLOW_DISK)
-    ]
+    fast = [replace(osd, **{name: getattr(osd, name) / 100 for name in times}) for osd in fleet(**SLOW_DISK)]
     assert words(fast) == {"osd.5": "disk"}
 
 
@@ -182,7 +179,7 @@ def test_waiting_for_others_is_a_peer_and_not_its_disk():
 
 
 def test_a_slow_disk_elsewhere_makes_all_wait_and_nobody_a_suspect():
-    rows = [msgspec.structs.replace(osd, peers_s=0.07, mean_s=0.09, split_mean_s=0.09) for osd in fleet()]
+    rows = [replace(osd, peers_s=0.07, mean_s=0.09, split_mean_s=0.09) for osd in fleet()]
     assert words(rows) == {}
 
 
@@ -205,9 +202,9 @@ NEAR = {"rtt_worst_s": 0.0004, "rtt_median_s": 0.0003, "rtt_peer": "osd.2", "ret
     ],
 )
 def test_waiting_over_a_slow_connection_is_the_network(connections, said):
-    rows = [msgspec.structs.replace(osd, **NEAR, operations_per_s=100.0) for osd in fleet(**WAITS)]
+    rows = [replace(osd, **NEAR, operations_per_s=100.0) for osd in fleet(**WAITS)]
     assert words(rows) == {"osd.5": "peer"}
-    rows[-1] = msgspec.structs.replace(rows[-1], **connections)
+    rows[-1] = replace(rows[-1], **connections)
     judged, _ = suspect(rows)
     assert words(rows) == {"osd.5": "network"}
     assert said in judged[-1].suspicion.reason
@@ -224,18 +221,13 @@ def test_waiting_over_a_slow_connection_is_the_network(connections, said):
 )
 def test_a_connection_that_explains_little_leaves_it_the_peer(connections):
     others = connections.pop("others", NEAR["rtt_median_s"])
-    rows = [
-        msgspec.structs.replace(osd, **{**NEAR, "rtt_median_s": others}, operations_per_s=100.0)
-        for osd in fleet(**WAITS)
-    ]
-    rows[-1] = msgspec.structs.replace(rows[-1], **connections)
+    rows = [replace(osd, **{**NEAR, "rtt_median_s": others}, operations_per_s=100.0) for osd in fleet(**WAITS)]
+    rows[-1] = replace(rows[-1], **connections)
     assert words(rows) == {"osd.5": "peer"}
 
 
 def test_all_that_wait_for_one_over_a_slow_connection_are_told():
-    waiting = [
-        msgspec.structs.replace(osd, **{**WAITS, **NEAR, "rtt_worst_s": 0.05, "rtt_peer": "osd.0"}) for osd in fleet()
-    ]
+    waiting = [replace(osd, **{**WAITS, **NEAR, "rtt_worst_s": 0.05, "rtt_peer": "osd.0"}) for osd in fleet()]
     assert words(waiting) == {osd.daemon: "network" for osd in waiting}
 
 
@@ -261,7 +253,7 @@ def test_a_long_queue():
 
 def pinging(worst_s, peer="osd.5", count=6):
     return [
-        msgspec.structs.replace(
+        replace(
             osd, heartbeat_worst_s=worst_s, heartbeat_median_s=0.001, heartbeat_peer=peer, heartbeat_interface="back"
         )
         for osd in fleet(count)
@@ -283,7 +275,7 @@ def test_one_that_is_not_on_the_screen_is_named_below_it():
 
 
 def test_a_network_that_is_slow_everywhere_accuses_nobody():
-    rows = [msgspec.structs.replace(osd, heartbeat_median_s=0.07) for osd in pinging(0.08)]
+    rows = [replace(osd, heartbeat_median_s=0.07) for osd in pinging(0.08)]
     assert words(rows) == {}
 
 
@@ -299,7 +291,7 @@ def test_one_that_hangs_and_one_with_blocked_operations_come_first():
 
 
 def test_the_slowest_by_p99_come_first_and_the_idle_ones_last():
-    idle = msgspec.structs.replace(ROW, daemon="osd.9", p99_s=None, mean_s=None)
+    idle = replace(ROW, daemon="osd.9", p99_s=None, mean_s=None)
     assert [osd.daemon for osd in slowest_first([idle, *fleet(3)])] == ["osd.2", "osd.1", "osd.0", "osd.9"]
 
 

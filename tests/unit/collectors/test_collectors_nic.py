@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from plumbline.collectors import nic
 from plumbline.sources.net.drivers import Count, NicLoss
 from plumbline.sources.net.links import Link, LinkStats
@@ -26,7 +28,7 @@ def test_a_link() -> None:
 
 
 def test_what_a_link_does_not_say_is_absent() -> None:
-    link = ETH0._replace(mtu_bytes=None, carrier_changes=None, stats=None, operstate=2)
+    link = replace(ETH0, mtu_bytes=None, carrier_changes=None, stats=None, operstate=2)
     assert list(nic.link_samples(LinksReading((link,), {9: 1000}))) == [(nic.UP, ("eth0",), 0)]
 
 

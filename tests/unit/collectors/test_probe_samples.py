@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -74,7 +73,7 @@ FIGURES = [
 
 
 def remembering(**fields: object) -> ProbeStatus:
-    return replace(GOOD, record=msgspec.structs.replace(RECORD, **fields))
+    return replace(GOOD, record=replace(RECORD, **fields))
 
 
 def lines(status: ProbeStatus, now: float = 1050.0) -> list[str]:
@@ -154,7 +153,7 @@ def test_in_flight():
 
 def over_the_network() -> ProbeStatus:
     answered = OperationResult(operation="transmit", retransmits=119, loss_ratio=0.0, mtu_bytes=9000)
-    result = msgspec.structs.replace(RESULT, operations=(answered,))
+    result = replace(RESULT, operations=(answered,))
     status = remembering(result=result, success=result)
     return replace(status, identity=replace(IDENTITY, target="10.0.0.12"))
 

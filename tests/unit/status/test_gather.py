@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -251,7 +250,7 @@ def test_one_run_is_no_trend(node: Node) -> None:
 def test_a_probe_that_tells_a_rate_alone(node: Node) -> None:
     node.configure()
     runs = [
-        msgspec.structs.replace(
+        replace(
             node.finished(Outcome.SUCCESS, ago, p50=1.0),
             operations=(OperationResult(operation="write", throughput=1e9 / ago),),
         )

@@ -151,4 +151,4 @@ def file_of(head: SiteFile, records: Sequence[EntryRecord], notes: Sequence[str]
     """The file; ``head`` says where, when, by whom and with what. :class:`BaselineError` without ``records``."""
     if not records:
         raise BaselineError("record", "no probe measures anything on this host; enable one in the configuration")
-    return msgspec.structs.replace(head, notes=tuple(notes), entries=tuple(record.entry for record in records))
+    return replace(head, notes=tuple(notes), entries=tuple(record.entry for record in records))

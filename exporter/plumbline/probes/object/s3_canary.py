@@ -38,7 +38,7 @@ class S3Plan(WorkerPlan, frozen=True, kw_only=True):
 
     def beside(self) -> Self:
         """Below a prefix of its own: at its start a worker removes all objects below its prefix."""
-        return replace(self, task=msgspec.structs.replace(self.task, prefix=f"{self.task.prefix.rstrip('/')}{APART}/"))
+        return replace(self, task=replace(self.task, prefix=f"{self.task.prefix.rstrip('/')}{APART}/"))
 
     def order(self, members: Sequence[tuple[int, str]]) -> list[str]:
         ((memory_fd, _),) = members

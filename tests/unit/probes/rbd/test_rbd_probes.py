@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -61,7 +60,7 @@ def here(tmp_path: Path) -> Host:
 
 
 def replace_workload(workload: BlockWorkload, **changes: object) -> BlockWorkload:
-    return msgspec.structs.replace(workload, **changes)
+    return replace(workload, **changes)
 
 
 def fio_probe(here: Host, **changes: object) -> RbdFioProbe:

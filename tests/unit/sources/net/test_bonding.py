@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
 
@@ -159,4 +160,5 @@ def test_links_keep_the_bytes_of_bonds_only() -> None:
     )
     found = {each.name: (each.kind, each.slave_kind, bool(each.bond_info)) for each in read_links(route).values()}
     assert found == {"eth0": ("", "bond", True), "bond0": ("bond", "", True), "tap0": ("tun", "bridge", False)}
-    assert Link._field_defaults == {"lower_index": 0, "slave_kind": "", "bond_info": b""}
+    defaults = {each.name: each.default for each in msgspec.structs.fields(Link) if not each.required}
+    assert defaults == {"lower_index": 0, "slave_kind": "", "bond_info": b""}
