@@ -94,7 +94,7 @@ local coloured = { id: 'custom.cellOptions', value: { type: 'color-background', 
     + g.query.prometheus.withFormat('table')
     + g.query.prometheus.withRefId(refId),
 
-  // Added to a graph: it asks for at most so many points. At each point its queries read every disk or finding, which
+  // Added to a graph: it asks for at most so many points. At each point its queries read every disk, OSD or finding, which
   // takes seconds for a day.
   points(count):: g.panel.timeSeries.queryOptions.withMaxDataPoints(count),
 

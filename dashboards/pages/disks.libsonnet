@@ -88,7 +88,7 @@ function(config)
         'Worst disks to their peers',
         'The p99 of the same disks divided by the median of their peers: 1 is the same as the others, whatever the load of all. Nothing is drawn where a disk has other work than its peers. Bad looks like: %g and more, where an alert fires after %s.' % [outlier.ratio, outlier['for']],
         'none', [p.target(q.latency.toPeers, '{{instance}} {{device}} {{operation}}')], logarithmic=true
-      ) + p.linked([line]),
+      ) + p.linked([line]) + p.points(500),
       6,
       8,
     ],
@@ -100,7 +100,7 @@ function(config)
           p.target(q.latency.mean, '{{instance}} {{device}} {{operation}}'),
           p.target(q.latency.meanLimit, 'limit {{device_class}} ({{among}})'),
         ], logarithmic=true
-      ) + p.linked([line]),
+      ) + p.linked([line]) + p.points(500),
       6,
       8,
     ],

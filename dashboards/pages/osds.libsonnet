@@ -61,12 +61,12 @@ function(config)
       'p99 of the ten slowest',
       'The slowest hundredth of the client operations of each OSD, from the message\'s arrival to the reply, replicas included. From the OSDs\' own histograms, whose buckets double: less than a factor of two apart may be the grid. Bad looks like: one line a decade above the others.',
       's', [p.target(q.percentiles.p99, '{{ceph_daemon}} {{operation}}')], logarithmic=true
-    ) + p.linked([toOsd]), 12, 9],
+    ) + p.linked([toOsd]) + p.points(500), 12, 9],
     [p.timeSeries(
       'Median of the ten slowest',
       'Half of an OSD\'s client operations take less. Bad looks like: one OSD away from the others: it is slow all the time, not only sometimes.',
       's', [p.target(q.percentiles.p50, '{{ceph_daemon}} {{operation}}')], logarithmic=true
-    ) + p.linked([toOsd]), 12, 9],
+    ) + p.linked([toOsd]) + p.points(500), 12, 9],
     [p.stacked(
       'Where the time of a write goes',
       'The mean write of an OSD of the chosen class, in its stages, one after the other: the queue, the preparation until it is handed to store and replicas, this OSD\'s own commit, and the wait for replicas beyond that. Each OSD counts once. Bad looks like: one part growing while the others stay.',

@@ -87,7 +87,7 @@ function(config)
       'Followed, by subsystem',
       'Share of the advice that is followed, by what it is about: network, disk, PCIe, health, arrays. Bad looks like: a line that falls.',
       'percentunit', [p.target(q.time.followed, '{{subsystem}}')], min=null
-    ), 8, 8],
+    ) + p.points(500), 8, 8],
   ];
 
   local how = 'Text values are compared with the value that more than half of the peers have. Numbers are compared with the median of the peers: the majority\'s value where there is one; in a tie it lies between the two values and all are listed.';

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import random
 import signal
 import subprocess
@@ -36,6 +35,7 @@ from deploy.demo import api, configs
 from deploy.demo.processes import Process, Processes, free_port, program
 from deploy.prometheus import keeplist
 
+from bench.history_store import cpu_s
 from bench.queries_panels import Range, asked
 from bench.queries_peers import VALUES, ours
 from support.metrics import ROOT
@@ -271,10 +271,10 @@ def _rule_costs(running: Running, moment: float, groups: list[dict[str, Any]]) -
     pid = running.server.popen.pid
     for group in groups:
         for number, rule in enumerate(group["rules"], 1):
-            before_s = _cpu_s(pid)
+            before_s = cpu_s(pid)
             # counted: what is sent as text would cost more than it does to find
             _ask(f"{running.url}/api/v1/query", {"query": f"count({rule['query']})", "time": str(moment)})
-            cost = (_cpu_s(pid) - before_s) * INTERVAL_S / float(group["interval"])
+            cost = (cpu_s(pid) - before_s) * INTERVAL_S / float(group["interval"])
             found[group["name"], f"{number}. {rule['name']}"] = cost
     return found
 
@@ -295,12 +295,6 @@ def _panel_seconds(url: str, moment: float) -> dict[str, float]:
                 _ask(f"{url}/api/v1/query_range", {"query": expr, **span})
         found[panel.title] = time.perf_counter() - began
     return found
-
-
-def _cpu_s(pid: int) -> float:
-    """Of a process so far (proc_pid_stat(5): utime and stime, in clock ticks)."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _ask(url: str, form: Mapping[str, str]) -> None:
