@@ -29,6 +29,8 @@ SOURCES := pyproject.toml hatch_build.py README.md $(shell find exporter -name _
 PIP_INSTALL := -m pip install --quiet --require-hashes
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
+# Demos and tests measure the disk of their temporary directory, and Debian 13 keeps /tmp in memory.
+export TMPDIR ?= $(if $(filter tmpfs,$(shell stat -f -c %T /tmp)),/var/tmp,/tmp)
 # Without its cache pytest rewrites every test module anew, in each of its processes: ten seconds of a CPU each time.
 unexport PYTHONDONTWRITEBYTECODE
 

@@ -40,7 +40,7 @@ class Entry(NamedTuple):
 
 def manifest(root: Path) -> dict[str, Entry]:
     """By path below ``root``, which itself is ``.``; follows no link, opens regular files only."""
-    return {os.path.relpath(path, root): _entry(path) for path in _below(root)}
+    return {os.path.relpath(path, root): _entry(path) for path in sorted(_below(root))}
 
 
 def changes(before: Mapping[str, Entry], after: Mapping[str, Entry]) -> list[str]:
