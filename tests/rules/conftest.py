@@ -39,11 +39,16 @@ def firing(unit_tests):
 
 
 @pytest.fixture(scope="session")
-def promtool_results(tmp_path_factory):
-    """File → what promtool said about each part of it that failed; side by side, each takes a CPU."""
-    return _failed(
-        RuleSet.read(RULES, ALERTS), {file: file for file in TEST_FILES}, tmp_path_factory.mktemp("promtool")
-    )
+def promtool_results(request, tmp_path_factory):
+    """File → what promtool said about each part of it that failed; side by side, each takes a CPU. Only of the files
+    whose tests were selected."""
+    files = _selected(request.session) or TEST_FILES
+    return _failed(RuleSet.read(RULES, ALERTS), {file: file for file in files}, tmp_path_factory.mktemp("promtool"))
+
+
+def _selected(session):
+    tests = (item for item in session.items if "promtool_results" in getattr(item, "fixturenames", ()))
+    return [item.callspec.params["file"] for item in tests if hasattr(item, "callspec")]
 
 
 @pytest.fixture(scope="session")
