@@ -21,12 +21,12 @@ from plumbline.config.types import Duration, Size
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.process import ProcessRunner
 from plumbline.errors import ProbeRefused
-from plumbline.probes import guard
 from plumbline.probes.canary.canary_worker import FILE_NAME as CANARY
-from plumbline.probes.disk.fio import remove_surplus, run_fio
-from plumbline.probes.disk.fio_job import FioPlan
 from plumbline.probes.filesystem import metadata_worker
-from plumbline.probes.model import Run
+from plumbline.probes.fio.fio import remove_surplus, run_fio
+from plumbline.probes.fio.fio_job import FioPlan
+from plumbline.probes.run import guard
+from plumbline.probes.run.model import Run
 from support.disks import disk_folder
 from support.filesystems import skip_without_root
 from support.manifest import changes, manifest

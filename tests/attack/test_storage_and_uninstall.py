@@ -25,13 +25,13 @@ from plumbline.cli import main
 from plumbline.commands.uninstall_files import find, remove
 from plumbline.core.storage_names import MARKER as STORAGE_MARKER
 from plumbline.errors import PlumblineError
-from plumbline.probes.ceph.cluster_osds import ClusterOsds
 from plumbline.probes.ceph.osd_lookup import remember
-from plumbline.probes.gates import HeavyLock
-from plumbline.probes.guard import MARKER as PROBE_MARKER
-from plumbline.probes.guard import MARKER_TEXT as PROBE_MARKER_TEXT
-from plumbline.probes.run_now import check_storage
-from plumbline.probes.state import ProbeRecord, StateStore, open_storage
+from plumbline.probes.run.gates import HeavyLock
+from plumbline.probes.run.guard import MARKER as PROBE_MARKER
+from plumbline.probes.run.guard import MARKER_TEXT as PROBE_MARKER_TEXT
+from plumbline.probes.run.run_now import check_storage
+from plumbline.probes.run.state import ProbeRecord, StateStore, open_storage
+from plumbline.sources.ceph.cluster_osds import ClusterOsds
 from support.manifest import Entry, manifest
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="device nodes and owners need root")

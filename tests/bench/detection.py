@@ -26,7 +26,7 @@ from bench.detection_model import Array, Climate, History, Regression
 from bench.detection_rules import Firing, Follower, Rule, needed, read_rules
 from bench.history_store import Series, Store, labels_of
 from plumbline.metrics.spec import le_text
-from plumbline.probes.histogram import latency_edges
+from plumbline.probes.run.histogram import latency_edges
 from support.rules import ALERTS, RULES
 
 EPOCH_S = 1_767_571_200.0

@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from plumbline import cli
+from plumbline.claims import claim, first_write
+from plumbline.claims.claim_file import NAME
 from plumbline.commands.shared import positive_duration
-from plumbline.probes.kubernetes import claim, first_write
-from plumbline.probes.kubernetes.claim_file import NAME
 from support.metrics import ROOT
 
 FOLDER = ROOT / "deploy" / "kubernetes" / "claims"

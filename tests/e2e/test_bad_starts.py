@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.probes.state import open_storage
+from plumbline.probes.run.state import open_storage
 from support.daemon import run, running, write_config
 from support.programs import need
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.probes.state import open_storage
+from plumbline.probes.run.state import open_storage
 from support.daemon import Daemon, eventually, running
 
 READ, WRITE = "randread-4k-qd1-j1", "randwrite-4k-qd1-j1-dsync"

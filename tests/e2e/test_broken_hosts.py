@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.probes.state import open_storage
+from plumbline.probes.run.state import open_storage
 from support.daemon import STOP_WITHIN_S, Daemon, eventually, running
 from support.programs import need
 from support.scraped import Scrape

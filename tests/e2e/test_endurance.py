@@ -22,7 +22,7 @@ from endurance.kills import leftovers, storm
 from endurance.soak import Sample, Soak
 from plumbline.core.files import is_temporary
 from plumbline.core.storage_names import MARKER
-from plumbline.probes.state import read_state
+from plumbline.probes.run.state import read_state
 from support.daemon import WITHIN_S, Daemon, alive, eventually, running
 from support.mutilated import BOMBS
 from support.programs import need
@@ -87,7 +87,7 @@ def test_killed_at_any_moment_nothing_is_left_and_nothing_is_damaged(folder: Pat
 WRITER = """
 import sys, threading
 from pathlib import Path
-from plumbline.probes.state import ProbeRecord, StateStore
+from plumbline.probes.run.state import ProbeRecord, StateStore
 store = StateStore(Path(sys.argv[1]))
 store.open()
 print(len(store.get("fio").skipped.get("x" * 200, 0) * "x"), flush=True)

@@ -16,7 +16,7 @@ from plumbline.core.roots import Roots
 from plumbline.core.scheduler import Job
 from plumbline.daemon import daemon as app
 from plumbline.daemon.running import World
-from plumbline.probes.state import StateStore
+from plumbline.probes.run.state import StateStore
 from support.admin_sockets import AdminSocket
 from support.daemon import Answer, Daemon, eventually, running
 from support.scraped import Scrape

@@ -1,6 +1,6 @@
 """Every program that the daemon starts by itself hangs, floods, exits 137 or prints garbage, all at once.
 
-What each caller makes of it is in tests/unit/probes/test_bad_tools.py; here it is the daemon that goes on. The
+What each caller makes of it is in tests/unit/probes/run/test_bad_tools.py; here it is the daemon that goes on. The
 programs of Ceph are asked for nothing on a node without a cluster.
 """
 

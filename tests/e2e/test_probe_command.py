@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from plumbline.core.storage_names import HEAVY_LOCK, MARKER
-from plumbline.probes.gates import HeavyLock
+from plumbline.probes.run.gates import HeavyLock
 from support.daemon import COMMAND, alive, command_line, eventually, running, write_config
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")]

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from plumbline.core.scheduler import splay
-from plumbline.probes.state import read_state
+from plumbline.probes.run.state import read_state
 from support.daemon import COMMAND, alive, command_line, eventually, running, write_config
 
 LATEST = 1.5

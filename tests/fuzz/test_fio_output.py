@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from plumbline.errors import ParseError
-from plumbline.probes.disk.fio_output import parse_report
+from plumbline.probes.fio.fio_output import parse_report
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "fio"
 WHOLE = [path.read_bytes() for path in sorted(FIXTURES.glob("*.json"))]

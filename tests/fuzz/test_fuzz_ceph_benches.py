@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.errors import ParseError
-from plumbline.probes.ceph.cluster_osds import parse_osds, to_json
-from plumbline.probes.ceph.osd_bench import parse_osd_bench
+from plumbline.probes.rados.osd_bench import parse_osd_bench
 from plumbline.probes.rados.placement import hash_name, stable_mod
 from plumbline.probes.rados.rados_bench import parse_rados_bench
+from plumbline.sources.ceph.cluster_osds import parse_osds, to_json
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 RADOS = [path.read_text() for path in sorted([*FIXTURES.glob("*/rados-*"), *FIXTURES.glob("rados-bench/*.json")])]

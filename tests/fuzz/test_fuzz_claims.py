@@ -9,14 +9,14 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plumbline.claims.api import Claim, Events, Pod, Pods, PodTemplate, Version, parse
+from plumbline.claims.claim import ClaimFailed, written
+from plumbline.claims.claim_file import VERSION, _File, identity_of, parse_claim
 from plumbline.config.workloads import load_catalogue
 from plumbline.core import jsontext
 from plumbline.errors import ParseError
-from plumbline.probes.kubernetes.api import Claim, Events, Pod, Pods, PodTemplate, Version, parse
-from plumbline.probes.kubernetes.claim import ClaimFailed, written
-from plumbline.probes.kubernetes.claim_file import VERSION, _File, identity_of, parse_claim
-from plumbline.probes.result import OperationResult, Outcome
-from plumbline.probes.state import ProbeRecord
+from plumbline.probes.run.result import OperationResult, Outcome
+from plumbline.probes.run.state import ProbeRecord
 
 IDENTITY = identity_of("fast", "ssd", load_catalogue())
 ONE = OperationResult(operation="total", latency={"mean": 2.0, "p50": 2.0}, bins=((2.0, 1),))

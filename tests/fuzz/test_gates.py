@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.errors import ParseError
-from plumbline.probes.gates import parse_loadavg
+from plumbline.probes.run.gates import parse_loadavg
 
 
 @given(st.text() | st.from_regex(r"[0-9.]{0,8} [0-9.]{0,8}") | st.text(alphabet="0123456789.eE+-_ \n²٣"))

@@ -18,9 +18,9 @@ from plumbline.baseline.site import read_site
 from plumbline.config import model
 from plumbline.config.workloads import load_catalogue
 from plumbline.errors import PlumblineError
-from plumbline.probes.histogram import EDGES, OperationTotals
-from plumbline.probes.result import OperationResult, Outcome, ProbeResult
-from plumbline.probes.state import ProbeRecord, StateStore, open_storage
+from plumbline.probes.run.histogram import EDGES, OperationTotals
+from plumbline.probes.run.result import OperationResult, Outcome, ProbeResult
+from plumbline.probes.run.state import ProbeRecord, StateStore, open_storage
 from support.mutilated import BOMBS, mutilated
 
 TOP = Path(__file__).parents[2]

@@ -13,8 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from plumbline.errors import StateError
-from plumbline.probes.result import OperationResult, Outcome, ProbeResult
-from plumbline.probes.state import SCHEMA_VERSION, DiskRecord, NewerState, ProbeRecord, StateStore, read_state
+from plumbline.probes.run.result import OperationResult, Outcome, ProbeResult
+from plumbline.probes.run.state import SCHEMA_VERSION, DiskRecord, NewerState, ProbeRecord, StateStore, read_state
 
 any_text = st.text(st.characters(codec=None), max_size=8)  # lone surrogates as well
 scalars = st.one_of(

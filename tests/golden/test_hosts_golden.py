@@ -25,13 +25,13 @@ from plumbline.core.roots import Roots
 from plumbline.core.slot import PeriodicSlot
 from plumbline.metrics.exposition import Exposition
 from plumbline.metrics.rendering import Format, Renderer
-from plumbline.probes.canary.reading import CanaryReading, CanaryState, WorkloadReading
 from plumbline.probes.ceph.cluster import ClusterView
-from plumbline.probes.histogram import latency_edges
-from plumbline.probes.model import Identity
-from plumbline.probes.result import OperationResult, Outcome, ProbeResult
-from plumbline.probes.schedule import ProbeStatus
-from plumbline.probes.state import DiskRecord, ProbeRecord, StateStore
+from plumbline.probes.run.histogram import latency_edges
+from plumbline.probes.run.model import Identity
+from plumbline.probes.run.reading import CanaryReading, CanaryState, WorkloadReading
+from plumbline.probes.run.result import OperationResult, Outcome, ProbeResult
+from plumbline.probes.run.schedule import ProbeStatus
+from plumbline.probes.run.state import DiskRecord, ProbeRecord, StateStore
 from plumbline.sources.ceph.cephmap import parse_cephmap
 from plumbline.sources.disk.block import BlockDevice
 from plumbline.sources.disk.blocklatency import EARLIER, ENDLESS, INTERRUPTED, UNSEEN, DiskLatency, LatencyReading

@@ -22,10 +22,10 @@ from plumbline.core.process import ProcessRunner
 from plumbline.errors import ProbeRefused
 from plumbline.probes.ceph.ceph_access import NAMESPACE
 from plumbline.probes.ceph.cluster import LOCK_NAME, LOCK_OBJECT, CephGuard
-from plumbline.probes.engine import Gates, run_probe
-from plumbline.probes.gates import HeavyLock
-from plumbline.probes.model import Identity, Run
-from plumbline.probes.result import Outcome, ProbeResult
+from plumbline.probes.run.engine import Gates, run_probe
+from plumbline.probes.run.gates import HeavyLock
+from plumbline.probes.run.model import Identity, Run
+from plumbline.probes.run.result import Outcome, ProbeResult
 from support.ceph_cluster import CephCluster
 from support.ceph_probes import set_up
 from support.daemon import eventually, freeze, running

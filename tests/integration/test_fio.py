@@ -18,12 +18,12 @@ from plumbline.config.types import Duration, Size
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.process import Completed, ProcessRunner
 from plumbline.errors import ProbeRefused
-from plumbline.probes.disk.fio import run_fio
-from plumbline.probes.disk.fio_job import FioPlan
-from plumbline.probes.guard import prepare_directory
-from plumbline.probes.histogram import OperationTotals, quantile
-from plumbline.probes.model import Run
-from plumbline.probes.result import Outcome, ProbeResult
+from plumbline.probes.fio.fio import run_fio
+from plumbline.probes.fio.fio_job import FioPlan
+from plumbline.probes.run.guard import prepare_directory
+from plumbline.probes.run.histogram import OperationTotals, quantile
+from plumbline.probes.run.model import Run
+from plumbline.probes.run.result import Outcome, ProbeResult
 from support.filesystems import Mounts, shut_down
 from support.filesystems import run as run_command
 
@@ -70,7 +70,7 @@ class Recorder:
         self.inner = ProcessRunner(os.environ)
 
     def run(self, argv: Sequence[str], **more: object) -> Completed:
-        layout = "plumbline.probes.disk.fio_files" in argv
+        layout = "plumbline.probes.fio.fio_files" in argv
         self.jobs.append("layout" if layout else "measure" if "--name=plumbline" in argv else argv[1])
         return self.inner.run(argv, **more)
 
@@ -198,7 +198,7 @@ def test_a_disk_without_the_space_is_refused(small_disk: Path):
 def test_a_disk_that_fills_up_during_the_layout(small_disk: Path):
     class SomebodyElseIsFaster(Recorder):
         def run(self, argv: Sequence[str], **more: object) -> Completed:
-            if "plumbline.probes.disk.fio_files" in argv:
+            if "plumbline.probes.fio.fio_files" in argv:
                 with (small_disk / "other").open("wb", buffering=0) as file:
                     free = os.fstatvfs(file.fileno())
                     os.posix_fallocate(file.fileno(), 0, free.f_bavail * free.f_frsize - 2 * MIB)

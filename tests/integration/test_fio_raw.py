@@ -18,8 +18,8 @@ from plumbline.core.process import Completed, ProcessRunner
 from plumbline.errors import ProbeRefused
 from plumbline.probes.disk.fio_raw import RawFioPlan, argv, run_raw_fio
 from plumbline.probes.disk.raw_device import open_device
-from plumbline.probes.model import Run
-from plumbline.probes.result import Outcome, ProbeResult
+from plumbline.probes.run.model import Run
+from plumbline.probes.run.result import Outcome, ProbeResult
 from support.loops import Loops, checksum
 
 pytestmark = [

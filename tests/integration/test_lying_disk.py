@@ -16,9 +16,9 @@ from plumbline.core.process import ProcessRunner
 from plumbline.core.roots import Roots
 from plumbline.errors import PlumblineError
 from plumbline.probes.filesystem.filesystem import FilesystemProbe
-from plumbline.probes.model import Run
-from plumbline.probes.result import Outcome, ProbeResult
-from plumbline.probes.state import ProbeRecord, StateStore
+from plumbline.probes.run.model import Run
+from plumbline.probes.run.result import Outcome, ProbeResult
+from plumbline.probes.run.state import ProbeRecord, StateStore
 from support.lying_disk import LyingDisk, lying_disk
 
 pytestmark = pytest.mark.needs_root

@@ -19,11 +19,11 @@ from plumbline.config.workloads import load_catalogue
 from plumbline.core.roots import Roots
 from plumbline.probes.canary.canary import Canary
 from plumbline.probes.canary.canary_worker import FILE_NAME
-from plumbline.probes.canary.reading import CanaryReading, CanaryState
+from plumbline.probes.canary.plan import OWN_DIRECTORY
 from plumbline.probes.filesystem.filesystem_canary import FilesystemPlan, build
-from plumbline.probes.guard import MARKER
-from plumbline.probes.histogram import quantile
-from plumbline.probes.single_run import OWN_DIRECTORY
+from plumbline.probes.run.guard import MARKER
+from plumbline.probes.run.histogram import quantile
+from plumbline.probes.run.reading import CanaryReading, CanaryState
 from support.bindfs import Fuse
 from support.canaries import healthy, until
 from support.daemon import COMMAND, alive, eventually, run, running

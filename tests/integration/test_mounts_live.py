@@ -21,8 +21,8 @@ from plumbline.core.process import ProcessRunner
 from plumbline.core.roots import Roots
 from plumbline.errors import ProbeRefused
 from plumbline.probes.filesystem.filesystem import FilesystemProbe
-from plumbline.probes.model import Run
-from plumbline.probes.result import Outcome, ProbeResult
+from plumbline.probes.run.model import Run
+from plumbline.probes.run.result import Outcome, ProbeResult
 from support.bindfs import Fuse
 from support.daemon import eventually
 from support.filesystems import Mounts, run, skip_without_root

@@ -25,10 +25,10 @@ from plumbline.config.workloads import load_catalogue
 from plumbline.core.process import ProcessRunner
 from plumbline.core.roots import Roots
 from plumbline.errors import ProbeRefused
-from plumbline.probes.model import PeriodicProbe, Run
 from plumbline.probes.network.iperf3_server import IperfServer, ServerPlan
-from plumbline.probes.plan import make_plan
-from plumbline.probes.result import OperationResult, Outcome, ProbeResult
+from plumbline.probes.run.model import PeriodicProbe, Run
+from plumbline.probes.run.plan import make_plan
+from plumbline.probes.run.result import OperationResult, Outcome, ProbeResult
 from support.netns import Namespace, namespace
 from support.programs import need
 from support.wire import DEVICE, wire

@@ -20,7 +20,7 @@ import pytest
 from plumbline.background.ceph import OSDS_EVERY_S, TIMEOUT_S
 from plumbline.collectors import osd
 from plumbline.core.histogram import HistogramValue
-from plumbline.probes.histogram import quantile
+from plumbline.probes.run.histogram import quantile
 from plumbline.sources.ceph.osd_perf import EDGES
 from plumbline.sources.ceph.osds import find_osds, read_osds
 from support.ceph_cluster import WITHIN_S, CephCluster, missing

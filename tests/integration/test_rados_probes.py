@@ -24,14 +24,13 @@ from plumbline.core import process
 from plumbline.core.process import ProcessRunner
 from plumbline.core.roots import Roots
 from plumbline.errors import ProbeRefused
-from plumbline.probes.canary.reading import CanaryReading, CanaryState, WorkloadReading
-from plumbline.probes.ceph import osd_bench
 from plumbline.probes.ceph.osd_lookup import ask_cluster
-from plumbline.probes.histogram import quantile
-from plumbline.probes.kinds import plan_probe
-from plumbline.probes.model import ContinuousProbe, Host, Progress, Run
-from plumbline.probes.rados import rados_bench
-from plumbline.probes.result import Outcome
+from plumbline.probes.rados import osd_bench, rados_bench
+from plumbline.probes.run.histogram import quantile
+from plumbline.probes.run.kinds import plan_probe
+from plumbline.probes.run.model import ContinuousProbe, Host, Progress, Run
+from plumbline.probes.run.reading import CanaryReading, CanaryState, WorkloadReading
+from plumbline.probes.run.result import Outcome
 from support.ceph_cluster import CephCluster
 from support.daemon import eventually
 from support.throttling import below, throttled

@@ -29,13 +29,13 @@ from plumbline.core.scheduler import splay
 from plumbline.errors import ProbeRefused
 from plumbline.probes.ceph.cluster import CephGuard
 from plumbline.probes.ceph.osd_lookup import ask_pool_class
-from plumbline.probes.engine import Gates, run_probe
-from plumbline.probes.gates import HeavyLock
-from plumbline.probes.kinds import plan_probe
-from plumbline.probes.model import Host, Progress, Run
 from plumbline.probes.rbd.rbd_bench import RbdBenchProbe
 from plumbline.probes.rbd.rbd_fio import RbdFioProbe
-from plumbline.probes.result import Outcome
+from plumbline.probes.run.engine import Gates, run_probe
+from plumbline.probes.run.gates import HeavyLock
+from plumbline.probes.run.kinds import plan_probe
+from plumbline.probes.run.model import Host, Progress, Run
+from plumbline.probes.run.result import Outcome
 from support.ceph_cluster import CephCluster, missing
 from support.daemon import eventually, running
 

@@ -18,11 +18,11 @@ from plumbline.config.types import Duration
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.roots import Roots
 from plumbline.probes.canary.canary import Canary
-from plumbline.probes.canary.reading import CanaryReading, CanaryState
-from plumbline.probes.guard import MARKER
-from plumbline.probes.histogram import quantile
 from plumbline.probes.object import s3_canary
 from plumbline.probes.object.s3 import S3Probe
+from plumbline.probes.run.guard import MARKER
+from plumbline.probes.run.histogram import quantile
+from plumbline.probes.run.reading import CanaryReading, CanaryState
 from support.canaries import healthy, until
 from support.ceph_cluster import S3, CephCluster, missing
 from support.daemon import alive, eventually

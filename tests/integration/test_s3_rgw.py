@@ -18,10 +18,10 @@ from plumbline.config.types import Duration
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.process import ProcessRunner
 from plumbline.errors import ProbeRefused
-from plumbline.probes.guard import MARKER, MARKER_TEXT
-from plumbline.probes.model import Run
 from plumbline.probes.object.s3 import S3Probe
-from plumbline.probes.result import Outcome, ProbeResult
+from plumbline.probes.run.guard import MARKER, MARKER_TEXT
+from plumbline.probes.run.model import Run
+from plumbline.probes.run.result import Outcome, ProbeResult
 from support.ceph_cluster import S3, CephCluster, missing
 
 pytestmark = [

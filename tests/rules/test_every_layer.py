@@ -20,18 +20,18 @@ from plumbline.config.workloads import load_catalogue
 from plumbline.core.histogram import HistogramValue
 from plumbline.metrics.spec import MetricSpec, le_text
 from plumbline.probes.canary.plan import WorkerPlan, streams_of
-from plumbline.probes.ceph.osd_bench import parse_osd_bench
-from plumbline.probes.disk.fio import operations_of
-from plumbline.probes.disk.fio_output import parse_report as parse_fio
-from plumbline.probes.histogram import quantile
-from plumbline.probes.model import Identity
+from plumbline.probes.fio.fio import operations_of
+from plumbline.probes.fio.fio_output import parse_report as parse_fio
 from plumbline.probes.network.iperf3_output import parse_report as parse_iperf3
 from plumbline.probes.network.rtt import statistics
+from plumbline.probes.rados.osd_bench import parse_osd_bench
 from plumbline.probes.rados.rados_bench import parse_rados_bench
 from plumbline.probes.rbd.rbd_output import parse_rbd_bench
-from plumbline.probes.result import OperationResult, Outcome, ProbeResult, summarise
-from plumbline.probes.schedule import ProbeStatus
-from plumbline.probes.state import ProbeRecord
+from plumbline.probes.run.histogram import quantile
+from plumbline.probes.run.model import Identity
+from plumbline.probes.run.result import OperationResult, Outcome, ProbeResult, summarise
+from plumbline.probes.run.schedule import ProbeStatus
+from plumbline.probes.run.state import ProbeRecord
 from support.programs import need
 from support.rules import ROOT, RULES
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from plumbline.probes.canary.canary import Canary
-from plumbline.probes.canary.reading import CanaryReading
+from plumbline.probes.run.reading import CanaryReading
 
 
 def until(one: Canary, reached: Callable[[CanaryReading], bool], seconds: float = 60.0) -> CanaryReading:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.errors import ProbeRefused
-from plumbline.probes.guard import prepare_directory
+from plumbline.probes.run.guard import prepare_directory
 
 
 @contextmanager

@@ -16,8 +16,8 @@ from plumbline.checks.model import Finding
 from plumbline.collectors.registry import Parts
 from plumbline.core.roots import Roots
 from plumbline.errors import Unavailable
-from plumbline.probes.canary.reading import CanaryReading
-from plumbline.probes.schedule import ProbeStatus
+from plumbline.probes.run.reading import CanaryReading
+from plumbline.probes.run.schedule import ProbeStatus
 from plumbline.sources.disk.block import read_block_devices
 from plumbline.sources.kernel.softnet import SoftnetUnwrapper
 from plumbline.sources.net import ethnl

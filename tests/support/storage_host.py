@@ -34,9 +34,9 @@ from plumbline.errors import Unavailable
 from plumbline.metrics.exposition import Exposition
 from plumbline.metrics.rendering import Format, Renderer
 from plumbline.metrics.small import SmallPage
-from plumbline.probes.canary.reading import CanaryReading, CanaryState, WorkloadReading
 from plumbline.probes.ceph.cluster import ClusterView
-from plumbline.probes.histogram import latency_edges
+from plumbline.probes.run.histogram import latency_edges
+from plumbline.probes.run.reading import CanaryReading, CanaryState, WorkloadReading
 from plumbline.sources.disk.block import BlockDevice
 from plumbline.sources.disk.blocklatency import EARLIER, ENDLESS, INTERRUPTED, UNSEEN, DiskLatency, LatencyReading
 from plumbline.sources.disk.diskhealth import Answer

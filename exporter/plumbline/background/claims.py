@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
+from plumbline.claims.claim_file import ClaimState, read_claims
 from plumbline.config.workloads import WorkloadCatalogue
 from plumbline.core.slot import PeriodicSlot
 from plumbline.errors import PlumblineError
-from plumbline.probes.kubernetes.claim_file import ClaimState, read_claims
-from plumbline.probes.model import Identity
-from plumbline.probes.schedule import ProbeStatus
+from plumbline.probes.run.model import Identity
+from plumbline.probes.run.schedule import ProbeStatus
 
 EVERY_S = 60.0
 

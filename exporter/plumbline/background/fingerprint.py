@@ -23,7 +23,7 @@ from plumbline.core.roots import Roots
 from plumbline.errors import ParseError, PlumblineError, Unavailable
 from plumbline.probes.ceph import ceph_task
 from plumbline.probes.ceph.ceph_access import CephAccess
-from plumbline.probes.tool import FIO
+from plumbline.probes.run.tool import FIO
 from plumbline.sources.ceph.cephmap import parsing
 from plumbline.sources.disk.block import BlockDevice, list_real_disks, read_block_devices
 from plumbline.sources.disk.queuesettings import QueueSettings, read_queue_settings

@@ -24,7 +24,7 @@ from plumbline.core.roots import Roots
 from plumbline.core.scheduler import Job
 from plumbline.core.slot import PeriodicSlot, Slot
 from plumbline.errors import PlumblineError
-from plumbline.probes.state import StateStore
+from plumbline.probes.run.state import StateStore
 from plumbline.sources.disk.block import BlockDevice, read_block_devices
 from plumbline.sources.disk.blocklatency import BlockLatency
 from plumbline.sources.kernel.cpupower import read_cpu_power

@@ -10,7 +10,7 @@ import msgspec
 
 from plumbline.background.presence import FORGET_AFTER_S
 from plumbline.core.roots import Roots
-from plumbline.probes.state import PathRecord, StateStore
+from plumbline.probes.run.state import PathRecord, StateStore
 from plumbline.sources.disk.multipath import GONE, DiskPath, MultipathDisk, read_multipath
 
 MOST_GONE = 1000  # Records kept of paths that are gone: volumes that come and go each leave some behind

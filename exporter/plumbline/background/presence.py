@@ -13,7 +13,7 @@ import msgspec
 from plumbline.core.roots import Roots
 from plumbline.core.scheduler import Job
 from plumbline.errors import PlumblineError
-from plumbline.probes.state import DiskRecord, DiskSeen, StateStore
+from plumbline.probes.run.state import DiskRecord, DiskSeen, StateStore
 from plumbline.sources.disk.block import BlockDevice, list_real_disks
 
 DISK_PRESENCE, LOOK_EVERY_S = "disk presence", 15.0

@@ -17,7 +17,7 @@ from math import inf
 import msgspec
 
 from plumbline.core.histogram import added, difference
-from plumbline.probes.histogram import quantile
+from plumbline.probes.run.histogram import quantile
 from plumbline.sources.ceph.osd_connections import OsdConnections
 from plumbline.sources.ceph.osd_perf import READ, LongRunAverage, OperationStages
 from plumbline.sources.ceph.osds import OsdReading

@@ -11,7 +11,7 @@ from plumbline.collectors.host import Host
 from plumbline.core.histogram import Coarse
 from plumbline.metrics.guard import Collector
 from plumbline.metrics.spec import Sample, counter, declared, gauge, histogram, le_text
-from plumbline.probes.canary.reading import CanaryReading, WorkloadReading
+from plumbline.probes.run.reading import CanaryReading, WorkloadReading
 
 _PLACE = ("probe", "layer", "device_class", "workload", "operation")
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from plumbline.collectors.host import Host
 from plumbline.metrics.guard import Collector, SkipHook
 from plumbline.metrics.spec import Sample, counter, gauge, known
-from plumbline.probes.state import DiskSeen
+from plumbline.probes.run.state import DiskSeen
 from plumbline.sources.disk.block import BlockDevice
 from plumbline.sources.disk.diskstats import SECTOR_BYTES, DiskStats, WholeDisks, read_whole_disks
 from plumbline.sources.disk.diskusers import DiskUsers

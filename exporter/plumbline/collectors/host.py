@@ -18,10 +18,10 @@ from plumbline.core.slot import Slot
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.metrics.guard import SkipHook
 from plumbline.metrics.spec import Sample
-from plumbline.probes.canary.reading import CanaryReading
 from plumbline.probes.ceph.cluster import ClusterView
-from plumbline.probes.schedule import ProbeStatus
-from plumbline.probes.state import DiskSeen
+from plumbline.probes.run.reading import CanaryReading
+from plumbline.probes.run.schedule import ProbeStatus
+from plumbline.probes.run.state import DiskSeen
 from plumbline.sources.ceph.cephmap import CephMap
 from plumbline.sources.disk.block import BlockDevice
 from plumbline.sources.disk.blocklatency import LatencyReading

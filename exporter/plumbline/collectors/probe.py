@@ -6,9 +6,9 @@ from statistics import median
 from plumbline.collectors.host import Host
 from plumbline.metrics.guard import Collector
 from plumbline.metrics.spec import Sample, counter, declared, gauge, histogram, known
-from plumbline.probes.result import OperationResult, Outcome, ProbeResult
-from plumbline.probes.schedule import ProbeStatus
-from plumbline.probes.state import RECENT_RUNS
+from plumbline.probes.run.result import OperationResult, Outcome, ProbeResult
+from plumbline.probes.run.schedule import ProbeStatus
+from plumbline.probes.run.state import RECENT_RUNS
 
 _PLACE = ("probe", "layer", "device_class", "workload", "operation")
 

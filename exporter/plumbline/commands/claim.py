@@ -9,14 +9,14 @@ import argparse
 import os
 import threading
 
+from plumbline.claims.api import Api, ApiError
+from plumbline.claims.claim import ClaimRun
+from plumbline.claims.claim_file import NAME, STORAGE_CLASS, ClaimState, add_result, identity_of
 from plumbline.commands.shared import INTERRUPTED, complain, positive_duration, set_by_signals
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.units import seconds_text
 from plumbline.errors import ConfigError, PlumblineError, ProbeRefused
-from plumbline.probes.kubernetes.api import Api, ApiError
-from plumbline.probes.kubernetes.claim import ClaimRun
-from plumbline.probes.kubernetes.claim_file import NAME, STORAGE_CLASS, ClaimState, add_result, identity_of
-from plumbline.probes.result import Outcome
+from plumbline.probes.run.result import Outcome
 
 _DONE, _FAILED, _MISCONFIGURED = 0, 1, 3
 

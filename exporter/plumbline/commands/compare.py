@@ -1,9 +1,9 @@
 """``plumbline baseline compare``: find both sides, compare them, print the result.
 
 One side may be ``now``: the latest results of the daemon on the same storage path, from its state file, which is read
-beside the daemon (:func:`~plumbline.probes.state.read_state`) and holds the runs of periodic probes. A canary's figures
-exist only in the daemon's memory and on ``/metrics``, so they are listed as missing, with the command that measures
-them. A result older than three intervals is not current, as on ``/metrics``.
+beside the daemon (:func:`.state.read_state`) and holds the runs of periodic probes. A canary's figures exist only in
+the daemon's memory and on ``/metrics``, so they are listed as missing, with the command that measures them. A result
+older than three intervals is not current, as on ``/metrics``.
 """
 
 import argparse
@@ -32,11 +32,11 @@ from plumbline.config.workloads import load_catalogue
 from plumbline.core.console import line, table
 from plumbline.core.units import figure_text, seconds_text
 from plumbline.errors import BaselineError, ConfigError, PlumblineError
-from plumbline.probes.model import PeriodicProbe
-from plumbline.probes.plan import ProbingPlan
-from plumbline.probes.result import ProbeResult
-from plumbline.probes.schedule import interval_s
-from plumbline.probes.state import ProbeRecord, read_state
+from plumbline.probes.run.model import PeriodicProbe
+from plumbline.probes.run.plan import ProbingPlan
+from plumbline.probes.run.result import ProbeResult
+from plumbline.probes.run.schedule import interval_s
+from plumbline.probes.run.state import ProbeRecord, read_state
 
 NOW = "now"
 _STYLE = {Word.WORSE: "bold red", Word.BETTER: "green", Word.AS_ACCEPTED: "green", Word.NOT_JUDGED: ""}

@@ -27,10 +27,10 @@ from plumbline.errors import BaselineError, ConfigError, ProbeRefused, StateErro
 from plumbline.fleet.node import FileState, NodeState, Parcel
 from plumbline.fleet.store import sha256
 from plumbline.probes.ceph.cluster import CephGuard
-from plumbline.probes.gates import HeavyLock
-from plumbline.probes.run_now import check_storage
-from plumbline.probes.state import open_storage
-from plumbline.probes.storage import baseline_source
+from plumbline.probes.run.gates import HeavyLock
+from plumbline.probes.run.run_now import check_storage
+from plumbline.probes.run.state import open_storage
+from plumbline.probes.run.storage import baseline_source
 from plumbline.sources.kernel import sysfs
 
 _NAMES = {"measured": RECORDED, "class": CLASS_FILE}

@@ -21,9 +21,9 @@ from plumbline.config.workloads import load_catalogue
 from plumbline.core.roots import Roots
 from plumbline.core.storage_names import CLASS_FILE, RECORDED
 from plumbline.errors import BaselineError, ParseError, Unavailable
-from plumbline.probes.model import ClusterGuard
-from plumbline.probes.plan import ProbingPlan, make_plan
-from plumbline.probes.single_run import RunOnce
+from plumbline.probes.run.model import ClusterGuard
+from plumbline.probes.run.plan import ProbingPlan, make_plan
+from plumbline.probes.run.single_run import RunOnce
 from plumbline.sources.disk.block import BlockDevice, read_block_devices
 from plumbline.sources.disk.diskusers import DiskUsers, read_disk_users
 from plumbline.sources.net.drivers import load_table

@@ -14,6 +14,8 @@ from rich.console import Console
 from rich.text import Text
 
 from plumbline.baseline.book import mismatched
+from plumbline.claims.claim_file import KIND as CLAIM
+from plumbline.claims.claim_file import ClaimState, read_claims
 from plumbline.commands.node import this_node
 from plumbline.commands.shared import roots, show
 from plumbline.config.probes.base import Periodic
@@ -24,12 +26,10 @@ from plumbline.core.roots import Roots
 from plumbline.core.scheduler import next_tick, splay
 from plumbline.core.storage_names import LOCK_FILE
 from plumbline.core.units import seconds_text
-from plumbline.probes.kubernetes.claim_file import KIND as CLAIM
-from plumbline.probes.kubernetes.claim_file import ClaimState, read_claims
-from plumbline.probes.model import Identity, PeriodicProbe
-from plumbline.probes.plan import ProbingPlan
-from plumbline.probes.schedule import CALENDAR_SPLAY_S, interval_s
-from plumbline.probes.state import ProbeRecord, read_state
+from plumbline.probes.run.model import Identity, PeriodicProbe
+from plumbline.probes.run.plan import ProbingPlan
+from plumbline.probes.run.schedule import CALENDAR_SPLAY_S, interval_s
+from plumbline.probes.run.state import ProbeRecord, read_state
 
 CONTINUOUS = "continuous"
 _GOOD, _BAD, _NOTE = "green", "bold red", "yellow"

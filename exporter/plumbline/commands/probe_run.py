@@ -19,10 +19,10 @@ from plumbline.commands.shared import INTERRUPTED, complain, print_json, set_by_
 from plumbline.core.console import Step, line, make_console, progress, table
 from plumbline.core.units import degradation_text, figure_text, seconds_text
 from plumbline.errors import PlumblineError
-from plumbline.probes import run_now
 from plumbline.probes.ceph.cluster import CephGuard
-from plumbline.probes.model import Progress
-from plumbline.probes.run_now import OperationReport, Report
+from plumbline.probes.run import run_now
+from plumbline.probes.run.model import Progress
+from plumbline.probes.run.run_now import OperationReport, Report
 from plumbline.status.model import missing_baseline_hint
 
 _DONE, _FAILED, _REFUSED, _MISCONFIGURED = 0, 1, 2, 3

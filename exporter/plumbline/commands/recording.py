@@ -44,12 +44,12 @@ from plumbline.core.roots import Roots
 from plumbline.core.storage_names import CANDIDATE, RECORD_LOCK, RECORDED
 from plumbline.core.units import duration_text, si
 from plumbline.errors import BaselineError, ConfigError, PlumblineError, ProbeRefused, Unavailable
-from plumbline.probes import gates
 from plumbline.probes.ceph.cluster import CephGuard
-from plumbline.probes.histogram import quantile
-from plumbline.probes.model import ClusterGuard
-from plumbline.probes.plan import targets_of
-from plumbline.probes.run_now import check_storage
+from plumbline.probes.run import gates
+from plumbline.probes.run.histogram import quantile
+from plumbline.probes.run.model import ClusterGuard
+from plumbline.probes.run.plan import targets_of
+from plumbline.probes.run.run_now import check_storage
 from plumbline.sources.disk.block import read_block_devices
 from plumbline.sources.disk.diskusers import read_disk_users
 from plumbline.sources.net.routes import read_lower_ports

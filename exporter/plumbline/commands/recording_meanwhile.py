@@ -10,7 +10,7 @@ from plumbline.config.workloads import Workload
 from plumbline.core.histogram import HistogramValue, difference
 from plumbline.core.roots import Roots
 from plumbline.errors import PlumblineError
-from plumbline.probes.canary.reading import CanaryReading, WorkloadReading
+from plumbline.probes.run.reading import CanaryReading, WorkloadReading
 from plumbline.sources.disk.diskstats import SECTOR_BYTES, read_diskstats
 
 _LEAST_S = 1.0  # a shorter time has no rate

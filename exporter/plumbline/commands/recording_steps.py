@@ -1,6 +1,6 @@
 """From this host's plan to the steps of a recording: which probes, with which parameters, run by which engine.
 
-Everything is measured as the daemon measures it, by :class:`~plumbline.probes.single_run.RunOnce`: the same locks,
+Everything is measured as the daemon measures it, by :class:`~plumbline.probes.run.single_run.RunOnce`: the same locks,
 gates, guard and leases, and the same parameters, so that the hash agrees. Only the length of a run may differ, which is
 not part of the hash.
 """
@@ -26,16 +26,16 @@ from plumbline.config.workloads import load_catalogue
 from plumbline.core.roots import Roots
 from plumbline.core.units import si
 from plumbline.errors import BaselineError, ProbeRefused, Unavailable
-from plumbline.probes import gates
-from plumbline.probes.canary.reading import CanaryReading
-from plumbline.probes.disk import fio_target
-from plumbline.probes.disk.fio_target import FioKind
-from plumbline.probes.model import ContinuousJob, Identity, PeriodicProbe, Progress
-from plumbline.probes.plan import ProbingPlan, not_recordable
-from plumbline.probes.result import Outcome, ProbeResult
-from plumbline.probes.run_now import Group, Item, group_name, name_of, together
-from plumbline.probes.schedule import device_busy_ms
-from plumbline.probes.single_run import RunOnce
+from plumbline.probes.fio import fio_target
+from plumbline.probes.fio.fio_target import FioKind
+from plumbline.probes.run import gates
+from plumbline.probes.run.model import ContinuousJob, Identity, PeriodicProbe, Progress
+from plumbline.probes.run.plan import ProbingPlan, not_recordable
+from plumbline.probes.run.reading import CanaryReading
+from plumbline.probes.run.result import Outcome, ProbeResult
+from plumbline.probes.run.run_now import Group, Item, group_name, name_of, together
+from plumbline.probes.run.schedule import device_busy_ms
+from plumbline.probes.run.single_run import RunOnce
 
 _T = TypeVar("_T")
 
@@ -149,7 +149,7 @@ class Steps:
         the shallowest probe."""
         shallow: dict[tuple[str, ...], FioKind] = {}
         for item in items:
-            if isinstance(item, PeriodicProbe) and isinstance(item, FioKind):
+            if isinstance(item, FioKind):
                 place = fio_target.place_of(item)
                 if place is not None and (place not in shallow or _depth(item) < _depth(shallow[place])):
                     shallow[place] = item

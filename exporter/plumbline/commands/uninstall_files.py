@@ -1,8 +1,8 @@
 """What Plumbline leaves on a node: found by its marks and its files' content, and removed. The rest stays.
 
-There are two kinds of directories. The storage path carries the mark of :mod:`~plumbline.probes.storage`, or its
+There are two kinds of directories. The storage path carries the mark of :mod:`~plumbline.probes.run.storage`, or its
 content shows that an earlier release made it; each file in it is checked as well. Probes' directories carry the mark of
-:mod:`~plumbline.probes.guard`, inside the storage path or where the configuration says. Anything else stays, and so
+:mod:`~plumbline.probes.run.guard`, inside the storage path or where the configuration says. Anything else stays, and so
 does the directory around it.
 
 The service's directories belong to a user with few rights, and root removes what is in them: everything goes through
@@ -34,16 +34,16 @@ from plumbline.core.storage_names import (
     reserved,
 )
 from plumbline.errors import FileRefused, StateError
-from plumbline.probes import guard
 from plumbline.probes.canary.canary_worker import FILE_NAME as CANARY
-from plumbline.probes.disk.fio_job import FILE as FIO
-from plumbline.probes.disk.fio_job import PARTIAL, REPORT
+from plumbline.probes.canary.plan import OWN_DIRECTORY
 from plumbline.probes.filesystem.metadata_worker import FOLDER as METADATA
 from plumbline.probes.filesystem.metadata_worker import OURS as METADATA_FILE
-from plumbline.probes.gates import is_lock_text
-from plumbline.probes.single_run import OWN_DIRECTORY
-from plumbline.probes.state import MAX_BYTES, READABLE_VERSIONS, is_state
-from plumbline.probes.storage import MARKER_TEXT, baseline_source, of_earlier_release
+from plumbline.probes.fio.fio_job import FILE as FIO
+from plumbline.probes.fio.fio_job import PARTIAL, REPORT
+from plumbline.probes.run import guard
+from plumbline.probes.run.gates import is_lock_text
+from plumbline.probes.run.state import MAX_BYTES, READABLE_VERSIONS, is_state
+from plumbline.probes.run.storage import MARKER_TEXT, baseline_source, of_earlier_release
 
 IsOurs = Callable[[int], bool]  # Called with a descriptor of a plain file with one name
 

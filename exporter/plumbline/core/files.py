@@ -5,7 +5,7 @@ may write to. Once it is open, replacing the directory by a link or another dire
 it is a regular file with one name (no hard links) and belongs to that user; a caller that needs more proof checks the
 content (``is_ours``). Anything else is never written to, replaced or removed.
 
-A canary's worker imports this module, so it imports only light modules (see :mod:`plumbline.probes.guard`). Every call
+A canary's worker imports this module, so it imports only light modules (see :mod:`.probes.run.guard`). Every call
 may block as long as the disk below does.
 """
 

@@ -4,8 +4,16 @@
 of 100, and a tenth of the memory. Light: workers import it.
 """
 
+from __future__ import annotations
+
 import sys
 from pathlib import Path
+
+TYPE_CHECKING = False  # like typing.TYPE_CHECKING, without importing typing
+if TYPE_CHECKING:
+    from plumbline.core.process import Completed
+
+_LINE_MAX = 300
 
 # our code comes first in the path, so that another installed version is not used
 _BOOTSTRAP = (
@@ -21,3 +29,9 @@ def argv_of(
     """The command that calls ``main(arguments)`` of ``module`` (its full name). Everybody can read it: no secrets."""
     switches = ("-I",) if site_packages else ("-I", "-S")
     return (interpreter, *switches, "-c", _BOOTSTRAP, _CODE, module, *arguments)
+
+
+def last_line(completed: Completed) -> str:
+    """The last line of standard error, where an interpreter reports the exception."""
+    lines = completed.stderr.decode("utf-8", "replace").split("\n")
+    return next((line.strip()[:_LINE_MAX] for line in reversed(lines) if line.strip()), "")

@@ -1,4 +1,4 @@
-"""File names in the storage path, a directory that only Plumbline uses (:mod:`~plumbline.probes.storage`)."""
+"""File names in the storage path, a directory that only Plumbline uses (:mod:`~plumbline.probes.run.storage`)."""
 
 import re
 

@@ -41,8 +41,8 @@ from plumbline.daemon.signals import Signals
 from plumbline.daemon.wiring import CEPH, FACTS_WITHIN_S, FINGERPRINT, Wiring, no_daemon
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.probes.network.iperf3_server import IperfServer, ServerPlan
-from plumbline.probes.plan import recordable
-from plumbline.probes.state import StateStore
+from plumbline.probes.run.plan import recordable
+from plumbline.probes.run.state import StateStore
 from plumbline.sources.kernel.hotplug import BlockHotplug
 from plumbline.sources.net.genetlink import settings_group
 from plumbline.sources.net.linkevents import LinkEvents

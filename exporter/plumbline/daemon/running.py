@@ -17,7 +17,7 @@ from plumbline.config.workloads import WorkloadCatalogue
 from plumbline.core.answers import stat_named
 from plumbline.core.roots import Roots
 from plumbline.core.storage_names import CLASS_FILE, NEXT_SIGNATURE, RECORDED, SIGNATURE
-from plumbline.probes.plan import ProbingPlan, make_plan
+from plumbline.probes.run.plan import ProbingPlan, make_plan
 from plumbline.sources.disk.block import BlockDevice
 from plumbline.web.guard import files_of
 

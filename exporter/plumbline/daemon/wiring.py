@@ -29,8 +29,8 @@ from plumbline.daemon.running import Running, World
 from plumbline.errors import PlumblineError, ProbeRefused, Unavailable
 from plumbline.metrics.exposition import Exposition
 from plumbline.probes.ceph.cluster import CephGuard, ClusterView
-from plumbline.probes.schedule import ProbeStatus, Probing
-from plumbline.probes.state import StateStore
+from plumbline.probes.run.schedule import ProbeStatus, Probing
+from plumbline.probes.run.state import StateStore
 from plumbline.sources.kernel.softnet import SoftnetUnwrapper
 from plumbline.sources.kernel.vantage import Vantage, read_vantage
 

@@ -24,7 +24,7 @@ from plumbline.core import jsontext
 from plumbline.core.files import OwnDirectory
 from plumbline.core.storage_names import SIGNATURE
 from plumbline.errors import BaselineError, FileRefused, ProbeRefused, StateError
-from plumbline.probes.gates import HeavyLock
+from plumbline.probes.run.gates import HeavyLock
 
 RECORDED, ACCEPTED, CLASSES, ACCEPTANCES = "recorded", "accepted", "classes", "acceptances"
 STATE, LOCK = "fleet.json", "record.lock"

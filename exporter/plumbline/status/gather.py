@@ -10,10 +10,10 @@ from plumbline.baseline.model import Source, Target
 from plumbline.baseline.selection import DEFAULT_TOLERANCE
 from plumbline.collectors import probe
 from plumbline.metrics.snapshot import Snapshot
-from plumbline.probes.plan import targets_of
-from plumbline.probes.result import OperationResult, Outcome
-from plumbline.probes.schedule import Followed, ProbeStatus, Probing
-from plumbline.probes.state import ProbeRecord
+from plumbline.probes.run.plan import targets_of
+from plumbline.probes.run.result import OperationResult, Outcome
+from plumbline.probes.run.schedule import Followed, ProbeStatus, Probing
+from plumbline.probes.run.state import ProbeRecord
 from plumbline.status.gather_host import disk_rows, nic_rows, osd_rows, quantile_of, softnet_row
 from plumbline.status.model import Comparison, FailureRow, Measure, ProbeRow, StatusModel, Trend
 from plumbline.status.recent import RecentCounters, counters_of

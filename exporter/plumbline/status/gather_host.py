@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from plumbline.collectors import disk, nic, osd, softnet
 from plumbline.core.histogram import HistogramValue
 from plumbline.metrics.snapshot import Snapshot
-from plumbline.probes.histogram import quantile
+from plumbline.probes.run.histogram import quantile
 from plumbline.status.model import DiskRow, Loss, NicRow, OsdRow, SoftnetRow, Times
 from plumbline.status.recent import Counters, Histograms, grown, since
 

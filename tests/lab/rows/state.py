@@ -66,7 +66,7 @@ def killed(guest: Guest) -> Seen:
 
 _WRITE = """
 from pathlib import Path
-from plumbline.probes.state import StateStore
+from plumbline.probes.run.state import StateStore
 store = StateStore(Path("/mnt/cut/plumbline"))
 store.open()
 while True:

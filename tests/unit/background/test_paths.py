@@ -12,7 +12,7 @@ from plumbline.background.presence import FORGET_AFTER_S
 from plumbline.checks.array import ArrayFacts, path_lost
 from plumbline.checks.model import Severity
 from plumbline.core.roots import Roots
-from plumbline.probes.state import PathRecord, StateStore
+from plumbline.probes.run.state import PathRecord, StateStore
 from plumbline.sources.disk.multipath import DiskPath, MultipathDisk
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from plumbline.background.presence import FORGET_AFTER_S, SAVE_EVERY_S, DiskPresence, remember
 from plumbline.core.roots import Roots
 from plumbline.errors import Unavailable
-from plumbline.probes.state import DiskRecord, StateStore
+from plumbline.probes.run.state import DiskRecord, StateStore
 from plumbline.sources.disk.block import BlockDevice, read_block_devices
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"

@@ -22,9 +22,9 @@ from plumbline.config.types import Duration
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.roots import Roots
 from plumbline.errors import BaselineError
-from plumbline.probes.plan import ProbingPlan, make_plan
-from plumbline.probes.result import OperationResult, Outcome, ProbeResult
-from plumbline.probes.state import ProbeRecord
+from plumbline.probes.run.plan import ProbingPlan, make_plan
+from plumbline.probes.run.result import OperationResult, Outcome, ProbeResult
+from plumbline.probes.run.state import ProbeRecord
 
 CATALOGUE = load_catalogue()
 NOW = 1_700_000_000.0

@@ -6,7 +6,7 @@ import pytest
 
 from plumbline.baseline.record.level import Slice, joined, level_of, missing
 from plumbline.core.histogram import HistogramValue
-from plumbline.probes.histogram import quantile
+from plumbline.probes.run.histogram import quantile
 
 EDGES = tuple(each / 100 for each in range(1, 101))  # 10 ms each
 

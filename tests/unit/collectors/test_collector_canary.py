@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from plumbline import __version__
 from plumbline.collectors import canary
 from plumbline.core.histogram import HistogramValue
-from plumbline.probes.canary.reading import CanaryReading, CanaryState, WorkloadReading
+from plumbline.probes.run.reading import CanaryReading, CanaryState, WorkloadReading
 
 LATENCY = HistogramValue((0.0005, 0.001), (3, 4), 5, 0.0125)
 WRITE = WorkloadReading(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from plumbline.collectors import disk
 from plumbline.core.roots import Roots
-from plumbline.probes.state import DiskSeen
+from plumbline.probes.run.state import DiskSeen
 from plumbline.sources.disk.block import BlockDevice, read_block_devices
 from plumbline.sources.disk.diskstats import DiskStats, parse_diskstats
 from plumbline.sources.disk.diskusers import read_disk_users

@@ -7,11 +7,11 @@ from msgspec.structs import replace
 
 from plumbline.collectors import probe
 from plumbline.collectors.probe import samples
-from plumbline.probes.histogram import OperationTotals
-from plumbline.probes.model import Identity
-from plumbline.probes.result import OperationResult, Outcome, ProbeResult
-from plumbline.probes.schedule import ProbeStatus
-from plumbline.probes.state import ProbeRecord
+from plumbline.probes.run.histogram import OperationTotals
+from plumbline.probes.run.model import Identity
+from plumbline.probes.run.result import OperationResult, Outcome, ProbeResult
+from plumbline.probes.run.schedule import ProbeStatus
+from plumbline.probes.run.state import ProbeRecord
 
 RESULT = ProbeResult(
     probe="fio-a",

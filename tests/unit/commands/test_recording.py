@@ -25,10 +25,10 @@ from plumbline.config.workloads import load_catalogue
 from plumbline.core.histogram import HistogramValue
 from plumbline.core.roots import Roots
 from plumbline.errors import BaselineError, ProbeRefused
-from plumbline.probes import plan as planning
-from plumbline.probes.canary.reading import CanaryReading, CanaryState, WorkloadReading
-from plumbline.probes.plan import ProbingPlan, make_plan
-from plumbline.probes.result import OperationResult, Outcome, ProbeResult
+from plumbline.probes.run import plan as planning
+from plumbline.probes.run.plan import ProbingPlan, make_plan
+from plumbline.probes.run.reading import CanaryReading, CanaryState, WorkloadReading
+from plumbline.probes.run.result import OperationResult, Outcome, ProbeResult
 from plumbline.sources.net.routes import read_lower_ports
 
 CATALOGUE = load_catalogue()

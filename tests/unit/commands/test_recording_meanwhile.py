@@ -10,7 +10,7 @@ from plumbline.commands.recording_meanwhile import Meanwhile
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.histogram import HistogramValue
 from plumbline.core.roots import Roots
-from plumbline.probes.canary.reading import CanaryReading, CanaryState, WorkloadReading
+from plumbline.probes.run.reading import CanaryReading, CanaryState, WorkloadReading
 
 WORKLOADS = load_catalogue().by_id
 READ = "randread-4k-qd1-j1"

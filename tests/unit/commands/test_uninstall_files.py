@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from plumbline.claims.claim_file import ClaimState, add_result, identity_of
 from plumbline.cli import main
 from plumbline.commands.uninstall_files import find, remove
 from plumbline.config.workloads import load_catalogue
 from plumbline.errors import StateError
 from plumbline.probes.filesystem import metadata_worker
-from plumbline.probes.gates import HeavyLock
-from plumbline.probes.guard import MARKER, MARKER_TEXT, prepare_directory
-from plumbline.probes.kubernetes.claim_file import ClaimState, add_result, identity_of
-from plumbline.probes.result import Outcome
-from plumbline.probes.state import ProbeRecord, StateStore, open_storage
+from plumbline.probes.run.gates import HeavyLock
+from plumbline.probes.run.guard import MARKER, MARKER_TEXT, prepare_directory
+from plumbline.probes.run.result import Outcome
+from plumbline.probes.run.state import ProbeRecord, StateStore, open_storage
 from support.disks import disk_folder
 from support.manifest import changes, manifest
 

@@ -21,7 +21,7 @@ OWN = frozenset({"directory.open", "self.directory.open", "self.files.open", "ow
 """An ``OwnDirectory``'s method and the system's: a descriptor, which is read with a length."""
 LISTED = {
     "core/files.py": "self.open",
-    "probes/guard.py": "self.open",
+    "probes/run/guard.py": "self.open",
     "baseline/profiles.py": "file.read_text",  # comes with the package
     "sources/net/drivers.py": "file.read_text",
     "sources/disk/blocklatency.py": "(Path(__file__).parents[2] / 'bpf' / 'disk_latency.bpf.o').read_bytes",
@@ -32,17 +32,17 @@ LISTED = {
     "sources/pci/pcidevices.py": "path.open",  # read by pread, 4,096 bytes at most
     "sources/http.py": "urllib.request.build_opener(*handlers).open",  # a page, bounded in time and size
     "web/tls.py": "context.load_cert_chain",  # from memory
-    "probes/kubernetes/first_write.py": "open",  # to write
+    "claims/first_write.py": "open",  # to write
     "probes/ceph/ceph_worker.py": "lines.readline",  # the daemon's own words
     "daemon/daemon.py": "store.open",  # no files from here on: methods of ours with these names
     "daemon/running.py": "read",
     "background/host.py": "self.latency.open",
     "probes/canary/canary.py": "self.read",
-    "probes/gates.py": "read",
+    "probes/run/gates.py": "read",
     "probes/rados/rados_canary.py": "self.read",
     "status/gather.py": "followed.canary.read",
-    "probes/schedule.py": "each.canary.read, self.canary.read",
-    "probes/single_run.py": "canary.read",
+    "probes/run/schedule.py": "each.canary.read, self.canary.read",
+    "probes/run/single_run.py": "canary.read",
     "web/server.py": "reader.read",
 }
 """All other calls by such a name."""

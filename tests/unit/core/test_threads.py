@@ -21,7 +21,7 @@ from plumbline.core.threads import Threads
 SOURCE = Path(__file__).parents[3] / "exporter" / "plumbline"
 OTHERS = {
     "core/threads.py": "the one way",
-    "probes/canary/canary_worker.py": "threading would be a megabyte; its threads end the worker by themselves",
+    "probes/disk/raw_canary_worker.py": "threading would be a megabyte; its threads end the worker by themselves",
 }
 WITHIN_S = 30.0
 

@@ -9,6 +9,7 @@ import pytest
 
 from plumbline.background.host import DISK_FACTS, NETWORK_FACTS, HostFacts
 from plumbline.baseline.book import Book
+from plumbline.claims.claim_file import ClaimState, add_result, identity_of
 from plumbline.cli import _parser
 from plumbline.commands.node import this_node
 from plumbline.config.model import Config, WebConfig
@@ -18,10 +19,9 @@ from plumbline.core.roots import Roots
 from plumbline.daemon.daemon import Daemon
 from plumbline.daemon.running import Running, World
 from plumbline.errors import ConfigError, Unavailable
-from plumbline.probes.kubernetes.claim_file import ClaimState, add_result, identity_of
-from plumbline.probes.result import Outcome
-from plumbline.probes.schedule import Probing
-from plumbline.probes.state import StateStore
+from plumbline.probes.run.result import Outcome
+from plumbline.probes.run.schedule import Probing
+from plumbline.probes.run.state import StateStore
 from plumbline.sources.disk.block import BlockDevice
 from support.daemon import eventually
 from support.hosts import parts, recorded_network, silent_network, tree

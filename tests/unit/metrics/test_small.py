@@ -14,7 +14,7 @@ from plumbline.core.histogram import Coarse, HistogramValue, coarser
 from plumbline.metrics.small import LESS, SmallPage
 from plumbline.metrics.snapshot import Family, Snapshot
 from plumbline.metrics.spec import MetricSpec
-from plumbline.probes.histogram import EDGES, latency_edges, quantile
+from plumbline.probes.run.histogram import EDGES, latency_edges, quantile
 
 SPECS = {spec.name: spec for spec in every_spec()}
 BYTES = SPECS["plumbline_disk_io_bytes_total"]

@@ -26,17 +26,17 @@ _JOBS = "hands over jobs, no file"
 _MEASURED = "the operations that are measured, and their directory, below a descriptor of a marked one"
 ELSEWHERE = {
     "daemon/daemon.py:Daemon.run": _JOBS,
-    "probes/schedule.py:Probing.apply": _JOBS,
+    "probes/run/schedule.py:Probing.apply": _JOBS,
     "cli.py:main": "/dev/null in the place of an output that went away",
-    "probes/guard.py:prepare_directory": "makes the directory that is marked next",
-    "probes/guard.py:_remove_made": "removes it again, empty, where it is refused",
+    "probes/run/guard.py:prepare_directory": "makes the directory that is marked next",
+    "probes/run/guard.py:_remove_made": "removes it again, empty, where it is refused",
     "probes/filesystem/metadata_worker.py:run": _MEASURED,
     "probes/filesystem/metadata_worker.py:measure": _MEASURED,
     "probes/filesystem/metadata_worker.py:measure.create": _MEASURED,
     "probes/filesystem/metadata_worker.py:sweep": _MEASURED,
-    "probes/kubernetes/first_write.py:main": "a container's last message, where Kubernetes wants it",
-    "probes/kubernetes/first_write.py:write": "the file that is measured, on a new volume",
-    "probes/storage.py:take": "makes the directories above the storage path",
+    "claims/first_write.py:main": "a container's last message, where Kubernetes wants it",
+    "claims/first_write.py:write": "the file that is measured, on a new volume",
+    "probes/run/storage.py:take": "makes the directories above the storage path",
 }
 """Function → why it does so by itself."""
 

@@ -16,7 +16,7 @@ BESIDE_THE_ROOMS = {"project"}
 
 def layers() -> list[str]:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    (found,) = [each["layers"] for each in contracts if each["type"] == "layers"]
+    (found,) = [each["layers"] for each in contracts if each.get("containers") == ["plumbline"]]
     return list(found)
 
 

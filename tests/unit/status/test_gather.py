@@ -24,10 +24,10 @@ from plumbline.core.roots import Roots
 from plumbline.core.scheduler import splay
 from plumbline.metrics.exposition import Exposition
 from plumbline.metrics.snapshot import Snapshot
-from plumbline.probes.plan import ProbingPlan, make_plan
-from plumbline.probes.result import OperationResult, Outcome, ProbeResult
-from plumbline.probes.schedule import Probing
-from plumbline.probes.state import ProbeRecord, StateStore
+from plumbline.probes.run.plan import ProbingPlan, make_plan
+from plumbline.probes.run.result import OperationResult, Outcome, ProbeResult
+from plumbline.probes.run.schedule import Probing
+from plumbline.probes.run.state import ProbeRecord, StateStore
 from plumbline.sources.ceph.osd_operations import BlockedOperations
 from plumbline.sources.ceph.osds import OsdReading
 from plumbline.status.gather import Overview

@@ -16,8 +16,8 @@ from plumbline.core.histogram import HistogramValue
 from plumbline.probes.canary import memory
 from plumbline.probes.canary.crew import Crew
 from plumbline.probes.canary.plan import WorkerPlan, streams_of
-from plumbline.probes.canary.reading import SILENT_GAPS, CanaryLog, CanaryReading, CanaryState, WorkloadReading
 from plumbline.probes.canary.snapshot import DaemonMemory, Snapshot, lay_down
+from plumbline.probes.run.reading import SILENT_GAPS, CanaryLog, CanaryReading, CanaryState, WorkloadReading
 
 
 class Canary:

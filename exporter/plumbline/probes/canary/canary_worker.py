@@ -1,13 +1,8 @@
 """The canary's worker: a small separate process that may hang with the disk, so that the daemon never does.
 
-``crew.py`` starts it in an isolated interpreter, for one canary in a file or for several on raw disks::
-
-    … <lifeline fd> file <memory fd> <directory>
-    … <lifeline fd> devices </dev> </sys> <memory fd> <disk> [<memory fd> <disk> …]
-
-In a directory it checks and locks the directory, fills its file once, and then does one operation at a time until it is
-ended. Raw disks are only read: each has a thread of its own, so that a hung disk does not block the others; after a
-refusal, the thread tries its disk again.
+``crew.py`` starts it in an isolated interpreter as ``… <lifeline fd> <memory fd> <directory>``. It checks and locks the
+directory, fills its file once, and then does one operation at a time until it is ended. The workers of the other kinds
+of canaries use its loop, :func:`operate`.
 
 The worker never outlives the daemon: the lifeline is a pipe whose other end only the daemon holds, and the kernel sends
 SIGIO when that end closes. (PR_SET_PDEATHSIG would follow the *thread* that started the worker, and needs ctypes.)
@@ -17,7 +12,6 @@ Light modules only: the worker's memory is what the canary costs a node.
 
 from __future__ import annotations
 
-import _thread  # the threading module would cost a megabyte
 import errno
 import fcntl
 import gc
@@ -25,14 +19,11 @@ import mmap
 import os
 import select
 import signal
-import sys
 import time
 from bisect import bisect_left
 from random import Random
 
-from plumbline.core.backoff import Backoff
 from plumbline.errors import ProbeRefused
-from plumbline.probes import guard
 from plumbline.probes.canary.memory import (
     ERRORS,
     EXIT_REFUSED,
@@ -44,23 +35,19 @@ from plumbline.probes.canary.memory import (
     error_index,
 )
 from plumbline.probes.canary.pacing import LoadCap, charge, gap_ns
-from plumbline.probes.disk import raw_device
+from plumbline.probes.run import guard
 
 FILE_NAME = "canary.dat"
 # operations per second that the load cap leaves a device which is slow from the start: 60 in five minutes
 FLOOR_RATE = 0.2
 # after this many the worker closes its file: its file system may be dead, and can't be unmounted while it is open
 FAILURES_IN_A_ROW = 20
-STACK_BYTES = 256 * 1024
 
 
 def main(argv: list[str]) -> int:
     """Work until ended; returns ``EXIT_REFUSED`` after a refusal, with the reason in the memory."""
-    pause, kind, places = settle(argv[0]), argv[1], argv[2:]
-    if kind == "devices":
-        read_devices(places, pause=pause)
-    memory = WorkerMemory(int(places[0]))
-    return until_refused(memory, lambda: work(memory, places[1], pause=pause))
+    pause, memory, directory = settle(argv[0]), WorkerMemory(int(argv[1])), argv[2]
+    return until_refused(memory, lambda: work(memory, directory, pause=pause))
 
 
 def settle(lifeline_fd: str) -> Pause:
@@ -134,62 +121,6 @@ def work(memory: WorkerMemory, directory: str, *, pause: Pause) -> None:
             if error.errno == errno.EINVAL:
                 raise guard.refused("no-direct-io", where, "O_DIRECT is refused") from error
             raise guard.refused_by(error, where) from error
-
-
-def read_devices(places: list[str], *, pause: Pause) -> NoReturn:
-    """Start a thread per disk, after the daemon has set the I/O priority, which threads inherit."""
-    dev, sysfs, *pairs = places
-    disks = [(WorkerMemory(int(fd)), name) for fd, name in zip(pairs[::2], pairs[1::2], strict=True)]
-    while not all(memory.go for memory, _ in disks):
-        pause(0.01)
-    _thread.stack_size(STACK_BYTES)
-    for memory, name in disks:
-        _thread.start_new_thread(watch_device, (memory, name, dev, sysfs, pause))
-    while True:
-        pause(3600.0)
-
-
-def watch_device(memory: WorkerMemory, name: str, dev: str, sysfs: str, pause: Pause) -> None:
-    backoff = Backoff()
-    try:
-        while not memory.leaving:
-            began = time.monotonic()
-            try:
-                read_device(memory, name, dev, sysfs, pause)
-            except ProbeRefused as refusal:
-                memory.preparing(0)
-                memory.say(REFUSED, f"{refusal.reason}\n{refusal}")
-                backoff.lasted(time.monotonic() - began)
-                pause(backoff.failed())
-    except BaseException:  # noqa: BLE001  (a mistake of ours ends the whole worker, and the daemon says what it was)
-        sys.excepthook(*sys.exc_info())
-        sys.stderr.flush()
-        os._exit(1)
-
-
-def read_device(memory: WorkerMemory, name: str, dev: str, sysfs: str, pause: Pause) -> None:
-    """Open the disk for reading and read until its canary is over; raises :class:`ProbeRefused`."""
-    memory.say(PREPARING)
-    memory.preparing(time.monotonic_ns())
-    block_bytes = max(stream.block_bytes for stream in memory.streams)
-    device = raw_device.open_device(name, dev=dev, sys=sysfs, block_bytes=block_bytes)
-    memory.preparing(0)
-    try:
-        memory.say(RUNNING)
-        random = Random()  # noqa: S311
-        readers = [Reader(stream, device.fd, device.size_bytes, random) for stream in memory.streams]
-
-        def look(reader: Operator) -> None:
-            if reader.failures:
-                raw_device.check_still_there(device, name, sys=sysfs)
-            if reader.failures >= FAILURES_IN_A_ROW:
-                raise raw_device.refused("io-error", device.where, "returns fewer bytes than requested")
-
-        operate(memory, readers, random, look=look, pause=pause)
-    except OSError as error:
-        raise raw_device.refused_by(error, device.where) from error
-    finally:
-        device.close()
 
 
 def operate(
@@ -309,7 +240,6 @@ class Writer(Reader):
 TYPE_CHECKING = False  # like typing.TYPE_CHECKING, without importing typing
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import NoReturn
 
     Pause = Callable[[float], None]
     Look = Callable[["Operator"], None]

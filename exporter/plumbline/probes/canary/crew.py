@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 from msgspec import Struct
 
 from plumbline.probes.canary.process import Trouble, WorkerProcess, Workplace
-from plumbline.probes.canary.reading import CanaryState
+from plumbline.probes.run.reading import CanaryState
 
 if TYPE_CHECKING:
     from plumbline.probes.canary.canary import Canary as Member

@@ -8,15 +8,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from plumbline.config.workloads import BlockWorkload, FileOps, Pattern, S3Ops, Sync
-from plumbline.probes import guard
 from plumbline.probes.canary import memory
 from plumbline.probes.canary.snapshot import StreamPlan
-from plumbline.probes.disk import raw_device
-from plumbline.probes.histogram import edge_ns, latency_edges
+from plumbline.probes.run import guard
+from plumbline.probes.run.histogram import edge_ns, latency_edges
 
 # operations per second over all workloads, if the configuration sets no rate
 HDD_RATE, DEFAULT_RATE = 1.0, 10.0
 MIN_RATE, MAX_RATE = 0.001, 100.0
+
+OWN_DIRECTORY = "record"  # Subdirectory for an interactive run while the daemon's canary has locked the directory
 
 CanaryWorkload: TypeAlias = BlockWorkload | FileOps | S3Ops
 
@@ -45,6 +46,7 @@ class WorkerPlan(Struct, frozen=True, kw_only=True):
     worker: ClassVar[str] = "plumbline.probes.canary.canary_worker"  # The module that works in a process of its own
     site_packages: ClassVar[bool] = False  # Whether that module needs them
     asked_share: ClassVar[float] = 0.4  # Of the time for its end, until it is killed
+    locks: ClassVar[bool] = False  # Whether the worker locks its place, so that no second one works there
 
     @property
     def where(self) -> str:
@@ -67,8 +69,9 @@ class WorkerPlan(Struct, frozen=True, kw_only=True):
             ),
         )
 
-    def beside(self) -> Self:
-        """The same for an interactive run beside the daemon's canary, which must not disturb each other."""
+    def beside(self, *, spare: bool) -> Self:  # noqa: ARG002
+        """The same for an interactive run, where it and the daemon's canary can't disturb each other. ``spare``: see
+        :meth:`.ContinuousJob.faster`."""
         return self
 
     def order(self, members: Sequence[tuple[int, str]]) -> list[str]:
@@ -84,6 +87,12 @@ class CanaryPlan(WorkerPlan, frozen=True, kw_only=True):
 
     kind = "canary"
     reasons = guard.ADVICE
+    locks = True
+
+    def beside(self, *, spare: bool) -> Self:
+        """Without a load cap: a person waits for it."""
+        directory = self.directory / OWN_DIRECTORY if spare else self.directory
+        return replace(self, directory=directory, max_busy_ratio=1.0)
 
     def __post_init__(self) -> None:
         for workload, _ in self.workloads:
@@ -96,38 +105,10 @@ class CanaryPlan(WorkerPlan, frozen=True, kw_only=True):
 
     def order(self, members: Sequence[tuple[int, str]]) -> list[str]:
         ((memory_fd, _),) = members
-        return ["file", str(memory_fd), str(self.directory.absolute())]
+        return [str(memory_fd), str(self.directory.absolute())]
 
 
-class DevicePlan(WorkerPlan, frozen=True, kw_only=True):
-    """One canary on one whole disk: single reads at random places; it never writes. The worker reads the disk's size:
-    it is unknown before the disk is open."""
-
-    target: str  # The kernel's name of the disk
-    dev: Path
-    sys: Path
-
-    kind = "raw-canary"
-    reasons = raw_device.ADVICE
-
-    def __post_init__(self) -> None:
-        for workload, _ in self.workloads:
-            block = workload if isinstance(workload, BlockWorkload) else None
-            if block is None or block.pattern not in (Pattern.READ, Pattern.RANDREAD) or not block.direct:
-                raise ValueError(f"canary {self.name}: {workload.id} is not a direct read")
-
-    @property
-    def where(self) -> str:
-        return str(self.dev / self.target)
-
-    def order(self, members: Sequence[tuple[int, str]]) -> list[str]:
-        words = ["devices", str(self.dev), str(self.sys)]
-        for memory_fd, target in members:
-            words += [str(memory_fd), target]
-        return words
-
-
-def quicker(rate: float, factor: float) -> float:
+def faster_rate(rate: float, factor: float) -> float:
     """``factor`` times the rate, limited to the maximum for a canary."""
     return min(MAX_RATE, factor * rate)
 

@@ -12,8 +12,8 @@ from plumbline.core.backoff import Backoff
 from plumbline.core.isolated import argv_of
 from plumbline.core.process import Child
 from plumbline.probes.canary import memory
-from plumbline.probes.canary.reading import CanaryState
 from plumbline.probes.canary.snapshot import Snapshot
+from plumbline.probes.run.reading import CanaryState
 
 
 class Trouble(Struct, frozen=True):

@@ -17,10 +17,10 @@ from plumbline.core.isolated import argv_of
 from plumbline.core.kernel import read_kernel
 from plumbline.core.memory import LIBRADOS, keep_memory_private, limit_memory
 from plumbline.errors import ParseError, PlumblineError
-from plumbline.probes.ceph.cluster_osds import ask_osds, to_json
 from plumbline.probes.ceph.librados import Access, Cluster, connect
-from plumbline.probes.rados.rados_sweep import sweep
+from plumbline.probes.ceph.rados_sweep import sweep
 from plumbline.sources.ceph.cephmap import ADDRESSES
+from plumbline.sources.ceph.cluster_osds import ask_osds, to_json
 
 # keys of ``osd dump``, and of its OSDs; the rest, such as exceptions of placement groups, is megabytes on a big cluster
 _DUMP_KEYS = (

@@ -73,7 +73,7 @@ class Lease:
 
 
 class CephGuard:
-    """Implements :class:`~plumbline.probes.model.ClusterGuard`. All methods may be called from any thread; call
+    """Implements :class:`~plumbline.probes.run.model.ClusterGuard`. All methods may be called from any thread; call
     :meth:`configure` at each reload."""
 
     def __init__(

@@ -1,74 +1,28 @@
-"""Which OSDs a configuration means on this host, and the device classes of OSDs and pools: queried during planning,
-bounded in time.
-
-The cluster's answer comes first; its last answer is stored in case it does not answer. If it never did, this host's own
-directories name its OSDs, with the class that the kernel gives their disks; the canary detects the difference when the
-cluster is back, and requests a new plan.
-"""
+"""The cluster's OSDs and the device class of a pool: queried during planning, bounded in time. The list of OSDs is
+stored, for starts while the cluster does not answer."""
 
 import dataclasses
 import json
 import logging
-import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
-
 from plumbline.config.model import CephConfig
-from plumbline.config.probes.ceph import OSD_NAME
 from plumbline.core.files import OwnDirectory, read_whole
+from plumbline.core.isolated import last_line
 from plumbline.core.process import ProcessRunner
 from plumbline.core.storage_names import OSDS_FILE
 from plumbline.errors import FileRefused, ProbeRefused, Unavailable
-from plumbline.probes.apart import last_line
 from plumbline.probes.ceph import ceph_task
 from plumbline.probes.ceph.ceph_access import CephAccess
-from plumbline.probes.ceph.cluster_osds import ALL, HOST, ClusterOsds, from_json, to_json
-from plumbline.probes.model import Host
+from plumbline.sources.ceph.cluster_osds import ClusterOsds, from_json, to_json
 
 log = logging.getLogger(__name__)
 
 ANSWER_WITHIN_S = 5.0
 _CONNECT_S = 3
 _MAX_BYTES = 16 << 20
-
-
-class FoundOsd(Struct, frozen=True):
-    """An OSD. ``crush_class`` is empty if the cluster did not report it."""
-
-    number: int
-    crush_class: str
-    device_class: str
-    """The class for comparing figures: the configured one, the CRUSH class, the disk's, or ``unknown``."""
-    device: str = ""
-    """The underlying disk, if it is on this host."""
-
-
-def look_up(words: Sequence[str], device_class: str | None, host: Host) -> tuple[FoundOsd, ...]:
-    """The OSDs, ordered by number; never raises because of the cluster."""
-    disks = {int(osd.removeprefix("osd.")): disk for disk, osd in host.osd_disks().items() if OSD_NAME.fullmatch(osd)}
-    kernel = {disk.name: disk.device_class for disk in host.disks()} if disks else {}
-    cluster = host.cluster_osds() or remembered(host.storage)
-    if cluster is not None:
-        osds = [cluster.by_number.get(number) for number in cluster.chosen(words, socket.gethostname())]
-        classes = {osd.number: osd.device_class for osd in osds if osd is not None}
-    else:
-        named = {int(word.removeprefix("osd.")) for word in words if word not in (HOST, ALL)}
-        classes = dict.fromkeys(named | (disks.keys() if {HOST, ALL} & set(words) else set()), "")
-    found = []
-    for number, crush_class in sorted(classes.items()):
-        disk = disks.get(number, "")
-        found.append(FoundOsd(number, crush_class, device_class or crush_class or kernel.get(disk) or "unknown", disk))
-    return tuple(found)
-
-
-def only_class(host: Host) -> str:
-    """The class of all OSDs of the cluster, if they have only one; otherwise ``unknown``."""
-    cluster = host.cluster_osds()
-    classes = {osd.device_class for osd in cluster.by_number.values()} if cluster is not None else set()
-    return classes.pop() if len(classes) == 1 else "unknown"
 
 
 def remember(storage: Path, osds: ClusterOsds) -> None:

@@ -6,13 +6,13 @@ from msgspec import Struct
 
 from plumbline.config.probes.disk import FioConfig
 from plumbline.config.workloads import BlockWorkload
-from plumbline.probes.disk.fio import remove_surplus, run_fio
-from plumbline.probes.disk.fio_job import FioPlan
 from plumbline.probes.disk.fio_raw import RawFioPlan, run_raw_fio
 from plumbline.probes.disk.raw_disks import raw_disks
-from plumbline.probes.model import Host, Identity, Plan, Progress, Run
-from plumbline.probes.result import ProbeResult
-from plumbline.probes.tool import FIO, Tool
+from plumbline.probes.fio.fio import remove_surplus, run_fio
+from plumbline.probes.fio.fio_job import FioPlan
+from plumbline.probes.run.model import Host, Identity, Plan, Progress, Run
+from plumbline.probes.run.result import ProbeResult
+from plumbline.probes.run.tool import FIO, Tool
 
 
 class FioProbe(Struct, frozen=True):
@@ -38,6 +38,11 @@ class FioProbe(Struct, frozen=True):
             device=self.device,
             rate_iops=plan.rate_iops,
         )
+
+    @property
+    def fio_place(self) -> str:
+        plan = self.plan
+        return plan.device if isinstance(plan, RawFioPlan) else str(plan.directory)
 
     def run(self, run: Run) -> ProbeResult:
         if isinstance(self.plan, RawFioPlan):

@@ -16,12 +16,12 @@ to memory: nothing is written anywhere.
 """
 
 from plumbline.config.workloads import Pattern
-from plumbline.probes.disk import fio
-from plumbline.probes.disk.fio_job import JOB, RunPlan
 from plumbline.probes.disk.raw_device import RawDevice, open_device
-from plumbline.probes.model import Run
-from plumbline.probes.result import ProbeResult
-from plumbline.probes.tool import FIO, Tool
+from plumbline.probes.fio import fio
+from plumbline.probes.fio.fio_job import JOB, RunPlan
+from plumbline.probes.run.model import Run
+from plumbline.probes.run.result import ProbeResult
+from plumbline.probes.run.tool import FIO, Tool
 
 _ALIGNED = 2**20
 

@@ -5,7 +5,7 @@ device with the number that sysfs gives for that disk: a symbolic link, a replac
 name is refused. The descriptor is read-only, which the kernel enforces on every system call that uses it (``write``
 gives EBADF); this is verified, too (``F_GETFL``). No other descriptor of a disk is ever opened.
 
-The canary's worker imports this: light modules only, see :mod:`~plumbline.probes.guard`. Everything here may block
+The canary's worker imports this: light modules only, see :mod:`~plumbline.probes.run.guard`. Everything here may block
 with the disk.
 """
 

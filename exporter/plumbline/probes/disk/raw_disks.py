@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from plumbline.probes.model import Host
+from plumbline.probes.run.model import Host
 from plumbline.sources.disk.block import BlockDevice
 
 OSD = "osd"  # In the configuration: every disk that holds an OSD's data

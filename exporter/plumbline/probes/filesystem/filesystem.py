@@ -12,20 +12,20 @@ import msgspec
 from plumbline import __version__
 from plumbline.config.probes.filesystem import FilesystemConfig
 from plumbline.config.workloads import BlockWorkload, Metadata
-from plumbline.core.isolated import argv_of
+from plumbline.core.isolated import argv_of, last_line
 from plumbline.core.process import Completed
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError, ProbeRefused
-from plumbline.probes.apart import Failed, Refused, Timed, last_line, parse_answer, timed_result
-from plumbline.probes.disk.fio_job import FioPlan
 from plumbline.probes.filesystem.filesystem_worker import Done, Task
 from plumbline.probes.filesystem.mount_look import DEAD
 from plumbline.probes.filesystem.mount_place import ADVICE, BUFFERED, wrong_place
 from plumbline.probes.filesystem.place import mount_by_name, place_of
 from plumbline.probes.filesystem.zfs import ignores_direct
-from plumbline.probes.model import Host, Identity, Plan, Progress, Run
-from plumbline.probes.result import ProbeResult
-from plumbline.probes.tool import refuse_if_stopped
+from plumbline.probes.fio.fio_job import FioPlan
+from plumbline.probes.run.child_task import Failed, Refused, Timed, parse_answer, timed_result
+from plumbline.probes.run.model import Host, Identity, Plan, Progress, Run
+from plumbline.probes.run.result import ProbeResult
+from plumbline.probes.run.tool import refuse_if_stopped
 from plumbline.sources.kernel.mounts import Mount, own_mounts, shows_root
 
 LOOK_WITHIN_S = 5.0  # A mount that answers does so within milliseconds, over the worst network within a second

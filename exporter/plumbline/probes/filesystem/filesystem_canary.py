@@ -5,13 +5,13 @@ from pathlib import Path
 
 from plumbline.config.probes.filesystem import FilesystemCanaryConfig
 from plumbline.config.workloads import FileOps
-from plumbline.probes import guard
 from plumbline.probes.canary.job import CanaryJob
 from plumbline.probes.canary.plan import CanaryPlan
 from plumbline.probes.filesystem import mount_place
 from plumbline.probes.filesystem.filesystem_canary_worker import ERRORS
 from plumbline.probes.filesystem.place import place_of
-from plumbline.probes.model import Host, Plan
+from plumbline.probes.run import guard
+from plumbline.probes.run.model import Host, Plan
 
 MAX_BUSY_RATIO = 0.05  # of one operation at a time: a file system serves many, mostly from many disks
 

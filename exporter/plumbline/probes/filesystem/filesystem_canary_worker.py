@@ -15,7 +15,6 @@ import time
 from random import Random
 
 from plumbline.errors import ProbeRefused
-from plumbline.probes import guard
 from plumbline.probes.canary.canary_worker import (
     FILE_NAME,
     Operator,
@@ -28,8 +27,9 @@ from plumbline.probes.canary.canary_worker import (
 )
 from plumbline.probes.canary.memory import PREPARING, RUNNING, WorkerMemory
 from plumbline.probes.filesystem import mount_place
-from plumbline.probes.filesystem.filesystem_type import mount_of
 from plumbline.probes.filesystem.mount_look import DEAD, look
+from plumbline.probes.run import guard
+from plumbline.sources.kernel.filesystem_type import mount_of
 
 ERRORS = ("EIO", "ENOSPC", "EDQUOT", "ETIMEDOUT", "short", "other")
 """Kinds of failed operations."""

@@ -14,15 +14,15 @@ import msgspec
 
 from plumbline.core.process import ProcessRunner
 from plumbline.errors import PlumblineError, ProbeRefused
-from plumbline.probes.apart import Failed, Refused
-from plumbline.probes.disk.fio import remove_surplus, run_fio
-from plumbline.probes.disk.fio_job import FioPlan
-from plumbline.probes.model import Run
-from plumbline.probes.result import ProbeResult
+from plumbline.probes.fio.fio import remove_surplus, run_fio
+from plumbline.probes.fio.fio_job import FioPlan
+from plumbline.probes.run.child_task import Failed, Refused
+from plumbline.probes.run.model import Run
+from plumbline.probes.run.result import ProbeResult
 
 
 class Task(msgspec.Struct, frozen=True):
-    """``keep_fds``: the locks. ``clean_up``: no run, only :func:`~plumbline.probes.disk.fio.remove_surplus`."""
+    """``keep_fds``: the locks. ``clean_up``: no run, only :func:`~plumbline.probes.fio.fio.remove_surplus`."""
 
     plan: FioPlan
     keep_fds: tuple[int, ...]

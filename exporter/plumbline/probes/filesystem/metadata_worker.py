@@ -2,7 +2,7 @@
 
 ``main([directory, files, file_size, timeout_s])`` does it in a fresh subdirectory of the guarded directory; with 0
 files it only removes what an earlier run left behind. It prints one JSON document: a list of nanoseconds for each
-operation, or why there is none (:mod:`~plumbline.probes.apart`).
+operation, or why there is none (:mod:`~plumbline.probes.run.child_task`).
 
 "Examines" queries the server (:func:`.mount_look.stat_synced`): a client that has just created a file has its
 attributes cached.
@@ -21,9 +21,9 @@ import time
 
 from plumbline.core.files import OwnDirectory, check_directory, is_temporary
 from plumbline.errors import FileRefused, ProbeRefused
-from plumbline.probes import guard
-from plumbline.probes.filesystem.filesystem_type import mount_of
 from plumbline.probes.filesystem.mount_look import stat_synced
+from plumbline.probes.run import guard
+from plumbline.sources.kernel.filesystem_type import mount_of
 
 FOLDER = "metadata"
 SWEEP_MAX = 200_000  # Leftovers removed in one go; no workload creates more

@@ -8,7 +8,7 @@ ADVICE = {
     "mount-dead": "mount it again (umount -l, then mount), and check its server",
     "not-mounted": "mount the file system that is to be measured",
 }
-"""Reasons of a mount besides those of :mod:`~plumbline.probes.guard`, and what an operator can do about it."""
+"""Reasons of a mount besides those of :mod:`~plumbline.probes.run.guard`, and what an operator can do about it."""
 BUFFERED = "name a workload whose id ends in -buffered"  # What to do where O_DIRECT does not work
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from plumbline.core.roots import Roots
 from plumbline.errors import PlumblineError
 from plumbline.probes.filesystem.mount_place import wrong_place
-from plumbline.probes.model import Host
+from plumbline.probes.run.model import Host
 from plumbline.sources.kernel.mounts import Mount, mount_named, own_mounts, shows_root
 
 

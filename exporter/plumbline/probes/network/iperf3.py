@@ -12,11 +12,11 @@ from plumbline.core.escape import excerpt
 from plumbline.core.process import Completed
 from plumbline.core.units import si
 from plumbline.errors import ParseError, ProbeRefused
-from plumbline.probes.model import Host, Plan, Progress, Run
 from plumbline.probes.network.iperf3_output import Report, Transfer, parse_report
 from plumbline.probes.network.peer import Findings, PeerProbe, failure, peers
-from plumbline.probes.result import OperationResult, Outcome
-from plumbline.probes.tool import IPERF3, Tool, refuse_if_stopped
+from plumbline.probes.run.model import Host, Plan, Progress, Run
+from plumbline.probes.run.result import OperationResult, Outcome
+from plumbline.probes.run.tool import IPERF3, Tool, refuse_if_stopped
 from plumbline.sources.net.routes import IpAddress
 
 _BUSY = "server is busy"

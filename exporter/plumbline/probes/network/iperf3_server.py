@@ -28,7 +28,7 @@ from plumbline.core import threads
 from plumbline.core.backoff import Backoff
 from plumbline.core.process import Child, named_environment
 from plumbline.errors import PlumblineError
-from plumbline.probes.tool import IPERF3
+from plumbline.probes.run.tool import IPERF3
 from plumbline.sources.net.routes import IpAddress, IpNetwork
 
 log = logging.getLogger(__name__)

@@ -18,11 +18,11 @@ from plumbline.config.probes.network import PathMtuConfig
 from plumbline.config.workloads import PathMtu
 from plumbline.core.roots import Roots
 from plumbline.errors import PlumblineError
-from plumbline.probes.model import Host, Plan, Progress, Run
 from plumbline.probes.network.echo import ECHO_BYTES, IP_BYTES, Answer, EchoSocket, Reply, TooBig, Unreachable
 from plumbline.probes.network.peer import Findings, PeerProbe, failure, peers
-from plumbline.probes.result import OperationResult, Outcome
-from plumbline.probes.tool import refuse_if_stopped
+from plumbline.probes.run.model import Host, Plan, Progress, Run
+from plumbline.probes.run.result import OperationResult, Outcome
+from plumbline.probes.run.tool import refuse_if_stopped
 from plumbline.sources.net.routes import IpAddress, Way, read_way
 
 # what every path must carry: RFC 1122 for the ends of IPv4, RFC 8200 for links of IPv6

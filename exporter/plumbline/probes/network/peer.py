@@ -10,8 +10,8 @@ from plumbline.config.probes.network import NetworkPeriodic
 from plumbline.config.types import Endpoint, LocalAddress
 from plumbline.config.workloads import Workload
 from plumbline.errors import PlumblineError, ProbeRefused
-from plumbline.probes.model import Host, Identity, Run
-from plumbline.probes.result import OperationResult, Outcome, ProbeResult
+from plumbline.probes.run.model import Host, Identity, Run
+from plumbline.probes.run.result import OperationResult, Outcome, ProbeResult
 from plumbline.sources.net.routes import IpAddress, resolve, speed_word
 
 

@@ -20,11 +20,11 @@ from plumbline.config.probes.network import RttConfig
 from plumbline.config.workloads import RoundTrip
 from plumbline.core.units import si
 from plumbline.errors import ProbeRefused
-from plumbline.probes.model import Host, Plan, Progress, Run
 from plumbline.probes.network.echo import Answer, EchoSocket, Reply, Unreachable
 from plumbline.probes.network.peer import Findings, PeerProbe, failure, peers
-from plumbline.probes.result import OperationResult, Outcome
-from plumbline.probes.tool import refuse_if_stopped
+from plumbline.probes.run.model import Host, Plan, Progress, Run
+from plumbline.probes.run.result import OperationResult, Outcome
+from plumbline.probes.run.tool import refuse_if_stopped
 from plumbline.sources.net.routes import IpAddress
 
 LOST_AFTER_S = 1.0

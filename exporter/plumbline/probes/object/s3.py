@@ -8,16 +8,16 @@ import msgspec
 
 from plumbline.config.probes.object import S3Config
 from plumbline.config.workloads import S3Ops
-from plumbline.core.isolated import argv_of
+from plumbline.core.isolated import argv_of, last_line
 from plumbline.core.kernel import read_kernel
 from plumbline.core.process import Completed
 from plumbline.errors import ParseError, ProbeRefused
-from plumbline.probes.apart import Failed, Refused, Timed, last_line, parse_answer, timed_result
-from plumbline.probes.model import Host, Identity, Plan, Progress, Run
 from plumbline.probes.object.s3_credentials import open_credentials
 from plumbline.probes.object.s3_worker import Answer, Task
-from plumbline.probes.result import ProbeResult
-from plumbline.probes.tool import refuse_if_stopped
+from plumbline.probes.run.child_task import Failed, Refused, Timed, parse_answer, timed_result
+from plumbline.probes.run.model import Host, Identity, Plan, Progress, Run
+from plumbline.probes.run.result import ProbeResult
+from plumbline.probes.run.tool import refuse_if_stopped
 
 DEVICE_CLASS = "s3"  # Used if the configuration does not name the class of storage behind the endpoint
 # for the start of the worker and one last removal, beyond the probe's timeout

@@ -10,10 +10,10 @@ from plumbline.config.probes.object import S3CanaryConfig
 from plumbline.config.workloads import S3Ops
 from plumbline.probes.canary.job import CanaryJob
 from plumbline.probes.canary.plan import WorkerPlan
-from plumbline.probes.model import Host, Plan
 from plumbline.probes.object.s3 import DEVICE_CLASS, owner_of, prefix_of, target_of
 from plumbline.probes.object.s3_canary_worker import ADVICE, ERRORS
 from plumbline.probes.object.s3_worker import Task
+from plumbline.probes.run.model import Host, Plan
 
 APART = "@now"  # Appended to the probe's name in an interactive run beside the daemon; no name contains @
 SWEEP_WITHIN_S = 30.0
@@ -36,7 +36,7 @@ class S3Plan(WorkerPlan, frozen=True, kw_only=True):
     def where(self) -> str:
         return f"{self.task.endpoint}: bucket {self.task.bucket}"
 
-    def beside(self) -> Self:
+    def beside(self, *, spare: bool) -> Self:  # noqa: ARG002
         """Below a prefix of its own: at its start a worker removes all objects below its prefix."""
         return replace(self, task=replace(self.task, prefix=f"{self.task.prefix.rstrip('/')}{APART}/"))
 

@@ -21,9 +21,9 @@ import msgspec
 
 from plumbline.core.memory import keep_memory_private, limit_memory
 from plumbline.errors import ParseError, ProbeRefused
-from plumbline.probes.apart import Failed, Refused, Timed
-from plumbline.probes.guard import MARKER, MARKER_TEXT
 from plumbline.probes.object.s3_credentials import MAX_BYTES, Credentials, parse_credentials
+from plumbline.probes.run.child_task import Failed, Refused, Timed
+from plumbline.probes.run.guard import MARKER, MARKER_TEXT
 
 SWEEP_MAX = 10_000  # Leftovers removed in one go; a run leaves one at most
 BODY_MAX_BYTES = 4 << 20

@@ -34,15 +34,15 @@ from msgspec import Struct
 
 from plumbline.config.probes.ceph import RadosBenchConfig
 from plumbline.config.workloads import RadosBench
-from plumbline.core.escape import excerpt
-from plumbline.core.process import Completed, ProcessRunner, Runner
+from plumbline.core.process import ProcessRunner, Runner
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probes.ceph import ceph_task
 from plumbline.probes.ceph.ceph_access import NAMESPACE, CephAccess
-from plumbline.probes.ceph.osd_lookup import only_class
-from plumbline.probes.model import Host, Identity, Plan, Progress, Run
-from plumbline.probes.result import OperationResult, Outcome, ProbeResult
-from plumbline.probes.tool import RADOS, refuse_if_stopped
+from plumbline.probes.rados.ceph_program import first_line, judge
+from plumbline.probes.rados.osd_choice import only_class
+from plumbline.probes.run.model import Host, Identity, Plan, Progress, Run
+from plumbline.probes.run.result import OperationResult, Outcome, ProbeResult
+from plumbline.probes.run.tool import RADOS, refuse_if_stopped
 
 # Ceph truncates the host's name to this length
 _HOST_BYTES = 29
@@ -156,27 +156,6 @@ def build(config: RadosBenchConfig, workload: RadosBench, host: Host) -> Plan:
     device_class = config.device_class or only_class(host)
     probe = RadosBenchProbe(config, workload, access, socket.gethostname(), device_class, host.environment)
     return Plan(periodic=(probe,))
-
-
-def judge(done: Completed, what: str, timeout_s: float) -> tuple[Outcome, str]:
-    """Outcome and message from the exit of one of Ceph's programs; success has no message."""
-    if done.timed_out:
-        advice = "is the cluster slow, or the timeout too short?"
-        return Outcome.TIMEOUT, f"{what}: not finished within {timeout_s:g} s; {advice}"
-    if done.truncated:
-        return Outcome.FAILURE, f"{what}: killed for writing too much output"
-    if done.returncode != 0:
-        status = done.returncode
-        how = f"signal {-status}" if status is not None and status < 0 else f"exit status {status}"
-        return Outcome.FAILURE, f"{what}: {first_line(done) or 'no message'} ({how})"
-    return Outcome.SUCCESS, ""
-
-
-def first_line(done: Completed) -> str:
-    """The first non-empty line of stderr, else the last line of stdout."""
-    lines = [line.strip() for line in done.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
-    lines = lines or [line.strip() for line in done.stdout.decode("utf-8", "replace").splitlines()[-1:]]
-    return excerpt(lines[0]) if lines else ""
 
 
 class RadosBenchReport(Struct, frozen=True):

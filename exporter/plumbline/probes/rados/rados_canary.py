@@ -21,12 +21,12 @@ from plumbline.config.workloads import RadosOps
 from plumbline.core.histogram import HistogramValue
 from plumbline.probes.canary import memory
 from plumbline.probes.canary.process import Trouble, WorkerProcess, Workplace
-from plumbline.probes.canary.reading import SILENT_GAPS, CanaryLog, CanaryReading, CanaryState, WorkloadReading
 from plumbline.probes.canary.snapshot import DaemonMemory, Snapshot, StreamPlan, lay_down
 from plumbline.probes.ceph.librados import Access
-from plumbline.probes.ceph.osd_lookup import FoundOsd
-from plumbline.probes.histogram import edge_ns, latency_edges
+from plumbline.probes.rados.osd_choice import ChosenOsd
 from plumbline.probes.rados.rados_canary_worker import ADVICE, ERRORS, NOTES, OPERATIONS, OSDS_CHANGED
+from plumbline.probes.run.histogram import edge_ns, latency_edges
+from plumbline.probes.run.reading import SILENT_GAPS, CanaryLog, CanaryReading, CanaryState, WorkloadReading
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ _NOT_SERVED = {
 }
 
 
-class OsdPlan(FoundOsd, frozen=True):
+class OsdPlan(ChosenOsd, frozen=True):
     """One OSD of the canary, and its baseline's bounds in seconds by operation."""
 
     bounds: tuple[tuple[float, ...], ...] = ((),) * len(OPERATIONS)
@@ -207,7 +207,7 @@ class RadosCanaries:
 
 
 class OsdCanary:
-    """One OSD's share of a worker, a :class:`~plumbline.probes.model.ContinuousProbe`; without an OSD that of the whole
+    """One OSD's share of a worker, a :class:`.ContinuousProbe`; without an OSD that of the whole
     probe, while its OSDs are unknown. Starting or stopping it affects all OSDs of the probe."""
 
     def __init__(self, group: RadosCanaries, osd: OsdPlan | None) -> None:

@@ -10,12 +10,13 @@ from msgspec import structs
 
 from plumbline.config.probes.ceph import RadosCanaryConfig
 from plumbline.config.workloads import RadosOps
-from plumbline.probes.canary.plan import quicker
+from plumbline.probes.canary.plan import faster_rate
 from plumbline.probes.ceph.ceph_access import NAMESPACE, CephAccess
-from plumbline.probes.ceph.cluster_osds import ClusterOsds
-from plumbline.probes.ceph.osd_lookup import FoundOsd, look_up, remember
-from plumbline.probes.model import Bounds, Host, Identity, Plan
+from plumbline.probes.ceph.osd_lookup import remember
+from plumbline.probes.rados.osd_choice import ChosenOsd, look_up
 from plumbline.probes.rados.rados_canary import OsdCanary, OsdPlan, RadosCanaries, RadosCanaryPlan
+from plumbline.probes.run.model import Bounds, Host, Identity, Plan
+from plumbline.sources.ceph.cluster_osds import ClusterOsds
 
 PREFIX = "plumbline"  # Prefix of all the canaries' objects: plumbline/<host>/<probe>/osd.3/17
 APART = "@now"  # Appended to the probe's name in an interactive run beside the daemon; no name contains @
@@ -43,9 +44,10 @@ class RadosCanaryJob:
     config: RadosCanaryConfig
     access: CephAccess
     workload: RadosOps
-    osds: tuple[FoundOsd, ...]
-    osd: FoundOsd | None
+    osds: tuple[ChosenOsd, ...]
+    osd: ChosenOsd | None
     shared: _Shared = field(compare=False)
+    locks = False
     apart: bool = False
     """Whether it uses a prefix of its own: at its start a worker removes all objects under its prefix."""
 
@@ -91,15 +93,17 @@ class RadosCanaryJob:
         group = self.shared.make(self.plan(bounds))
         return OsdCanary(group, group.plan.osds[self.osds.index(self.osd)] if self.osd else None)
 
-    def hurried(self, factor: float) -> RadosCanaryJob:
-        """The same at ``factor`` times the rate, on other objects than the daemon's."""
-        return replace(self, config=structs.replace(self.config, rate=quicker(self.config.rate, factor)), apart=True)
+    def faster(self, factor: float, *, spare: bool = False) -> RadosCanaryJob:  # noqa: ARG002
+        """On other objects than the daemon's."""
+        return replace(
+            self, config=structs.replace(self.config, rate=faster_rate(self.config.rate, factor)), apart=True
+        )
 
-    def _bounds_of(self, osd: FoundOsd, bounds: Bounds) -> tuple[tuple[float, ...], ...]:
+    def _bounds_of(self, osd: ChosenOsd, bounds: Bounds) -> tuple[tuple[float, ...], ...]:
         workload = self.workload
         return tuple(bounds.get((self._label(osd), workload.id, operation), ()) for operation in workload.operations)
 
-    def _label(self, osd: FoundOsd) -> str:
+    def _label(self, osd: ChosenOsd) -> str:
         return f"{self.config.name}/osd.{osd.number}"
 
 

@@ -34,11 +34,11 @@ from plumbline.errors import KeyTypeUnknown, ParseError, ProbeRefused, Unavailab
 from plumbline.probes.canary import memory as canary_memory
 from plumbline.probes.canary.memory import WorkerMemory, WorkerStream, error_index
 from plumbline.probes.canary.pacing import charge, gap_ns
-from plumbline.probes.ceph.cluster_osds import ClusterOsds, ask_osds
 from plumbline.probes.ceph.librados import Access, Cluster, Pool, connect
+from plumbline.probes.ceph.rados_sweep import remove, sweep
 from plumbline.probes.rados import placement
 from plumbline.probes.rados.placement import Placement
-from plumbline.probes.rados.rados_sweep import remove, sweep
+from plumbline.sources.ceph.cluster_osds import ClusterOsds, ask_osds
 from plumbline.sources.ceph.keyring import READ_AES256K
 
 TYPE_CHECKING = False  # like typing.TYPE_CHECKING, without importing typing

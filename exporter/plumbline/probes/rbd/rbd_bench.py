@@ -8,11 +8,11 @@ from typing import ClassVar
 
 from plumbline.config.probes.ceph import RbdBenchConfig
 from plumbline.config.workloads import RbdBench
-from plumbline.probes.model import Host, Plan
 from plumbline.probes.rbd.rbd_commands import Commands, first_words
 from plumbline.probes.rbd.rbd_image import Measured, RbdPlan, RbdProbe, image_of
 from plumbline.probes.rbd.rbd_output import parse_rbd_bench
-from plumbline.probes.result import OperationResult, Outcome
+from plumbline.probes.run.model import Host, Plan
+from plumbline.probes.run.result import OperationResult, Outcome
 
 
 class RbdBenchPlan(RbdPlan, frozen=True, kw_only=True):

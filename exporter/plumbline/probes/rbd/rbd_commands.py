@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from plumbline.core.process import Completed
 from plumbline.errors import ProbeRefused
 from plumbline.probes.ceph.ceph_access import SETUP, CephAccess
-from plumbline.probes.model import Run
-from plumbline.probes.tool import refuse_if_stopped
+from plumbline.probes.run.model import Run
+from plumbline.probes.run.tool import refuse_if_stopped
 
 UNREACHABLE, NO_POOL, PERMISSION, FULL, FAILED = "unreachable", "no-pool", "permission", "full", "rbd-failed"
 

@@ -10,13 +10,13 @@ from typing import ClassVar
 from plumbline.config.probes.ceph import RbdFioConfig
 from plumbline.config.workloads import BlockWorkload, Pattern
 from plumbline.errors import ProbeRefused
-from plumbline.probes.disk.fio import judge_report, operations_of
-from plumbline.probes.disk.fio_job import JOB, PERCENTILES, LatencySearch, rate_options
-from plumbline.probes.disk.fio_output import REPORT_MAX_BYTES, parse_report, split_notes
-from plumbline.probes.model import Host, Plan
+from plumbline.probes.fio.fio import judge_report, operations_of
+from plumbline.probes.fio.fio_job import JOB, PERCENTILES, LatencySearch, rate_options
+from plumbline.probes.fio.fio_output import REPORT_MAX_BYTES, parse_report, split_notes
 from plumbline.probes.rbd.rbd_commands import Commands, first_words
 from plumbline.probes.rbd.rbd_image import Measured, RbdPlan, RbdProbe, fio_argv, image_of
-from plumbline.probes.result import Outcome
+from plumbline.probes.run.model import Host, Plan
+from plumbline.probes.run.result import Outcome
 
 
 class RbdFioPlan(RbdPlan, frozen=True, kw_only=True):
@@ -55,6 +55,10 @@ class RbdFioProbe(RbdProbe, frozen=True):
     program: ClassVar[str] = "fio"
 
     plan: RbdFioPlan
+
+    @property
+    def fio_place(self) -> str:
+        return self.plan.image.spec
 
     @property
     def reserve_s(self) -> float:

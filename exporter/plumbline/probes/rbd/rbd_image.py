@@ -32,8 +32,6 @@ from plumbline.config.workloads import Workload
 from plumbline.core.process import Completed
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probes.ceph.ceph_access import IMAGE_PREFIX, CephAccess
-from plumbline.probes.guard import FILL_BYTES_PER_SECOND
-from plumbline.probes.model import Host, Identity, Progress, Run
 from plumbline.probes.rbd.rbd_commands import FAILED, Commands, first_words, is_missing_image
 from plumbline.probes.rbd.rbd_output import (
     ImageInfo,
@@ -43,8 +41,10 @@ from plumbline.probes.rbd.rbd_output import (
     parse_metadata,
     parse_watchers,
 )
-from plumbline.probes.result import OperationResult, Outcome, ProbeResult
-from plumbline.probes.tool import FIO, RBD, Tool
+from plumbline.probes.run.guard import FILL_BYTES_PER_SECOND
+from plumbline.probes.run.model import Host, Identity, Progress, Run
+from plumbline.probes.run.result import OperationResult, Outcome, ProbeResult
+from plumbline.probes.run.tool import FIO, RBD, Tool
 
 OWNER, LAID_OUT = "plumbline.owner", "plumbline.laid-out"
 NOT_OURS, IN_USE, OTHER_SIZE = "not-ours", "in-use", "other-size"

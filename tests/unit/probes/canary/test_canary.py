@@ -15,21 +15,24 @@ from pathlib import Path
 
 import psutil
 import pytest
+from msgspec.structs import replace
 
 from plumbline.config.model import GatesConfig
+from plumbline.config.probes.disk import CanaryConfig
 from plumbline.config.workloads import BlockWorkload, Pattern, Sync
 from plumbline.core.roots import Roots
 from plumbline.core.units import si
 from plumbline.errors import ProbeRefused
-from plumbline.probes import guard
 from plumbline.probes.canary import canary
 from plumbline.probes.canary.canary import Canary
 from plumbline.probes.canary.canary_worker import FILE_NAME
+from plumbline.probes.canary.job import CanaryJob
 from plumbline.probes.canary.plan import CanaryPlan
-from plumbline.probes.canary.reading import CanaryReading, CanaryState, WorkloadReading
-from plumbline.probes.histogram import latency_edges, quantile
-from plumbline.probes.model import Progress
-from plumbline.probes.single_run import RunOnce
+from plumbline.probes.run import guard
+from plumbline.probes.run.histogram import latency_edges, quantile
+from plumbline.probes.run.model import Progress
+from plumbline.probes.run.reading import CanaryReading, CanaryState, WorkloadReading
+from plumbline.probes.run.single_run import FASTER, RunOnce
 from support.canaries import until
 
 READ = BlockWorkload(id="randread-4k-qd1-j1", layer="disk", pattern=Pattern.RANDREAD, block_size=4096)
@@ -373,7 +376,9 @@ def measure(
         storage=one.directory.parent, roots=Roots.under(Path("/")), environment=os.environ, rules=GatesConfig(),
         cluster=None, stopping=threading.Event(),
     )  # fmt: skip
-    return once.in_file(one, run_s=run_s, progress=progress)
+    job = CanaryJob(CanaryConfig(name=one.name), replace(one, rate=one.wanted_rate / FASTER), "")
+    (reading,) = once.canaries(one.name, [job], run_s=run_s, bounds={}, progress=progress)
+    return reading
 
 
 class TestMeasure:

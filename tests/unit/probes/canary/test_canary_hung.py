@@ -14,12 +14,12 @@ import psutil
 import pytest
 
 from plumbline.config.workloads import BlockWorkload, Pattern, Sync
-from plumbline.probes import guard
 from plumbline.probes.canary.canary import Canary
 from plumbline.probes.canary.canary_worker import FILE_NAME
 from plumbline.probes.canary.plan import CanaryPlan
-from plumbline.probes.canary.reading import CanaryReading, CanaryState
-from plumbline.probes.histogram import quantile
+from plumbline.probes.run import guard
+from plumbline.probes.run.histogram import quantile
+from plumbline.probes.run.reading import CanaryReading, CanaryState
 from support.canaries import healthy, until
 from support.filesystems import MIB, Mounts, run, shut_down
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plumbline.probes.canary.reading import CanaryLog, CanaryReading, CanaryState
+from plumbline.probes.run.reading import CanaryLog, CanaryReading, CanaryState
 
 
 def reading(reason: str, *, success: bool | None = False) -> CanaryReading:

@@ -10,7 +10,7 @@ from itertools import accumulate
 import pytest
 
 from plumbline.probes.canary.pacing import EXACT_ARRIVALS, Charge, LoadCap, charge, gap_ns
-from plumbline.probes.histogram import edge_ns, latency_edges
+from plumbline.probes.run.histogram import edge_ns, latency_edges
 
 EDGES_NS = [edge_ns(edge) for edge in latency_edges()]
 SECOND = 10**9

@@ -23,13 +23,13 @@ from plumbline.core.roots import Roots
 from plumbline.probes.canary.canary import Canary
 from plumbline.probes.canary.crew import Crew
 from plumbline.probes.canary.job import CanaryJob
-from plumbline.probes.canary.plan import DevicePlan
-from plumbline.probes.canary.reading import CanaryReading, CanaryState
-from plumbline.probes.histogram import quantile
-from plumbline.probes.kinds import plan_probe
-from plumbline.probes.model import Host
-from plumbline.probes.plan import make_plan
-from plumbline.probes.single_run import FASTER, RunOnce
+from plumbline.probes.disk.canaries import DevicePlan
+from plumbline.probes.run.histogram import quantile
+from plumbline.probes.run.kinds import plan_probe
+from plumbline.probes.run.model import Host
+from plumbline.probes.run.plan import make_plan
+from plumbline.probes.run.reading import CanaryReading, CanaryState
+from plumbline.probes.run.single_run import FASTER, RunOnce
 from plumbline.sources.disk.block import BlockDevice
 from support.canaries import healthy, until
 from support.descriptors import open_descriptors
@@ -354,7 +354,7 @@ class TestTrouble:
             "import sys, time\n"
             "from pathlib import Path\n"
             "from plumbline.probes.canary.canary import Canary\n"
-            "from plumbline.probes.canary.plan import DevicePlan\n"
+            "from plumbline.probes.disk.canaries import DevicePlan\n"
             "from plumbline.probes.canary.crew import Crew\n"
             "from plumbline.config.workloads import load_catalogue\n"
             "work, crew = load_catalogue().by_id['randread-4k-qd1-j1'], Crew()\n"

@@ -20,8 +20,8 @@ from plumbline.config.types import FieldError
 from plumbline.config.workloads import BlockWorkload, load_catalogue
 from plumbline.errors import ProbeRefused
 from plumbline.probes.canary import canary_worker
-from plumbline.probes.canary.plan import DevicePlan
-from plumbline.probes.disk import raw_device
+from plumbline.probes.disk import raw_canary_worker, raw_device
+from plumbline.probes.disk.canaries import DevicePlan
 from plumbline.probes.disk.fio_raw import RawFioPlan
 from plumbline.probes.disk.raw_device import open_device
 from support.descriptors import open_descriptors
@@ -94,7 +94,12 @@ class TestReadOnly:
             device.close()
 
     def test_the_reader_has_no_code_that_writes(self) -> None:
-        reads = [canary_worker.Reader, canary_worker.read_device, canary_worker.watch_device, canary_worker.operate]
+        reads = [
+            canary_worker.Reader,
+            raw_canary_worker.read_device,
+            raw_canary_worker.watch_device,
+            canary_worker.operate,
+        ]
         names = {name for each in reads for name in _names(each)}
         assert "preadv" in names
         assert not {name for name in names if "write" in name.lower() and name != "Writer"} - {"stdout", "stderr"}

@@ -17,13 +17,13 @@ from plumbline.config.workloads import load_catalogue
 from plumbline.core.process import Completed
 from plumbline.core.roots import Roots
 from plumbline.errors import ConfigError, ParseError, ProbeRefused
-from plumbline.probes.apart import Timed, parse_answer
 from plumbline.probes.filesystem.filesystem import FilesystemProbe, MountAnswer
 from plumbline.probes.filesystem.mount_place import find_mount, wrong_place
 from plumbline.probes.filesystem.place import place_of
 from plumbline.probes.filesystem.zfs import zfs_release
-from plumbline.probes.model import Run
-from plumbline.probes.result import Outcome, summarise
+from plumbline.probes.run.child_task import Timed, parse_answer
+from plumbline.probes.run.model import Run
+from plumbline.probes.run.result import Outcome, summarise
 from plumbline.sources.kernel.mounts import is_remote, mount_named, parse_mountinfo
 
 CATALOGUE = load_catalogue()

@@ -15,11 +15,11 @@ from plumbline.config.types import Duration, Endpoint, LocalAddress, Size
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.process import Completed
 from plumbline.errors import ProbeRefused
-from plumbline.probes.model import Progress, Run
 from plumbline.probes.network.iperf3 import IperfProbe
 from plumbline.probes.network.peer import Peer
-from plumbline.probes.result import OperationResult, Outcome, ProbeResult
-from plumbline.probes.tool import IPERF3
+from plumbline.probes.run.model import Progress, Run
+from plumbline.probes.run.result import OperationResult, Outcome, ProbeResult
+from plumbline.probes.run.tool import IPERF3
 
 FIXTURES = Path(__file__).parents[3] / "fixtures" / "iperf3"
 VERSION = Completed(("iperf3",), 0, b"iperf 3.12 (cJSON 1.7.15)\nLinux \xff vm\n")

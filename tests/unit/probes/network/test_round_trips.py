@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from plumbline.core.process import ProcessRunner
 from plumbline.errors import ParseError, ProbeRefused
-from plumbline.probes.model import Progress, Run
 from plumbline.probes.network import path_mtu, rtt
 from plumbline.probes.network.echo import (
     Answer,
@@ -28,7 +27,8 @@ from plumbline.probes.network.echo import (
 )
 from plumbline.probes.network.path_mtu import MtuStep, biggest
 from plumbline.probes.network.peer import Findings
-from plumbline.probes.result import Outcome
+from plumbline.probes.run.model import Progress, Run
+from plumbline.probes.run.result import Outcome
 from plumbline.sources.net.routes import Way
 
 

@@ -26,10 +26,10 @@ from plumbline.config.workloads import load_catalogue
 from plumbline.core.memory import limit_memory
 from plumbline.core.process import ProcessRunner
 from plumbline.errors import ProbeRefused
-from plumbline.probes.guard import MARKER, MARKER_TEXT
-from plumbline.probes.model import Run
 from plumbline.probes.object.s3 import S3Probe
-from plumbline.probes.result import Outcome, ProbeResult
+from plumbline.probes.run.guard import MARKER, MARKER_TEXT
+from plumbline.probes.run.model import Run
+from plumbline.probes.run.result import Outcome, ProbeResult
 
 MIB = 1 << 20
 MOST_RESIDENT = 200 * MIB

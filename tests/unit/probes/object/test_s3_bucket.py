@@ -11,10 +11,10 @@ import msgspec
 import pytest
 
 from plumbline.errors import ProbeRefused
-from plumbline.probes.guard import MARKER, MARKER_TEXT
 from plumbline.probes.object.s3_canary_worker import Cycle, RequestFailed
 from plumbline.probes.object.s3_credentials import Credentials
 from plumbline.probes.object.s3_worker import RequestError, Task, connect, take_bucket
+from plumbline.probes.run.guard import MARKER, MARKER_TEXT
 
 TASK = Task(
     endpoint="http://s3", bucket="probe", prefix="plumbline-probe/stor01/s3/", region="default", ca_file=None,

@@ -19,11 +19,11 @@ from plumbline.config.probes.object import S3CanaryConfig, S3Config
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.process import Completed
 from plumbline.errors import ConfigError, ParseError, ProbeRefused
-from plumbline.probes.model import Host, Run
 from plumbline.probes.object import s3_canary
 from plumbline.probes.object.s3 import S3Probe, owner_of
 from plumbline.probes.object.s3_credentials import open_credentials, parse_credentials
-from plumbline.probes.result import Outcome, ProbeResult
+from plumbline.probes.run.model import Host, Run
+from plumbline.probes.run.result import Outcome, ProbeResult
 
 CATALOGUE = load_catalogue()
 SECRET = "wJalrXUtnFEMIK7MDENGbPxRfiCY"

@@ -19,13 +19,13 @@ from plumbline.config.workloads import load_catalogue
 from plumbline.core.process import Completed, ProcessRunner
 from plumbline.core.roots import Roots
 from plumbline.errors import ProbeRefused
-from plumbline.probes.ceph import osd_bench
-from plumbline.probes.ceph.cluster_osds import ClusterOsds, Osd
-from plumbline.probes.ceph.osd_lookup import look_up, only_class, remember
-from plumbline.probes.kinds import plan_probe
-from plumbline.probes.model import Host, Run
-from plumbline.probes.rados import rados_bench
-from plumbline.probes.result import Outcome
+from plumbline.probes.ceph.osd_lookup import remember
+from plumbline.probes.rados import osd_bench, rados_bench
+from plumbline.probes.rados.osd_choice import look_up, only_class
+from plumbline.probes.run.kinds import plan_probe
+from plumbline.probes.run.model import Host, Run
+from plumbline.probes.run.result import Outcome
+from plumbline.sources.ceph.cluster_osds import ClusterOsds, Osd
 
 CEPH = Path(__file__).parents[3] / "fixtures" / "ceph-16.2"
 OSDS = ClusterOsds(

@@ -17,7 +17,6 @@ from plumbline.errors import ProbeRefused
 from plumbline.probes.canary import memory as canary_memory
 from plumbline.probes.canary.memory import WorkerMemory
 from plumbline.probes.canary.process import Trouble
-from plumbline.probes.canary.reading import CanaryState
 from plumbline.probes.ceph.librados import Access
 from plumbline.probes.rados.rados_canary import OsdCanary, OsdPlan, RadosCanaries, RadosCanaryPlan
 from plumbline.probes.rados.rados_canary_worker import (
@@ -31,6 +30,7 @@ from plumbline.probes.rados.rados_canary_worker import (
     error_index,
     refused_by,
 )
+from plumbline.probes.run.reading import CanaryState
 
 OPS = RadosOps(id="rados-ops-4k", layer="rados", object_size=4096)
 

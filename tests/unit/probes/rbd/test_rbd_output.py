@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.errors import ParseError
-from plumbline.probes.disk.fio_output import parse_report
+from plumbline.probes.fio.fio_output import parse_report
 from plumbline.probes.rbd.rbd_output import (
     ImageInfo,
     RbdBenchReport,

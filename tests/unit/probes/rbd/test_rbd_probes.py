@@ -20,15 +20,15 @@ from plumbline.config.workloads import BlockWorkload, Pattern, WorkloadCatalogue
 from plumbline.core.process import Completed
 from plumbline.core.roots import Roots
 from plumbline.errors import ProbeRefused
-from plumbline.probes.kinds import plan_probe
-from plumbline.probes.model import Host, Progress, Run
 from plumbline.probes.rbd import rbd_image
 from plumbline.probes.rbd.rbd_bench import RbdBenchProbe, bench_argv
 from plumbline.probes.rbd.rbd_commands import Commands
 from plumbline.probes.rbd.rbd_fio import RbdFioProbe, measure_argv
 from plumbline.probes.rbd.rbd_image import layout_argv
-from plumbline.probes.result import Outcome
-from plumbline.probes.tool import FIO, RBD
+from plumbline.probes.run.kinds import plan_probe
+from plumbline.probes.run.model import Host, Progress, Run
+from plumbline.probes.run.result import Outcome
+from plumbline.probes.run.tool import FIO, RBD
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 REPORT = (FIXTURES / "ceph-16.2" / "fio-rbd-randwrite.json").read_bytes().replace(b'"randwrite-4k"', b'"plumbline"')

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.errors import ParseError
-from plumbline.probes.histogram import quantile
+from plumbline.probes.run.histogram import quantile
 from plumbline.sources.ceph.osd_network import Heartbeats, parse_heartbeats
 from plumbline.sources.ceph.osd_operations import PEER, QUEUE, STORE, parse_blocked, parse_slow
 from plumbline.sources.ceph.osd_perf import (

@@ -18,11 +18,11 @@ from plumbline.config.types import Endpoint, LocalAddress
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.roots import Roots
 from plumbline.errors import ConfigError, ParseError, PlumblineError, ProbeRefused, Unavailable
-from plumbline.probes import schedule
-from plumbline.probes.gates import check_nic_busy
-from plumbline.probes.kinds import plan_probe
-from plumbline.probes.model import Host
 from plumbline.probes.network.iperf3_server import ServerPlan
+from plumbline.probes.run import schedule
+from plumbline.probes.run.gates import check_nic_busy
+from plumbline.probes.run.kinds import plan_probe
+from plumbline.probes.run.model import Host
 from plumbline.sources.net import routes
 from plumbline.sources.net.links import IFF_LOOPBACK, Link
 from plumbline.sources.net.netlink import Message, attribute

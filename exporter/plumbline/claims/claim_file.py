@@ -1,0 +1,207 @@
+"""The results of claims in the storage path, one file for each: written by ``plumbline probe claim``, read by the
+daemon of the node on which that runs.
+
+The writer keeps the whole record (counters, distribution, the last runs), so that the daemon only has to show it. The
+daemon takes such a file for what it is, another process's word: it reads only files of its own user, bounded in size
+and number, and gives no label a value that this module does not know.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from plumbline.config.workloads import VolumeClaim, WorkloadCatalogue
+from plumbline.core import jsontext
+from plumbline.core.files import OwnDirectory
+from plumbline.core.storage_names import CLAIM_FILE, claim_file
+from plumbline.errors import FileRefused, ParseError, StateError
+from plumbline.probes.run.model import Identity
+from plumbline.probes.run.result import OperationResult, ProbeResult
+from plumbline.probes.run.schedule import ProbeStatus
+from plumbline.probes.run.state import ProbeRecord
+from plumbline.probes.run.storage import marked
+
+VERSION = 1
+MAX_BYTES = 256 << 10  # A record has some ten KiB
+MOST = 50  # Claims of one node
+NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")  # Of an object of Kubernetes, with room for what is appended
+STORAGE_CLASS = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+KIND, LAYER, WORKLOAD = "claim", "client", "claim-1g-write-4k"
+_LONGEST_S = 7 * 86400.0
+_STATISTICS = {"mean", "p50"}  # Of one claim they are the same
+
+_NOTHING = ProbeRecord()
+
+log = logging.getLogger(__name__)
+
+
+class _File(msgspec.Struct, frozen=True, kw_only=True):
+    version: int
+    storage_class: str
+    interval_s: float
+    timeout_s: float
+    record: ProbeRecord
+
+
+class ClaimState(msgspec.Struct, frozen=True):
+    """One claim: what is measured, how often, and what is known of it."""
+
+    name: str
+    storage_class: str
+    interval_s: float
+    timeout_s: float
+    record: ProbeRecord = _NOTHING
+
+    def identity(self, catalogue: WorkloadCatalogue) -> Identity:
+        return identity_of(self.name, self.storage_class, catalogue)
+
+    def status(self, catalogue: WorkloadCatalogue, vantage: str) -> ProbeStatus:
+        return ProbeStatus(
+            self.identity(catalogue),
+            self.record,
+            interval_s=self.interval_s,
+            timeout_s=self.timeout_s,
+            vantage=vantage,
+        )
+
+
+def identity_of(name: str, storage_class: str, catalogue: WorkloadCatalogue) -> Identity:
+    workload = catalogue.by_id[WORKLOAD]
+    return Identity(
+        probe=f"claim/{name}",
+        kind=KIND,
+        layer=workload.layer,
+        device_class=storage_class,
+        workload=workload.id,
+        operations=workload.operations,
+        config_hash=workload.config_hash(),
+        tool="kubernetes",
+        target=storage_class,
+    )
+
+
+def parse_claim(data: bytes, *, name: str, source: str) -> ClaimState:
+    """Raises :class:`ParseError` for whatever the program that writes these files would not write."""
+    try:
+        found = jsontext.decode(data, _File)
+    except (msgspec.DecodeError, ValueError) as error:
+        raise ParseError(source, f"not the result of a claim: {str(error)[:120]}") from error
+    if found.version != VERSION:
+        raise ParseError(source, f"version {found.version}; this release reads {VERSION}")
+    if not STORAGE_CLASS.fullmatch(found.storage_class):
+        raise ParseError(source, "storage_class: not a name of Kubernetes")
+    if not all(0 < each <= 60 * _LONGEST_S for each in (found.interval_s, found.timeout_s)):
+        raise ParseError(source, "interval_s, timeout_s: expected seconds")
+    record = found.record
+    results = [each for each in (record.result, record.success, *record.failures) if each is not None]
+    wrong = (
+        *_wrong(name, found.storage_class, results),
+        *(each for run in record.recent for each in _wrong_operations(run)),
+    )
+    if wrong:
+        raise ParseError(source, wrong[0])
+    if record.skipped or not record.totals.keys() <= {*VolumeClaim.operations}:
+        raise ParseError(source, "record: counts what a claim does not count")
+    return ClaimState(name, found.storage_class, found.interval_s, found.timeout_s, record)
+
+
+def _wrong(name: str, storage_class: str, results: Iterable[ProbeResult]) -> Iterator[str]:
+    for result in results:
+        if (result.probe, result.layer, result.workload) != (f"claim/{name}", LAYER, WORKLOAD):
+            yield "record: the result of another probe"
+        if result.device_class != storage_class:
+            yield "record: the result of another storage class"
+        if not (0 <= result.started < math.inf and 0 <= result.duration <= _LONGEST_S):
+            yield "record: a time that can't be"
+        if len(result.message) > 1000 or len(result.tool_version) > 40:
+            yield "record: a text that is too long"
+        yield from _wrong_operations(result.operations)
+
+
+def _wrong_operations(operations: Iterable[OperationResult]) -> Iterator[str]:
+    for each in operations:
+        only_times = OperationResult(operation=each.operation, latency=each.latency)
+        if each.operation not in VolumeClaim.operations or each != only_times or not each.latency.keys() <= _STATISTICS:
+            yield "record: a figure that a claim does not have"
+        if not all(0 <= value <= _LONGEST_S for value in each.latency.values()):
+            yield "record: a time that can't be"
+
+
+def read_claims(
+    storage: Path, *, said: Iterable[str] = (), quiet: bool = False, of_any_user: bool = False
+) -> tuple[tuple[ClaimState, ...], tuple[str, ...]]:
+    """Every claim with results here, and what is wrong with the other files, logged unless ``said`` before.
+    ``of_any_user``: for a command that looks at the state of a daemon of another user."""
+    found: list[ClaimState] = []
+    wrong: list[str] = []
+    try:
+        owner = storage.stat().st_uid if of_any_user else None
+        with OwnDirectory.at(storage, owner=owner, follow=True) as own:
+            names = [name for name in own.names() if CLAIM_FILE.fullmatch(name)]
+            for file in names[:MOST]:
+                try:
+                    found.append(_read(own, file))
+                except FileNotFoundError:
+                    continue  # removed just now
+                except OSError as error:
+                    wrong.append(f"{own.where(file)}: can't be read: {error.strerror}")
+                except (FileRefused, ParseError) as error:
+                    wrong.append(str(error))
+            if len(names) > MOST:
+                wrong.append(f"{storage}: more than {MOST} results of claims; only the first are shown")
+    except FileNotFoundError:
+        pass  # no daemon has run here yet
+    except (OSError, FileRefused) as error:
+        wrong.append(f"{storage}: {error}")
+    for message in set() if quiet else set(wrong) - set(said):
+        log.warning("claims: %s", message)
+    return tuple(found), tuple(wrong)
+
+
+def _read(own: OwnDirectory, file: str) -> ClaimState:
+    match = CLAIM_FILE.fullmatch(file)
+    name = match[1] if match else ""
+    if not NAME.fullmatch(name):
+        raise ParseError(own.where(file), "not the name of a claim")
+    return parse_claim(own.read(file, MAX_BYTES), name=name, source=own.where(file))
+
+
+def add_result(storage: Path, state: ClaimState, result: ProbeResult) -> ClaimState:
+    """Add a result to the file of ``state``, whose record is not used. A file that can't be read is set aside. Raises
+    :class:`StateError` if the storage path is not a daemon's, and for what the system refuses."""
+    file = claim_file(state.name)
+    try:
+        with OwnDirectory.at(storage, follow=True) as own:
+            if not marked(own):
+                raise StateError(f"{storage}: no daemon has marked it; start the daemon on this node first")
+            record = _record_before(own, file, state)
+            new = _File(
+                version=VERSION,
+                storage_class=state.storage_class,
+                interval_s=state.interval_s,
+                timeout_s=state.timeout_s,
+                record=record.with_result(result),
+            )
+            own.replace(file, jsontext.encode(new), mode=0o640)
+    except FileRefused as error:
+        raise StateError(str(error)) from error
+    except OSError as error:
+        raise StateError(f"{storage}/{file}: can't be written: {error.strerror}") from error
+    return ClaimState(state.name, state.storage_class, state.interval_s, state.timeout_s, new.record)
+
+
+def _record_before(own: OwnDirectory, file: str, state: ClaimState) -> ProbeRecord:
+    try:
+        before = _read(own, file)
+    except FileNotFoundError:
+        return _NOTHING
+    except ParseError as error:
+        log.error("%s; kept as %s, starting afresh", error, own.set_aside(file))
+        return _NOTHING
+    return before.record if before.storage_class == state.storage_class else _NOTHING

@@ -1,0 +1,124 @@
+"""The storage path: its owner, and its marker.
+
+The path is marked when it is created, or if it is empty. Without the marker nothing in it is moved, replaced or
+removed, and no daemon starts on it: a name such as ``state.json`` does not prove who wrote the file. A directory of an
+older release without markers is taken over if its content shows that it is ours.
+"""
+
+import contextlib
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from plumbline.baseline.files import convert_text
+from plumbline.baseline.site import SiteFile
+from plumbline.core.files import OwnDirectory, is_temporary
+from plumbline.core.storage_names import CLASS_FILE, LOCKS, MARKER, OSDS_FILE, RECORDED, STATE_FILE, WORK_FILE
+from plumbline.errors import FileRefused, PlumblineError, StateError
+from plumbline.probes.ceph.osd_lookup import read_osds
+from plumbline.probes.run import guard
+from plumbline.probes.run.gates import is_lock_text
+
+MARKER_TEXT = b"Plumbline keeps its state here. A file in this directory with a name that it gives is its own.\n"
+
+# present in an empty file system that is mounted there
+_NOT_COUNTED = frozenset({"lost+found"})
+_MAX_BYTES = 2**24
+
+
+def take(path: Path, is_state: Callable[[bytes], bool], *, most_bytes: int) -> OwnDirectory:
+    """Create or open the storage path, check its owner, mark it. Raises :class:`StateError` (one line) if not ours.
+    ``is_state`` decides whether the content of a ``state.json``, of at most ``most_bytes``, is ours."""
+    try:
+        try:
+            directory = OwnDirectory.make(path, 0o750, follow=True)
+        except FileNotFoundError:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            directory = OwnDirectory.make(path, 0o750, follow=True)
+    except FileRefused as error:
+        raise StateError(f"{error} with --storage.path") from error
+    except OSError as error:
+        raise _unusable(path, error) from error
+    try:
+        names = [name for name in directory.names() if name not in _NOT_COUNTED and not is_temporary(name)]
+        if MARKER not in names:
+            if names and not of_earlier_release(directory, names, is_state, most_bytes):
+                raise StateError(
+                    f"{path}: is not empty, and nothing in it shows that Plumbline made it (no {MARKER});"
+                    " nothing in it was touched. Choose a new or empty directory with --storage.path"
+                )
+            with contextlib.suppress(FileExistsError):  # a second daemon at the same moment; the lock excludes one
+                directory.create(MARKER, MARKER_TEXT, mode=0o640)
+        if not marked(directory):
+            raise StateError(
+                f"{path}/{MARKER}: is not what Plumbline writes; nothing was touched. Choose a new or empty directory"
+                " with --storage.path"
+            )
+    except BaseException as error:
+        directory.close()
+        if isinstance(error, OSError):
+            raise _unusable(path, error) from error
+        raise
+    return directory
+
+
+def _unusable(path: Path, error: OSError) -> StateError:
+    return StateError(f"{path}: can't be used for state: {error.strerror}; choose another with --storage.path")
+
+
+def marked(directory: OwnDirectory) -> bool:
+    try:
+        return directory.read(MARKER, len(MARKER_TEXT)) == MARKER_TEXT
+    except (FileNotFoundError, FileRefused):
+        return False
+
+
+def of_earlier_release(
+    directory: OwnDirectory, names: Sequence[str], is_state: Callable[[bytes], bool], most_bytes: int
+) -> bool:
+    """Whether a directory without a marker was a storage path: judged by its state file, or else by all its files."""
+    try:
+        if STATE_FILE in names:
+            return is_state(directory.read(STATE_FILE, most_bytes))
+        return all(_is_ours(directory, name) for name in names)
+    except FileRefused:
+        return False
+
+
+def _is_ours(directory: OwnDirectory, name: str) -> bool:
+    if name in LOCKS:
+        descriptor = directory.open(name)
+        try:
+            return is_lock_text(descriptor)
+        finally:
+            os.close(descriptor)
+    if name in CONTENT:
+        return CONTENT[name](directory.read(name, _MAX_BYTES))
+    try:
+        with OwnDirectory.at(directory.where(name), owner=os.fstat(directory.fd).st_uid) as probe:
+            return probe.read(guard.MARKER, len(guard.MARKER_TEXT)) == guard.MARKER_TEXT
+    except OSError:
+        return False
+
+
+def baseline_source(data: bytes) -> str:
+    """``measured``, ``class`` or ``site``, as a baseline file says; empty for anything else."""
+    try:
+        return convert_text(SiteFile, data.decode(), where=RECORDED).source
+    except (PlumblineError, UnicodeDecodeError):
+        return ""
+
+
+def _is_work(data: bytes) -> bool:
+    # a recording's modules, which a daemon needs for a directory without a marker only
+    from plumbline.baseline.record.work_file import is_work  # noqa: PLC0415
+
+    return is_work(data)
+
+
+CONTENT: dict[str, Callable[[bytes], bool]] = {
+    WORK_FILE: _is_work,
+    RECORDED: lambda data: baseline_source(data) != "",
+    CLASS_FILE: lambda data: baseline_source(data) == "class",
+    OSDS_FILE: lambda data: read_osds(data) is not None,
+}
