@@ -3,7 +3,6 @@
 import argparse
 import os
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,19 +20,29 @@ from plumbline.core.console import Step, line, make_console, progress, table
 from plumbline.core.units import count_text, duration_text, figure_text
 from plumbline.errors import BaselineError, ConfigError, Unavailable
 from plumbline.fleet import acceptance, crush
+from plumbline.fleet.answers import NodeFault
 from plumbline.fleet.classes import LEAST_NODES, Beside
 from plumbline.fleet.inventory import Host, read_inventory, with_domains
 from plumbline.fleet.node import Nodes, NodeState
-from plumbline.fleet.push import choose, push
-from plumbline.fleet.recording import Progress, Recording, Stopped, Times, ask_all, changed, class_of, due
+from plumbline.fleet.recording import (
+    Progress,
+    Recording,
+    Stopped,
+    Times,
+    ask_all,
+    check_names,
+    class_of,
+    due,
+    namesakes,
+)
 from plumbline.fleet.ssh import Ssh, words_of
-from plumbline.fleet.store import ACCEPTED, RECORDED, Acceptance, Session, Store, Turn
+from plumbline.fleet.store import ACCEPTED, RECORDED, Session, Store, Turn
 from plumbline.fleet.waves import Limits, Member, waves
 from plumbline.report.phrases import listed
 
 NOT_COMPARED = 3
 _PAGE_WITHIN_S = 30.0
-_ASKING = "asking the nodes"
+ASKING = "asking the nodes"
 
 
 def run_record(options: argparse.Namespace) -> int:
@@ -42,20 +51,21 @@ def run_record(options: argparse.Namespace) -> int:
         node_s=positive_duration(options.node_timeout, "--node-timeout"),
         health_s=positive_duration(options.health_timeout, "--health-timeout"),
     )
-    hosts = _hosts(options)
+    hosts = hosts_of(options)
     stopping, console = threading.Event(), make_console()
-    nodes = _nodes(options, stopping)
+    nodes = nodes_of(options, hosts, stopping)
     with set_by_signals(stopping), nullcontext() if options.plan else store.alone(), _drawn(console) as drawn:
+        faults: dict[str, NodeFault] = {}
         session = None if options.restart else store.session()
         if session is not None and not session.over and not options.plan:
             session = _continued(session, hosts, options)
             sizes = _class_sizes(hosts, session)
         else:
-            drawn(Progress(_ASKING))
-            session, sizes, why = _planned(store, nodes, hosts, options)
+            drawn(Progress(ASKING))
+            session, sizes, why, faults = _planned(store, nodes, hosts, options)
             if options.plan or not session.turns:
                 _print_plan(console, session, sizes, limits, why)
-                return 0
+                return _print_failed(console, faults)
         recording = Recording(
             store,
             nodes,
@@ -72,12 +82,18 @@ def run_record(options: argparse.Namespace) -> int:
         except Stopped as stopped:
             complain(f"plumbline: {stopped}")
             return INTERRUPTED
-    failed = session.named("failed")
     line(console, f"{len(session.named('recorded'))} of {len(session.turns)} nodes recorded: {options.dir / RECORDED}")
-    for name in failed:
-        line(console, f"failed: {name}: {session.turns[name].error}", "bold red")
+    faults |= {name: NodeFault(session.turns[name].error) for name in session.named("failed")}
+    failed = _print_failed(console, faults)
     line(console, "next: plumbline fleet review" if not failed else "the next `fleet record` tries them again")
-    return 1 if failed else 0
+    return failed
+
+
+def _print_failed(console: Console, faults: Mapping[str, NodeFault]) -> int:
+    """The rows of the nodes that the others went on without; returns the exit code."""
+    for name, fault in faults.items():
+        line(console, f"failed: {name}: {fault.reason}", "bold red")
+    return 1 if faults else 0
 
 
 def _continued(session: Session, hosts: Sequence[Host], options: argparse.Namespace) -> Session:
@@ -102,18 +118,22 @@ def _continued(session: Session, hosts: Sequence[Host], options: argparse.Namesp
 
 def _planned(
     store: Store, nodes: Nodes, hosts: Sequence[Host], options: argparse.Namespace
-) -> tuple[Session, dict[str, int], dict[str, str]]:
-    """A new recording: of whom, the size of each class, and why each node."""
+) -> tuple[Session, dict[str, int], dict[str, str], dict[str, NodeFault]]:
+    """A new recording: of whom, the size of each class, why each node, and which nodes it goes on without."""
     catalogue = load_catalogue()
     found = ask_all(nodes, hosts)
-    for name, state in found.items():
-        if isinstance(state, str):
-            complain(f"left out: {name}: {state}")
     states = {name: state for name, state in found.items() if isinstance(state, NodeState)}
+    faults = {name: state for name, state in found.items() if isinstance(state, NodeFault)}
+    for name, fault in faults.items():
+        complain(f"left out: {name}: {fault.reason}")
+    for text in namesakes(found):
+        complain(f"plumbline: {text}")
     if not states:
         raise Unavailable("no node answered; try one by hand: ssh NODE plumbline --version")
     kept = {
-        name: site for folder in (ACCEPTED, RECORDED) for name, (_, site) in store.loaded(folder, catalogue).items()
+        name: site
+        for folder in (ACCEPTED, RECORDED)
+        for name, (_, site) in store.loaded(folder, catalogue).items()
     }
     why = due(kept, states, everything=options.everything)
     classes = {host.name: class_of(host, states.get(host.name)) for host in hosts}
@@ -128,7 +148,7 @@ def _planned(
     sizes: dict[str, int] = {}
     for name in classes.values():
         sizes[name] = sizes.get(name, 0) + 1
-    return session, sizes, why
+    return session, sizes, why, {name: faults[name] for name in faults if not options.node or name in options.node}
 
 
 def _class_sizes(hosts: Sequence[Host], session: Session) -> dict[str, int]:
@@ -200,15 +220,18 @@ def run_review(options: argparse.Namespace) -> int:
     except BaselineError as error:
         complain(f"plumbline: {error}")
         return NOT_COMPARED
-    if unknown := set(options.node) - set(reviewed.nodes):
+    if unknown := set(options.node) - {*reviewed.nodes, *reviewed.faults}:
         raise ConfigError("--node", "has no figures here", value=", ".join(sorted(unknown)))
     data = [
         msgspec.structs.asdict(row) | {"outlier": row.outlier, "new": row.node in reviewed.new} for row in reviewed.rows
     ]
+    data += [
+        {"node": name, "error": fault.reason, "outlier": False, "new": False} for name, fault in reviewed.faults.items()
+    ]
     show(options, data, lambda console: _print_review(console, reviewed, options.node))
-    if not any(row.limit for row in reviewed.rows):
-        return NOT_COMPARED
-    return 1 if reviewed.outliers else 0
+    if reviewed.outliers or reviewed.faults:
+        return 1
+    return 0 if any(row.limit for row in reviewed.rows) else NOT_COMPARED
 
 
 def _print_review(console: Console, reviewed: acceptance.Reviewed, only: Sequence[str]) -> None:
@@ -223,6 +246,7 @@ def _print_review(console: Console, reviewed: acceptance.Reviewed, only: Sequenc
         table(console, heads, [_class_row(rows) for rows in by_figure.values()])
     if any(row.limit is None for row in reviewed.rows):
         line(console, f"not judged where fewer than {LEAST_NODES} nodes have a figure", "yellow")
+    _print_failed(console, reviewed.faults)
     for row in reviewed.outliers:
         line(console, f"out of line: {acceptance.words(row)}", "bold red")
     notes: dict[str, list[str]] = {}
@@ -268,16 +292,19 @@ def run_accept(options: argparse.Namespace) -> int:
     store, catalogue, console = Store(options.dir), load_catalogue(), make_console()
     if not options.key.is_file():
         raise ConfigError("--key", "no such file; make a key: ssh-keygen -t ed25519 -f FILE", value=str(options.key))
-    reviewed = acceptance.review(store, catalogue, without=options.without)
-    done = acceptance.accept(
-        store,
-        reviewed,
-        catalogue,
-        by=options.by or f"{user_name()}@{socket.gethostname()}",
-        key=options.key.name,
-        sign=lambda text: sign(text, options.key, environment=os.environ),
-        although=options.although,
-    )
+    with store.alone("accept"):
+        reviewed = acceptance.review(store, catalogue, without=options.without)
+        for name, fault in reviewed.faults.items():
+            complain(f"left out: {name}: {fault.reason}")
+        done = acceptance.accept(
+            store,
+            reviewed,
+            catalogue,
+            by=options.by or f"{user_name()}@{socket.gethostname()}",
+            key=options.key.name,
+            sign=lambda text: sign(text, options.key, environment=os.environ),
+            although=options.although,
+        )
     made = done.acceptance
     for text in made.outliers:
         line(console, f"accepted although out of line: {text}", "yellow")
@@ -288,100 +315,9 @@ def run_accept(options: argparse.Namespace) -> int:
     return 0
 
 
-def run_push(options: argparse.Namespace) -> int:
-    console, stopping = make_console(), threading.Event()
-    store, hosts = Store(options.dir), _hosts(options)
-    accepted = _accepted(store)
-    nodes = _nodes(options, stopping)
-    with set_by_signals(stopping), progress(make_console(sys.stderr), _ASKING, piped=False):
-        placed = push(store, accepted, nodes, hosts, ask_all(nodes, hosts))
-    rows = [
-        (one.node, one.choice.kind or "none", one.choice.why, Text(one.said, style="bold red" if one.failed else ""))
-        for one in placed
-    ]
-    table(console, ("Node", "Baseline", "Which", "Said"), rows)
-    failed = [one.node for one in placed if one.failed]
-    counts = f"{len(placed) - len(failed)} of {len(placed)} nodes have one"
-    line(console, counts, "bold red" if failed else "green")
-    return 1 if failed else 0
-
-
-def run_status(options: argparse.Namespace) -> int:
-    stopping = threading.Event()
-    store, hosts = Store(options.dir), _hosts(options)
-    nodes, catalogue = _nodes(options, stopping), load_catalogue()
-    with set_by_signals(stopping), progress(make_console(sys.stderr), _ASKING, piped=False):
-        states = ask_all(nodes, hosts)
-    accepted, recorded = store.last_acceptance(), store.loaded(RECORDED, catalogue)
-    kept = {name: site for name, (_, site) in (store.loaded(ACCEPTED, catalogue) | recorded).items()}
-    found = []
-    for host in hosts:
-        state = states[host.name]
-        row = {"node": host.name, "class": class_of(host, None), "domain": host.domain}
-        if isinstance(state, str):
-            found.append(row | {"error": state, "own": False})
-            continue
-        fleet_class = class_of(host, state)
-        own = accepted.nodes.get(host.name) if accepted else None
-        since = changed(kept.get(host.name), state)
-        choice = choose(host.name, fleet_class, state, accepted) if accepted else None
-        placed = bool(own and state.measured and state.measured.sha256 == own.sha256)
-        found.append(
-            row
-            | {
-                "class": fleet_class,
-                "accepted": own.recorded if own else "",
-                "waits": host.name in recorded,
-                "judges_by": _judges_by(state, placed),
-                "changed": [f"{each.part.value}: {each.then} → {each.now}" for each in since or ()],
-                "next": choice.why if choice and not choice.there else "",
-                "own": placed and not since,
-            }
-        )
-    show(options, found, lambda console: _print_status(console, found, accepted))
-    return 0 if all(row["own"] for row in found) else 1
-
-
-def _judges_by(state: NodeState, placed: bool) -> str:
-    """By which baseline the node judges now."""
-    if state.measured is not None:
-        return "its own" if placed else "its own, not the accepted one"
-    return "its class's" if state.fleet_class is not None else "none"
-
-
-def _print_status(console: Console, found: Sequence[Mapping[str, Any]], accepted: Acceptance | None) -> None:
-    rows = []
-    for row in found:
-        remarks = [row["error"]] if "error" in row else [*row["changed"], row["next"]]
-        if row.get("waits"):
-            remarks.append("recorded, not accepted yet")
-        style = "" if row["own"] else "yellow"
-        rows.append(
-            (
-                row["node"],
-                row["class"],
-                row["domain"],
-                row.get("accepted", ""),
-                Text(row.get("judges_by", "not reached"), style=style),
-                "; ".join(filter(None, remarks)),
-            )
-        )
-    table(console, ("Node", "Class", "Domain", "Recorded and accepted", "Judges by", "Remarks"), rows)
-    if accepted is not None:
-        line(console, f"last accepted by {accepted.accepted_by}, {accepted.accepted}")
-    else:
-        line(console, "nothing is accepted yet")
-
-
-def _accepted(store: Store) -> Acceptance:
-    accepted = store.last_acceptance()
-    if accepted is None:
-        raise BaselineError(str(store.path), "nothing is accepted yet; `plumbline fleet accept` does that")
-    return accepted
-
-
-def _hosts(options: argparse.Namespace) -> tuple[Host, ...]:
+def hosts_of(options: argparse.Namespace) -> tuple[Host, ...]:
     hosts = read_inventory(options.inventory, group=options.group, domain_var=getattr(options, "domain_var", ""))
+    check_names(hosts)
     url = getattr(options, "racks_from", None)
     if url is None:
         return hosts
@@ -394,6 +330,7 @@ def _hosts(options: argparse.Namespace) -> tuple[Host, ...]:
     return with_domains(hosts, racks)
 
 
-def _nodes(options: argparse.Namespace, stopping: threading.Event) -> Nodes:
+def nodes_of(options: argparse.Namespace, hosts: Sequence[Host], stopping: threading.Event) -> Nodes:
     flags = ("--config.file", options.node_config, "--storage.path", options.node_storage)
-    return Nodes(Ssh(command=words_of(options.node_command), flags=flags, config=options.ssh_config), stopping)
+    ssh = Ssh(command=words_of(options.node_command), flags=flags, config=options.ssh_config)
+    return Nodes(ssh, stopping, frozenset(host.name for host in hosts))

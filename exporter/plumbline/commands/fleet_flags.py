@@ -79,7 +79,7 @@ def _command(actions: Commands, name: str, text: str, description: str, epilog: 
     parser = add_command(
         actions,
         name,
-        f"fleet.run_{name}",
+        f"{'fleet_status' if name in {'push', 'status'} else 'fleet'}.run_{name}",
         host=False,
         json=json,
         help=text,

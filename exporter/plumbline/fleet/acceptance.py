@@ -2,39 +2,43 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 
 from msgspec import Struct
 
 from plumbline.baseline.fingerprint import Fingerprint
 from plumbline.baseline.model import BaselineEntry
 from plumbline.baseline.record.text import format_record
-from plumbline.baseline.site import LoadedSite, parse_site
+from plumbline.baseline.site import LoadedSite
 from plumbline.config.workloads import WorkloadCatalogue
 from plumbline.core import jsontext
-from plumbline.core.storage_names import SIGNATURE
 from plumbline.core.units import figure_text
 from plumbline.errors import BaselineError
+from plumbline.fleet.answers import NodeFault, checked_site, from_node
 from plumbline.fleet.classes import Beside, beside, by_class, class_file, drift
 from plumbline.fleet.store import (
-    ACCEPTANCES,
     ACCEPTED,
     CLASSES,
     RECORDED,
     YAML,
     Acceptance,
     AcceptedFile,
+    Pending,
+    SignedFile,
     Store,
     sha256,
 )
 
 
 class Reviewed(Struct, frozen=True):
-    """Every node with figures: those recorded now, and the accepted ones of the others. ``new``: to be accepted."""
+    """Every node with figures: those recorded now, and the accepted ones of the others. ``new``: to be accepted;
+    ``faults``: nodes whose file here can't be used, which nothing else depends on."""
 
     nodes: Mapping[str, LoadedSite]
     texts: Mapping[str, str]
     new: tuple[str, ...]
     rows: tuple[Beside, ...]
+    faults: Mapping[str, NodeFault] = {}
 
     @property
     def outliers(self) -> tuple[Beside, ...]:
@@ -43,7 +47,8 @@ class Reviewed(Struct, frozen=True):
 
 
 class Accepted(Struct, frozen=True):
-    """What an acceptance did; ``drifted``: one line for each figure of a class that changed."""
+    """What an acceptance did; ``drifted``: one line for each figure of a class that changed, and for each class that
+    got no figures."""
 
     acceptance: Acceptance
     drifted: tuple[str, ...]
@@ -51,18 +56,18 @@ class Accepted(Struct, frozen=True):
 
 def review(store: Store, catalogue: WorkloadCatalogue, *, without: Iterable[str] = ()) -> Reviewed:
     """All nodes beside their classes. Raises :class:`BaselineError` if nothing is there."""
-    recorded, accepted = store.loaded(RECORDED, catalogue), store.loaded(ACCEPTED, catalogue)
-    left_out = set(without)
-    if unknown := left_out - set(recorded):
+    recorded, accepted, left_out = store.loaded(RECORDED, catalogue), store.loaded(ACCEPTED, catalogue), set(without)
+    if unknown := left_out - {*recorded, *recorded.faults}:
         raise BaselineError(str(store.path), f"nothing recorded of: {', '.join(sorted(unknown))}")
     new = tuple(name for name in recorded if name not in left_out)
     kept = {name: recorded[name] for name in new}
     every = {name: pair for name, pair in accepted.items() if name not in kept} | kept
-    if not every:
+    faults = {name: fault for name, fault in (accepted.faults | recorded.faults).items() if name not in left_out}
+    if not every and not faults:
         raise BaselineError(str(store.path), "nothing is recorded; begin with `plumbline fleet record`")
     nodes = {name: site for name, (_, site) in every.items()}
     rows = [row for name, members in by_class(nodes).items() for row in beside(members, name)]
-    return Reviewed(nodes, {name: text for name, (text, _) in every.items()}, new, tuple(rows))
+    return Reviewed(nodes, {name: text for name, (text, _) in every.items()}, new, tuple(rows), faults)
 
 
 def accept(
@@ -75,9 +80,9 @@ def accept(
     sign: Callable[[bytes], bytes],
     although: Iterable[str] = (),
 ) -> Accepted:
-    """Sign and keep what is new. A node out of line is refused unless ``although`` names it; then it counts in no
-    figure of its class. Signatures come before files, and the acceptance last: after an interruption accept again.
-    Raises :class:`BaselineError`."""
+    """Sign and keep what is new, all of it or nothing. A node out of line is refused unless ``although`` names it; then
+    it counts in no figure of its class. Call it, and :func:`review` before, while :meth:`Store.alone` is held. Raises
+    :class:`BaselineError`."""
     named = set(although)
     odd = sorted({row.node for row in reviewed.outliers} - named)
     if odd:
@@ -89,18 +94,9 @@ def accept(
     if not reviewed.new:
         raise BaselineError(str(store.path), "nothing new is recorded; `plumbline fleet record` records what changed")
     before, now = store.last_acceptance(), datetime.now(UTC)
-    nodes = dict(before.nodes) if before else {}
-    for name in reviewed.new:
-        _keep(store, ACCEPTED, name, reviewed.texts[name], sign)
-        nodes[name] = _accepted_file(name, reviewed)
-    classes, drifted = _accept_classes(
-        store,
-        reviewed,
-        catalogue,
-        now=now.replace(microsecond=0),
-        by=by,
-        sign=sign,
-        before=before.classes if before else {},
+    nodes = (before.nodes if before else {}) | {name: _accepted_file(name, reviewed) for name in reviewed.new}
+    classes, texts, drifted = _class_files(
+        store, reviewed, catalogue, now=now.replace(microsecond=0), by=by, before=before.classes if before else {}
     )
     acceptance = Acceptance(
         accepted_by=by,
@@ -111,44 +107,67 @@ def accept(
         classes=classes,
         outliers=tuple(words(row) for row in reviewed.outliers),
     )
+
+    def signed(folder: str, name: str, text: str) -> SignedFile:
+        return SignedFile(folder=folder, name=name, text=text, signature=sign(text.encode()).decode())
+
     text = jsontext.encode(acceptance)
-    stem = f"{now:%Y-%m-%dT%H%M%S.%fZ}.json"
-    store.write(ACCEPTANCES, stem + SIGNATURE, sign(text).decode())
-    store.write(ACCEPTANCES, stem, text.decode())
-    for name in reviewed.new:
-        store.remove(RECORDED, name + YAML)
+    store.commit(
+        Pending(
+            name=f"{now:%Y-%m-%dT%H%M%S.%fZ}.json",
+            text=text.decode(),
+            signature=sign(text).decode(),
+            files=(
+                *(signed(ACCEPTED, name, reviewed.texts[name]) for name in reviewed.new),
+                *(signed(CLASSES, name, text) for name, text in texts.items()),
+            ),
+        )
+    )
     return Accepted(acceptance, drifted)
 
 
-def _accept_classes(
+def _class_files(
     store: Store,
     reviewed: Reviewed,
     catalogue: WorkloadCatalogue,
     *,
     now: datetime,
     by: str,
-    sign: Callable[[bytes], bytes],
     before: Mapping[str, AcceptedFile],
-) -> tuple[dict[str, AcceptedFile], tuple[str, ...]]:
-    """The figures of each class that has a new node; the others stay."""
-    odd = {row.node for row in reviewed.rows if row.outlier}
+) -> tuple[dict[str, AcceptedFile], dict[str, str], tuple[str, ...]]:
+    """The figures of each class that has a new node; the others stay. Also their texts, and a line for each figure that
+    changed and for each class that has none."""
     changed = {reviewed.nodes[name].file.fleet_class for name in reviewed.new}
-    found, drifted = dict(before), []
-    for name, members in by_class(reviewed.nodes).items():
+    odd = {row.node for row in reviewed.rows if row.outlier}
+
+    def checked(text: str, name: str) -> LoadedSite:
+        where = str(store.path / CLASSES / (name + YAML))
+        return checked_site(text, where=where, host=None, catalogue=catalogue)
+
+    def made(name: str, members: Mapping[str, LoadedSite]) -> tuple[str, LoadedSite]:
         typical = {node: site for node, site in members.items() if node not in odd} or members
+        text = format_record(class_file(name, typical, when=now, by=by), catalogue)
+        return text, checked(text, name)
+
+    files, texts, lines = dict(before), dict[str, str](), list[str]()
+    for name, members in by_class(reviewed.nodes).items():
         if name not in changed or not name:
             continue
-        file = class_file(name, typical, when=now, by=by)
-        text = format_record(file, catalogue)
-        where = str(store.path / CLASSES / (name + YAML))
-        loaded = parse_site(text, where=where, host=None, catalogue=catalogue)
+        new = from_node(partial(made, name, members))
+        if isinstance(new, NodeFault):
+            lines.append(f"class {name}: no figures could be made of its nodes: {new.reason}")
+            continue
         old = store.text(CLASSES, name + YAML) if name in before else None
-        then = parse_site(old, where=where, host=None, catalogue=catalogue) if old else None
-        software = _software(then, file.tools)
-        drifted += [f"class {name}: {_drifted(*each)}{software}" for each in drift(then, loaded.entries)]
-        _keep(store, CLASSES, name, text, sign)
-        found[name] = AcceptedFile(sha256=sha256(text), fleet_class=name, recorded=now.isoformat())
-    return found, tuple(drifted)
+        then = from_node(partial(checked, old, name)) if old else None
+        lines += _drift_lines(name, None if isinstance(then, NodeFault) else then, new[1])
+        texts[name] = new[0]
+        files[name] = AcceptedFile(sha256=sha256(new[0]), fleet_class=name, recorded=now.isoformat())
+    return files, texts, tuple(lines)
+
+
+def _drift_lines(name: str, then: LoadedSite | None, now: LoadedSite) -> list[str]:
+    software = _software(then, now.file.tools)
+    return [f"class {name}: {_drifted(*figure)}{software}" for figure in drift(then, now.entries)]
 
 
 def _drifted(entry: BaselineEntry, figure: str, ratio: float) -> str:
@@ -162,11 +181,6 @@ def _software(then: LoadedSite | None, now: Mapping[str, str]) -> str:
     before = then.file.tools if then else {}
     changed = [f"{tool} {before[tool]} → {now[tool]}" for tool in now if before.get(tool, now[tool]) != now[tool]]
     return f"; meanwhile {', '.join(changed)}" if changed else ""
-
-
-def _keep(store: Store, folder: str, name: str, text: str, sign: Callable[[bytes], bytes]) -> None:
-    store.write(folder, name + YAML + SIGNATURE, sign(text.encode()).decode())
-    store.write(folder, name + YAML, text, keep=True)
 
 
 def _accepted_file(name: str, reviewed: Reviewed) -> AcceptedFile:

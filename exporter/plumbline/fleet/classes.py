@@ -23,6 +23,7 @@ from plumbline.baseline.site import LoadedSite, SiteEntry, SiteFile
 from plumbline.baseline.units import Iops, Latency, Throughput
 from plumbline.config.workloads import STATISTICS
 
+_MOST_RATIO, _MOST_SPREAD = 1e3, 1e9  # SiteEntry takes no more
 LEAST_NODES = 3  # of two that differ, nobody can say which is wrong
 _DEVIATIONS, _OF_NORMAL = 3.0, 1.4826  # MAD × 1.4826 is the standard deviation of normally distributed figures
 
@@ -149,10 +150,11 @@ def _class_entry(same: Sequence[tuple[BaselineEntry, SiteEntry]]) -> SiteEntry:
         latency=Latencies(**latencies),
         iops=Iops.of(rounded(iops)) if iops else None,
         throughput=Throughput.of(rounded(throughput)) if throughput else None,
-        tolerance_ratio=rounded(max(TOLERANCE_FLOOR, median(own) if own else 0.0, *worst)),
+        # within what a file may hold: a node with absurd figures must not leave its class without any
+        tolerance_ratio=rounded(min(_MOST_RATIO, max(TOLERANCE_FLOOR, median(own) if own else 0.0, *worst))),
         runs=len(same),
-        mad_ratio=rounded(mad(main)),
-        spread_ratio=rounded(max(main) / min(main)) if min(main) else None,
+        mad_ratio=rounded(min(_MOST_RATIO, mad(main))),
+        spread_ratio=rounded(min(_MOST_SPREAD, max(main) / min(main))) if min(main) else None,
         config_hash=entry.config_hash,
     )
 

@@ -3,13 +3,14 @@
 ``plumbline baseline state`` prints a :class:`NodeState`; ``plumbline baseline install`` reads a :class:`Parcel`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from threading import Event
 
 import msgspec
 
 from plumbline.baseline.fingerprint import Fingerprint
 from plumbline.errors import Unavailable
+from plumbline.fleet.answers import Refused, check_bounds, check_model, check_name, short
 from plumbline.fleet.inventory import Host
 from plumbline.fleet.ssh import Ssh
 
@@ -51,16 +52,21 @@ class Parcel(msgspec.Struct, frozen=True, kw_only=True):
     signature: str
 
 
-class Refused(Unavailable):
-    """The node was reached and did not do it."""
+def checked_state(state: NodeState, host: Host, names: Collection[str]) -> NodeState:
+    """The state if it is one that a node can have. ``names``: of all nodes of the list. Raises :class:`Refused`."""
+    check_bounds(state, except_for=state.candidate.text if state.candidate else "")
+    check_model(state.model)
+    check_name((host.name, host.address), state.host, names)
+    return state
 
 
 class Nodes(msgspec.Struct, frozen=True):
     """The commands that a fleet runs on its nodes; each raises :class:`Unavailable` with the reason, which is a
-    :class:`Refused` if the node gave it."""
+    :class:`Refused` if the node gave it. ``names``: of all nodes of the list."""
 
     ssh: Ssh
     stopping: Event
+    names: frozenset[str] = frozenset()
 
     def state(self, host: Host, *, text: bool = False) -> NodeState:
         """``text``: with that of the candidate."""
@@ -69,9 +75,10 @@ class Nodes(msgspec.Struct, frozen=True):
         if answer.returncode:
             raise Refused(answer.reason)
         try:
-            return msgspec.json.decode(answer.stdout, type=NodeState)
-        except msgspec.DecodeError as error:
+            state = msgspec.json.decode(answer.stdout, type=NodeState)
+        except (msgspec.DecodeError, RecursionError) as error:
             raise Unavailable(f"`baseline state` printed something else there ({error}); is it this release?") from None
+        return checked_state(state, host, self.names)
 
     def record(self, host: Host, options: Sequence[str], *, timeout_s: float, on_line: Callable[[str], object]) -> None:
         words = ["baseline", "record", "--candidate", *options]
@@ -90,4 +97,4 @@ class Nodes(msgspec.Struct, frozen=True):
         )
         if answer.returncode:
             raise Refused(answer.reason)
-        return answer.stdout.strip()
+        return short(answer.stdout)

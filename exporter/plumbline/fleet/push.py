@@ -6,7 +6,8 @@ from msgspec import Struct
 
 from plumbline.baseline.fingerprint import Fingerprint, Part, changes
 from plumbline.core.answers import in_turn
-from plumbline.errors import BaselineError, Unavailable
+from plumbline.errors import BaselineError, StateError
+from plumbline.fleet.answers import NodeFault, from_node, short
 from plumbline.fleet.inventory import Host
 from plumbline.fleet.node import Nodes, NodeState, Parcel
 from plumbline.fleet.recording import class_of
@@ -51,29 +52,40 @@ def choose(name: str, fleet_class: str, state: NodeState, acceptance: Acceptance
 def replaced(own: AcceptedFile, state: NodeState) -> str:
     """How the disks differ from those of the acceptance; empty if they don't, or if that is unknown."""
     then, now = Fingerprint(disks=own.fingerprint.disks), Fingerprint(disks=state.fingerprint.disks)
-    return next((f"{each.then}; now {each.now}" for each in changes(then, now) if each.part is Part.DISKS), "")
+    return next((short(f"{each.then}; now {each.now}") for each in changes(then, now) if each.part is Part.DISKS), "")
 
 
 def push(
-    store: Store, acceptance: Acceptance, nodes: Nodes, hosts: Sequence[Host], states: Mapping[str, NodeState | str]
+    store: Store,
+    acceptance: Acceptance,
+    nodes: Nodes,
+    hosts: Sequence[Host],
+    states: Mapping[str, NodeState | NodeFault],
 ) -> tuple[Placed, ...]:
     """Put each node's file in place, unless it is there. Failures are answers: the other nodes go on."""
 
     def place(host: Host) -> Placed:
         state = states[host.name]
-        if isinstance(state, str):
-            return Placed(host.name, Choice("", host.name, ""), state, failed=True)
+        if isinstance(state, NodeFault):
+            return Placed(host.name, Choice("", host.name, ""), state.reason, failed=True)
         choice = choose(host.name, class_of(host, state), state, acceptance)
         if not choice.kind or choice.there:
             return Placed(host.name, choice, failed=not choice.kind)
-        folder, files = (ACCEPTED, acceptance.nodes) if choice.kind == "measured" else (CLASSES, acceptance.classes)
-        try:
-            found = store.accepted(folder, files, choice.name)
-            assert found is not None
-            return Placed(
-                host.name, choice, nodes.install(host, Parcel(kind=choice.kind, text=found[0], signature=found[1]))
-            )
-        except (BaselineError, Unavailable) as error:
-            return Placed(host.name, choice, str(error), failed=True)
+        answer = from_node(lambda: nodes.install(host, _parcel(store, acceptance, choice)))
+        if isinstance(answer, NodeFault):
+            return Placed(host.name, choice, answer.reason, failed=True)
+        return Placed(host.name, choice, answer)
 
     return tuple(in_turn(hosts, place, _CONNECTIONS, what="fleet push"))
+
+
+def _parcel(store: Store, acceptance: Acceptance, choice: Choice) -> Parcel:
+    """What is sent. Raises :class:`BaselineError` where it is not here as it was accepted."""
+    folder, files = (ACCEPTED, acceptance.nodes) if choice.kind == "measured" else (CLASSES, acceptance.classes)
+    try:
+        found = store.accepted(folder, files, choice.name)
+    except StateError as error:
+        raise BaselineError(choice.name, short(str(error))) from error
+    if found is None:
+        raise BaselineError(choice.name, "is not accepted")
+    return Parcel(kind=choice.kind, text=found[0], signature=found[1])

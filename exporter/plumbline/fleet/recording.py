@@ -1,12 +1,12 @@
 """Records the nodes that need it, wave after wave, and keeps each step, so that an interruption costs no node.
 
 A node needs a recording if none is kept here, or if it is no longer what was recorded (its fingerprint changed). Before
-each wave all of its nodes are asked whether their cluster is fit; the wave begins when none says no.
+each wave all of its nodes are asked whether their cluster is fit. A node that says no comes after all others, and is
+asked again until it is fit or its time is up: if the cluster really is not fit, all of its nodes say so.
 """
 
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
@@ -14,12 +14,13 @@ from statistics import median
 import msgspec
 
 from plumbline.baseline.fingerprint import Change, changes
-from plumbline.baseline.site import LoadedSite, parse_site
+from plumbline.baseline.site import LoadedSite
 from plumbline.config.workloads import WorkloadCatalogue
 from plumbline.core.answers import in_turn
 from plumbline.errors import BaselineError, ConfigError, PlumblineError, Unavailable
+from plumbline.fleet.answers import MODEL_BYTES, NAME_BYTES, NodeFault, checked_site, from_node, is_file_name, short
 from plumbline.fleet.inventory import Host
-from plumbline.fleet.node import Nodes, NodeState, Refused
+from plumbline.fleet.node import Nodes, NodeState
 from plumbline.fleet.store import RECORDED, YAML, Session, Store, sha256
 from plumbline.fleet.waves import Limits, Member, waves
 
@@ -28,10 +29,12 @@ _CONNECTIONS = 16  # that ask states, or put files in place, at the same time
 
 
 class Times(msgspec.Struct, frozen=True):
-    """How long to wait, in seconds: for one node, for a healthy cluster in all and between two looks."""
+    """How long to wait, in seconds: for one node, for a node's cluster to become fit, for what an interrupted recording
+    left measuring, and between two looks."""
 
     node_s: float = 4 * 3600.0
     health_s: float = 3600.0
+    interrupted_s: float = 600.0
     look_again_s: float = 15.0
 
 
@@ -50,24 +53,27 @@ class Stopped(PlumblineError):
     """Stopped on request; the next recording of the fleet goes on."""
 
 
-def ask_all(nodes: Nodes, hosts: Sequence[Host], *, text: bool = False) -> dict[str, NodeState | str]:
-    """Each node's state, or why it gave none. Raises :class:`ConfigError` if two names are one node: it would be
-    measured twice at once."""
+def ask_all(nodes: Nodes, hosts: Sequence[Host]) -> dict[str, NodeState | NodeFault]:
+    """Each node's state, or why it gave none."""
 
-    def ask(host: Host) -> NodeState | str:
-        try:
-            return nodes.state(host, text=text)
-        except Unavailable as error:
-            return str(error)
+    def ask(host: Host) -> NodeState | NodeFault:
+        return from_node(lambda: nodes.state(host))
 
-    asked = in_turn(hosts, ask, _CONNECTIONS, what="fleet question")
-    found = dict(zip((host.name for host in hosts), asked, strict=True))
-    called = Counter(state.host for state in found.values() if isinstance(state, NodeState))
-    for own, times in called.items():
-        if times > 1:
-            names = [name for name, state in found.items() if isinstance(state, NodeState) and state.host == own]
-            raise ConfigError(" and ".join(names), f"are one node: each calls itself {own}; keep one in the list")
-    return found
+    answers = in_turn(hosts, ask, _CONNECTIONS, what="fleet question")
+    return dict(zip((host.name for host in hosts), answers, strict=True))
+
+
+def namesakes(states: Mapping[str, NodeState | NodeFault]) -> list[str]:
+    """A line for each name that several nodes call themselves by: they may be one node."""
+    names: dict[str, list[str]] = {}
+    for name, state in states.items():
+        if isinstance(state, NodeState):
+            names.setdefault(state.host, []).append(name)
+    return [
+        f"{' and '.join(same)} call themselves {short(own)}; if they are one node, keep one in the list"
+        for own, same in names.items()
+        if len(same) > 1
+    ]
 
 
 def class_of(host: Host, state: NodeState | None) -> str:
@@ -76,11 +82,27 @@ def class_of(host: Host, state: NodeState | None) -> str:
     return "".join(char if char.isalnum() or char in "._-" else "-" for char in name).strip(".-") or "node"
 
 
+def check_names(hosts: Sequence[Host]) -> None:
+    """Refuse a list whose names are too long for files. Raises :class:`ConfigError`."""
+    for host in hosts:
+        if not is_file_name(host.name):
+            raise ConfigError(
+                host.name, f"is longer than {NAME_BYTES} characters, and names files; give it a short one"
+            )
+        if len(class_of(host, None).encode()) > (most := NAME_BYTES - MODEL_BYTES):
+            raise ConfigError(host.name, f"its class, or role, is longer than {most} bytes, and names a file")
+
+
 def changed(then: LoadedSite | None, state: NodeState) -> tuple[Change, ...] | None:
     """What of the node changed since it was recorded; ``None`` if it was not recorded."""
     if then is None or then.file.fingerprint is None:
         return None
     return changes(then.file.fingerprint, state.fingerprint)
+
+
+def change_text(change: Change) -> str:
+    """``kernel: 6.1.0 → 6.12.48``"""
+    return short(f"{change.part.value}: {change.then} → {change.now}")
 
 
 def due(kept: Mapping[str, LoadedSite], states: Mapping[str, NodeState], *, everything: bool) -> dict[str, str]:
@@ -91,7 +113,7 @@ def due(kept: Mapping[str, LoadedSite], states: Mapping[str, NodeState], *, ever
         if since is None:
             found[name] = "not recorded yet"
         elif since:
-            found[name] = "; ".join(f"{each.part.value}: {each.then} → {each.now}" for each in since)
+            found[name] = "; ".join(map(change_text, since))
         elif everything:
             found[name] = "on request"
     return found
@@ -111,67 +133,93 @@ class Recording:
     progress: Callable[[Progress], None]
     say: Callable[[str], None]
     session: Session = field(init=False)
+    # Node that was not fit when its wave began → since when (monotonic), and why
+    _unfit: dict[str, tuple[float, str]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def run(self, session: Session, class_sizes: Mapping[str, int]) -> Session:
-        """Measure all that is left of ``session``; raises :class:`Stopped`, and :class:`Unavailable` where no node of
-        a wave could be measured, or the cluster is not fit for too long."""
+        """Measure all that is left of ``session``; a node that can't be measured is ``failed``, with the reason. Raises
+        :class:`Stopped`."""
         self.session = session
         self._keep()
+        self._wait_for_interrupted()
         planned = self._planned(class_sizes)
-        for number, wave in enumerate(planned, 1):
-            at = Progress("", wave=number, waves=len(planned))
-            names = [member.name for member in wave]
-            self._wait_for_health(names, at)
-            self._measure(names, at, planned[number - 1 :])
-            if not any(self.session.turns[name].status == "recorded" for name in names):
-                raise Unavailable(
-                    f"no node of the wave could be measured ({', '.join(names)}); the next `fleet record` goes on"
-                )
+        while planned:
+            measured = [self._wave(number, planned) for number in range(len(planned))]
+            planned = self._waves(self._unfit, class_sizes)
+            if planned and not any(measured):
+                self._wait()
         return self.session
 
     def _planned(self, class_sizes: Mapping[str, int]) -> list[tuple[Member, ...]]:
-        """First those that an interruption may have left measuring: nothing else may run beside them. Last those that
-        failed before: a node that is broken keeps no other from its turn."""
-        turns = self.session.turns
-
-        def members(names: Iterable[str]) -> list[Member]:
-            return [Member(name, turns[name].fleet_class, turns[name].domain) for name in names]
-
+        """First those that an interruption may have left measuring. Last those that failed before: a broken node keeps
+        no other from its turn."""
         return [
             wave
             for status in ("running", "due", "failed")
-            for wave in waves(members(self.session.named(status)), self.limits, class_sizes=class_sizes)
+            for wave in self._waves(self.session.named(status), class_sizes)
         ]
 
-    def _wait_for_health(self, names: Sequence[str], at: Progress) -> None:
-        deadline = time.monotonic() + self.times.health_s
-        said = ""
-        while why := self._not_fit(names):
-            if time.monotonic() >= deadline:
-                raise Unavailable(f"{why}; the next `fleet record` goes on")
-            if why != said:
-                self.say(f"waiting: {why}")
-                said = why
-            self._show(at, f"waiting: {why}")
-            if self.stopping.wait(self.times.look_again_s):
-                raise self._stopped()
+    def _waves(self, names: Iterable[str], class_sizes: Mapping[str, int]) -> list[tuple[Member, ...]]:
+        turns = self.session.turns
+        members = [Member(name, turns[name].fleet_class, turns[name].domain) for name in names]
+        return list(waves(members, self.limits, class_sizes=class_sizes))
 
-    def _not_fit(self, names: Sequence[str]) -> str:
-        """The first reason why the wave must not begin; empty if there is none. A node that can't be reached is no
-        reason: it fails in its turn."""
+    def _wait_for_interrupted(self) -> None:
+        """Wait while a node that an interruption left measuring says that it still does: nothing else may run beside
+        it. A run ends sooner than this wait."""
+        deadline, before = time.monotonic() + self.times.interrupted_s, list[str]()
+        while (names := self._still_recording()) and time.monotonic() < deadline:
+            if names != before:
+                self.say(f"waiting: {', '.join(names)}: a recording is still under way there")
+                before = names
+            self._wait()
+
+    def _still_recording(self) -> list[str]:
+        states = ask_all(self.nodes, [self.hosts[name] for name in self.session.named("running")])
+        return [name for name, state in states.items() if isinstance(state, NodeState) and state.recording]
+
+    def _wave(self, number: int, planned: Sequence[Sequence[Member]]) -> bool:
+        """Measure the nodes of a wave that are fit; whether there was any."""
+        at = Progress("", wave=number + 1, waves=len(planned))
+        names = self._fit([member.name for member in planned[number]], at)
+        if names:
+            self._measure(names, at, planned[number:])
+        return bool(names)
+
+    def _fit(self, names: Sequence[str], at: Progress) -> list[str]:
+        """The nodes of which nothing speaks against a measurement; the others fail, or are asked again later."""
+        fit = []
         for name, state in ask_all(self.nodes, [self.hosts[name] for name in names]).items():
             if self.stopping.is_set():
                 raise self._stopped()
-            if isinstance(state, str):
-                continue
-            if state.unreachable:
-                return f"{name}: its cluster is not reached: {state.unreachable}"
-            if state.closed:
-                return f"{name}: its cluster is not fit: {'; '.join(state.closed.values())}"
-            if state.recording:
-                return f"{name}: a recording is still under way there"
-        return ""
+            if isinstance(state, NodeFault):
+                self._failed(name, state, anew=self.session.turns[name].anew)
+            elif why := _not_fit(state):
+                self._postpone(name, why, at)
+            else:
+                self._unfit.pop(name, None)
+                fit.append(name)
+        return fit
+
+    def _postpone(self, name: str, why: str, at: Progress) -> None:
+        since, before = self._unfit.get(name, (time.monotonic(), ""))
+        if time.monotonic() - since >= self.times.health_s:
+            self._failed(name, NodeFault(why), anew=self.session.turns[name].anew)
+            return
+        self._unfit[name] = since, why
+        if why != before:
+            self.say(f"waiting: {name}: {why}")
+        self._show(at, f"waiting: {name}: {why}")
+
+    def _failed(self, name: str, fault: NodeFault, *, anew: bool) -> None:
+        self._unfit.pop(name, None)
+        self._turn(name, status="failed", error=fault.reason, anew=anew)
+        self.say(f"failed: {name}: {fault.reason}")
+
+    def _wait(self) -> None:
+        if self.stopping.wait(self.times.look_again_s):
+            raise self._stopped()
 
     def _measure(self, names: Sequence[str], at: Progress, left: Sequence[Sequence[Member]]) -> None:
         anew = {name for name in names if self.session.turns[name].anew}
@@ -190,36 +238,33 @@ class Recording:
 
     def _measure_one(self, name: str, at: Progress, left: Sequence[Sequence[Member]], *, anew: bool) -> None:
         """``anew``: without the runs that an earlier recording kept, which were refused."""
-        turn, began = self.session.turns[name], time.monotonic()
-        try:
-            self.nodes.record(
-                self.hosts[name],
-                [*self.session.options, "--class", turn.fleet_class, *(["--restart"] if anew else [])],
-                timeout_s=self.times.node_s,
-                on_line=lambda line: self._show(at, f"{name}: {line}", left) if _RUN in line else None,
-            )
-            text = self._fetched(name)
-        except (Unavailable, BaselineError) as error:
+        began = time.monotonic()
+        text = from_node(lambda: self._recorded(name, at, left, anew=anew))
+        if isinstance(text, NodeFault):
             if not self.stopping.is_set():  # else it stays `running`: it may still measure there
-                refused = isinstance(error, Refused | BaselineError)
-                self._turn(name, status="failed", error=str(error), anew=refused)
-                self.say(f"failed: {name}: {error}")
+                self._failed(name, text, anew=text.refused)
             return
         self.store.write(RECORDED, name + YAML, text)
         self._turn(name, status="recorded", seconds=time.monotonic() - began, finished=time.time())
         self._show(at, f"{name}: recorded", left)
 
-    def _fetched(self, name: str) -> str:
-        """The text of what the node has just recorded, whole and readable."""
+    def _recorded(self, name: str, at: Progress, left: Sequence[Sequence[Member]], *, anew: bool) -> str:
+        """Record a node; the text of what it recorded, whole and as asked for."""
+        fleet_class = self.session.turns[name].fleet_class
+        self.nodes.record(
+            self.hosts[name],
+            [*self.session.options, "--class", fleet_class, *(["--restart"] if anew else [])],
+            timeout_s=self.times.node_s,
+            on_line=lambda line: self._show(at, f"{name}: {short(line)}", left) if _RUN in line else None,
+        )
         state = self.nodes.state(self.hosts[name], text=True)
         candidate = state.candidate
         if candidate is None or sha256(candidate.text) != candidate.sha256:
             raise Unavailable("recorded, but the file is not there as it was written")
-        file = parse_site(candidate.text, where=name, host=state.host, catalogue=self.catalogue).file
-        asked = ("measured", self.session.turns[name].fleet_class)
-        if (file.source, file.fleet_class) != asked:  # it would count in another class, and name a file here
-            said = f"{file.source} {file.fleet_class}".strip()
-            raise BaselineError(name, f"gave a baseline other than asked for ({' '.join(asked)})", value=said)
+        file = checked_site(candidate.text, where=name, host=state.host, catalogue=self.catalogue).file
+        if (file.source, file.fleet_class) != ("measured", fleet_class):  # it would count in another class
+            actual = f"{file.source} {file.fleet_class}".strip()
+            raise BaselineError(name, f"gave a baseline other than asked for (measured {fleet_class})", value=actual)
         return candidate.text
 
     def _turn(self, name: str, **changed: object) -> None:
@@ -246,3 +291,12 @@ class Recording:
     def _stopped(self) -> Stopped:
         done, total = len(self.session.named("recorded")), len(self.session.turns)
         return Stopped(f"stopped; {done} of {total} nodes are recorded, the next `fleet record` goes on")
+
+
+def _not_fit(state: NodeState) -> str:
+    """Why a node must not be measured now; empty if nothing speaks against it."""
+    if state.unreachable:
+        return f"its cluster is not reached: {short(state.unreachable)}"
+    if state.closed:
+        return f"its cluster is not fit: {short('; '.join(state.closed.values()))}"
+    return "a recording is still under way there" if state.recording else ""

@@ -19,10 +19,12 @@ from msgspec import Struct, field
 
 from plumbline.core import threads
 from plumbline.errors import ConfigError, Unavailable
+from plumbline.fleet.answers import short
 from plumbline.fleet.inventory import Host
 
 UNREACHABLE = 255  # ssh's own exit code for its own errors
 _MAX_OUTPUT = 8 << 20
+_MOST_LINES = 10_000  # passed on; a recording prints some hundred
 _POLL_S = 0.2
 
 
@@ -37,7 +39,7 @@ class Answer(Struct, frozen=True):
     def reason(self) -> str:
         """The last line that says why it failed."""
         lines = [line for line in (self.stderr or self.stdout).strip().splitlines() if line.strip()]
-        return lines[-1].removeprefix("plumbline: ").strip() if lines else f"exit code {self.returncode}"
+        return short(lines[-1].removeprefix("plumbline: ")) if lines else f"exit code {self.returncode}"
 
 
 class Ssh(Struct, frozen=True):
@@ -54,6 +56,7 @@ class Ssh(Struct, frozen=True):
         """``words``: of one command of Plumbline, such as ``baseline state``."""
         options = [
             "-T",
+            *("-a", "-x"),  # a node must not use the agent that signs acceptances
             *("-o", "BatchMode=yes"),
             *("-o", f"ConnectTimeout={self.connect_s}"),
             *("-o", "ServerAliveInterval=15"),
@@ -89,6 +92,8 @@ class Ssh(Struct, frozen=True):
             )
         except FileNotFoundError:
             raise Unavailable("ssh is missing; install Debian's openssh-client") from None
+        except (OSError, ValueError) as error:  # too long a command line, a NUL in it, no more processes
+            raise Unavailable(f"ssh was not started: {error}") from None
         reading = _Reading(process, sent, on_line)
         try:
             return reading.follow(time.monotonic() + timeout_s, stopping)
@@ -156,7 +161,7 @@ class _Reading:
                     self._too_much = True
                     return
                 self._said[which].append(raw)
-                if which == "out":
+                if which == "out" and len(self._said[which]) <= _MOST_LINES:
                     self._lines.put(raw.decode("utf-8", "replace"))
 
 

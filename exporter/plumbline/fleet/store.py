@@ -3,7 +3,8 @@
 ::
 
     fleet.json                    the recording: who is due, who is done, who is being measured now
-    record.lock                   held while a recording goes on
+    record.lock, accept.lock      held while a recording, or an acceptance, goes on
+    acceptance.pending            an acceptance that is decided, and not in all of the files below yet
     recorded/HOST.yaml            recorded, not accepted yet
     accepted/HOST.yaml, .sig      accepted, and its signature
     classes/CLASS.yaml, .sig      the accepted figures of a class
@@ -13,23 +14,26 @@
 import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from plumbline.baseline.fingerprint import Fingerprint
-from plumbline.baseline.site import MAX_BYTES, LoadedSite, parse_site
+from plumbline.baseline.site import MAX_BYTES, LoadedSite
 from plumbline.config.workloads import WorkloadCatalogue
 from plumbline.core import jsontext
 from plumbline.core.files import OwnDirectory
 from plumbline.core.storage_names import SIGNATURE
 from plumbline.errors import BaselineError, FileRefused, ProbeRefused, StateError
 from plumbline.probes.run.gates import HeavyLock
+from plumbline.fleet.answers import NodeFault, checked_site, from_node, short
 
 RECORDED, ACCEPTED, CLASSES, ACCEPTANCES = "recorded", "accepted", "classes", "acceptances"
-STATE, LOCK = "fleet.json", "record.lock"
+STATE, PENDING = "fleet.json", "acceptance.pending"
 YAML = ".yaml"
 _MAX_STATE = 64 << 20
+_MAX_ACCEPTANCE = 512 << 20  # files of some hundred nodes, even if each is as long as a baseline may be
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -86,8 +90,35 @@ class Acceptance(msgspec.Struct, frozen=True, kw_only=True):
     outliers: tuple[str, ...] = ()
 
 
+class SignedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A baseline of :data:`ACCEPTED` or :data:`CLASSES`, and its signature. ``name``: without a suffix."""
+
+    folder: str
+    name: str
+    text: str
+    signature: str
+
+
+class Pending(msgspec.Struct, frozen=True, kw_only=True):
+    """A decided acceptance with all of its files. ``name``: of its own file; ``text``: that file's."""
+
+    name: str
+    text: str
+    signature: str
+    files: tuple[SignedFile, ...]
+
+
+class Loaded(dict[str, tuple[str, LoadedSite]]):
+    """Baselines by name without suffix: text and content. ``faults``: why others can't be used."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.faults: dict[str, NodeFault] = {}
+
+
 class Store:
-    """Raises :class:`StateError` where a file can't be read or written."""
+    """Raises :class:`StateError` where a file can't be read or written. What a reader sees of an acceptance is all of
+    it or nothing: one that was interrupted once it was decided is completed first (:meth:`settle`)."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -117,14 +148,25 @@ class Store:
         with self._at(folder) as directory:
             directory.remove(name)
 
-    def loaded(self, folder: str, catalogue: WorkloadCatalogue) -> dict[str, tuple[str, LoadedSite]]:
-        """Name without suffix → text and content of each baseline there. Raises :class:`BaselineError`, too."""
-        found = {}
+    def loaded(self, folder: str, catalogue: WorkloadCatalogue) -> Loaded:
+        """Every baseline there; one that can't be used is the fault of its node."""
+        self.settle()
+        loaded = Loaded()
         for name in self.names(folder, YAML):
+            read = from_node(partial(self._checked, folder, name, catalogue))
+            if isinstance(read, NodeFault):
+                loaded.faults[name] = read
+            else:
+                loaded[name] = read
+        return loaded
+
+    def _checked(self, folder: str, name: str, catalogue: WorkloadCatalogue) -> tuple[str, LoadedSite]:
+        where = str(self.path / folder / (name + YAML))
+        try:
             text = self.text(folder, name + YAML) or ""
-            where = str(self.path / folder / (name + YAML))
-            found[name] = (text, parse_site(text, where=where, host=None, catalogue=catalogue))
-        return found
+        except StateError as error:
+            raise BaselineError(where, short(str(error))) from error
+        return text, checked_site(text, where=where, host=None, catalogue=catalogue)
 
     def names(self, folder: str, suffix: str) -> list[str]:
         if not (self.path / folder).is_dir():
@@ -133,10 +175,11 @@ class Store:
             return [name.removesuffix(suffix) for name in directory.names() if name.endswith(suffix)]
 
     def last_acceptance(self) -> Acceptance | None:
+        self.settle()
         names = self.names(ACCEPTANCES, ".json")
         if not names:
             return None
-        data = self._read(ACCEPTANCES, f"{names[-1]}.json", _MAX_STATE)
+        data = self._read(ACCEPTANCES, f"{names[-1]}.json", _MAX_ACCEPTANCE)
         try:
             return jsontext.decode(data or b"", Acceptance)
         except msgspec.DecodeError as error:
@@ -155,16 +198,57 @@ class Store:
             raise BaselineError(where, "changed since it was accepted; nothing is put in place")
         return text, signature
 
+    def commit(self, pending: Pending) -> None:
+        """Make an acceptance count: with the first file all of it does. Only while :meth:`alone` is held."""
+        data = jsontext.encode(pending)
+        if len(data) > _MAX_ACCEPTANCE:
+            raise BaselineError(str(self.path), "too much for one acceptance; accept in parts, with --without NODE")
+        self._write("", PENDING, data)
+        self._complete()
+
+    def settle(self) -> None:
+        """Complete an acceptance that was interrupted once it was decided. Raises :class:`StateError` while another
+        process completes it."""
+        if (self.path / PENDING).exists():
+            with self.alone("accept"):
+                self._complete()
+
+    def _complete(self) -> None:
+        """Each step may have been done before. The acceptance itself comes last: whoever reads it finds its files."""
+        data = self._read("", PENDING, _MAX_ACCEPTANCE)
+        if data is None:  # completed by another process meanwhile
+            return
+        try:
+            pending = jsontext.decode(data, Pending)
+        except msgspec.DecodeError as error:
+            raise StateError(f"{self.path / PENDING}: no acceptance ({error}); move it away") from None
+        for file in pending.files:
+            self._put(file.folder, file.name + YAML, file.text, file.signature)
+        self._put(ACCEPTANCES, pending.name, pending.text, pending.signature)
+        for file in pending.files:
+            if file.folder == ACCEPTED and self._there(RECORDED, file.name + YAML, file.text):
+                self.remove(RECORDED, file.name + YAML)
+        self.remove("", PENDING)
+
+    def _put(self, folder: str, name: str, text: str, signature: str) -> None:
+        if not self._there(folder, name + SIGNATURE, signature):
+            self.write(folder, name + SIGNATURE, signature)
+        if not self._there(folder, name, text):
+            self.write(folder, name, text, keep=True)
+
+    def _there(self, folder: str, name: str, text: str) -> bool:
+        return self._read(folder, name, _MAX_ACCEPTANCE) == text.encode()
+
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        """For one recording at a time. Raises :class:`StateError` while another goes on."""
+    def alone(self, action: str = "record") -> Iterator[None]:
+        """For one recording, or one acceptance, at a time. Raises :class:`StateError` while another goes on."""
         with self._at(""):
             pass
         try:
-            with HeavyLock(self.path / LOCK).hold("plumbline fleet record"):
+            with HeavyLock(self.path / f"{action}.lock").hold(f"plumbline fleet {action}"):
                 yield
         except ProbeRefused:
-            raise StateError(f"{self.path}: another `plumbline fleet record` goes on; wait for its end") from None
+            raise StateError(f"{self.path}: another `plumbline fleet {action}` goes on; wait for its end") from None
 
     @contextmanager
     def _at(self, folder: str) -> Iterator[OwnDirectory]:
