@@ -17,6 +17,7 @@ from deploy.kubernetes import render
 
 from plumbline import cli
 from plumbline.commands.ceph_setup import IMAGES, MON_CAPS, OBJECTS, Pool, Requirements
+from plumbline.core.keyfiles import read_secret
 from support.metrics import ROOT
 from support.rulefiles import load
 
@@ -155,8 +156,8 @@ def test_rooks_objects_become_cephs_files(endpoints: str, tmp_path: Path) -> Non
     subprocess.run(["sh", "-ec", script], check=True, timeout=30)
     hosts = re.sub(r"[^,=]+=", "", endpoints)
     assert (tmp_path / "ceph.conf").read_text() == f"[global]\nmon_host = {hosts}\n"
-    assert (tmp_path / "keyring").read_text() == "[client.plumbline]\nkey = AQBsecret==\n"
-    assert (tmp_path / "keyring").stat().st_mode & 0o077 == 0
+    assert read_secret(tmp_path / "key/keyring", 1000) == b"[client.plumbline]\nkey = AQBsecret==\n"
+    assert (tmp_path / "key").stat().st_mode & 0o077 == 0
     (tmp_path / "data").write_text("")
     done = subprocess.run(["sh", "-ec", script], check=False, timeout=30, capture_output=True, text=True)
     assert done.returncode == 1

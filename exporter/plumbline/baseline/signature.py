@@ -4,12 +4,14 @@
 signature is first written as ``NAME.sig.new``: whichever of the two fits the file counts.
 """
 
-import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from plumbline.config.yaml import read_text
+from plumbline.core.answers import in_memory
+from plumbline.core.escape import excerpt, visible
+from plumbline.core.keyfiles import read_anchor, read_secret
 from plumbline.core.process import named_environment
 from plumbline.core.storage_names import NEXT_SIGNATURE, SIGNATURE
 from plumbline.errors import BaselineError, ConfigError
@@ -24,6 +26,11 @@ _MAX_BYTES = 1 << 16
 def sign(text: bytes, key: Path, *, environment: Mapping[str, str]) -> bytes:
     """The signature by ``key``: a private key, or a public one whose private half the agent holds. A passphrase is
     asked for at the terminal. Raises :class:`BaselineError`."""
+    try:
+        if b"PRIVATE KEY" in read_anchor(key, _MAX_BYTES):
+            read_secret(key, _MAX_BYTES)
+    except OSError as error:
+        raise BaselineError(str(key), f"can't be used: {error.strerror}") from None
     done = _run(["sign", "-q", "-f", str(key), "-n", NAMESPACE], text, environment, timeout_s=None)
     if done.returncode:
         raise BaselineError(str(key), f"nothing was signed: {_said(done)}")
@@ -33,20 +40,25 @@ def sign(text: bytes, key: Path, *, environment: Mapping[str, str]) -> bytes:
 def signer(text: bytes, signature: bytes, allowed: Path, *, environment: Mapping[str, str]) -> str:
     """Who signed ``text``, as ``allowed`` names them. Raises :class:`BaselineError` with the reason if nobody in there
     did."""
-    descriptor = os.memfd_create("signature")
     try:
-        os.write(descriptor, signature)
-        by = ["-s", f"/dev/fd/{descriptor}", "-f", str(allowed)]
-        found = _run(["find-principals", *by], b"", environment, keep=(descriptor,))
+        signers = read_anchor(allowed, _MAX_BYTES)
+    except OSError as error:
+        raise BaselineError(str(allowed), f"can't be used: {error.strerror}", key="allowed_signers") from None
+    # ssh-keygen reads what was checked
+    with in_memory(signature) as signed, in_memory(signers) as trusted:
+        keep, by = (_descriptor(signed), _descriptor(trusted)), ["-s", signed, "-f", trusted]
+        found = _run(["find-principals", *by], b"", environment, keep=keep)
         who = found.stdout.decode("utf-8", "replace").split("\n")[0].strip()
         if found.returncode or not who:
             raise BaselineError("signature", f"not by a key of {allowed} ({_said(found)})")
-        done = _run(["verify", *by, "-I", who, "-n", NAMESPACE], text, environment, keep=(descriptor,))
+        done = _run(["verify", *by, "-I", who, "-n", NAMESPACE], text, environment, keep=keep)
         if done.returncode:
-            raise BaselineError("signature", f"by {who}, but not of this text ({_said(done)})")
-        return who
-    finally:
-        os.close(descriptor)
+            raise BaselineError("signature", f"by {visible(who)}, but not of this text ({_said(done)})")
+        return visible(who)
+
+
+def _descriptor(path: str) -> int:
+    return int(path.rpartition("/")[2])
 
 
 def check_signed(path: Path, text: str, allowed: Path, *, environment: Mapping[str, str]) -> str:
@@ -93,4 +105,4 @@ def _run(
 def _said(done: "subprocess.CompletedProcess[bytes]") -> str:
     """The last line of what it said: the reason."""
     lines = (done.stderr or done.stdout).decode("utf-8", "replace").strip().splitlines()
-    return lines[-1] if lines else f"{_PROGRAM}: exit {done.returncode}"
+    return excerpt(lines[-1]) if lines else f"{_PROGRAM}: exit {done.returncode}"

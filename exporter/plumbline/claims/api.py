@@ -15,7 +15,8 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from plumbline.core.answers import in_memory, read_named
+from plumbline.core.answers import in_memory
+from plumbline.core.keyfiles import read_anchor, read_secret
 from plumbline.errors import ConfigError, ParseError, PlumblineError
 from plumbline.sources.http import NO_ANSWER, exchange, why
 from plumbline.sources.prometheus.access import Access
@@ -169,7 +170,7 @@ class Api:
         self._server = f"https://{f'[{host}]' if ':' in host else host}:{port}"
         self._namespace, self._token = namespace, account / "token"
         try:
-            with in_memory(read_named(account / "ca.crt", MAX_BYTES)) as issuers:
+            with in_memory(read_anchor(account / "ca.crt", MAX_BYTES)) as issuers:
                 self._context = ssl.create_default_context(cafile=issuers)
             self._authorization()
         except (OSError, ValueError) as error:
@@ -189,7 +190,7 @@ class Api:
             return ""
 
     def _authorization(self) -> str:
-        return f"Bearer {read_named(self._token, MAX_BYTES).decode('ascii').strip()}"
+        return f"Bearer {read_secret(self._token, MAX_BYTES).decode('ascii').strip()}"
 
     def _ask(self, method: str, path: str, kind: type[T], body: object, query: Mapping[str, str] | None) -> T:
         where = f"{method} {path}"

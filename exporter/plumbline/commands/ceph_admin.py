@@ -34,6 +34,7 @@ from plumbline.config.options import Overrides, is_handed, read_config
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.answers import read_named
 from plumbline.core.files import OwnDirectory, read_whole
+from plumbline.core.keyfiles import CEPH, read_secret
 from plumbline.core.process import Completed, ProcessRunner
 from plumbline.errors import ParseError, PlumblineError, Unavailable
 from plumbline.sources.ceph.ceph_conf import MAX_BYTES
@@ -221,7 +222,7 @@ def _root(rule: Mapping[str, Any]) -> str:
 def _read_keyring(path: str) -> bytes | None:
     """``None`` without a file."""
     try:
-        return read_named(path, MAX_BYTES)
+        return read_named(path, MAX_BYTES)  # only compared, so it may belong to the daemon's user
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -312,6 +313,11 @@ def _cluster(
     config_file: Path | None, conf: str | None, name: str | None, keyring: str | None
 ) -> tuple[CephConfig, Cluster]:
     ceph = read_config(config_file, Overrides(), load_catalogue()).ceph
+    if keyring is not None:
+        try:
+            read_secret(keyring, MAX_BYTES, account=CEPH)
+        except OSError as error:
+            raise Unavailable(f"--keyring {keyring}: can't be used: {error.strerror}") from None
     return ceph, Cluster(Admin(conf or (ceph.conf if config_file else None), name, keyring), os.environ)
 
 

@@ -17,6 +17,7 @@ from plumbline.baseline.signature import sign
 from plumbline.commands.shared import INTERRUPTED, complain, positive_duration, set_by_signals, show, user_name
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.console import Step, line, make_console, progress, table
+from plumbline.core.keyfiles import read_anchor
 from plumbline.core.units import count_text, duration_text, figure_text
 from plumbline.errors import BaselineError, ConfigError, Unavailable
 from plumbline.fleet import acceptance, crush
@@ -42,6 +43,7 @@ from plumbline.report.phrases import listed
 
 NOT_COMPARED = 3
 _PAGE_WITHIN_S = 30.0
+_MAX_SSH_CONFIG = 1 << 20
 ASKING = "asking the nodes"
 
 
@@ -131,9 +133,7 @@ def _planned(
     if not states:
         raise Unavailable("no node answered; try one by hand: ssh NODE plumbline --version")
     kept = {
-        name: site
-        for folder in (ACCEPTED, RECORDED)
-        for name, (_, site) in store.loaded(folder, catalogue).items()
+        name: site for folder in (ACCEPTED, RECORDED) for name, (_, site) in store.loaded(folder, catalogue).items()
     }
     why = due(kept, states, everything=options.everything)
     classes = {host.name: class_of(host, states.get(host.name)) for host in hosts}
@@ -332,5 +332,12 @@ def hosts_of(options: argparse.Namespace) -> tuple[Host, ...]:
 
 def nodes_of(options: argparse.Namespace, hosts: Sequence[Host], stopping: threading.Event) -> Nodes:
     flags = ("--config.file", options.node_config, "--storage.path", options.node_storage)
+    if options.ssh_config is not None:
+        try:
+            read_anchor(options.ssh_config, _MAX_SSH_CONFIG)
+        except OSError as error:
+            raise ConfigError(
+                "--ssh-config", f"can't be used: {error.strerror}", value=str(options.ssh_config)
+            ) from None
     ssh = Ssh(command=words_of(options.node_command), flags=flags, config=options.ssh_config)
     return Nodes(ssh, stopping, frozenset(host.name for host in hosts))

@@ -6,7 +6,7 @@ from pathlib import Path
 from plumbline.collectors.registry import NAMES
 from plumbline.commands.shared import roots
 from plumbline.config import workloads
-from plumbline.config.options import Overrides, read_config
+from plumbline.config.options import Overrides, check_key_files, read_config
 from plumbline.daemon import daemon
 from plumbline.errors import ConfigError
 from plumbline.web.guard import make_guard
@@ -31,6 +31,7 @@ def check_config(options: argparse.Namespace) -> int:
     overrides = Overrides(web_config_file=options.web_config_file)
     config = read_config(options.file, overrides, workloads.load_catalogue(), collectors=NAMES)
     if options.file:
+        check_key_files(config, str(options.file))
         print(f"{options.file}: good")
     if config.web.config_file:
         make_guard(Path(config.web.config_file))

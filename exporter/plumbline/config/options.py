@@ -6,19 +6,23 @@ makes a file of root's readable for this service and nobody else. systemd passes
 """
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 from msgspec import field
 
-from plumbline.config.model import Config, load, split_address
+from plumbline.config.model import CephConfig, Config, load, split_address
 from plumbline.config.types import CREDENTIAL, Strict
 from plumbline.config.workloads import WorkloadCatalogue
+from plumbline.core.keyfiles import CEPH, read_anchor, read_secret
 from plumbline.errors import ConfigError
 
 T = TypeVar("T", bound=Strict)
+
+_MAX_KEY_BYTES = 4 << 20
 
 CREDENTIALS_DIRECTORY = "/run/credentials/plumbline.service"
 """The directory of the credentials for a command that root runs outside the service."""
@@ -83,6 +87,31 @@ def with_credentials(config: Config, environment: Mapping[str, str]) -> Config:
         ceph=_resolved(config.ceph, config.ceph.secrets, directory),
         probes=tuple(_resolved(probe, probe.secrets, directory) for probe in config.probes),
     )
+
+
+def check_key_files(config: Config, where: str) -> None:
+    """Refuse a configuration whose secrets others may read, or whose anchors others may change. What is missing or of
+    another kind is left to its reader. The web file and what it names are checked as they are read. Raises
+    :class:`ConfigError`."""
+    files: list[tuple[str, str | None, Callable[[str, int], bytes]]] = [
+        ("baseline.allowed_signers", config.baseline.allowed_signers, read_anchor)
+    ]
+    files += [
+        (f"ceph.{name}", getattr(config.ceph, name), partial(read_secret, account=CEPH)) for name in CephConfig.secrets
+    ]
+    for number, probe in enumerate(config.probes):
+        for name in probe.secrets:
+            checked = read_anchor if name in probe.anchors else read_secret
+            files.append((f"probes[{number}].{name}", getattr(probe, name), checked))
+    for key, path, read in files:
+        if path is None or path.startswith(CREDENTIAL):
+            continue
+        try:
+            read(path, _MAX_KEY_BYTES)
+        except PermissionError as error:
+            raise ConfigError(where, str(error.strerror), key=key, value=path) from None
+        except OSError:
+            continue
 
 
 def is_handed(path: str) -> bool:

@@ -26,6 +26,7 @@ from msgspec import Meta
 from plumbline.config.types import Secret, Strict
 from plumbline.config.yaml import convert_secret, read_text, read_yaml
 from plumbline.core.escape import visible
+from plumbline.core.keyfiles import read_anchor, read_secret
 from plumbline.errors import ConfigError
 
 MAX_BYTES = 1 << 20
@@ -130,8 +131,10 @@ class WebFile(Strict, frozen=True):
 
 def load(path: Path) -> WebFile:
     """Read and check a file and resolve its relative paths. Any error is one :class:`ConfigError`."""
-    found = parse(read_text(path, max_bytes=MAX_BYTES), where=str(path))
+    found = parse(read_text(path, max_bytes=MAX_BYTES, read=read_anchor), where=str(path))
     tls = found.tls_server_config
+    if found.basic_auth_users or (tls and tls.key):  # it holds hashes, or a key
+        read_text(path, max_bytes=MAX_BYTES, read=read_secret)
     if tls is None:
         return found
     fields = ("cert_file", "key_file", "client_ca_file")

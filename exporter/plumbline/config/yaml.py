@@ -1,7 +1,7 @@
 """Strict YAML for hand-written files: one clear line for every error, bounded in time and memory."""
 
 import re
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,10 +19,11 @@ _LONGEST_WORDS = 300
 T = TypeVar("T")
 
 
-def read_text(path: Path, *, max_bytes: int) -> str:
-    """The text of a hand-written file; :class:`ConfigError` if it is too long, not UTF-8 or can't be read."""
+def read_text(path: Path, *, max_bytes: int, read: Callable[[Path, int], bytes] = read_named) -> str:
+    """The text of a hand-written file; :class:`ConfigError` if it is too long, not UTF-8 or can't be read. ``read``: a
+    function of :mod:`plumbline.core.keyfiles` for secrets and trust."""
     try:
-        data = read_named(path, max_bytes)
+        data = read(path, max_bytes)
     except OSError as error:
         raise ConfigError(str(path), f"can't be read: {error.strerror}") from error
     try:

@@ -141,12 +141,23 @@ def in_turn(items: Sequence[Item], do: Callable[[Item], T], at_once: int, *, wha
         left.clear()
 
 
-def read_named(path: str | Path, limit: int) -> bytes:
+def _any(_descriptor: int) -> None:
+    pass
+
+
+def read_named(path: str | Path, limit: int, *, check: Callable[[int], object] = _any) -> bytes:
     """The content of a regular file named by the administrator: configuration, certificate, baseline, key. Raises
     :class:`OSError` with an actionable ``strerror``, also for anything but a regular file (a FIFO would wait for a
-    writer, a device has no end) and beyond ``limit`` bytes (EFBIG); :class:`TimeoutError` for no answer."""
+    writer, a device has no end) and beyond ``limit`` bytes (EFBIG); :class:`TimeoutError` for no answer. ``check``
+    looks at the open file, and may refuse it by an :class:`OSError`; secrets are read by :mod:`.keyfiles`."""
     name = os.fspath(path)
-    return ask_in_time(name, lambda: _read(name, limit))
+    return ask_in_time(name, lambda: _read(name, limit, check))
+
+
+def open_named(path: str | Path, *, check: Callable[[int], object] = _any) -> int:
+    """A descriptor of a file as :func:`read_named` reads it."""
+    name = os.fspath(path)
+    return ask_in_time(name, lambda: _open(name, check), late=os.close)
 
 
 def stat_named(path: str | Path) -> os.stat_result:
@@ -167,11 +178,9 @@ def in_memory(data: bytes) -> Iterator[str]:
         os.close(descriptor)
 
 
-def _read(name: str, limit: int) -> bytes:
-    _check_regular(_possible(name, os.stat), name)  # first: opening a device can trigger it (a watchdog, a tape)
-    fd = os.open(name, _FLAGS)
+def _read(name: str, limit: int, check: Callable[[int], object]) -> bytes:
+    fd = _open(name, check)
     try:
-        _check_regular(os.fstat(fd), name)
         parts, length = [], 0
         while length <= limit and (part := os.read(fd, min(limit + 1 - length, 1 << 20))):
             parts.append(part)
@@ -181,6 +190,18 @@ def _read(name: str, limit: int) -> bytes:
     if length > limit:
         raise OSError(errno.EFBIG, f"it is longer than {limit} bytes", name)
     return b"".join(parts)
+
+
+def _open(name: str, check: Callable[[int], object]) -> int:
+    _check_regular(_possible(name, os.stat), name)  # first: opening a device can trigger it (a watchdog, a tape)
+    fd = os.open(name, _FLAGS)
+    try:
+        _check_regular(os.fstat(fd), name)
+        check(fd)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
 
 
 def _check_regular(found: os.stat_result, name: str) -> None:

@@ -27,7 +27,7 @@ from plumbline.checks.model import Finding
 from plumbline.collectors.daemon import DaemonState
 from plumbline.collectors.registry import NAMES
 from plumbline.config.model import Config, NetworkServerConfig, split_address
-from plumbline.config.options import Overrides, read_config, storage_path
+from plumbline.config.options import Overrides, check_key_files, read_config, storage_path
 from plumbline.config.workloads import load_catalogue
 from plumbline.core import threads
 from plumbline.core.answers import Beside, ask_side_by_side
@@ -263,6 +263,7 @@ class Daemon:
         try:
             config = self._reread()
             self._named_files = named(config)
+            check_key_files(config, str(self._world.config_file or "configuration"))
             guard = make_guard(web_file(config), self._guard)
             running = self._prepare(config)
         except PlumblineError as error:

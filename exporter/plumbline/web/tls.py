@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from plumbline.config.web import TlsServerConfig
-from plumbline.core.answers import in_memory, read_named
+from plumbline.core.answers import in_memory
+from plumbline.core.keyfiles import read_anchor, read_secret
 from plumbline.errors import ConfigError
 from plumbline.web.http1 import TlsRefused, linger
 
@@ -203,7 +204,7 @@ def _pem(text: str | None, file: str | None, where: str, what: str) -> bytes:
     if not file:
         return b""
     try:
-        return read_named(file, MAX_PEM_BYTES)
+        return (read_secret if what == "key" else read_anchor)(file, MAX_PEM_BYTES)
     except OSError as error:
         raise ConfigError(where, f"can't be read: {error.strerror}", key=_key(text, what), value=file) from None
 

@@ -37,6 +37,8 @@ class ProbeBase(Strict, frozen=True, kw_only=True):
     """The kinds of workload it can run."""
     secrets: ClassVar[tuple[str, ...]] = ()
     """Fields that hold a path or `credential:NAME`."""
+    anchors: ClassVar[tuple[str, ...]] = ()
+    """Those of ``secrets`` whose files say whom to trust: others may read them, but not change them."""
     remote: ClassVar[bool] = False
     """Whether its directory may be on a server that does not respond."""
     whole_seconds: ClassVar[bool] = False

@@ -23,6 +23,7 @@ class S3Config(Periodic, frozen=True, kw_only=True, tag_field="type", tag="s3"):
     layer: ClassVar[str] = "object"
     runs: ClassVar[tuple[type[Workload], ...]] = (S3Ops,)
     secrets: ClassVar[tuple[str, ...]] = ("credentials_file", "ca_file")
+    anchors: ClassVar[tuple[str, ...]] = ("ca_file",)
 
     endpoint: str
     """`https://rgw.example.org` or `http://127.0.0.1:7480`."""
@@ -55,6 +56,7 @@ class S3CanaryConfig(OneWorkload, frozen=True, kw_only=True, tag_field="type", t
     layer: ClassVar[str] = "object"
     runs: ClassVar[tuple[type[Workload], ...]] = (S3Ops,)
     secrets: ClassVar[tuple[str, ...]] = ("credentials_file", "ca_file")
+    anchors: ClassVar[tuple[str, ...]] = ("ca_file",)
 
     endpoint: str
     """`https://rgw.example.org` or `http://127.0.0.1:7480`."""

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from plumbline.config.model import CephConfig
 from plumbline.core.answers import read_named
+from plumbline.core.keyfiles import CEPH, read_secret
 from plumbline.errors import ProbeRefused
 from plumbline.probes.ceph.librados import Access
 from plumbline.sources.ceph.ceph_conf import MAX_BYTES, options
@@ -169,9 +170,9 @@ def _keyrings(conf: str, user: str) -> list[str]:
 def _key_problem(path: str, user: str) -> str:
     """Why a keyring is useless for ``user``; empty if it has the user's key. The key itself is not kept."""
     try:
-        text = read_named(path, MAX_BYTES).decode("utf-8", "replace")
+        text = read_secret(path, MAX_BYTES, account=CEPH).decode("utf-8", "replace")
     except FileNotFoundError:
         return "not there"
     except OSError as error:
-        return f"{error.strerror}; make it readable for user id {os.geteuid()}"
+        return f"{error.strerror} (as user id {os.geteuid()})"
     return "" if re.search(rf"^\s*\[{re.escape(user)}\]", text, re.MULTILINE) else "holds only keys of other users"

@@ -70,7 +70,7 @@ class S3Probe(msgspec.Struct, frozen=True):
 
     def _ask(self, run: Run, operations: int) -> tuple[Completed, Timed | Failed]:
         config = self.config
-        credentials = open_credentials(config.credentials_file)
+        credentials = open_credentials(config.credentials_file, config.ca_file)
         try:
             task = Task(
                 endpoint=config.endpoint,

@@ -87,7 +87,8 @@ def work(memory: WorkerMemory, task: Task, pause: Callable[[float], None]) -> No
     memory.say(PREPARING)
     memory.preparing(time.monotonic_ns())
     try:
-        client = connect(task, read_credentials(open_credentials(task.credentials_name), task.credentials_name))
+        credentials = open_credentials(task.credentials_name, task.ca_file)
+        client = connect(task, read_credentials(credentials, task.credentials_name))
         take_bucket(task, client, make=True)
         sweep(task, client, time.monotonic() + task.timeout_s)
     except ParseError as error:

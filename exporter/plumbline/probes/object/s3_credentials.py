@@ -1,20 +1,15 @@
-"""The two lines of a credentials file, and whether its permissions are safe."""
+"""The two lines of a credentials file, and the file that holds them."""
 
 import os
-import stat
-import struct
 
 import msgspec
 
-from plumbline.core.answers import ask_in_time
+from plumbline.core.keyfiles import open_secret, read_anchor
 from plumbline.errors import ParseError, ProbeRefused
 
 MAX_BYTES = 4096
+_MAX_CA_BYTES = 4 << 20  # the system's own bundle has 200 kB
 _KEYS = ("access_key", "secret_key")
-_ACL = "system.posix_acl_access"
-# After a version, each entry's tag, permissions and id; linux/posix_acl_xattr.h.
-_ACL_VERSION_BYTES, _ACL_ENTRY = 4, struct.Struct("<HHI")
-_GROUP_OBJ, _GROUP = 0x04, 0x08
 
 
 class Credentials(msgspec.Struct, frozen=True):
@@ -49,35 +44,19 @@ def parse_credentials(text: str, *, source: str) -> Credentials:
     return Credentials(found["access_key"], found["secret_key"])
 
 
-def open_credentials(path: str) -> int:
-    """A descriptor for the worker. Raises :class:`ProbeRefused` (``credentials``) if others can access it."""
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+def open_credentials(path: str, ca_file: str | None = None) -> int:
+    """A descriptor for the worker. Raises :class:`ProbeRefused` (``credentials``) if others can access it, or change
+    the certificates of ``ca_file`` (the library opens these itself)."""
+    if ca_file is not None:
+        try:
+            read_anchor(ca_file, _MAX_CA_BYTES)
+        except OSError as error:
+            raise ProbeRefused("credentials", f"{ca_file}: can't be used: {error.strerror}; see ca_file") from error
     try:
-        descriptor = ask_in_time(path, lambda: os.open(path, flags), late=os.close)
+        descriptor = open_secret(path)
     except OSError as error:
-        raise ProbeRefused("credentials", f"{path}: can't be opened: {error.strerror}; see credentials_file") from error
-    found = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode):
-        wrong = "is not a regular file"
-    elif found.st_uid not in (os.geteuid(), 0):
-        wrong = f"belongs to user {found.st_uid}; chown it to the user who runs this"
-    elif _others_have_access(descriptor, found.st_mode):
-        wrong = f"is accessible to others (mode {stat.S_IMODE(found.st_mode):04o}); chmod 600 it"
-    elif found.st_size > MAX_BYTES:
-        wrong = "is too large for two keys"
-    else:
+        raise ProbeRefused("credentials", f"{path}: can't be used: {error.strerror}; see credentials_file") from error
+    if os.fstat(descriptor).st_size <= MAX_BYTES:
         return descriptor
     os.close(descriptor)
-    raise ProbeRefused("credentials", f"{path}: {wrong}")
-
-
-def _others_have_access(descriptor: int, mode: int) -> bool:
-    """With an ACL the group's bits of the mode are its mask, not what the group has: systemd 257's copies are root's,
-    with an entry for the service's user (acl(5)). A user whom an entry names is meant."""
-    if not mode & stat.S_IRWXG or mode & stat.S_IRWXO:
-        return bool(mode & stat.S_IRWXO)
-    try:
-        acl = os.getxattr(descriptor, _ACL)[_ACL_VERSION_BYTES:]
-    except OSError:  # it has none
-        return True
-    return any(allowed and tag in {_GROUP_OBJ, _GROUP} for tag, allowed, _ in _ACL_ENTRY.iter_unpack(acl))
+    raise ProbeRefused("credentials", f"{path}: is too large for two keys")

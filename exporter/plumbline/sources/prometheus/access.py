@@ -11,7 +11,7 @@ secret never appears in an error, a ``repr`` or the process list.
 
 import base64
 import ssl
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,10 +19,12 @@ from pathlib import Path
 
 from plumbline.config.types import Secret, Strict
 from plumbline.config.yaml import convert_secret, read_text, read_yaml
-from plumbline.core.answers import in_memory, read_named
+from plumbline.core.answers import in_memory
+from plumbline.core.keyfiles import read_anchor, read_secret
 from plumbline.errors import ConfigError
 
 MAX_BYTES = 1 << 20
+_Read = Callable[[Path, int], bytes]
 
 
 class _BasicAuth(Strict, frozen=True):
@@ -64,8 +66,14 @@ OPEN = Access()
 def load_access(path: Path) -> Access:
     """Read the file and the files it names; :class:`ConfigError` in one line, without their content."""
     where = str(path)
-    data = read_yaml(read_text(path, max_bytes=MAX_BYTES), where=where)
+    data = read_yaml(read_text(path, max_bytes=MAX_BYTES, read=read_anchor), where=where)
     found = convert_secret(_HttpConfig, data, where=where, reference="docs/report.md")
+    inline = (
+        found.basic_auth and found.basic_auth.password,
+        found.authorization and found.authorization.credentials,
+    )
+    if any(secret is not None for secret in inline):
+        read_text(path, max_bytes=MAX_BYTES, read=read_secret)
     if found.basic_auth and found.authorization:
         raise ConfigError(where, "conflicts with basic_auth; give only one", key="authorization")
     return Access(_header(found, path), _context(found.tls_config, path) if found.tls_config else None)
@@ -96,7 +104,7 @@ def _secret(text: Secret | None, file: str | None, path: Path, key: str) -> str:
         raise ConfigError(str(path), reason, key=key)
     if file is None:
         return str(text)
-    found = read_text(path.parent / file, max_bytes=MAX_BYTES).strip()
+    found = read_text(path.parent / file, max_bytes=MAX_BYTES, read=read_secret).strip()
     if not found:
         raise ConfigError(str(path.parent / file), "is empty")
     return found
@@ -110,18 +118,20 @@ def _context(tls: _TlsConfig, path: Path) -> ssl.SSLContext:
     if tls.insecure_skip_verify:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     if ca := tls.ca_file:
-        _loaded(context.load_verify_locations, [path.parent / ca], where, "tls_config.ca_file")
+        _loaded(context.load_verify_locations, {path.parent / ca: read_anchor}, where, "tls_config.ca_file")
     if cert := tls.cert_file:
-        files = [path.parent / each for each in (cert, tls.key_file) if each]
+        # without a file of its own, the key stands in that of the certificate
+        files = {path.parent / cert: read_anchor if tls.key_file else read_secret}
+        files |= {path.parent / tls.key_file: read_secret} if tls.key_file else {}
         # an empty password: without one, OpenSSL would ask for it on the terminal
         _loaded(partial(context.load_cert_chain, password=""), files, where, "tls_config.cert_file")
     return context
 
 
-def _loaded(load: Callable[..., None], files: Iterable[Path], where: str, key: str) -> None:
+def _loaded(load: Callable[..., None], files: Mapping[Path, _Read], where: str, key: str) -> None:
     try:
         with ExitStack() as held:
-            load(*(held.enter_context(in_memory(read_named(file, MAX_BYTES))) for file in files))
+            load(*(held.enter_context(in_memory(read(file, MAX_BYTES))) for file, read in files.items()))
     except ssl.SSLError as error:
         raise ConfigError(where, f"not PEM, or not the key of the certificate: {error.reason}", key=key) from None
     except OSError as error:
