@@ -142,6 +142,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(report.longreprtext)
 
 
+@pytest.fixture(scope="module")
+def private_files() -> Iterator[None]:
+    """What the tests of a file write is readable for them alone, as files of secrets must be."""
+    before = os.umask(0o077)
+    yield
+    os.umask(before)
+
+
 @pytest.fixture(autouse=True)
 def _logging_as_it_was() -> Iterator[None]:
     """A command that runs in this process sets logging up for itself: not for the tests after it."""

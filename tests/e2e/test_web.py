@@ -339,6 +339,8 @@ def test_a_bad_web_file_does_not_start(folder: Path) -> None:
 
 ABORTS = """
 import os, resource
+
+pytestmark = pytest.mark.usefixtures("private_files")
 {}
 try:
     resource.setrlimit(resource.RLIMIT_CORE, (-1, -1))  # a pipe as core_pattern would not heed the limit either

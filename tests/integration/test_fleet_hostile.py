@@ -84,9 +84,7 @@ def test_what_they_said_stays_small_in_the_recordings_state(
     assert {turns[name]["status"] for name in HONEST} == {"recorded"}
 
 
-def test_they_are_accepted_pushed_and_shown(
-    fleet: LoopbackFleet, recorded: subprocess.CompletedProcess[str]
-) -> None:
+def test_they_are_accepted_pushed_and_shown(fleet: LoopbackFleet, recorded: subprocess.CompletedProcess[str]) -> None:
     assert recorded.returncode == 1
     # files that an earlier release kept of hostile nodes
     kept = fleet.folder / "fleet/recorded"

@@ -15,7 +15,7 @@ from support.daemon import eventually, run
 from support.ports import free_port
 from support.programs import need
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("private_files")]
 
 PASSWORD = "correct horse"
 

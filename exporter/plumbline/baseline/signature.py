@@ -30,7 +30,7 @@ def sign(text: bytes, key: Path, *, environment: Mapping[str, str]) -> bytes:
         if b"PRIVATE KEY" in read_anchor(key, _MAX_BYTES):
             read_secret(key, _MAX_BYTES)
     except OSError as error:
-        raise BaselineError(str(key), f"can't be used: {error.strerror}") from None
+        raise BaselineError(str(key), f"nothing was signed: {error.strerror}") from None
     done = _run(["sign", "-q", "-f", str(key), "-n", NAMESPACE], text, environment, timeout_s=None)
     if done.returncode:
         raise BaselineError(str(key), f"nothing was signed: {_said(done)}")

@@ -16,6 +16,8 @@ from plumbline.errors import ConfigError
 from support.answering import Request, answering
 from support.certificates import Certificates, make_certificates
 
+pytestmark = pytest.mark.usefixtures("private_files")
+
 SEEN: list[tuple[str, str, str, str, bytes]] = []
 
 

@@ -22,6 +22,8 @@ from support.answering import Request, answering
 from support.certificates import make_certificates
 from support.metrics import ROOT
 
+pytestmark = pytest.mark.usefixtures("private_files")
+
 MANIFEST = ROOT / "deploy" / "kubernetes" / "claims" / "standard.yaml"
 TEMPLATE = next(each for each in yaml.safe_load_all(MANIFEST.read_text()) if each["kind"] == "PodTemplate")
 SPACE = "/api/v1/namespaces/plumbline-claims/"

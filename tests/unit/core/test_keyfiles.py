@@ -153,9 +153,7 @@ def test_a_link_of_another_user_is_refused(file: Path, tmp_path: Path) -> None:
 @ROOT
 @pytest.mark.needs_root
 @pytest.mark.parametrize("read", [secret, anchor, opened])
-def test_a_secret_of_kubernetes_is_read_as_the_kubelet_mounts_it(
-    tmp_path: Path, read: Callable[[Path], bytes]
-) -> None:
+def test_a_secret_of_kubernetes_is_read_as_the_kubelet_mounts_it(tmp_path: Path, read: Callable[[Path], bytes]) -> None:
     """tmpfs, mode 1777, ``..data`` leads to the version, the names to ``..data``; 0644 unless ``defaultMode`` says."""
     volume = tmp_path / "volume"
     volume.mkdir()

@@ -104,7 +104,9 @@ def test_killed_at_each_step_it_counts_whole_or_not_at_all(first: Path, tmp_path
 def test_of_three_at_once_one_accepts(tmp_path: Path, key: Path) -> None:
     store = recorded(tmp_path, 0)
     started = [
-        subprocess.Popen([*COMMAND, *accepting(store, key)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [*COMMAND, *accepting(store, key)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
         for _ in range(3)
     ]
     said = [process.communicate(timeout=120)[1] for process in started]
@@ -133,7 +135,9 @@ acceptance.review = reviewed
 from plumbline.cli import main
 sys.exit(main(sys.argv[1:]))
 """
-    done = subprocess.run([sys.executable, "-c", script, *accepting(store, key)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", script, *accepting(store, key)], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert store.text(RECORDED, "a.yaml") == newer
     assert store.names(RECORDED, ".yaml") == ["a"]

@@ -22,6 +22,8 @@ from plumbline.web.routes import Request, Response, text_response
 from plumbline.web.server import Refusal, Server
 from support.certificates import Certificates, make_certificates
 
+pytestmark = pytest.mark.usefixtures("private_files")
+
 LOG = logging.getLogger("test")
 SERVER = "cert_file: server.crt, key_file: server.key"
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"

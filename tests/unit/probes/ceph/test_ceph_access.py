@@ -12,6 +12,8 @@ from plumbline.config.types import Duration
 from plumbline.errors import ProbeRefused
 from plumbline.probes.ceph.ceph_access import CephAccess
 
+pytestmark = pytest.mark.usefixtures("private_files")
+
 KEY = "[client.plumbline]\n\tkey = AQBLxb5mAAAAABAAvG5Lv0mSO0Pca6H0MF8Dkg==\n"
 
 

@@ -17,6 +17,8 @@ from plumbline.probes.ceph.ceph_access import CephAccess
 from plumbline.probes.ceph.cluster import FRESH_S, CephGuard, Lease
 from support.daemon import eventually
 
+pytestmark = pytest.mark.usefixtures("private_files")
+
 FIT = {"status": {"health": {"checks": {}}, "pgmap": {}}, "detail": None}
 
 

@@ -13,6 +13,8 @@ from plumbline.sources.prometheus.api import read_vector
 from support.answering import Request, answering
 from support.certificates import make_certificates
 
+pytestmark = pytest.mark.usefixtures("private_files")
+
 EMPTY = b'{"status": "success", "data": {"resultType": "vector", "result": []}}'
 
 
