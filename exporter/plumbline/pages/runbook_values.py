@@ -2,15 +2,18 @@
 
 A script of a runbook begins with examples (``DEVICE=sdg``). An alert links its runbook with its labels as a query, so
 that the page has the device, node and OSD that the alert is about. Somebody copies these lines into a shell, and who
-wrote the link is not known: only values are filled in that mean nothing to a shell and are no option.
+wrote the link is not known: only values are filled in that mean nothing to a shell and are no option. ``ssh HOST 'cmd
+…'`` is parsed twice, and the second time by the remote shell without our quotes, so quotes can't help: no character of
+a value is a pattern there. Only an IPv6 address has brackets; it is used on this side alone.
 """
 
 import re
 from collections.abc import Mapping
 from urllib.parse import urlencode
 
-_SAFE = re.compile(r"[A-Za-z0-9_/\[][A-Za-z0-9_.:/@+\[\]-]{0,252}")
-_URL = re.compile(r"https?://[A-Za-z0-9_.:\[\]/-]{1,250}")
+_SAFE = re.compile(r"[A-Za-z0-9_/][A-Za-z0-9_.:/@+-]{0,252}")
+_IPV6_INSTANCE = re.compile(r"\[[0-9A-Fa-f:.]{2,45}\](:[0-9]{1,5})?")
+_URL = re.compile(r"https?://(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9_.-]{1,200})(:[0-9]{1,5})?(/[A-Za-z0-9_./-]{0,200})?")
 _ASSIGNED = re.compile(r"([A-Z]+)=([\w.:/@+\[\]-]+)(?:( +)#.*)?")
 _FENCED = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _RUNBOOK = re.compile(r"\]\((Plumbline\w+\.md)\)")
@@ -46,7 +49,8 @@ def usable(given: Mapping[str, str]) -> dict[str, str]:
     safe = {
         label: value
         for label, value in found.items()
-        if _SAFE.fullmatch(value) and not {".", ".."} & set(value.split("/"))
+        if (_SAFE.fullmatch(value) and not {".", ".."} & set(value.split("/")))
+        or (label == "instance" and _IPV6_INSTANCE.fullmatch(value))
     }
     return safe | ({"prometheus": url} if _URL.fullmatch(url) else {})
 

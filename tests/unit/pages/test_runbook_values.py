@@ -2,11 +2,15 @@
 
 import html
 import re
+import subprocess
+from pathlib import Path
+from shutil import which
 
 import pytest
 
 from plumbline.pages import runbooks
 from plumbline.pages.runbook_values import filled, usable
+from support.metrics import ROOT
 
 DISK = {"cluster": "north", "instance": "stor07:10047", "device": "sdq", "ceph_daemon": "osd.31"}
 
@@ -63,13 +67,47 @@ def test_an_example_is_replaced(line: str, labels: dict[str, str], becomes: str)
         "sda/../sdb",
         "/mnt/..",
         "sda/./device",
+        "sd[a-z]",
+        "[0-9]",
+        "sd*",
+        "sd?",
+        "{a,b}",
+        "!!",
+        "[2001:db8::7]",
     ],
 )
 def test_what_a_shell_or_a_program_would_understand_is_not_filled_in(value: str) -> None:
     assert script("DEVICE=sdg", device=value) == "DEVICE=sdg"
 
 
-@pytest.mark.parametrize("value", ["javascript:x", "http://a b", "http://$(x)", "ftp://a", "http://a/?x=1&y"])
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+def test_what_is_filled_in_stays_itself_in_the_remote_shell_too(tmp_path: Path, shell: str) -> None:
+    """``ssh HOST cmd "$DEVICE"`` gives the remote shell the value without quotes."""
+    if which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    for name in ("sda", "a", "b", "1", "2", "x:y"):
+        (tmp_path / name).touch()
+    printable = [chr(code) for code in range(33, 127)]
+    values = [f"sd{char}a" for char in printable] + [f"{char}sda" for char in printable] + ["sd[a-z]", "[12]", "sd[!b]"]
+    taken = [value for value in values if usable({"device": value})]
+    assert len(taken) > 100
+    script = "".join(f"printf '%s\\n' {value}\n" for value in taken)
+    done = subprocess.run([shell, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == taken
+
+
+def test_an_address_in_brackets_is_in_no_remote_command() -> None:
+    for file in sorted((ROOT / "alerts/runbooks").glob("*.md")):
+        for line in file.read_text("utf-8").splitlines():
+            if line.startswith("ssh "):
+                rest = line.replace('ssh "${INSTANCE%:*}"', "")
+                assert not re.search(r"\$\{?(INSTANCE|ALERTMANAGER|PROMETHEUS)\b", rest), f"{file.name}: {line}"
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["javascript:x", "http://[a-z]/", "http://a[0-9]", "http://a b", "http://$(x)", "ftp://a", "http://a/?x=1&y"],
+)
 def test_what_is_no_plain_address_is_not_asked(value: str) -> None:
     assert usable({"prometheus": value}) == {}
 

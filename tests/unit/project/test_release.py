@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,50 @@ def test_a_missing_and_an_added_file_are_found(released: Path, tmp_path: Path) -
     (released / "more").unlink()
     (released / "a.whl").unlink()
     assert "a.whl" in verify(released, tmp_path / "ours.allowed").stderr
+
+
+def plant_directory(path: Path) -> None:
+    path.mkdir()
+
+
+def plant_link(path: Path) -> None:
+    path.symlink_to("a.whl")
+
+
+def plant_file(path: Path) -> None:
+    path.write_text("#!/bin/sh\n")
+
+
+@pytest.mark.parametrize(
+    "name", [".hidden", "..hidden", "...", ".a.whl", "a.whl\n", "\na.whl", "a.whl\nb.deb", "-e", "\x1b[2J", "b c", "é"]
+)
+@pytest.mark.parametrize("plant", [plant_file, plant_directory, plant_link])
+def test_no_other_name_is_taken_whatever_it_is(
+    released: Path, tmp_path: Path, name: str, plant: Callable[[Path], None]
+) -> None:
+    plant(released / name)
+    done = verify(released, tmp_path / "ours.allowed")
+    assert done.returncode == 1
+    assert "not in SHA256SUMS" in done.stderr
+    assert (done.stdout + done.stderr).replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize("name", [*CONTENT, SUMS, f"{SUMS}.sig"])
+def test_a_link_in_the_place_of_a_file_is_refused(released: Path, tmp_path: Path, name: str) -> None:
+    (released / name).rename(tmp_path / name)
+    (released / name).symlink_to(tmp_path / name)
+    assert "no plain file" in verify(released, tmp_path / "ours.allowed").stderr
+
+
+@pytest.mark.parametrize("name", ["../secret", "/etc/hostname", "a/b", ".hidden", "a b"])
+def test_signed_sums_name_files_of_the_release_alone(released: Path, tmp_path: Path, name: str) -> None:
+    with (released / SUMS).open("a") as file:
+        file.write(f"{'0' * 64}  {name}\n")
+    (released / f"{SUMS}.sig").unlink()
+    sign(released / SUMS, tmp_path / "ours")
+    done = verify(released, tmp_path / "ours.allowed")
+    assert done.returncode == 1
+    assert "has a line of another form" in done.stderr
 
 
 def test_new_sums_by_another_key_are_refused(released: Path, tmp_path: Path) -> None:
