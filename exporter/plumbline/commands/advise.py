@@ -13,7 +13,7 @@ from plumbline.baseline.advice import Advice, Subject, Via, advise, chosen, prob
 from plumbline.baseline.profiles import check_judge
 from plumbline.baseline.writer import check_target, write_text
 from plumbline.commands.node import Node, osd_classes, read_disks, this_node
-from plumbline.commands.shared import show
+from plumbline.commands.shared import say, show
 from plumbline.config.additions import added, block
 from plumbline.config.workloads import load_catalogue
 from plumbline.config.yaml import MAX_CHARACTERS, read_text
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _write(options: argparse.Namespace, found: _Found) -> None:
     if not found.add_probes and not found.add_judge:
-        print("nothing to add: nothing was written")
+        say("nothing to add: nothing was written")
         return
     base = options.write if options.write.exists() else options.config_file
     text = read_text(base, max_bytes=4 * MAX_CHARACTERS) if base else ""
@@ -81,7 +81,7 @@ def _write(options: argparse.Namespace, found: _Found) -> None:
     where = str(base or options.write)
     result = added(text, where=where, probes=found.add_probes, judge=found.add_judge, catalogue=load_catalogue())
     kept = write_text(options.write, result, force=options.write == base, mode=mode)
-    print(f"written to {options.write}" + (f"; the old one is {kept}" if kept else ""))
+    say(f"written to {options.write}" + (f"; the old one is {kept}" if kept else ""))
 
 
 def _check_target(options: argparse.Namespace) -> None:

@@ -28,7 +28,7 @@ from plumbline.commands.ceph_setup import (
     remove,
     setup,
 )
-from plumbline.commands.shared import CEPH_KEY_DIR, complain
+from plumbline.commands.shared import CEPH_KEY_DIR, complain, say
 from plumbline.config.model import CephConfig
 from plumbline.config.options import Overrides, is_handed, read_config
 from plumbline.config.workloads import load_catalogue
@@ -327,21 +327,21 @@ def _carry_out(plan: Plan, cluster: Cluster, *, apply: bool, setting_up: bool) -
     if plan.foreign and setting_up:
         return 1
     for line in plan.there:
-        print(f"# exists already: {line}")
+        say(f"# exists already: {line}")
     if not plan.steps:
-        print("# nothing to do")
+        say("# nothing to do")
         return 1 if plan.foreign else 0
 
     def show(step: Step) -> None:
-        print(f"# {step.why}")
+        say(f"# {step.why}")
         command = shlex.join(cluster.admin.argv(step.argv))
-        print(f"(umask 077; {command} > {shlex.quote(step.keyring)})" if step.keyring else command, flush=True)
+        say(f"(umask 077; {command} > {shlex.quote(step.keyring)})" if step.keyring else command)
 
     if apply:
         cluster.apply(plan, before=show)
-        print("# done")
+        say("# done")
     else:
         for step in plan.steps:
             show(step)
-        print("# nothing was changed; --apply runs these commands", flush=True)
+        say("# nothing was changed; --apply runs these commands")
     return 1 if plan.foreign else 0

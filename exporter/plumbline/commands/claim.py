@@ -12,7 +12,7 @@ import threading
 from plumbline.claims.api import Api, ApiError
 from plumbline.claims.claim import ClaimRun
 from plumbline.claims.claim_file import NAME, STORAGE_CLASS, ClaimState, add_result, identity_of
-from plumbline.commands.shared import INTERRUPTED, complain, positive_duration, set_by_signals
+from plumbline.commands.shared import INTERRUPTED, complain, positive_duration, say, set_by_signals
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.units import seconds_text
 from plumbline.errors import ConfigError, PlumblineError, ProbeRefused
@@ -65,5 +65,5 @@ def run(options: argparse.Namespace) -> int:
         complain(f"plumbline: {identity.probe}: {result.outcome}: {result.message}")
         return _FAILED
     times = ", ".join(f"{each.operation} {seconds_text(each.latency['mean'])}" for each in result.operations)
-    print(f"{identity.probe}: {times}")
+    say(f"{identity.probe}: {times}")
     return _DONE

@@ -103,7 +103,7 @@ def _file(path: Path, *, text: bool = False) -> FileState | None:
 def run_install(options: argparse.Namespace) -> int:
     config = read_config(options.config_file, Overrides(), load_catalogue())
     storage = storage_path(options.storage_path, config, os.environ)
-    print(install(sys.stdin.buffer.read(2 * MAX_BYTES), config, storage, host=socket.gethostname()))
+    shared.say(install(sys.stdin.buffer.read(2 * MAX_BYTES), config, storage, host=socket.gethostname()))
     return 0
 
 

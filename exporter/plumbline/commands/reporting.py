@@ -17,9 +17,10 @@ from plumbline.baseline.profiles import Hardware, LoadedProfile
 from plumbline.baseline.writer import check_target, write_text
 from plumbline.commands.compare import lookup
 from plumbline.commands.node import Node, this_node
-from plumbline.commands.shared import access, positive_duration
+from plumbline.commands.shared import access, positive_duration, say
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.console import Step, make_console, progress
+from plumbline.core.escape import visible
 from plumbline.errors import ConfigError
 from plumbline.pages.document import Document
 from plumbline.pages.markdown import markdown
@@ -81,10 +82,11 @@ def _form(options: argparse.Namespace) -> str:
 
 def _write(options: argparse.Namespace, text: str) -> int:
     if options.output is None:
-        sys.stdout.write(text)
+        # a page is a file's content; a terminal must not obey what stands in it
+        sys.stdout.write("\n".join(map(visible, text.split("\n"))) if sys.stdout.isatty() else text)
     else:
         kept = write_text(options.output, text, force=options.force)
-        print(f"written to {options.output}" + (f"; the old one is {kept}" if kept else ""))
+        say(f"written to {options.output}" + (f"; the old one is {kept}" if kept else ""))
     return 0
 
 

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from plumbline.collectors.registry import NAMES
-from plumbline.commands.shared import roots
+from plumbline.commands.shared import roots, say
 from plumbline.config import workloads
 from plumbline.config.options import Overrides, check_key_files, read_config
 from plumbline.daemon import daemon
@@ -32,8 +32,8 @@ def check_config(options: argparse.Namespace) -> int:
     config = read_config(options.file, overrides, workloads.load_catalogue(), collectors=NAMES)
     if options.file:
         check_key_files(config, str(options.file))
-        print(f"{options.file}: good")
+        say(f"{options.file}: good")
     if config.web.config_file:
         make_guard(Path(config.web.config_file))
-        print(f"{config.web.config_file}: good")
+        say(f"{config.web.config_file}: good")
     return 0

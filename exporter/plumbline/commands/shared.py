@@ -15,7 +15,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from plumbline.config.types import Duration
-from plumbline.core.escape import visible
+from plumbline.core.escape import visible, visible_json
 from plumbline.core.roots import Roots
 from plumbline.errors import ConfigError
 
@@ -92,10 +92,15 @@ def complain(text: str) -> None:
     print(visible(text), file=sys.stderr)
 
 
+def say(text: str) -> None:
+    """Print one line on standard output, whatever the names in it."""
+    print(visible(text), flush=True)
+
+
 def print_json(data: object) -> None:
     import msgspec  # noqa: PLC0415
 
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(data), indent=2).decode() + "\n")
+    sys.stdout.write(visible_json(msgspec.json.format(msgspec.json.encode(data), indent=2).decode()) + "\n")
 
 
 def show(options: argparse.Namespace, data: object, draw: Callable[[Console], object]) -> None:

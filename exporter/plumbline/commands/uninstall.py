@@ -7,13 +7,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from plumbline.commands import ceph_admin, uninstall_files
-from plumbline.commands.shared import roots
+from plumbline.commands.shared import roots, say
 from plumbline.commands.uninstall_files import Folder
 from plumbline.config.model import Config
 from plumbline.config.options import Overrides, read_config, storage_path
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.directories import remove_link
-from plumbline.core.escape import visible
 from plumbline.core.units import si
 
 _SHOWN = 3
@@ -35,21 +34,21 @@ def run(options: argparse.Namespace) -> int:
     in_cluster = ceph_admin.remove_ours(file, apply=options.apply) if options.ceph else 0
     if options.apply:
         for path in uninstall_files.remove(folders.values()):
-            print(f"removed {visible(str(path))}", flush=True)
+            say(f"removed {path}")
         for storage in storages:
             if storage.is_symlink() and not storage.exists():
                 remove_link(storage)  # DynamicUser= made it
-                print(f"removed {visible(str(storage))}")
+                say(f"removed {storage}")
     else:
         for line in _plan(folders.values()):
-            print(visible(line))
+            say(line)
     left = [line for folder in folders.values() for line in _left_alone(folder)]
     for line in (*left, *_elsewhere(config, trees.etc, ceph=options.ceph), *_installed(trees.etc, trees.var)):
-        print(visible(line))
+        say(line)
     if not folders:
-        print(visible(f"# nothing of Plumbline is here ({', '.join(map(str, storages))})"))
+        say(f"# nothing of Plumbline is here ({', '.join(map(str, storages))})")
     elif not options.apply:
-        print("# nothing was changed; --apply removes it")
+        say("# nothing was changed; --apply removes it")
     return 1 if left or in_cluster else 0
 
 

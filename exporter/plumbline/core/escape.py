@@ -15,6 +15,18 @@ def excerpt(text: str, most: int = 300) -> str:
     return visible(text[:most])[:most]
 
 
+def visible_json(text: str) -> str:
+    """The same JSON in lines, with characters that are not printable as its own escapes (``\\u009b``)."""
+    if text.replace("\n", "").isprintable():
+        return text
+    return "".join(char if char.isprintable() or char == "\n" else _json_escape(char) for char in text)
+
+
+def _json_escape(char: str) -> str:
+    units = char.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
 class VisibleFormatter(logging.Formatter):
     """Formats a record as one line, apart from the lines of a traceback."""
 
