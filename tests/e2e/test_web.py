@@ -28,6 +28,8 @@ from support.ports import free_port
 from support.programs import need
 from support.scraped import Scrape
 
+pytestmark = pytest.mark.usefixtures("private_files")
+
 ROOT = Path(__file__).parents[2]
 PASSWORD = "correct-horse-battery"
 HASH = bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(8)).decode()
@@ -339,8 +341,6 @@ def test_a_bad_web_file_does_not_start(folder: Path) -> None:
 
 ABORTS = """
 import os, resource
-
-pytestmark = pytest.mark.usefixtures("private_files")
 {}
 try:
     resource.setrlimit(resource.RLIMIT_CORE, (-1, -1))  # a pipe as core_pattern would not heed the limit either

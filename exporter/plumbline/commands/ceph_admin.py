@@ -35,6 +35,7 @@ from plumbline.config.workloads import load_catalogue
 from plumbline.core.answers import read_named
 from plumbline.core.files import OwnDirectory, read_whole
 from plumbline.core.keyfiles import CEPH, read_secret
+from plumbline.core.memory import keep_memory_private
 from plumbline.core.process import Completed, ProcessRunner
 from plumbline.errors import ParseError, PlumblineError, Unavailable
 from plumbline.sources.ceph.ceph_conf import MAX_BYTES
@@ -313,6 +314,7 @@ def _cluster(
     config_file: Path | None, conf: str | None, name: str | None, keyring: str | None
 ) -> tuple[CephConfig, Cluster]:
     ceph = read_config(config_file, Overrides(), load_catalogue()).ceph
+    keep_memory_private()  # Ceph's answers will hold keys
     if keyring is not None:
         try:
             read_secret(keyring, MAX_BYTES, account=CEPH)

@@ -11,7 +11,8 @@ both belong to root or to this process's user, and so does the directory that th
   container or service alone, often readable for every user in it: 0644 is Kubernetes's default, 0444 that of podman.
 - In a directory that is sticky (``/tmp``) others can't replace a file.
 
-Errors are :class:`OSError` with one clear ``strerror``, as those of :mod:`plumbline.core.answers`.
+Whoever reads a secret here leaves no core file from then on (:func:`plumbline.core.memory.keep_memory_private`). Errors
+are :class:`OSError` with one clear ``strerror``, as those of :mod:`plumbline.core.answers`.
 """
 
 import errno
@@ -23,6 +24,7 @@ from functools import partial
 from pathlib import Path
 
 from plumbline.core.answers import open_named, read_named
+from plumbline.core.memory import keep_memory_private
 
 CEPH = "ceph"
 _CEPH_IDS = {64045, 167}  # of Debian and of Red Hat, which containers use: the host may have no name for it
@@ -35,6 +37,7 @@ _USER, _GROUP_OBJ, _GROUP, _WRITE = 0x02, 0x04, 0x08, 0o002
 
 def read_secret(path: str | Path, limit: int, *, account: str = "") -> bytes:
     """The content of a secret; :class:`OSError` beyond ``limit`` bytes, and if others may read or change it."""
+    keep_memory_private()
     return read_named(path, limit, check=partial(_check, os.fspath(path), True, account))
 
 
@@ -45,6 +48,7 @@ def read_anchor(path: str | Path, limit: int, *, account: str = "") -> bytes:
 
 def open_secret(path: str | Path) -> int:
     """A descriptor of a secret, to hand on; not through a link, other than one of a pod's volume."""
+    keep_memory_private()
     name = os.fspath(path)
 
     def check(descriptor: int) -> None:
