@@ -94,3 +94,9 @@ def test_a_failed_command_gives_its_last_line(local: Ssh) -> None:
 def test_a_node_command_that_is_none(text: str) -> None:
     with pytest.raises(ConfigError, match="--node-command"):
         words_of(text)
+
+
+def test_no_agent_and_no_display_is_forwarded() -> None:
+    """Whatever the user's own configuration says: a node could sign acceptances through the agent."""
+    words = Ssh().argv(Host("x"), ["baseline", "state"])
+    assert {"-a", "-x"} <= set(words[: words.index("--")])

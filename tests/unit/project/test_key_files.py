@@ -109,7 +109,7 @@ def key(tmp_path: Path) -> Path:
 
 def s3(**files: str) -> dict[str, object]:
     given = {"credentials_file": "/none", **files}
-    return {"type": "s3", "name": "s3", "endpoint": "http://x", "bucket": "b", **given}
+    return {"type": "s3", "name": "s3", "endpoint": "http://x", "bucket": "probes", **given}
 
 
 CASES = {
