@@ -120,7 +120,7 @@ def test_a_command_that_was_given_a_password(tmp_path: Path, silent: Silent) -> 
     (tmp_path / "http.yaml").write_text("basic_auth: {username: u, password_file: password}\n")
     (tmp_path / "password").write_text("hunter2\n")
     argv = [
-        *COMMAND, "report", "--prometheus", f"http://127.0.0.1:{silent.port}",
+        *COMMAND, "report", "--format", "markdown", "--prometheus", f"http://127.0.0.1:{silent.port}",
         "--http.config.file", str(tmp_path / "http.yaml"),
     ]  # fmt: skip
     assert not crashes(tmp_path, argv, lambda: silent.asked.wait(60))

@@ -168,6 +168,21 @@ def test_a_bad_file_changes_nothing_and_is_said_once(door: Guarded) -> None:
     eventually(lambda: door.metrics().get("plumbline_config_last_reload_successful") == 1)
 
 
+@pytest.mark.parametrize("name", ["web.yaml", "server.key"])
+def test_a_key_that_others_may_read_changes_nothing_and_is_said_once(door: Guarded, name: str) -> None:
+    already = door.daemon.said().count("refused, the running configuration stays")
+    file = door.file.with_name(name)
+    file.chmod(0o644)
+    eventually(lambda: door.metrics().get("plumbline_config_last_reload_successful") == 0)
+    assert door.get("/-/healthy", user="")[0] == 401
+    assert "is accessible to others (mode 0644); chmod 600 it" in door.get("/")[1]
+    time.sleep(3)  # several looks at the file
+    assert door.daemon.said().count("refused, the running configuration stays") == already + 1
+
+    file.chmod(0o600)
+    eventually(lambda: door.metrics().get("plumbline_config_last_reload_successful") == 1)
+
+
 @pytest.mark.parametrize("text", ["", "{}\n", TLS])
 def test_a_file_cut_short_opens_nothing(door: Guarded, text: str) -> None:
     """As an editor or a full disk leaves it; two seconds later nobody may come in without the password."""

@@ -115,14 +115,15 @@ class FileWatch:
         self._taken = {file: before.get(file, now) for file, now in self._now().items()}
         return found
 
-    def _now(self) -> dict[Path, tuple[int, int, int] | None]:
+    def _now(self) -> dict[Path, tuple[int, ...] | None]:
         return {file: _signature(file) for file in self._files()}
 
 
-def _signature(file: Path) -> tuple[int, int, int] | None:
-    """Identifies the file's content: modification time in ns, size, inode."""
+def _signature(file: Path) -> tuple[int, ...] | None:
+    """Identifies the file's content (modification time in ns, size, inode), and who may read it: a key may be refused
+    for that."""
     try:
         status = stat_named(file)
     except OSError:
         return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
+    return status.st_mtime_ns, status.st_size, status.st_ino, status.st_mode, status.st_uid, status.st_gid

@@ -203,6 +203,10 @@ class Store:
         data = jsontext.encode(pending)
         if len(data) > _MAX_ACCEPTANCE:
             raise BaselineError(str(self.path), "too much for one acceptance; accept in parts, with --without NODE")
+        for file in pending.files:  # what can't be replaced is said before anything counts
+            with self._at(file.folder) as directory:
+                for name in (file.name + YAML, file.name + YAML + SIGNATURE):
+                    directory.holds(name)
         self._write("", PENDING, data)
         self._complete()
 
