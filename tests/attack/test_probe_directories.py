@@ -256,7 +256,7 @@ def test_a_mark_that_is_not_ours(place: Place, step: Callable[[Place], None], co
     (place.probe / "metadata").mkdir()
     (place.probe / "metadata" / "plumbline-000000").write_bytes(b"somebody's")
     before = manifest(place.root)
-    with pytest.raises(ProbeRefused, match="does not hold what Plumbline writes"):
+    with pytest.raises(ProbeRefused, match="was not made by Plumbline"):
         step(place)
     after = manifest(place.root)
     assert changes(before, after) == []

@@ -4,6 +4,7 @@
 signature is first written as ``NAME.sig.new``: whichever of the two fits the file counts.
 """
 
+import base64
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,12 +13,15 @@ from plumbline.config.yaml import read_text
 from plumbline.core.answers import in_memory
 from plumbline.core.escape import excerpt, visible
 from plumbline.core.keyfiles import read_anchor, read_secret
+from plumbline.core.files import read_whole
 from plumbline.core.process import named_environment
 from plumbline.core.storage_names import NEXT_SIGNATURE, SIGNATURE
 from plumbline.errors import BaselineError, ConfigError
 
 NAMESPACE = "plumbline-baseline"  # What the signature is for: a signature for anything else is not valid here
-BEGINNING = b"-----BEGIN SSH SIGNATURE-----"
+BEGINNING, _END = b"-----BEGIN SSH SIGNATURE-----", "-----END SSH SIGNATURE-----"
+_MAGIC = b"SSHSIG\0\0\0\1"
+_FIELDS = ("public key", "namespace", "reserved", "hash", "signature")
 _PROGRAM = "ssh-keygen"
 _WITHIN_S = 20.0
 _MAX_BYTES = 1 << 16
@@ -35,6 +39,31 @@ def sign(text: bytes, key: Path, *, environment: Mapping[str, str]) -> bytes:
     if done.returncode:
         raise BaselineError(str(key), f"nothing was signed: {_said(done)}")
     return done.stdout
+
+
+def is_signature(data: bytes) -> bool:
+    """Whether ``data`` is a whole SSH signature of a baseline, by any key and of any text: its armour, its fields and
+    the namespace in it (PROTOCOL.sshsig of OpenSSH)."""
+    lines = data.decode("ascii", "replace").split("\n")
+    if len(data) > _MAX_BYTES or [lines[0].encode(), *lines[-2:]] != [BEGINNING, _END, ""]:
+        return False
+    try:
+        blob = base64.b64decode("".join(lines[1:-2]), validate=True)
+    except ValueError:
+        return False
+    fields, at = [], len(_MAGIC)
+    while at < len(blob):
+        end = at + 4 + int.from_bytes(blob[at : at + 4], "big")
+        fields.append(blob[at + 4 : end])
+        at = end
+    key, namespace, _, digest, signed = fields if len(fields) == len(_FIELDS) else (b"",) * len(_FIELDS)
+    whole = blob.startswith(_MAGIC) and at == len(blob) and all((key, digest, signed))
+    return whole and namespace == NAMESPACE.encode()
+
+
+def holds_signature(descriptor: int) -> bool:
+    """Whether an open file is a signature of a baseline."""
+    return is_signature(read_whole(descriptor, _MAX_BYTES, "signature"))
 
 
 def signer(text: bytes, signature: bytes, allowed: Path, *, environment: Mapping[str, str]) -> str:

@@ -12,13 +12,15 @@ import logging
 import math
 import re
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from plumbline.config.workloads import VolumeClaim, WorkloadCatalogue
 from plumbline.core import jsontext
-from plumbline.core.files import OwnDirectory
+from plumbline.core.files import OwnDirectory, read_whole
+from plumbline.core.proofs import Content
 from plumbline.core.storage_names import CLAIM_FILE, claim_file
 from plumbline.errors import FileRefused, ParseError, StateError
 from plumbline.probes.run.model import Identity
@@ -165,11 +167,23 @@ def read_claims(
 
 
 def _read(own: OwnDirectory, file: str) -> ClaimState:
+    return _parse(own.read(file, MAX_BYTES), file, own.where(file))
+
+
+def _parse(data: bytes, file: str, where: str) -> ClaimState:
     match = CLAIM_FILE.fullmatch(file)
     name = match[1] if match else ""
     if not NAME.fullmatch(name):
-        raise ParseError(own.where(file), "not the name of a claim")
-    return parse_claim(own.read(file, MAX_BYTES), name=name, source=own.where(file))
+        raise ParseError(where, "not the name of a claim")
+    return parse_claim(data, name=name, source=where)
+
+
+def _is_claim(file: str, descriptor: int) -> bool:
+    try:
+        _parse(read_whole(descriptor, MAX_BYTES, file), file, file)
+    except ParseError:
+        return False
+    return True
 
 
 def add_result(storage: Path, state: ClaimState, result: ProbeResult) -> ClaimState:
@@ -188,7 +202,7 @@ def add_result(storage: Path, state: ClaimState, result: ProbeResult) -> ClaimSt
                 timeout_s=state.timeout_s,
                 record=record.with_result(result),
             )
-            own.replace(file, jsontext.encode(new), mode=0o640)
+            own.replace(file, jsontext.encode(new), Content(partial(_is_claim, file)), mode=0o640)
     except FileRefused as error:
         raise StateError(str(error)) from error
     except OSError as error:

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from plumbline.baseline.advice import Advice, Subject, Via, advise, chosen, probes
 from plumbline.baseline.profiles import check_judge
-from plumbline.baseline.writer import check_target, write_text
+from plumbline.baseline.writer import check_target, kept, write_text
 from plumbline.commands.node import Node, osd_classes, read_disks, this_node
 from plumbline.commands.shared import say, show
 from plumbline.config.additions import added, block
@@ -80,8 +80,8 @@ def _write(options: argparse.Namespace, found: _Found) -> None:
     mode = base.stat().st_mode & 0o777 if base else 0o644
     where = str(base or options.write)
     result = added(text, where=where, probes=found.add_probes, judge=found.add_judge, catalogue=load_catalogue())
-    kept = write_text(options.write, result, force=options.write == base, mode=mode)
-    say(f"written to {options.write}" + (f"; the old one is {kept}" if kept else ""))
+    backup = write_text(options.write, result, over=kept(options.write) if options.write == base else None, mode=mode)
+    say(f"written to {options.write}" + (f"; the old one is {backup}" if backup else ""))
 
 
 def _check_target(options: argparse.Namespace) -> None:
@@ -99,7 +99,7 @@ def _check_target(options: argparse.Namespace) -> None:
             "only its group may read it, and a new file would not have that group; write to another file and copy it"
         )
         raise ConfigError("--write", reason, value=str(target))
-    check_target(target, force=exists)
+    check_target(target, over=kept(target) if exists else None)
 
 
 def _disks(node: Node, options: argparse.Namespace, missing: list[str]) -> Iterator[Subject]:

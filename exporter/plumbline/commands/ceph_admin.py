@@ -37,6 +37,7 @@ from plumbline.core.files import OwnDirectory, read_whole
 from plumbline.core.keyfiles import CEPH, read_secret
 from plumbline.core.memory import keep_memory_private
 from plumbline.core.process import Completed, ProcessRunner
+from plumbline.core.proofs import Content
 from plumbline.errors import ParseError, PlumblineError, Unavailable
 from plumbline.sources.ceph.ceph_conf import MAX_BYTES
 from plumbline.sources.ceph.keyring import AES256K, READ_AES256K
@@ -45,6 +46,8 @@ from plumbline.sources.ceph.keyring import AES256K, READ_AES256K
 _COMMAND_S, _CONNECT_S = 120.0, 15
 _MAX_LISTING = 64 << 20
 _MAX_KEYRING = 1 << 20
+# One user; a line with anything but its key and capabilities is somebody else's work.
+_KEYRING = re.compile(rb"\s*\[([^\]\n]+)\][ \t]*\n(?:[ \t]*(?:key|auid|caps \w+)[ \t]*=[^\n]*(?:\n|$)|[ \t]*\n)*")
 # Placement groups of a pool for objects if the cluster isn't asked.
 _BLIND_GROUPS = 32
 
@@ -142,7 +145,11 @@ class Cluster:
         )
 
     def apply(self, plan: Plan, *, before: Callable[[Step], None]) -> None:
-        """Run every step; raises :class:`PlumblineError` with Ceph's message at the first that fails."""
+        """Check every keyring, then run every step; raises :class:`PlumblineError`, with Ceph's message at the first
+        that fails."""
+        for step in plan.steps:
+            if path := step.argv[1] if step.argv[0] == "rm" else step.keyring:
+                _check_key(path, step.user)
         for step in plan.steps:
             before(step)
             if step.argv[0] == "rm":
@@ -150,7 +157,7 @@ class Cluster:
                 continue
             output = self._run(step.argv)
             if step.keyring:
-                _write_key(step.keyring, output.stdout)
+                _write_key(step.keyring, output.stdout, step.user)
 
     def _all_pools(self) -> list[Any]:
         """Asked once, because each start of ``ceph`` takes time."""
@@ -231,16 +238,25 @@ def _read_keyring(path: str) -> bytes | None:
 
 
 def _user_in(keyring: bytes) -> str:
-    """The only user in it; ``""`` when there are several."""
-    users = re.findall(rb"^\s*\[([^\]]+)\]", keyring, re.MULTILINE)
-    return users[0].decode("utf-8", "replace") if len(users) == 1 else ""
+    """The only user in it; ``""`` when there are several, or anything besides."""
+    found = _KEYRING.fullmatch(keyring)
+    return found[1].decode("utf-8", "replace") if found else ""
 
 
-def _write_key(path: str, key: bytes) -> None:
+def _check_key(path: str, user: str) -> None:
+    """Raise, before anything is done, where another file has the name of the keyring."""
+    try:
+        with _directory_of(path) as directory:
+            directory.check(Path(path).name, _holds_only(user, path))
+    except OSError as error:
+        raise Unavailable(f"{path}: {error.strerror}; name another file as ceph.keyring") from error
+
+
+def _write_key(path: str, key: bytes, user: str) -> None:
     """Written atomically, readable only by its owner; replaces nothing but an older key of the same user."""
     try:
         with _directory_of(path) as directory:
-            directory.replace(Path(path).name, key, is_ours=_holds_only(_user_in(key), path))
+            directory.replace(Path(path).name, key, _holds_only(user, path))
     except OSError as error:
         raise Unavailable(f"{path}: can't be written: {error.strerror}; name another file as ceph.keyring") from error
 
@@ -256,8 +272,9 @@ def _remove_key(path: str, user: str) -> None:
         raise Unavailable(f"{path}: can't be removed: {error.strerror}") from error
 
 
-def _holds_only(user: str, path: str) -> Callable[[int], bool]:
-    return lambda fd: _user_in(read_whole(fd, _MAX_KEYRING, path)) == user != ""
+def _holds_only(user: str, path: str) -> Content:
+    """The proof of a keyring with this user's key and nothing else."""
+    return Content(lambda fd: _user_in(read_whole(fd, _MAX_KEYRING, path)) == user != "")
 
 
 def _directory_of(path: str) -> OwnDirectory:

@@ -5,32 +5,33 @@ import os
 import socket
 import sys
 from contextlib import closing, suppress
-from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from plumbline import __version__
 from plumbline.background.fingerprint import read_fingerprint
-from plumbline.baseline.signature import signer
+from plumbline.baseline.signature import holds_signature, is_signature, signer
 from plumbline.baseline.site import MAX_BYTES, parse_site
 from plumbline.commands import shared
 from plumbline.config.model import Config
 from plumbline.config.options import Overrides, read_config, storage_path
 from plumbline.config.workloads import load_catalogue
 from plumbline.config.yaml import read_text
-from plumbline.core.files import OwnDirectory, read_whole
+from plumbline.core.files import OwnDirectory
+from plumbline.core.proofs import Content, Kept, exactly
 from plumbline.core.roots import Roots
 from plumbline.core.storage_names import CANDIDATE, CLASS_FILE, NEXT_SIGNATURE, RECORD_LOCK, RECORDED, SIGNATURE
+from plumbline.core.together import Change, change_together
 from plumbline.core.units import count_text
-from plumbline.errors import BaselineError, ConfigError, ProbeRefused, StateError
+from plumbline.errors import BaselineError, ConfigError, FileRefused, ProbeRefused, StateError
 from plumbline.fleet.node import FileState, NodeState, Parcel
 from plumbline.fleet.store import sha256
 from plumbline.probes.ceph.cluster import CephGuard
 from plumbline.probes.run.gates import HeavyLock
 from plumbline.probes.run.run_now import check_storage
 from plumbline.probes.run.state import open_storage
-from plumbline.probes.run.storage import baseline_source
+from plumbline.probes.run.storage import holds_baseline
 from plumbline.sources.kernel import sysfs
 
 _NAMES = {"measured": RECORDED, "class": CLASS_FILE}
@@ -109,7 +110,7 @@ def run_install(options: argparse.Namespace) -> int:
 
 def install(data: bytes, config: Config, storage: Path, *, host: str) -> str:
     """Check a :class:`Parcel` and put it in place; returns a line that says so. Raises :class:`BaselineError`, and
-    then the old one stays; :class:`StateError` where the disk refuses, and then one of the two is in place, whole."""
+    :class:`StateError` where the disk refuses or a file is not ours; then the old one stays."""
     try:
         parcel = msgspec.json.decode(data, type=Parcel)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -127,10 +128,14 @@ def install(data: bytes, config: Config, storage: Path, *, host: str) -> str:
     loaded = parse_site(parcel.text, where=name, host=host, catalogue=load_catalogue())
     if loaded.file.source != parcel.kind:
         raise BaselineError(name, f"is not a {parcel.kind} baseline", key="source", value=loaded.file.source)
+    if not is_signature(parcel.signature.encode()):
+        raise BaselineError("standard input", "is no SSH signature of a baseline", key="signature")
     check_storage(storage)
     with open_storage(storage) as directory:
         try:
             _put(directory, name, parcel)
+        except FileRefused as error:
+            raise StateError(f"{error}; nothing is put in place") from error
         except OSError as error:
             raise StateError(f"{storage / name}: can't be written: {error.strerror}") from error
     accepted = f", signed by {by}" if by else ""
@@ -141,20 +146,16 @@ def install(data: bytes, config: Config, storage: Path, *, host: str) -> str:
 def _put(directory: OwnDirectory, name: str, parcel: Parcel) -> None:
     """The next signature first: at each moment one of the two fits the file. A class's file goes when the node's own
     is in place."""
-    ours = partial(_is_baseline, kind=parcel.kind)
-    signature = parcel.signature.encode()
-    directory.replace(name + NEXT_SIGNATURE, signature, mode=0o644)
-    directory.replace(name, parcel.text.encode(), mode=0o644, is_ours=ours, keep=f"{name}.bak")
-    directory.replace(name + SIGNATURE, signature, mode=0o644)
-    directory.remove(name + NEXT_SIGNATURE)
+    text, signature = parcel.text.encode(), parcel.signature.encode()
+    ours, signed = holds_baseline(parcel.kind), Content(holds_signature)
+    changes = [
+        Change(name + NEXT_SIGNATURE, signature, signed),
+        Change(name, text, Kept(f"{name}.bak", of=ours)),
+        Change(name + SIGNATURE, signature, signed),
+        Change(name + NEXT_SIGNATURE, None, signed),
+    ]
     if parcel.kind == "measured":
-        for old in (CLASS_FILE, CLASS_FILE + SIGNATURE):
-            with suppress(FileNotFoundError):
-                directory.remove(old)
-        with suppress(FileNotFoundError):
-            if directory.read(CANDIDATE, MAX_BYTES) == parcel.text.encode():
-                directory.remove(CANDIDATE)
-
-
-def _is_baseline(descriptor: int, *, kind: str) -> bool:
-    return baseline_source(read_whole(descriptor, MAX_BYTES, "baseline")) == kind
+        changes += [Change(CLASS_FILE, None, holds_baseline("class")), Change(CLASS_FILE + SIGNATURE, None, signed)]
+    change_together(directory, changes)
+    with suppress(FileNotFoundError, FileRefused):  # another recording is not accepted yet, and stays
+        directory.remove(CANDIDATE, exactly(text))

@@ -33,7 +33,7 @@ from plumbline.baseline.record.walk import RUNS, STOPPED, Progress, Step, Walked
 from plumbline.baseline.record.work_file import WorkFile
 from plumbline.baseline.site import Device, SiteEntry, SiteFile, parse_site
 from plumbline.baseline.units import Quantity
-from plumbline.baseline.writer import check_target, write_text
+from plumbline.baseline.writer import check_target, kept, write_text
 from plumbline.commands.node import Node, this_node
 from plumbline.commands.recording_steps import Request, Steps, choose, identities_of, with_run_duration
 from plumbline.commands.shared import INTERRUPTED, complain, duration, set_by_signals
@@ -45,11 +45,11 @@ from plumbline.core.storage_names import CANDIDATE, RECORD_LOCK, RECORDED
 from plumbline.core.units import duration_text, si
 from plumbline.errors import BaselineError, ConfigError, PlumblineError, ProbeRefused, Unavailable
 from plumbline.probes.ceph.cluster import CephGuard
-from plumbline.probes.run import gates
 from plumbline.probes.run.histogram import quantile
 from plumbline.probes.run.model import ClusterGuard
 from plumbline.probes.run.plan import targets_of
 from plumbline.probes.run.run_now import check_storage
+from plumbline.probes.run.storage import holds_baseline
 from plumbline.sources.disk.block import read_block_devices
 from plumbline.sources.disk.diskusers import read_disk_users
 from plumbline.sources.net.routes import read_lower_ports
@@ -136,7 +136,8 @@ def record_here(
         )
         raise BaselineError(str(path), reason)
     overwrite = replace or request.force or request.candidate
-    check_target(path, force=overwrite)
+    over = None if not overwrite else holds_baseline("measured") if request.candidate else kept(path)
+    check_target(path, over=over)
     items, left_out = choose(node.plan, request)
     steps = Steps(node.run_once(cluster, stopping), request, roots=node.roots, stopping=stopping).of(items)
     if not steps:
@@ -158,9 +159,9 @@ def record_here(
         head = _head(node, walked, targets, fingerprint, request.fleet_class)
         notes = [*_notes(request, records), *(f"left out: {name}: {why}" for name, why in left_out.items())]
         text, file = _checked(head, records, notes, node, catalogue=catalogue, where=str(path), force=request.force)
-        kept = write_text(path, text, force=overwrite, keep=not request.candidate)
+        backup = write_text(path, text, over=over)
         work.remove()
-    return Recording(file, records, path, kept, left_out)
+    return Recording(file, records, path, backup, left_out)
 
 
 def _walk(

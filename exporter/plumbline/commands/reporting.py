@@ -14,13 +14,14 @@ from plumbline import __version__
 from plumbline.baseline.describe import Loaded, show
 from plumbline.baseline.fingerprint import Fingerprint
 from plumbline.baseline.profiles import Hardware, LoadedProfile
-from plumbline.baseline.writer import check_target, write_text
+from plumbline.baseline.writer import check_target, kept, write_text
 from plumbline.commands.compare import lookup
 from plumbline.commands.node import Node, this_node
 from plumbline.commands.shared import access, positive_duration, say
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.console import Step, make_console, progress
 from plumbline.core.escape import visible
+from plumbline.core.proofs import Proof
 from plumbline.errors import ConfigError
 from plumbline.pages.document import Document
 from plumbline.pages.markdown import markdown
@@ -76,8 +77,12 @@ def form_of(output: Path | None, asked: str | None) -> str:
 def _form(options: argparse.Namespace) -> str:
     """The form that the flags ask for; raises, before any work, when the page could not be written."""
     if options.output is not None:
-        check_target(options.output, force=options.force)
+        check_target(options.output, over=_over(options))
     return form_of(options.output, options.format)
+
+
+def _over(options: argparse.Namespace) -> Proof | None:
+    return kept(options.output) if options.force else None
 
 
 def _write(options: argparse.Namespace, text: str) -> int:
@@ -85,8 +90,8 @@ def _write(options: argparse.Namespace, text: str) -> int:
         # a page is a file's content; a terminal must not obey what stands in it
         sys.stdout.write("\n".join(map(visible, text.split("\n"))) if sys.stdout.isatty() else text)
     else:
-        kept = write_text(options.output, text, force=options.force)
-        say(f"written to {options.output}" + (f"; the old one is {kept}" if kept else ""))
+        backup = write_text(options.output, text, over=_over(options))
+        say(f"written to {options.output}" + (f"; the old one is {backup}" if backup else ""))
     return 0
 
 

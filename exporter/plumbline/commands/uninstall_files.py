@@ -16,17 +16,24 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from plumbline.baseline.signature import BEGINNING as SIGNATURE
+from plumbline.baseline.signature import holds_signature
+from plumbline.core import jsontext
 from plumbline.core.directories import remove_directory
-from plumbline.core.files import OwnDirectory, is_interrupted_write, is_temporary, read_whole
+from plumbline.core.files import OwnDirectory, is_temporary, read_whole
+from plumbline.core.proofs import Content, Proof, exactly, is_interrupted_write
 from plumbline.core.storage_names import (
     CLAIM_FILE,
     CLASS_FILE,
     LOCKS,
+    MARK,
     MARKER,
+    MARKER_TEXT,
     OSDS_FILE,
     RECORDED,
     STATE_FILE,
@@ -35,33 +42,29 @@ from plumbline.core.storage_names import (
 )
 from plumbline.errors import FileRefused, StateError
 from plumbline.probes.canary.canary_worker import FILE_NAME as CANARY
-from plumbline.probes.canary.plan import OWN_DIRECTORY
-from plumbline.probes.filesystem.metadata_worker import FOLDER as METADATA
-from plumbline.probes.filesystem.metadata_worker import OURS as METADATA_FILE
+from plumbline.probes.ceph.osd_lookup import is_osds
 from plumbline.probes.fio.fio_job import FILE as FIO
 from plumbline.probes.fio.fio_job import PARTIAL, REPORT
-from plumbline.probes.run import guard
+from plumbline.probes.filesystem.metadata_worker import FOLDER as METADATA
+from plumbline.probes.filesystem.metadata_worker import OURS as METADATA_FILE
 from plumbline.probes.run.gates import is_lock_text
+from plumbline.probes.run.single_run import OWN_DIRECTORY
 from plumbline.probes.run.state import MAX_BYTES, READABLE_VERSIONS, is_state
-from plumbline.probes.run.storage import MARKER_TEXT, baseline_source, of_earlier_release
+from plumbline.probes.run.storage import holds_baseline, of_earlier_release
 
-IsOurs = Callable[[int], bool]  # Called with a descriptor of a plain file with one name
-
-_DAMAGED = r"(\.new|\.damaged-[0-9]+|\.version-[0-9]+)?"
+_OLDER, _DAMAGED = r"(\.version-[0-9]+)?", r"(\.new|\.damaged-[0-9]+)"
 _BASELINE = rf"{re.escape(RECORDED)}(\.bak(-[0-9]+)?)?|\.{re.escape(RECORDED)}\.[a-z0-9_]{{8}}(\.old)?"
 _FLEET = rf"{re.escape(RECORDED)}\.candidate|{re.escape(CLASS_FILE)}(\.bak(-[0-9]+)?)?"
 _SIGNATURES = rf"({re.escape(RECORDED)}|{re.escape(CLASS_FILE)})\.sig(\.new)?"
 _PROBE = re.compile(rf"{re.escape(CANARY)}|{re.escape(REPORT)}|({re.escape(FIO)}|{re.escape(PARTIAL)})\.[0-9]+")
-_MAX_BASELINE = 16 << 20
 
 
 class Folder(Struct, frozen=True):
-    """A directory of ours: the names in it to remove, in this order, and those that stay."""
+    """A directory of ours: the files in it to remove, in this order, and the names that stay."""
 
     path: Path
     identity: tuple[int, int]  # Device and inode
-    ours: Callable[[str], IsOurs | None]  # File name → the test of its content; None: not one of our names
-    files: tuple[str, ...]
+    files: dict[str, Proof]
     strange: tuple[str, ...] = ()
     size_bytes: int = 0
 
@@ -105,10 +108,10 @@ def remove(folders: Iterable[Folder]) -> Iterator[Path]:
             opened.append((folder, own, locks))
         for folder, own, locks in opened:
             try:
-                for name in folder.files:
-                    if name == folder.files[-1]:
+                for name, proof in folder.files.items():
+                    if name == next(reversed(folder.files)):
                         locks.close()  # NFS and FUSE keep a file that is open, by another name
-                    own.remove(name, folder.ours(name))
+                    own.remove(name, proof)
                     yield folder.path / name
                 if folder.whole:
                     remove_directory(own)
@@ -173,7 +176,7 @@ def _probe_folders(directory: Path) -> list[Folder]:
     if own is None:
         return []
     with own:
-        if _look(own, guard.MARKER, _is_exactly(guard.MARKER_TEXT)) is None:
+        if _look(own, guard.MARKER, exactly(guard.MARKER_TEXT)) is None:
             return []
         inner = _probe_folders(directory / OWN_DIRECTORY)  # of a canary's run on demand
         if (metadata := _open(directory / METADATA)) is not None:
@@ -184,24 +187,25 @@ def _probe_folders(directory: Path) -> list[Folder]:
 
 
 def _folder(
-    own: OwnDirectory, ours: Callable[[str], IsOurs | None], *, besides: Iterable[str] = (), last: str = ""
+    own: OwnDirectory, ours: Callable[[str], Proof | None], *, besides: Iterable[str] = (), last: str = ""
 ) -> Folder:
     """``last``: the mark. After an interruption the directory is still ours."""
-    files, strange, size = [], [], 0
+    files: dict[str, Proof] = {}
+    strange, size = [], 0
     for name in sorted(_names(own), key=lambda name: (name == last, name)):
         if name in besides:
             continue
-        is_ours = ours(name)
-        found = _look(own, name, is_ours) if is_ours is not None else None
-        if found is None:
+        proof = ours(name)
+        found = _look(own, name, proof) if proof is not None else None
+        if proof is None or found is None:
             strange.append(name)
         else:
-            files.append(name)
+            files[name] = proof
             size += found.st_blocks * 512
-    return Folder(Path(own.name), _identity(own), ours, tuple(files), tuple(strange), size)
+    return Folder(Path(own.name), _identity(own), files, tuple(strange), size)
 
 
-def _look(own: OwnDirectory, name: str, is_ours: IsOurs) -> os.stat_result | None:
+def _look(own: OwnDirectory, name: str, proof: Proof) -> os.stat_result | None:
     """Its stat result, when it is a file of ours."""
     with _as_root(own.where(name)):
         try:
@@ -209,7 +213,9 @@ def _look(own: OwnDirectory, name: str, is_ours: IsOurs) -> os.stat_result | Non
         except (FileRefused, FileNotFoundError):
             return None
     try:
-        return os.fstat(descriptor) if is_ours(descriptor) else None
+        return os.fstat(descriptor) if proof.holds(own, descriptor) else None
+    except FileRefused:
+        return None
     finally:
         os.close(descriptor)
 
@@ -222,55 +228,45 @@ def _names(own: OwnDirectory) -> list[str]:
 def _is_storage(own: OwnDirectory, names: list[str]) -> bool:
     """By its mark; without one, by what an earlier release would have left."""
     if MARKER in names:
-        return _look(own, MARKER, _is_exactly(MARKER_TEXT)) is not None
+        return _look(own, MARKER, exactly(MARKER_TEXT)) is not None
     names = [name for name in names if not is_temporary(name)]
     with _as_root(own.name):
         return bool(names) and of_earlier_release(own, names, is_state, most_bytes=MAX_BYTES)
 
 
-def _in_storage(name: str) -> IsOurs | None:
+def _in_storage(name: str) -> Proof | None:
     if is_temporary(name):
-        return _was_being_written
-    return next((is_ours for names, is_ours in _STORAGE if re.fullmatch(names, name)), None)
+        return Content(_was_being_written, empty=MARK)
+    return next((proof for names, proof in _STORAGE if re.fullmatch(names, name)), None)
 
 
-def _in_probe(name: str) -> IsOurs | None:
-    if name == guard.MARKER:
-        return _is_exactly(guard.MARKER_TEXT)
-    return _by_mark if _PROBE.fullmatch(name) or is_temporary(name) else None
-
-
-def _in_metadata(name: str) -> IsOurs | None:
-    return _by_mark if METADATA_FILE.fullmatch(name) else None
-
-
-def _by_mark(_: int) -> bool:
+def _in_probe(name: str) -> Proof | None:
     """The mark of a probe's directory makes files with these names ours; their content says nothing."""
-    return True
+    if name == guard.MARKER:
+        return exactly(guard.MARKER_TEXT)
+    return guard.MARK if _PROBE.fullmatch(name) or is_temporary(name) else None
 
 
-def _is_exactly(text: bytes) -> IsOurs:
-    return lambda descriptor: os.pread(descriptor, len(text) + 1, 0) == text
+def _in_metadata(name: str) -> Proof | None:
+    return guard.MARK_ABOVE if METADATA_FILE.fullmatch(name) else None
 
 
-def _begins(pattern: bytes) -> IsOurs:
-    """A file that is damaged further on, or was written by another release, is ours as well."""
-    return lambda descriptor: re.match(pattern, os.pread(descriptor, 200, 0)) is not None
+def _whole(*fields: str) -> Content:
+    """A whole JSON object whose first fields are these; another release may have written the rest."""
+    return Content(lambda descriptor: _fields(descriptor)[: len(fields)] == fields)
 
 
-def _is_recorded(descriptor: int) -> bool:
-    return _source(descriptor) == "measured"
-
-
-def _is_of_a_fleet(descriptor: int) -> bool:
-    return _source(descriptor) in {"measured", "class"}
-
-
-def _source(descriptor: int) -> str:
+def _fields(descriptor: int) -> tuple[str, ...]:
     try:
-        return baseline_source(read_whole(descriptor, _MAX_BASELINE, RECORDED))
-    except FileRefused:
-        return ""
+        found = jsontext.decode(read_whole(descriptor, MAX_BYTES, STATE_FILE), dict[str, Any])
+    except msgspec.DecodeError:
+        return ()
+    return tuple(found)
+
+
+def _begins(pattern: bytes) -> Content:
+    """A file that was set aside because it is damaged further on."""
+    return Content(lambda descriptor: re.match(pattern, os.pread(descriptor, 200, 0)) is not None)
 
 
 def _was_being_written(descriptor: int) -> bool:
@@ -290,15 +286,20 @@ _BEGINNINGS = (
     MARKER_TEXT,
 )
 
-# Name pattern → the test of a file in the storage path
-_STORAGE: tuple[tuple[str, IsOurs], ...] = (
-    (re.escape(MARKER), _is_exactly(MARKER_TEXT)),
-    ("|".join(map(re.escape, LOCKS)), is_lock_text),
+# Name pattern → the proof of a file in the storage path. A file that was set aside or whose writing was interrupted is
+# known by its beginning only.
+_STORAGE: tuple[tuple[str, Proof], ...] = (
+    (re.escape(MARKER), exactly(MARKER_TEXT)),
+    ("|".join(map(re.escape, LOCKS)), Content(is_lock_text, empty=MARK)),
+    (re.escape(STATE_FILE) + _OLDER, _whole("schema_version", "probes")),
     (re.escape(STATE_FILE) + _DAMAGED, _begins(rb'\{"schema_version":[0-9]{1,9},"probes":\{')),
+    (re.escape(WORK_FILE), _whole("version", "release", "host")),
     (re.escape(WORK_FILE) + _DAMAGED, _begins(rb'\{"version":[0-9]{1,9},"release":"[^"]{1,60}","host":"')),
+    (CLAIM_FILE.pattern, _whole("version", "storage_class")),
     (CLAIM_FILE.pattern + _DAMAGED, _begins(rb'\{"version":[0-9]{1,9},"storage_class":"')),
+    (re.escape(OSDS_FILE), Content(is_osds)),
     (re.escape(OSDS_FILE) + _DAMAGED, _begins(rb'\{"osds": \[(\]|\[[0-9]{1,9}, ")')),
-    (_BASELINE, _is_recorded),
-    (_FLEET, _is_of_a_fleet),
-    (_SIGNATURES, _begins(re.escape(SIGNATURE))),
+    (_BASELINE, holds_baseline("measured")),
+    (_FLEET, holds_baseline("measured", "class")),
+    (_SIGNATURES, Content(holds_signature)),
 )

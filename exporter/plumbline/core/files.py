@@ -2,8 +2,8 @@
 
 Every access goes through the descriptor of an own directory: one that belongs to the current user and that nobody else
 may write to. Once it is open, replacing the directory by a link or another directory has no effect. A file is ours if
-it is a regular file with one name (no hard links) and belongs to that user; a caller that needs more proof checks the
-content (``is_ours``). Anything else is never written to, replaced or removed.
+it is a regular file with one name (no hard links) and belongs to that user, and a proof (:mod:`.proofs`) holds for it.
+Anything else is never written to, replaced or removed.
 
 A canary's worker imports this module, so it imports only light modules (see :mod:`.probes.run.guard`). Every call
 may block as long as the disk below does.
@@ -12,18 +12,18 @@ may block as long as the disk below does.
 from __future__ import annotations
 
 import fcntl
-import math
 import os
 import stat
-import time
 
+from plumbline.core.proofs import KINDS, Kept
 from plumbline.core.refusals import refused
 from plumbline.core.renaming import exchange, rename_new
 
 TYPE_CHECKING = False  # the same as typing's, without loading typing
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import TracebackType
+
+    from plumbline.core.proofs import Proof
 
 _SAFE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _TEMPORARY = ".plumbline-"
@@ -108,42 +108,39 @@ class OwnDirectory:
         finally:
             os.close(fd)
 
-    def holds(self, name: str) -> bool:
-        """Whether a file of ours has this name; :class:`FileRefused` if something else has it."""
+    def parent(self) -> OwnDirectory:
+        """The directory that this one is in, which has to belong to the same user."""
+        fd = os.open("..", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self.fd)
         try:
-            os.close(self.open(name))
+            check_directory(os.fstat(fd), where := f"{self.name}/..", self._owner)
+        except BaseException:
+            os.close(fd)
+            raise
+        return OwnDirectory(fd, where, self._owner)
+
+    def holds(self, name: str) -> bool:
+        """Whether a plain file of this user has this name; :class:`FileRefused` if something else has it."""
+        try:
+            return os.close(self.open(name)) is None
         except FileNotFoundError:
             return False
-        return True
 
-    def open(self, name: str, flags: int = os.O_RDONLY, *, create: bool = False) -> int:
-        """A descriptor of a file of ours. ``create`` makes an empty one if it is missing. Never truncates."""
-        if flags & (os.O_CREAT | os.O_TRUNC):
-            raise ValueError("no O_CREAT and no O_TRUNC: what is there is looked at before anything happens to it")
-        _plain(name)
-        for _ in range(_TRIES):
-            try:
-                # opening a device or a pipe can already have an effect
-                self._check(os.stat(name, dir_fd=self.fd, follow_symlinks=False), name)
-                fd = os.open(name, flags | _SAFE, dir_fd=self.fd)
-            except FileNotFoundError:
-                if not create:
-                    raise
-                try:
-                    fd = os.open(name, flags | _SAFE | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=self.fd)
-                except FileExistsError:
-                    continue
-            try:
-                found = os.fstat(fd)
-                if found.st_nlink:
-                    self._check(found, name)
-                    os.set_blocking(fd, True)
-                    return fd
-            except BaseException:
-                os.close(fd)
-                raise
-            os.close(fd)  # replaced while it was being opened
-        raise refused("changing", self.where(name))
+    def open(self, name: str, flags: int = 0) -> int:
+        """A descriptor of a plain file of this user, for reading. ``flags`` adds ``O_DIRECT``."""
+        if flags & ~os.O_DIRECT:
+            raise ValueError("open() only reads: edit() takes a proof")
+        return self._open(name, os.O_RDONLY | flags, create=False)
+
+    def edit(self, name: str, proof: Proof, flags: int = 0, *, create: bool = False) -> int:
+        """A descriptor of a file of ours, for reading and writing; an existing one has to be proven, a missing one is
+        created empty with ``create``. ``flags`` adds ``O_DIRECT`` and ``O_DSYNC``. Never truncates."""
+        if flags & ~(os.O_DIRECT | os.O_DSYNC):
+            raise ValueError("only O_DIRECT and O_DSYNC can be added: nothing is cut short by opening")
+        return self._open(name, os.O_RDWR | flags, create=create, proof=_proof(proof))
+
+    def check(self, name: str, proof: Proof) -> None:
+        """Raise what :meth:`replace` would raise for an existing file. A missing one is no error."""
+        self._look(name, proof)
 
     def read(self, name: str, limit: int) -> bytes:
         """The whole file. :class:`FileRefused` if it is longer than ``limit`` bytes."""
@@ -166,24 +163,23 @@ class OwnDirectory:
             os.close(fd)
         os.fsync(self.fd)
 
-    def replace(
-        self, name: str, data: bytes, *, mode: int = 0o600, is_ours: Callable[[int], bool] | None = None, keep: str = ""
-    ) -> str:
-        """Create or replace ``name`` atomically; the new file is on disk on return. ``is_ours`` checks the existing
-        file, and again what the exchange brought out: a file that another process put there in between is put back. The
-        old file is removed, or renamed to ``keep`` if given (plus ``-1``, ``-2`` … if that is taken); its new name is
-        returned, or ``""``. On a file system that can't exchange (:mod:`.renaming`), a file put there at that instant
-        is lost without ``keep``; with ``keep`` there is no file for a moment."""
-        self._look(name, is_ours)
+    def replace(self, name: str, data: bytes, proof: Proof, *, mode: int = 0o600) -> str:
+        """Create or replace ``name`` atomically; the new file is on disk on return. ``proof`` is checked on the
+        existing file, and again on what the exchange brought out: a file that another process put there in between is
+        put back. The old file is removed; with :class:`Kept` it is renamed, and its new name is returned. On a file
+        system that can't exchange (:mod:`.renaming`), a file put there at that instant is lost without :class:`Kept`;
+        with it there is no file for a moment."""
+        self._look(name, proof)
         new, fd = self._write(data, mode)
+        keep = proof.copy if isinstance(proof, Kept) else ""
         kept = ""
         try:
             for _ in range(_TRIES):
                 try:
                     if exchange(new, name, self.fd):
-                        kept = self._let_go(new, fd, name, is_ours, keep)
+                        kept = self._let_go(new, fd, name, proof)
                         break
-                    self._look(name, is_ours)
+                    self._look(name, proof)
                     if not keep:
                         os.rename(new, name, src_dir_fd=self.fd, dst_dir_fd=self.fd)
                         break
@@ -205,42 +201,33 @@ class OwnDirectory:
         os.fsync(self.fd)
         return kept
 
-    def rename(self, name: str, new: str) -> None:
-        """Rename a file of ours. :class:`FileExistsError` if the new name is taken."""
-        _plain(new)
-        self._look(name, None, missing=False)
-        rename_new(name, new, self.fd)
-        os.fsync(self.fd)
-
     def set_aside(self, name: str) -> str:
-        """Rename a damaged file of ours to the first free ``NAME.damaged-N``; returns the new name."""
-        number = 1
-        while True:
-            try:
-                self.rename(name, aside := f"{name}.damaged-{number}")
-            except FileExistsError:
-                number += 1
-            else:
-                return aside
+        """Rename a damaged file to the first free ``NAME.damaged-N``, so that nothing is lost; returns the new name."""
+        self._check(os.stat(name, dir_fd=self.fd, follow_symlinks=False), name)
+        aside = self._keep(name, f"{name}.damaged", range(1, 10_000))
+        os.fsync(self.fd)
+        return aside
 
-    def remove(self, name: str, is_ours: Callable[[int], bool] | None = None) -> None:
-        """Remove a file of ours; :class:`FileNotFoundError` if it is missing. ``is_ours`` checks it, and again once it
-        is renamed: a file that another process put there in between is put back."""
-        self._look(name, is_ours, missing=False)
+    def remove(self, name: str, proof: Proof) -> None:
+        """Remove a file of ours; :class:`FileNotFoundError` if it is missing. ``proof`` is checked, and again once the
+        file is renamed: a file that another process put there in between is put back."""
+        if isinstance(proof, Kept):
+            raise TypeError("a removed file has no copy")
+        self._look(name, proof, missing=False)
         taken = temporary_name("old")
         rename_new(name, taken, self.fd)
         try:
-            self._look(taken, is_ours, missing=False)
+            self._look(taken, proof, missing=False)
         except BaseException:
             rename_new(taken, name, self.fd)
             raise
         os.unlink(taken, dir_fd=self.fd)
 
     def lock(self, name: str) -> int:
-        """A descriptor that holds the lock (flock(2)) on a file of ours, made if missing, until it and its copies
-        close. :class:`BlockingIOError` if another process holds it."""
+        """A descriptor that holds the lock (flock(2)) on a file of this user, made if missing, until it and its copies
+        close; nothing is written to it. :class:`BlockingIOError` if another process holds it."""
         for _ in range(_TRIES):
-            fd = self.open(name, os.O_RDWR, create=True)
+            fd = self._open(name, os.O_RDWR, create=True)  # NFS locks only what is open for writing
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if os.fstat(fd).st_nlink:
@@ -250,6 +237,41 @@ class OwnDirectory:
                 raise
             os.close(fd)  # removed between open and lock
         raise refused("changing", self.where(name))
+
+    def _open(self, name: str, flags: int, *, create: bool, proof: Proof | None = None) -> int:
+        """``proof`` is for a file that was there before."""
+        _plain(name)
+        for _ in range(_TRIES):
+            made = False
+            try:
+                # opening a device or a pipe can already have an effect
+                self._check(os.stat(name, dir_fd=self.fd, follow_symlinks=False), name)
+                fd = os.open(name, flags | _SAFE, dir_fd=self.fd)
+            except FileNotFoundError:
+                if not create:
+                    raise
+                try:
+                    fd = os.open(name, flags | _SAFE | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=self.fd)
+                    made = True
+                except FileExistsError:
+                    continue
+            try:
+                found = os.fstat(fd)
+                if found.st_nlink:
+                    self._check(found, name)
+                    if proof is not None and not made:
+                        self._prove(fd, name, proof)
+                    os.set_blocking(fd, True)
+                    return fd
+            except BaseException:
+                os.close(fd)
+                raise
+            os.close(fd)  # replaced while it was being opened
+        raise refused("changing", self.where(name))
+
+    def _prove(self, fd: int, name: str, proof: Proof) -> None:
+        if not proof.holds(self, fd):
+            raise refused("not-ours", self.where(name))
 
     def _check(self, found: os.stat_result, name: str) -> None:
         where = self.where(name)
@@ -262,8 +284,9 @@ class OwnDirectory:
         if found.st_uid != self._owner:
             raise refused("owner", where, f"belongs to user {found.st_uid}")
 
-    def _look(self, name: str, is_ours: Callable[[int], bool] | None, *, missing: bool = True) -> None:
-        """Refuse anything but a file of ours. ``missing``: it may be missing."""
+    def _look(self, name: str, proof: Proof, *, missing: bool = True) -> None:
+        """Refuse anything but a file that is proven. ``missing``: it may be missing."""
+        _proof(proof)
         try:
             fd = self.open(name)
         except FileNotFoundError:
@@ -271,8 +294,7 @@ class OwnDirectory:
                 return
             raise
         try:
-            if is_ours is not None and not is_ours(fd):
-                raise refused("not-ours", self.where(name))
+            self._prove(fd, name, proof)
         finally:
             os.close(fd)
 
@@ -292,12 +314,12 @@ class OwnDirectory:
             raise
         return name, fd
 
-    def _let_go(self, taken: str, fd: int, name: str, is_ours: Callable[[int], bool] | None, keep: str) -> str:
+    def _let_go(self, taken: str, fd: int, name: str, proof: Proof) -> str:
         """After an exchange: remove or keep the old file, or put it back if it is not ours."""
         try:
-            self._look(taken, is_ours, missing=False)
-            if keep:
-                return self._keep(taken, keep)
+            self._look(taken, proof, missing=False)
+            if isinstance(proof, Kept):
+                return self._keep(taken, proof.copy)
             os.unlink(taken, dir_fd=self.fd)
             return ""
         except BaseException as error:
@@ -306,16 +328,16 @@ class OwnDirectory:
                 raise refused("not-ours", self.where(taken), f"was put in the place of {name} and is kept") from error
             raise
 
-    def _keep(self, name: str, keep: str) -> str:
-        """Rename ``name`` to ``keep``, or to the first free ``keep-N``; returns the new name."""
-        for number in range(_TRIES):
+    def _keep(self, name: str, keep: str, numbers: range = range(_TRIES)) -> str:
+        """Rename ``name`` to the first free one of ``keep-N``, or ``keep`` for 0; returns the new name."""
+        for number in numbers:
             new = f"{keep}-{number}" if number else keep
             try:
                 rename_new(name, new, self.fd)
             except FileExistsError:
                 continue
             return new
-        raise refused("copies", self.where(keep), f"exists {_TRIES} times, numbered")
+        raise refused("copies", self.where(keep), f"exists {len(numbers)} times, numbered")
 
     def _is(self, name: str, fd: int) -> bool:
         try:
@@ -362,17 +384,15 @@ def is_temporary(name: str) -> bool:
     return ours and all(digit in "0123456789abcdef" for digit in middle)
 
 
-def is_interrupted_write(fd: int, beginnings: tuple[bytes, ...], *, idle_s: float = -math.inf) -> bool:
-    """Whether the file starts with one of ``beginnings``, or holds only part of one and was last written to more than
-    ``idle_s`` seconds ago."""
-    text = os.pread(fd, 200, 0)
-    part = any(beginning.startswith(text) for beginning in beginnings)
-    return text.startswith(beginnings) or (part and time.time() - os.fstat(fd).st_mtime > idle_s)
-
-
 def temporary_name(kind: str) -> str:
     """A new temporary name; ``kind`` is ``new`` or ``old``."""
     return f"{_TEMPORARY}{os.urandom(8).hex()}.{kind}"
+
+
+def _proof(proof: Proof) -> Proof:
+    if type(proof) not in KINDS:
+        raise TypeError(f"{type(proof).__name__} is no proof that a file is ours")
+    return proof
 
 
 def _plain(name: str) -> None:

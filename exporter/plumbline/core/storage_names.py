@@ -2,7 +2,11 @@
 
 import re
 
+from plumbline.core.proofs import Marked
+
 MARKER = ".plumbline-storage"
+MARKER_TEXT = b"Plumbline keeps its state here. A file in this directory with a name that it gives is its own.\n"
+MARK = Marked(MARKER, MARKER_TEXT)
 
 STATE_FILE, LOCK_FILE = "state.json", "lock"
 HEAVY_LOCK, RECORD_LOCK, BESIDE_LOCK = "heavy-probe.lock", "record.lock", "probe-run.lock"

@@ -21,19 +21,23 @@ import msgspec
 
 from plumbline.baseline.fingerprint import Fingerprint
 from plumbline.baseline.site import MAX_BYTES, LoadedSite
+from plumbline.baseline.signature import holds_signature
 from plumbline.config.workloads import WorkloadCatalogue
 from plumbline.core import jsontext
-from plumbline.core.files import OwnDirectory
+from plumbline.core.files import OwnDirectory, read_whole
+from plumbline.core.proofs import Content, Kept, Proof
 from plumbline.core.storage_names import SIGNATURE
 from plumbline.errors import BaselineError, FileRefused, ProbeRefused, StateError
 from plumbline.probes.run.gates import HeavyLock
 from plumbline.fleet.answers import NodeFault, checked_site, from_node, short
+from plumbline.probes.run.storage import holds_baseline
 
 RECORDED, ACCEPTED, CLASSES, ACCEPTANCES = "recorded", "accepted", "classes", "acceptances"
 STATE, PENDING = "fleet.json", "acceptance.pending"
 YAML = ".yaml"
 _MAX_STATE = 64 << 20
 _MAX_ACCEPTANCE = 512 << 20  # files of some hundred nodes, even if each is as long as a baseline may be
+_KINDS = {RECORDED: "measured", ACCEPTED: "measured", CLASSES: "class"}
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -133,7 +137,7 @@ class Store:
             raise StateError(f"{self.path / STATE}: no state of a fleet ({error}); move it away") from None
 
     def keep_session(self, session: Session) -> None:
-        self._write("", STATE, jsontext.encode(session))
+        self._write("", STATE, jsontext.encode(session), Content(_is_session))
 
     def text(self, folder: str, name: str) -> str | None:
         """The text of a baseline, or of a signature (``NAME.yaml.sig``); ``None`` if there is none."""
@@ -141,12 +145,13 @@ class Store:
         return None if data is None else data.decode("utf-8", "replace")
 
     def write(self, folder: str, name: str, text: str, *, keep: bool = False) -> None:
-        """``keep``: the old file stays as ``.bak``."""
-        self._write(folder, name, text.encode(), keep=f"{name}.bak" if keep else "")
+        """Only a file of the kind that belongs there is replaced. ``keep``: it stays as ``.bak``."""
+        proof = proof_of(folder, name)
+        self._write(folder, name, text.encode(), Kept(f"{name}.bak", of=proof) if keep else proof)
 
     def remove(self, folder: str, name: str) -> None:
         with self._at(folder) as directory:
-            directory.remove(name)
+            directory.remove(name, proof_of(folder, name))
 
     def loaded(self, folder: str, catalogue: WorkloadCatalogue) -> Loaded:
         """Every baseline there; one that can't be used is the fault of its node."""
@@ -272,9 +277,32 @@ class Store:
         with self._at(folder) as directory:
             return directory.read(name, limit)
 
-    def _write(self, folder: str, name: str, data: bytes, *, keep: str = "") -> None:
+    def _write(self, folder: str, name: str, data: bytes, proof: Proof) -> None:
         with self._at(folder) as directory:
-            directory.replace(name, data, keep=keep)
+            directory.replace(name, data, proof)
+
+
+def proof_of(folder: str, name: str) -> Content:
+    """What shows that a file of this name in this folder is a fleet's own."""
+    if name.endswith(SIGNATURE):
+        return Content(holds_signature)
+    return Content(_is_acceptance) if folder == ACCEPTANCES else holds_baseline(_KINDS[folder])
+
+
+def _is_session(descriptor: int) -> bool:
+    return _decodes(descriptor, Session)
+
+
+def _is_acceptance(descriptor: int) -> bool:
+    return _decodes(descriptor, Acceptance)
+
+
+def _decodes(descriptor: int, kind: type[msgspec.Struct]) -> bool:
+    try:
+        jsontext.decode(read_whole(descriptor, _MAX_STATE, STATE), kind)
+    except msgspec.DecodeError:
+        return False
+    return True
 
 
 def sha256(text: str) -> str:

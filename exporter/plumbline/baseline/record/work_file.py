@@ -4,7 +4,6 @@ It is replaced durably and as a whole after each run: a kill or a power failure 
 The next recording reuses the runs that belong to the same experiment on the same host.
 """
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -15,7 +14,8 @@ import msgspec
 from plumbline.baseline.fingerprint import Fingerprint, changes
 from plumbline.baseline.record.statistics import RunFigures
 from plumbline.core import jsontext
-from plumbline.core.files import OwnDirectory
+from plumbline.core.files import OwnDirectory, read_whole
+from plumbline.core.proofs import Content
 from plumbline.core.storage_names import WORK_FILE
 from plumbline.errors import FileRefused, StateError
 
@@ -25,7 +25,6 @@ _VERSION = 1
 # a thousand runs with a thousand bins each are 30 MiB
 _MAX_BYTES = 256 << 20
 _CLOCK_SLACK_S = 60.0
-_BEGINNING = b'{"version":1,"release":"'
 
 
 class KeptRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,7 +89,7 @@ class WorkFile:
         """Remove the file after the baseline is written. Raises :class:`StateError`."""
         if self.path.parent.exists():
             with self._directory("removed") as directory, suppress(FileNotFoundError):
-                directory.remove(WORK_FILE, _looks_like_work)
+                directory.remove(WORK_FILE, _OURS)
 
     @contextmanager
     def _directory(self, done: str, loss: str = "") -> Iterator[OwnDirectory]:
@@ -120,7 +119,7 @@ class WorkFile:
 
     def _write(self) -> None:
         with self._directory("written", "; the runs would be lost") as directory:
-            directory.replace(WORK_FILE, jsontext.encode(self._work), mode=0o640, is_ours=_looks_like_work)
+            directory.replace(WORK_FILE, jsontext.encode(self._work), _OURS, mode=0o640)
 
 
 def is_work(data: bytes) -> bool:
@@ -131,9 +130,7 @@ def is_work(data: bytes) -> bool:
     return True
 
 
-def _looks_like_work(descriptor: int) -> bool:
-    """Checks only the beginning: the file was read completely before, and is replaced after every run."""
-    return os.pread(descriptor, len(_BEGINNING), 0) == _BEGINNING
+_OURS = Content(lambda descriptor: is_work(read_whole(descriptor, _MAX_BYTES, WORK_FILE)))
 
 
 def judge(then: Work, now_here: Work, steps: Mapping[str, str], *, now: float) -> tuple[Resumed, tuple[KeptRun, ...]]:

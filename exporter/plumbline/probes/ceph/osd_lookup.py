@@ -12,6 +12,7 @@ from plumbline.config.model import CephConfig
 from plumbline.core.files import OwnDirectory, read_whole
 from plumbline.core.isolated import last_line
 from plumbline.core.process import ProcessRunner
+from plumbline.core.proofs import Content
 from plumbline.core.storage_names import OSDS_FILE
 from plumbline.errors import FileRefused, ProbeRefused, Unavailable
 from plumbline.probes.ceph import ceph_task
@@ -27,14 +28,10 @@ _MAX_BYTES = 16 << 20
 
 def remember(storage: Path, osds: ClusterOsds) -> None:
     """Store for starts and reloads while the cluster does not answer; a read-only storage path is no error."""
-
-    def is_ours(descriptor: int) -> bool:
-        return read_osds(read_whole(descriptor, _MAX_BYTES, OSDS_FILE)) is not None
-
     data = json.dumps(to_json(osds)).encode()
     try:
         with OwnDirectory.at(storage, follow=True) as directory:
-            directory.replace(OSDS_FILE, data, mode=0o640, is_ours=is_ours)
+            directory.replace(OSDS_FILE, data, Content(is_osds), mode=0o640)
     except (OSError, FileRefused) as error:
         log.debug("%s: the cluster's list of OSDs is not stored: %s", storage, error)
 
@@ -45,6 +42,10 @@ def remembered(storage: Path) -> ClusterOsds | None:
             return read_osds(directory.read(OSDS_FILE, _MAX_BYTES))
     except (OSError, FileRefused):
         return None
+
+
+def is_osds(descriptor: int) -> bool:
+    return read_osds(read_whole(descriptor, _MAX_BYTES, OSDS_FILE)) is not None
 
 
 def read_osds(data: bytes) -> ClusterOsds | None:

@@ -118,7 +118,7 @@ def sweep(place: int, directory: str, deadline: float) -> None:
             if time.monotonic() > deadline:
                 raise OutOfTime(f"{len(names)} files of an earlier run remain; the next run continues to remove them")
             try:
-                folder.remove(name)
+                folder.remove(name, guard.MARK_ABOVE)
             except FileRefused as error:
                 raise guard.refused_by(error, directory) from error
         same = os.stat(FOLDER, dir_fd=place, follow_symlinks=False)

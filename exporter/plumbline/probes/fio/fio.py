@@ -15,12 +15,13 @@ import msgspec
 from plumbline.config.workloads import BlockWorkload
 from plumbline.core.isolated import argv_of
 from plumbline.core.process import Completed
+from plumbline.core.proofs import Opened
 from plumbline.errors import FileRefused, ParseError, ProbeRefused
+from plumbline.probes.run.child_task import Failed, Refused, parse_answer
 from plumbline.probes.fio.fio_files import is_full
 from plumbline.probes.fio.fio_job import FILE, JOB, PARTIAL, REPORT, FioPlan, RunPlan, layout_pace, measure_argv
 from plumbline.probes.fio.fio_output import REPORT_MAX_BYTES, Figures, FioReport, parse_report, split_notes
-from plumbline.probes.run.child_task import Failed, Refused, parse_answer
-from plumbline.probes.run.guard import ProbeDirectory, is_marked, prepare_directory, refused_by
+from plumbline.probes.run.guard import MARK, ProbeDirectory, is_marked, prepare_directory, refused_by
 from plumbline.probes.run.model import Progress, Run
 from plumbline.probes.run.result import OperationResult, Outcome, ProbeResult
 from plumbline.probes.run.tool import FIO, Tool, first_line, refuse_if_stopped
@@ -80,7 +81,7 @@ def remove_surplus(plan: FioPlan) -> None:
             number = _FILE.fullmatch(name)
             if _EARLIER.fullmatch(name) or (number and int(number[1]) >= plan.workload.jobs):
                 with contextlib.suppress(FileRefused, OSError):  # files that are not ours or can't be removed stay
-                    directory.files.remove(name)
+                    directory.files.remove(name, MARK)
 
 
 class _LaidOut(msgspec.Struct, frozen=True, tag_field="kind", tag="done"):
@@ -148,7 +149,7 @@ class _Files:
         try:
             if not self.hangs and not is_full(fd, self.plan.file_size):
                 with contextlib.suppress(FileRefused, OSError):
-                    self.directory.files.remove(name, lambda found: os.path.sameopenfile(found, fd))
+                    self.directory.files.remove(name, Opened(fd))
         finally:
             os.close(fd)
 

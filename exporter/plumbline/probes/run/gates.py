@@ -14,7 +14,9 @@ from pathlib import Path
 from plumbline.config.types import QuietHours
 from plumbline.core.files import OwnDirectory
 from plumbline.core.kernel import read_kernel
+from plumbline.core.proofs import Content
 from plumbline.core.roots import Roots
+from plumbline.core.storage_names import MARK
 from plumbline.core.units import si
 from plumbline.errors import FileRefused, ParseError, PlumblineError, ProbeRefused, StateError
 
@@ -137,7 +139,7 @@ class HeavyLock:
         holds it, :class:`StateError` if the file can't be used. ``holder`` is the name that others see."""
         try:
             with OwnDirectory.at(self._path.parent, follow=True) as directory:
-                descriptor = directory.open(self._path.name, os.O_RDWR, create=True)
+                descriptor = self._open(directory, f"{holder}, pid {os.getpid()}\n".encode())
         except OSError as error:
             raise StateError(f"{self._path}: can't be opened: {error.strerror}; check its owner") from error
         except FileRefused as error:
@@ -145,20 +147,32 @@ class HeavyLock:
         try:
             if other := _taken(descriptor):
                 raise ProbeRefused("locked", f"{self._path}: held by {other}; the next run will try again")
-            if not is_lock_text(descriptor):
-                raise StateError(f"{self._path}: is not a lock file of Plumbline; move it away")
-            os.ftruncate(descriptor, 0)
             with contextlib.suppress(OSError):  # a full disk: it holds without the name, which only helps who waits
-                os.pwrite(descriptor, f"{holder}, pid {os.getpid()}\n".encode(), 0)
+                # one write and no truncation: after a crash at any moment this is still known as a lock file
+                end = f", pid {os.getpid()}\n".encode()
+                os.pwrite(descriptor, holder.encode().ljust(os.fstat(descriptor).st_size - len(end)) + end, 0)
             yield descriptor
         finally:
             os.close(descriptor)  # not LOCK_UN: that would release the lock under a command that still hangs
 
+    def _open(self, directory: OwnDirectory, text: bytes) -> int:
+        """The open file; a missing one is created with its text, because an empty file shows nobody's work."""
+        try:
+            return directory.edit(self._path.name, _OURS)
+        except FileNotFoundError:
+            with contextlib.suppress(OSError):  # another process was faster, or the disk is full
+                directory.create(self._path.name, text)
+        return directory.edit(self._path.name, _OURS, create=True)
+
 
 def is_lock_text(descriptor: int) -> bool:
     """Whether a file holds what :class:`HeavyLock` writes: nothing, or the holder."""
-    text = os.pread(descriptor, 4096, 0)
-    return not text or _HELD.fullmatch(text) is not None
+    text = os.pread(descriptor, _LONGEST, 0)
+    return len(text) < _LONGEST and (not text or _HELD.fullmatch(text) is not None)
+
+
+_LONGEST = 4096
+_OURS = Content(is_lock_text, empty=MARK)
 
 
 def _taken(descriptor: int) -> str:
@@ -169,7 +183,8 @@ def _taken(descriptor: int) -> str:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            other = os.pread(descriptor, 200, 0).decode("utf-8", "replace").strip() or "another probe"
+            text = os.pread(descriptor, 200, 0).decode("utf-8", "replace")
+            other = re.sub(" +, pid ", ", pid ", text.strip()) or "another probe"
             if not other.endswith(f" pid {os.getpid()}") or time.monotonic() >= deadline:
                 return other
             time.sleep(_LOOK_AGAIN_S)

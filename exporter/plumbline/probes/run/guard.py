@@ -16,6 +16,7 @@ import stat
 import time
 
 from plumbline.core.files import OwnDirectory, check_directory, is_temporary
+from plumbline.core.proofs import Marked, exactly
 from plumbline.errors import FileRefused, ProbeRefused
 from plumbline.sources.kernel.filesystem_type import filesystem_type, mount_of
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 MARKER = ".plumbline-probe"
 MARKER_TEXT = b"Plumbline's probes write here. Nothing else should: any file in this directory may be overwritten.\n"
+MARK, MARK_ABOVE = Marked(MARKER, MARKER_TEXT), Marked(MARKER, MARKER_TEXT, above=True)
+_MARK_ITSELF = exactly(MARKER_TEXT)
 RESERVE_BYTES = 64 * 2**20  # Space a probe leaves free beyond twice what it adds, so that no probe ever fills a disk
 FILL_BYTES_PER_SECOND = 32 * 2**20  # Rate at which a new file is filled: a disk in production hardly notices
 # small enough that the C library returns the memory: a few chunks of 1 MiB would stay with the worker for ever
@@ -82,7 +85,7 @@ class ProbeDirectory:
     def open(self, name: str) -> int:
         """Open a file of ours for reading and writing; create it if it is missing. Raises ``OSError``,
         :class:`FileRefused`, and :class:`ProbeRefused` if something is mounted on the name."""
-        fd = self.files.open(name, os.O_RDWR, create=True)
+        fd = self.files.edit(name, MARK, create=True)
         if mount_of(fd) != mount_of(self.files.fd):
             os.close(fd)
             raise refused("not-ours", self.files.where(name), "is a mount of its own")
@@ -108,7 +111,7 @@ class ProbeDirectory:
             if not (direct or dsync):
                 return fd
             wanted = (os.O_DIRECT if direct else 0) | (os.O_DSYNC if dsync else 0)
-            other = _open_direct(self.files, name, os.O_RDWR | wanted)
+            other = _open_direct(self.files, name, wanted, write=True)
             if not os.path.samestat(os.fstat(other), found):
                 os.close(other)
                 raise refused("not-ours", where, "was replaced by another file while it was opened")
@@ -186,11 +189,6 @@ def is_marked(path: str | os.PathLike[str]) -> bool:
         return MARKER in os.listdir(path)  # not through pathlib  # noqa: PTH208
     except OSError:
         return False
-
-
-def holds_mark(fd: int) -> bool:
-    """Whether an open file is our marker, by its content."""
-    return os.pread(fd, len(MARKER_TEXT) + 1, 0) == MARKER_TEXT
 
 
 def fill(fd: int, size_bytes: int, where: str, pause: Callable[[float], None]) -> None:
@@ -277,11 +275,11 @@ def _check_and_mark(directory: OwnDirectory, size_bytes: int, files: Collection[
         raise refused("locked", where, "other probes keep starting and ending here")
     try:
         if direct:
-            os.close(_open_direct(directory, MARKER, os.O_RDONLY | os.O_DIRECT))
+            os.close(_open_direct(directory, MARKER, os.O_DIRECT))
     except BaseException:
         if made:
             try:  # under its lock: nobody else relies on it  # noqa: SIM105
-                directory.remove(MARKER, holds_mark)
+                directory.remove(MARKER, _MARK_ITSELF)
             except (OSError, FileRefused):
                 pass  # the first error is the one to report
         os.close(marker)
@@ -301,11 +299,8 @@ def _check_foreign(directory: OwnDirectory) -> bool:
 
 def _locked_marker(directory: OwnDirectory) -> int:
     """The locked marker, verified to be ours by its content; -1 if it was replaced meanwhile."""
-    where = directory.where(MARKER)
-    marker = directory.open(MARKER, os.O_RDWR)
+    marker = directory.edit(MARKER, _MARK_ITSELF)  # NFS locks only what is open for writing
     try:
-        if not holds_mark(marker):
-            raise refused("not-ours", where, "does not hold what Plumbline writes into it")
         try:
             fcntl.flock(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -348,9 +343,9 @@ def _check_free(space: os.statvfs_result, where: str, *, needed: int) -> None:
         raise refused("no-space", where, f"{free >> 20} MiB free, {-(-needed >> 20)} MiB needed")
 
 
-def _open_direct(directory: OwnDirectory, name: str, flags: int) -> int:
+def _open_direct(directory: OwnDirectory, name: str, flags: int, *, write: bool = False) -> int:
     try:
-        return directory.open(name, flags)
+        return directory.edit(name, MARK, flags) if write else directory.open(name, flags)
     except OSError as error:
         if error.errno == errno.EINVAL and flags & os.O_DIRECT:
             raise refused("no-direct-io", directory.where(name), "the file system refuses O_DIRECT") from error

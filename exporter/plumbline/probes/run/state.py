@@ -22,12 +22,13 @@ import msgspec
 
 from plumbline import __version__
 from plumbline.core import jsontext
-from plumbline.core.files import OwnDirectory, is_interrupted_write, is_temporary, read_whole
+from plumbline.core.files import OwnDirectory, is_temporary, read_whole
+from plumbline.core.proofs import is_interrupted_write
 from plumbline.core.storage_names import LOCK_FILE, STATE_FILE
 from plumbline.errors import FileRefused, StateError
 from plumbline.probes.run.histogram import Count, OperationTotals, add_operations, without_bins
 from plumbline.probes.run.result import OperationResult, Outcome, ProbeResult
-from plumbline.probes.run.storage import take
+from plumbline.probes.run.storage import take, unusable
 
 SCHEMA_VERSION = 3
 """Raised only when an older release would misread the file; fields that it may ignore need no new version."""
@@ -169,7 +170,7 @@ def read_state(directory: Path) -> Mapping[str, ProbeRecord]:
         raise StateError(f"{file}: unreadable state ({error}); the daemon sets it aside at its next start") from error
 
 
-def open_storage(directory: Path) -> OwnDirectory:
+def open_storage(directory: Path, *, create: bool = True) -> OwnDirectory:
     """The storage path, created or taken, and marked: :func:`.storage.take`."""
 
     def loads(data: bytes) -> bool:
@@ -179,7 +180,7 @@ def open_storage(directory: Path) -> OwnDirectory:
             return False
         return True
 
-    return take(directory, loads, most_bytes=MAX_BYTES)
+    return take(directory, loads, most_bytes=MAX_BYTES, create=create)
 
 
 def is_state(data: bytes) -> bool:
@@ -231,41 +232,59 @@ class StateStore:
         self.paths: tuple[PathRecord, ...] = ()
         self.save_failed = False
         """True while the newest state is only in memory, not where the next daemon will look (disk full, …)."""
+        self._saved = False  # by this process
         # schema of the file that was loaded, until it is replaced
         self._schema_there: int | None = None
 
     def open(self) -> None:
         """Create, mark and lock the directory, then load its state. Raises :class:`StateError` if that fails."""
-        self._own = own = open_storage(self.directory)
+        content = self._take(create=True)
+        self._probes, self.disks, self.paths = content.probes, content.disks, content.paths
+
+    def look(self) -> None:
+        """See to it that the newest state is where the next daemon will look: write it again if that failed before, or
+        if the directory or the file was replaced or removed since. May block as long as the disk does."""
+        with self._lock:
+            if self._own is not None and (self.save_failed or not self._in_place(self._own)):
+                self._save()
+
+    def _take(self, *, create: bool) -> _File:
+        """Open, lock and read the directory that the path leads to now, instead of any before."""
+        own, lock = open_storage(self.directory, create=create), None
         try:
-            self._lock_fd = own.lock(LOCK_FILE)
+            lock = own.lock(LOCK_FILE)
             self._sweep(own)
             content = self._load(own)
         except BaseException as error:
-            self.close()
+            if lock is not None:
+                os.close(lock)
+            own.close()
             if isinstance(error, BlockingIOError):
                 raise StateError(
                     f"{self.directory}: another plumbline uses this storage path; stop it or choose another "
                     "with --storage.path"
                 ) from error
             if isinstance(error, OSError):
-                raise StateError(
-                    f"{self.directory}: can't be used for state: {error.strerror}; choose another with --storage.path"
-                ) from error
+                raise unusable(self.directory, error) from error
             if isinstance(error, FileRefused):
                 raise StateError(str(error)) from error
             raise
-        self._probes, self.disks, self.paths = content.probes, content.disks, content.paths
+        self._release()
+        self._own, self._lock_fd = own, lock
+        return content
 
     def close(self) -> None:
         """Release the directory for the next daemon."""
         with self._lock:
-            if self._lock_fd is not None:
-                os.close(self._lock_fd)
-                self._lock_fd = None
-            if self._own is not None:
-                self._own.close()
-                self._own = None
+            self._release()
+
+    def _release(self) -> None:
+        if self._lock_fd is not None:
+            os.close(self._lock_fd)
+            self._lock_fd = None
+        if self._own is not None:
+            self._own.close()
+            self._own = None
 
     def get(self, probe: str) -> ProbeRecord:
         return self._probes.get(probe, _EMPTY)
@@ -299,6 +318,13 @@ class StateStore:
         with self._lock:
             self._probes = {name: record for name, record in self._probes.items() if name in probes}
 
+    def _in_place(self, own: OwnDirectory) -> bool:
+        try:
+            writable = os.access(".", os.W_OK, dir_fd=own.fd, effective_ids=True)
+            return writable and own.same() and (own.holds(STATE_FILE) or not self._saved)
+        except (OSError, FileRefused):
+            return False
+
     def _load(self, own: OwnDirectory) -> _File:
         try:
             content = _decode(own.read(STATE_FILE, MAX_BYTES), self._file)
@@ -320,10 +346,13 @@ class StateStore:
         try:
             if self._own is None:
                 raise StateError(f"{self.directory}: is not open")
-            self._keep_older(self._own)
-            self._own.replace(STATE_FILE, self._encoded(), mode=0o640, is_ours=self._is_state)
             if not self._own.same():
-                raise StateError(f"{self.directory}: was replaced by another directory; restart to use that")
+                self._take(create=False)  # with the checks of a start; the state in memory is the newer one
+            self._keep_older(self._own)
+            self._own.replace(STATE_FILE, self._encoded(), Content(self._is_state), mode=0o640)
+            if not self._own.same():
+                raise StateError(f"{self.directory}: was replaced by another directory while it was written to")
+            self._saved = True
         except Exception as error:  # whatever it is: the gauge reports it, and the daemon goes on  # noqa: BLE001
             if not self.save_failed:
                 reason = (isinstance(error, OSError) and error.strerror) or str(error) or repr(error)
@@ -344,7 +373,7 @@ class StateStore:
         there = self._schema_there
         if there is not None and there < SCHEMA_VERSION:
             kept = kept_as(self._file, there).name
-            own.replace(kept, own.read(STATE_FILE, MAX_BYTES), mode=0o640, is_ours=self._is_state)
+            own.replace(kept, own.read(STATE_FILE, MAX_BYTES), Content(self._is_state), mode=0o640)
             log.info("%s: schema version is now %d; the previous file is %s", self._file, SCHEMA_VERSION, kept)
         self._schema_there = None
 
@@ -358,7 +387,7 @@ class StateStore:
         for name in own.names():
             if is_temporary(name):
                 try:
-                    own.remove(name, lambda fd: is_interrupted_write(fd, (_BEGINNING,), idle_s=_LEFT_AFTER_S))
+                    own.remove(name, _LEFT)
                 except (OSError, FileRefused) as error:
                     log.debug("%s: stays: %s", own.where(name), error)
 
@@ -368,3 +397,4 @@ _EMPTY_FILE = _File(schema_version=SCHEMA_VERSION, probes={})
 # start of every state file
 _BEGINNING = b'{"schema_version":'
 _LEFT_AFTER_S = 60.0
+_LEFT = Content(lambda fd: is_interrupted_write(fd, (_BEGINNING,), idle_s=_LEFT_AFTER_S), empty=MARK)

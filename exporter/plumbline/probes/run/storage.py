@@ -12,33 +12,46 @@ from pathlib import Path
 
 from plumbline.baseline.files import convert_text
 from plumbline.baseline.site import SiteFile
-from plumbline.core.files import OwnDirectory, is_temporary
-from plumbline.core.storage_names import CLASS_FILE, LOCKS, MARKER, OSDS_FILE, RECORDED, STATE_FILE, WORK_FILE
+from plumbline.core.files import OwnDirectory, is_temporary, read_whole
+from plumbline.core.proofs import Content
+from plumbline.core.storage_names import (
+    CLASS_FILE,
+    LOCKS,
+    MARKER,
+    MARKER_TEXT,
+    OSDS_FILE,
+    RECORDED,
+    STATE_FILE,
+    WORK_FILE,
+)
 from plumbline.errors import FileRefused, PlumblineError, StateError
 from plumbline.probes.ceph.osd_lookup import read_osds
 from plumbline.probes.run import guard
 from plumbline.probes.run.gates import is_lock_text
-
-MARKER_TEXT = b"Plumbline keeps its state here. A file in this directory with a name that it gives is its own.\n"
 
 # present in an empty file system that is mounted there
 _NOT_COUNTED = frozenset({"lost+found"})
 _MAX_BYTES = 2**24
 
 
-def take(path: Path, is_state: Callable[[bytes], bool], *, most_bytes: int) -> OwnDirectory:
-    """Create or open the storage path, check its owner, mark it. Raises :class:`StateError` (one line) if not ours.
-    ``is_state`` decides whether the content of a ``state.json``, of at most ``most_bytes``, is ours."""
+def take(path: Path, is_state: Callable[[bytes], bool], *, most_bytes: int, create: bool = True) -> OwnDirectory:
+    """Open the storage path, check its owner, mark it. Raises :class:`StateError` (one line) if not ours. ``is_state``
+    decides whether the content of a ``state.json``, of at most ``most_bytes``, is ours. ``create``: make the path if it
+    is missing."""
     try:
         try:
+            if not create:
+                path.stat()
             directory = OwnDirectory.make(path, 0o750, follow=True)
         except FileNotFoundError:
+            if not create:
+                raise
             path.parent.mkdir(parents=True, exist_ok=True)
             directory = OwnDirectory.make(path, 0o750, follow=True)
     except FileRefused as error:
         raise StateError(f"{error} with --storage.path") from error
     except OSError as error:
-        raise _unusable(path, error) from error
+        raise unusable(path, error) from error
     try:
         names = [name for name in directory.names() if name not in _NOT_COUNTED and not is_temporary(name)]
         if MARKER not in names:
@@ -57,12 +70,12 @@ def take(path: Path, is_state: Callable[[bytes], bool], *, most_bytes: int) -> O
     except BaseException as error:
         directory.close()
         if isinstance(error, OSError):
-            raise _unusable(path, error) from error
+            raise unusable(path, error) from error
         raise
     return directory
 
 
-def _unusable(path: Path, error: OSError) -> StateError:
+def unusable(path: Path, error: OSError) -> StateError:
     return StateError(f"{path}: can't be used for state: {error.strerror}; choose another with --storage.path")
 
 
@@ -107,6 +120,11 @@ def baseline_source(data: bytes) -> str:
         return convert_text(SiteFile, data.decode(), where=RECORDED).source
     except (PlumblineError, UnicodeDecodeError):
         return ""
+
+
+def holds_baseline(*kinds: str) -> Content:
+    """The proof of a baseline file of one of these kinds: ``measured``, ``class``."""
+    return Content(lambda fd: baseline_source(read_whole(fd, _MAX_BYTES, RECORDED)) in kinds)
 
 
 def _is_work(data: bytes) -> bool:
