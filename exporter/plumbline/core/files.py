@@ -5,8 +5,7 @@ may write to. Once it is open, replacing the directory by a link or another dire
 it is a regular file with one name (no hard links) and belongs to that user, and a proof (:mod:`.proofs`) holds for it.
 Anything else is never written to, replaced or removed.
 
-A canary's worker imports this module, so it imports only light modules (see :mod:`.probes.run.guard`). Every call
-may block as long as the disk below does.
+A canary's worker imports this module, so it imports only light modules. Every call may block as long as the disk does.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ _TRIES = 100
 
 class OwnDirectory:
     """A directory of ours, open until :meth:`close`; any thread may call any method. ``name`` is the path it was opened
-    by, for messages. File names are text as of :func:`os.fsdecode`. System failures raise :class:`OSError`, files that
-    are not ours :class:`FileRefused`."""
+    by. File names are text as of :func:`os.fsdecode`. Raises :class:`OSError`; for what is not ours
+    :class:`FileRefused`."""
 
     __slots__ = ("_owner", "fd", "name")
 
@@ -121,9 +120,10 @@ class OwnDirectory:
     def holds(self, name: str) -> bool:
         """Whether a plain file of this user has this name; :class:`FileRefused` if something else has it."""
         try:
-            return os.close(self.open(name)) is None
+            os.close(self.open(name))
         except FileNotFoundError:
             return False
+        return True
 
     def open(self, name: str, flags: int = 0) -> int:
         """A descriptor of a plain file of this user, for reading. ``flags`` adds ``O_DIRECT``."""
@@ -211,7 +211,7 @@ class OwnDirectory:
     def remove(self, name: str, proof: Proof) -> None:
         """Remove a file of ours; :class:`FileNotFoundError` if it is missing. ``proof`` is checked, and again once the
         file is renamed: a file that another process put there in between is put back."""
-        if isinstance(proof, Kept):
+        if isinstance(_proof(proof), Kept):
             raise TypeError("a removed file has no copy")
         self._look(name, proof, missing=False)
         taken = temporary_name("old")

@@ -23,12 +23,12 @@ import msgspec
 from plumbline import __version__
 from plumbline.core import jsontext
 from plumbline.core.files import OwnDirectory, is_temporary, read_whole
-from plumbline.core.proofs import is_interrupted_write
-from plumbline.core.storage_names import LOCK_FILE, STATE_FILE
+from plumbline.core.proofs import Content, is_interrupted_write
+from plumbline.core.storage_names import MARK, STATE_FILE
 from plumbline.errors import FileRefused, StateError
 from plumbline.probes.run.histogram import Count, OperationTotals, add_operations, without_bins
 from plumbline.probes.run.result import OperationResult, Outcome, ProbeResult
-from plumbline.probes.run.storage import take, unusable
+from plumbline.probes.run.storage import Held, explained, take
 
 SCHEMA_VERSION = 3
 """Raised only when an older release would misread the file; fields that it may ignore need no new version."""
@@ -225,8 +225,7 @@ class StateStore:
         self._file = directory / STATE_FILE
         self._lock = threading.Lock()
         # while open, all writes go there, whatever its path names by then
-        self._own: OwnDirectory | None = None
-        self._lock_fd: int | None = None
+        self._held: Held | None = None
         self._probes: dict[str, ProbeRecord] = {}
         self.disks: tuple[DiskRecord, ...] = ()
         self.paths: tuple[PathRecord, ...] = ()
@@ -245,32 +244,21 @@ class StateStore:
         """See to it that the newest state is where the next daemon will look: write it again if that failed before, or
         if the directory or the file was replaced or removed since. May block as long as the disk does."""
         with self._lock:
-            if self._own is not None and (self.save_failed or not self._in_place(self._own)):
+            if self._held is not None and (self.save_failed or not self._in_place(self._held.own)):
                 self._save()
 
     def _take(self, *, create: bool) -> _File:
         """Open, lock and read the directory that the path leads to now, instead of any before."""
-        own, lock = open_storage(self.directory, create=create), None
-        try:
-            lock = own.lock(LOCK_FILE)
-            self._sweep(own)
-            content = self._load(own)
-        except BaseException as error:
-            if lock is not None:
-                os.close(lock)
-            own.close()
-            if isinstance(error, BlockingIOError):
-                raise StateError(
-                    f"{self.directory}: another plumbline uses this storage path; stop it or choose another "
-                    "with --storage.path"
-                ) from error
-            if isinstance(error, OSError):
-                raise unusable(self.directory, error) from error
-            if isinstance(error, FileRefused):
-                raise StateError(str(error)) from error
-            raise
+        with explained(self.directory):
+            held = Held(open_storage(self.directory, create=create))
+            try:
+                self._sweep(held.own)
+                content = self._load(held.own)
+            except BaseException:
+                held.close()
+                raise
         self._release()
-        self._own, self._lock_fd = own, lock
+        self._held = held
         return content
 
     def close(self) -> None:
@@ -279,12 +267,9 @@ class StateStore:
             self._release()
 
     def _release(self) -> None:
-        if self._lock_fd is not None:
-            os.close(self._lock_fd)
-            self._lock_fd = None
-        if self._own is not None:
-            self._own.close()
-            self._own = None
+        if self._held is not None:
+            self._held.close()
+        self._held = None
 
     def get(self, probe: str) -> ProbeRecord:
         return self._probes.get(probe, _EMPTY)
@@ -304,19 +289,31 @@ class StateStore:
         """Remember, and write to disk; in memory only while the directory is not open (:meth:`open`)."""
         with self._lock:
             self.disks = tuple(disks)
-            if self._own is not None:
+            if self._held is not None:
                 self._save()
 
     def put_paths(self, paths: Iterable[PathRecord]) -> None:
         """As :meth:`put_disks`."""
         with self._lock:
             self.paths = tuple(paths)
-            if self._own is not None:
+            if self._held is not None:
                 self._save()
 
     def forget_others(self, probes: frozenset[str]) -> None:
         with self._lock:
             self._probes = {name: record for name, record in self._probes.items() if name in probes}
+
+    def _follow(self) -> StateError | None:
+        """Use the directory that the path leads to now, with the checks of a start; the state in memory is the newer
+        one. Returns why that can't be: then the old directory, wherever it is, gets the state all the same."""
+        if self._held is None or self._held.own.same():
+            return None
+        try:
+            self._take(create=False)
+        except StateError as error:
+            return error
+        log.info("%s: was replaced by another directory; that is used now", self.directory)
+        return None
 
     def _in_place(self, own: OwnDirectory) -> bool:
         try:
@@ -344,15 +341,16 @@ class StateStore:
 
     def _save(self) -> None:
         try:
-            if self._own is None:
+            elsewhere = self._follow()
+            if self._held is None:
                 raise StateError(f"{self.directory}: is not open")
-            if not self._own.same():
-                self._take(create=False)  # with the checks of a start; the state in memory is the newer one
-            self._keep_older(self._own)
-            self._own.replace(STATE_FILE, self._encoded(), Content(self._is_state), mode=0o640)
-            if not self._own.same():
-                raise StateError(f"{self.directory}: was replaced by another directory while it was written to")
-            self._saved = True
+            try:
+                self._keep_older(self._held.own)
+                self._held.own.replace(STATE_FILE, self._encoded(), Content(self._is_state), mode=0o640)
+                self._saved = True
+            finally:
+                if elsewhere is not None:
+                    raise elsewhere
         except Exception as error:  # whatever it is: the gauge reports it, and the daemon goes on  # noqa: BLE001
             if not self.save_failed:
                 reason = (isinstance(error, OSError) and error.strerror) or str(error) or repr(error)
@@ -394,7 +392,5 @@ class StateStore:
 
 _EMPTY = ProbeRecord()
 _EMPTY_FILE = _File(schema_version=SCHEMA_VERSION, probes={})
-# start of every state file
-_BEGINNING = b'{"schema_version":'
-_LEFT_AFTER_S = 60.0
-_LEFT = Content(lambda fd: is_interrupted_write(fd, (_BEGINNING,), idle_s=_LEFT_AFTER_S), empty=MARK)
+# a state file whose writing ended a minute ago
+_LEFT = Content(lambda fd: is_interrupted_write(fd, (b'{"schema_version":',), idle_s=60.0), empty=MARK)

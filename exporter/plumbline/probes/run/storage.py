@@ -7,7 +7,7 @@ older release without markers is taken over if its content shows that it is ours
 
 import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from plumbline.baseline.files import convert_text
@@ -16,6 +16,7 @@ from plumbline.core.files import OwnDirectory, is_temporary, read_whole
 from plumbline.core.proofs import Content
 from plumbline.core.storage_names import (
     CLASS_FILE,
+    LOCK_FILE,
     LOCKS,
     MARKER,
     MARKER_TEXT,
@@ -51,7 +52,7 @@ def take(path: Path, is_state: Callable[[bytes], bool], *, most_bytes: int, crea
     except FileRefused as error:
         raise StateError(f"{error} with --storage.path") from error
     except OSError as error:
-        raise unusable(path, error) from error
+        raise _unusable(path, error) from error
     try:
         names = [name for name in directory.names() if name not in _NOT_COUNTED and not is_temporary(name)]
         if MARKER not in names:
@@ -70,12 +71,44 @@ def take(path: Path, is_state: Callable[[bytes], bool], *, most_bytes: int, crea
     except BaseException as error:
         directory.close()
         if isinstance(error, OSError):
-            raise unusable(path, error) from error
+            raise _unusable(path, error) from error
         raise
     return directory
 
 
-def unusable(path: Path, error: OSError) -> StateError:
+class Held:
+    """The storage path of one daemon, open and locked until :meth:`close`. Raises :class:`BlockingIOError` if another
+    daemon has it."""
+
+    def __init__(self, own: OwnDirectory) -> None:
+        self.own = own
+        try:
+            self._lock = own.lock(LOCK_FILE)
+        except BaseException:
+            own.close()
+            raise
+
+    def close(self) -> None:
+        os.close(self._lock)
+        self.own.close()
+
+
+@contextlib.contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Errors of the storage path become :class:`StateError`."""
+    try:
+        yield
+    except BlockingIOError as error:
+        raise StateError(
+            f"{path}: another plumbline uses this storage path; stop it or choose another with --storage.path"
+        ) from error
+    except OSError as error:
+        raise _unusable(path, error) from error
+    except FileRefused as error:
+        raise StateError(str(error)) from error
+
+
+def _unusable(path: Path, error: OSError) -> StateError:
     return StateError(f"{path}: can't be used for state: {error.strerror}; choose another with --storage.path")
 
 

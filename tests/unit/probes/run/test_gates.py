@@ -14,6 +14,7 @@ import pytest
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError, ProbeRefused, StateError, Unavailable
 from plumbline.probes.run.gates import HeavyLock, check_device_busy, check_load, parse_loadavg
+from plumbline.probes.run.state import open_storage
 
 
 def readings(*pairs: tuple[float, float]) -> Callable[[], tuple[float, float]]:
@@ -151,7 +152,8 @@ def test_a_command_that_outlives_us_keeps_the_lock(tmp_path: Path):
 
 def test_lock_whose_holder_cannot_be_written_holds_all_the_same(tmp_path: Path):
     """As on a full disk: here the kernel lets this process write no byte more to any file."""
-    lock = HeavyLock(tmp_path / "heavy.lock")
+    open_storage(tmp_path / "storage").close()
+    lock = HeavyLock(tmp_path / "storage" / "heavy.lock")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
     try:
@@ -160,7 +162,7 @@ def test_lock_whose_holder_cannot_be_written_holds_all_the_same(tmp_path: Path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     with lock.hold("fio-b"):
-        assert "fio-b" in (tmp_path / "heavy.lock").read_text("utf-8")
+        assert "fio-b" in (tmp_path / "storage" / "heavy.lock").read_text("utf-8")
 
 
 def test_lock_that_cannot_be_opened(tmp_path: Path):

@@ -251,7 +251,7 @@ def test_planted_links_lead_nowhere(plant, storage, outside) -> None:
 
 def test_a_file_that_is_no_lock_of_ours_is_not_written_over(storage) -> None:
     (storage / "heavy-probe.lock").write_bytes(b"theirs")
-    with pytest.raises(StateError, match="is not a lock file of Plumbline; move it away"):
+    with pytest.raises(StateError, match="was not made by Plumbline; move it away"):
         HeavyLock(storage / "heavy-probe.lock").hold("fio").__enter__()
     assert (storage / "heavy-probe.lock").read_bytes() == b"theirs"
 
@@ -288,7 +288,7 @@ def test_a_daemon_keeps_to_its_directory_and_says_when_another_took_its_place(st
     store.put("fio", ProbeRecord().with_skip("load", "first again"))
 
     assert store.save_failed
-    assert f"{storage}: was replaced by another directory; restart to use that" in caplog.text
+    assert f"{storage}: another plumbline uses this storage path" in caplog.text
     assert manifest(storage) == before
     assert read_state(tmp_path / "away")["fio"].last_skip == "first again"
     assert not second.save_failed
