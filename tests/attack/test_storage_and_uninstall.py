@@ -20,7 +20,7 @@ import pytest
 
 from plumbline.baseline.fingerprint import Fingerprint
 from plumbline.baseline.record.work_file import KeptRun, WorkFile
-from plumbline.baseline.writer import write_text
+from plumbline.baseline.writer import kept, write_text
 from plumbline.cli import main
 from plumbline.commands.uninstall_files import find, remove
 from plumbline.core.storage_names import MARKER as STORAGE_MARKER
@@ -144,7 +144,7 @@ def a_daemon(storage: Path) -> None:
         for force in (False, True):
             with contextlib.suppress(PlumblineError):
                 check_storage(storage)  # as a recording does first
-                write_text(storage / "baseline.yaml", "ours", force=force)
+                write_text(storage / "baseline.yaml", "ours", over=kept(storage / "baseline.yaml") if force else None)
 
 
 def uninstall(storage: Path) -> None:
@@ -218,7 +218,8 @@ def test_a_report_and_its_backup(world: World, kind: str, name: str, force: bool
         (world.root / "foreign" / "report.html").write_text("older")
     before = world.plant(kind, world.root / "foreign" / name)
     with contextlib.suppress(PlumblineError):
-        write_text(world.root / "foreign" / "report.html", "new", force=force)
+        path = world.root / "foreign" / "report.html"
+        write_text(path, "new", over=kept(path) if force else None)
     assert world.lost(before) == []
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import random
 from datetime import UTC, datetime
 
 from plumbline.baseline.files import Latencies
 from plumbline.baseline.fingerprint import Fingerprint
 from plumbline.baseline.record.text import format_record
+from plumbline.baseline.signature import NAMESPACE
 from plumbline.baseline.site import SiteEntry, SiteFile
 from plumbline.baseline.units import Iops, Latency, Throughput
 from plumbline.config.workloads import load_catalogue
@@ -15,6 +17,13 @@ from plumbline.config.workloads import load_catalogue
 CATALOGUE = load_catalogue()
 LATENCIES_S = {"randread-4k-qd1-j1": 8e-3, "randwrite-4k-qd1-j1": 4e-3}
 RTT_S, OSD_BYTES_PER_S = 120e-6, 150e6
+
+
+def signature_text(of: str) -> str:
+    """A signature of a baseline in its form (PROTOCOL.sshsig of OpenSSH), by no key."""
+    fields = (b"ssh-ed25519", NAMESPACE.encode(), b"", b"sha512", of.encode())
+    blob = b"SSHSIG\0\0\0\1" + b"".join(len(each).to_bytes(4, "big") + each for each in fields)
+    return f"-----BEGIN SSH SIGNATURE-----\n{base64.b64encode(blob).decode()}\n-----END SSH SIGNATURE-----\n"
 
 
 def node_text(

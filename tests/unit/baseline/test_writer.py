@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.baseline.writer import check_target, write_text
+from plumbline.baseline.writer import check_target, kept, write_text
 from plumbline.errors import BaselineError, PlumblineError
 from support.manifest import changes, manifest
 
@@ -21,7 +21,7 @@ def names(directory):
 
 def test_a_new_file(tmp_path):
     path = tmp_path / "baseline.yaml"
-    assert write_text(path, "new µ\n", force=False) is None
+    assert write_text(path, "new µ\n", over=None) is None
     assert path.read_text("utf-8") == "new µ\n"
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
     assert names(tmp_path) == ["baseline.yaml"]
@@ -31,7 +31,7 @@ def test_an_existing_file_is_not_touched(tmp_path):
     path = tmp_path / "baseline.yaml"
     path.write_text("old")
     with pytest.raises(BaselineError, match=r"exists already; --force replaces it and keeps the old one as \.bak"):
-        write_text(path, "new", force=False)
+        write_text(path, "new", over=None)
     assert path.read_text() == "old"
     assert names(tmp_path) == ["baseline.yaml"]
 
@@ -41,7 +41,7 @@ def test_force_keeps_the_old_one(tmp_path):
     backup = tmp_path / "baseline.yaml.bak"
     path.write_text("old")
     inode = path.stat().st_ino
-    assert write_text(path, "new", force=True) == backup
+    assert write_text(path, "new", over=kept(path)) == backup
     assert (path.read_text(), backup.read_text(), backup.stat().st_ino) == ("new", "old", inode)
     assert names(tmp_path) == ["baseline.yaml", "baseline.yaml.bak"]
 
@@ -55,11 +55,11 @@ def test_a_backup_is_never_written_over(tmp_path):
     os.mkfifo(tmp_path / "baseline.yaml.bak-2")
     before = manifest(tmp_path)
     del before["baseline.yaml"]
-    assert write_text(path, "second", force=True) == tmp_path / "baseline.yaml.bak-3"
-    assert write_text(path, "third", force=True) == tmp_path / "baseline.yaml.bak-4"
+    assert write_text(path, "second", over=kept(path)) == tmp_path / "baseline.yaml.bak-3"
+    assert write_text(path, "third", over=kept(path)) == tmp_path / "baseline.yaml.bak-4"
     assert changes(before, manifest(tmp_path)) == []
-    kept = [(tmp_path / f"baseline.yaml.bak-{number}").read_text() for number in (3, 4)]
-    assert (kept, path.read_text()) == (["first", "second"], "third")
+    copies = [(tmp_path / f"baseline.yaml.bak-{number}").read_text() for number in (3, 4)]
+    assert (copies, path.read_text()) == (["first", "second"], "third")
     assert len(names(tmp_path)) == 6
 
 
@@ -108,7 +108,8 @@ def test_only_a_regular_file_is_replaced(tmp_path, kind, force):
     path = tmp_path / "report.html"
     make(path)
     before = manifest(tmp_path)
-    for refuse in (lambda: check_target(path, force=force), lambda: write_text(path, "new", force=force)):
+    over = kept(path) if force else None
+    for refuse in (lambda: check_target(path, over=over), lambda: write_text(path, "new", over=over)):
         with pytest.raises(PlumblineError, match=said) as caught:
             refuse()
         assert "--force" not in str(caught.value)
@@ -118,26 +119,26 @@ def test_only_a_regular_file_is_replaced(tmp_path, kind, force):
 def test_a_directory_that_is_a_link_is_the_persons_choice(tmp_path):
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
-    assert write_text(tmp_path / "link" / "report.html", "new", force=False) is None
+    assert write_text(tmp_path / "link" / "report.html", "new", over=None) is None
     assert names(tmp_path / "real") == ["report.html"]
 
 
 def test_force_without_an_old_one(tmp_path):
-    assert write_text(tmp_path / "baseline.yaml", "new", force=True) is None
+    assert write_text(tmp_path / "baseline.yaml", "new", over=kept(tmp_path / "baseline.yaml")) is None
     assert names(tmp_path) == ["baseline.yaml"]
 
 
 def test_refused_before_measuring(tmp_path):
     with pytest.raises(BaselineError, match=r"directory .*/none does not exist; create it first"):
-        check_target(tmp_path / "none" / "baseline.yaml", force=False)
+        check_target(tmp_path / "none" / "baseline.yaml", over=None)
     with pytest.raises(BaselineError, match="is a directory; name a file"):
-        check_target(tmp_path, force=True)
+        check_target(tmp_path, over=kept(tmp_path))
 
 
 def test_a_failed_write_leaves_nothing_behind(tmp_path):
     path = tmp_path / ("n" * 256)
     with pytest.raises(BaselineError, match=r"can't be (written: .*|replaced: )File name too long"):
-        write_text(path, "new", force=False)
+        write_text(path, "new", over=None)
     assert names(tmp_path) == []
 
 
@@ -147,5 +148,5 @@ def test_where_the_old_one_can_not_be_kept_it_stays(tmp_path):
     path.write_text("old")
     before = manifest(tmp_path)
     with pytest.raises(BaselineError, match="can't be written: File name too long"):
-        write_text(path, "new", force=True)
+        write_text(path, "new", over=kept(path))
     assert manifest(tmp_path) == before

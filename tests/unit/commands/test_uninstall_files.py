@@ -182,14 +182,15 @@ def test_what_plumbline_writes_goes(folder: Path, name: str, content: bytes) -> 
 
 
 def test_a_storage_path_of_an_earlier_release_goes(folder: Path) -> None:
-    """It has no mark; its state shows whose it is."""
+    """It has no mark; its files show whose they are, and an empty one shows nothing."""
     storage = folder / "plumbline"
     storage.mkdir()
     (storage / "state.json").write_bytes(STATE)
+    (storage / "heavy-probe.lock").write_text("fio/sda, pid 4711\n")
     (storage / "lock").touch()
     (storage / "thesis.tex").write_text("mine")
     list(remove(find(storage)))
-    assert everything(storage) == ["thesis.tex"]
+    assert everything(storage) == ["lock", "thesis.tex"]
 
 
 def test_digits_are_the_ten_that_plumbline_writes(folder: Path) -> None:

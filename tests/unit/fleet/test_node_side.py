@@ -36,7 +36,7 @@ from plumbline.fleet.recording import Recording, Times
 from plumbline.fleet.store import RECORDED, Session, Store, Turn, sha256
 from plumbline.fleet.waves import Limits
 from plumbline.metrics.guard import ITEM_REASONS
-from support.fleet_files import CATALOGUE, node_text
+from support.fleet_files import CATALOGUE, node_text, signature_text
 
 
 def class_text() -> str:
@@ -117,14 +117,24 @@ def test_a_full_disk_is_one_line_and_the_old_one_stays(tmp_path: Path) -> None:
     old, new = (node_text("a", fleet_class="box", seed=seed) for seed in (0, 1))
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=700", "tmpfs", tmp_path], check=True)
     try:
-        install(msgspec.json.encode(Parcel(kind="measured", text=old, signature="x")), Config(), tmp_path, host="a")
+        install(
+            msgspec.json.encode(Parcel(kind="measured", text=old, signature=signature_text("x"))),
+            Config(),
+            tmp_path,
+            host="a",
+        )
         with contextlib.suppress(OSError):
             (tmp_path / "lost+found").write_bytes(bytes(1 << 17))
         with pytest.raises(StateError, match=r"baseline\.yaml: can't be written: No space left on device") as caught:
-            install(msgspec.json.encode(Parcel(kind="measured", text=new, signature="y")), Config(), tmp_path, host="a")
+            install(
+                msgspec.json.encode(Parcel(kind="measured", text=new, signature=signature_text("y"))),
+                Config(),
+                tmp_path,
+                host="a",
+            )
         assert "\n" not in str(caught.value)
         assert (tmp_path / "baseline.yaml").read_text() == old
-        assert (tmp_path / "baseline.yaml.sig").read_text() == "x"
+        assert (tmp_path / "baseline.yaml.sig").read_text() == signature_text("x")
     finally:
         subprocess.run(["umount", tmp_path], check=True)
 
