@@ -6,6 +6,7 @@ Read from the source, and watched in a running daemon.
 from __future__ import annotations
 
 import ast
+import inspect
 import os
 import signal
 import subprocess
@@ -17,6 +18,7 @@ from pathlib import Path
 import pytest
 
 import plumbline
+from plumbline.core.files import OwnDirectory
 from support.daemon import WITHIN_S
 from support.disks import disk_folder
 
@@ -34,9 +36,15 @@ ELSEWHERE = {
     "probes/filesystem/metadata_worker.py:measure": _MEASURED,
     "probes/filesystem/metadata_worker.py:measure.create": _MEASURED,
     "probes/filesystem/metadata_worker.py:sweep": _MEASURED,
-    "claims/first_write.py:main": "a container's last message, where Kubernetes wants it",
-    "claims/first_write.py:write": "the file that is measured, on a new volume",
-    "probes/run/storage.py:take": "makes the directories above the storage path",
+    "probes/kubernetes/first_write.py:main": "a container's last message, where Kubernetes wants it",
+    "probes/kubernetes/first_write.py:write": "the file that is measured, on a new volume",
+    "probes/storage.py:take": "makes the directories above the storage path",
+    "probes/guard.py:fill": "cuts short a file that it opened by a proof, for writing",
+    "probes/canary/snapshot.py:lay_down": "a file in memory",
+    "core/launch.py:main": "lowers the priority of I/O of this process, then becomes the tool that it was started for",
+    "commands/uninstall.py:_installed": "text of a plan, for a person to carry out",
+    "commands/uninstall.py:_plan": "text of a plan; commands/uninstall_files.py carries it out, by proofs",
+    "commands/ceph_setup.py:remove": "text of a plan; commands/ceph_admin.py removes the key by a proof",
 }
 """Function → why it does so by itself."""
 
@@ -56,11 +64,24 @@ _OS = frozenset(
         "rename",
     }
     | {"renames", "replace", "rmdir", "symlink", "truncate", "unlink"}
+    | {"copy_file_range", "fchmod", "fchown", "ftruncate", "lchmod", "posix_fallocate", "removexattr", "sendfile"}
+    | {"setxattr", "splice", "utime", "system", "popen"}
+    | {f"{how}{kind}" for how in ("exec", "spawn") for kind in ("l", "le", "lp", "lpe", "v", "ve", "vp", "vpe")}
+    | {"posix_spawn", "posix_spawnp"}
 )
 _PATH = frozenset(
     {"chmod", "hardlink_to", "lchmod", "mkdir", "open", "rename", "replace", "rmdir", "symlink_to", "touch", "unlink"}
-    | {"write_bytes", "write_text"}
+    | {"copy_into", "move_into", "write_bytes", "write_text"}
 )
+_LIBRARY = frozenset({"linkat", "openat", "openat2", "renameat", "renameat2", "symlinkat", "syscall", "unlinkat"})
+"""Of the C library, or of any other by ``ctypes``."""
+_PROGRAMS = frozenset(
+    {"cp", "dd", "install", "ln", "mkdir", "mv", "rm", "rmdir", "rsync", "sed", "sh", "bash", "shred"}
+)
+_PROGRAMS |= {"tar", "tee", "touch", "truncate", "unlink"}
+_MODULES = frozenset({"_io", "bz2", "codecs", "dbm", "fileinput", "lzma", "posix", "shelve", "sqlite3", "tarfile"})
+_MODULES |= {"tempfile", "zipfile"}
+"""Modules that write files themselves; imported at all, they are named."""
 _SHUTIL = frozenset({"chown", "copy", "copy2", "copyfile", "copytree", "move", "rmtree"})
 _WRITES = frozenset({"O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC", "O_APPEND", "O_TMPFILE"})
 
@@ -77,8 +98,12 @@ def changes(source: str) -> Iterator[tuple[str, str]]:
             within = f"{within}.{node.name}".lstrip(".")
         for child in ast.iter_child_nodes(node):
             functions[child] = within
+        if isinstance(node, ast.Tuple | ast.List) and (program := _program(node)):
+            yield within, program
         if isinstance(node, ast.Call):
             called.add(node.func)
+            if trick := _trick(node):
+                yield within, trick
             if _changes(node, flags):
                 yield within, ast.unparse(node.func)
         elif isinstance(node, ast.Attribute) and node not in called and _is_function(node):
@@ -101,10 +126,12 @@ def _constants(tree: ast.AST) -> dict[str, ast.expr]:
 def _changes(call: ast.Call, flags: dict[str, ast.expr]) -> bool:
     function = call.func
     if isinstance(function, ast.Name):
-        return function.id == "open" and _for_writing(call, 1)
+        return (function.id in {"open", "FileIO"} and _for_writing(call, 1)) or function.id in {"eval", "exec"}
     if not isinstance(function, ast.Attribute):
         return False
     name = function.attr
+    if name == "fdopen":
+        return _for_writing(call, 1)
     match function.value:
         case ast.Name(id="os"):
             return name in _OS and (name != "open" or _may_write(call, flags))
@@ -112,15 +139,35 @@ def _changes(call: ast.Call, flags: dict[str, ast.expr]) -> bool:
             return name in _SHUTIL
         case ast.Name(id="tempfile"):
             return True
-        case ast.Name(id="io"):
-            return name == "open" and _for_writing(call, 1)
+        case ast.Name(id="io" | "builtins"):
+            return name in {"open", "FileIO", "open_code"} and _for_writing(call, 1)
     if name == "open":  # a path's; a directory of ours has a method of that name, too, whose first word is no mode
-        modes = [*call.args[:1], *(each.value for each in call.keywords if each.arg == "mode")]
+        modes = [*call.args[:2], *(each.value for each in call.keywords if each.arg == "mode")]
         texts = [mode.value for mode in modes if isinstance(mode, ast.Constant) and isinstance(mode.value, str)]
         return any(set(text) <= set("rwxabt+") and set(text) & set("wxa+") for text in texts)
     if name == "replace":  # a text's has two arguments, a struct's or a date's has keywords
         return len(call.args) == 1 and not call.keywords
-    return name in _PATH or name == "renameat2"
+    return name in _PATH | _LIBRARY
+
+
+def _program(words: ast.Tuple | ast.List) -> str:
+    """A command line of a program that changes files."""
+    first = words.elts[0] if words.elts else None
+    is_program = isinstance(first, ast.Constant) and str(first.value).rpartition("/")[2] in _PROGRAMS
+    return ast.unparse(words) if is_program and isinstance(words.ctx, ast.Load) else ""
+
+
+def _trick(call: ast.Call) -> str:
+    """A call of something by a text that names it."""
+    function = ast.unparse(call.func)
+    words = {node.value for word in call.args for node in ast.walk(word) if isinstance(node, ast.Constant)}
+    if function in {"getattr", "vars", "operator.attrgetter", "attrgetter", "methodcaller"}:
+        first = ast.unparse(call.args[0]) if call.args else ""
+        return function if first in {"os", "shutil", "posix"} or words & (_OS | _PATH | _LIBRARY) else ""
+    if function.endswith(("import_module", "__import__")):
+        return function if words & (_MODULES | {"os", "shutil"}) else ""
+    shell = any(each.arg == "shell" for each in call.keywords)
+    return f"{function}(shell=)" if shell and function.startswith("subprocess.") else ""
 
 
 def _is_function(node: ast.Attribute) -> bool:
@@ -157,9 +204,10 @@ def _may_write(call: ast.Call, flags: dict[str, ast.expr]) -> bool:
 
 def _hidden(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
     """What would be called by a name of its own."""
-    modules = {"os": _OS, "shutil": _SHUTIL, "tempfile": None}
+    modules = {"os": _OS, "shutil": _SHUTIL, "io": frozenset({"open", "FileIO"}), **dict.fromkeys(_MODULES)}
     if isinstance(node, ast.Import):
-        yield from (each.name for each in node.names if each.name in modules and each.asname)
+        yield from (each.name for each in node.names if each.name in _MODULES - {"tempfile"})
+        yield from (each.name for each in node.names if each.name in {"os", "shutil", "io", "tempfile"} and each.asname)
     elif node.module in modules:
         names = modules[node.module]
         yield from (f"{node.module}.{each.name}" for each in node.names if names is None or each.name in names)
@@ -213,6 +261,27 @@ def test_every_exception_is_one(found: dict[str, list[str]]) -> None:
         "from os import unlink",
         "import os as system",
         "from tempfile import NamedTemporaryFile",
+        "import posix",
+        "import sqlite3",
+        "from zipfile import ZipFile",
+        "os.ftruncate(fd, 0)",
+        "os.posix_fallocate(fd, 0, 9)",
+        "os.link(name, other)",
+        "os.system('rm ' + name)",
+        "getattr(os, 'un' + 'link')(name)",
+        "getattr(path, 'unlink')()",
+        "vars(os)['unlink'](name)",
+        "__import__('os').unlink",
+        "import_module('shutil').rmtree",
+        "eval('os')",
+        "subprocess.run(['rm', name])",
+        "subprocess.run(('/bin/mv', name, other))",
+        "run([*flags]) or run(['sh', '-c', text])",
+        "subprocess.run(text, shell=True)",
+        "gzip.open(name, 'wb')",
+        "os.fdopen(fd, 'w')",
+        "libc.unlinkat(fd, name, 0)",
+        "os.execv('/bin/rm', words)",
     ],
 )
 def test_naive_code_is_found(naive: str) -> None:
@@ -233,10 +302,105 @@ def test_naive_code_is_found(naive: str) -> None:
         "os.open(name, os.O_RDONLY | os.O_CLOEXEC)",
         "READ = os.O_RDONLY | os.O_NOFOLLOW\nos.open(name, READ)",
         "shutil.which('fio')",
+        "getattr(probe, 'directory', None)",
+        "command[0] == 'rm'",
+        "run(['rbd', 'rm', image])",
+        "os.fdopen(fd, 'rb')",
+        "import_module('plumbline.probes')",
+        "subprocess.run(['fio', name])",
     ],
 )
 def test_reading_is_not(harmless: str) -> None:
     assert list(changes(harmless)) == []
+
+
+# --- a proof is required, and none accepts everything ---
+
+
+def test_no_proof_has_a_default() -> None:
+    """Of whatever replaces, removes or opens for writing."""
+    takes = {
+        name: parameters["proof"].default
+        for name, method in vars(OwnDirectory).items()
+        if inspect.isfunction(method)
+        and not name.startswith("_")
+        and "proof" in (parameters := inspect.signature(method).parameters)
+    }
+    assert takes == dict.fromkeys(("edit", "check", "replace", "remove"), inspect.Parameter.empty)
+
+
+LOSE_NOTHING = {"at", "close", "create", "holds", "lock", "make", "named", "names", "open", "parent", "read", "same"}
+LOSE_NOTHING |= {"set_aside", "where"}
+
+
+def test_every_other_method_loses_nothing() -> None:
+    """They read, or create under a new name."""
+    public = {name for name in vars(OwnDirectory) if not name.startswith("_")} - {"fd", "name"}
+    assert public == {"edit", "check", "replace", "remove"} | LOSE_NOTHING
+
+
+def vacuous(source: str) -> list[str]:
+    """Tests of content that ignore the file: a ``lambda`` or a function without a use of its parameter; and calls of
+    what only :class:`OwnDirectory` itself may call."""
+    tree = ast.parse(source)
+    functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    found = []
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        name = ast.unparse(node.func)
+        if name.rpartition(".")[2] == "Content":
+            test = node.args[0]
+            if isinstance(test, ast.Call):  # partial(…)
+                test = test.args[0]
+            test = functions.get(ast.unparse(test).rpartition(".")[2], test)
+            if isinstance(test, ast.FunctionDef | ast.Lambda):
+                body = test.body if isinstance(test.body, list) else [test.body]
+                used = {each.id for step in body for each in ast.walk(step) if isinstance(each, ast.Name)}
+                if not test.args.args or test.args.args[-1].arg not in used:
+                    found.append(ast.unparse(node))
+        private = name.rpartition(".")[2] in {
+            "_open",
+            "_write",
+            "_look",
+            "_let_go",
+            "_keep",
+            "_remove_exactly",
+            "_prove",
+        }
+        if private and "." in name and name.rpartition(".")[0] not in {"self", "cls"}:
+            found.append(ast.unparse(node))
+    return found
+
+
+def test_no_test_of_content_ignores_the_content() -> None:
+    found = {
+        str(path.relative_to(PACKAGE)): wrong
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if (wrong := vacuous(path.read_text("utf-8")))
+    }
+    assert found == {}
+
+
+@pytest.mark.parametrize(
+    "naive",
+    [
+        "directory.remove(name, Content(lambda _: True))",
+        "Content(lambda fd: kind == 'x')",
+        "def anything(fd):\n    return True\nproofs.Content(anything)",
+        "def anything(kind, fd):\n    return kind\nContent(partial(anything, 'x'))",
+        "directory._open(name, 2, create=True)",
+        "own._remove_exactly(name, fd)",
+    ],
+)
+def test_naive_proofs_are_found(naive: str) -> None:
+    assert len(vacuous(naive)) == 1
+
+
+def test_a_proof_of_content_is_not_naive() -> None:
+    assert (
+        vacuous("def is_state(fd):\n    return os.read(fd, 9) == X\nContent(is_state)\nContent(lambda fd: f(fd))") == []
+    )
 
 
 # --- the same, watched in processes that run ---
