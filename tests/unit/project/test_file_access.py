@@ -41,6 +41,7 @@ ELSEWHERE = {
     "probes/storage.py:take": "makes the directories above the storage path",
     "probes/guard.py:fill": "cuts short a file that it opened by a proof, for writing",
     "probes/canary/snapshot.py:lay_down": "a file in memory",
+    "core/answers.py:in_memory": "a file in memory",
     "core/launch.py:main": "lowers the priority of I/O of this process, then becomes the tool that it was started for",
     "commands/uninstall.py:_installed": "text of a plan, for a person to carry out",
     "commands/uninstall.py:_plan": "text of a plan; commands/uninstall_files.py carries it out, by proofs",
