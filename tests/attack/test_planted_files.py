@@ -28,9 +28,9 @@ from plumbline.baseline.record.text import format_record
 from plumbline.baseline.record.work_file import KeptRun, WorkFile
 from plumbline.baseline.site import parse_site
 from plumbline.baseline.writer import check_target, kept, write_text
-from plumbline.cli import main
 from plumbline.commands import ceph_admin
 from plumbline.commands.fleet_node import install
+from plumbline.commands.uninstall_files import find, remove
 from plumbline.config.model import Config
 from plumbline.core import storage_names
 from plumbline.core.files import OwnDirectory
@@ -181,8 +181,7 @@ def probes(place: Path) -> None:
 
 
 def uninstall(place: Path) -> None:
-    nowhere = ["--path.etc", f"{place}/none", "--path.var", f"{place}/none"]
-    main(["uninstall", "--storage.path", str(place), *nowhere, "--apply"])
+    list(remove(find(place)))
 
 
 def storage(place: Path) -> None:
@@ -236,7 +235,8 @@ SCENES = {
     "probe claim": Scene(storage, a_claim, of_storage("volume-claim.")),
     "uninstall": Scene(storage, uninstall, OF_STORAGE),
     "fleet record, fleet accept": Scene(fleet_folder, a_fleet, {
-        STATE: b'{"version":1,"started":1.0,"options":[],"turns":{}}', LOCK: HELD, f"{OF_NODES}/a.yaml": MEASURED.encode(),
+        STATE: b"""{"version":1,"started":1.0,"options":[],"turns":{}}""", LOCK: HELD,
+        f"{OF_NODES}/a.yaml": MEASURED.encode(),
         f"{ACCEPTED}/a.yaml": MEASURED.encode(), f"{ACCEPTED}/a.yaml.sig": SIGNED, f"{ACCEPTED}/a.yaml.bak": b"",
         f"{CLASSES}/box.yaml": OF_A_CLASS.encode(), f"{CLASSES}/box.yaml.sig": SIGNED, f"{CLASSES}/box.yaml.bak": b"",
     }),

@@ -63,7 +63,7 @@ CHECK_WITHIN_S = 10.0
 """How long each look of `plumbline check` waits for facts; a disk that hangs must not make the command hang."""
 SERVER_STOPS_WITHIN_S = 1.0  # The iperf3 server stops on SIGTERM at once, on SIGKILL half a second later
 FINDINGS, STATE = "findings", "state"
-LOOK_AT_STATE_EVERY_S = 10.0  # A path that was replaced or could not be written to is used again this soon
+LOOK_AT_STATE_EVERY_S = 5.0  # A path that was replaced or could not be written to is used again this soon
 RELOAD_CHECK_EVERY_S = 2.0  # Only checks the times of a few files; short, so that a saved change takes effect soon
 PLAN_ANEW_EVERY_S = 60.0  # The shortest time between plans for OSDs that come and go: each plan queries the cluster
 STOP_WITHIN_S = 1.6  # How long the parts may take to stop; SIGTERM promises two seconds altogether
