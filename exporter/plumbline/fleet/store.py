@@ -137,12 +137,18 @@ class Store:
             raise StateError(f"{self.path / STATE}: no state of a fleet ({error}); move it away") from None
 
     def keep_session(self, session: Session) -> None:
-        self._write("", STATE, jsontext.encode(session), Content(_is_session))
+        self._write("", STATE, jsontext.encode(session), proof_of("", STATE))
 
     def text(self, folder: str, name: str) -> str | None:
         """The text of a baseline, or of a signature (``NAME.yaml.sig``); ``None`` if there is none."""
         data = self._read(folder, name, MAX_BYTES)
         return None if data is None else data.decode("utf-8", "replace")
+
+    def check(self, folder: str, *names: str) -> None:
+        """Raise :class:`StateError` if one of these files is not a fleet's own, before anything is written."""
+        with self._at(folder) as directory:
+            for name in names:
+                directory.check(name, proof_of(folder, name))
 
     def write(self, folder: str, name: str, text: str, *, keep: bool = False) -> None:
         """Only a file of the kind that belongs there is replaced. ``keep``: it stays as ``.bak``."""
@@ -286,23 +292,20 @@ def proof_of(folder: str, name: str) -> Content:
     """What shows that a file of this name in this folder is a fleet's own."""
     if name.endswith(SIGNATURE):
         return Content(holds_signature)
-    return Content(_is_acceptance) if folder == ACCEPTANCES else holds_baseline(_KINDS[folder])
+    if folder in _KINDS:
+        return holds_baseline(_KINDS[folder])
+    return Content(partial(_decodes, _STRUCTS[folder or name]))
 
 
-def _is_session(descriptor: int) -> bool:
-    return _decodes(descriptor, Session)
-
-
-def _is_acceptance(descriptor: int) -> bool:
-    return _decodes(descriptor, Acceptance)
-
-
-def _decodes(descriptor: int, kind: type[msgspec.Struct]) -> bool:
+def _decodes(kind: type[msgspec.Struct], descriptor: int) -> bool:
     try:
         jsontext.decode(read_whole(descriptor, _MAX_STATE, STATE), kind)
     except msgspec.DecodeError:
         return False
     return True
+
+
+_STRUCTS: dict[str, type[msgspec.Struct]] = {STATE: Session, ACCEPTANCES: Acceptance}  # By folder, or by name in none
 
 
 def sha256(text: str) -> str:

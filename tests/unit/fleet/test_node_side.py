@@ -29,6 +29,7 @@ from plumbline.core.storage_names import CLASS_FILE
 from plumbline.daemon.running import World
 from plumbline.errors import BaselineError, StateError, Unavailable
 from plumbline.fleet.answers import Refused
+from plumbline.fleet.acceptance import accept, review
 from plumbline.fleet.classes import class_file
 from plumbline.fleet.inventory import Host
 from plumbline.fleet.node import FileState, NodeState, Parcel
@@ -37,6 +38,7 @@ from plumbline.fleet.store import RECORDED, Session, Store, Turn, sha256
 from plumbline.fleet.waves import Limits
 from plumbline.metrics.guard import ITEM_REASONS
 from support.fleet_files import CATALOGUE, node_text, signature_text
+from support.manifest import manifest
 
 
 def class_text() -> str:
@@ -246,3 +248,22 @@ def test_only_what_was_asked_for_is_kept_of_a_node(tmp_path: Path, text: str, ke
         assert said[0].startswith("failed: a: ")
         assert "\n" not in said[0]
     assert store.names(RECORDED, ".yaml") == (["a"] if kept else [])
+
+
+@pytest.mark.parametrize("name", ["accepted/b.yaml.sig", "classes/box.yaml", "classes/box.yaml.sig"])
+def test_an_acceptance_writes_nothing_where_a_file_of_others_has_a_name_of_its_own(tmp_path: Path, name: str) -> None:
+    store = Store(tmp_path / "fleet")
+    for host in ("a", "b"):
+        store.write(RECORDED, f"{host}.yaml", node_text(host, fleet_class="box"))
+    reviewed = review(store, CATALOGUE)
+    (store.path / name).parent.mkdir(mode=0o700)
+    (store.path / name).write_text("somebody's\n")
+    before = manifest(store.path)
+    with pytest.raises(StateError, match="was not made by Plumbline; move it away") as caught:
+        accept(store, reviewed, CATALOGUE, by="ada", key="k", sign=lambda _: signature_text("x").encode())
+    assert str(store.path / name) in str(caught.value)
+    after = {path: entry for path, entry in manifest(store.path).items() if entry.kind == "file"}
+    assert after == {path: entry for path, entry in before.items() if entry.kind == "file"}
+    (store.path / name).unlink()
+    accept(store, reviewed, CATALOGUE, by="ada", key="k", sign=lambda _: signature_text("x").encode())
+    assert store.names(RECORDED, ".yaml") == []
