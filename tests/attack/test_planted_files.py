@@ -28,6 +28,7 @@ from plumbline.baseline.record.text import format_record
 from plumbline.baseline.record.work_file import KeptRun, WorkFile
 from plumbline.baseline.site import parse_site
 from plumbline.baseline.writer import check_target, kept, write_text
+from plumbline.claims.claim_file import ClaimState, add_result, identity_of
 from plumbline.commands import ceph_admin
 from plumbline.commands.fleet_node import install
 from plumbline.commands.uninstall_files import find, remove
@@ -58,17 +59,16 @@ from plumbline.fleet.classes import class_file
 from plumbline.fleet.node import Parcel
 from plumbline.fleet.store import ACCEPTED, CLASSES, LOCK, STATE, Session, Store
 from plumbline.fleet.store import RECORDED as OF_NODES
-from plumbline.probes import guard
 from plumbline.probes.canary.canary_worker import FILE_NAME as CANARY
-from plumbline.probes.ceph.cluster_osds import ClusterOsds
 from plumbline.probes.ceph.osd_lookup import remember
-from plumbline.probes.disk.fio_job import FILE as FIO
 from plumbline.probes.filesystem import metadata_worker
-from plumbline.probes.gates import HeavyLock
-from plumbline.probes.kubernetes.claim_file import ClaimState, add_result, identity_of
-from plumbline.probes.result import Outcome
-from plumbline.probes.state import ProbeRecord, StateStore, open_storage
-from plumbline.probes.storage import holds_baseline
+from plumbline.probes.fio.fio_job import FILE as FIO
+from plumbline.probes.run import guard
+from plumbline.probes.run.gates import HeavyLock
+from plumbline.probes.run.result import Outcome
+from plumbline.probes.run.state import ProbeRecord, StateStore, open_storage
+from plumbline.probes.run.storage import holds_baseline
+from plumbline.sources.ceph.cluster_osds import ClusterOsds
 from support.fleet_files import CATALOGUE, node_text, signature_text
 from support.manifest import Entry, manifest
 
@@ -424,17 +424,17 @@ PLANTED = {
     "commands/uninstall_files.py:name": STATE_FILE,  # and every other name of a storage path
     "fleet/store.py:name": f"{ACCEPTED}/a.yaml",
     "probes/ceph/osd_lookup.py:OSDS_FILE": OSDS_FILE,
-    "probes/disk/fio.py:name": f"{FIO}.0",
+    "probes/fio/fio.py:name": f"{FIO}.0",
     "probes/filesystem/metadata_worker.py:name": "metadata/plumbline-000001",
-    "probes/gates.py:self._path.name": HEAVY_LOCK,
-    "probes/guard.py:MARKER": guard.MARKER,
-    "probes/guard.py:name": CANARY,
-    "probes/kubernetes/claim_file.py:file": claim_file(CLAIM),
-    "probes/state.py:STATE_FILE": STATE_FILE,
-    "probes/state.py:kept": f"{STATE_FILE}.version-1",
-    "probes/state.py:name": ".plumbline-0123456789abcdef.new",
-    "probes/storage.py:LOCK_FILE": LOCK_FILE,
-    "probes/storage.py:MARKER": MARKER,
+    "probes/run/gates.py:self._path.name": HEAVY_LOCK,
+    "probes/run/guard.py:MARKER": guard.MARKER,
+    "probes/run/guard.py:name": CANARY,
+    "claims/claim_file.py:file": claim_file(CLAIM),
+    "probes/run/state.py:STATE_FILE": STATE_FILE,
+    "probes/run/state.py:kept": f"{STATE_FILE}.version-1",
+    "probes/run/state.py:name": ".plumbline-0123456789abcdef.new",
+    "probes/run/storage.py:LOCK_FILE": LOCK_FILE,
+    "probes/run/storage.py:MARKER": MARKER,
 }
 """Module, and the name as it is written there → a name of the grid that comes to this call."""
 NO_FILES = {"fleet/acceptance.py:RECORDED", "baseline/fingerprint.py:part", "report/baseline/plot.py:' '"}

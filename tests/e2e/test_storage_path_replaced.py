@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.core.storage_names import MARKER, MARKER_TEXT
-from plumbline.probes.state import StateStore, read_state
+from plumbline.probes.run.state import StateStore, read_state
 from support.daemon import Daemon, eventually, running
 from support.manifest import manifest
 

@@ -45,6 +45,7 @@ from plumbline.core.storage_names import CANDIDATE, RECORD_LOCK, RECORDED
 from plumbline.core.units import duration_text, si
 from plumbline.errors import BaselineError, ConfigError, PlumblineError, ProbeRefused, Unavailable
 from plumbline.probes.ceph.cluster import CephGuard
+from plumbline.probes.run import gates
 from plumbline.probes.run.histogram import quantile
 from plumbline.probes.run.model import ClusterGuard
 from plumbline.probes.run.plan import targets_of

@@ -42,13 +42,14 @@ from plumbline.core.storage_names import (
 )
 from plumbline.errors import FileRefused, StateError
 from plumbline.probes.canary.canary_worker import FILE_NAME as CANARY
+from plumbline.probes.canary.plan import OWN_DIRECTORY
 from plumbline.probes.ceph.osd_lookup import is_osds
-from plumbline.probes.fio.fio_job import FILE as FIO
-from plumbline.probes.fio.fio_job import PARTIAL, REPORT
 from plumbline.probes.filesystem.metadata_worker import FOLDER as METADATA
 from plumbline.probes.filesystem.metadata_worker import OURS as METADATA_FILE
+from plumbline.probes.fio.fio_job import FILE as FIO
+from plumbline.probes.fio.fio_job import PARTIAL, REPORT
+from plumbline.probes.run import guard
 from plumbline.probes.run.gates import is_lock_text
-from plumbline.probes.run.single_run import OWN_DIRECTORY
 from plumbline.probes.run.state import MAX_BYTES, READABLE_VERSIONS, is_state
 from plumbline.probes.run.storage import holds_baseline, of_earlier_release
 

@@ -17,7 +17,7 @@ from plumbline.core.storage_names import CANDIDATE, CLASS_FILE, NEXT_SIGNATURE, 
 from plumbline.core.together import Change, change_together
 from plumbline.errors import BaselineError, FileRefused, StateError
 from plumbline.fleet.node import Parcel
-from plumbline.probes.state import open_storage
+from plumbline.probes.run.state import open_storage
 from support.fleet_files import node_text, signature_text
 from support.manifest import manifest
 

@@ -17,10 +17,10 @@ from plumbline.core.isolated import argv_of
 from plumbline.core.process import Completed
 from plumbline.core.proofs import Opened
 from plumbline.errors import FileRefused, ParseError, ProbeRefused
-from plumbline.probes.run.child_task import Failed, Refused, parse_answer
 from plumbline.probes.fio.fio_files import is_full
 from plumbline.probes.fio.fio_job import FILE, JOB, PARTIAL, REPORT, FioPlan, RunPlan, layout_pace, measure_argv
 from plumbline.probes.fio.fio_output import REPORT_MAX_BYTES, Figures, FioReport, parse_report, split_notes
+from plumbline.probes.run.child_task import Failed, Refused, parse_answer
 from plumbline.probes.run.guard import MARK, ProbeDirectory, is_marked, prepare_directory, refused_by
 from plumbline.probes.run.model import Progress, Run
 from plumbline.probes.run.result import OperationResult, Outcome, ProbeResult
