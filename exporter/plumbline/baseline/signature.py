@@ -12,8 +12,8 @@ from pathlib import Path
 from plumbline.config.yaml import read_text
 from plumbline.core.answers import in_memory
 from plumbline.core.escape import excerpt, visible
-from plumbline.core.keyfiles import read_anchor, read_secret
 from plumbline.core.files import read_whole
+from plumbline.core.keyfiles import read_anchor, read_secret
 from plumbline.core.process import named_environment
 from plumbline.core.storage_names import NEXT_SIGNATURE, SIGNATURE
 from plumbline.errors import BaselineError, ConfigError

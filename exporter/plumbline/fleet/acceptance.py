@@ -93,7 +93,6 @@ def accept(
         raise BaselineError(str(store.path), reason)
     if not reviewed.new:
         raise BaselineError(str(store.path), "nothing new is recorded; `plumbline fleet record` records what changed")
-    _check_names(store, reviewed)
     before, now = store.last_acceptance(), datetime.now(UTC)
     nodes = (before.nodes if before else {}) | {name: _accepted_file(name, reviewed) for name in reviewed.new}
     classes, texts, drifted = _class_files(

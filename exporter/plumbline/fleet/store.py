@@ -20,16 +20,16 @@ from pathlib import Path
 import msgspec
 
 from plumbline.baseline.fingerprint import Fingerprint
-from plumbline.baseline.site import MAX_BYTES, LoadedSite
 from plumbline.baseline.signature import holds_signature
+from plumbline.baseline.site import MAX_BYTES, LoadedSite
 from plumbline.config.workloads import WorkloadCatalogue
 from plumbline.core import jsontext
 from plumbline.core.files import OwnDirectory, read_whole
 from plumbline.core.proofs import Content, Kept, Proof
 from plumbline.core.storage_names import SIGNATURE
 from plumbline.errors import BaselineError, FileRefused, ProbeRefused, StateError
-from plumbline.probes.run.gates import HeavyLock
 from plumbline.fleet.answers import NodeFault, checked_site, from_node, short
+from plumbline.probes.run.gates import HeavyLock
 from plumbline.probes.run.storage import holds_baseline
 
 RECORDED, ACCEPTED, CLASSES, ACCEPTANCES = "recorded", "accepted", "classes", "acceptances"
@@ -210,7 +210,8 @@ class Store:
         return text, signature
 
     def commit(self, pending: Pending) -> None:
-        """Make an acceptance count: with the first file all of it does. Only while :meth:`alone` is held."""
+        """Make an acceptance count: with the first file all of it does. Raises before, where a file of others has a
+        name of one of its files. Only while :meth:`alone` is held."""
         data = jsontext.encode(pending)
         if len(data) > _MAX_ACCEPTANCE:
             raise BaselineError(str(self.path), "too much for one acceptance; accept in parts, with --without NODE")
@@ -218,7 +219,9 @@ class Store:
             with self._at(file.folder) as directory:
                 for name in (file.name + YAML, file.name + YAML + SIGNATURE):
                     directory.holds(name)
-        self._write("", PENDING, data)
+        for file in pending.files:
+            self.check(file.folder, file.name + YAML, file.name + YAML + SIGNATURE)
+        self._write("", PENDING, data, proof_of("", PENDING))
         self._complete()
 
     def settle(self) -> None:
@@ -299,13 +302,14 @@ def proof_of(folder: str, name: str) -> Content:
 
 def _decodes(kind: type[msgspec.Struct], descriptor: int) -> bool:
     try:
-        jsontext.decode(read_whole(descriptor, _MAX_STATE, STATE), kind)
+        jsontext.decode(read_whole(descriptor, _MAX_ACCEPTANCE, STATE), kind)
     except msgspec.DecodeError:
         return False
     return True
 
 
-_STRUCTS: dict[str, type[msgspec.Struct]] = {STATE: Session, ACCEPTANCES: Acceptance}  # By folder, or by name in none
+# by folder, or by name in none
+_STRUCTS: dict[str, type[msgspec.Struct]] = {STATE: Session, PENDING: Pending, ACCEPTANCES: Acceptance}
 
 
 def sha256(text: str) -> str:

@@ -28,8 +28,8 @@ from plumbline.core.roots import Roots
 from plumbline.core.storage_names import CLASS_FILE
 from plumbline.daemon.running import World
 from plumbline.errors import BaselineError, StateError, Unavailable
-from plumbline.fleet.answers import Refused
 from plumbline.fleet.acceptance import accept, review
+from plumbline.fleet.answers import Refused
 from plumbline.fleet.classes import class_file
 from plumbline.fleet.inventory import Host
 from plumbline.fleet.node import FileState, NodeState, Parcel
