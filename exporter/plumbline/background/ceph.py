@@ -4,17 +4,17 @@ A separate process queries the map and exits (``probes/ceph_task.py``): if it ha
 renews the cluster's lock never waits for the manager.
 """
 
-import json
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 
 from plumbline.config.model import Config
+from plumbline.core.foreign import Limits, parse_json
 from plumbline.core.process import ProcessRunner, Runner
 from plumbline.core.roots import Roots
 from plumbline.core.scheduler import Job
 from plumbline.core.slot import PeriodicSlot
-from plumbline.errors import ParseError, PlumblineError, ProbeRefused, Unavailable
+from plumbline.errors import PlumblineError, ProbeRefused, Unavailable
 from plumbline.probes.ceph import ceph_task
 from plumbline.probes.ceph.ceph_access import CephAccess
 from plumbline.sources.ceph.ceph_osds import head_daemon
@@ -157,10 +157,7 @@ class CephMapWatch:
         if done.returncode != 0:
             reason = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2][:_MAX_REASON_CHARS]
             raise PlumblineError(f"the cluster map can't be read: {reason or f'no answer within {limit_s:g} s'}")
-        try:
-            answers = json.loads(done.stdout)
-        except (ValueError, RecursionError) as error:
-            raise ParseError("the cluster map", f"not JSON: {error}") from None
+        answers = parse_json(done.stdout, source="the cluster map", limits=Limits(_MAX_BYTES, max_values=5_000_000))
         return parse_cephmap(answers, read_ts=began_ts)
 
     def _last(self, access: CephAccess) -> CephMap | None:

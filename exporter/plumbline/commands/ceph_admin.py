@@ -1,15 +1,14 @@
 """``plumbline ceph setup`` and ``remove``: show or run :mod:`.ceph_setup`'s steps as the cluster's administrator."""
 
 import argparse
-import json
 import os
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, TypeVar
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from plumbline.commands.ceph_setup import (
     APPLICATION,
@@ -34,6 +33,7 @@ from plumbline.config.options import Overrides, is_handed, read_config
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.answers import read_named
 from plumbline.core.files import OwnDirectory, read_whole
+from plumbline.core.foreign import Limits, decode_json, one_line
 from plumbline.core.keyfiles import CEPH, read_secret
 from plumbline.core.memory import keep_memory_private
 from plumbline.core.process import Completed, ProcessRunner
@@ -45,8 +45,46 @@ from plumbline.sources.ceph.keyring import AES256K, READ_AES256K
 _COMMAND_S, _CONNECT_S = 120.0, 15
 _MAX_LISTING = 64 << 20
 _MAX_KEYRING = 1 << 20
+_ANSWER = Limits(_MAX_LISTING, max_values=2_000_000)
 # Placement groups of a pool for objects if the cluster isn't asked.
 _BLIND_GROUPS = 32
+
+
+# One key in base64: type, time, length, secret
+_KEY = r"[A-Za-z0-9+/]{24,200}={0,2}"
+
+T = TypeVar("T")
+
+
+class _OsdStat(Struct, frozen=True):
+    num_osds: Annotated[int, Meta(ge=0, le=1_000_000)]
+
+
+class _Pool(Struct, frozen=True):
+    pool_name: str
+    crush_rule: int
+    application_metadata: dict[str, dict[str, str]] = {}
+
+
+class _Take(Struct, frozen=True):
+    op: str
+    item_name: str = ""
+
+
+class _Rule(Struct, frozen=True):
+    rule_id: int
+    rule_name: str
+    steps: tuple[_Take, ...]
+
+    @property
+    def root(self) -> str:
+        return next((step.item_name for step in self.steps if step.op == "take"), "")
+
+
+class _User(Struct, frozen=True):
+    entity: str
+    key: Annotated[str, Meta(pattern=f"^{_KEY}$")]
+    caps: dict[str, str]
 
 
 class Admin(Struct, frozen=True):
@@ -101,29 +139,30 @@ def _kept_in(configured: str | None, default: str) -> str:
 class Cluster:
     def __init__(self, admin: Admin, environment: Mapping[str, str]) -> None:
         self.admin, self._runner = admin, ProcessRunner(environment)
-        self._pools: list[Any] | None = None
+        self._pools: tuple[_Pool, ...] | None = None
 
     def groups(self) -> int:
         """Placement groups that an object pool needs here."""
-        return groups_for(int(self._json("osd", "stat")["num_osds"]))
+        return groups_for(self._decoded(_OsdStat, "osd", "stat").num_osds)
 
     def classes_of_ours(self, pool: str) -> list[str]:
         """Device classes that already have a pool of ours."""
-        found = {str(each["pool_name"]): each for each in self._all_pools()}
-        ours = [name for name, each in found.items() if APPLICATION in each.get("application_metadata", {})]
+        ours = [found.pool_name for found in self._all_pools() if APPLICATION in found.application_metadata]
         return sorted(name.removeprefix(f"{pool}-") for name in ours if name.startswith(f"{pool}-"))
 
     def classes(self) -> list[str]:
-        return [str(each) for each in self._json("osd", "crush", "class", "ls")]
+        return list(self._decoded(tuple[str, ...], "osd", "crush", "class", "ls"))
 
     def look(self, required: Requirements) -> Facts:
         """Everything that has one of our names. Only reads."""
         kinds = {pool.name: pool.kind for pool in required.pools}
-        rules = {rule["rule_id"]: rule for rule in self._json("osd", "crush", "rule", "dump")}
+        rules = {rule.rule_id: rule for rule in self._decoded(tuple[_Rule, ...], "osd", "crush", "rule", "dump")}
         pools = {}
         for found in self._all_pools():
-            name = str(found["pool_name"])
-            facts = PoolFacts(found.get("application_metadata", {}), str(rules[found["crush_rule"]]["rule_name"]))
+            name = found.pool_name
+            if found.crush_rule not in rules:
+                raise ParseError("ceph osd pool ls detail", f"pool {name} has a CRUSH rule that does not exist")
+            facts = PoolFacts(found.application_metadata, rules[found.crush_rule].rule_name)
             if name in kinds and facts.is_ours(kinds[name]):
                 facts = PoolFacts(facts.applications, facts.rule, first_foreign(kinds[name], self._objects(name)))
             pools[name] = facts
@@ -131,7 +170,7 @@ class Cluster:
         keyrings = {path: text for path, _ in required.users.values() if (text := _read_keyring(path)) is not None}
         return Facts(
             pools=pools,
-            rules={str(rule["rule_name"]): _root(rule) for rule in rules.values()},
+            rules={rule.rule_name: rule.root for rule in rules.values()},
             users={name: caps for name, (caps, _) in found.items()},
             keyrings={path: _user_in(text) for path, text in keyrings.items()},
             outdated=frozenset(
@@ -142,7 +181,8 @@ class Cluster:
         )
 
     def apply(self, plan: Plan, *, before: Callable[[Step], None]) -> None:
-        """Run every step; raises :class:`PlumblineError` with Ceph's message at the first that fails."""
+        """Run every step; raises :class:`PlumblineError` at the first that fails, with Ceph's message, and for an
+        answer that is not the key that was asked for."""
         for step in plan.steps:
             before(step)
             if step.argv[0] == "rm":
@@ -150,20 +190,18 @@ class Cluster:
                 continue
             output = self._run(step.argv)
             if step.keyring:
+                _check_key(output.stdout, step.user)
                 _write_key(step.keyring, output.stdout)
 
-    def _all_pools(self) -> list[Any]:
+    def _all_pools(self) -> tuple[_Pool, ...]:
         """Asked once, because each start of ``ceph`` takes time."""
         if self._pools is None:
-            self._pools = list(self._json("osd", "pool", "ls", "detail"))
+            self._pools = self._decoded(tuple[_Pool, ...], "osd", "pool", "ls", "detail")
         return self._pools
 
-    def _json(self, *words: str) -> Any:
+    def _decoded(self, kind: type[T], *words: str) -> T:
         done = self._run(("ceph", *words, "--format", "json"))
-        try:
-            return json.loads(done.stdout)
-        except ValueError:
-            raise ParseError(f"ceph {' '.join(words)}", "not JSON") from None
+        return decode_json(done.stdout, kind, source=f"ceph {' '.join(words)}", limits=_ANSWER)
 
     def _objects(self, pool: str) -> list[str]:
         done = self._run(("rados", "-p", pool, "--all", "ls"))
@@ -175,11 +213,11 @@ class Cluster:
         if done.returncode == 2:  # ENOENT
             return None
         _check(done)
-        try:
-            (told,) = json.loads(done.stdout)
-            return {str(part): str(cap) for part, cap in told["caps"].items()}, str(told["key"]).encode()
-        except (ValueError, LookupError, TypeError, AttributeError):
-            raise ParseError(f"ceph auth get {user}", "not as expected") from None
+        source = f"ceph auth get {user}"
+        (found,) = decode_json(done.stdout, tuple[_User], source=source)
+        if found.entity != user:
+            raise ParseError(source, "the answer is about another user")
+        return found.caps, found.key.encode()
 
     def _run(self, command: tuple[str, ...]) -> Completed:
         done = self._try(command)
@@ -204,6 +242,7 @@ def _check(done: Completed) -> None:
         raise PlumblineError(f"{command}: too much output; is the pool really ours?")
     if done.timed_out or done.returncode is None:
         raise PlumblineError(f"{command}: no answer within {_COMMAND_S:.0f} s; is the cluster up?")
+    last = one_line(last)
     if b"type=key" in done.stderr and b"Malformed input" in done.stderr:
         last += (
             f"; {done.argv[0]} on this node can't read a key in the keyring: if it is of type {AES256K}, {READ_AES256K}"
@@ -214,10 +253,6 @@ def _check(done: Completed) -> None:
             " and then `ceph config rm mon mon_allow_pool_delete`"
         )
     raise PlumblineError(f"{command}: {last or f'exit {done.returncode}'}")
-
-
-def _root(rule: Mapping[str, Any]) -> str:
-    return next((str(step["item_name"]) for step in rule["steps"] if step["op"] == "take"), "")
 
 
 def _read_keyring(path: str) -> bytes | None:
@@ -234,6 +269,13 @@ def _user_in(keyring: bytes) -> str:
     """The only user in it; ``""`` when there are several."""
     users = re.findall(rb"^\s*\[([^\]]+)\]", keyring, re.MULTILINE)
     return users[0].decode("utf-8", "replace") if len(users) == 1 else ""
+
+
+def _check_key(keyring: bytes, user: str) -> None:
+    """:class:`ParseError` unless it is a keyring with one key, of this user."""
+    keys = re.findall(rb"^\s*key\s*=\s*(.*?)\s*$", keyring, re.MULTILINE)
+    if _user_in(keyring) != user or len(keys) != 1 or not re.fullmatch(_KEY.encode(), keys[0]):
+        raise ParseError(f"ceph auth get-or-create {user}", "the answer is not this user's key; nothing was written")
 
 
 def _write_key(path: str, key: bytes) -> None:

@@ -8,8 +8,6 @@ from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 
-import msgspec
-
 from plumbline import __version__
 from plumbline.background.fingerprint import read_fingerprint
 from plumbline.baseline.signature import signer
@@ -20,10 +18,11 @@ from plumbline.config.options import Overrides, read_config, storage_path
 from plumbline.config.workloads import load_catalogue
 from plumbline.config.yaml import read_text
 from plumbline.core.files import OwnDirectory, read_whole
+from plumbline.core.foreign import decode_json
 from plumbline.core.roots import Roots
 from plumbline.core.storage_names import CANDIDATE, CLASS_FILE, NEXT_SIGNATURE, RECORD_LOCK, RECORDED, SIGNATURE
 from plumbline.core.units import count_text
-from plumbline.errors import BaselineError, ConfigError, ProbeRefused, StateError
+from plumbline.errors import BaselineError, ConfigError, ParseError, ProbeRefused, StateError
 from plumbline.fleet.node import FileState, NodeState, Parcel
 from plumbline.fleet.store import sha256
 from plumbline.probes.ceph.cluster import CephGuard
@@ -111,9 +110,9 @@ def install(data: bytes, config: Config, storage: Path, *, host: str) -> str:
     """Check a :class:`Parcel` and put it in place; returns a line that says so. Raises :class:`BaselineError`, and
     then the old one stays; :class:`StateError` where the disk refuses, and then one of the two is in place, whole."""
     try:
-        parcel = msgspec.json.decode(data, type=Parcel)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BaselineError("standard input", f"no baseline of a fleet: {error}") from None
+        parcel = decode_json(data, Parcel, source="standard input", what="no baseline of a fleet")
+    except ParseError as error:
+        raise BaselineError(error.source, error.reason) from None
     name = _NAMES.get(parcel.kind)
     if name is None:
         raise BaselineError("standard input", "no such kind of baseline", key="kind", value=parcel.kind)
