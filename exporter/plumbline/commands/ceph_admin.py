@@ -166,16 +166,16 @@ class Cluster:
             if name in kinds and facts.is_ours(kinds[name]):
                 facts = PoolFacts(facts.applications, facts.rule, first_foreign(kinds[name], self._objects(name)))
             pools[name] = facts
-        found = {name: user for name in required.users if (user := self._user(name)) is not None}
+        users = {name: user for name in required.users if (user := self._user(name)) is not None}
         keyrings = {path: text for path, _ in required.users.values() if (text := _read_keyring(path)) is not None}
         return Facts(
             pools=pools,
             rules={rule.rule_name: rule.root for rule in rules.values()},
-            users={name: caps for name, (caps, _) in found.items()},
+            users={name: caps for name, (caps, _) in users.items()},
             keyrings={path: _user_in(text) for path, text in keyrings.items()},
             outdated=frozenset(
                 name
-                for name, (_, key) in found.items()
+                for name, (_, key) in users.items()
                 if (text := keyrings.get(required.users[name][0])) is not None and key not in text
             ),
         )
@@ -190,7 +190,7 @@ class Cluster:
                 continue
             output = self._run(step.argv)
             if step.keyring:
-                _check_key(output.stdout, step.user)
+                _check_key(output.stdout, step.argv[3])
                 _write_key(step.keyring, output.stdout)
 
     def _all_pools(self) -> tuple[_Pool, ...]:

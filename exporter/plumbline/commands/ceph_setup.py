@@ -89,7 +89,7 @@ class Step(Struct, frozen=True):
     argv: tuple[str, ...]
     why: str
     keyring: str = ""  # The only place to write the command's output to, which is a key
-    user: str = ""  # User whose key is written, or whose key the removed file holds
+    user: str = ""  # User whose key the removed file holds
 
 
 class Plan(Struct, frozen=True):
@@ -189,7 +189,7 @@ def _make_user(user: str, keyring: str, caps: Mapping[str, str], facts: Facts) -
         why = "the user, with only the rights it needs; its key goes to a file"
         if user in facts.outdated:
             why = "its key was changed; the new one replaces that in the file"
-        steps.append(Step(("ceph", "auth", "get-or-create", user, *words), why, keyring, user))
+        steps.append(Step(("ceph", "auth", "get-or-create", user, *words), why, keyring))
     return steps
 
 

@@ -65,12 +65,10 @@ def excess(data: bytes, limits: Limits = LIMITS) -> str:
 
 
 def parse_json(data: bytes | str, *, source: str, limits: Limits = LIMITS, what: str = "not JSON") -> Any:
-    """Plain data; :class:`ParseError` with ``source`` and ``what`` for anything else. Repeated keys are refused."""
+    """Plain data; :class:`ParseError` with ``source`` and ``what`` for anything else."""
     data = _checked(data, source, limits, what)
     try:
-        value = json.loads(
-            data.decode("utf-8"), parse_constant=_no_number, parse_float=_finite, object_pairs_hook=_unique
-        )
+        value = json.loads(data.decode("utf-8"), parse_constant=_no_number, parse_float=_finite)
         if _SURROGATE.search(data):
             json.dumps(value, ensure_ascii=False).encode()
     except UnicodeError as error:
@@ -163,10 +161,3 @@ def _finite(text: str) -> float:
 
 def _no_number(text: str) -> NoReturn:
     raise ValueError(f"{text} is not a number of JSON")
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        raise ValueError("a key is repeated")
-    return value

@@ -267,13 +267,15 @@ def test_availability_is_asked_of_monitors_that_know_it_and_may_be_switched_off(
     assert ask_map(Monitors(release="tentacle", tracked=[]))["availability"] == []  # type: ignore[arg-type]
     off = OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP), "osd pool availability-status")
     assert ask_map(Monitors(release="tentacle", tracked=off))["availability"] is None  # type: ignore[arg-type]
-    assert ask_map(Monitors(release="tentacle", tracked=ValueError("not JSON: -nan")))["availability"] is None  # type: ignore[arg-type]
+    assert ask_map(Monitors(release="tentacle", tracked=ParseError("ceph", "not JSON: -nan")))["availability"] is None  # type: ignore[arg-type]
     denied = PermissionError(errno.EACCES, os.strerror(errno.EACCES), "osd pool availability-status")
     with pytest.raises(PermissionError):
         ask_map(Monitors(release="tentacle", tracked=denied))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("failure", [TimeoutError(110, os.strerror(110), "ceph osd df"), ValueError("not JSON")])
+@pytest.mark.parametrize(
+    "failure", [TimeoutError(110, os.strerror(110), "ceph osd df"), ParseError("ceph osd df", "not JSON")]
+)
 def test_without_a_manager_nothing_is_said_of_what_is_used(failure: Exception) -> None:
     got = ask_map(Monitors(failure))  # type: ignore[arg-type]
     assert (got["use"], got["unread"]) == (None, str(failure))
