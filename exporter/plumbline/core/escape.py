@@ -1,11 +1,8 @@
 """Escaping of untrusted names (devices, images, files), so that they can't steer a terminal or forge a log line."""
 
+from plumbline.errors import visible
 
-def visible(text: str) -> str:
-    r"""Escape characters that are not printable (``\x1b``, ``\u202e``); the rest stays."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+__all__ = ["excerpt", "visible"]
 
 
 def excerpt(text: str, most: int = 300) -> str:
