@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
-from tests.support.answering import Request
+from support.answering import Request
 
 ANY: dict[str, bytes] = {
     "nothing": b"",

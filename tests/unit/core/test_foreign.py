@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from msgspec import DecodeError
-from tests.support.hostile import ANY, mutations, not_finite
 
 import plumbline
 from plumbline.background.fingerprint import parse_versions
@@ -49,6 +48,7 @@ from plumbline.sources.prometheus.api import (
     parse_rules,
     parse_vector,
 )
+from support.hostile import ANY, mutations, not_finite
 
 SOURCE = Path(plumbline.__file__).parent
 DIRECT = {
@@ -177,7 +177,7 @@ _MAP = """{"osd tree": {"nodes": [{"id": -1, "name": "default", "type": "root", 
   "osd crush rule dump": [{"rule_id": 0, "steps": [{"op": "take", "item_name": "default~ssd"}, {"op": "chooseleaf_firstn", "type": "host"}]}],
   "availability": null, "unread": "",
   "use": {"osd df": {"nodes": [{"name": "osd.0", "kb": 100, "kb_used": 10}], "stray": []},
-    "df": {"pools": [{"id": 1, "stats": {"stored": 5, "max_avail": 9}}]}}}"""  # noqa: E501
+    "df": {"pools": [{"id": 1, "stats": {"stored": 5, "max_avail": 9}}]}}}"""
 _RECORD = '{"version": 1, "storage_class": "standard", "interval_s": 60.0, "timeout_s": 30.0, "record": {}}'
 _VECTOR = """{"status": "success", "data": {"resultType": "vector", "result": [
     {"metric": {"__name__": "up", "job": "x"}, "value": [1763726400.1, "1"]}]}}"""
