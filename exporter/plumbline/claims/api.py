@@ -29,6 +29,7 @@ VERSION = re.compile(r"v?[0-9]{1,4}(\.[0-9]{1,5}){1,3}([+-][A-Za-z0-9.+-]{1,20})
 _LIMITS = Limits(MAX_BYTES)
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 _LONGEST_NAME = 253
+_BAD_REQUEST = 400  # to ask again would not help
 _CAN_PASS = frozenset({0, 429, 500, 502, 503, 504})  # 0: no answer
 
 T = TypeVar("T")
@@ -168,7 +169,7 @@ def path_of(namespace: str, kind: str, name: str | None = None) -> str:
     parts = [namespace, kind] if name is None else [namespace, kind, name]
     for part in parts:
         if len(part) > _LONGEST_NAME or not _NAME.fullmatch(part):
-            raise ApiError(f"{kind}: {one_line(part)!r} is not a name of Kubernetes; nothing was asked")
+            raise ApiError(f"{kind}: {one_line(part)!r} is not a name of Kubernetes; nothing was asked", _BAD_REQUEST)
     return "/api/v1/namespaces/" + "/".join(quote(part, safe="") for part in parts)
 
 

@@ -14,7 +14,6 @@ from plumbline.core.isolated import last_line
 from plumbline.core.process import ProcessRunner
 from plumbline.core.storage_names import OSDS_FILE
 from plumbline.errors import FileRefused, ParseError, ProbeRefused, Unavailable
-from plumbline.probes.apart import last_line
 from plumbline.probes.ceph import ceph_task
 from plumbline.probes.ceph.ceph_access import CephAccess
 from plumbline.sources.ceph.cluster_osds import ClusterOsds, from_json, to_json
