@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
+
 from support.answering import Request
 
 ANY: dict[str, bytes] = {

@@ -26,8 +26,8 @@ from plumbline.core import jsontext
 from plumbline.core.files import OwnDirectory
 from plumbline.core.storage_names import SIGNATURE
 from plumbline.errors import BaselineError, FileRefused, ProbeRefused, StateError
-from plumbline.probes.run.gates import HeavyLock
 from plumbline.fleet.answers import NodeFault, checked_site, from_node, short
+from plumbline.probes.run.gates import HeavyLock
 
 RECORDED, ACCEPTED, CLASSES, ACCEPTANCES = "recorded", "accepted", "classes", "acceptances"
 STATE, PENDING = "fleet.json", "acceptance.pending"

@@ -16,8 +16,8 @@ from urllib.parse import parse_qs
 
 import pytest
 
+from plumbline.claims.api import Api, ApiError, Pod, path_of
 from plumbline.cli import main
-from plumbline.probes.kubernetes.api import Api, ApiError, Pod, path_of
 from support.answering import Request, answering
 from support.certificates import Certificates, make_certificates
 from support.hostile import ANY, OVER_HTTP, mutations

@@ -16,6 +16,8 @@ from msgspec import DecodeError
 import plumbline
 from plumbline.background.fingerprint import parse_versions
 from plumbline.background.mounts import verdict
+from plumbline.claims.api import Claim, Events, Pod, Pods, PodTemplate, Version, parse
+from plumbline.claims.claim_file import parse_claim
 from plumbline.config.yaml import read_yaml
 from plumbline.core import jsontext
 from plumbline.core.foreign import Limits, decode_json, finite, parse_json
@@ -23,19 +25,17 @@ from plumbline.errors import ConfigError, ParseError, PlumblineError
 from plumbline.fleet.crush import racks_of
 from plumbline.fleet.inventory import parse_inventory
 from plumbline.fleet.node import NodeState, Parcel
-from plumbline.probes.apart import Failed, Refused, Timed, parse_answer
 from plumbline.probes.ceph.ceph_status import parse_status
 from plumbline.probes.ceph.ceph_task import class_of
-from plumbline.probes.ceph.cluster_osds import parse_osds
-from plumbline.probes.ceph.osd_bench import parse_osd_bench
 from plumbline.probes.ceph.osd_lookup import read_osds
-from plumbline.probes.disk.fio_output import parse_report as parse_fio
-from plumbline.probes.kubernetes.api import Claim, Events, Pod, Pods, PodTemplate, Version, parse
-from plumbline.probes.kubernetes.claim_file import parse_claim
+from plumbline.probes.fio.fio_output import parse_report as parse_fio
 from plumbline.probes.network.iperf3_output import parse_report as parse_iperf3
+from plumbline.probes.rados.osd_bench import parse_osd_bench
 from plumbline.probes.rbd.rbd_output import parse_extents, parse_info, parse_metadata, parse_watchers
-from plumbline.probes.state import ProbeRecord
+from plumbline.probes.run.child_task import Failed, Refused, Timed, parse_answer
+from plumbline.probes.run.state import ProbeRecord
 from plumbline.sources.ceph.cephmap import parse_cephmap
+from plumbline.sources.ceph.cluster_osds import parse_osds
 from plumbline.sources.ceph.osd_connections import parse_can_dump, parse_dump, parse_names
 from plumbline.sources.ceph.osd_network import parse_heartbeats
 from plumbline.sources.ceph.osd_operations import parse_blocked, parse_slow
