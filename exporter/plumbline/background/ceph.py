@@ -96,7 +96,8 @@ class LimitsMemory:
 
 
 class CephMapWatch:
-    """The slot and the job that fills it. ``config`` returns the active configuration, ``wall`` Unix seconds."""
+    """The slot and the job that fills it. ``config`` returns the active configuration, ``wall`` Unix seconds,
+    ``clock`` monotonic ones."""
 
     def __init__(
         self,
@@ -106,11 +107,12 @@ class CephMapWatch:
         environment: Mapping[str, str],
         runner: Runner | None = None,
         wall: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._config, self._roots, self._wall = config, roots, wall
+        self._config, self._roots, self._wall, self._clock = config, roots, wall, clock
         self._processes = ProcessRunner(environment)
         self._runner: Runner = runner or self._processes
-        self._latest: tuple[CephAccess, CephMap] | None = None
+        self._latest: tuple[CephAccess, CephMap, float] | None = None  # and when it was read, monotonic
         self._complete = True
         self.map = PeriodicSlot(CEPH_MAP, CEPH_MAP_EVERY_S, "the cluster map's parts", self._read)
 
@@ -144,7 +146,7 @@ class CephMapWatch:
             return self._kept(last, str(error))
         if found.unread and last is not None and not last.unread:
             return self._kept(last, found.unread)
-        self._latest, self._complete = (access, found), True
+        self._latest, self._complete = (access, found, self._clock()), True
         return found
 
     def _query(self, access: CephAccess) -> CephMap:
@@ -161,7 +163,7 @@ class CephMapWatch:
         return parse_cephmap(answers, read_ts=began_ts)
 
     def _last(self, access: CephAccess) -> CephMap | None:
-        if self._latest is None or self._latest[0] != access or self._wall() - self._latest[1].read_ts > KEPT_S:
+        if self._latest is None or self._latest[0] != access or self._clock() - self._latest[2] > KEPT_S:
             return None
         return self._latest[1]
 

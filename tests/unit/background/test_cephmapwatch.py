@@ -52,9 +52,14 @@ class Node:
         self.conf.write_text(f"[global]\nkeyring = {folder}/keyring\n")
         (folder / "keyring").write_text("[client.plumbline]\n")
         self.config = self.with_map("always")
-        self.cluster, self.now = Cluster(), 1_000_000.0
+        self.cluster, self.now, self.set_s = Cluster(), 1_000_000.0, 0.0
         self.watch = CephMapWatch(
-            lambda: self.config, roots=self.roots, environment={}, runner=self.cluster, wall=lambda: self.now
+            lambda: self.config,
+            roots=self.roots,
+            environment={},
+            runner=self.cluster,
+            wall=lambda: self.now + self.set_s,
+            clock=lambda: self.now,
         )
 
     def with_map(self, word: str, conf: Path | None = None) -> Config:
@@ -98,6 +103,18 @@ def test_the_last_map_is_shown_for_a_while(node: Node, caplog: pytest.LogCapture
         node.look()
     node.cluster.answer = Cluster().answer
     assert node.look() == node.now
+
+
+@pytest.mark.parametrize("set_s", [400 * 86400.0, 3600.0, -3600.0, -400 * 86400.0])
+def test_a_clock_that_is_set_neither_drops_the_last_map_nor_keeps_it(node: Node, set_s: float) -> None:
+    read_at = node.look()
+    node.cluster.answer = Completed((), 1, stderr=b"no monitor answered\n")
+    node.set_s = set_s
+    node.now += KEPT_S
+    assert node.look() == read_at
+    node.now += 1
+    with pytest.raises(PlumblineError, match="no monitor answered"):
+        node.look()
 
 
 def told(answer: object) -> Completed:

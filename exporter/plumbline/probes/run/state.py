@@ -24,9 +24,11 @@ from plumbline import __version__
 from plumbline.core import jsontext
 from plumbline.core.files import OwnDirectory, is_interrupted_write, is_temporary, read_whole
 from plumbline.core.storage_names import LOCK_FILE, STATE_FILE
+from plumbline.core.wall_clock import WallClock, moved
 from plumbline.errors import FileRefused, StateError
 from plumbline.probes.run.histogram import Count, OperationTotals, add_operations, without_bins
 from plumbline.probes.run.result import OperationResult, Outcome, ProbeResult
+from plumbline.probes.run.state_times import as_of, moved_record
 from plumbline.probes.run.storage import take
 
 SCHEMA_VERSION = 3
@@ -219,8 +221,9 @@ def _older_files(file: Path) -> str:
 class StateStore:
     """The state directory of one daemon. All methods may be called from any thread."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, clock: WallClock | None = None) -> None:
         self.directory = directory
+        self._clock = clock or WallClock()
         self._file = directory / STATE_FILE
         self._lock = threading.Lock()
         # while open, all writes go there, whatever its path names by then
@@ -255,7 +258,22 @@ class StateStore:
             if isinstance(error, FileRefused):
                 raise StateError(str(error)) from error
             raise
-        self._probes, self.disks, self.paths = content.probes, content.disks, content.paths
+        now = self._clock.wall()
+        self._probes = {name: as_of(record, now) for name, record in content.probes.items()}
+        self.disks = tuple(moved(each, min(0.0, now - each.last_seen), *_DISK_TIMES) for each in content.disks)
+        self.paths = tuple(
+            moved(each, min(0.0, now - (each.gone_since or 0.0)), "gone_since") for each in content.paths
+        )
+
+    def follow_clock(self) -> float:
+        """Keep the age of everything remembered where the wall clock was set; returns by how much in all, so far."""
+        with self._lock:
+            jumped_s = self._clock.jumped_s()
+            if jumped_s:
+                self._probes = {name: moved_record(record, jumped_s) for name, record in self._probes.items()}
+                self.disks = tuple(moved(each, jumped_s, *_DISK_TIMES) for each in self.disks)
+                self.paths = tuple(moved(each, jumped_s, "gone_since") for each in self.paths)
+            return self._clock.jumped_in_all_s
 
     def close(self) -> None:
         """Release the directory for the next daemon."""
@@ -363,6 +381,7 @@ class StateStore:
                     log.debug("%s: stays: %s", own.where(name), error)
 
 
+_DISK_TIMES = ("first_seen", "last_seen")
 _EMPTY = ProbeRecord()
 _EMPTY_FILE = _File(schema_version=SCHEMA_VERSION, probes={})
 # start of every state file
