@@ -1,4 +1,4 @@
-"""More disks than the table of the BPF program has room for: real programs, a real disk, and names of a made-up sysfs."""
+"""More disks than the table of the BPF program has room for: real programs and a real disk, in a made-up sysfs."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from plumbline.config.model import GatesConfig
 from plumbline.config.types import Schedule
@@ -18,7 +19,7 @@ from plumbline.core.process import ProcessRunner
 from plumbline.core.roots import Roots
 from plumbline.core.scheduler import Job, Scheduler, splay
 from plumbline.core.storage_names import HEAVY_LOCK
-from plumbline.core.wall_clock import moved
+from plumbline.core.wall_clock import SLACK_S
 from plumbline.errors import PlumblineError, ProbeRefused, Unavailable
 from plumbline.probes.run import gates
 from plumbline.probes.run.engine import STOPPED, Gates, run_probe
@@ -244,7 +245,8 @@ class Probing:
             log.info("probe %s: done in %.1f s", name, result.duration)
         else:
             log.error("probe %s: %s: %s", name, result.outcome, result.message)
-        result = moved(result, self._store.follow_clock() - set_before_s, "started")
+        if self._store.follow_clock() != set_before_s and abs(self._clock() - result.finished) > SLACK_S:
+            result = replace(result, started=self._clock() - result.duration)  # the clock was set in it
         self._store.put(name, self._store.get(name).with_result(result))
 
     def clean_up(self, probe: PeriodicProbe, runner: ProcessRunner, cancel: threading.Event) -> bool:
