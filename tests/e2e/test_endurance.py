@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from endurance import crowd
 from endurance.kills import leftovers, storm
 from endurance.soak import Sample, Soak
 from plumbline.core.files import is_temporary
@@ -145,6 +146,21 @@ def test_a_hundred_scrapers_of_a_daemon_that_allows_forty(folder: Path) -> None:
                 assert answer.headers["retry-after"] == "1"
                 assert "raise web.max_requests" in answer.text
         assert daemon.get("/metrics").status == 200
+
+
+def test_scrapers_beside_two_thousand_connections(folder: Path) -> None:
+    """A short form of ``python -m endurance.crowd``: nothing grows with the connections, scrapers are served."""
+    tally, (before, *crowded, after) = crowd.attend(folder, 20, every_s=5)
+    assert tally.opened > crowd.CONNECTIONS
+    places = 40 + 64  # web.max_requests, and idle ones
+    for _, threads, descriptors in crowded:
+        assert threads <= before[1] + places + 10
+        assert descriptors <= before[2] + places + 10
+    assert max(pss for pss, _, _ in crowded) < before[0] + 25
+    assert after[1] <= before[1] + 20
+    total = sum(tally.statuses.values())
+    assert total >= crowd.SCRAPERS
+    assert tally.statuses["200"] > 0.5 * total, tally.statuses
 
 
 # --- clocks that jump
