@@ -202,7 +202,7 @@ def test_a_stop_leaves_no_process(probing: Probing, tmp_path: Path) -> None:
 def test_a_clock_that_is_set_during_a_run_does_not_make_its_result_old(
     roots: Roots, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump_s: float
 ) -> None:
-    monkeypatch.setattr("plumbline.probes.schedule.FIRST_RUN_WITHIN_S", 0.05)
+    monkeypatch.setattr("plumbline.probes.run.schedule.FIRST_RUN_WITHIN_S", 0.05)
     set_s = 0.0
 
     def wall() -> float:
