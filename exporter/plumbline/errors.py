@@ -13,7 +13,18 @@ PlumblineError            one clear line: what, where, what to do
 
 
 class PlumblineError(Exception):
-    """Base of all errors raised on purpose; ``str()`` is one line a person can act on."""
+    """Base of all errors raised on purpose; ``str()`` is one line a person can act on, whatever somebody else's names
+    and texts in it hold."""
+
+    def __str__(self) -> str:
+        return visible(super().__str__())
+
+
+def visible(text: str) -> str:
+    r"""Escape characters that are not printable (``\x1b``, ``\u202e``, a line end); the rest stays."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 class ConfigError(PlumblineError):

@@ -29,7 +29,7 @@ from plumbline.baseline.record.work_file import KeptRun, WorkFile
 from plumbline.baseline.site import parse_site
 from plumbline.baseline.writer import check_target, kept, write_text
 from plumbline.claims.claim_file import ClaimState, add_result, identity_of
-from plumbline.commands import ceph_admin
+from plumbline.commands import ceph_keyring
 from plumbline.commands.fleet_node import install
 from plumbline.commands.uninstall_files import find, remove
 from plumbline.config.model import Config
@@ -156,12 +156,12 @@ def a_report(place: Path) -> None:
 
 
 def a_keyring(place: Path) -> None:
-    ceph_admin._check_key(str(place / "keyring"), USER)
-    ceph_admin._write_key(str(place / "keyring"), KEYRING, USER)
+    ceph_keyring.check_place(str(place / "keyring"), USER)
+    ceph_keyring.write_key(str(place / "keyring"), KEYRING, USER)
 
 
 def a_keyring_taken_back(place: Path) -> None:
-    ceph_admin._remove_key(str(place / "keyring"), USER)
+    ceph_keyring.remove_key(str(place / "keyring"), USER)
 
 
 def probes(place: Path) -> None:
@@ -410,7 +410,7 @@ def test_naive_code_would_be_caught(top: Path) -> None:
 PLANTED = {
     "baseline/record/work_file.py:WORK_FILE": WORK_FILE,
     "baseline/writer.py:path.name": "report.html",
-    "commands/ceph_admin.py:Path(path).name": "keyring",
+    "commands/ceph_keyring.py:Path(path).name": "keyring",
     "commands/fleet_node.py:CANDIDATE": CANDIDATE,
     "commands/fleet_node.py:CLASS_FILE": CLASS_FILE,
     "commands/fleet_node.py:CLASS_FILE + SIGNATURE": CLASS_FILE + SIGNATURE,

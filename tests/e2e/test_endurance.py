@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from endurance import crowd
 from endurance.kills import leftovers, storm
 from endurance.soak import Sample, Soak
 from plumbline.core.files import is_temporary
@@ -147,6 +148,21 @@ def test_a_hundred_scrapers_of_a_daemon_that_allows_forty(folder: Path) -> None:
         assert daemon.get("/metrics").status == 200
 
 
+def test_scrapers_beside_two_thousand_connections(folder: Path) -> None:
+    """A short form of ``python -m endurance.crowd``: nothing grows with the connections, scrapers are served."""
+    tally, (before, *crowded, after) = crowd.attend(folder, 20, every_s=5)
+    assert tally.opened > crowd.CONNECTIONS
+    places = 40 + 64  # web.max_requests, and idle ones
+    for _, threads, descriptors in crowded:
+        assert threads <= before[1] + places + 10
+        assert descriptors <= before[2] + places + 10
+    assert max(pss for pss, _, _ in crowded) < before[0] + 25
+    assert after[1] <= before[1] + 20
+    total = sum(tally.statuses.values())
+    assert total >= crowd.SCRAPERS
+    assert tally.statuses["200"] > 0.5 * total, tally.statuses
+
+
 # --- clocks that jump
 
 
@@ -163,7 +179,7 @@ def test_the_wall_clock_jumps_both_ways(folder: Path) -> None:
     with running(folder, config=_with_fio(folder), environment=environment) as daemon:
         eventually(lambda: works(daemon), within_s=2 * WITHIN_S)
         runs = _runs(daemon)
-        for jump in ("+400d", "-400d", "+0"):
+        for jump in ("+400d", "-400d", "+2h", "-30y", "+0"):
             new = offset.with_suffix(".new")
             new.write_text(jump)
             new.replace(offset)  # libfaketime makes an error of time() out of a file that is half written
@@ -173,8 +189,15 @@ def test_the_wall_clock_jumps_both_ways(folder: Path) -> None:
             assert page.total("plumbline_canary_latency_seconds_sum") < 60  # no operation of 400 days
             ages = [each.value for each in page.series("plumbline_probe_in_flight_seconds")]
             assert all(0 <= age < 120 for age in ages), ages
-            assert daemon.get("/").status == 200
-        assert _runs(daemon) - runs <= 4  # no burst to make up for 400 days
+            shown = daemon.get("/")
+            assert shown.status == 200
+            assert not re.search(r"-\d[\d.]* (ms|s|min|h|d)\w* ago", shown.text)
+            # by the clock of the daemon: neither future nor overdue
+            moved_s = {"d": 86400, "h": 3600, "y": 365 * 86400}.get(jump[-1], 0) * int(jump.rstrip("dhy"))
+            last = daemon.metrics().get("plumbline_probe_last_success_timestamp_seconds", probe="fio")
+            assert last is not None
+            assert -60 < time.time() + moved_s - last < 600, jump
+        assert _runs(daemon) - runs <= 6  # no burst to make up for 400 days
         eventually(lambda: works(daemon), within_s=2 * WITHIN_S)
         # libfaketime's clock_nanosleep refuses a sleep now and then while its file changes; the kernel's never does
         said = re.sub(

@@ -66,6 +66,8 @@ def notified(folder: Path, *, wait: str = "1s", everybody: bool = False) -> Iter
         shipped["receivers"] = [quiet if each["name"] == "dead-man" else each for each in shipped["receivers"]]
         if everybody:
             first = {_section(name): each["receivers"][0][_section(name)] for name, each in examples.items()}
+            if "jira" not in examples:  # its texts are rendered all the same
+                first["pagerduty_configs"][0]["details"] |= _jira_texts()
             shipped["receivers"] = [{"name": "all", **first}]
             shipped["route"] = {"receiver": "all", "group_by": ["cluster", "alertname", "severity"]}
             del shipped["inhibit_rules"]
@@ -77,6 +79,13 @@ def notified(folder: Path, *, wait: str = "1s", everybody: bool = False) -> Iter
         shipped["global"] = examples["email"]["global"]
         with alertmanager(folder, shipped) as server:
             yield server, inbox
+
+
+def _jira_texts() -> dict[str, str]:
+    """The templates of the fields of an issue."""
+    document = yaml.safe_load((CONFIG.parent / "receivers-jira.yaml").read_text("utf-8"))
+    config = document["receivers"][0]["jira_configs"][0]
+    return {f"jira_{field}": config[field] for field in ("summary", "description")}
 
 
 def _section(service: str) -> str:
@@ -121,6 +130,10 @@ def _http(inbox: Inbox) -> Iterator[str]:
             # PUT changes a part of what Opsgenie has
             if self.command == "POST" and not asked and not self.path.endswith("/close"):
                 inbox.received[service].append(sent)
+                texts = sent.get("payload", {}).get("custom_details", {})
+                if "jira_summary" in texts:
+                    fields = {field: texts.pop(f"jira_{field}") for field in ("summary", "description")}
+                    inbox.received["jira"].append({"fields": fields})
             body = b"ok" if self.path == "/slack" else b'{"status":"success","issues":[],"id":"1","key":"STORAGE-1"}'
             self.send_response(200 if asked else 201 if service == "jira" else 202)
             self.send_header("Content-Length", str(len(body)))

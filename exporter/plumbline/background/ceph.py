@@ -4,17 +4,17 @@ A separate process queries the map and exits (``probes/ceph_task.py``): if it ha
 renews the cluster's lock never waits for the manager.
 """
 
-import json
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 
 from plumbline.config.model import Config
+from plumbline.core.foreign import Limits, parse_json
 from plumbline.core.process import ProcessRunner, Runner
 from plumbline.core.roots import Roots
 from plumbline.core.scheduler import Job
 from plumbline.core.slot import PeriodicSlot
-from plumbline.errors import ParseError, PlumblineError, ProbeRefused, Unavailable
+from plumbline.errors import PlumblineError, ProbeRefused, Unavailable
 from plumbline.probes.ceph import ceph_task
 from plumbline.probes.ceph.ceph_access import CephAccess
 from plumbline.sources.ceph.ceph_osds import head_daemon
@@ -96,7 +96,8 @@ class LimitsMemory:
 
 
 class CephMapWatch:
-    """The slot and the job that fills it. ``config`` returns the active configuration, ``wall`` Unix seconds."""
+    """The slot and the job that fills it. ``config`` returns the active configuration, ``wall`` Unix seconds,
+    ``clock`` monotonic ones."""
 
     def __init__(
         self,
@@ -106,11 +107,12 @@ class CephMapWatch:
         environment: Mapping[str, str],
         runner: Runner | None = None,
         wall: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._config, self._roots, self._wall = config, roots, wall
+        self._config, self._roots, self._wall, self._clock = config, roots, wall, clock
         self._processes = ProcessRunner(environment)
         self._runner: Runner = runner or self._processes
-        self._latest: tuple[CephAccess, CephMap] | None = None
+        self._latest: tuple[CephAccess, CephMap, float] | None = None  # and when it was read, monotonic
         self._complete = True
         self.map = PeriodicSlot(CEPH_MAP, CEPH_MAP_EVERY_S, "the cluster map's parts", self._read)
 
@@ -144,7 +146,7 @@ class CephMapWatch:
             return self._kept(last, str(error))
         if found.unread and last is not None and not last.unread:
             return self._kept(last, found.unread)
-        self._latest, self._complete = (access, found), True
+        self._latest, self._complete = (access, found, self._clock()), True
         return found
 
     def _query(self, access: CephAccess) -> CephMap:
@@ -157,14 +159,11 @@ class CephMapWatch:
         if done.returncode != 0:
             reason = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2][:_MAX_REASON_CHARS]
             raise PlumblineError(f"the cluster map can't be read: {reason or f'no answer within {limit_s:g} s'}")
-        try:
-            answers = json.loads(done.stdout)
-        except (ValueError, RecursionError) as error:
-            raise ParseError("the cluster map", f"not JSON: {error}") from None
+        answers = parse_json(done.stdout, source="the cluster map", limits=Limits(_MAX_BYTES, max_values=5_000_000))
         return parse_cephmap(answers, read_ts=began_ts)
 
     def _last(self, access: CephAccess) -> CephMap | None:
-        if self._latest is None or self._latest[0] != access or self._wall() - self._latest[1].read_ts > KEPT_S:
+        if self._latest is None or self._latest[0] != access or self._clock() - self._latest[2] > KEPT_S:
             return None
         return self._latest[1]
 

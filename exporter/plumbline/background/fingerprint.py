@@ -7,7 +7,6 @@ A port's line names the driver's version only if it differs from the kernel's re
 in-tree drivers): a kernel update is then one change, not one for each port.
 """
 
-import json
 import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping
@@ -18,6 +17,7 @@ from typing import Any, TypeVar
 from plumbline.baseline.fingerprint import Fingerprint, Part
 from plumbline.config.model import CephConfig
 from plumbline.core.answers import ask_side_by_side
+from plumbline.core.foreign import parse_json
 from plumbline.core.process import Completed, ProcessRunner
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError, PlumblineError, Unavailable
@@ -142,7 +142,7 @@ def _ceph(config: CephConfig | None, runner: ProcessRunner) -> str:
         done = runner.run(
             ceph_task.argv(access.librados(), "versions"), timeout_s=_QUERY_WITHIN_S, max_output_bytes=_MAX_ANSWER
         )
-        return parse_versions(json.loads(_output(done)))
+        return parse_versions(parse_json(_output(done), source="ceph versions"))
     program = next((found for name in _CEPH_PROGRAMS if (found := shutil.which(name))), None)
     if program is None:
         return ""

@@ -6,7 +6,6 @@ killed, and if even that does not end it, no second one is started for the same 
 nothing about its mount.
 """
 
-import json
 import os
 import signal
 import subprocess
@@ -15,11 +14,15 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from msgspec import Struct
+
+from plumbline.core.foreign import decode_json
 from plumbline.core.isolated import argv_of
 from plumbline.core.process import Child
 from plumbline.core.roots import Roots
 from plumbline.core.slot import Slot
 from plumbline.core.stall import read_stall
+from plumbline.errors import ParseError
 from plumbline.probes.filesystem.mount_look import DEAD
 from plumbline.sources.kernel.mounts import Mount, MountState, is_remote, own_mounts
 
@@ -127,14 +130,17 @@ class MountWatch:
                 return
 
 
+class _Answer(Struct, frozen=True):
+    errno: int = 0
+    mount_id: int | None = None
+
+
 def verdict(output: bytes) -> bool | None:
     """Whether the mount is up, from what the process printed; ``None`` if it could not be checked."""
     try:
-        answer = json.loads(output)
-        number = answer.get("errno", 0)
-        mount_id = answer.get("mount_id")
-    except (ValueError, AttributeError, RecursionError):
+        answer = decode_json(output, _Answer, source="the look at a mount")
+    except ParseError:
         return None
-    if number in DEAD:
+    if answer.errno in DEAD:
         return False
-    return True if mount_id is not None else None
+    return True if answer.mount_id is not None else None

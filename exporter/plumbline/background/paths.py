@@ -26,9 +26,11 @@ class PathMemory:
 
     def read(self, roots: Roots) -> tuple[MultipathDisk, ...]:
         """Every disk that has several paths, or had within the last week."""
+        now = self._wall()
+        self._store.follow_clock()
         before = self._store.paths
         disks = read_multipath(roots, _several(before))
-        records = remember(before, disks, self._wall())
+        records = remember(before, disks, now)
         if records != before:
             self._store.put_paths(records)
         return tuple(_with_gone(disk, records) for disk in disks)

@@ -43,6 +43,7 @@ class DiskPresence:
 
     def look(self, _cancel: threading.Event | None = None) -> None:
         now = self._wall()
+        self._store.follow_clock()
         listed = [name for name in list_real_disks(self._roots) if self._keep(name)]
         stored = [disk for disk in self._store.disks if self._keep(disk.device)]  # an excluded disk is not missing
         before = {(disk.device, disk.serial): disk for disk in stored}

@@ -40,6 +40,10 @@ def latency_histograms(latency: Latency) -> Iterator[Verdict]:
     elif latency.restart_required:
         is_ = "some disks are not timed: the kernel no longer notes when their requests are issued"
         yield Verdict("disks", is_, should, Fix(_RESTART, keep, caution))
+    elif latency.without_room:
+        number, first = len(latency.without_room), ", ".join(latency.without_room[:3])
+        is_ = f"{number} disks are not timed, there is no room for them in the kernel's table: {first} …"
+        yield Verdict("disks", is_, should, Fix(_RESTART, keep, f"{caution} It makes room for up to 1,000 disks."))
     else:
         yield Verdict("disks", "measured in the kernel", should)
 

@@ -64,6 +64,8 @@ class Growth:
         while self._gains[0][0] <= now_s - self._window_s:
             for key, gain in self._gains.popleft()[1].items():
                 self._gained[key] -= gain
+                if not self._gained[key]:
+                    del self._gained[key]  # or devices that are gone would be kept for ever
 
     def count(self, counter: CounterName, total: int | None, *of: str | int) -> Count | None:
         """This counter of a device, CPU …, with its growth; ``None`` where ``total`` is unknown."""

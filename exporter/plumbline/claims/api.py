@@ -6,6 +6,7 @@ https://kubernetes.io/docs/reference/kubernetes-api/ has the objects, of which o
 
 from __future__ import annotations
 
+import re
 import ssl
 import time
 from collections.abc import Callable, Mapping
@@ -16,6 +17,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from plumbline.core.answers import in_memory
+from plumbline.core.foreign import Limits, decode_json, one_line
 from plumbline.core.keyfiles import read_anchor, read_secret
 from plumbline.errors import ConfigError, ParseError, PlumblineError
 from plumbline.sources.http import NO_ANSWER, exchange, why
@@ -23,6 +25,11 @@ from plumbline.sources.prometheus.access import Access
 
 MAX_BYTES = 4 << 20  # An object has 1.5 MiB at most; a list of a few hundred events of one object is smaller
 ANSWER_WITHIN_S = 10.0
+VERSION = re.compile(r"v?[0-9]{1,4}(\.[0-9]{1,5}){1,3}([+-][A-Za-z0-9.+-]{1,20})?")
+_LIMITS = Limits(MAX_BYTES)
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
+_LONGEST_NAME = 253
+_BAD_REQUEST = 400  # to ask again would not help
 _CAN_PASS = frozenset({0, 429, 500, 502, 503, 504})  # 0: no answer
 
 T = TypeVar("T")
@@ -153,10 +160,17 @@ class Version(msgspec.Struct, frozen=True, rename="camel"):
 
 def parse(data: bytes, kind: type[T], *, source: str) -> T:
     """An object of the API; :class:`ParseError` if it is none."""
-    try:
-        return msgspec.json.decode(data, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ParseError(source, f"not an answer of Kubernetes: {str(error)[:120]}") from error
+    return decode_json(data, kind, source=source, limits=_LIMITS, what="not an answer of Kubernetes")
+
+
+def path_of(namespace: str, kind: str, name: str | None = None) -> str:
+    """The path of one object, or of all of its kind; it can't leave the namespace. :class:`ApiError` for a name that no
+    object can have: https://kubernetes.io/docs/concepts/overview/working-with-objects/names/"""
+    parts = [namespace, kind] if name is None else [namespace, kind, name]
+    for part in parts:
+        if len(part) > _LONGEST_NAME or not _NAME.fullmatch(part):
+            raise ApiError(f"{kind}: {one_line(part)!r} is not a name of Kubernetes; nothing was asked", _BAD_REQUEST)
+    return "/api/v1/namespaces/" + "/".join(quote(part, safe="") for part in parts)
 
 
 class Api:
@@ -177,17 +191,25 @@ class Api:
             raise ConfigError(str(account), f"has no token: {error}; see automountServiceAccountToken") from None
 
     def ask(
-        self, method: str, path: str, kind: type[T], *, body: object = None, query: Mapping[str, str] | None = None
+        self,
+        method: str,
+        what: str,
+        kind: type[T],
+        *,
+        name: str | None = None,
+        body: object = None,
+        query: Mapping[str, str] | None = None,
     ) -> T:
-        """``path`` below the namespace. Raises :class:`ApiError`."""
-        return self._ask(method, f"/api/v1/namespaces/{quote(self._namespace, safe='')}/{path}", kind, body, query)
+        """``what``: ``pods``; ``name``: one of them. Raises :class:`ApiError`, for a name that can't be one, too."""
+        return self._ask(method, path_of(self._namespace, what, name), kind, body, query)
 
     def version(self) -> str:
-        """As the server says it; empty if it does not."""
+        """As the server says it; empty if it does not, or says something else than a version."""
         try:
-            return self._ask("GET", "/version", Version, None, None).git_version[:40]
+            version = self._ask("GET", "/version", Version, None, None).git_version
         except ApiError:
             return ""
+        return version if VERSION.fullmatch(version) else ""
 
     def _authorization(self) -> str:
         return f"Bearer {read_secret(self._token, MAX_BYTES).decode('ascii').strip()}"
@@ -211,8 +233,8 @@ class Api:
             raise ApiError(f"{where}: {why(error)}") from error
         try:
             if page.status >= 300:
-                refused = parse(page.body, _Status, source=where).message[:300]
-                raise ApiError(f"{where}: HTTP {page.status}: {refused or page.reason}", page.status)
+                refused = parse(page.body, _Status, source=where).message
+                raise ApiError(f"{where}: HTTP {page.status}: {one_line(refused or page.reason)}", page.status)
             if len(page.body) > MAX_BYTES:
                 raise ApiError(f"{where}: the answer has more than {MAX_BYTES} bytes", page.status)
             return parse(page.body, kind, source=where)

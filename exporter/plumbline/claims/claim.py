@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -27,6 +28,7 @@ LABEL = "plumbline/claim"  # On pods of ours, with the claim's name; nothing wit
 VOLUME = "claimed"  # Its name in the template
 WANTED_SIZE = "1Gi"  # The workload's: larger volumes take longer to format
 GONE_WITHIN_S = 120.0
+_CLAIMS = "persistentvolumeclaims"
 _LOOK_EVERY_S, _LOOK_SHARE, _LOOK_MOST_S = 0.3, 0.05, 3.0
 _WRITE_MAX_NS = 10**13
 # Events of a claim after which the scheduler's of its pod tell more. Afterwards those are history: the scheduler first
@@ -82,7 +84,7 @@ class ClaimRun(msgspec.Struct, frozen=True):
 
     def storage_class(self) -> tuple[PodTemplate, str]:
         """The template, and the class that it names. Raises :class:`ProbeRefused` for a template of another kind."""
-        template = self.api.ask("GET", f"podtemplates/{self.name}", PodTemplate)
+        template = self.api.ask("GET", "podtemplates", PodTemplate, name=self.name)
         where = f"PodTemplate {self.name}"
         try:
             spec = template.template["spec"]
@@ -171,7 +173,7 @@ class ClaimRun(msgspec.Struct, frozen=True):
 
     def _look(self, pod: Pod, until: float) -> Pod:
         try:
-            return self._answered(lambda: self.api.ask("GET", f"pods/{pod.metadata.name}", Pod), until)
+            return self._answered(lambda: self.api.ask("GET", "pods", Pod, name=pod.metadata.name), until)
         except ApiError as error:
             if error.status == 404:
                 raise ClaimFailed("the pod was deleted by another; was its node drained?") from error
@@ -180,7 +182,7 @@ class ClaimRun(msgspec.Struct, frozen=True):
     def _claim(self, pod: Pod, until: float) -> Claim:
         """The claim of the pod's volume; empty before Kubernetes has made it."""
         try:
-            return self._answered(lambda: self.api.ask("GET", f"persistentvolumeclaims/{claim_of(pod)}", Claim), until)
+            return self._answered(lambda: self.api.ask("GET", _CLAIMS, Claim, name=claim_of(pod)), until)
         except ApiError as error:
             if error.status != 404:
                 raise
@@ -194,7 +196,7 @@ class ClaimRun(msgspec.Struct, frozen=True):
         step = "not bound" if times.bound is None else "not mounted" if times.started is None else "not written"
         said = ""
         try:
-            now = self.api.ask("GET", f"pods/{pod.metadata.name}", Pod)
+            now = self.api.ask("GET", "pods", Pod, name=pod.metadata.name)
             waiting = now.state.waiting
             said = next((each.message for each in now.status.conditions if each.status == "False" and each.message), "")
             said = (waiting.message if waiting else "") or said
@@ -220,19 +222,20 @@ class ClaimRun(msgspec.Struct, frozen=True):
         # the uid: never another pod of this name
         body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": meta.uid}}
         try:
-            self._answered(lambda: self._unless_gone("DELETE", f"pods/{meta.name}", body), until)
-            for what in (f"pods/{meta.name}", f"persistentvolumeclaims/{claim_of(pod)}"):
-                while self._answered(lambda what=what: self._unless_gone("GET", what), until):  # type: ignore[misc]
+            self._answered(lambda: self._unless_gone("DELETE", "pods", meta.name, body), until)
+            for what, name in (("pods", meta.name), (_CLAIMS, claim_of(pod))):
+                gone = partial(self._unless_gone, "GET", what, name)
+                while self._answered(gone, until):
                     if self.monotonic() >= until:
-                        return f"{what} is still there after {GONE_WITHIN_S:g} s; see its finalizers and events"
+                        return f"{what}/{name} is still there after {GONE_WITHIN_S:g} s; see its finalizers and events"
                     self.pause(_LOOK_EVERY_S)
         except ApiError as error:
             return f"pod {meta.name} could not be removed: {error}"
         return ""
 
-    def _unless_gone(self, method: str, path: str, body: object = None) -> bool:
+    def _unless_gone(self, method: str, what: str, name: str, body: object = None) -> bool:
         try:
-            self.api.ask(method, path, msgspec.Raw, body=body)
+            self.api.ask(method, what, msgspec.Raw, name=name, body=body)
         except ApiError as error:
             if error.status in (404, 409):  # 409: another object has the name
                 return False

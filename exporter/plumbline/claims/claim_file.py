@@ -17,9 +17,11 @@ from pathlib import Path
 
 import msgspec
 
+from plumbline.claims.api import VERSION as KUBERNETES_VERSION
 from plumbline.config.workloads import VolumeClaim, WorkloadCatalogue
 from plumbline.core import jsontext
 from plumbline.core.files import OwnDirectory, read_whole
+from plumbline.core.foreign import one_line
 from plumbline.core.proofs import Content
 from plumbline.core.storage_names import CLAIM_FILE, claim_file
 from plumbline.errors import FileRefused, ParseError, StateError
@@ -93,7 +95,7 @@ def parse_claim(data: bytes, *, name: str, source: str) -> ClaimState:
     try:
         found = jsontext.decode(data, _File)
     except (msgspec.DecodeError, ValueError) as error:
-        raise ParseError(source, f"not the result of a claim: {str(error)[:120]}") from error
+        raise ParseError(source, f"not the result of a claim: {one_line(error)}") from error
     if found.version != VERSION:
         raise ParseError(source, f"version {found.version}; this release reads {VERSION}")
     if not STORAGE_CLASS.fullmatch(found.storage_class):
@@ -121,8 +123,10 @@ def _wrong(name: str, storage_class: str, results: Iterable[ProbeResult]) -> Ite
             yield "record: the result of another storage class"
         if not (0 <= result.started < math.inf and 0 <= result.duration <= _LONGEST_S):
             yield "record: a time that can't be"
-        if len(result.message) > 1000 or len(result.tool_version) > 40:
+        if len(result.message) > 1000:
             yield "record: a text that is too long"
+        if result.tool_version and not KUBERNETES_VERSION.fullmatch(result.tool_version):
+            yield "record: tool_version is not a version of Kubernetes"
         yield from _wrong_operations(result.operations)
 
 

@@ -32,6 +32,10 @@ RESTART = gauge(
     "1: restart the daemon to time some disks' requests: the kernel stopped noting when they are issued, and"
     " the daemon gave up the rights to do so instead.",
 )
+WITHOUT_ROOM = gauge(
+    "plumbline_disk_latency_disks_without_room",
+    "Present disks that are not timed, because the table of the BPF program is full: it holds up to about 1,000 disks.",
+)
 
 EDGES_S = tuple(2**k / 1e6 for k in range(BUCKETS - 1))  # 1 µs … 67.1 s
 _NS = 1e9
@@ -58,6 +62,7 @@ def samples(reading: LatencyReading) -> Iterator[Sample]:
     for reason, count in reading.untimed.items():
         yield UNTIMED, (reason,), count
     yield RESTART, (), int(reading.restart_required)
+    yield WITHOUT_ROOM, (), len(reading.without_room)
 
 
 def histogram_value(histogram: Histogram) -> HistogramValue:

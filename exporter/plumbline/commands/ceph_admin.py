@@ -1,16 +1,15 @@
 """``plumbline ceph setup`` and ``remove``: show or run :mod:`.ceph_setup`'s steps as the cluster's administrator."""
 
 import argparse
-import json
 import os
-import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, TypeVar
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
+from plumbline.commands.ceph_keyring import KEY, check_key, check_place, read_keyring, remove_key, user_in, write_key
 from plumbline.commands.ceph_setup import (
     APPLICATION,
     BENCH_SUFFIX,
@@ -32,12 +31,10 @@ from plumbline.commands.shared import CEPH_KEY_DIR, complain, say
 from plumbline.config.model import CephConfig
 from plumbline.config.options import Overrides, is_handed, read_config
 from plumbline.config.workloads import load_catalogue
-from plumbline.core.answers import read_named
-from plumbline.core.files import OwnDirectory, read_whole
+from plumbline.core.foreign import Limits, decode_json, one_line
 from plumbline.core.keyfiles import CEPH, read_secret
 from plumbline.core.memory import keep_memory_private
 from plumbline.core.process import Completed, ProcessRunner
-from plumbline.core.proofs import Content
 from plumbline.errors import ParseError, PlumblineError, Unavailable
 from plumbline.sources.ceph.ceph_conf import MAX_BYTES
 from plumbline.sources.ceph.keyring import AES256K, READ_AES256K
@@ -45,11 +42,45 @@ from plumbline.sources.ceph.keyring import AES256K, READ_AES256K
 # Creating or deleting a pool takes seconds, listing its objects longer.
 _COMMAND_S, _CONNECT_S = 120.0, 15
 _MAX_LISTING = 64 << 20
-_MAX_KEYRING = 1 << 20
-# One user; a line with anything but its key and capabilities is somebody else's work.
-_KEYRING = re.compile(rb"\s*\[([^\]\n]+)\][ \t]*\n(?:[ \t]*(?:key|auid|caps \w+)[ \t]*=[^\n]*(?:\n|$)|[ \t]*\n)*")
+_ANSWER = Limits(_MAX_LISTING, max_values=2_000_000)
 # Placement groups of a pool for objects if the cluster isn't asked.
 _BLIND_GROUPS = 32
+
+
+# One key in base64: type, time, length, secret
+
+T = TypeVar("T")
+
+
+class _OsdStat(Struct, frozen=True):
+    num_osds: Annotated[int, Meta(ge=0, le=1_000_000)]
+
+
+class _Pool(Struct, frozen=True):
+    pool_name: str
+    crush_rule: int
+    application_metadata: dict[str, dict[str, str]] = {}
+
+
+class _Take(Struct, frozen=True):
+    op: str
+    item_name: str = ""
+
+
+class _Rule(Struct, frozen=True):
+    rule_id: int
+    rule_name: str
+    steps: tuple[_Take, ...]
+
+    @property
+    def root(self) -> str:
+        return next((step.item_name for step in self.steps if step.op == "take"), "")
+
+
+class _User(Struct, frozen=True):
+    entity: str
+    key: Annotated[str, Meta(pattern=f"^{KEY}$")]
+    caps: dict[str, str]
 
 
 class Admin(Struct, frozen=True):
@@ -104,73 +135,72 @@ def _kept_in(configured: str | None, default: str) -> str:
 class Cluster:
     def __init__(self, admin: Admin, environment: Mapping[str, str]) -> None:
         self.admin, self._runner = admin, ProcessRunner(environment)
-        self._pools: list[Any] | None = None
+        self._pools: tuple[_Pool, ...] | None = None
 
     def groups(self) -> int:
         """Placement groups that an object pool needs here."""
-        return groups_for(int(self._json("osd", "stat")["num_osds"]))
+        return groups_for(self._decoded(_OsdStat, "osd", "stat").num_osds)
 
     def classes_of_ours(self, pool: str) -> list[str]:
         """Device classes that already have a pool of ours."""
-        found = {str(each["pool_name"]): each for each in self._all_pools()}
-        ours = [name for name, each in found.items() if APPLICATION in each.get("application_metadata", {})]
+        ours = [found.pool_name for found in self._all_pools() if APPLICATION in found.application_metadata]
         return sorted(name.removeprefix(f"{pool}-") for name in ours if name.startswith(f"{pool}-"))
 
     def classes(self) -> list[str]:
-        return [str(each) for each in self._json("osd", "crush", "class", "ls")]
+        return list(self._decoded(tuple[str, ...], "osd", "crush", "class", "ls"))
 
     def look(self, required: Requirements) -> Facts:
         """Everything that has one of our names. Only reads."""
         kinds = {pool.name: pool.kind for pool in required.pools}
-        rules = {rule["rule_id"]: rule for rule in self._json("osd", "crush", "rule", "dump")}
+        rules = {rule.rule_id: rule for rule in self._decoded(tuple[_Rule, ...], "osd", "crush", "rule", "dump")}
         pools = {}
         for found in self._all_pools():
-            name = str(found["pool_name"])
-            facts = PoolFacts(found.get("application_metadata", {}), str(rules[found["crush_rule"]]["rule_name"]))
+            name = found.pool_name
+            if found.crush_rule not in rules:
+                raise ParseError("ceph osd pool ls detail", f"pool {name} has a CRUSH rule that does not exist")
+            facts = PoolFacts(found.application_metadata, rules[found.crush_rule].rule_name)
             if name in kinds and facts.is_ours(kinds[name]):
                 facts = PoolFacts(facts.applications, facts.rule, first_foreign(kinds[name], self._objects(name)))
             pools[name] = facts
-        found = {name: user for name in required.users if (user := self._user(name)) is not None}
-        keyrings = {path: text for path, _ in required.users.values() if (text := _read_keyring(path)) is not None}
+        users = {name: user for name in required.users if (user := self._user(name)) is not None}
+        keyrings = {path: text for path, _ in required.users.values() if (text := read_keyring(path)) is not None}
         return Facts(
             pools=pools,
-            rules={str(rule["rule_name"]): _root(rule) for rule in rules.values()},
-            users={name: caps for name, (caps, _) in found.items()},
-            keyrings={path: _user_in(text) for path, text in keyrings.items()},
+            rules={rule.rule_name: rule.root for rule in rules.values()},
+            users={name: caps for name, (caps, _) in users.items()},
+            keyrings={path: user_in(text) for path, text in keyrings.items()},
             outdated=frozenset(
                 name
-                for name, (_, key) in found.items()
+                for name, (_, key) in users.items()
                 if (text := keyrings.get(required.users[name][0])) is not None and key not in text
             ),
         )
 
     def apply(self, plan: Plan, *, before: Callable[[Step], None]) -> None:
-        """Check every keyring, then run every step; raises :class:`PlumblineError`, with Ceph's message at the first
-        that fails."""
+        """Check every keyring, then run every step; raises :class:`PlumblineError` at the first that fails, with Ceph's
+        message, and for an answer that is not the key that was asked for."""
         for step in plan.steps:
             if path := step.argv[1] if step.argv[0] == "rm" else step.keyring:
-                _check_key(path, step.user)
+                check_place(path, step.user)
         for step in plan.steps:
             before(step)
             if step.argv[0] == "rm":
-                _remove_key(step.argv[1], step.user)
+                remove_key(step.argv[1], step.user)
                 continue
             output = self._run(step.argv)
             if step.keyring:
-                _write_key(step.keyring, output.stdout, step.user)
+                check_key(output.stdout, step.user)
+                write_key(step.keyring, output.stdout, step.user)
 
-    def _all_pools(self) -> list[Any]:
+    def _all_pools(self) -> tuple[_Pool, ...]:
         """Asked once, because each start of ``ceph`` takes time."""
         if self._pools is None:
-            self._pools = list(self._json("osd", "pool", "ls", "detail"))
+            self._pools = self._decoded(tuple[_Pool, ...], "osd", "pool", "ls", "detail")
         return self._pools
 
-    def _json(self, *words: str) -> Any:
+    def _decoded(self, kind: type[T], *words: str) -> T:
         done = self._run(("ceph", *words, "--format", "json"))
-        try:
-            return json.loads(done.stdout)
-        except ValueError:
-            raise ParseError(f"ceph {' '.join(words)}", "not JSON") from None
+        return decode_json(done.stdout, kind, source=f"ceph {' '.join(words)}", limits=_ANSWER)
 
     def _objects(self, pool: str) -> list[str]:
         done = self._run(("rados", "-p", pool, "--all", "ls"))
@@ -182,11 +212,11 @@ class Cluster:
         if done.returncode == 2:  # ENOENT
             return None
         _check(done)
-        try:
-            (told,) = json.loads(done.stdout)
-            return {str(part): str(cap) for part, cap in told["caps"].items()}, str(told["key"]).encode()
-        except (ValueError, LookupError, TypeError, AttributeError):
-            raise ParseError(f"ceph auth get {user}", "not as expected") from None
+        source = f"ceph auth get {user}"
+        (found,) = decode_json(done.stdout, tuple[_User], source=source)
+        if found.entity != user:
+            raise ParseError(source, "the answer is about another user")
+        return found.caps, found.key.encode()
 
     def _run(self, command: tuple[str, ...]) -> Completed:
         done = self._try(command)
@@ -211,6 +241,7 @@ def _check(done: Completed) -> None:
         raise PlumblineError(f"{command}: too much output; is the pool really ours?")
     if done.timed_out or done.returncode is None:
         raise PlumblineError(f"{command}: no answer within {_COMMAND_S:.0f} s; is the cluster up?")
+    last = one_line(last)
     if b"type=key" in done.stderr and b"Malformed input" in done.stderr:
         last += (
             f"; {done.argv[0]} on this node can't read a key in the keyring: if it is of type {AES256K}, {READ_AES256K}"
@@ -221,69 +252,6 @@ def _check(done: Completed) -> None:
             " and then `ceph config rm mon mon_allow_pool_delete`"
         )
     raise PlumblineError(f"{command}: {last or f'exit {done.returncode}'}")
-
-
-def _root(rule: Mapping[str, Any]) -> str:
-    return next((str(step["item_name"]) for step in rule["steps"] if step["op"] == "take"), "")
-
-
-def _read_keyring(path: str) -> bytes | None:
-    """``None`` without a file."""
-    try:
-        return read_named(path, MAX_BYTES)  # only compared, so it may belong to the daemon's user
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise Unavailable(f"{path}: {error.strerror}") from None
-
-
-def _user_in(keyring: bytes) -> str:
-    """The only user in it; ``""`` when there are several, or anything besides."""
-    found = _KEYRING.fullmatch(keyring)
-    return found[1].decode("utf-8", "replace") if found else ""
-
-
-def _check_key(path: str, user: str) -> None:
-    """Raise, before anything is done, where another file has the name of the keyring."""
-    try:
-        with _directory_of(path) as directory:
-            directory.check(Path(path).name, _holds_only(user, path))
-    except OSError as error:
-        raise Unavailable(f"{path}: {error.strerror}; name another file as ceph.keyring") from error
-
-
-def _write_key(path: str, key: bytes, user: str) -> None:
-    """Written atomically, readable only by its owner; replaces nothing but an older key of the same user."""
-    try:
-        with _directory_of(path) as directory:
-            directory.replace(Path(path).name, key, _holds_only(user, path))
-    except OSError as error:
-        raise Unavailable(f"{path}: can't be written: {error.strerror}; name another file as ceph.keyring") from error
-
-
-def _remove_key(path: str, user: str) -> None:
-    """Remove a keyring that holds only this user's key. No error when it is gone already."""
-    try:
-        with _directory_of(path) as directory:
-            directory.remove(Path(path).name, _holds_only(user, path))
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        raise Unavailable(f"{path}: can't be removed: {error.strerror}") from error
-
-
-def _holds_only(user: str, path: str) -> Content:
-    """The proof of a keyring with this user's key and nothing else."""
-    return Content(lambda fd: _user_in(read_whole(fd, _MAX_KEYRING, path)) == user != "")
-
-
-def _directory_of(path: str) -> OwnDirectory:
-    """The keyring's owner may be anyone who reads it: only the key in it counts."""
-    try:
-        owner: int | None = Path(path).lstat().st_uid
-    except FileNotFoundError:
-        owner = None
-    return OwnDirectory.named(Path(path).parent, owner=owner)
 
 
 def run_setup(options: argparse.Namespace) -> int:

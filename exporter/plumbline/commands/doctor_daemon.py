@@ -12,6 +12,7 @@ from prometheus_client.samples import Sample
 from plumbline.commands.node import Node
 from plumbline.config import web
 from plumbline.config.model import Config, split_address
+from plumbline.core.foreign import MOST
 from plumbline.errors import PlumblineError, ProbeRefused, Unavailable
 from plumbline.probes.ceph.ceph_access import NO_CLUSTER, SETUP
 from plumbline.probes.ceph.cluster import CephGuard
@@ -77,13 +78,13 @@ def ask_daemon(url: str, *, timeout_s: float, access: Access) -> tuple[list[Answ
 
 
 def samples_of(text: str) -> Samples:
-    """The samples of a page in the text format, by name; none of a page that is something else."""
+    """The finite samples of a page in the text format, by name; none of a page that is something else."""
     found: dict[str, list[Sample]] = {}
     try:
         for family in text_string_to_metric_families(text):
-            for sample in family.samples:
+            for sample in filter(lambda sample: abs(sample.value) <= MOST, family.samples):
                 found.setdefault(sample.name, []).append(sample)
-    except ValueError:
+    except (ValueError, LookupError, TypeError):
         return {}
     return found
 

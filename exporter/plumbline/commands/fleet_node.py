@@ -7,8 +7,6 @@ import sys
 from contextlib import closing, suppress
 from pathlib import Path
 
-import msgspec
-
 from plumbline import __version__
 from plumbline.background.fingerprint import read_fingerprint
 from plumbline.baseline.signature import holds_signature, is_signature, signer
@@ -19,12 +17,13 @@ from plumbline.config.options import Overrides, read_config, storage_path
 from plumbline.config.workloads import load_catalogue
 from plumbline.config.yaml import read_text
 from plumbline.core.files import OwnDirectory
+from plumbline.core.foreign import decode_json
 from plumbline.core.proofs import Content, Kept, exactly
 from plumbline.core.roots import Roots
 from plumbline.core.storage_names import CANDIDATE, CLASS_FILE, NEXT_SIGNATURE, RECORD_LOCK, RECORDED, SIGNATURE
 from plumbline.core.together import Change, change_together
 from plumbline.core.units import count_text
-from plumbline.errors import BaselineError, ConfigError, FileRefused, ProbeRefused, StateError
+from plumbline.errors import BaselineError, ConfigError, FileRefused, ParseError, ProbeRefused, StateError
 from plumbline.fleet.node import FileState, NodeState, Parcel
 from plumbline.fleet.store import sha256
 from plumbline.probes.ceph.cluster import CephGuard
@@ -112,9 +111,9 @@ def install(data: bytes, config: Config, storage: Path, *, host: str) -> str:
     """Check a :class:`Parcel` and put it in place; returns a line that says so. Raises :class:`BaselineError`, and
     :class:`StateError` where the disk refuses or a file is not ours; then the old one stays."""
     try:
-        parcel = msgspec.json.decode(data, type=Parcel)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BaselineError("standard input", f"no baseline of a fleet: {error}") from None
+        parcel = decode_json(data, Parcel, source="standard input", what="no baseline of a fleet")
+    except ParseError as error:
+        raise BaselineError(error.source, error.reason) from None
     name = _NAMES.get(parcel.kind)
     if name is None:
         raise BaselineError("standard input", "no such kind of baseline", key="kind", value=parcel.kind)

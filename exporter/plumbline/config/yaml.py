@@ -1,5 +1,6 @@
 """Strict YAML for hand-written files: one clear line for every error, bounded in time and memory."""
 
+import math
 import re
 from collections.abc import Callable, Hashable, Iterator
 from pathlib import Path
@@ -148,6 +149,24 @@ class _UniqueKeyLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: 
                     raise yaml.constructor.ConstructorError(None, None, problem, key_node.start_mark)
                 seen.add(key)
         return super().construct_mapping(node, deep=deep)  # type: ignore[no-any-return]
+
+
+def _whole(loader: Any, node: yaml.ScalarNode) -> int:
+    value: int = loader.construct_yaml_int(node)
+    if not -(2**63) <= value < 2**64:
+        raise yaml.constructor.ConstructorError(None, None, "an integer of more than 64 bits", node.start_mark)
+    return value
+
+
+def _finite(loader: Any, node: yaml.ScalarNode) -> float:
+    value: float = loader.construct_yaml_float(node)
+    if not math.isfinite(value):
+        raise yaml.constructor.ConstructorError(None, None, "a number that is not finite", node.start_mark)
+    return value
+
+
+_UniqueKeyLoader.add_constructor("tag:yaml.org,2002:int", _whole)
+_UniqueKeyLoader.add_constructor("tag:yaml.org,2002:float", _finite)
 
 
 def _value_at(data: Any, key: str) -> Any:

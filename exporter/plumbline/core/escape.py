@@ -1,13 +1,8 @@
 """Escaping of untrusted names (devices, images, files), so that they can't steer a terminal or forge a log line."""
 
-import logging
+from plumbline.errors import visible
 
-
-def visible(text: str) -> str:
-    r"""Escape characters that are not printable (``\x1b``, ``\u202e``); the rest stays."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+__all__ = ["excerpt", "visible"]
 
 
 def excerpt(text: str, most: int = 300) -> str:
@@ -25,13 +20,3 @@ def visible_json(text: str) -> str:
 def _json_escape(char: str) -> str:
     units = char.encode("utf-16-be", "surrogatepass").hex()
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
-
-
-class VisibleFormatter(logging.Formatter):
-    """Formats a record as one line, apart from the lines of a traceback."""
-
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  (logging's name)
-        return visible(super().formatMessage(record))
-
-    def formatException(self, ei: object) -> str:  # noqa: N802  (logging's name)
-        return "\n".join(visible(line) for line in super().formatException(ei).split("\n"))  # type: ignore[arg-type]

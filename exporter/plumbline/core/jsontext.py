@@ -11,8 +11,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from plumbline.core.foreign import Limits, decode_json
+from plumbline.errors import ParseError
+
 T = TypeVar("T")
 
+_LIMITS = Limits(64 << 20)  # whoever reads a file bounds it first
 _ODD = re.compile("[\0\ud800-\udfff]")
 _WRITTEN = re.compile("\0([0-9a-f]{4})")
 
@@ -31,13 +35,11 @@ def encode(value: msgspec.Struct) -> bytes:
 def decode(data: bytes, kind: type[T]) -> T:
     """The struct that :func:`encode` wrote; :class:`msgspec.DecodeError` for any other input."""
     try:
-        value = msgspec.json.decode(data, type=kind)
-        if b"\\u0000" in data:
-            value = msgspec.convert(_each_text(msgspec.to_builtins(value, str_keys=True), _read), kind, str_keys=True)
-    except UnicodeDecodeError as error:  # invalid UTF-8 in a text; msgspec lets this error through
-        raise msgspec.DecodeError(str(error)) from error
-    except RecursionError:
-        raise msgspec.DecodeError("nested too deeply") from None
+        value = decode_json(data, kind, source="", what="", limits=_LIMITS)
+    except ParseError as error:
+        raise msgspec.DecodeError(error.reason.removeprefix(": ")) from None
+    if b"\\u0000" in data:
+        value = msgspec.convert(_each_text(msgspec.to_builtins(value, str_keys=True), _read), kind, str_keys=True)
     return value
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
 
+from plumbline.core.foreign import one_line
 from plumbline.errors import ConfigError
 from plumbline.fleet.inventory import Host, with_domains
 from plumbline.sources.http import read_page
@@ -28,8 +29,8 @@ def racks_of(text: str, *, where: str) -> Mapping[str, str]:
                 host, rack = sample.labels.get("host"), sample.labels.get("rack")
                 if sample.name == PLACE and host and rack:
                     found[host] = rack
-    except ValueError as error:
-        raise ConfigError(where, f"is no page of metrics: {error}") from None
+    except (ValueError, LookupError, TypeError) as error:
+        raise ConfigError(where, f"is no page of metrics: {one_line(error)}") from None
     if not found:
         reason = (
             f"no rack in {PLACE}; ask the node that queries the cluster's map (ceph.map), or name domains in the list"

@@ -15,8 +15,10 @@ use the short names for something else; they count first. Ansible's ``ansible_ho
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
+from itertools import count
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -25,17 +27,21 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from plumbline.config.yaml import read_text, read_yaml
-from plumbline.errors import ConfigError
+from plumbline.core.foreign import Limits, parse_json
+from plumbline.errors import ConfigError, ParseError
 
-MAX_BYTES = 64 << 20
-_MOST_HOSTS = 100_000
+MAX_BYTES = 16 << 20  # a thousand hosts have some 100 kB; of what `ansible-inventory` prints 2 MB
+_MOST_HOSTS, _MOST_RANGES = 100_000, 8  # the hosts of all lines together
+_LIMITS = Limits(MAX_BYTES, max_values=2_000_000)
 # The name becomes an argument of ssh and a file's name; an address may have colons
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}")
 _ADDRESS = re.compile(r"[A-Za-z0-9_:\[][A-Za-z0-9_.:%\[\]-]{0,252}")
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,63}")
 _RANGE = re.compile(r"\[([0-9]{1,6}):([0-9]{1,6})\]")
 _SECTION = re.compile(r"\[([^\]:]+)(?::(vars|children))?\]")
-_MARK = "_meta"
+_QUOTING, _LONGEST_LINE = re.compile(r"[\"'\\#]"), 10_000
+_MARK, _ALL = "_meta", "all"
+_OURS, _ANSIBLES = ("class", "model", "role", "domain"), ("ansible_host", "ansible_port", "ansible_user")
 
 
 class Host(Struct, frozen=True):
@@ -70,7 +76,7 @@ def parse_inventory(text: str, *, where: str, group: str = "", domain_var: str =
     if group and group not in groups:
         known = ", ".join(sorted(name for name in groups if name != "all"))
         raise ConfigError(where, f"has no such group; it has: {known or 'none'}", key="--group", value=group)
-    variables = _flat(groups, group or "all", where)
+    variables = _flat(groups, group or _ALL, domain_var, where)
     if not variables:
         raise ConfigError(where, "names no host; write one a line")
     return tuple(_host(name, known, where, domain_var) for name, known in variables.items())
@@ -88,7 +94,8 @@ def _is_yaml(text: str) -> bool:
 
 def _groups_of_lines(text: str, where: str) -> dict[str, _Group]:
     groups: dict[str, _Group] = {"all": _Group()}
-    name, kind = "all", ""
+    name, kind = _ALL, ""
+    hosts = count(1)
     for number, line in enumerate(text.splitlines(), 1):
         at = f"{where}:{number}"
         words = _words(line, at)
@@ -104,14 +111,25 @@ def _groups_of_lines(text: str, where: str) -> dict[str, _Group]:
             key, _, value = line.partition("=")
             groups[name].variables[key.strip()] = " ".join(_words(value, at))
         else:
+            pairs = dict(_pairs(words[1:], at))
             for host in _expanded(words[0], at):
-                groups[name].hosts.setdefault(host, {}).update(_pairs(words[1:], at))
+                groups[name].hosts.setdefault(host, {}).update(pairs)
+                _count(hosts, at)
     return groups
+
+
+def _count(hosts: Iterator[int], at: str) -> None:
+    if next(hosts) > _MOST_HOSTS:
+        raise ConfigError(at, f"the lines up to here name more than {_MOST_HOSTS:,} hosts; is this an inventory?")
 
 
 def _words(line: str, at: str) -> list[str]:
     if line.lstrip().startswith(";"):
         return []
+    if not _QUOTING.search(line):  # a hundred times faster
+        return line.split()
+    if len(line) > _LONGEST_LINE:
+        raise ConfigError(at, f"a line has more than {_LONGEST_LINE} characters")
     try:
         return shlex.split(line, comments=True)
     except ValueError as error:
@@ -135,7 +153,8 @@ def _expanded(pattern: str, at: str) -> Iterator[str]:
     first, last = int(found[1]), int(found[2])
     if first > last:
         raise ConfigError(at, "is an empty range; the lower number comes first", value=pattern)
-    if prod(max(0, int(to) - int(since)) + 1 for since, to in _RANGE.findall(pattern)) > _MOST_HOSTS:
+    ranges = _RANGE.findall(pattern)
+    if len(ranges) > _MOST_RANGES or prod(max(0, int(to) - int(since)) + 1 for since, to in ranges) > _MOST_HOSTS:
         raise ConfigError(at, f"is more than {_MOST_HOSTS:,} hosts", value=pattern)
     for number in range(first, last + 1):
         yield from _expanded(f"{pattern[: found.start()]}{number:0{len(found[1])}d}{pattern[found.end() :]}", at)
@@ -145,18 +164,29 @@ def _expanded(pattern: str, at: str) -> Iterator[str]:
 
 
 def _groups_of_yaml(text: str, where: str) -> dict[str, _Group]:
-    data = _mapping(read_yaml(text, where=where), where, "")
+    data = _mapping(_data(text, where), where, "")
     groups: dict[str, _Group] = {"all": _Group()}
     if _MARK in data:
         _take_list(data, groups, where)
     else:
+        hosts = count(1)
         for name, body in data.items():
-            _take_group(str(name), body, groups, where, depth=0)
+            _take_group(str(name), body, groups, hosts, where)
     return groups
+
+
+def _data(text: str, where: str) -> Any:
+    if not text.lstrip().startswith("{"):
+        return read_yaml(text, where=where)
+    try:
+        return parse_json(text, source=where, limits=_LIMITS)
+    except ParseError as error:
+        raise ConfigError(error.source, error.reason) from None
 
 
 def _take_list(data: Mapping[str, Any], groups: dict[str, _Group], where: str) -> None:
     """What ``ansible-inventory --list`` prints: the variables of every host are complete in ``_meta``."""
+    hosts = count(1)
     known = _mapping(_mapping(data[_MARK], where, _MARK).get("hostvars"), where, f"{_MARK}.hostvars")
     for name, body in data.items():
         if name == _MARK:
@@ -166,23 +196,28 @@ def _take_list(data: Mapping[str, Any], groups: dict[str, _Group], where: str) -
         for child in made.children:  # an empty group is printed only as a child: `ungrouped`
             groups.setdefault(child, _Group())
         for host in _names(found.get("hosts"), where, f"{name}.hosts"):
+            _count(hosts, where)
             made.hosts[host] = _plain(_mapping(known.get(host), where, f"{_MARK}.hostvars.{host}"))
     groups["all"].hosts = {
         str(host): _plain(_mapping(body, where, f"{_MARK}.hostvars.{host}")) for host, body in known.items()
     } | groups["all"].hosts
 
 
-def _take_group(name: str, body: Any, groups: dict[str, _Group], where: str, *, depth: int) -> None:
+def _take_group(
+    name: str, body: Any, groups: dict[str, _Group], hosts: Iterator[int], where: str, *, depth: int = 0
+) -> None:
     if depth > 50:
         raise ConfigError(where, "groups are nested too deeply", key=name)
     made, found = groups.setdefault(name, _Group()), _mapping(body, where, name)
     made.variables |= _plain(_mapping(found.get("vars"), where, f"{name}.vars"))
     for host, variables in _mapping(found.get("hosts"), where, f"{name}.hosts").items():
-        for each in _expanded(str(host), where):
-            made.hosts.setdefault(each, {}).update(_plain(_mapping(variables, where, f"{name}.hosts.{host}")))
+        plain = _plain(_mapping(variables, where, f"{name}.hosts.{host}"))
+        for expanded in _expanded(str(host), where):
+            _count(hosts, where)
+            made.hosts.setdefault(expanded, {}).update(plain)
     for child, inner in _mapping(found.get("children"), where, f"{name}.children").items():
         made.children.append(str(child))
-        _take_group(str(child), inner, groups, where, depth=depth + 1)
+        _take_group(str(child), inner, groups, hosts, where, depth=depth + 1)
 
 
 def _mapping(value: Any, where: str, key: str) -> Mapping[str, Any]:
@@ -209,31 +244,54 @@ def _plain(variables: Mapping[str, Any]) -> dict[str, str]:
 # -- both
 
 
-def _flat(groups: Mapping[str, _Group], wanted: str, where: str) -> dict[str, dict[str, str]]:
-    """Host → variables of all groups that it is in, the outer ones first, its own last."""
+def _flat(groups: Mapping[str, _Group], wanted: str, domain_var: str, where: str) -> dict[str, dict[str, str]]:
+    """Host → variables of all groups that it is in, the outer ones first, its own last. Every group and every child of
+    one is looked at once, however they are nested: a group may be reached in more ways than can be counted."""
     inner = {child for group in groups.values() for child in group.children}
-    inherited: dict[str, dict[str, str]] = {}
-    own: dict[str, dict[str, str]] = {}
-    members: dict[str, None] = {}
+    outer = [name for name in groups if name not in inner and name != _ALL]
+    children = {name: group.children + (outer if name == _ALL else []) for name, group in groups.items()}
+    members = [host for name in _below(wanted, children) for host in groups[name].hosts]
+    keys = {domain_var, *_OURS, *(f"plumbline_{key}" for key in _OURS), *_ANSIBLES}
+    inherited: dict[str, dict[str, str]] = {name: {} for name in groups}
+    found: dict[str, dict[str, str]] = {host: {} for host in members}
+    own: dict[str, dict[str, str]] = {host: {} for host in members}
+    for name in _outer_first(children, where):
+        variables = inherited.pop(name) | _only(keys, groups[name].variables)
+        for child in children[name]:
+            inherited[child] |= variables
+        for host in groups[name].hosts.keys() & found.keys():
+            found[host] |= variables
+            own[host] |= _only(keys, groups[name].hosts[host])
+    return {host: found[host] | own[host] for host in found}
 
-    def visit(name: str, variables: dict[str, str], above: frozenset[str], inside: bool) -> None:
-        if name in above:
-            raise ConfigError(where, "a group is its own child", key=name)
-        group, inside = groups[name], inside or name == wanted
-        variables = variables | group.variables
-        for host, its in group.hosts.items():
-            inherited.setdefault(host, {}).update(variables)
-            own.setdefault(host, {}).update(its)
-            if inside:
-                members[host] = None
-        for child in group.children:
-            visit(child, variables, above | {name}, inside)
 
-    for name in groups:
-        if name == "all" or name not in inner:
-            outer = {} if name == "all" else groups["all"].variables
-            visit(name, outer, frozenset(), wanted == "all")
-    return {host: inherited[host] | own[host] for host in members}
+def _only(keys: Set[str], variables: Mapping[str, str]) -> dict[str, str]:
+    return {key: variables[key] for key in keys & variables.keys()}
+
+
+def _below(wanted: str, children: Mapping[str, list[str]]) -> dict[str, None]:
+    """The group and all groups inside it, in the order of the file."""
+    seen: dict[str, None] = {}
+    left = [wanted]
+    while left:
+        if (name := left.pop()) not in seen:
+            seen[name] = None
+            left += reversed(children[name])
+    return seen
+
+
+def _outer_first(children: Mapping[str, list[str]], where: str) -> Iterator[str]:
+    """Every group, after all groups that it is in."""
+    above = Counter(child for inner in children.values() for child in inner)
+    ready = deque(name for name in children if not above[name])
+    while ready:
+        yield (name := ready.popleft())
+        for child in children[name]:
+            above[child] -= 1
+            if not above[child]:
+                ready.append(child)
+    if own := next((name for name in children if above[name] > 0), None):
+        raise ConfigError(where, "a group is its own child, or below one", key=own)
 
 
 def _host(name: str, variables: Mapping[str, str], where: str, domain_var: str) -> Host:

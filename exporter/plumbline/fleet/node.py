@@ -9,7 +9,8 @@ from threading import Event
 import msgspec
 
 from plumbline.baseline.fingerprint import Fingerprint
-from plumbline.errors import Unavailable
+from plumbline.core.foreign import decode_json
+from plumbline.errors import ParseError, Unavailable
 from plumbline.fleet.answers import Refused, check_bounds, check_model, check_name, short
 from plumbline.fleet.inventory import Host
 from plumbline.fleet.ssh import Ssh
@@ -75,9 +76,9 @@ class Nodes(msgspec.Struct, frozen=True):
         if answer.returncode:
             raise Refused(answer.reason)
         try:
-            state = msgspec.json.decode(answer.stdout, type=NodeState)
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise Unavailable(f"`baseline state` printed something else there ({error}); is it this release?") from None
+            state = decode_json(answer.stdout, NodeState, source="`baseline state`")
+        except ParseError as error:
+            raise Unavailable(f"{error}; is it this release there?") from None
         return checked_state(state, host, self.names)
 
     def record(self, host: Host, options: Sequence[str], *, timeout_s: float, on_line: Callable[[str], object]) -> None:

@@ -4,6 +4,7 @@ import html
 import re
 from collections.abc import Iterator, Sequence
 
+from plumbline.core.escape import visible
 from plumbline.pages.document import Block, Document, Listing, Paragraph, Plot, Table
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]|~#!$])")
@@ -16,7 +17,7 @@ def markdown(document: Document) -> str:
 
 def escaped(text: str) -> str:
     """Escaped text in one line: no name in it can produce markup, HTML, a link or the end of a cell."""
-    text = _SPECIAL.sub(r"\\\1", html.escape(" ".join(text.split()), quote=False))
+    text = _SPECIAL.sub(r"\\\1", html.escape(visible(" ".join(text.split())), quote=False))
     # a bare address would become a link
     return text.replace("://", ":&#8203;//").replace("@", "&#64;")
 

@@ -13,6 +13,7 @@ Where the page is asked for with the labels of an alert, they are filled in (:mo
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 
 from plumbline.pages.htmltext import Html, joined, tag
@@ -29,12 +30,13 @@ _LAYER_PAGES = {"osd": "rados"}
 _SHARED = re.compile(r"\[([^\]]+)\]\(([a-z-]+)\.md\)")
 
 
-def names() -> list[str]:
+@cache  # part of the package: it does not change
+def names() -> tuple[str, ...]:
     """Every alert that has a runbook, in order; none where Plumbline runs from a source tree."""
     if not _FOLDER.is_dir():
-        return []
+        return ()
     files = sorted(each.name.removesuffix(".md") for each in _FOLDER.iterdir() if each.name.endswith(".md"))
-    return [name for name in files if _NAME.fullmatch(name)]
+    return tuple(name for name in files if _NAME.fullmatch(name))
 
 
 def page(name: str, labels: Mapping[str, str] | None = None) -> str | None:
@@ -46,11 +48,10 @@ def page(name: str, labels: Mapping[str, str] | None = None) -> str | None:
     if not name:
         return render("runbooks.html", title="Runbooks", names=names(), body=None, labels={})
     name = name.removesuffix(".md")
-    file = _FOLDER.joinpath(f"{name}.md")
-    if not _NAME.fullmatch(name) or not file.is_file():
+    if name not in names():  # what a client sends never becomes a path
         return None
     known = usable(labels or {})
-    body = to_html(file.read_text("utf-8"), known)
+    body = to_html(_FOLDER.joinpath(f"{name}.md").read_text("utf-8"), known)
     return render("runbooks.html", title=name, names=None, body=body, labels=known)
 
 

@@ -11,22 +11,28 @@ count, duration = count_text, duration_text
 _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 365.25 * 86400
 # a forecast of more than ten years only means: not soon
 LONG_DAYS = 3650.0
+_LAST_S = 253_402_300_799.0  # the end of the year 9999
+
+
+def _utc(at_s: float) -> datetime:
+    """A time that no calendar has, as a false figure may be, is the first or the last that it has."""
+    return datetime.fromtimestamp(min(max(at_s, 0.0), _LAST_S), UTC)
 
 
 def day(at_s: float) -> str:
     """``14 September 2026``."""
-    at = datetime.fromtimestamp(at_s, UTC)
+    at = _utc(at_s)
     return f"{at.day} {at:%B %Y}"
 
 
 def moment(at_s: float) -> str:
     """``2026-09-14 13:00``."""
-    return f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%d %H:%M}"
+    return f"{_utc(at_s):%Y-%m-%d %H:%M}"
 
 
 def date(at_s: float) -> str:
     """``2026-09-14``."""
-    return f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%d}"
+    return f"{_utc(at_s):%Y-%m-%d}"
 
 
 def minutes(seconds: float) -> str:

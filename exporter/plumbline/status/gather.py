@@ -135,7 +135,7 @@ def _canary_rows(followed: Followed, book: Book, recordable: Container[str], now
             workload=each.workload,
             operation=each.operation,
             success=reading.success,
-            age_s=now - each.last_completion_ts if each.last_completion_ts else None,
+            age_s=max(0.0, now - each.last_completion_ts) if each.last_completion_ts else None,
             p50=accepted.compared("p50", quantile_of(recent, 0.5)),
             p99=accepted.compared("p99", quantile_of(recent, 0.99)),
             trend=accepted.trend("p50", f"{len(medians)} min", medians),
@@ -169,7 +169,7 @@ def _periodic_rows(
             workload=identity.workload,
             operation=operation,
             success=None if last is None else last.outcome is Outcome.SUCCESS,
-            age_s=now - last.finished if last else None,
+            age_s=max(0.0, now - last.finished) if last else None,
             p50=accepted.compared("p50", measured.latency.get("p50")),
             p99=accepted.compared("p99", measured.latency.get("p99")),
             rate=accepted.rate(measured),
@@ -189,7 +189,7 @@ def _periodic_rows(
 
 def _failures(records: Iterable[ProbeRecord], now: float) -> list[FailureRow]:
     failed = [
-        FailureRow(each.probe, each.outcome.value, now - each.finished, each.duration, each.message)
+        FailureRow(each.probe, each.outcome.value, max(0.0, now - each.finished), each.duration, each.message)
         for record in records
         for each in record.failures
     ]

@@ -2,6 +2,7 @@
 
 import gzip
 from collections.abc import Callable, Mapping
+from enum import Enum
 from urllib.parse import SplitResult, parse_qs, parse_qsl, urlsplit
 
 from msgspec import Struct
@@ -14,7 +15,6 @@ from plumbline.metrics.small import PROFILE, SmallPage
 PLAIN = "text/plain; charset=utf-8"
 _HTML = "text/html; charset=utf-8"
 _MAX_NAMES = 1000
-_RUNBOOKS = "/runbooks/"
 
 # the page contains its own style and needs nothing else; a device name can never become a script
 _PAGE_HEADERS = (
@@ -41,6 +41,31 @@ class Response(Struct, frozen=True):
     headers: tuple[tuple[str, str], ...] = ()
 
 
+class Route(Enum):
+    """What a URL asks for. Whatever is remembered of requests is kept by route: clients choose the URLs."""
+
+    PAGE = "/"
+    METRICS = "/metrics"
+    HEALTHY = "/-/healthy"
+    READY = "/-/ready"
+    RUNBOOK = "/runbooks/"  # and what follows it
+    UNKNOWN = "an unknown path"
+
+    @classmethod
+    def of(cls, target: str) -> "Route":
+        """The route of a request's target, whatever it contains."""
+        try:
+            return _route(urlsplit(target).path)
+        except ValueError:
+            return cls.UNKNOWN
+
+
+def _route(path: str) -> Route:
+    if path.startswith(Route.RUNBOOK.value):
+        return Route.RUNBOOK
+    return next((route for route in Route if route.value == path), Route.UNKNOWN)
+
+
 class Site:
     """``/metrics``, ``/-/healthy``, ``/-/ready``, ``/runbooks/<Alert>`` and, from ``status``, the HTML page at ``/``.
     ``ready`` returns what the daemon waits for, or ``None``: no metrics until then, as half a host would be stored as
@@ -52,11 +77,12 @@ class Site:
         self._ready = ready
         self._renderer, self._small_renderer = Renderer(), Renderer()
         self._small: SmallPage | None = None
-        self._routes: dict[str, Callable[[Request, SplitResult], Response]] = {
-            "/": self._page,
-            "/metrics": self._metrics,
-            "/-/healthy": lambda _request, _url: text_response(200, "healthy"),
-            "/-/ready": self._readiness,
+        self._routes: dict[Route, Callable[[Request, SplitResult], Response]] = {
+            Route.PAGE: self._page,
+            Route.METRICS: self._metrics,
+            Route.HEALTHY: lambda _request, _url: text_response(200, "healthy"),
+            Route.READY: self._readiness,
+            Route.RUNBOOK: self._runbook,
         }
 
     def respond(self, request: Request) -> Response:
@@ -65,13 +91,12 @@ class Site:
             parts = urlsplit(request.target)
         except ValueError:
             return text_response(400, "malformed URL")
-        runbook = parts.path.startswith(_RUNBOOKS)
-        route = self._runbook if runbook else self._routes.get(parts.path)
-        if route is None:
-            return text_response(404, f"not found; available: {', '.join((*self._routes, _RUNBOOKS))}")
+        answer = self._routes.get(_route(parts.path))
+        if answer is None:
+            return text_response(404, f"not found; available: {', '.join(route.value for route in self._routes)}")
         if request.method not in ("GET", "HEAD"):
             return text_response(405, "use GET or HEAD", ("Allow", "GET, HEAD"))
-        return route(request, parts)
+        return answer(request, parts)
 
     def _metrics(self, request: Request, url: SplitResult) -> Response:
         if (waiting := self._ready()) is not None:
@@ -119,8 +144,10 @@ class Site:
             labels = dict(parse_qsl(url.query, max_num_fields=_MAX_NAMES))
         except ValueError:
             labels = {}
-        page = runbooks.page(url.path.removeprefix(_RUNBOOKS), labels)
-        return text_response(404, f"no such runbook; {_RUNBOOKS} has them all") if page is None else _html(page)
+        page = runbooks.page(url.path.removeprefix(Route.RUNBOOK.value), labels)
+        return (
+            text_response(404, f"no such runbook; {Route.RUNBOOK.value} has them all") if page is None else _html(page)
+        )
 
 
 def _html(page: str) -> Response:

@@ -11,7 +11,6 @@ import errno
 import logging
 import socket
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from enum import Enum
@@ -19,20 +18,21 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from plumbline.core import threads
+from plumbline.core.log_limit import LogLimit
 from plumbline.errors import PlumblineError
 from plumbline.web.connections import Connection, ConnectionPool, RequestSlots, counted_as
 from plumbline.web.guard import Guard
 from plumbline.web.http1 import BadRequest, HeadReader, TlsRefused, linger, parse_head, send
-from plumbline.web.routes import Request, Response, text_response
+from plumbline.web.routes import Request, Response, Route, text_response
 
 if TYPE_CHECKING:
     import ssl
 
 _SPARE_CONNECTIONS = 64  # idle keep-alive connections, beyond the requests in progress
 _UNCOUNTED = "/-/"  # an orchestrator must not kill a daemon for being busy
-_MAX_FAILING = 32  # clients choose the paths
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _LOG_EVERY_S = 600.0
+_LOG_FAILURE_EVERY_S = 60.0  # somebody may ask in turn for what works and for what fails
 # Several answers of a large host. The kernel would let it grow to megabytes for each client that does not read.
 _SEND_BUFFER = 256 * 1024
 _THREAD_TRIES, _THREAD_WAIT_S = 5, 0.05
@@ -48,6 +48,13 @@ class Refusal(Enum):
     MALFORMED = "malformed"  # not HTTP, or too long
     SLOW = "slow"  # the request did not arrive in time
     CROWDED = "crowded"  # connections evicted or not admitted because there were too many
+
+
+class _Shortage(Enum):
+    """What the system may run out of. A crowd of clients makes it so again and again."""
+
+    DESCRIPTORS = "descriptors"
+    THREADS = "threads"
 
 
 _BY_STATUS = {401: Refusal.AUTHENTICATION, 408: Refusal.SLOW, 429: Refusal.RATE}
@@ -84,10 +91,10 @@ class Server:
         self._address = format_address(host, port)
         self._stopping = threading.Event()
         self._connections = ConnectionPool(max_requests + _SPARE_CONNECTIONS)
-        self._failing: set[str] = set()
+        self._failing: set[Route] = set()
         self._counting = threading.Lock()
         self._refused: Counter[Refusal] = Counter()
-        self._logged_at: dict[Refusal, float] = {}
+        self._log_limit, self._failure_limit = LogLimit(_LOG_EVERY_S), LogLimit(_LOG_FAILURE_EVERY_S)
 
     @property
     def address(self) -> str:
@@ -123,18 +130,15 @@ class Server:
         self._connections.end(timeout_s)
 
     def _accept(self, listener: socket.socket) -> None:
-        exhausted = False
         while not self._stopping.is_set():
             try:
                 sock, address = listener.accept()
             except OSError as error:
                 if error.errno in _EXHAUSTED and not self._stopping.is_set():
-                    if not exhausted:
+                    if self._log_limit.due(_Shortage.DESCRIPTORS):
                         self._log.warning("cannot accept connections: %s", error.strerror)
-                    exhausted = True
                     self._stopping.wait(0.2)  # accept() would fail again at once, and spin
                 continue
-            exhausted = False
             self._admit(Connection(sock, counted_as(address), self._guard))
 
     def _admit(self, connection: Connection) -> None:
@@ -142,7 +146,8 @@ class Server:
         if not self._connections.admit(connection):
             connection.sock.close()
         elif not self._start(connection):
-            self._log.warning("cannot serve a connection: the system allows no more threads; raise TasksMax=")
+            if self._log_limit.due(_Shortage.THREADS):
+                self._log.warning("cannot serve a connection: the system allows no more threads; raise TasksMax=")
             self._connections.leave(connection)
         if self._connections.rejected > before:
             self._log_refusal(Refusal.CROWDED, connection)
@@ -150,7 +155,7 @@ class Server:
     def _start(self, connection: Connection) -> bool:
         for _ in range(_THREAD_TRIES):
             try:
-                threads.start("http-request", partial(self._serve, connection))
+                threads.start("http-request", partial(self._serve, connection), died=self._log_mistake)
             except RuntimeError:  # the system allows no more threads: another connection has to free its own
                 self._connections.make_room(connection)
                 self._stopping.wait(_THREAD_WAIT_S)
@@ -238,17 +243,23 @@ class Server:
         return text_response(503, text, ("Retry-After", "1"))
 
     def _answer(self, request: Request) -> Response:
-        """The site's answer; 500 when it fails, logged once per path until that path works again."""
-        path = request.target.partition("?")[0]
+        """The site's answer; 500 when it fails, logged once per route until that works again, at most once a minute."""
         try:
             response = self._respond(request)
         except Exception as error:  # noqa: BLE001  (the client gets an answer, and other connections continue)
-            if path not in self._failing and len(self._failing) < _MAX_FAILING:
-                self._failing.add(path)
-                self._log.error("answering %s: %s", path, type(error).__name__, exc_info=error)
+            route = Route.of(request.target)
+            if route not in self._failing and self._failure_limit.due(route):
+                self._failing.add(route)
+                self._log.error("answering %s: %s", route.value, type(error).__name__, exc_info=error)
             return text_response(500, "internal error; see the plumbline log")
-        self._failing.discard(path)
+        if self._failing:
+            self._failing.discard(Route.of(request.target))
         return response
+
+    def _log_mistake(self, error: Exception) -> None:
+        """Log what ended a connection's thread: every connection has one, and clients open as many as they like."""
+        if self._failure_limit.due(Route.UNKNOWN):
+            self._log.error("serving a connection: %s", type(error).__name__, exc_info=error)
 
     def _count(self, why: Refusal, connection: Connection, detail: str = "") -> None:
         with self._counting:
@@ -258,11 +269,8 @@ class Server:
 
     def _log_refusal(self, why: Refusal, connection: Connection, detail: str = "") -> None:
         """Log at most once per interval and reason, and nothing that the client sent."""
-        with self._counting:
-            now = time.monotonic()
-            if now - self._logged_at.get(why, -_LOG_EVERY_S) < _LOG_EVERY_S:
-                return
-            self._logged_at[why] = now
+        if not self._log_limit.due(why):
+            return
         self._log.warning(
             "refused a client from %s (%s%s); plumbline_web_requests_refused_total counts them",
             connection.peer,

@@ -52,9 +52,14 @@ class Node:
         self.conf.write_text(f"[global]\nkeyring = {folder}/keyring\n")
         (folder / "keyring").write_text("[client.plumbline]\n")
         self.config = self.with_map("always")
-        self.cluster, self.now = Cluster(), 1_000_000.0
+        self.cluster, self.now, self.set_s = Cluster(), 1_000_000.0, 0.0
         self.watch = CephMapWatch(
-            lambda: self.config, roots=self.roots, environment={}, runner=self.cluster, wall=lambda: self.now
+            lambda: self.config,
+            roots=self.roots,
+            environment={},
+            runner=self.cluster,
+            wall=lambda: self.now + self.set_s,
+            clock=lambda: self.now,
         )
 
     def with_map(self, word: str, conf: Path | None = None) -> Config:
@@ -98,6 +103,18 @@ def test_the_last_map_is_shown_for_a_while(node: Node, caplog: pytest.LogCapture
         node.look()
     node.cluster.answer = Cluster().answer
     assert node.look() == node.now
+
+
+@pytest.mark.parametrize("set_s", [400 * 86400.0, 3600.0, -3600.0, -400 * 86400.0])
+def test_a_clock_that_is_set_neither_drops_the_last_map_nor_keeps_it(node: Node, set_s: float) -> None:
+    read_at = node.look()
+    node.cluster.answer = Completed((), 1, stderr=b"no monitor answered\n")
+    node.set_s = set_s
+    node.now += KEPT_S
+    assert node.look() == read_at
+    node.now += 1
+    with pytest.raises(PlumblineError, match="no monitor answered"):
+        node.look()
 
 
 def told(answer: object) -> Completed:
@@ -267,13 +284,15 @@ def test_availability_is_asked_of_monitors_that_know_it_and_may_be_switched_off(
     assert ask_map(Monitors(release="tentacle", tracked=[]))["availability"] == []  # type: ignore[arg-type]
     off = OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP), "osd pool availability-status")
     assert ask_map(Monitors(release="tentacle", tracked=off))["availability"] is None  # type: ignore[arg-type]
-    assert ask_map(Monitors(release="tentacle", tracked=ValueError("not JSON: -nan")))["availability"] is None  # type: ignore[arg-type]
+    assert ask_map(Monitors(release="tentacle", tracked=ParseError("ceph", "not JSON: -nan")))["availability"] is None  # type: ignore[arg-type]
     denied = PermissionError(errno.EACCES, os.strerror(errno.EACCES), "osd pool availability-status")
     with pytest.raises(PermissionError):
         ask_map(Monitors(release="tentacle", tracked=denied))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("failure", [TimeoutError(110, os.strerror(110), "ceph osd df"), ValueError("not JSON")])
+@pytest.mark.parametrize(
+    "failure", [TimeoutError(110, os.strerror(110), "ceph osd df"), ParseError("ceph osd df", "not JSON")]
+)
 def test_without_a_manager_nothing_is_said_of_what_is_used(failure: Exception) -> None:
     got = ask_map(Monitors(failure))  # type: ignore[arg-type]
     assert (got["use"], got["unread"]) == (None, str(failure))

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from plumbline.background.presence import FORGET_AFTER_S, SAVE_EVERY_S, DiskPresence, remember
 from plumbline.core.roots import Roots
+from plumbline.core.wall_clock import WallClock
 from plumbline.errors import Unavailable
 from plumbline.probes.run.state import DiskRecord, StateStore
 from plumbline.sources.disk.block import BlockDevice, read_block_devices
@@ -25,7 +26,7 @@ class Host:
     def __init__(self, path: Path) -> None:
         self.path = Path(shutil.copytree(FIXTURES / "disks-storage-node", path / "node", symlinks=True))
         self.roots = Roots.under(self.path)
-        self.now = 1_700_000_000.0
+        self.now, self.set_s = 1_700_000_000.0, 0.0
         self.excluded: set[str] = set()
         self.facts: Iterable[BlockDevice] | None = None
         self.storage = path / "state"
@@ -33,7 +34,7 @@ class Host:
 
     def start(self) -> None:
         """A new daemon."""
-        self.store = StateStore(self.storage)
+        self.store = StateStore(self.storage, WallClock(lambda: self.now, lambda: self.now - self.set_s))
         self.store.open()
         self.presence = DiskPresence(
             self.roots,
@@ -54,6 +55,10 @@ class Host:
         self.now += after_s
         self.presence.look()
         return {(each.device, each.serial): (each.present, each.last_seen_ts) for each in self.presence.seen}
+
+    def set_clock(self, by_s: float) -> None:
+        self.now += by_s
+        self.set_s += by_s
 
     def pull(self, name: str) -> None:
         (self.path / "sys/block" / name).rename(self.path / f"{name}.pulled")
@@ -172,3 +177,35 @@ def test_a_command_beside_the_daemon_writes_nothing(tmp_path: Path) -> None:
     store.put_disks([DiskRecord("sda", "S", 1.0, 2.0)])
     assert store.disks == (DiskRecord("sda", "S", 1.0, 2.0),)
     assert not (tmp_path / "state").exists()
+
+
+@pytest.mark.parametrize("set_s", [3600.0, -3600.0, 400 * 86400.0, -400 * 86400.0])
+def test_a_clock_that_is_set_changes_no_disks_age(tmp_path: Path, set_s: float) -> None:
+    """Neither forgotten at once nor shown for ever."""
+    host = Host(tmp_path)
+    host.look()
+    host.pull("sda")
+    seen = host.look(3 * 86400.0)
+    key = next(key for key in seen if key[0] == "sda")
+    present, last_seen = seen[key]
+    assert not present
+    host.set_clock(set_s)
+    assert host.look()[key] == (False, last_seen + set_s)
+    host.set_clock(-set_s)
+    assert host.look()[key] == (False, last_seen)
+    host.set_clock(set_s)
+    assert key in host.look(FORGET_AFTER_S - 3 * 86400.0 - 60.0)
+    assert key not in host.look(120.0)
+
+
+def test_a_disk_last_seen_in_the_future_is_forgotten_after_a_week(tmp_path: Path) -> None:
+    host = Host(tmp_path)
+    host.look()
+    host.pull("sda")
+    host.look(400 * 86400.0)
+    host.pull("sdb")
+    host.look(60.0)
+    host.now -= 400 * 86400.0  # the clock was wrong, and is right at the next start
+    host.restart()
+    assert {present for (name, _), (present, _) in host.look().items() if name == "sdb"} == {False}
+    assert not any(name == "sdb" for name, _ in host.look(FORGET_AFTER_S + 60.0))

@@ -53,7 +53,7 @@ def serving(certificates: Certificates) -> ssl.SSLContext:
 def test_what_is_asked(certificates: Certificates) -> None:
     with server(certificates, b'{"metadata": {"name": "x"}, "kind": "Pod"}') as asked:
         assert asked.ask("POST", "pods", Pod, body={"a": 1}).metadata.name == "x"
-        asked.ask("DELETE", "pods/x", Pod, body={"b": 2})
+        asked.ask("DELETE", "pods", Pod, name="x", body={"b": 2})
         asked.ask("GET", "pods", Pod, query={"labelSelector": "plumbline/claim=x"})
     space = "/api/v1/namespaces/plumbline-claims"
     assert [
@@ -85,7 +85,7 @@ def test_a_renewed_token_is_used(certificates: Certificates) -> None:
 )
 def test_a_bad_answer(certificates: Certificates, status: int, body: bytes, said: str, can_pass: bool) -> None:
     with server(certificates, body, status) as asked, pytest.raises(ApiError, match=said) as error:
-        asked.ask("GET", "pods/x", Pod)
+        asked.ask("GET", "pods", Pod, name="x")
     assert error.value.can_pass is can_pass
 
 
@@ -93,7 +93,7 @@ def test_an_answer_without_end_is_refused(certificates: Certificates, monkeypatc
     monkeypatch.setattr(api, "MAX_BYTES", 1000)
     body = json.dumps({"metadata": {"name": "x" * 2000}}).encode()
     with server(certificates, body) as asked, pytest.raises(ApiError, match="more than 1000 bytes"):
-        asked.ask("GET", "pods/x", Pod)
+        asked.ask("GET", "pods", Pod, name="x")
 
 
 def test_a_server_that_is_not_there_may_come_back(certificates: Certificates) -> None:

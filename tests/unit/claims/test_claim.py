@@ -53,8 +53,16 @@ class Played(Api):
         return "v1.34.4"
 
     def ask(
-        self, method: str, path: str, kind: type[T], *, body: object = None, query: Mapping[str, str] | None = None
+        self,
+        method: str,
+        what: str,
+        kind: type[T],
+        *,
+        name: str | None = None,
+        body: object = None,
+        query: Mapping[str, str] | None = None,
     ) -> T:
+        path = what if name is None else f"{what}/{name}"
         if (error := self.fail(method, path)) is not None:
             raise error
         if method != "GET":

@@ -36,6 +36,7 @@ def test_a_disk_in_seconds() -> None:
         ("plumbline_disk_queue_seconds", "sda", "write"): HistogramValue(EDGES_S, (4,) * 27, 4, 1e-6),
         ("plumbline_disk_latency_ios_untimed_total", "interrupted"): 0,
         ("plumbline_disk_latency_restart_required",): 0,
+        ("plumbline_disk_latency_disks_without_room",): 0,
     }
 
 

@@ -30,7 +30,7 @@ LISTED = {
     "pages/templates.py": "_FILES.joinpath('style.css').read_text, path.read_text",
     "config/workloads.py": "Path(__file__).with_name('workloads.yaml').read_text",
     "sources/pci/pcidevices.py": "path.open",  # read by pread, 4,096 bytes at most
-    "sources/http.py": "urllib.request.build_opener(*handlers).open",  # a page, bounded in time and size
+    "sources/http.py": "opener.open",  # a page, bounded in time and size
     "web/tls.py": "context.load_cert_chain",  # from memory
     "claims/first_write.py": "open",  # to write
     "probes/ceph/ceph_worker.py": "lines.readline",  # the daemon's own words

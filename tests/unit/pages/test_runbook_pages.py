@@ -26,7 +26,7 @@ def text_of(page: str) -> str:
 
 
 def test_the_wheel_holds_every_runbook() -> None:
-    assert runbooks.names() == ALERTS
+    assert list(runbooks.names()) == ALERTS
 
 
 @pytest.mark.parametrize("name", ALERTS)

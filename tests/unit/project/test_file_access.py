@@ -45,7 +45,7 @@ ELSEWHERE = {
     "core/launch.py:main": "lowers the priority of I/O of this process, then becomes the tool that it was started for",
     "commands/uninstall.py:_installed": "text of a plan, for a person to carry out",
     "commands/uninstall.py:_plan": "text of a plan; commands/uninstall_files.py carries it out, by proofs",
-    "commands/ceph_setup.py:remove": "text of a plan; commands/ceph_admin.py removes the key by a proof",
+    "commands/ceph_setup.py:remove": "text of a plan; commands/ceph_keyring.py removes the key by a proof",
 }
 """Function → why it does so by itself."""
 

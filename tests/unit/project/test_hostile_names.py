@@ -15,7 +15,8 @@ from plumbline.commands.check import print_findings
 from plumbline.commands.disk import Disk, Layer, Use, print_disk, print_disks
 from plumbline.commands.shared import print_json
 from plumbline.core.console import line, make_console, table
-from plumbline.core.escape import VisibleFormatter, visible
+from plumbline.core.escape import visible
+from plumbline.core.visible_log import VisibleFormatter
 from plumbline.metrics.exposition import Exposition, SkipHook
 from plumbline.metrics.rendering import Format, Renderer
 from plumbline.metrics.spec import Samples

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from plumbline import __version__
+from plumbline.core import threads
 from plumbline.errors import PlumblineError
 from plumbline.web.routes import Request, Response, text_response
 from plumbline.web.server import Refusal, Server, format_address
@@ -258,6 +259,59 @@ def test_a_mistake_in_the_site_is_an_answer_and_is_logged_once_until_it_works(
         assert [record.getMessage() for record in caplog.records] == ["answering /: KeyError"]
         broken = False
         assert exchange(server, b"GET / HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200 ")
+
+
+def test_failures_on_hostile_paths_leave_room_in_the_log_for_our_own(caplog: pytest.LogCaptureFixture) -> None:
+    """A thousand different paths that fail, then the metrics: one line for each kind of path."""
+
+    def respond(request: Request) -> Response:
+        if request.target == "/-/healthy":
+            return text_response(200, "fine")
+        raise OSError(36, "File name too long")
+
+    with serving(respond) as server:
+        client = http.client.HTTPConnection("127.0.0.1", port_of(server), timeout=5)
+        for number in range(1000):
+            client.request("GET", f"/runbooks/{number}" if number % 2 else f"/nonsense{number}?{number}")
+            assert client.getresponse().read() == b"internal error; see the plumbline log\n"
+        for path in ("/metrics", "/", "/metrics", "/-/healthy", "/"):
+            client.request("GET", path)
+            client.getresponse().read()
+        client.close()
+    assert [record.getMessage() for record in caplog.records] == [
+        "answering an unknown path: OSError",
+        "answering /runbooks/: OSError",
+        "answering /metrics: OSError",
+        "answering /: OSError",
+    ]
+
+
+def test_what_works_and_fails_in_turn_is_logged_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    def respond(request: Request) -> Response:
+        if request.target.endswith("bad"):
+            raise KeyError("x")
+        return text_response(200, "fine")
+
+    with serving(respond) as server:
+        client = http.client.HTTPConnection("127.0.0.1", port_of(server), timeout=5)
+        for path in ("/runbooks/bad", "/runbooks/good") * 100:
+            client.request("GET", path)
+            client.getresponse().read()
+        client.close()
+    assert [record.getMessage() for record in caplog.records] == ["answering /runbooks/: KeyError"]
+
+
+def test_a_mistake_that_ends_every_connection_is_logged_once(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving() as server:
+        monkeypatch.setattr(server, "_guard", None)
+        for _ in range(20):
+            with contextlib.suppress(ConnectionResetError):
+                assert exchange(server, GET) == b""
+        failures = threads.PROCESS.failures["http-request"]
+    assert failures >= 20
+    assert [record.getMessage() for record in caplog.records] == ["serving a connection: AttributeError"]
 
 
 def test_requests_are_not_logged_above_debug(caplog: pytest.LogCaptureFixture) -> None:

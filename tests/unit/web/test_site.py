@@ -7,7 +7,7 @@ import pytest
 
 from plumbline.metrics.exposition import Exposition, SkipHook
 from plumbline.metrics.spec import Kind, MetricSpec, Samples
-from plumbline.web.routes import Request, Response, Site
+from plumbline.web.routes import Request, Response, Route, Site
 from support.fake_collectors import fake
 
 MTU = MetricSpec("plumbline_nic_mtu_bytes", Kind.GAUGE, "MTU.", ("device",))
@@ -124,3 +124,51 @@ def test_until_the_host_has_been_read_there_are_no_metrics() -> None:
         assert ("Retry-After", "1") in response.headers
     assert get("/-/healthy", ready="the first page").status == 200
     assert get("/", ready="the first page").status == 200
+
+
+HOSTILE = (
+    "/runbooks/Plumbline" + "a" * 250,
+    "/runbooks/Plumbline" + "a" * 15_000,
+    "/runbooks/Plumbline%00",
+    "/runbooks/..%2f..%2fetc%2fpasswd",
+    "/runbooks/../PlumblineDown",
+    "/runbooks/PlumblineDown/",
+    "/runbooks/PlumblineDown%0a",
+    "/runbooks/PlumblineDown.md.md",
+    "/runbooks/layers",
+    "/runbooks/Plumbline\udcff",
+    "/runbooks/Plumbline\u00fc",
+    "/runbooks/.md",
+    "/runbooks//",
+    "/" + "a" * 15_000,
+    "/metrics/",
+    "/%2e%2e/metrics",
+    "//metrics",
+    "http://[",
+    "/-/healthy%00",
+)
+
+
+@pytest.mark.parametrize("target", HOSTILE)
+def test_what_nobody_offers_is_not_found_and_touches_no_file(target: str) -> None:
+    assert get(target).status in (400, 404)
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/", "/runbooks/", "/runbooks/PlumblineDown"])
+@pytest.mark.parametrize(
+    "query",
+    ["&" * 15_000, "a=1&" * 3000, "%" * 15_000, "name[]=" + "%00" * 5000, "device=" + "a" * 15_000, "a[" * 7000,
+     "%ff=%fe", "layer=../../etc/passwd", "layer=" + "x" * 300, "device=%0a%00"],
+)  # fmt: skip
+def test_no_query_is_a_mistake(path: str, query: str) -> None:
+    assert get(f"{path}?{query}").status in (200, 400)
+
+
+@pytest.mark.parametrize(
+    ("target", "route"),
+    [("/", Route.PAGE), ("/?x", Route.PAGE), ("/metrics?a", Route.METRICS), ("http://x/metrics", Route.METRICS),
+     ("/runbooks/x/y", Route.RUNBOOK), ("/-/ready", Route.READY), ("/-/healthy", Route.HEALTHY),
+     ("/-/x", Route.UNKNOWN), ("http://[", Route.UNKNOWN), ("*", Route.UNKNOWN), ("", Route.UNKNOWN)],
+)  # fmt: skip
+def test_the_route_of_a_target(target: str, route: Route) -> None:
+    assert Route.of(target) is route

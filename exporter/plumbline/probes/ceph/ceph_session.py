@@ -18,8 +18,10 @@ from collections.abc import Callable
 from typing import Any
 
 from plumbline.core.backoff import Backoff
+from plumbline.core.foreign import parse_json, shaped
 from plumbline.core.isolated import argv_of
 from plumbline.core.process import Child
+from plumbline.errors import ParseError
 from plumbline.probes.ceph.librados import Access
 
 log = logging.getLogger(__name__)
@@ -86,8 +88,8 @@ class CephSession:
         connection = self._start()
         try:
             connection.sendall(json.dumps(request).encode() + b"\n")
-            answer: dict[str, Any] = json.loads(self._line(connection, self.limit_s))
-        except (OSError, ValueError) as error:
+            answer = _parse(self._line(connection, self.limit_s))
+        except (OSError, ParseError) as error:
             late = isinstance(error, TimeoutError)
             problem = f"no answer within {self.limit_s:g} s" if late else "the session with the cluster ended"
             self._end()
@@ -140,6 +142,14 @@ class CephSession:
             connection.close()
         if process is not None:
             process.end(killed_within_s=1.0)
+
+
+def _parse(line: bytes) -> dict[str, Any]:
+    """``{"ok": …}``, or ``{"error": text, "errno": number}``; :class:`ParseError` for anything else."""
+    source = "the session with the cluster"
+    answer = parse_json(line, source=source)
+    with shaped(source):
+        return {"ok": answer["ok"]} if "ok" in answer else {"error": str(answer["error"]), "errno": answer["errno"]}
 
 
 def strerror(error: OSError) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from plumbline.errors import ParseError
+from plumbline.core.foreign import shaped
 
 if TYPE_CHECKING:  # a worker imports this
     from plumbline.config.model import GatesConfig
@@ -79,15 +79,13 @@ def parse_status(status: Any, detail: Any = None) -> ClusterStatus:
 
     Raises :class:`ParseError` for anything else.
     """
-    try:
+    with shaped("ceph status"):
         health, pgs = status["health"], status["pgmap"]
         raised = dict(health.get("checks", {}))
         lines = dict(detail["checks"]) if detail is not None else {}
         checks = tuple(_check(name, raised[name], lines.get(name)) for name in sorted(raised))
         states = {str(state["state_name"]): int(state["count"]) for state in pgs.get("pgs_by_state", ())}
         return ClusterStatus(checks, states, int(pgs.get("misplaced_objects", 0)), int(pgs.get("degraded_objects", 0)))
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise ParseError("ceph status", f"unexpected answer: {type(error).__name__}: {error}") from error
 
 
 def closed(status: ClusterStatus, limits: GatesConfig, pools: tuple[str, ...] = ()) -> dict[str, str]:

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from plumbline.core.foreign import one_line, parse_json, shaped
 from plumbline.core.isolated import argv_of
 from plumbline.core.kernel import read_kernel
 from plumbline.core.memory import LIBRADOS, keep_memory_private, limit_memory
@@ -44,7 +45,7 @@ def main(argv: list[str]) -> int:
     """Run the task and print the answer."""
     keep_memory_private()  # it will hold a key
     limit_memory(LIBRADOS)
-    facts = json.loads(argv[0])
+    facts = parse_json(argv[0], source="the task")
     tasks: dict[str, Callable[..., object]] = {
         "osds": lambda cluster: to_json(ask_osds(cluster)),
         "map": ask_map,
@@ -55,9 +56,11 @@ def main(argv: list[str]) -> int:
     task = tasks[facts.pop("task")]
     try:
         with connect(Access(**facts.pop("access"))) as cluster:
-            print(json.dumps(task(cluster, **facts)))
+            with shaped("the cluster"):
+                answer = json.dumps(task(cluster, **facts))
+            print(answer)
     except (PlumblineError, OSError) as error:
-        print(error, file=sys.stderr)
+        print(one_line(error), file=sys.stderr)
         return 1
     return 0
 
@@ -81,7 +84,7 @@ def ask_map(cluster: Cluster) -> dict[str, Any]:
     }
     try:
         use = {command: cluster.mon_command(command) for command in ("osd df", "df")}
-    except (OSError, ValueError) as error:  # ValueError: invalid JSON, such as "-nan"
+    except (OSError, ParseError) as error:  # ParseError: invalid JSON, such as "-nan"
         return {**answers, "use": None, "unread": str(error)}
     return {**answers, "use": use, "unread": ""}
 
@@ -96,7 +99,7 @@ def _ask_availability(cluster: Cluster, dump: dict[str, Any]) -> Any:
     except OSError as error:
         if error.errno != errno.ENOTSUP:
             raise
-    except ValueError:
+    except ParseError:
         pass
     return None
 
@@ -115,11 +118,9 @@ def class_of(rule: Any, classes: Any) -> str | None:
     clusters. With several classes it is ``mixed``, without any ``None``.
     https://docs.ceph.com/en/latest/rados/operations/crush-map/#device-classes
     """
-    try:
+    with shaped("ceph osd crush"):
         taken = {str(step["item_name"]).partition("~")[2] for step in rule["steps"] if step["op"] == "take"}
         existing = {str(name) for name in classes}
-    except (KeyError, TypeError) as error:
-        raise ParseError("ceph osd crush", f"unexpected answer: {type(error).__name__}: {error}") from error
     found = taken if taken and "" not in taken else existing
     return found.pop() if len(found) == 1 else ("mixed" if found else None)
 

@@ -21,6 +21,7 @@ from functools import partial
 from typing import Any
 
 from plumbline.core import threads
+from plumbline.core.foreign import parse_json, shaped
 from plumbline.core.memory import LIBRADOS, keep_memory_private, limit_memory
 from plumbline.errors import KeyTypeUnknown, PlumblineError
 from plumbline.probes.ceph.ceph_status import wants_detail
@@ -50,7 +51,8 @@ class Worker:
         """``{"ok": …}`` or ``{"error": …}``; never raises because of the cluster."""
         arguments = dict(request)
         try:
-            return {"ok": self._calls[arguments.pop("do")](**arguments)}
+            with shaped("the cluster"):
+                return {"ok": self._calls[arguments.pop("do")](**arguments)}
         except KeyTypeUnknown as error:
             return {"error": str(error), "errno": errno.EKEYREJECTED}
         except PlumblineError as error:
@@ -122,13 +124,13 @@ def main(argv: list[str]) -> int:
         first = lines.readline()
         if not first:
             return 0
-        access = Access(**json.loads(first))
+        access = Access(**parse_json(first, source="the daemon"))
         limit_s = _GRACE_S + access.operation_timeout_s
         threads.start("end", partial(_end_with, connection.fileno(), limit_s))
         worker = Worker(access)
         try:
             for line in lines:
-                lines.write(json.dumps(worker.answer(json.loads(line))).encode() + b"\n")
+                lines.write(json.dumps(worker.answer(parse_json(line, source="the daemon"))).encode() + b"\n")
                 lines.flush()
         except ConnectionError:
             pass  # nobody waits for this answer any more

@@ -27,8 +27,9 @@ from ctypes import byref, c_char_p, c_int, c_size_t, c_uint64, c_void_p
 from dataclasses import dataclass
 from typing import Any, Self
 
+from plumbline.core.foreign import Limits, parse_json
 from plumbline.core.kernel import read_kernel
-from plumbline.errors import KeyTypeUnknown, Unavailable
+from plumbline.errors import KeyTypeUnknown, ParseError, Unavailable
 from plumbline.probes.ceph.librados_calls import LIBRARY, Timeval, check, load, release, time_t
 from plumbline.sources.ceph.keyring import AES256K, READ_AES256K, key_types
 
@@ -36,6 +37,7 @@ _MAY_RENEW, _MUST_RENEW = 1, 2
 _FSID_BYTES = 37
 _PLACES_BYTES, _KEYRING_BYTES = 4096, 1 << 20
 _LOCKERS_BYTES = 4096
+_ANSWER = Limits(64 << 20, max_values=5_000_000)  # `osd dump` of ten thousand OSDs has some 10 MB
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,8 @@ class Cluster:
     def mon_command(self, prefix: str, arguments: Mapping[str, object] | None = None) -> Any:
         """A monitor command's JSON: ``mon_command("osd map", {"pool": "rbd", "object": "x"})``.
 
-        ``OSError`` with the monitor's message if it refuses; ``TimeoutError`` if none answers.
+        ``OSError`` with the monitor's message if it refuses; ``TimeoutError`` if none answers; :class:`ParseError` for
+        an answer that is no JSON, as ``-nan``.
         """
         command = json.dumps({"prefix": prefix, "format": "json", **(arguments or {})}).encode()
         commands = (c_char_p * 1)(command)
@@ -131,7 +134,10 @@ class Cluster:
         if code < 0:
             why = f"{os.strerror(-code)}: {words.strip()}" if words.strip() else os.strerror(-code)
             raise OSError(-code, why, f"ceph {prefix}")
-        return json.loads(answer)
+        value = parse_json(answer, source=f"ceph {prefix}", limits=_ANSWER)
+        if not isinstance(value, dict | list):
+            raise ParseError(f"ceph {prefix}", "unexpected answer: neither an object nor a list")
+        return value
 
     def _take(self, buffer: c_void_p, size: c_size_t) -> bytes:
         if not buffer:

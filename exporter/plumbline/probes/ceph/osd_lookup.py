@@ -6,15 +6,15 @@ import json
 import logging
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from plumbline.config.model import CephConfig
 from plumbline.core.files import OwnDirectory, read_whole
+from plumbline.core.foreign import parse_json, shaped
 from plumbline.core.isolated import last_line
 from plumbline.core.process import ProcessRunner
 from plumbline.core.proofs import Content
 from plumbline.core.storage_names import OSDS_FILE
-from plumbline.errors import FileRefused, ProbeRefused, Unavailable
+from plumbline.errors import FileRefused, ParseError, ProbeRefused, Unavailable
 from plumbline.probes.ceph import ceph_task
 from plumbline.probes.ceph.ceph_access import CephAccess
 from plumbline.sources.ceph.cluster_osds import ClusterOsds, from_json, to_json
@@ -51,25 +51,32 @@ def is_osds(descriptor: int) -> bool:
 def read_osds(data: bytes) -> ClusterOsds | None:
     """Parse what :func:`remember` wrote; ``None`` for anything else."""
     try:
-        return from_json(json.loads(data))
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
+        return _from_json(data, OSDS_FILE)
+    except ParseError:
         return None
 
 
 def ask_cluster(config: CephConfig, environment: Mapping[str, str]) -> ClusterOsds | None:
     """The cluster's OSDs; ``None`` without an answer in time."""
     answer = _ask(config, environment, "the cluster did not report its OSDs", "osds")
-    return None if answer is None else from_json(answer)
+    return None if answer is None else _from_json(answer, "the cluster's OSDs")
+
+
+def _from_json(data: bytes, source: str) -> ClusterOsds:
+    facts = parse_json(data, source=source)
+    with shaped(source):
+        return from_json(facts)
 
 
 def ask_pool_class(pool: str, config: CephConfig, environment: Mapping[str, str]) -> str | None:
     """A pool's device class: ``hdd``, ``ssd``, ``mixed`` …; ``None`` without one, or without an answer in time."""
     problem = f"pool {pool}: its device class is unknown until the next reload"
-    device_class: str | None = _ask(config, environment, problem, "pool-class", pool=pool)
-    return device_class or None
+    answer = _ask(config, environment, problem, "pool-class", pool=pool)
+    device_class = None if answer is None else parse_json(answer, source=f"pool {pool}")
+    return device_class if isinstance(device_class, str) and device_class else None
 
 
-def _ask(config: CephConfig, environment: Mapping[str, str], problem: str, task: str, **arguments: str) -> Any:
+def _ask(config: CephConfig, environment: Mapping[str, str], problem: str, task: str, **arguments: str) -> bytes | None:
     access = CephAccess.of(config)
     try:
         access.check()
@@ -78,9 +85,9 @@ def _ask(config: CephConfig, environment: Mapping[str, str], problem: str, task:
             ceph_task.argv(quick, task, **arguments), timeout_s=ANSWER_WITHIN_S, max_output_bytes=_MAX_BYTES
         )
         if done.returncode == 0:
-            return json.loads(done.stdout)
+            return done.stdout
         reason = last_line(done) or "no answer in time"
-    except (ProbeRefused, Unavailable, ValueError) as error:
+    except (ProbeRefused, Unavailable) as error:
         reason = str(error)
     log.warning("%s: %s", problem, reason)
     return None

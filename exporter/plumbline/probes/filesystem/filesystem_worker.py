@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from plumbline.core.foreign import decode_json
 from plumbline.core.process import ProcessRunner
 from plumbline.errors import PlumblineError, ProbeRefused
 from plumbline.probes.fio.fio import remove_surplus, run_fio
@@ -43,7 +44,7 @@ Answer: TypeAlias = Done | Refused | Failed
 
 
 def main(argv: list[str]) -> int:
-    task = msgspec.json.decode(argv[0], type=Task, dec_hook=lambda kind, text: kind(text))
+    task = decode_json(argv[0], Task, source="the task", hook=lambda kind, text: kind(text))
     answer: Answer
     try:
         if task.clean_up:

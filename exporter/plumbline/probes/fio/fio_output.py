@@ -21,6 +21,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from plumbline.core.foreign import decode_json
 from plumbline.errors import ParseError
 
 REPORT_MAX_BYTES = 8 << 20  # Anything larger is not a report: one with all bins is about 100 KiB
@@ -96,10 +97,7 @@ def parse_report(data: bytes, *, job: str, source: str = "fio output") -> FioRep
     notes, document = _split(data)
     if document is None:
         raise ParseError(source, "holds no JSON document" + (f", only: {notes[0][:200]}" if notes else ""))
-    try:
-        decoded = msgspec.json.decode(document, type=_Document)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ParseError(source, f"not what fio writes: {error}", line=len(notes) + 1) from error
+    decoded = decode_json(document, _Document, source=source, what="not what fio writes", line=len(notes) + 1)
     found = [entry for entry in decoded.jobs if entry.jobname == job]
     if len(found) != 1:
         raise ParseError(source, f"expected one job named {job!r}, found {len(found)} of {len(decoded.jobs)}")

@@ -13,12 +13,12 @@ A test that could not start has ``"error": "…"`` and an empty ``end``; one tha
 figures up to then, which are not a result. Exit statuses differ between releases (3.12 exits with 0).
 """
 
-import json
 import math
 from typing import Any
 
 from msgspec import Struct
 
+from plumbline.core.foreign import parse_json
 from plumbline.errors import ParseError
 
 SOURCE = "iperf3 --json"
@@ -42,10 +42,7 @@ class Report(Struct, frozen=True):
 
 def parse_report(data: bytes, *, source: str = SOURCE) -> Report:
     """Raises :class:`ParseError` for anything but a report."""
-    try:
-        document = json.loads(data.decode("utf-8", "replace"))
-    except (ValueError, RecursionError) as error:
-        raise ParseError(source, f"not JSON: {error}") from error
+    document = parse_json(data.decode("utf-8", "replace"), source=source)
     if not isinstance(document, dict):
         raise ParseError(source, "not an object")
     said = document.get("error")

@@ -19,8 +19,7 @@ from collections.abc import Callable
 from random import Random
 from typing import TypeAlias
 
-import msgspec
-
+from plumbline.core.foreign import decode_json
 from plumbline.core.memory import keep_memory_private, limit_memory
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probes.canary.canary_worker import Operator, operate, until_refused
@@ -57,7 +56,7 @@ Act: TypeAlias = Callable[[], None]
 def main(argv: list[str]) -> int:
     """``<lifeline fd> <memory fd> <task>``. Work until ended."""
     keep_memory_private()  # it will hold a key
-    memory, task = WorkerMemory(int(argv[1])), msgspec.json.decode(argv[2], type=Task)
+    memory, task = WorkerMemory(int(argv[1])), decode_json(argv[2], Task, source="the task")
     limit_memory(most_memory(task))
     pause = settle(os.dup(int(argv[0])))
     return until_refused(memory, lambda: work(memory, task, pause))

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from plumbline.core.foreign import decode_json
 from plumbline.core.memory import keep_memory_private, limit_memory
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probes.object.s3_credentials import MAX_BYTES, Credentials, parse_credentials
@@ -78,7 +79,7 @@ class RequestError(Exception):
 
 def main(argv: list[str]) -> int:
     keep_memory_private()  # it will hold a key
-    task = msgspec.json.decode(argv[0], type=Task)
+    task = decode_json(argv[0], Task, source="the task")
     limit_memory(most_memory(task))
     answer: Answer
     try:

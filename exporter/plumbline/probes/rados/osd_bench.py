@@ -31,6 +31,7 @@ from msgspec import Meta
 
 from plumbline.config.probes.ceph import OsdBenchConfig
 from plumbline.config.workloads import OsdBench
+from plumbline.core.foreign import decode_json
 from plumbline.core.process import Completed
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probes.ceph.ceph_access import CephAccess
@@ -56,10 +57,7 @@ class OsdBenchReport(msgspec.Struct, frozen=True):
 
 def parse_osd_bench(text: str, *, source: str = "ceph tell osd bench") -> OsdBenchReport:
     """Parse the figures; raises :class:`ParseError` for anything invalid."""
-    try:
-        return msgspec.json.decode(text, type=OsdBenchReport, strict=False)
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise ParseError(source, f"unexpected output: {error}") from None
+    return decode_json(text, OsdBenchReport, source=source, what="unexpected output", strict=False)
 
 
 class OsdBenchProbe(msgspec.Struct, frozen=True):

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import errno
 import functools
-import json
 import os
 import select
 import signal
@@ -29,6 +28,7 @@ from bisect import bisect_left
 from random import Random
 
 from plumbline.core import threads
+from plumbline.core.foreign import parse_json
 from plumbline.core.memory import LIBRADOS, keep_memory_private, limit_memory
 from plumbline.errors import KeyTypeUnknown, ParseError, ProbeRefused, Unavailable
 from plumbline.probes.canary import memory as canary_memory
@@ -63,7 +63,7 @@ def main(argv: list[str]) -> int:
     """Work until ended; never returns while all goes well."""
     keep_memory_private()  # it will hold a key
     limit_memory(LIBRADOS)
-    lifeline, memory_fd, order = os.dup(int(argv[0])), int(argv[1]), Order(json.loads(argv[2]))
+    lifeline, memory_fd, order = os.dup(int(argv[0])), int(argv[1]), Order(parse_json(argv[2], source="the order"))
     try:  # contextlib is not light  # noqa: SIM105
         os.nice(10)
     except OSError:

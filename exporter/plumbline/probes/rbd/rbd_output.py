@@ -25,6 +25,7 @@ from typing import Annotated, TypeVar
 import msgspec
 from msgspec import Meta
 
+from plumbline.core.foreign import decode_json
 from plumbline.errors import ParseError
 
 T = TypeVar("T")
@@ -82,10 +83,7 @@ def parse_extents(data: bytes) -> int:
 
 
 def _decode(data: bytes, kind: type[T], source: str) -> T:
-    try:
-        return msgspec.json.decode(data, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ParseError(source, f"unexpected output: {error}") from error
+    return decode_json(data, kind, source=source, what="unexpected output")
 
 
 class RbdBenchReport(msgspec.Struct, frozen=True):

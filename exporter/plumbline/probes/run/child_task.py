@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from plumbline.errors import ParseError
+from plumbline.core.foreign import decode_json
 from plumbline.probes.run.result import Outcome, ProbeResult, summarise
 
 if TYPE_CHECKING:  # workers import this
@@ -37,10 +37,7 @@ class Failed(msgspec.Struct, frozen=True, tag_field="kind", tag="failed"):
 
 def parse_answer(output: bytes, kind: Any, *, source: str) -> Any:
     """The document a worker printed, as ``kind`` (a struct or a union); :class:`ParseError` for anything else."""
-    try:
-        return msgspec.json.decode(output, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ParseError(source, f"not the expected answer: {' '.join(str(error).split())[:_NOTE_MAX]}") from error
+    return decode_json(output, kind, source=source)
 
 
 class Timed(msgspec.Struct, frozen=True, tag_field="kind", tag="done"):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from plumbline.config.model import GatesConfig
 from plumbline.config.types import Schedule
@@ -18,6 +19,7 @@ from plumbline.core.process import ProcessRunner
 from plumbline.core.roots import Roots
 from plumbline.core.scheduler import Job, Scheduler, splay
 from plumbline.core.storage_names import HEAVY_LOCK
+from plumbline.core.wall_clock import SLACK_S
 from plumbline.errors import PlumblineError, ProbeRefused, Unavailable
 from plumbline.probes.run import gates
 from plumbline.probes.run.engine import STOPPED, Gates, run_probe
@@ -128,6 +130,7 @@ class Probing:
 
     def poll(self) -> None:
         now = time.monotonic()
+        self._store.follow_clock()
         for canary in self._leaving:
             canary.poll()
         self._leaving = [canary for canary in self._leaving if canary.pid is not None]
@@ -217,7 +220,7 @@ class Probing:
 
     def run(self, probe: PeriodicProbe, runner: ProcessRunner, cancel: threading.Event) -> None:
         """One scheduled run; its outcome is remembered, except when it was stopped."""
-        name = probe.identity.probe
+        name, set_before_s = probe.identity.probe, self._store.follow_clock()
         try:
             result = run_probe(
                 probe,
@@ -242,6 +245,8 @@ class Probing:
             log.info("probe %s: done in %.1f s", name, result.duration)
         else:
             log.error("probe %s: %s: %s", name, result.outcome, result.message)
+        if self._store.follow_clock() != set_before_s and abs(self._clock() - result.finished) > SLACK_S:
+            result = replace(result, started=self._clock() - result.duration)  # the clock was set in it
         self._store.put(name, self._store.get(name).with_result(result))
 
     def clean_up(self, probe: PeriodicProbe, runner: ProcessRunner, cancel: threading.Event) -> bool:

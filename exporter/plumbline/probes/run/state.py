@@ -13,7 +13,6 @@ written by a newer Plumbline and is not read, moved or overwritten; the start is
 from __future__ import annotations
 
 import logging
-import os
 import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -22,13 +21,15 @@ import msgspec
 
 from plumbline import __version__
 from plumbline.core import jsontext
-from plumbline.core.files import OwnDirectory, is_temporary, read_whole
-from plumbline.core.proofs import Content, is_interrupted_write
-from plumbline.core.storage_names import MARK, STATE_FILE
+from plumbline.core.files import OwnDirectory, read_whole
+from plumbline.core.proofs import Content
+from plumbline.core.storage_names import STATE_FILE
+from plumbline.core.wall_clock import WallClock, moved
 from plumbline.errors import FileRefused, StateError
 from plumbline.probes.run.histogram import Count, OperationTotals, add_operations, without_bins
 from plumbline.probes.run.result import OperationResult, Outcome, ProbeResult
-from plumbline.probes.run.storage import Held, explained, take
+from plumbline.probes.run.state_times import as_of, moved_record
+from plumbline.probes.run.storage import Held, explained, sweep, take
 
 SCHEMA_VERSION = 3
 """Raised only when an older release would misread the file; fields that it may ignore need no new version."""
@@ -220,8 +221,9 @@ def _older_files(file: Path) -> str:
 class StateStore:
     """The state directory of one daemon. All methods may be called from any thread."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, clock: WallClock | None = None) -> None:
         self.directory = directory
+        self._clock = clock or WallClock()
         self._file = directory / STATE_FILE
         self._lock = threading.Lock()
         # while open, all writes go there, whatever its path names by then
@@ -238,13 +240,30 @@ class StateStore:
     def open(self) -> None:
         """Create, mark and lock the directory, then load its state. Raises :class:`StateError` if that fails."""
         content = self._take(create=True)
-        self._probes, self.disks, self.paths = content.probes, content.disks, content.paths
+        now = self._clock.wall()
+        self._probes = {name: as_of(record, now) for name, record in content.probes.items()}
+        self.disks = tuple(moved(each, min(0.0, now - each.last_seen), *_DISK_TIMES) for each in content.disks)
+        self.paths = tuple(
+            moved(each, min(0.0, now - (each.gone_since or 0.0)), "gone_since") for each in content.paths
+        )
+
+    def follow_clock(self) -> float:
+        """Keep the age of everything remembered where the wall clock was set; returns by how much in all, so far."""
+        with self._lock:
+            jumped_s = self._clock.jumped_s()
+            if jumped_s:
+                self._probes = {name: moved_record(record, jumped_s) for name, record in self._probes.items()}
+                self.disks = tuple(moved(each, jumped_s, *_DISK_TIMES) for each in self.disks)
+                self.paths = tuple(moved(each, jumped_s, "gone_since") for each in self.paths)
+            return self._clock.jumped_in_all_s
 
     def look(self) -> None:
         """See to it that the newest state is where the next daemon will look: write it again if that failed before, or
         if the directory or the file was replaced or removed since. May block as long as the disk does."""
         with self._lock:
-            if self._held is not None and (self.save_failed or not self._in_place(self._held.own)):
+            if self._held is not None and (
+                self.save_failed or not self._held.in_place(STATE_FILE if self._saved else "")
+            ):
                 self._save()
 
     def _take(self, *, create: bool) -> _File:
@@ -252,7 +271,7 @@ class StateStore:
         with explained(self.directory):
             held = Held(open_storage(self.directory, create=create))
             try:
-                self._sweep(held.own)
+                sweep(held.own)
                 content = self._load(held.own)
             except BaseException:
                 held.close()
@@ -315,13 +334,6 @@ class StateStore:
         log.info("%s: was replaced by another directory; that is used now", self.directory)
         return None
 
-    def _in_place(self, own: OwnDirectory) -> bool:
-        try:
-            writable = os.access(".", os.W_OK, dir_fd=own.fd, effective_ids=True)
-            return writable and own.same() and (own.holds(STATE_FILE) or not self._saved)
-        except (OSError, FileRefused):
-            return False
-
     def _load(self, own: OwnDirectory) -> _File:
         try:
             content = _decode(own.read(STATE_FILE, MAX_BYTES), self._file)
@@ -379,18 +391,7 @@ class StateStore:
         """Whether a file in the directory was written by a daemon."""
         return is_state(read_whole(descriptor, MAX_BYTES, str(self._file)))
 
-    @staticmethod
-    def _sweep(own: OwnDirectory) -> None:
-        """Remove temporary files of a daemon killed while writing; a recording may be writing its own beside them."""
-        for name in own.names():
-            if is_temporary(name):
-                try:
-                    own.remove(name, _LEFT)
-                except (OSError, FileRefused) as error:
-                    log.debug("%s: stays: %s", own.where(name), error)
 
-
+_DISK_TIMES = ("first_seen", "last_seen")
 _EMPTY = ProbeRecord()
 _EMPTY_FILE = _File(schema_version=SCHEMA_VERSION, probes={})
-# a state file whose writing ended a minute ago
-_LEFT = Content(lambda fd: is_interrupted_write(fd, (b'{"schema_version":',), idle_s=60.0), empty=MARK)

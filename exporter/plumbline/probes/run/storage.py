@@ -6,6 +6,7 @@ older release without markers is taken over if its content shows that it is ours
 """
 
 import contextlib
+import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -13,11 +14,12 @@ from pathlib import Path
 from plumbline.baseline.files import convert_text
 from plumbline.baseline.site import SiteFile
 from plumbline.core.files import OwnDirectory, is_temporary, read_whole
-from plumbline.core.proofs import Content
+from plumbline.core.proofs import Content, is_interrupted_write
 from plumbline.core.storage_names import (
     CLASS_FILE,
     LOCK_FILE,
     LOCKS,
+    MARK,
     MARKER,
     MARKER_TEXT,
     OSDS_FILE,
@@ -33,6 +35,8 @@ from plumbline.probes.run.gates import is_lock_text
 # present in an empty file system that is mounted there
 _NOT_COUNTED = frozenset({"lost+found"})
 _MAX_BYTES = 2**24
+
+log = logging.getLogger(__name__)
 
 
 def take(path: Path, is_state: Callable[[bytes], bool], *, most_bytes: int, create: bool = True) -> OwnDirectory:
@@ -88,9 +92,31 @@ class Held:
             own.close()
             raise
 
+    def in_place(self, name: str) -> bool:
+        """Whether the path still leads here, may be written to, and has a file ``name``; any, if that is empty."""
+        try:
+            writable = os.access(".", os.W_OK, dir_fd=self.own.fd, effective_ids=True)
+            return writable and self.own.same() and (not name or self.own.holds(name))
+        except (OSError, FileRefused):
+            return False
+
     def close(self) -> None:
         os.close(self._lock)
         self.own.close()
+
+
+def sweep(own: OwnDirectory) -> None:
+    """Remove temporary files of a daemon killed while writing; a recording may be writing its own beside them."""
+    for name in own.names():
+        if is_temporary(name):
+            try:
+                own.remove(name, _LEFT)
+            except (OSError, FileRefused) as error:
+                log.debug("%s: stays: %s", own.where(name), error)
+
+
+# a state file whose writing ended a minute ago
+_LEFT = Content(lambda fd: is_interrupted_write(fd, (b'{"schema_version":',), idle_s=60.0), empty=MARK)
 
 
 @contextlib.contextmanager

@@ -27,6 +27,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import field
 
+from plumbline.core.foreign import decode_json
 from plumbline.errors import ParseError, PlumblineError, Unavailable
 
 T = TypeVar("T")
@@ -114,10 +115,7 @@ def ask(questions: Sequence[Question], *, timeout_s: float, pids: dict[Path, int
 
 def decode(kind: type[T], data: bytes, *, source: str) -> T:
     """Decode an answer as ``kind``; :class:`ParseError` when it has another form."""
-    try:
-        return msgspec.json.decode(data, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ParseError(source, f"not in the format of this command: {str(error)[:120]}") from error
+    return decode_json(data, kind, source=source, what="not in the format of this command")
 
 
 class _Talk:

@@ -37,11 +37,11 @@ https://docs.ceph.com/en/latest/rados/operations/monitoring/
 """  # noqa: E501  (verbatim)
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from plumbline.core.foreign import shaped
 from plumbline.errors import ParseError
 
 ADDRESSES = ("cluster_addrs", "heartbeat_back_addrs", "heartbeat_front_addrs")
@@ -182,14 +182,9 @@ def _unreported(osds: Iterable[OsdInMap], use: Mapping[str, OsdUse]) -> str:
     return f"the manager has no report yet from {missing[0]}{more}" if missing else ""
 
 
-@contextmanager
-def parsing(command: str) -> Iterator[None]:
+def parsing(command: str) -> shaped:
     """Turns what goes wrong in reading an answer of another form into a :class:`ParseError`."""
-    try:
-        yield
-    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        text = f"not in the format of Ceph 16 to 20: {type(error).__name__}: {error}"
-        raise ParseError(f"ceph {command}", text) from None
+    return shaped(f"ceph {command}", "not in the format of Ceph 16 to 20")
 
 
 def parse_osd_tree(answer: Any) -> tuple[OsdInMap, ...]:

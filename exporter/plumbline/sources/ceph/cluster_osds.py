@@ -12,7 +12,7 @@ Light modules only: the canary's worker imports this.
 
 from __future__ import annotations
 
-from plumbline.errors import ParseError
+from plumbline.core.foreign import shaped
 
 TYPE_CHECKING = False  # like typing.TYPE_CHECKING, without importing typing
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class ClusterOsds:
 
 def parse_osds(tree: Any, nodes: Any) -> ClusterOsds:
     """Parse the decoded answers of ``osd tree`` and ``node ls osd``; raises :class:`ParseError`."""
-    try:
+    with shaped("ceph osd tree"):
         everything = [*tree["nodes"], *tree.get("stray", ())]
         hosts = {
             child: str(node["name"]) for node in everything if node["type"] == "host" for child in node["children"]
@@ -76,8 +76,6 @@ def parse_osds(tree: Any, nodes: Any) -> ClusterOsds:
                 number = int(node["id"])
                 found[number] = Osd(number, str(node.get("device_class", "")), hosts.get(number, ""), _state(node))
         by_host = {str(host): tuple(int(number) for number in numbers) for host, numbers in nodes.items()}
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ParseError("ceph osd tree", f"unexpected answer: {type(error).__name__} {error}") from None
     return ClusterOsds(found, by_host)
 
 

@@ -20,7 +20,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -47,6 +47,7 @@ HOPELESS = ("CONFIG_DEBUG_INFO_BTF", "little-endian")  # in a reason that no pac
 DROP_IN = "systemd/drop-ins/disk-latency.conf"
 _SWITCHED_OFF = "disk latencies were switched off and the daemon gave up the capabilities to load them: restart it"
 _PATH = re.compile(r"(nvme\d+)c\d+(n\d+)")
+_NAMED = 5  # in a log line
 _NEEDED = (Capability.BPF, Capability.PERFMON)
 
 
@@ -63,6 +64,7 @@ class LatencyReading(Struct, frozen=True):
     disks: tuple[DiskLatency, ...]
     untimed: Mapping[str, int]
     restart_required: bool = False  # a disk can't be timed: the privileges to attach the program are gone
+    without_room: tuple[str, ...] = ()  # disks that can't be timed: the table is full
     queue_buckets: bool = False  # whether the time in the queue is shown in buckets
 
 
@@ -136,6 +138,7 @@ class BlockLatency:
         self._attached: _Attached | None = None
         self._why_not: PlumblineError = Unavailable(_SWITCHED_OFF)
         self._slots: dict[str, int] = {}
+        self._before: dict[int, int] = {}  # what other disks left in a slot that was taken over
         self._present: tuple[str, ...] = ()
         self._refused: frozenset[str] = frozenset()
         self._restart_required = False
@@ -186,15 +189,30 @@ class BlockLatency:
             attached = self._attached
             if attached is None:
                 return
-            refused = {
-                name for name, shown in names.items() if not self._name(attached, name, shown, noted.get(name, False))
-            }
+            refused = self._register(attached, names, noted)
+            if refused and self._forget_absent(attached, set(names.values())):
+                refused = self._register(attached, names, noted)
             if refused - self._refused:
-                untimed = ", ".join(sorted(refused))
-                _log.warning("disk latencies: the table is full, restart the daemon to time %s", untimed)
-            self._refused = frozenset(refused)
+                first = ", ".join(sorted(refused)[:_NAMED])
+                _log.warning("disk latencies: no room in the table for %d disks: %s …", len(refused), first)
+            self._refused = refused
             self._present = tuple(dict.fromkeys(shown for shown in names.values() if shown in self._slots))
             self._watch_issues(attached)
+
+    def _register(self, attached: _Attached, names: Mapping[str, str], noted: Mapping[str, bool]) -> frozenset[str]:
+        """The disks that found no room."""
+        return frozenset(
+            shown for name, shown in names.items() if not self._name(attached, name, shown, noted.get(name, False))
+        )
+
+    def _forget_absent(self, attached: _Attached, present: Container[str]) -> bool:
+        """Make room: a disk that has left and returns counts from 0. ``False``: none has left."""
+        absent = [shown for shown in self._slots if shown not in present]
+        for shown in absent:
+            slot = self._slots.pop(shown)
+            latencymaps.release(attached.state, slot)
+            self._before[slot] = latencymaps.slot_total(attached.histograms, attached.sizes, slot)
+        return bool(absent)
 
     def _watch_issues(self, attached: _Attached) -> None:
         unnoted = {self._slots[shown] for shown in self._present} & latencymaps.unnoted_slots(attached.state)
@@ -223,13 +241,22 @@ class BlockLatency:
         return dict(found)  # the thread may still be running
 
     def _name(self, attached: _Attached, name: str, shown: str, noted: bool) -> bool:
-        slot = self._slots.get(shown, len(self._slots))
+        slot = self._slots.get(shown)
+        if slot is None:
+            slot = self._free_slot()
         since_ns = 0 if noted else self._clock_ns()
         fits = slot < attached.sizes.slots
         if fits and latencymaps.register(attached.state, name, slot, unnoted_since_ns=since_ns):
-            self._slots[shown] = slot  # permanent: a disk that returns continues its counts
+            self._slots[shown] = slot  # kept while there is room: a disk that returns continues its counts
             return True
         return False
+
+    def _free_slot(self) -> int:
+        """The lowest that no disk has."""
+        used = len(self._slots)
+        if not self._before:  # none was given back
+            return used
+        return min(set(range(used + 1)).difference(self._slots.values()))
 
     @property
     def value(self) -> LatencyReading:
@@ -238,12 +265,13 @@ class BlockLatency:
             attached = self._attached
             if attached is None:
                 raise self._why_not.with_traceback(None)  # raised once per scrape: it must not accumulate tracebacks
-            words = latencymaps.sum_lanes(attached.histograms, attached.sizes, len(self._slots))
+            used = max(self._slots.values(), default=-1) + 1
+            words = latencymaps.sum_lanes(attached.histograms, attached.sizes, used, self._before)
             disks = tuple(DiskLatency(name, latencymaps.parse_slot(words, self._slots[name])) for name in self._present)
             untimed = dict(zip((EARLIER, UNSEEN, ENDLESS, UNNOTED), latencymaps.untimed(attached.state), strict=True))
             fdinfo = sysfs.read_bytes(self._roots.proc / "self" / "fdinfo" / str(attached.completions_fd)) or b""
             untimed[INTERRUPTED] = latencymaps.parse_misses(fdinfo.decode("ascii", "replace"))
-            return LatencyReading(disks, untimed, self._restart_required)
+            return LatencyReading(disks, untimed, self._restart_required, tuple(sorted(self._refused)))
 
     def close(self) -> None:
         """Unload from the kernel. It can't be reopened: that needs capabilities."""

@@ -13,7 +13,7 @@ reverse. Words never tear, and a disk's words may be from different moments, bec
 import os
 import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -32,8 +32,12 @@ _DEVICE_BITS, _PROBES = 10, 8
 STATE_BYTES: Final = (_HEADER_WORDS + (_DEVICE_WORDS << _DEVICE_BITS)) * _WORD
 
 _NAME_BYTES = 16
+_RELEASED = 2**64 - 1  # in place of a name: no name is that, and the search for others goes on behind it
 _MASK = 2**64 - 1
 _GOLDEN = 0x9E3779B97F4A7C15
+
+
+_NOTHING: Mapping[int, int] = MappingProxyType({})
 
 
 class Histogram(Struct, frozen=True):
@@ -69,13 +73,18 @@ class Sizes(Struct, frozen=True):
 MAX_LANES: Final = 64  # each lane costs memory and time per scrape; CPUs that share one are a little slower
 _MIN_SETS, _SETS_A_DISK, _MAX_SETS = 1024, 256, 65536
 SPARE_SLOTS: Final = 16
+_MAX_HISTOGRAM_BYTES = 64 << 20  # the kernel keeps all of it in memory
 
 
 def sizes_for(*, cpus: int, disks: int) -> Sizes:
-    """Sizes for that many possible CPUs, and for twice the present ``disks`` plus a few. The fastest devices have 1,024
-    requests in flight (an NVMe queue); a set overflows only when five of its own are."""
+    """Sizes for that many possible CPUs, and for twice the present ``disks`` plus a few, as far as the table of names
+    has room; with many disks, more CPUs share a lane. The fastest devices have 1,024 requests in flight (an NVMe
+    queue); a set overflows only when five of its own are."""
     sets = min(_MAX_SETS, max(_MIN_SETS, _power_of_two(disks * _SETS_A_DISK)))
-    return Sizes(min(MAX_LANES, _power_of_two(cpus)), 2 * disks + SPARE_SLOTS, sets)
+    slots, lanes = min(2 * disks + SPARE_SLOTS, 1 << _DEVICE_BITS), min(MAX_LANES, _power_of_two(cpus))
+    while lanes > 1 and lanes * slots * SLOT_BYTES > _MAX_HISTOGRAM_BYTES:
+        lanes //= 2
+    return Sizes(lanes, slots, sets)
 
 
 def _power_of_two(number: int) -> int:
@@ -110,28 +119,52 @@ def register(state: memoryview, name: str, slot: int, *, unnoted_since_ns: int =
     else. Only the first 16 bytes of a name count; bytes that are not UTF-8 are given as by ``os.fsdecode``."""
     first, second = struct.unpack("=QQ", os.fsencode(name)[:_NAME_BYTES].ljust(_NAME_BYTES, b"\0"))
     at = ((first ^ second * 31 & _MASK) * _GOLDEN & _MASK) >> (64 - _DEVICE_BITS)
+    free = None
     for probe in range(_PROBES):
         place = _HEADER_WORDS + (at + probe) % (1 << _DEVICE_BITS) * _DEVICE_WORDS
         known = bool(state[place + _SLOT])
-        if known and (state[place], state[place + 1]) != (first, second):
-            continue
-        state[place + _SINCE] = state[place + _SINCE] or unnoted_since_ns
+        if known and (state[place], state[place + 1]) == (first, second):
+            state[place + _SINCE] = state[place + _SINCE] or unnoted_since_ns
+            return True
+        if free is None and (not known or state[place] == _RELEASED):
+            free = place
         if not known:
-            state[place], state[place + 1] = first, second
-            state[place + _SLOT] = slot + 1  # last, because the program uses the entry from here on
-        return True
-    return False
+            break
+    if free is None:
+        return False
+    state[free + _SINCE], state[free + 1] = unnoted_since_ns, second
+    if state[free] == _RELEASED:
+        state[free + _SLOT] = slot + 1
+        state[free] = first  # last, because the program uses the entry from here on
+    else:
+        state[free] = first
+        state[free + _SLOT] = slot + 1  # likewise: 0 ends the program's search
+    return True
 
 
-def sum_lanes(memory: memoryview, sizes: Sizes, used_slots: int) -> memoryview:
-    """The words of the first ``used_slots`` slots, summed over the lanes. Each lane is added as one long integer:
-    twenty times as fast as single words. No word can overflow into the next: 2^64 ns are 584 years."""
+def release(state: memoryview, slot: int) -> None:
+    """Count the disks of this slot no longer; their places in the table can be taken by others."""
+    for place in range(_HEADER_WORDS, len(state), _DEVICE_WORDS):
+        if state[place + _SLOT] == slot + 1:
+            state[place] = _RELEASED
+
+
+def sum_lanes(memory: memoryview, sizes: Sizes, used_slots: int, before: Mapping[int, int] = _NOTHING) -> memoryview:
+    """The words of the first ``used_slots`` slots, summed over the lanes, less what was ``before`` in a slot
+    (:func:`slot_total`). Each lane is added as one long integer: twenty times as fast as single words. No word can
+    overflow into the next: 2^64 ns are 584 years."""
     length, lane_bytes = used_slots * SLOT_BYTES, sizes.slots * SLOT_BYTES
-    total = 0
+    total = -sum(words << 8 * slot * SLOT_BYTES for slot, words in before.items() if slot < used_slots)
     for lane in range(sizes.lanes):
         # bytes() first: it copies whole words; converting the shared memory directly reads byte by byte
         total += int.from_bytes(bytes(memory[lane * lane_bytes : lane * lane_bytes + length]), "little")
     return memoryview(total.to_bytes(length, "little")).cast("Q")
+
+
+def slot_total(memory: memoryview, sizes: Sizes, slot: int) -> int:
+    """The words of one slot, summed over the lanes, as one long integer."""
+    starts = range(slot * SLOT_BYTES, sizes.histogram_entries * SLOT_BYTES, sizes.slots * SLOT_BYTES)
+    return sum(int.from_bytes(bytes(memory[start : start + SLOT_BYTES]), "little") for start in starts)
 
 
 def parse_slot(words: Sequence[int], slot: int) -> MappingProxyType[str, Times]:

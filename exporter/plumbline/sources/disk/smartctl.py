@@ -36,9 +36,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from plumbline.core.foreign import decode_json
 from plumbline.core.process import ProcessRunner
 from plumbline.core.roots import Roots
-from plumbline.errors import ParseError
 from plumbline.sources.disk.diskhealth import DROP_IN, Answer, Asleep, DiskHealth, NoHealth, Reason
 from plumbline.sources.kernel import sysfs
 
@@ -196,10 +196,7 @@ def read_smartctl(
 
 def parse_answer(text: bytes, *, source: str) -> Answer:
     """Parse one disk's answer. :class:`NoHealth` when it says why there is none, :class:`ParseError` if malformed."""
-    try:
-        report = msgspec.json.decode(text, type=_Report)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ParseError(source, f"not smartctl's JSON: {' '.join(str(error).split())[:120]}") from error
+    report = decode_json(text, _Report, source=source, what="not smartctl's JSON")
     status = report.smartctl.exit_status
     reported = "; ".join(message.string for message in report.smartctl.messages)[:300]
     mode = re.search(r"Device is in ([A-Z_ ]{1,40}) mode", reported)

@@ -13,6 +13,7 @@ from functools import cache
 
 import msgspec
 
+from plumbline.core.foreign import decode_json
 from plumbline.core.isolated import argv_of
 from plumbline.core.light_import import without_init
 from plumbline.errors import ParseError, Unavailable
@@ -57,12 +58,12 @@ def _ask(name: str) -> _Answer:
         done = subprocess.run(
             argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=_WITHIN_S, env={"LC_ALL": "C"}, check=False
         )
-        answer = msgspec.json.decode(done.stdout, type=_Answer)
+        answer = decode_json(done.stdout, _Answer, source=source)
     except subprocess.TimeoutExpired:
         raise ParseError(source, f"the process that asks for it gave no answer within {_WITHIN_S:g} s") from None
     except OSError as error:
         raise Unavailable(f"{source}: no process can be started to ask for it: {error.strerror}") from error
-    except msgspec.DecodeError as error:
+    except ParseError as error:
         last = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
         raise ParseError(source, f"the process that asks for it failed: {last or done.returncode}") from error
     if answer.code != errno.ENOENT:

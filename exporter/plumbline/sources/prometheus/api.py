@@ -25,32 +25,43 @@ https://prometheus.io/docs/prometheus/latest/querying/api/#runtime-information :
     GET /api/v1/status/runtimeinfo
     {"status": "success", "data": {"storageRetention": "15d or 10GiB", …}}
 
-Values are strings, including ``NaN`` and ``+Inf``. Prometheus rejects more than 11,000 points per series.
+Values are strings, including ``NaN`` and ``+Inf`` (0/0, 1/0). They, and those that nobody can calculate with, are
+unknown: there is no value. Prometheus rejects more than 11,000 points per series.
 """
 
-import math
 import re
 import ssl
 import urllib.parse
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from typing import Annotated, TypeVar
 
 import msgspec
+from msgspec import Meta
 
+from plumbline.core.foreign import Limits, decode_json, finite, one_line
 from plumbline.errors import ParseError, Unavailable
 from plumbline.sources.http import NO_ANSWER, exchange, why
 from plumbline.sources.prometheus.access import OPEN, Access
 
 MAX_BYTES = 32 << 20  # some hundred bytes per series: a thousand OSDs take a few MiB
 MAX_POINTS = 11_000  # points of one series in one answer; Prometheus rejects requests for more
+_LIMITS = Limits(MAX_BYTES, 20, 5_000_000)  # a point has 25 bytes at least, and is three values
 
+T = TypeVar("T")
+_Time = Annotated[float, Meta(ge=0, le=250e9)]  # seconds; ends before the year 9999, the last of a date
+_Labels = Annotated[
+    dict[Annotated[str, Meta(max_length=200)], Annotated[str, Meta(max_length=4096)]], Meta(max_length=100)
+]
 
 # units of Prometheus's durations; a year has 365 days
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604_800, "y": 31_536_000}
+_LONGEST_S = 1000 * 31_536_000.0  # whoever keeps samples for ever says a thousand years, or more
+_UNKNOWN = re.compile(r"NaN|[+-]?Inf|[+-]?[0-9]{1,400}(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,5})?")
 
 
 class Series(msgspec.Struct, frozen=True):
-    """One series at one moment. ``labels`` without the name."""
+    """One series at one moment. ``labels`` without the name; ``value`` is finite."""
 
     name: str
     labels: Mapping[str, str]
@@ -118,13 +129,13 @@ class _ManagersAnswer(msgspec.Struct, frozen=True):
 
 
 class _Result(msgspec.Struct, frozen=True):
-    metric: dict[str, str]
-    value: tuple[float, str]
+    metric: _Labels
+    value: tuple[_Time, str]
 
 
 class _Values(msgspec.Struct, frozen=True):
-    metric: dict[str, str]
-    values: tuple[tuple[float, str], ...]
+    metric: _Labels
+    values: Annotated[tuple[tuple[_Time, str], ...], Meta(max_length=MAX_POINTS)]
 
 
 class _Data(msgspec.Struct, frozen=True):
@@ -139,42 +150,47 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 def parse_vector(data: bytes, *, source: str) -> tuple[Series, ...]:
-    """Parse an instant query's answer; series whose value is NaN (0/0) are omitted. :class:`ParseError` on an error."""
-    found = []
-    with _parsing(source):
-        for result in _results(data, "vector", source):
-            series = msgspec.json.decode(bytes(result), type=_Result)
-            name = series.metric.pop("__name__", "")
-            found.append(Series(name, series.metric, float(series.value[1])))
-    return tuple(series for series in found if not math.isnan(series.value))
+    """Parse an instant query's answer; series whose value is unknown are omitted. :class:`ParseError` on an error."""
+    series = []
+    for result in _results(data, "vector", source):
+        found = _decode(bytes(result), _Result, source)
+        name = found.metric.pop("__name__", "")
+        if (value := _value(found.value[1], source)) is not None:
+            series.append(Series(name, found.metric, value))
+    return tuple(series)
 
 
 def parse_matrix(data: bytes, *, source: str) -> tuple[Track, ...]:
-    """Parse a range query's answer; NaN points, and series with no other points, are omitted. Otherwise as above."""
+    """Parse a range query's answer; unknown points, and series without others, are omitted. Otherwise as above."""
     tracks = []
-    with _parsing(source):
-        for result in _results(data, "matrix", source):
-            series = msgspec.json.decode(bytes(result), type=_Values)
-            points = ((at, float(value)) for at, value in series.values)
-            tracks.append(Track(series.metric, tuple(point for point in points if not math.isnan(point[1]))))
+    for result in _results(data, "matrix", source):
+        found = _decode(bytes(result), _Values, source)
+        if any(at >= then for (at, _), (then, _) in pairwise(found.values)):
+            raise ParseError(source, "not an answer of Prometheus: a series whose times do not increase")
+        points = ((at, _value(text, source)) for at, text in found.values)
+        tracks.append(Track(found.metric, tuple((at, value) for at, value in points if value is not None)))
     return tuple(track for track in tracks if track.points)
 
 
+def _value(text: str, source: str) -> float | None:
+    """``None``: unknown."""
+    value = finite(text)
+    if value is None and not _UNKNOWN.fullmatch(text):
+        raise ParseError(source, f"not an answer of Prometheus: a value is {one_line(text)!r}")
+    return value
+
+
 def _results(data: bytes, kind: str, source: str) -> tuple[msgspec.Raw, ...]:
-    answer = msgspec.json.decode(data, type=_Answer)
+    answer = _decode(data, _Answer, source)
     if answer.status != "success":
-        raise ParseError(source, f"Prometheus refused the query: {answer.error[:160]}")
+        raise ParseError(source, f"Prometheus refused the query: {one_line(answer.error)}")
     if answer.data is None or answer.data.result_type != kind:
         raise ParseError(source, f"not the answer to {'an instant' if kind == 'vector' else 'a range'} query")
     return answer.data.result
 
 
-@contextmanager
-def _parsing(source: str) -> Iterator[None]:
-    try:
-        yield
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise ParseError(source, f"not an answer of Prometheus: {str(error)[:120]}") from error
+def _decode(data: bytes, kind: type[T], source: str) -> T:
+    return decode_json(data, kind, source=source, limits=_LIMITS, what="not an answer of Prometheus")
 
 
 def read_vector(
@@ -199,11 +215,10 @@ def read_rules(url: str, *, timeout_s: float, access: Access = OPEN) -> tuple[Ru
 
 
 def parse_rules(data: bytes, *, source: str) -> tuple[Rule, ...]:
-    with _parsing(source):
-        answer = msgspec.json.decode(data, type=_RulesAnswer)
-        if answer.data is None:
-            raise ParseError(source, f"Prometheus did not tell its rules: {answer.error[:160]}")
-        return tuple(rule for group in answer.data.groups for rule in group.rules)
+    answer = _decode(data, _RulesAnswer, source)
+    if answer.data is None:
+        raise ParseError(source, f"Prometheus did not tell its rules: {one_line(answer.error)}")
+    return tuple(rule for group in answer.data.groups for rule in group.rules)
 
 
 def read_alertmanagers(url: str, *, timeout_s: float, access: Access = OPEN) -> tuple[str, ...]:
@@ -212,11 +227,10 @@ def read_alertmanagers(url: str, *, timeout_s: float, access: Access = OPEN) -> 
 
 
 def parse_alertmanagers(data: bytes, *, source: str) -> tuple[str, ...]:
-    with _parsing(source):
-        answer = msgspec.json.decode(data, type=_ManagersAnswer)
-        if answer.data is None:
-            raise ParseError(source, f"Prometheus did not tell its Alertmanagers: {answer.error[:160]}")
-        return tuple(each.get("url", "") for each in answer.data.active)
+    answer = _decode(data, _ManagersAnswer, source)
+    if answer.data is None:
+        raise ParseError(source, f"Prometheus did not tell its Alertmanagers: {one_line(answer.error)}")
+    return tuple(manager.get("url", "") for manager in answer.data.active)
 
 
 def read_retention(url: str, *, timeout_s: float, access: Access = OPEN) -> float | None:
@@ -229,21 +243,24 @@ def read_retention(url: str, *, timeout_s: float, access: Access = OPEN) -> floa
 
 def parse_retention(data: bytes, *, source: str) -> float | None:
     """Seconds; ``None`` where only a size bounds it. :class:`ParseError` when it is another answer."""
-    with _parsing(source):
-        text = msgspec.json.decode(data, type=_RuntimeAnswer).data.retention.split(" or ")[0]
-    parts = re.findall(r"(\d+)(ms|[ywdhms])", text)
+    text = _decode(data, _RuntimeAnswer, source).data.retention.split(" or ")[0]
+    parts = re.findall(r"([0-9]{1,9})(ms|[ywdhms])", text)
     if not parts or "".join(map("".join, parts)) != text:
         return None
-    return sum(int(number) * _SECONDS[unit] for number, unit in parts) or None
+    return min(sum(int(number) * _SECONDS[unit] for number, unit in parts), _LONGEST_S) or None
 
 
 def _ask(url: str, what: str, form: Mapping[str, str] | None, timeout_s: float, access: Access) -> bytes:
     """The answer, which may be an error in Prometheus's own JSON. Without ``form`` it is a GET. ``Unavailable`` when
     there is none."""
     address = f"{url.rstrip('/')}/api/v1/{what}"
-    if urllib.parse.urlsplit(address).scheme not in ("http", "https"):
+    try:
+        parts = urllib.parse.urlsplit(address)
+    except ValueError as error:
+        raise Unavailable(f"{url}: not the address of a Prometheus server: {error}") from None
+    if parts.scheme not in ("http", "https"):
         raise Unavailable(f"{url}: not the address of a Prometheus server; http://host:9090 is one")
-    if "@" in urllib.parse.urlsplit(address).netloc:
+    if "@" in parts.netloc:
         raise Unavailable(
             "the address contains a password, which every user of this host can read; see --http.config.file"
         )
@@ -260,7 +277,7 @@ def _ask(url: str, what: str, form: Mapping[str, str] | None, timeout_s: float, 
         if page.status in (401, 403):
             asked = access.authorization is None
             hint = "it requires credentials: --http.config.file" if asked else "it rejected these credentials"
-        raise Unavailable(f"{url}: HTTP {page.status} {page.reason}; {hint}")
+        raise Unavailable(f"{url}: HTTP {page.status} {one_line(page.reason)}; {hint}")
     if len(page.body) > MAX_BYTES:
         raise ParseError(url, f"more than {MAX_BYTES} bytes")
     return page.body

@@ -60,7 +60,7 @@ def test_an_error_is_no_result_whatever_figures_stand_beside_it(name: str, error
         (b'{"end": {}}', "no sum_received"),
         (b'{"end": {"sum_received": {"bits_per_second": "7"}}}', "is no number"),
         (b'{"end": {"sum_received": {"bits_per_second": -1}}}', "bits_per_second is -1"),
-        (b'{"end": {"sum_received": {"bits_per_second": NaN}}}', "bits_per_second is nan"),
+        (b'{"end": {"sum_received": {"bits_per_second": NaN}}}', "NaN is not a number"),
         (b'{"end": {"sum_received": {"bits_per_second": true}}}', "is no number"),
     ],
 )

@@ -16,6 +16,7 @@ from plumbline.config.probes.network import RttConfig
 from plumbline.config.types import Duration, QuietHours, Schedule
 from plumbline.core.roots import Roots
 from plumbline.core.storage_names import HEAVY_LOCK
+from plumbline.core.wall_clock import WallClock
 from plumbline.errors import ProbeRefused
 from plumbline.probes.run import engine
 from plumbline.probes.run.gates import HeavyLock
@@ -195,6 +196,33 @@ def test_a_stop_leaves_no_process(probing: Probing, tmp_path: Path) -> None:
     pids = [one.pid(), light.pid()]
     assert probing.stop(10.0) == []
     assert all(map(gone, pids))
+
+
+@pytest.mark.parametrize("jump_s", [400 * 86400.0, -400 * 86400.0])
+def test_a_clock_that_is_set_during_a_run_does_not_make_its_result_old(
+    roots: Roots, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump_s: float
+) -> None:
+    monkeypatch.setattr("plumbline.probes.run.schedule.FIRST_RUN_WITHIN_S", 0.05)
+    set_s = 0.0
+
+    def wall() -> float:
+        return time.time() + set_s
+
+    store = StateStore(tmp_path / "state", WallClock(wall))
+    store.open()
+    probing = Probing(store=store, roots=roots, host="storage1", environment=dict(os.environ), clock=wall)
+    try:
+        slow = Probe(script="sleep 1", interval_s=3600.0, heavy=False, folder=tmp_path)
+        probing.apply(plan(slow), {})
+        eventually(lambda: slow.seen.started)
+        set_s = jump_s
+        eventually(lambda: store.get("a").result)
+        result = store.get("a").result
+        assert result is not None
+        assert abs(wall() - result.finished) < 60
+    finally:
+        probing.stop(5.0)
+        store.close()
 
 
 def test_quiet_hours_that_begin_end_the_run(store: StateStore, roots: Roots, tmp_path: Path,

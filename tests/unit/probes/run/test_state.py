@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from plumbline.core.wall_clock import WallClock
 from plumbline.errors import StateError
 from plumbline.probes.run.histogram import EDGES, OperationTotals
 from plumbline.probes.run.result import OperationResult, Outcome, ProbeResult
@@ -331,3 +332,45 @@ def test_one_figure_stands_for_a_run(figures, leading):
     assert result.leading == leading
     record = ProbeRecord().with_result(msgspec.structs.replace(RESULT, operations=(result,)))
     assert record.history == ({"read": (leading[1],)} if leading else {})
+
+
+def test_a_clock_that_is_set_changes_no_age(tmp_path):
+    now = {"set": 1_700_000_100.0, "elapsed": 0.0}
+    clock = WallClock(lambda: now["set"] + now["elapsed"], lambda: now["elapsed"])
+    store = StateStore(tmp_path / "state", clock)
+    store.open()
+    bad = failed("no")
+    store.put("fio", ProbeRecord().with_result(RESULT).with_result(bad).with_skip("load", "busy", at=1_700_000_090.0))
+    for jump, in_all in ((86400.0, 86400.0), (-2 * 86400.0, -86400.0), (10.0, -86400.0), (86400.0, 0.0)):
+        now["set"] += jump
+        assert store.follow_clock() == in_all
+        record = store.get("fio")
+        assert record.success.started == RESULT.started + in_all
+        assert record.result.started == record.failures[0].started == bad.started + in_all
+        assert record.ticked == 1_700_000_090.0 + in_all
+    store.close()
+
+
+def test_a_success_of_the_future_becomes_old(tmp_path):
+    """Its time would hide for years that nothing has succeeded since."""
+
+    def at(now):
+        store = StateStore(tmp_path / "state", WallClock(lambda: now, lambda: 0.0))
+        store.open()
+        return store
+
+    store = at(RESULT.started)
+    store.put(
+        "fio",
+        ProbeRecord().with_result(RESULT).with_result(msgspec.structs.replace(failed("x"), started=RESULT.started)),
+    )
+    store.close()
+    store = at(RESULT.started - 400 * 86400)
+    record = store.get("fio")
+    assert (record.result, record.failures, record.ticked) == (None, (), None)
+    assert record.success.started == RESULT.started - 400 * 86400
+    assert record.runs == {Outcome.SUCCESS: 1, Outcome.FAILURE: 1}
+    store.close()
+    store = at(RESULT.started + 1e6)
+    assert store.get("fio").success == RESULT
+    store.close()

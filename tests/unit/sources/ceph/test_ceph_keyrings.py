@@ -14,7 +14,7 @@ from plumbline.errors import PlumblineError
 from support.manifest import manifest
 
 USER = "client.plumbline"
-KEY = f"[{USER}]\n\tkey = new\n"
+KEY = f"[{USER}]\n\tkey = AQDNEWAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA==\n"
 OLD = f"[{USER}]\n\tkey = old\n"
 
 

@@ -37,7 +37,8 @@ def test_the_program_has_the_same_constants() -> None:
         (1, 0, Sizes(1, 16, 1024)),
         (6, 12, Sizes(8, 40, 4096)),
         (256, 90, Sizes(64, 196, 32768)),
-        (8192, 10_000, Sizes(64, 20_016, 65536)),
+        (64, 400, Sizes(32, 816, 65536)),
+        (8192, 10_000, Sizes(32, 1024, 65536)),
     ],
 )
 def test_sizes_follow_the_host_up_to_a_limit(cpus: int, disks: int, sizes: Sizes) -> None:
@@ -58,6 +59,48 @@ def test_a_name_is_found_where_it_was_put_and_stays_there() -> None:
     assert latencymaps.register(state, "sda", 0)
     assert bytes(state) == before
     assert sorted(state[index] for index in range(10, len(state), 4) if state[index]) == [1, 2]
+
+
+def test_ten_thousand_names_fill_the_table_and_a_place_given_back_is_taken() -> None:
+    state, names = empty_state(), [f"d{number}" for number in range(10_000)]
+    fitting = {name: slot for slot, name in enumerate(names) if latencymaps.register(state, name, slot)}
+    assert 700 < len(fitting) <= 1024
+    full = bytes(state)
+    assert all(latencymaps.register(state, name, slot) for name, slot in fitting.items())
+    refused = [name for name in names if name not in fitting]
+    assert not any(latencymaps.register(state, name, 0) for name in refused[:500])
+    assert bytes(state) == full
+    for slot in fitting.values():
+        latencymaps.release(state, slot)
+    again = [name for number, name in enumerate(refused[:500]) if latencymaps.register(state, name, number)]
+    assert len(again) > 450
+    assert latencymaps.unnoted_slots(state) == set()
+
+
+def test_a_name_behind_a_place_given_back_is_still_found() -> None:
+    state, names = empty_state(), [f"d{number}" for number in range(900)]
+    fitting = {name: slot for slot, name in enumerate(names) if latencymaps.register(state, name, slot)}
+    gone = [name for number, name in enumerate(fitting) if number % 2]
+    for name in gone:
+        latencymaps.release(state, fitting.pop(name))
+    before = bytes(state)
+    assert all(latencymaps.register(state, name, slot) for name, slot in fitting.items())
+    assert bytes(state) == before
+
+
+def test_what_another_disk_left_in_a_slot_is_not_counted() -> None:
+    sizes = Sizes(lanes=2, slots=3, sets=1024)
+    memory = memoryview(bytearray(sizes.histogram_entries * SLOT_BYTES))
+    words = memory.cast("Q")
+    per_slot, per_lane = SLOT_BYTES // 8, 3 * SLOT_BYTES // 8
+    for lane in range(2):
+        for slot in range(3):
+            words[lane * per_lane + slot * per_slot] = 100 * (slot + 1) + lane
+    before = {1: latencymaps.slot_total(memory, sizes, 1)}
+    words[per_slot] += 7
+    total = latencymaps.sum_lanes(memory, sizes, 3, before)
+    assert [total[slot * per_slot] for slot in range(3)] == [201, 7, 601]
+    assert latencymaps.sum_lanes(memory, sizes, 1, before)[0] == 201
 
 
 def test_disks_whose_issues_nobody_notes() -> None:
