@@ -428,7 +428,7 @@ PLANTED = {
     "claims/claim_file.py:file": claim_file(CLAIM),
     "probes/run/state.py:STATE_FILE": STATE_FILE,
     "probes/run/state.py:kept": f"{STATE_FILE}.version-1",
-    "probes/run/state.py:name": ".plumbline-0123456789abcdef.new",
+    "probes/run/storage.py:name": ".plumbline-0123456789abcdef.new",
     "probes/run/storage.py:LOCK_FILE": LOCK_FILE,
     "probes/run/storage.py:MARKER": MARKER,
 }

@@ -12,7 +12,7 @@ import pytest
 
 from plumbline import cli
 from plumbline.baseline.site import read_site
-from plumbline.commands import ceph_keyring
+from plumbline.commands.ceph_keyring import read_keyring
 from plumbline.config.model import CephConfig
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.roots import Roots
@@ -79,7 +79,7 @@ KINDS: dict[str, Use] = {
     "S3 credentials": lambda path: open_credentials(str(path)),
     "ceph.conf": lambda path: CephAccess.of(CephConfig(conf=str(path))).check(),
     "keyring": ceph_keyring,
-    "keyring of the setup": lambda path: ceph_keyring.read_keyring(str(path)),
+    "keyring of the setup": lambda path: read_keyring(str(path)),
     "ceph.conf of the host": host_conf,
 }
 

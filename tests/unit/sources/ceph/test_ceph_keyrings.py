@@ -34,7 +34,7 @@ def apply(keyring: Path, step: Step) -> None:
 
 
 def write(keyring: Path) -> None:
-    apply(keyring, Step(("ceph", "auth", "get-or-create", USER), "the user", str(keyring)))
+    apply(keyring, Step(("ceph", "auth", "get-or-create", USER), "the user", str(keyring), USER))
 
 
 def remove(keyring: Path) -> None:
