@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from plumbline.checks.model import Fix, Severity, Verdict, check
-from plumbline.checks.readings import Readings
 from plumbline.checks.text import listed, plural
+from plumbline.metrics.snapshot import Readings
 from plumbline.sources.arrays import Arrays
 from plumbline.sources.disk.md import MdArray
 from plumbline.sources.disk.multipath import STANDBY, USABLE, DiskPath, MultipathDisk
@@ -31,7 +31,7 @@ class ArrayFacts(Struct, frozen=True):
 
 
 def array_facts(readings: Readings) -> ArrayFacts:
-    arrays = readings.arrays
+    arrays = readings.or_empty(Arrays)
     return ArrayFacts(arrays.md.arrays if arrays.md else (), tuple(_pools(arrays)), arrays.multipath or ())
 
 

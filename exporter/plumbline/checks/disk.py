@@ -9,9 +9,10 @@ from msgspec import Struct
 
 from plumbline.checks.fixes import glob_free
 from plumbline.checks.model import Fix, Keep, Severity, Verdict, check
-from plumbline.checks.readings import Readings
-from plumbline.sources.disk.block import BlockDevice
-from plumbline.sources.disk.queuesettings import WRITE_BACK, QueueSettings
+from plumbline.metrics.snapshot import Readings
+from plumbline.sources.disk.block import BlockDevice, DevicesReading
+from plumbline.sources.disk.diskusers import DiskUsesReading
+from plumbline.sources.disk.queuesettings import WRITE_BACK, QueueReading, QueueSettings
 
 REAL_TRANSPORTS = frozenset({"sata", "sas", "scsi", "nvme"})
 """Attached to this host itself. Not software devices, a hypervisor's, an array's over a network, USB and cards: those
@@ -68,16 +69,17 @@ Disks = tuple[Disk, ...]
 
 
 def disk_facts(readings: Readings) -> Disks:
-    queues = {queue.device: queue for queue in readings.queues}
+    queues = {queue.device: queue for queue in readings.or_empty(QueueReading).queues}
     osds: dict[str, set[str]] = defaultdict(set)
-    for device, kind, name in readings.disk_uses:
+    for device, kind, name in readings.or_empty(DiskUsesReading).users.uses:
         if kind in _OSD_KINDS:
             osds[device].add(name)
-    for device, names in readings.osds.items():
+    reading = readings.or_empty(DevicesReading)
+    for device, names in reading.osds.items():
         osds[device].update(filter(None, names.split(",")))
     return tuple(
         Disk(block, queues.get(block.name, QueueSettings(block.name)), frozenset(osds[block.name]))
-        for block in readings.devices
+        for block in reading.devices
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from plumbline.checks.model import Fix, Keep, Severity, Verdict, check
+from plumbline.metrics.snapshot import Readings
 from plumbline.sources.disk.blocklatency import HOPELESS, LatencyReading
 
 DROP_IN_FILE = "/etc/systemd/system/plumbline.service.d/disk-latency.conf"
@@ -18,6 +19,10 @@ _INSTALL = f"apt-get install --no-install-recommends libbpf1 && systemctl daemon
 Latency: TypeAlias = LatencyReading | str | None
 """A text says why there are no histograms; ``None``: unknown. No advice where this kernel or machine can't have
 them."""
+
+
+def disk_latency_facts(readings: Readings) -> Latency:
+    return readings.get(LatencyReading) or readings.reasons.get("latency")
 
 
 @check(

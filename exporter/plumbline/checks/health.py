@@ -7,9 +7,10 @@ from msgspec import Struct
 
 from plumbline.checks.growth import Count, Growth
 from plumbline.checks.model import Fix, Severity, Verdict, check
-from plumbline.checks.readings import Readings
 from plumbline.checks.text import counted, listed, plural
-from plumbline.sources.disk.diskhealth import DiskHealth, DiskState, controller_disk, endurance_left_s
+from plumbline.metrics.snapshot import Readings
+from plumbline.sources.disk.block import DevicesReading
+from plumbline.sources.disk.diskhealth import DiskHealth, DiskState, HealthReading, controller_disk, endurance_left_s
 
 _SILENT = DiskHealth()
 
@@ -46,10 +47,11 @@ def health_facts(readings: Readings, growth: Growth) -> Disks:
 
 
 def _disks(readings: Readings, growth: Growth) -> Iterator[Disk]:
-    for state in readings.health:
+    osds = readings.or_empty(DevicesReading).osds
+    for state in readings.or_empty(HealthReading):
         errors = state.health.media_errors if state.health else None
         count = growth.count("disk media errors", errors, state.device)
-        yield Disk(state, readings.osds.get(state.device, ""), count)
+        yield Disk(state, osds.get(state.device, ""), count)
 
 
 def look(disk: Disk, caution: str) -> Fix:

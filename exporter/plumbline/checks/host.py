@@ -8,9 +8,15 @@ from msgspec import Struct
 from plumbline.checks import fixes
 from plumbline.checks.growth import Growth
 from plumbline.checks.model import Fix, Keep, Severity, Verdict, check
-from plumbline.checks.readings import Readings
 from plumbline.checks.text import listed, plural
+from plumbline.metrics.snapshot import Readings
+from plumbline.sources.ceph.osds import OsdsReading
+from plumbline.sources.disk.block import DevicesReading
+from plumbline.sources.disk.diskusers import DiskUsesReading
 from plumbline.sources.kernel.cpupower import CpuPower, IdleState
+from plumbline.sources.kernel.hugepages import HugePages
+from plumbline.sources.kernel.pressure import PressureReading
+from plumbline.sources.kernel.sysctl import SysctlReading
 
 # As in alerts/config/host.libsonnet, where the reasons are; a test compares them
 PRESSURE = {"cpu": 0.2, "io": 0.2, "memory": 0.05}
@@ -47,24 +53,30 @@ class Host(Struct, frozen=True):
 
 def host_facts(readings: Readings, growth: Growth) -> Host:
     """Nothing for a host without OSDs: what it is tuned for is not known here."""
-    pressures = {each.resource: growth.count("pressure", each.some_us, each.resource) for each in readings.pressures}
-    states = readings.power.states if readings.power else ()
+    pressures = {
+        each.resource: growth.count("pressure", each.some_us, each.resource)
+        for each in readings.or_empty(PressureReading)
+    }
+    power, hugepages = readings.get(CpuPower), readings.get(HugePages)
+    states = power.states if power else ()
     entries = {state.name: growth.count("idle states entered", state.entries, state.name) for state in states}
     quotas = []
-    for daemon, limits in readings.limits.items():
-        if limits.cpu is not None:
+    for osd in readings.or_empty(OsdsReading).osds:
+        daemon, limits = osd.daemon, osd.limits
+        if limits is not None and limits.cpu is not None:
             periods = growth.count("quota periods", limits.cpu.periods, daemon)
             throttled = growth.count("quota periods throttled", limits.cpu.throttled, daemon)
             if periods and throttled and periods.grew and throttled.grew is not None:
                 quotas.append(Quota(daemon, limits.cpu.group, periods.grew, throttled.grew))
-    if not any(readings.osds.values()) and not any(kind in _OSD_KINDS for _, kind, _ in readings.disk_uses):
+    uses = readings.or_empty(DiskUsesReading).users.uses
+    if not any(readings.or_empty(DevicesReading).osds.values()) and not any(kind in _OSD_KINDS for _, kind, _ in uses):
         return Host()
     seen_us = (growth.seen_s or 0.0) * 1e6
     return Host(
-        readings.power,
+        power,
         {name: each.grew for name, each in entries.items() if each and each.grew is not None} or None,
-        readings.sysctl.number("kernel.numa_balancing"),
-        readings.hugepages.enabled if readings.hugepages else None,
+        readings.or_empty(SysctlReading).number("kernel.numa_balancing"),
+        hugepages.enabled if hugepages else None,
         {name: each.grew / seen_us for name, each in pressures.items() if each and each.grew is not None and seen_us},
         tuple(quotas),
     )

@@ -7,8 +7,10 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from plumbline.checks.model import Fix, Severity, Verdict, check
-from plumbline.checks.readings import Readings
+from plumbline.metrics.snapshot import Readings
 from plumbline.sources.ceph.osd_perf import SHARDS, THREADS, SetOption
+from plumbline.sources.ceph.osds import OsdsReading
+from plumbline.sources.disk.block import DevicesReading
 
 _EARLIER = {f"{SHARDS}_hdd": "5", f"{THREADS}_hdd": "1"}
 """Ceph's defaults before they were changed for mClock."""
@@ -30,11 +32,12 @@ Osds: TypeAlias = tuple[Osd, ...]
 
 def osd_facts(readings: Readings) -> Osds:
     # by the kernel's flag, because the OSD itself decides by it
-    rotating = [device.name for device in readings.devices if device.device_class == "hdd"]
-    daemons = {daemon for name in rotating for daemon in readings.osds.get(name, "").split(",")}
+    reading = readings.or_empty(DevicesReading)
+    rotating = [device.name for device in reading.devices if device.device_class == "hdd"]
+    daemons = {daemon for name in rotating for daemon in reading.osds.get(name, "").split(",")}
     return tuple(
         Osd(store.daemon, store.shards)
-        for store in readings.stores
+        for store in readings.or_empty(OsdsReading).stores
         if store.shards is not None and store.daemon in daemons
     )
 

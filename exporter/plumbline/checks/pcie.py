@@ -9,10 +9,11 @@ from msgspec.structs import replace
 
 from plumbline.checks.growth import Count, Growth
 from plumbline.checks.model import Fix, Keep, Severity, Verdict, check
-from plumbline.checks.readings import Readings
 from plumbline.checks.text import counted, listed
 from plumbline.core.units import si
-from plumbline.sources.pci.pcidevices import PciFunction
+from plumbline.metrics.snapshot import Readings
+from plumbline.sources.disk.block import DevicesReading
+from plumbline.sources.pci.pcidevices import PciFunction, PciReading
 
 
 class PcieErrors(Struct, frozen=True):
@@ -43,16 +44,17 @@ class PcieFacts(Struct, frozen=True):
 
 
 def pcie_facts(readings: Readings, growth: Growth) -> PcieFacts:
-    osd_disks = frozenset(disk for disk, osds in readings.osds.items() if osds)
-    return PcieFacts(readings.pcie.functions, tuple(_errors(readings, growth)), osd_disks)
+    osd_disks = frozenset(disk for disk, osds in readings.or_empty(DevicesReading).osds.items() if osds)
+    return PcieFacts(readings.or_empty(PciReading).functions, tuple(_errors(readings, growth)), osd_disks)
 
 
 def _errors(readings: Readings, growth: Growth) -> Iterator[PcieErrors]:
     below: dict[str, list[str]] = defaultdict(list)
-    for function in readings.pcie.functions:
+    pcie = readings.or_empty(PciReading)
+    for function in pcie.functions:
         for address in (function.address, function.upstream):
             below[address].extend(function.devices)
-    for address, totals in readings.pcie.aer.items():
+    for address, totals in pcie.aer.items():
         counts = {severity: growth.count("pcie errors", total, address, severity) for severity, total in totals.items()}
         yield PcieErrors(
             address, tuple(below[address]), {severity: count for severity, count in counts.items() if count}

@@ -1,6 +1,7 @@
 """Baselines as metrics. They change only when the configuration or a file does: compute once, emit often."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from plumbline.baseline.budget import Budget, parts
 from plumbline.baseline.fingerprint import Fingerprint, changes, compared
@@ -118,17 +119,22 @@ def _entry_samples(one: Comparable) -> Iterator[Sample]:
     yield JUDGES, labels, 1.0 if one.judges else 0.0
 
 
-def _read(host: Host, skip: SkipHook) -> tuple[Host, Fingerprint]:
+class BaselineReading(NamedTuple):
+    host: Host
+    fingerprint: Fingerprint
+
+
+def _read(host: Host, skip: SkipHook) -> BaselineReading:
     """A recorded baseline that can't be read fails the collector, so that an alert reports it; that of a class is
     skipped and counted."""
     if host.book.recorded_error is not None:
         raise host.book.recorded_error
     if (refused := host.book.class_error) is not None:
         skip(str(refused), "unreadable")
-    return host, host.parts.fingerprint()
+    return BaselineReading(host, host.parts.latest(Fingerprint))
 
 
-def _samples(reading: tuple[Host, Fingerprint]) -> Iterator[Sample]:
+def _samples(reading: BaselineReading) -> Iterator[Sample]:
     host, fingerprint = reading
     yield from host.baselines
     yield from environment_samples(host.book.measured_on, fingerprint)

@@ -103,7 +103,7 @@ def _pool_samples(found: CephMap) -> Iterator[Sample]:
 
 
 def _read(host: Host, skip: SkipHook) -> CephMap:
-    found = host.parts.ceph_map()
+    found = host.parts.latest(CephMap)
     if found.unread:
         skip(f"what is used ({found.unread})", "unreadable")
     return found

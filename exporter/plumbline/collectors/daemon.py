@@ -71,5 +71,10 @@ def samples(state: DaemonState) -> Iterator[Sample]:
 
 
 COLLECTOR: Collector[Host, DaemonState] = Collector(
-    "daemon", declared(globals()), lambda host, _skip: host.parts.daemon(), samples, listed=False, needs_daemon=True
+    "daemon",
+    declared(globals()),
+    lambda host, _skip: host.parts.latest(DaemonState),
+    samples,
+    listed=False,
+    needs_daemon=True,
 )

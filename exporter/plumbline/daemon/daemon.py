@@ -35,7 +35,6 @@ from plumbline.core.memory import give_back_memory, keep_memory_private, share_o
 from plumbline.core.roots import Roots
 from plumbline.core.scheduler import Job, Scheduler
 from plumbline.core.single_flight import Shared
-from plumbline.daemon.readings import readings_of
 from plumbline.daemon.running import FileWatch, Running, World, named, web_file
 from plumbline.daemon.signals import Signals
 from plumbline.daemon.wiring import CEPH, FACTS_WITHIN_S, FINGERPRINT, Wiring, no_daemon
@@ -112,7 +111,7 @@ def examine(*, config_file: Path | None, storage_path_flag: Path | None, roots: 
         asked = {name: run for name, run in jobs.items() if name not in hung}
         hung |= set(ask_side_by_side(asked, CHECK_WITHIN_S, what="look")[1])
         snapshot = wired.exposition.scrape()
-        findings = wired.judge.look(readings_of(snapshot), time.monotonic())
+        findings = wired.judge.look(snapshot.readings, time.monotonic())
     failed = (collector for collector in snapshot.collectors if not collector.success)
     blind = {f"collector {collector.name} fails": collector.reason for collector in failed}
     blind |= dict.fromkeys(sorted(hung), f"no answer within {CHECK_WITHIN_S:g} s; see dmesg")
@@ -190,8 +189,8 @@ class Daemon:
             self._await_readings(cancel)
         try:
             snapshot = self._wired.exposition.scrape()
-            self._wired.judge.look(readings_of(snapshot), time.monotonic())
-            self._recent.remember(snapshot, time.monotonic())
+            self._wired.judge.look(snapshot.readings, time.monotonic())
+            self._recent.remember(snapshot.readings, time.monotonic())
         finally:
             if first:
                 give_back_memory()

@@ -15,10 +15,13 @@ from plumbline.background.claims import ClaimWatch
 from plumbline.background.fingerprint import read_fingerprint
 from plumbline.background.host import HostWatch
 from plumbline.baseline.fingerprint import Fingerprint
-from plumbline.checks.model import Finding
 from plumbline.checks.run import Judge
 from plumbline.collectors import registry
+from plumbline.collectors.canary import CanariesReading
 from plumbline.collectors.daemon import DaemonState
+from plumbline.collectors.finding import FindingsReading
+from plumbline.collectors.host import Latest
+from plumbline.collectors.probe import ProbesReading
 from plumbline.config.model import Config
 from plumbline.core.answers import ask_side_by_side
 from plumbline.core.light_import import without_init
@@ -31,6 +34,7 @@ from plumbline.metrics.exposition import Exposition
 from plumbline.probes.ceph.cluster import CephGuard, ClusterView
 from plumbline.probes.run.schedule import ProbeStatus, Probing
 from plumbline.probes.run.state import StateStore
+from plumbline.sources.ceph.cephmap import CephMap
 from plumbline.sources.kernel.softnet import SoftnetUnwrapper
 from plumbline.sources.kernel.vantage import Vantage, read_vantage
 
@@ -75,25 +79,23 @@ class Wiring:
         self._parts = registry.Parts(
             roots=roots,
             network=watch.network,
-            devices=lambda: watch.facts.devices,
+            links=watch.links,
             softnet=SoftnetUnwrapper(),
             kernel=watch.kernel,
             storage=watch.storage,
-            canaries=self.probing.readings,
-            probes=self._probes,
-            findings=self._findings,
-            wall=time.time,
-            vantage=vantage,
-            churns=lambda: watch.links.churns,
-            roles=lambda: watch.links.roles,
-            infiniband=lambda: watch.infiniband.value,
-            disks_seen=lambda: watch.presence.seen,
-            latency=lambda: watch.latency.value,
-            ceph=lambda: self.ceph.value,
-            ceph_map=lambda: self.ceph_map.map.value,
             osds=watch.osds,
-            fingerprint=self.fingerprint,
-            daemon=state,
+            latest=Latest(
+                {
+                    **watch.latest,
+                    ClusterView: lambda: self.ceph.value,
+                    CephMap: lambda: self.ceph_map.map.value,
+                    CanariesReading: lambda: CanariesReading(tuple(self.probing.readings()), vantage),
+                    ProbesReading: lambda: ProbesReading(tuple(self._probes()), time.time()),
+                    FindingsReading: self._findings,
+                    Fingerprint: self.fingerprint,
+                    DaemonState: state,
+                }
+            ),
         )
         self.exposition = Exposition(
             (), None, clock=time.perf_counter, logger=log, process=ProcessCollector(registry=None).collect
@@ -158,10 +160,10 @@ class Wiring:
         if self.running.book.measured_on:
             self._fingerprint.refresh(cancel)
 
-    def _findings(self) -> tuple[Finding, ...]:
+    def _findings(self) -> FindingsReading:
         if self.judge.findings is None:
             raise Unavailable("the host has not been judged yet")
-        return self.judge.findings
+        return FindingsReading(self.judge.findings)
 
     def _look_at_cluster(self) -> ClusterView:
         """:class:`Unavailable` if no probe needs the cluster: a node with a cluster may not grant us access to it."""

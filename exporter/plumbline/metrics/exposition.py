@@ -17,7 +17,7 @@ from plumbline.errors import PlumblineError
 from plumbline.metrics import self_metrics
 from plumbline.metrics.guard import Collector, GuardedCollector, H, SkipHook
 from plumbline.metrics.scrape import PAGE_WITHIN_S, Collecting
-from plumbline.metrics.snapshot import CollectorHealth, Family, Snapshot
+from plumbline.metrics.snapshot import CollectorHealth, Family, Readings, Snapshot
 from plumbline.metrics.spec import Kind, MetricSpec
 
 if TYPE_CHECKING:
@@ -97,19 +97,20 @@ class Exposition:
         with self._lock:
             plan = self._plan
         families: dict[str, Family] = {}
-        readings: dict[str, object] = {}
+        readings: list[object] = []
         healths = []
         for guard, collected in zip(plan.guards, self._collecting.run(plan.guards, plan.shared), strict=True):
             if guard.collector.listed:
                 healths.append(collected.health)
             if collected.reading is not None:
-                readings[guard.collector.name] = collected.reading
+                readings.append(collected.reading)
             for family in collected.families:
                 before = families.get(family.spec.name)
                 families[family.spec.name] = _joined(before, family) if before else family
         families |= {family.spec.name: family for family in self_metrics.families(healths)}
         ordered = tuple(families[name] for name in sorted(families))
-        return Snapshot(ordered, tuple(healths), self._foreign(), readings)
+        reasons = {health.name: health.reason for health in healths if health.success and health.reason}
+        return Snapshot(ordered, tuple(healths), self._foreign(), Readings.of(*readings, reasons=reasons))
 
     def _foreign(self) -> tuple[Metric, ...]:
         if self._process is None:

@@ -32,7 +32,7 @@ class Overview:
 
     def remember(self, snapshot: Snapshot) -> None:
         """Store one collection; the daemon calls this every minute."""
-        self._recent.remember(snapshot, time.monotonic())
+        self._recent.remember(snapshot.readings, time.monotonic())
 
     def model(
         self,
@@ -48,9 +48,10 @@ class Overview:
         because it changes no state. ``recordable``: names of the probes for which a recording writes a baseline;
         ``fingerprint``: this node's current environment; ``reported``: probes that other processes run."""
         now = time.time()
-        counters = counters_of(snapshot)
+        readings = snapshot.readings
+        counters = counters_of(readings)
         age_s, earlier = self._recent.oldest(time.monotonic()) or (None, None)
-        disks = tuple(disk_rows(snapshot, counters, earlier))
+        disks = tuple(disk_rows(readings, counters, earlier))
         own = [(probing.status(each), probing.next_start(each)) for each in probing.periodic()]
         periodic = [*own, *((each, None) for each in reported)]
         return StatusModel(
@@ -65,10 +66,10 @@ class Overview:
             ),
             standing=(*mismatched(book.selection), *outdated(book.measured_on, fingerprint)),
             failures=tuple(_failures([each.record for each, _ in periodic], now)),
-            osds=tuple(osd_rows(snapshot, counters, earlier, disks)),
+            osds=tuple(osd_rows(readings, counters, earlier, disks)),
             disks=disks,
-            nics=tuple(nic_rows(snapshot, counters, earlier)),
-            softnet=softnet_row(snapshot, counters, earlier),
+            nics=tuple(nic_rows(readings, counters, earlier)),
+            softnet=softnet_row(readings, counters, earlier),
             collectors=snapshot.collectors,
         )
 

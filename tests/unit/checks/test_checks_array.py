@@ -20,9 +20,9 @@ from plumbline.checks.array import (
     pool_state,
 )
 from plumbline.checks.model import Check, Finding, Severity, judge
-from plumbline.checks.readings import Readings
 from plumbline.checks.run import Judge
 from plumbline.core.roots import Roots
+from plumbline.metrics.snapshot import Readings
 from plumbline.sources.arrays import Arrays
 from plumbline.sources.disk.md import MdArray, MdMember, read_md
 from plumbline.sources.disk.multipath import DiskPath, MultipathDisk, read_multipath
@@ -247,7 +247,7 @@ def test_every_check_says_all_it_has_to(check: Check[ArrayFacts]) -> None:
 def fixture_host() -> Readings:
     roots = Roots.under(FIXTURE)
     pools = parse_text((FIXTURE / "zpool_status.txt").read_text())
-    return Readings(arrays=Arrays(read_md(roots), read_zfs(roots), pools, read_multipath(roots)))
+    return Readings.of(Arrays(read_md(roots), read_zfs(roots), pools, read_multipath(roots)))
 
 
 def test_a_whole_host_from_its_trees_to_its_findings() -> None:
@@ -305,5 +305,5 @@ def test_a_group_counts_where_no_member_of_it_says_more() -> None:
     )
 
     arrays = Arrays(None, ZfsReading({"tank": "ONLINE"}, None), parse_text(text), None)
-    (pool,) = array_facts(Readings(arrays=arrays)).pools
+    (pool,) = array_facts(Readings.of(arrays)).pools
     assert pool.errors == (Vdev("raidz1-0", "ONLINE", 0, 0, 4),)

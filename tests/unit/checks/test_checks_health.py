@@ -12,9 +12,10 @@ from msgspec.structs import fields, replace
 from plumbline.checks.growth import Count, Growth
 from plumbline.checks.health import CHECKS, Disk, health_facts
 from plumbline.checks.model import Finding, Severity, judge
-from plumbline.checks.readings import Readings
 from plumbline.checks.run import Judge
-from plumbline.sources.disk.diskhealth import DiskHealth, DiskState, Reason
+from plumbline.metrics.snapshot import Readings
+from plumbline.sources.disk.block import DevicesReading
+from plumbline.sources.disk.diskhealth import DiskHealth, DiskState, HealthReading, Reason
 
 HEALTH = DiskHealth(
     power_state=0,
@@ -165,7 +166,7 @@ def test_facts_are_what_the_disk_says_and_whose_it_is() -> None:
     )
     growth = Growth()
     growth.look(0.0)
-    good, gone = health_facts(Readings(health=states, osds={"nvme0n1": "osd.7"}), growth)
+    good, gone = health_facts(Readings.of(HealthReading(states), DevicesReading((), {"nvme0n1": "osd.7"})), growth)
     assert (good.osd, good.media_errors, good.seen_before, good.nvme) == ("osd.7", Count(4), False, True)
     assert (gone.osd, gone.media_errors, gone.seen_before, gone.health) == ("", None, True, DiskHealth())
 
@@ -174,6 +175,6 @@ def test_media_errors_that_grow_between_looks_are_found() -> None:
     judged = Judge()
     for now_s, errors in ((0.0, 4), (60.0, 6)):
         state = DiskState("sda", DiskHealth(media_errors=errors), False, "", "", 5.0, 0.0)
-        findings = judged.look(Readings(health=(state,)), now_s)
+        findings = judged.look(Readings.of(HealthReading((state,))), now_s)
     (finding,) = [each for each in findings if each.check == "health.media-errors"]
     assert (finding.met, finding.is_) == (False, "6 errors in the disk's life, 2 of them recently")

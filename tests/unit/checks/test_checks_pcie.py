@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from plumbline.checks.growth import Count
 from plumbline.checks.model import Finding, Severity, judge
 from plumbline.checks.pcie import CHECKS, PcieErrors, PcieFacts
-from plumbline.checks.readings import Readings
 from plumbline.checks.run import Judge
 from plumbline.core.roots import Roots
+from plumbline.metrics.snapshot import Readings
 from plumbline.sources.pci.pcidevices import PciFunction, PciReading, read_pci
 from support.lspci import parse_lspci
 
@@ -63,7 +63,7 @@ def of(
 
 def look(reading: PciReading) -> tuple[Finding, ...]:
     """From the reading to findings, as in the daemon."""
-    return Judge().look(Readings(pcie=reading), 1.0)
+    return Judge().look(Readings.of(reading), 1.0)
 
 
 def report() -> PciReading:
