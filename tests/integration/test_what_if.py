@@ -13,12 +13,12 @@ import pytest
 import yaml
 
 from bench.history_store import Series, Store, labels_of
-from plumbline.report.fetch import Server
-from plumbline.report.whatif import changes
-from plumbline.report.whatif.facts import facts_of, only, queries
-from plumbline.report.whatif.figures import after_losses, class_figures, pool_figures
-from plumbline.report.whatif.model import Facts
+from plumbline.capacity import changes
+from plumbline.capacity.facts import facts_of, only, queries
+from plumbline.capacity.figures import after_losses, class_figures, pool_figures
+from plumbline.capacity.model import Facts
 from plumbline.sources.prometheus.api import read_retention
+from plumbline.sources.prometheus.queries import Server
 from support import capacity, what_if
 from support.daemon import COMMAND, eventually
 from support.programs import need

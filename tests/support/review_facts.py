@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from plumbline.capacity.model import Facts, Load, Osd, Pool
+from plumbline.core.words import DAY_S
 from plumbline.report.model import (
     Attainment,
     Change,
@@ -25,8 +27,7 @@ from plumbline.report.model import (
     Wear,
     Worst,
 )
-from plumbline.report.period import DAY_S, Period
-from plumbline.report.whatif.model import Facts, Load, Osd, Pool
+from plumbline.report.period import Period
 
 from .history import at
 

@@ -27,9 +27,9 @@ from plumbline.pages.markdown import markdown
 from plumbline.pages.templates import render
 from plumbline.report.baseline.report import Subject, build, render_html, render_markdown
 from plumbline.report.document import as_document
-from plumbline.report.fetch import Server
 from plumbline.report.gather import gather
 from plumbline.report.period import parse_beside, parse_period
+from plumbline.sources.prometheus.queries import Server
 
 HTML, MARKDOWN = "html", "markdown"
 _RENDER = {HTML: render_html, MARKDOWN: render_markdown}

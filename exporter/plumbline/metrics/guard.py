@@ -38,7 +38,8 @@ class Collector(Struct, Generic[H, R], frozen=True):
     """One named source of samples: ``read`` queries the host, ``samples`` maps the reading to samples of ``specs``.
     Both may raise :class:`Unavailable` (normal) or anything else (a fault); either way none of the samples is shown. A
     reading has a type that no other collector returns, and is immutable, because it is kept and judged later.
-    ``skip_reasons`` start at 0: a counter that first appears at 1 shows no increase. ``listed=False``: the exporter's own figures, without health series."""
+    ``skip_reasons`` start at 0: a counter that first appears at 1 shows no increase.
+    ``listed=False``: the exporter's own figures, without health series."""
 
     name: str
     specs: tuple[MetricSpec, ...]

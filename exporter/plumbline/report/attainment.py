@@ -6,11 +6,11 @@ from itertools import pairwise
 
 from plumbline.config.workloads import LAYERS, WorkloadCatalogue
 from plumbline.report.baseline.words import described
-from plumbline.report.fetch import day_starts, last_values, worst_days
-from plumbline.report.model import Attainment, Coverage, FigureOffender, PoolService, Span
-from plumbline.report.period import MINUTE_S, Period
+from plumbline.report.model import Attainment, Coverage, FigureOffender, PoolService, Span, worst_days
+from plumbline.report.period import MINUTE_S, Period, day_starts
 from plumbline.report.queries import COVERAGE_STEP_S
 from plumbline.sources.prometheus.api import Track
+from plumbline.sources.prometheus.queries import last_values
 
 # rows of the table of the worst figures; more than this have a common cause
 OFFENDERS = 15

@@ -3,11 +3,11 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from plumbline.report.fetch import day_starts, last_values
+from plumbline.capacity.model import SLOPES
 from plumbline.report.model import ClassCapacity, Days, Headroom, PoolCapacity, soonest
-from plumbline.report.period import Period
-from plumbline.report.queries import SLOPES
+from plumbline.report.period import Period, day_starts
 from plumbline.sources.prometheus.api import Track
+from plumbline.sources.prometheus.queries import last_values
 
 _Key = tuple[str, ...]
 _CLASS, _POOL = ("cluster", "device_class"), ("cluster", "pool_id", "pool")

@@ -5,13 +5,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from plumbline.config.workloads import WorkloadCatalogue
+from plumbline.core.words import DAY_S
 from plumbline.report.attainment import figure_words
-from plumbline.report.fetch import Query, day_starts, over
 from plumbline.report.model import Change, Days, Recorded
-from plumbline.report.period import DAY_S, Period
-from plumbline.report.queries import LEVELS, Queries
+from plumbline.report.period import Period, day_starts
+from plumbline.report.queries import LEVELS, Queries, over
 from plumbline.report.shifts import Shift, moment_of, shifts
 from plumbline.sources.prometheus.api import Track
+from plumbline.sources.prometheus.queries import Query
 
 # the largest changes are dated to the hour and reported; more than this have a common cause
 MOST = 40

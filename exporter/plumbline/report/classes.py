@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from plumbline.report.fetch import Query, moment
+from plumbline.core.words import DAY_S
 from plumbline.report.model import ClassDrift
-from plumbline.report.period import DAY_S
 from plumbline.report.queries import Queries
 from plumbline.sources.prometheus.api import Track
+from plumbline.sources.prometheus.queries import Query, moment
 
 _BY = ("cluster", "fleet_class", "layer", "device_class", "workload", "operation", "statistic")
 # the first that both moments have is compared; for the rates more is better

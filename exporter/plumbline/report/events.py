@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from plumbline.report.fetch import last_values, worst_days
-from plumbline.report.model import FindingHistory, Firing, PartOffender, Recorded, Span, Upgrade, Wear
+from plumbline.report.model import FindingHistory, Firing, PartOffender, Recorded, Span, Upgrade, Wear, worst_days
 from plumbline.report.period import Period
 from plumbline.report.queries import LOOK_S
 from plumbline.sources.prometheus.api import Track
+from plumbline.sources.prometheus.queries import last_values
 
 PARTS = 12
 # half of the rated endurance: such disks are listed even if their rate of wear is unknown

@@ -1,17 +1,17 @@
 """Queries Prometheus for a review in four steps: who was scraped, how many series, the data, the hours of changes."""
 
+from plumbline.capacity.facts import facts_of
+from plumbline.capacity.facts import queries as what_if_queries
 from plumbline.config.workloads import load_catalogue
+from plumbline.core.words import moment
 from plumbline.errors import PlumblineError
 from plumbline.report import capacity, changes, classes, events
 from plumbline.report.attainment import attainment, coverage, figure_offenders, pool_services
-from plumbline.report.fetch import Server
 from plumbline.report.model import Coverage, Review
 from plumbline.report.period import Period
-from plumbline.report.phrases import moment
 from plumbline.report.queries import CAPACITY, FORECASTS, Queries
-from plumbline.report.whatif.facts import facts_of
-from plumbline.report.whatif.facts import queries as what_if_queries
 from plumbline.sources.prometheus.api import read_retention
+from plumbline.sources.prometheus.queries import Server
 
 
 def gather(server: Server, period: Period, *, cluster: str | None, made_s: float, version: str) -> Review:

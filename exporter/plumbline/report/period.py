@@ -1,13 +1,14 @@
 """The period of a review: whole days in UTC; the last one may end at the present."""
 
 import re
+from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 
 from msgspec import Struct
 
+from plumbline.core.words import DAY_S
 from plumbline.errors import ConfigError
 
-DAY_S = 86400
 MINUTE_S = 60
 # a little more than two years: longer queries and pages would serve no reader
 LONGEST_DAYS = 800
@@ -89,3 +90,9 @@ def _day(text: str, flag: str) -> date:
 
 def _seconds(day: date) -> int:
     return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp())
+
+
+def day_starts(points: Iterable[tuple[float, float]], period: Period) -> dict[int, float]:
+    """Maps values taken at the last minute of a day to the beginning of that day."""
+    starts = {end - MINUTE_S: start for start, end in period.days}
+    return {starts[int(at)]: value for at, value in points if int(at) in starts}

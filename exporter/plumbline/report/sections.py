@@ -1,11 +1,12 @@
 """The sections of a review on performance (attainment, offenders, changes) and on events."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
+from plumbline.core import words as say
 from plumbline.core.units import figure_text
-from plumbline.pages.document import Block, Paragraph, Plot, Table
-from plumbline.report import phrases as say
+from plumbline.pages.document import Block, Paragraph, Plot
+from plumbline.report.baseline.words import layer_title
 from plumbline.report.model import (
     Attainment,
     Change,
@@ -17,14 +18,12 @@ from plumbline.report.model import (
     PoolService,
     Recorded,
     Review,
-    Span,
     Upgrade,
     Worst,
 )
-from plumbline.report.period import DAY_S
 from plumbline.report.queries import LOOK_S
-from plumbline.report.summary import name
-from plumbline.report.time_plot import Line, time_plot
+from plumbline.report.summary import counted, host_weeks, name
+from plumbline.report.time_plot import Line, gaps, table, time_plot
 
 DRAWN_CHANGES = 6
 # a class that drifts by less differs by what its recordings do
@@ -33,21 +32,7 @@ DRIFT = 1.1
 SAME_CHECK = 3
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
-_WEEK_S = 7 * DAY_S
 _CEPHS_OWN = ("Ceph's score", "Between failures", "To repair")
-
-
-def table(review: Review, title: str, heads: tuple[str, ...], rows: Iterable[tuple[str, tuple[str, ...]]]) -> Table:
-    """``rows``: cluster and cells. The cluster gets a column if there are several."""
-    if len(review.coverage) > 1:
-        return Table(title, (*heads, "Cluster"), tuple((*cells, cluster) for cluster, cells in rows))
-    return Table(title, heads, tuple(cells for _, cells in rows))
-
-
-def gaps(review: Review, cluster: str | None = None) -> tuple[Span, ...]:
-    """The gaps of a cluster; without ``cluster`` those of the only one, because gaps differ between clusters."""
-    found = [each for each in review.coverage if cluster in (None, each.cluster)]
-    return found[0].gaps if len(found) == 1 else ()
 
 
 def attainment(review: Review) -> Iterator[Block]:
@@ -92,7 +77,7 @@ def _layers(review: Review) -> Iterator[Block]:
 
 def _attained(row: Attainment, review: Review) -> tuple[str, ...]:
     return (
-        say.layer(row.layer),
+        layer_title(row.layer),
         f"{row.figures:,}",
         say.share(row.within),
         say.minutes(row.beyond_s),
@@ -104,7 +89,7 @@ def _attained(row: Attainment, review: Review) -> tuple[str, ...]:
 
 def _beyond_plot(review: Review, cluster: str) -> Plot:
     lines = tuple(
-        Line(say.layer(row.layer), tuple((day, 1 - within) for day, within in row.days))
+        Line(layer_title(row.layer), tuple((day, 1 - within) for day, within in row.days))
         for row in review.attainment
         if row.cluster == cluster and row.beyond_s > 0
     )
@@ -138,7 +123,7 @@ def _figure(each: FigureOffender) -> tuple[str, ...]:
     return (
         say.host(each.host),
         each.what,
-        say.layer(each.layer),
+        layer_title(each.layer),
         say.duration(each.beyond_s),
         say.share(each.beyond_s / each.judged_s) if each.judged_s else "",
         _worst(each.worst),
@@ -261,17 +246,6 @@ def alerts(review: Review) -> Iterator[Block]:
     yield table(review, "By alert", heads, ((each.cluster, _fired(each)) for each in review.firings))
 
 
-def counted(review: Review) -> tuple[int, int]:
-    """How often critical alerts fired, and warnings: pages and tickets."""
-    critical = sum(each.times for each in review.firings if each.severity == "critical")
-    return critical, sum(each.times for each in review.firings) - critical
-
-
-def host_weeks(review: Review) -> float:
-    """By the most hosts seen at once, and the time in which any was: so clusters and quarters are comparable."""
-    return sum(each.hosts * each.observed_s for each in review.coverage) / _WEEK_S
-
-
 def _per_thousand(review: Review, critical: int, warnings: int) -> str:
     if not (weeks := host_weeks(review)):
         return ""
@@ -282,7 +256,7 @@ def _per_thousand(review: Review, critical: int, warnings: int) -> str:
 def _fired(each: Firing) -> tuple[str, ...]:
     on = ", ".join(say.host(part) for part in each.longest_on.split(", "))
     longest = f"{say.duration(each.longest_s)}{f' ({on})' if on else ''}"
-    layer = say.layer(each.layer) if each.layer else ""
+    layer = layer_title(each.layer) if each.layer else ""
     counted = (f"{each.times:,}", f"{each.subjects:,}", say.duration(each.total_s), longest)
     still = f"{each.still} firing" if each.still else ""
     return each.alert.removeprefix("Plumbline"), each.severity, layer, *counted, still
@@ -325,7 +299,7 @@ def _drifted(each: ClassDrift, review: Review) -> tuple[str, ...]:
 
 
 def _recorded(each: Recorded) -> tuple[str, tuple[str, ...]]:
-    where = (say.moment(each.at_s), say.host(each.host), say.layer(each.layer))
+    where = (say.moment(each.at_s), say.host(each.host), layer_title(each.layer))
     return each.cluster, (*where, each.device_class, each.source, f"{each.entries:,}")
 
 

@@ -4,11 +4,12 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
+from plumbline.capacity.retention import period_note
+from plumbline.core import words as say
 from plumbline.pages.document import Block, Paragraph, Table
-from plumbline.report import phrases as say
+from plumbline.report.baseline.words import layer_title
 from plumbline.report.model import Review, soonest
-from plumbline.report.retention import period_note
-from plumbline.report.sections import counted, host_weeks
+from plumbline.report.summary import counted, host_weeks
 
 UNKNOWN = ""
 _SHARE, _NUMBER, _DAYS, _RATIO = "share", "number", "days", "ratio"
@@ -47,7 +48,7 @@ def facts(review: Review, *, several: bool) -> dict[str, Fact]:
     for seen in review.coverage:
         found[f"Observed{of(seen.cluster)}"] = Fact(seen.observed_s / review.period.length_s, _SHARE, 0)
     for row in review.attainment:
-        found[f"Within tolerance: {say.layer(row.layer)}{of(row.cluster)}"] = Fact(row.within, _SHARE, 1)
+        found[f"Within tolerance: {layer_title(row.layer)}{of(row.cluster)}"] = Fact(row.within, _SHARE, 1)
     worse = [each for each in review.changes if each.factor > 1 and not each.rerecorded]
     if review.changes_looked_at:
         found["Changes for the worse"] = Fact(len(worse), _NUMBER, -1)
@@ -68,7 +69,7 @@ def facts(review: Review, *, several: bool) -> dict[str, Fact]:
                 each.host_loss[-1][1], _RATIO, -1
             )
     for left in review.headroom:
-        name = f"{say.layer(left.layer)}, {left.device_class or 'all devices'} {left.figure}{of(left.cluster)}"
+        name = f"{layer_title(left.layer)}, {left.device_class or 'all devices'} {left.figure}{of(left.cluster)}"
         found[f"Capability in use: {name}"] = Fact(left.days[-1][1], _SHARE, -1)
     return found
 

@@ -2,16 +2,17 @@
 
 from collections.abc import Iterator
 
+from plumbline.capacity import words
+from plumbline.capacity.asked import standard
+from plumbline.capacity.retention import forecast_note
+from plumbline.core import words as say
 from plumbline.core.units import si
+from plumbline.core.words import DAY_S
 from plumbline.pages.document import Block, Listing, Paragraph, Plot
-from plumbline.report import phrases as say
+from plumbline.report.baseline.words import layer_title
 from plumbline.report.model import ClassCapacity, Headroom, Review, Wear
-from plumbline.report.retention import forecast_note
-from plumbline.report.sections import gaps, table
 from plumbline.report.summary import class_name, full_in
-from plumbline.report.time_plot import Line, time_plot
-from plumbline.report.whatif import words
-from plumbline.report.whatif.asked import standard
+from plumbline.report.time_plot import Line, gaps, table, time_plot
 
 
 def capacity(review: Review) -> Iterator[Block]:
@@ -43,7 +44,7 @@ def capacity(review: Review) -> Iterator[Block]:
 
 
 def _class(each: ClassCapacity) -> tuple[str, ...]:
-    growth = [rate * 86400 for _, rate in each.growth]
+    growth = [rate * DAY_S for _, rate in each.growth]
     return (
         each.device_class or "all devices",
         say.share(each.used[0][1]) if each.used else "",
@@ -67,7 +68,7 @@ def _loss(each: ClassCapacity) -> str:
         return "unknown"
     if each.host_loss[-1][1] > 1:
         since = next((day for day, value in reversed(each.host_loss) if value <= 1), None)
-        return "unsafe" + (f" since {say.date(since + 86400)}" if since is not None else " throughout")
+        return "unsafe" + (f" since {say.date(since + DAY_S)}" if since is not None else " throughout")
     until = say.days_range(each.days_to_unsafe)
     return f"safe, for another {until}" if until else "safe"
 
@@ -102,7 +103,7 @@ def headroom(review: Review) -> Iterator[Block]:
     heads = ("Of", "Figure", "Used at start", "Used at end", "Busiest day")
     yield table(review, "By class", heads, ((each.cluster, _left(each)) for each in review.headroom))
     lines = tuple(
-        Line(f"{each.device_class} {each.figure}, {say.layer(each.layer).lower()}", each.days)
+        Line(f"{each.device_class} {each.figure}, {layer_title(each.layer).lower()}", each.days)
         for each in review.headroom[:6]
     )
     title, about, level = "Share of measured capability in use", "Median of each day.", ("all", 1.0)
@@ -133,7 +134,7 @@ def what_if(review: Review) -> Iterator[Block]:
 def _left(each: Headroom) -> tuple[str, ...]:
     busiest, most = max(each.days, key=lambda day: day[1])
     return (
-        f"{say.layer(each.layer)}, {each.device_class or 'all devices'}",
+        f"{layer_title(each.layer)}, {each.device_class or 'all devices'}",
         {"iops": "operations"}.get(each.figure, each.figure),
         say.share(each.days[0][1]),
         say.share(each.days[-1][1]),
@@ -156,7 +157,7 @@ def _worn(each: Wear, review: Review) -> tuple[str, ...]:
     out = "unknown"
     if each.left_s is not None:
         out = f"in {say.years(each.left_s)}"
-        if each.left_s < 20 * 365 * 86400:
+        if each.left_s < 20 * 365 * DAY_S:
             out += f" ({say.date(review.period.end_s + each.left_s)[:7]})"
     first, last = (say.share(value) if value is not None else "" for value in (each.wear_first, each.wear_last))
     return each.device, say.host(each.host), ", ".join(filter(None, (each.model, each.serial))), first, last, out

@@ -18,6 +18,8 @@ from statistics import median
 
 from msgspec import Struct
 
+from plumbline.core.words import DAY_S
+
 # minimum length of a level: two days may be just a weekend
 LEAST_DAYS = 3
 LEAST_CHANGE = math.log(1.1)
@@ -35,7 +37,6 @@ PLAIN_NOISES = 5.0
 STEADY_DAYS = 10
 # a change is a drift if the line's misfit is below this share of the step's
 LINE_BETTER = 0.75
-DAY_S = 86400
 _WEEK = 7
 
 

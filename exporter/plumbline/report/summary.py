@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
+from plumbline.capacity.retention import period_note
+from plumbline.core import words as say
+from plumbline.core.words import DAY_S
 from plumbline.pages.document import Point
-from plumbline.report import phrases as say
+from plumbline.report.baseline.words import layer_title
 from plumbline.report.model import Attainment, Change, ClassCapacity, Review, soonest
-from plumbline.report.retention import period_note
 
 GOOD, NOTE, BAD, UNKNOWN = "good", "note", "bad", "unknown"
 # only for colours on the page: three nines are as good as accepted; below two nines someone should look
@@ -13,6 +15,7 @@ FINE_SHARE, POOR_SHARE = 0.999, 0.99
 MOST_NAMED = 3
 NEVER = "does not grow"
 # the next quarter and the budget year: by when hardware must be in place
+_WEEK_S = 7 * DAY_S
 SOON_DAYS, NEAR_DAYS = 90.0, 365.0
 
 
@@ -23,7 +26,7 @@ def lead(review: Review) -> Iterator[str]:
     hosts = sum(each.hosts for each in review.coverage)
     named = [each.cluster for each in review.coverage if each.cluster]
     of = f" of {say.listed([f'cluster {name}' for name in named], 6)}" if named else ""
-    length = say.count(round(period.length_s / 86400), "day")
+    length = say.count(round(period.length_s / DAY_S), "day")
     yield (
         f"From {first} to {last} (UTC), {length}: {say.count(hosts, 'storage host')}{of}, from the"
         f" data of a Prometheus server. Written {say.moment(review.made_s)} UTC by Plumbline {review.version}."
@@ -58,7 +61,7 @@ def performance(review: Review) -> Point:
     more = [_worst(worst)]
     others = [row for row in rows if row is not worst and row.within < FINE_SHARE]
     if others:
-        more.append(f"Others: {say.listed([f'{say.layer(row.layer)} {say.share(row.within)}' for row in others])}.")
+        more.append(f"Others: {say.listed([f'{layer_title(row.layer)} {say.share(row.within)}' for row in others])}.")
     first = next((each for each in review.figures if each.layer == worst.layer), None)
     if first is not None:
         text = f"Longest out of tolerance: {first.what} on {say.host(first.host)}, for {say.duration(first.beyond_s)}"
@@ -72,7 +75,7 @@ def performance(review: Review) -> Point:
 def _worst(row: Attainment) -> str:
     of = f" of cluster {row.cluster}" if row.cluster else ""
     return (
-        f"The worst layer was “{say.layer(row.layer)}”{of} ({say.share(row.within)}); at least one of its"
+        f"The worst layer was “{layer_title(row.layer)}”{of} ({say.share(row.within)}); at least one of its"
         f" {say.count(row.figures, 'figure')} was out of tolerance for {say.duration(row.out_of_line_s)}."
     )
 
@@ -96,7 +99,7 @@ def change(review: Review) -> Point:
         more.append(f"Within a day of it: {_named(near)}.")
     if rest:
         more.append(f"{say.count(len(rest), 'other deterioration')}: {_named(rest)}.")
-    lasting = first.until_s >= review.period.end_s - 86400
+    lasting = first.until_s >= review.period.end_s - DAY_S
     if not first.gradual and not lasting:
         more.append(f"It lasted until {say.day(first.until_s)}.")
     return Point(question, f"{described(first)}.", BAD if lasting else NOTE, tuple(more))
@@ -108,7 +111,7 @@ def _named(found: Sequence[Change]) -> str:
 
 
 def _together(one: Change, other: Change) -> bool:
-    return not one.gradual and not other.gradual and abs(one.at_s - other.at_s) <= 86400
+    return not one.gradual and not other.gradual and abs(one.at_s - other.at_s) <= DAY_S
 
 
 def name(change: Change) -> str:
@@ -123,7 +126,7 @@ def described(change: Change) -> str:
     text = f"{name(change)}: from {levels}{of} ({say.times(change.factor)})"
     if change.gradual:
         return f"{text}, gradually, from {say.day(change.at_s)} to {say.day(change.until_s - 1)}"
-    if change.at_s - change.not_before_s > 86400:
+    if change.at_s - change.not_before_s > DAY_S:
         return (
             f"{text}, between {say.moment(change.not_before_s)} and {say.moment(change.at_s)} UTC, without data between"
         )
@@ -178,3 +181,14 @@ def _full(each: ClassCapacity) -> str:
     if not when:
         return f"{class_name(each)}: {used}; no forecast."
     return f"{class_name(each)}: {used}, full in {when} at the current growth."
+
+
+def counted(review: Review) -> tuple[int, int]:
+    """How often critical alerts fired, and warnings: pages and tickets."""
+    critical = sum(each.times for each in review.firings if each.severity == "critical")
+    return critical, sum(each.times for each in review.firings) - critical
+
+
+def host_weeks(review: Review) -> float:
+    """By the most hosts seen at once, and the time in which any was: so clusters and quarters are comparable."""
+    return sum(each.hosts * each.observed_s for each in review.coverage) / _WEEK_S

@@ -1,14 +1,16 @@
 """Plots of daily values over the period of a review."""
 
+from collections.abc import Iterable
 from statistics import median
 
 from msgspec import Struct
 
+from plumbline.core import words as say
+from plumbline.core.words import DAY_S
 from plumbline.pages.charts import Curve, LineChart, Point, date_ticks
-from plumbline.pages.document import Plot
-from plumbline.report import phrases as say
-from plumbline.report.model import Days, Span
-from plumbline.report.period import DAY_S, Period
+from plumbline.pages.document import Plot, Table
+from plumbline.report.model import Days, Review, Span
+from plumbline.report.period import Period
 
 _BREAK_DAYS = 1.5
 
@@ -83,3 +85,16 @@ def _described(lines: tuple[Line, ...], unit: str) -> str:
             )
             parts.append(f"{line.name}: {first}, {last}, highest {top}")
     return "Lines over days. " + "; ".join(parts) + "."
+
+
+def table(review: Review, title: str, heads: tuple[str, ...], rows: Iterable[tuple[str, tuple[str, ...]]]) -> Table:
+    """``rows``: cluster and cells. The cluster gets a column if there are several."""
+    if len(review.coverage) > 1:
+        return Table(title, (*heads, "Cluster"), tuple((*cells, cluster) for cluster, cells in rows))
+    return Table(title, heads, tuple(cells for _, cells in rows))
+
+
+def gaps(review: Review, cluster: str | None = None) -> tuple[Span, ...]:
+    """The gaps of a cluster; without ``cluster`` those of the only one, because gaps differ between clusters."""
+    found = [each for each in review.coverage if cluster in (None, each.cluster)]
+    return found[0].gaps if len(found) == 1 else ()

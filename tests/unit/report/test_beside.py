@@ -6,11 +6,12 @@ import pytest
 from msgspec.structs import replace
 
 from plumbline.commands.reporting import written
+from plumbline.core.words import DAY_S
 from plumbline.errors import ConfigError
 from plumbline.report import classes
 from plumbline.report.document import as_document
 from plumbline.report.model import ClassDrift
-from plumbline.report.period import DAY_S, Period, parse_beside
+from plumbline.report.period import Period, parse_beside
 from plumbline.report.queries import Queries
 from plumbline.sources.prometheus.api import Track
 from support.history import at

@@ -57,6 +57,10 @@ _RADOS = {"write": "Sequential writes", "seq": "Sequential reads", "rand": "Rand
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
+def layer_title(name: str) -> str:
+    return LAYER_TITLES.get(name, name.capitalize() or "no layer")
+
+
 def base_unit(figure: str) -> str:
     return BASE_UNITS.get(figure, "s")
 

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from plumbline.report.period import DAY_S
-from plumbline.report.whatif.model import (
+from plumbline.capacity.model import (
     HOST,
     RACK,
     ROOT,
@@ -23,6 +22,7 @@ from plumbline.report.whatif.model import (
     heals,
     lost_with,
 )
+from plumbline.core.words import DAY_S
 
 
 class ClassFigures(Struct, frozen=True):

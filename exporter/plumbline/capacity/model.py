@@ -16,7 +16,8 @@ ROOT = "root"
 ASSUMED_COPIES = 3
 # Ceph's default mon_max_pg_per_osd. No exporter tells the one in force.
 MAX_PGS = 250
-# slope (3d, 14d, 30d) → bytes per second
+SLOPES = ("3d", "14d", "30d")
+# slope → bytes per second
 Growth = Mapping[str, float]
 
 

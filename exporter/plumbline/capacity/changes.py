@@ -11,9 +11,9 @@ from statistics import median
 
 from msgspec.structs import replace
 
+from plumbline.capacity.figures import moved_in
+from plumbline.capacity.model import HOST, OSD, RACK, ROOT, Facts, Growth, Load, Loss, Osd, Pool, scopes
 from plumbline.errors import PlumblineError
-from plumbline.report.whatif.figures import moved_in
-from plumbline.report.whatif.model import HOST, OSD, RACK, ROOT, Facts, Growth, Load, Loss, Osd, Pool, scopes
 
 Change = Callable[[Facts], Facts]
 # names of OSDs and hosts that are not there yet begin with this

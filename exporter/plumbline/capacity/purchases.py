@@ -4,9 +4,9 @@ from bisect import bisect_left
 
 from msgspec import Struct
 
-from plumbline.report.whatif.changes import with_hosts
-from plumbline.report.whatif.figures import ClassFigures, class_figures
-from plumbline.report.whatif.model import Facts
+from plumbline.capacity.changes import with_hosts
+from plumbline.capacity.figures import ClassFigures, class_figures
+from plumbline.capacity.model import Facts
 
 YEAR_DAYS = 365.0
 MOST_HOSTS = 200  # more is no purchase but another cluster

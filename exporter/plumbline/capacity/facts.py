@@ -9,12 +9,11 @@ share a database's disk is from Plumbline, because the manager names volumes ins
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
+from plumbline.capacity.model import SLOPES, Facts, Load, Osd, Pool
+from plumbline.core import words as say
 from plumbline.errors import PlumblineError
-from plumbline.report import phrases as say
-from plumbline.report.fetch import Query, moment
-from plumbline.report.queries import SLOPES, quoted
-from plumbline.report.whatif.model import Facts, Load, Osd, Pool
 from plumbline.sources.prometheus.api import Track
+from plumbline.sources.prometheus.queries import Query, moment, quoted
 
 _PLACE = "ceph_daemon, device_class, root, rack, host"
 _RULE = "pool_id, pool, failure_domain, root, device_class"

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from plumbline.core.units import count_text, duration_text, si
-from plumbline.report.baseline.words import LAYER_TITLES
 
 count, duration = count_text, duration_text
-_MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 365.25 * 86400
+DAY_S = 86400
+_MINUTE, _HOUR, _YEAR = 60, 3600, 365.25 * DAY_S
 # a forecast of more than ten years only means: not soon
 LONG_DAYS = 3650.0
 _LAST_S = 253_402_300_799.0  # the end of the year 9999
@@ -92,17 +92,13 @@ def _days(value: float) -> str:
 
 def years(seconds: float) -> str:
     """``240 days``, ``2.4 years``."""
-    return f"{seconds / _YEAR:.1f} years" if seconds > 2 * _YEAR else _days(seconds / _DAY)
+    return f"{seconds / _YEAR:.1f} years" if seconds > 2 * _YEAR else _days(seconds / DAY_S)
 
 
 def host(instance: str) -> str:
     """``stor01.example`` of ``stor01.example:10047``, because the port is only the exporter's."""
     name, _, port = instance.rpartition(":")
     return name if name and port.isdigit() else instance
-
-
-def layer(name: str) -> str:
-    return LAYER_TITLES.get(name, name.capitalize() or "no layer")
 
 
 def listed(names: Sequence[str], most: int = 3) -> str:

@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from plumbline.capacity import changes
+from plumbline.capacity.model import HOST, OSD, RACK, Facts
 from plumbline.errors import ConfigError
-from plumbline.report.whatif import changes
-from plumbline.report.whatif.model import HOST, OSD, RACK, Facts
 
 Change = Callable[[Facts], Facts]
 DB = "db"

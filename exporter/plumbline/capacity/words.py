@@ -3,12 +3,12 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
+from plumbline.capacity.asked import Scenario
+from plumbline.capacity.figures import ClassFigures, PoolFigures, class_figures, pool_figures
+from plumbline.capacity.model import HOST, RACK, Facts, Load, Loss, Pool, lost_with
+from plumbline.capacity.purchases import MOST_HOSTS, Purchase, purchases
+from plumbline.core import words as say
 from plumbline.core.units import si
-from plumbline.report import phrases as say
-from plumbline.report.whatif.asked import Scenario
-from plumbline.report.whatif.figures import ClassFigures, PoolFigures, class_figures, pool_figures
-from plumbline.report.whatif.model import HOST, RACK, Facts, Load, Loss, Pool, lost_with
-from plumbline.report.whatif.purchases import MOST_HOSTS, Purchase, purchases
 
 UNKNOWN = "unknown"
 SCENARIO_HEADS = ("What if", "Class", "Used", "Full in", "Fullest after loss of a host", "Operations", "Restored in")

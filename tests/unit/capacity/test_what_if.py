@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from plumbline.capacity import asked, changes, words
+from plumbline.capacity.facts import facts_of, queries
+from plumbline.capacity.figures import class_figures, pool_figures
+from plumbline.capacity.model import Facts, Load, Osd, Pool, scopes
+from plumbline.capacity.purchases import purchases
+from plumbline.capacity.retention import FORECAST_S, forecast_note, period_note
 from plumbline.errors import ConfigError, PlumblineError
-from plumbline.report.retention import FORECAST_S, forecast_note, period_note
-from plumbline.report.whatif import asked, changes, words
-from plumbline.report.whatif.facts import facts_of, queries
-from plumbline.report.whatif.figures import class_figures, pool_figures
-from plumbline.report.whatif.model import Facts, Load, Osd, Pool, scopes
-from plumbline.report.whatif.purchases import purchases
 from plumbline.sources.prometheus.api import Track, parse_retention
 
 DAY = 86400
