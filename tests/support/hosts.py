@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import msgspec
-from plumbline.probes.canary.reading import CanaryReading
 
 from plumbline.background.ceph import OsdWatch
 from plumbline.background.host import KernelWatch
