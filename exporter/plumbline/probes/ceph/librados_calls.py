@@ -29,8 +29,6 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "rados_conf_get": (c_int, c_void_p, c_char_p, c_char_p, c_size_t),
     "rados_connect": (c_int, c_void_p),
     "rados_shutdown": (None, c_void_p),
-    "rados_cluster_fsid": (c_int, c_void_p, c_char_p, c_size_t),
-    "rados_get_instance_id": (c_uint64, c_void_p),
     "rados_mon_command": (
         c_int, c_void_p, POINTER(c_char_p), c_size_t, c_char_p, c_size_t,
         _OUT, POINTER(c_size_t), _OUT, POINTER(c_size_t),
@@ -48,8 +46,6 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "rados_nobjects_list_next": (c_int, c_void_p, POINTER(c_char_p), POINTER(c_char_p), POINTER(c_char_p)),
     "rados_nobjects_list_close": (None, c_void_p),
     "rados_aio_create_completion2": (c_int, c_void_p, c_void_p, _OUT),
-    "rados_aio_write_full": (c_int, c_void_p, c_char_p, c_void_p, c_char_p, c_size_t),
-    "rados_aio_read": (c_int, c_void_p, c_char_p, c_void_p, c_char_p, c_size_t, c_uint64),
     "rados_aio_remove": (c_int, c_void_p, c_char_p, c_void_p),
     "rados_aio_wait_for_complete": (c_int, c_void_p),
     "rados_aio_is_complete": (c_int, c_void_p),
@@ -62,7 +58,6 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "rados_list_lockers": (
         c_ssize_t, c_void_p, c_char_p, c_char_p, POINTER(c_int), *(c_char_p, POINTER(c_size_t)) * 4,
     ),
-    "rados_break_lock": (c_int, c_void_p, c_char_p, c_char_p, c_char_p, c_char_p),
 }  # fmt: skip
 
 
