@@ -47,10 +47,10 @@ def signer(text: bytes, signature: bytes, allowed: Path, *, environment: Mapping
     # ssh-keygen reads what was checked
     with in_memory(signature) as signed, in_memory(signers) as trusted:
         keep, by = (_descriptor(signed), _descriptor(trusted)), ["-s", signed, "-f", trusted]
-        found = _run(["find-principals", *by], b"", environment, keep=keep)
-        who = found.stdout.decode("utf-8", "replace").split("\n")[0].strip()
-        if found.returncode or not who:
-            raise BaselineError("signature", f"not by a key of {allowed} ({_said(found)})")
+        answer = _run(["find-principals", *by], b"", environment, keep=keep)
+        who = answer.stdout.decode("utf-8", "replace").split("\n")[0].strip()
+        if answer.returncode or not who:
+            raise BaselineError("signature", f"not by a key of {allowed} ({_said(answer)})")
         done = _run(["verify", *by, "-I", who, "-n", NAMESPACE], text, environment, keep=keep)
         if done.returncode:
             raise BaselineError("signature", f"by {visible(who)}, but not of this text ({_said(done)})")

@@ -28,7 +28,7 @@ def with_hosts(
     known = _members(facts, device_class)
     root = _main_root(known)
     counts = Counter(Counter((osd.root, osd.rack, osd.host) for osd in known if osd.host).values())
-    each = disks or max(counts, key=lambda number: (counts[number], number), default=1)
+    on_each = disks or max(counts, key=lambda number: (counts[number], number), default=1)
     racks = {osd.rack: 0.0 for osd in known if osd.root == root}
     for osd in known:
         if osd.root == root:
@@ -37,9 +37,9 @@ def with_hosts(
     bytes_each = size or median(osd.size for osd in known)
     for _ in range(hosts):
         rack = min(sorted(racks), key=lambda name: racks[name])
-        racks[rack] += each * bytes_each
+        racks[rack] += on_each * bytes_each
         name = f"{_NEW}host-{_news(facts) + len(added)}"
-        added += [Osd(f"{name}/{disk}", device_class, root, rack, name, bytes_each, 0.0) for disk in range(each)]
+        added += [Osd(f"{name}/{disk}", device_class, root, rack, name, bytes_each, 0.0) for disk in range(on_each)]
     return _joined(facts, added)
 
 
@@ -72,9 +72,9 @@ def retired(facts: Facts, device_class: str, target: str) -> Facts:
     left = _taking(left, names, sum(osd.used for osd in gone), sum(osd.pgs or 0.0 for osd in gone))
     old, new = facts.load(device_class), facts.load(target)
     both = {slope: new.growth[slope] + old.growth[slope] for slope in new.growth if slope in old.growth}
-    asked = None if old.asked is None or new.asked is None else old.asked + new.asked
+    operations = None if old.asked is None or new.asked is None else old.asked + new.asked
     loads = {name: load for name, load in facts.loads.items() if name != device_class}
-    loads[target] = replace(new, growth=both, asked=asked)
+    loads[target] = replace(new, growth=both, asked=operations)
     pools = tuple(
         replace(pool, device_class=target, root=root) if pool.device_class == device_class else pool
         for pool in facts.pools
@@ -104,9 +104,9 @@ def grown(facts: Facts, factor: float, device_class: str | None = None) -> Facts
 def with_profile(facts: Facts, name: str, *, data: int, parity: int = 0, domain: str | None = None) -> Facts:
     """A pool with another profile: ``data`` copies, or with ``parity`` an erasure code of so many data and parity
     chunks. A read of an erasure code is taken to ask all data chunks, the worst."""
-    pool = next((each for each in facts.pools if each.name == name), None)
+    pool = next((pool for pool in facts.pools if pool.name == name), None)
     if pool is None:
-        raise PlumblineError(f"what-if: no pool {name!r}; there are: {', '.join(each.name for each in facts.pools)}")
+        raise PlumblineError(f"what-if: no pool {name!r}; there are: {', '.join(pool.name for pool in facts.pools)}")
     copies = data + parity
     new = replace(
         pool,
@@ -115,7 +115,7 @@ def with_profile(facts: Facts, name: str, *, data: int, parity: int = 0, domain:
         read_osds=float(data) if parity else 1.0,
         failure_domain=domain or pool.failure_domain,
     )
-    changed = replace(facts, pools=tuple(new if each is pool else each for each in facts.pools))
+    changed = replace(facts, pools=tuple(new if entry is pool else entry for entry in facts.pools))
     if pool.stored is None or pool.raw_ratio is None or new.raw_ratio is None:
         raise PlumblineError(f"what-if: what pool {name!r} stores is unknown; a daemon with a key must read the map")
     more = new.raw_ratio - pool.raw_ratio
@@ -143,11 +143,11 @@ def _asked_otherwise(load: Load, facts: Facts, old: Pool, new: Pool, more: float
     if not old.device_class:
         return replace(load, growth=growth)
     alike = [pool for pool in facts.pools if pool.device_class == old.device_class]
-    asked = [_operations(pool) for pool in alike]
+    asked_of = [_operations(pool) for pool in alike]
     before, after = _operations(old), _operations(new)
-    if load.asked is None or before is None or after is None or None in asked:
+    if load.asked is None or before is None or after is None or None in asked_of:
         return replace(load, growth=growth, asked=None)
-    everything = sum(each for each in asked if each is not None)
+    everything = sum(operations for operations in asked_of if operations is not None)
     factor = 1 + (after - before) / everything if everything else 1.0
     return replace(load, growth=growth, asked=load.asked * factor)
 
@@ -215,29 +215,29 @@ def _together(before: Loss | None, members: Sequence[Osd], unrestored: float, re
 
 
 def _by_root_and_class(osds: Iterable[Osd]) -> Mapping[tuple[str, str], list[Osd]]:
-    found: dict[tuple[str, str], list[Osd]] = defaultdict(list)
+    groups: dict[tuple[str, str], list[Osd]] = defaultdict(list)
     for osd in osds:
-        found[osd.root, osd.device_class].append(osd)
-    return found
+        groups[osd.root, osd.device_class].append(osd)
+    return groups
 
 
 def _by_host(osds: Iterable[Osd]) -> Iterable[list[Osd]]:
-    found: dict[tuple[str, str], list[Osd]] = defaultdict(list)
+    groups: dict[tuple[str, str], list[Osd]] = defaultdict(list)
     for osd in osds:
-        found[osd.rack, osd.host].append(osd)
-    return found.values()
+        groups[osd.rack, osd.host].append(osd)
+    return groups.values()
 
 
 def _takers(osd: Osd, left: Iterable[Osd], within: Collection[str]) -> tuple[str, ...]:
     """The OSDs that a lost one's data goes to: of the narrowest scope that some pool asks for and that has any."""
-    others = [each for each in left if (each.root, each.device_class) == (osd.root, osd.device_class)]
+    others = [entry for entry in left if (entry.root, entry.device_class) == (osd.root, osd.device_class)]
     inside = {
-        HOST: [each for each in others if (each.rack, each.host) == (osd.rack, osd.host)],
-        RACK: [each for each in others if each.rack == osd.rack],
+        HOST: [other for other in others if (other.rack, other.host) == (osd.rack, osd.host)],
+        RACK: [other for other in others if other.rack == osd.rack],
         ROOT: others,
     }
-    found = next((inside[scope] for scope in inside if scope in within and inside[scope]), [])
-    return tuple(each.daemon for each in found)
+    takers = next((inside[scope] for scope in inside if scope in within and inside[scope]), [])
+    return tuple(osd.daemon for osd in takers)
 
 
 def _taking(osds: Iterable[Osd], daemons: Collection[str], data: float, pgs: float) -> list[Osd]:
@@ -258,8 +258,8 @@ def _taking(osds: Iterable[Osd], daemons: Collection[str], data: float, pgs: flo
 
 
 def _members(facts: Facts, device_class: str) -> tuple[Osd, ...]:
-    if found := facts.of(device_class):
-        return found
+    if osds := facts.of(device_class):
+        return osds
     raise PlumblineError(f"what-if: no OSD of the class {device_class!r}; there are: {', '.join(facts.classes)}")
 
 

@@ -78,18 +78,18 @@ def facts_of(answers: Mapping[str, Sequence[Track]]) -> dict[str, Facts]:
     return {facts.cluster: facts for facts in clusters if facts.osds}
 
 
-def only(found: Mapping[str, Facts], *, cluster: str | None, url: str) -> Facts:
+def only(clusters: Mapping[str, Facts], *, cluster: str | None, url: str) -> Facts:
     """The facts of the cluster that was asked for, or of the only one; else :class:`PlumblineError`."""
-    names = ", ".join(name or "one without a name" for name in found)
-    if not found:
+    names = ", ".join(name or "one without a name" for name in clusters)
+    if not clusters:
         of = f" of a cluster {cluster!r}" if cluster is not None else ""
         raise PlumblineError(
             f"{url}: no OSD's size{of} (plumbline:capacity_osd_size:bytes and …_used:bytes); are the recording rules of"
             " alerts/ loaded there, and does it scrape a node that reads the cluster's map or Ceph's manager?"
         )
-    if cluster is None and len(found) > 1:
+    if cluster is None and len(clusters) > 1:
         raise PlumblineError(f"{url}: several clusters ({names}); choose one with --cluster")
-    return next(iter(found.values()))
+    return next(iter(clusters.values()))
 
 
 def _values(tracks: Sequence[Track], labels: str) -> _By:
@@ -130,16 +130,16 @@ def _osd(key: _Key, size: float, by: Mapping[str, _By], database: str) -> Osd:
 
 
 def _counts(osds: Sequence[Osd]) -> Mapping[str, int]:
-    found: dict[str, int] = defaultdict(int)
+    counts: dict[str, int] = defaultdict(int)
     for osd in osds:
-        found[osd.device_class] += 1
-    return found
+        counts[osd.device_class] += 1
+    return counts
 
 
 def _pool(key: _Key, by: Mapping[str, _By], growth: Mapping[str, float]) -> Pool:
     cluster, number, name, domain, root, device_class = key
     mine = (cluster, number)
-    applications = [found[2] for found in by["application"] if found[:2] == mine]
+    applications = [key[2] for key in by["application"] if key[:2] == mine]
     return Pool(
         name=name or number,
         failure_domain=domain,
@@ -174,7 +174,7 @@ def _load(key: _Key, by: Mapping[str, _By], growth: Mapping[str, float], osds: i
 
 def _slopes(values: _By) -> Mapping[_Key, Mapping[str, float]]:
     """Key without its slope → slope → value, the shortest slope first."""
-    found: dict[_Key, dict[str, float]] = defaultdict(dict)
+    slopes: dict[_Key, dict[str, float]] = defaultdict(dict)
     for key, value in values.items():
-        found[key[:-1]][key[-1]] = value
-    return {key: {slope: of[slope] for slope in SLOPES if slope in of} for key, of in found.items()}
+        slopes[key[:-1]][key[-1]] = value
+    return {key: {slope: of[slope] for slope in SLOPES if slope in of} for key, of in slopes.items()}

@@ -126,18 +126,18 @@ def pool_figures(facts: Facts, pool: Pool) -> PoolFigures:
 def after_losses(facts: Facts, device_class: str) -> list[tuple[str, str, float]]:
     """(``host`` or ``rack``, its name, the fullest OSD once the others hold its data), of all whose data would be
     copied: the rules' ``plumbline:capacity_after_loss:ratio``."""
-    found = []
+    ratios = []
     for root in sorted({osd.root for osd in facts.of(device_class)}):
         osds = [osd for osd in facts.of(device_class) if osd.root == root]
         losses = lost_with(facts, root, device_class)
         if (ROOT, HOST) in losses:
-            found += _each_lost(HOST, [osd for osd in osds if osd.host], lambda osd: osd.host)
+            ratios += _each_lost(HOST, [osd for osd in osds if osd.host], lambda osd: osd.host)
         if (ROOT, RACK) in losses:
-            found += _each_lost(RACK, [osd for osd in osds if osd.rack], lambda osd: osd.rack)
+            ratios += _each_lost(RACK, [osd for osd in osds if osd.rack], lambda osd: osd.rack)
         for rack in sorted({osd.rack for osd in osds if osd.rack}) if (RACK, RACK) in losses else ():
             inside = [osd for osd in osds if osd.rack == rack and osd.host]
-            found += _each_lost(HOST, inside, lambda osd: osd.host)
-    return found
+            ratios += _each_lost(HOST, inside, lambda osd: osd.host)
+    return ratios
 
 
 def _each_lost(kind: str, osds: Sequence[Osd], name: Callable[[Osd], str]) -> list[tuple[str, str, float]]:
@@ -145,15 +145,15 @@ def _each_lost(kind: str, osds: Sequence[Osd], name: Callable[[Osd], str]) -> li
     groups = _grouped(osds, name)
     fullest_of = {lost: max(osd.ratio for osd in members) for lost, members in groups.items()}
     ranked = sorted(fullest_of, key=lambda lost: -fullest_of[lost])
-    everything, found = sum(osd.used for osd in osds), []
+    everything, losses = sum(osd.used for osd in osds), []
     for lost, members in groups.items() if len(groups) > 1 else ():
         fullest = fullest_of[ranked[1] if lost == ranked[0] else ranked[0]]
         kept = everything - sum(osd.used for osd in members)
         if kept > 0:
-            found.append((kind, lost, fullest * everything / kept))
+            losses.append((kind, lost, fullest * everything / kept))
         elif everything == 0:
-            found.append((kind, lost, fullest))
-    return found
+            losses.append((kind, lost, fullest))
+    return losses
 
 
 def _largest_host(osds: Iterable[Osd]) -> float:
@@ -179,7 +179,7 @@ def _days(room: float, growth: Growth) -> Growth:
 
 
 def _grouped(osds: Iterable[Osd], name: Callable[[Osd], str]) -> Mapping[str, list[Osd]]:
-    found: dict[str, list[Osd]] = defaultdict(list)
+    groups: dict[str, list[Osd]] = defaultdict(list)
     for osd in osds:
-        found[name(osd)].append(osd)
-    return found
+        groups[name(osd)].append(osd)
+    return groups

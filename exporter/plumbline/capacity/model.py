@@ -117,8 +117,8 @@ def domains(facts: Facts, pool: Pool) -> int | None:
     if pool.failure_domain not in labels or not pool.root:
         return None
     name = labels[pool.failure_domain]
-    found = {name(osd) for osd in facts.osds if osd.root == pool.root and pool.device_class in ("", osd.device_class)}
-    return len(found - {""}) or None
+    names = {name(osd) for osd in facts.osds if osd.root == pool.root and pool.device_class in ("", osd.device_class)}
+    return len(names - {""}) or None
 
 
 def heals(facts: Facts, pool: Pool) -> bool:
@@ -139,14 +139,14 @@ def lost_with(facts: Facts, root: str, device_class: str) -> set[tuple[str, str]
     if not root:
         hosts = {osd.host for osd in facts.of(device_class) if osd.host}
         return {(ROOT, HOST)} if len(hosts) > ASSUMED_COPIES else set()
-    found = set()
+    pairs = set()
     for pool in facts.pools:
         if pool.root != root or pool.device_class not in ("", device_class) or domains(facts, pool) is None:
             continue
         if pool.failure_domain == OSD:
-            found.add((ROOT, HOST))
+            pairs.add((ROOT, HOST))
         elif heals(facts, pool):
-            found.add((ROOT, pool.failure_domain))
+            pairs.add((ROOT, pool.failure_domain))
         elif pool.copies > 1:
-            found.add((pool.failure_domain, pool.failure_domain))
-    return found
+            pairs.add((pool.failure_domain, pool.failure_domain))
+    return pairs

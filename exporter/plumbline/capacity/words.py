@@ -28,80 +28,85 @@ def class_rows(now: Facts, then: Facts, device_class: str) -> list[Row]:
 def _lines(facts: Facts, device_class: str) -> Iterator[tuple[str, str]]:
     if not facts.of(device_class):
         return
-    found, load = class_figures(facts, device_class), facts.load(device_class)
-    yield "OSDs, hosts", f"{found.osds:,} on {say.count(found.hosts, 'host')}"
-    yield "Size", si(found.size, "B")
-    yield "Used", f"{si(found.used, 'B')} ({say.share(found.used / found.size)})"
-    yield "Fullest OSD", say.share(found.fullest)
-    yield "Room until an OSD is full", UNKNOWN if found.left is None else si(found.left, "B")
-    yield "Full in", days(found.days_to_full, load)
-    yield "Fullest OSD after the worst loss", after_loss(facts, found)
-    if found.host_loss_left is not None:
-        yield "Room until that is unsafe", si(max(0.0, found.host_loss_left), "B")
-        yield "Unsafe in", "now" if found.host_loss_left <= 0 else days(found.days_to_unsafe, load)
-    yield "Operations used of measured", operations(found)
-    yield "Largest host rebuilt in", _duration(found.rebuild_s)
-    yield "Placement groups of an OSD", placement_groups(facts, found)
-    if found.loss is not None:
-        hosts = f" of {say.listed(found.loss.hosts, 3)}" if found.loss.hosts else ""
-        yield "Lost", f"{say.count(found.loss.osds, 'OSD')}{hosts}, {si(found.loss.used, 'B')}"
-        yield "Restored in", restored(found.loss)
+    figures, load = class_figures(facts, device_class), facts.load(device_class)
+    yield "OSDs, hosts", f"{figures.osds:,} on {say.count(figures.hosts, 'host')}"
+    yield "Size", si(figures.size, "B")
+    yield "Used", f"{si(figures.used, 'B')} ({say.share(figures.used / figures.size)})"
+    yield "Fullest OSD", say.share(figures.fullest)
+    yield "Room until an OSD is full", UNKNOWN if figures.left is None else si(figures.left, "B")
+    yield "Full in", days(figures.days_to_full, load)
+    yield "Fullest OSD after the worst loss", after_loss(facts, figures)
+    if figures.host_loss_left is not None:
+        yield "Room until that is unsafe", si(max(0.0, figures.host_loss_left), "B")
+        yield "Unsafe in", "now" if figures.host_loss_left <= 0 else days(figures.days_to_unsafe, load)
+    yield "Operations used of measured", operations(figures)
+    yield "Largest host rebuilt in", _duration(figures.rebuild_s)
+    yield "Placement groups of an OSD", placement_groups(facts, figures)
+    if figures.loss is not None:
+        hosts = f" of {say.listed(figures.loss.hosts, 3)}" if figures.loss.hosts else ""
+        yield "Lost", f"{say.count(figures.loss.osds, 'OSD')}{hosts}, {si(figures.loss.used, 'B')}"
+        yield "Restored in", restored(figures.loss)
 
 
 def scenario_rows(facts: Facts, scenarios: Sequence[Scenario]) -> list[Row]:
     """A row for each device class that differs from now, with the heads :data:`SCENARIO_HEADS`."""
     rows = [_scenario("as it is", facts, name) for name in facts.classes]
-    told = {row[1:] for row in rows}
+    shown = {row[1:] for row in rows}
     for scenario in scenarios:
         then = scenario.of(facts)
-        rows += [row for name in then.classes if (row := _scenario(scenario.name, then, name))[1:] not in told]
+        rows += [row for name in then.classes if (row := _scenario(scenario.name, then, name))[1:] not in shown]
     return rows
 
 
 def _scenario(name: str, facts: Facts, device_class: str) -> Row:
-    found, load = class_figures(facts, device_class), facts.load(device_class)
+    figures, load = class_figures(facts, device_class), facts.load(device_class)
     return (
         name,
         device_class or "all devices",
-        say.share(found.used / found.size),
-        days(found.days_to_full, load),
-        after_loss(facts, found),
-        operations(found),
-        "" if found.loss is None else restored(found.loss),
+        say.share(figures.used / figures.size),
+        days(figures.days_to_full, load),
+        after_loss(facts, figures),
+        operations(figures),
+        "" if figures.loss is None else restored(figures.loss),
     )
 
 
 def purchase_rows(facts: Facts) -> list[Row]:
-    return [_purchase(each) for each in purchases(facts)]
+    return [_purchase(purchase) for purchase in purchases(facts)]
 
 
-def _purchase(each: Purchase) -> Row:
-    name = each.device_class or "all devices"
-    because = "; ".join((*each.why, *each.unknown)) or "lasts a year and bears a loss as it is"
-    if each.hosts is None:
+def _purchase(purchase: Purchase) -> Row:
+    name = purchase.device_class or "all devices"
+    because = "; ".join((*purchase.why, *purchase.unknown)) or "lasts a year and bears a loss as it is"
+    if purchase.hosts is None:
         return name, f"more than {MOST_HOSTS} hosts", "", because
-    if not each.hosts:
+    if not purchase.hosts:
         return name, "nothing", "", because
-    return name, say.count(each.hosts, "host"), f"{say.count(each.disks, 'disk')}, {si(each.size, 'B')}", because
+    return (
+        name,
+        say.count(purchase.hosts, "host"),
+        f"{say.count(purchase.disks, 'disk')}, {si(purchase.size, 'B')}",
+        because,
+    )
 
 
 def pool_rows(facts: Facts) -> list[Row]:
     return [_pool(pool, pool_figures(facts, pool)) for pool in facts.pools]
 
 
-def _pool(pool: Pool, found: PoolFigures) -> Row:
-    quota = "" if found.quota is None else f"{say.share(found.quota)} used"
-    if found.days_to_quota:
-        quota += f", full in {say.days_range(found.days_to_quota.items())}"
-    needed = f"{found.domains} {found.failure_domain}s" if found.domains is not None else UNKNOWN
+def _pool(pool: Pool, figures: PoolFigures) -> Row:
+    quota = "" if figures.quota is None else f"{say.share(figures.quota)} used"
+    if figures.days_to_quota:
+        quota += f", full in {say.days_range(figures.days_to_quota.items())}"
+    needed = f"{figures.domains} {figures.failure_domain}s" if figures.domains is not None else UNKNOWN
     return (
         pool.name,
         profile(pool),
-        needed if found.placed is not False else f"{needed}, needs {found.copies}",
-        {True: "yes", False: "no", None: UNKNOWN}[found.heals],
-        UNKNOWN if found.stored is None else si(found.stored, "B"),
-        "" if found.objects is None else f"{found.objects:,.0f}",
-        found.application,
+        needed if figures.placed is not False else f"{needed}, needs {figures.copies}",
+        {True: "yes", False: "no", None: UNKNOWN}[figures.heals],
+        UNKNOWN if figures.stored is None else si(figures.stored, "B"),
+        "" if figures.objects is None else f"{figures.objects:,.0f}",
+        figures.application,
         quota,
     )
 
@@ -120,37 +125,37 @@ def changed(now: Facts, then: Facts) -> list[str]:
 
 def notes(facts: Facts, classes: Sequence[str]) -> list[str]:
     """What limits the answer: what can't be placed, what Ceph would refuse, what is assumed, what is unknown."""
-    found = []
+    texts = []
     for pool in facts.pools:
         figures = pool_figures(facts, pool)
         if figures.placed is False:
-            found.append(
+            texts.append(
                 f"pool {pool.name}: profile {profile(pool)} needs {pool.copies} {pool.failure_domain}s, there are"
                 f" {figures.domains}; its PGs would lack copies"
             )
-    found += [text for name in classes if facts.of(name) for text in _class_notes(facts, name)]
-    found += [text for pool in facts.pools if pool.device_class in ("", *classes) for text in _too_big(facts, pool)]
-    return list(dict.fromkeys(found))
+    texts += [text for name in classes if facts.of(name) for text in _class_notes(facts, name)]
+    texts += [text for pool in facts.pools if pool.device_class in ("", *classes) for text in _too_big(facts, pool)]
+    return list(dict.fromkeys(texts))
 
 
 def _class_notes(facts: Facts, device_class: str) -> Iterator[str]:
-    found, load, name = class_figures(facts, device_class), facts.load(device_class), device_class or "all devices"
-    if found.loss is not None and found.loss.unrestored:
-        yield f"{name}: {si(found.loss.unrestored, 'B')} would not be copied: no other place is left for its copies"
-    if found.fullest > facts.full:
+    figures, load, name = class_figures(facts, device_class), facts.load(device_class), device_class or "all devices"
+    if figures.loss is not None and figures.loss.unrestored:
+        yield f"{name}: {si(figures.loss.unrestored, 'B')} would not be copied: no other place is left for its copies"
+    if figures.fullest > facts.full:
         yield f"{name}: an OSD would be fuller than {say.share(facts.full)}; Ceph then stops writes"
-    elif found.fullest > facts.backfillfull:
+    elif figures.fullest > facts.backfillfull:
         yield f"{name}: an OSD would be fuller than {say.share(facts.backfillfull)}; Ceph stops copying before that"
-    if found.pgs is not None and found.pgs > facts.max_pgs:
+    if figures.pgs is not None and figures.pgs > facts.max_pgs:
         yield (
-            f"{name}: {found.pgs:,.0f} placement groups on an OSD, more than mon_max_pg_per_osd ({facts.max_pgs});"
+            f"{name}: {figures.pgs:,.0f} placement groups on an OSD, more than mon_max_pg_per_osd ({facts.max_pgs});"
             " Ceph refuses to create more, lower pg_num first"
         )
     if not load.growth:
         yield f"{name}: growth is unknown; it needs two days of the recording rules, of a changed pool, too"
-    if found.measured_by == "mclock":
+    if figures.measured_by == "mclock":
         yield f"{name}: operations against what mClock measured of the OSDs; no osd-bench baseline is in force"
-    elif found.iops_used is None:
+    elif figures.iops_used is None:
         yield f"{name}: operations are unknown; they need a day of pools' counters and an osd-bench baseline, or mClock"
     if load.recovery is None:
         yield f"{name}: rebuild times are unknown; nothing larger was recovered within two weeks"
@@ -174,28 +179,28 @@ def _too_big(facts: Facts, pool: Pool) -> Iterator[str]:
         )
 
 
-def days(found: Mapping[str, float], load: Load) -> str:
-    if text := say.days_range(found.items()):
-        return text if len(found) == len(load.growth) else f"{text}, or not at all"
+def days(forecasts: Mapping[str, float], load: Load) -> str:
+    if text := say.days_range(forecasts.items()):
+        return text if len(forecasts) == len(load.growth) else f"{text}, or not at all"
     return "does not grow" if load.growth and all(rate <= 0 for rate in load.growth.values()) else UNKNOWN
 
 
-def after_loss(facts: Facts, found: ClassFigures) -> str:
-    if found.after_loss is not None and found.host_loss is not None:
-        return f"{say.share(found.after_loss)}, {'unsafe' if found.host_loss > 1 else 'safe'}"
-    roots = {osd.root for osd in facts.of(found.device_class)}
-    known = any(lost_with(facts, root, found.device_class) for root in roots)
+def after_loss(facts: Facts, figures: ClassFigures) -> str:
+    if figures.after_loss is not None and figures.host_loss is not None:
+        return f"{say.share(figures.after_loss)}, {'unsafe' if figures.host_loss > 1 else 'safe'}"
+    roots = {osd.root for osd in facts.of(figures.device_class)}
+    known = any(lost_with(facts, root, figures.device_class) for root in roots)
     return "nothing is copied" if known else UNKNOWN
 
 
-def operations(found: ClassFigures) -> str:
-    if found.iops_used is None:
+def operations(figures: ClassFigures) -> str:
+    if figures.iops_used is None:
         return UNKNOWN
-    return f"{say.share(found.iops_used)} ({_BENCHES.get(found.measured_by, found.measured_by)})"
+    return f"{say.share(figures.iops_used)} ({_BENCHES.get(figures.measured_by, figures.measured_by)})"
 
 
-def placement_groups(facts: Facts, found: ClassFigures) -> str:
-    return UNKNOWN if found.pgs is None else f"{math.ceil(found.pgs):,} of at most {facts.max_pgs}"
+def placement_groups(facts: Facts, figures: ClassFigures) -> str:
+    return UNKNOWN if figures.pgs is None else f"{math.ceil(figures.pgs):,} of at most {facts.max_pgs}"
 
 
 def restored(loss: Loss) -> str:

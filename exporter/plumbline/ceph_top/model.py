@@ -88,15 +88,15 @@ def between(
     classes: Mapping[str, str] | None = None,
 ) -> tuple[Osd, ...]:
     """What happened between two readings. An OSD that started in between, or that was missing in one, has no times."""
-    earlier = {each.daemon: each for each in before if each.up}
-    return tuple(_row(earlier.get(each.daemon), each, interval_s, host, (classes or {})) for each in after)
+    earlier = {osd.daemon: osd for osd in before if osd.up}
+    return tuple(_row(earlier.get(osd.daemon), osd, interval_s, host, (classes or {})) for osd in after)
 
 
 def with_connections(
     osds: Iterable[Osd], before: Sequence[OsdConnections], after: Sequence[OsdConnections], *, interval_s: float
 ) -> tuple[Osd, ...]:
     """The rows with what two readings say of their connections."""
-    earlier, now = ({each.daemon: each for each in reading} for reading in (before, after))
+    earlier, now = ({osd.daemon: osd for osd in reading} for reading in (before, after))
     return tuple(
         osd if (last := now.get(osd.daemon)) is None else _connected(osd, earlier.get(osd.daemon), last, interval_s)
         for osd in osds
@@ -139,9 +139,9 @@ def slowest_first(osds: Iterable[Osd]) -> tuple[Osd, ...]:
 def _row(before: OsdReading | None, after: OsdReading, interval_s: float, host: str, classes: Mapping[str, str]) -> Osd:
     known = {"daemon": after.daemon, "host": host, "device_class": classes.get(after.daemon, "")}
     if not after.up:
-        said = Suspicion(word=HUNG, reason=after.why, source="sockets")
-        return Osd(**known, answers=False, suspicion=said)  # type: ignore[arg-type]
-    worst = max(after.heartbeats, key=lambda each: each.worst_s, default=None)
+        suspicion = Suspicion(word=HUNG, reason=after.why, source="sockets")
+        return Osd(**known, answers=False, suspicion=suspicion)  # type: ignore[arg-type]
+    worst = max(after.heartbeats, key=lambda heartbeat: heartbeat.worst_s, default=None)
     stage = ""
     if after.blocked is not None and (most := max(after.blocked.by_stage.values(), default=0)):
         stage = next(name for name, count in after.blocked.by_stage.items() if count == most)
@@ -170,13 +170,13 @@ def _with_times(row: Osd, before: OsdReading, after: OsdReading, interval_s: flo
     }
     if len(kinds) < len(last.operations):
         return row  # restarted: its counters begin again
-    operations = sum(each.total.avgcount for each in kinds.values())
+    operations = sum(kind.total.avgcount for kind in kinds.values())
     latencies = [
         difference(before.latencies[name], histogram)
         for name, histogram in after.latencies.items()
         if name in before.latencies
     ]
-    counted = [each for each in latencies if each is not None]
+    counted = [latency for latency in latencies if latency is not None]
     together = added(counted) if counted else None
     commit, device, replica = (
         _mean(_since(getattr(first, name), getattr(last, name))) for name in ("commit", "device", "replica_writes")
@@ -191,7 +191,7 @@ def _with_times(row: Osd, before: OsdReading, after: OsdReading, interval_s: flo
         row,
         operations_per_s=operations / interval_s,
         operations=operations,
-        mean_s=sum(each.total.sum for each in kinds.values()) / operations if operations else None,
+        mean_s=sum(kind.total.sum for kind in kinds.values()) / operations if operations else None,
         p50_s=together and quantile(together, 0.5),
         p99_s=together and quantile(together, 0.99),
         split_of=split if operations else "",

@@ -385,7 +385,7 @@ def _matches(disk: Disk) -> tuple[str, ...]:
 
 def _pattern(text: str) -> str:
     """A udev pattern for this text alone; blanks match any one character, as udev writes an underscore there."""
-    return "".join(each if each.isprintable() and each != " " else "?" for each in glob_free(text))
+    return "".join(letter if letter.isprintable() and letter != " " else "?" for letter in glob_free(text))
 
 
 CHECKS = (rotational_flag, scheduler, read_ahead, nr_requests, rq_affinity, add_random, write_cache, flushes_omitted)

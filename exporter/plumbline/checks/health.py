@@ -145,14 +145,14 @@ def media_errors(disks: Disks) -> Iterator[Verdict]:
 def pending_sectors(disks: Disks) -> Iterator[Verdict]:
     caution = "A sector that is written again is no longer pending: Ceph repairs the object that a scrub finds."
     for disk in disks:
-        pending, found = disk.health.pending_sectors, disk.health.offline_uncorrectable_sectors
-        if pending is None and found is None:
+        pending, counts = disk.health.pending_sectors, disk.health.offline_uncorrectable_sectors
+        if pending is None and counts is None:
             continue
         faults = (
             f"{plural(pending, 'sector')} pending" if pending else "",
-            f"{plural(found, 'sector')} unreadable by the disk's own scan" if found else "",
+            f"{plural(counts, 'sector')} unreadable by the disk's own scan" if counts else "",
         )
-        fix = long_test(disk, caution) if pending or found else None
+        fix = long_test(disk, caution) if pending or counts else None
         yield Verdict(disk.device, " and ".join(filter(None, faults)) or "none", "none", fix)
 
 

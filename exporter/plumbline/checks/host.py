@@ -54,8 +54,8 @@ class Host(Struct, frozen=True):
 def host_facts(readings: Readings, growth: Growth) -> Host:
     """Nothing for a host without OSDs: what it is tuned for is not known here."""
     pressures = {
-        each.resource: growth.count("pressure", each.some_us, each.resource)
-        for each in readings.or_empty(PressureReading)
+        resource.resource: growth.count("pressure", resource.some_us, resource.resource)
+        for resource in readings.or_empty(PressureReading)
     }
     power, hugepages = readings.get(CpuPower), readings.get(HugePages)
     states = power.states if power else ()
@@ -74,10 +74,14 @@ def host_facts(readings: Readings, growth: Growth) -> Host:
     seen_us = (growth.seen_s or 0.0) * 1e6
     return Host(
         power,
-        {name: each.grew for name, each in entries.items() if each and each.grew is not None} or None,
+        {name: count.grew for name, count in entries.items() if count and count.grew is not None} or None,
         readings.or_empty(SysctlReading).number("kernel.numa_balancing"),
         hugepages.enabled if hugepages else None,
-        {name: each.grew / seen_us for name, each in pressures.items() if each and each.grew is not None and seen_us},
+        {
+            name: count.grew / seen_us
+            for name, count in pressures.items()
+            if count and count.grew is not None and seen_us
+        },
         tuple(quotas),
     )
 

@@ -62,15 +62,15 @@ def shards(osds: Osds) -> Iterator[Verdict]:
             if option in osd.shards and osd.shards[option].value == value != osd.shards[option].default
         ]
         if old and not {SHARDS, THREADS} & osd.shards.keys():
-            is_ = ", ".join(f"{option} = {each.value}" for option, each in old)
-            should = ", ".join(f"{option} = {each.default}" for option, each in old)
+            is_ = ", ".join(f"{option} = {name.value}" for option, name in old)
+            should = ", ".join(f"{option} = {entry.default}" for option, entry in old)
             yield Verdict(osd.daemon, is_, f"{should}: this release's default", _fix(osd, dict(old)))
         elif not osd.shards:
             yield Verdict(osd.daemon, "this release's default", "this release's default")
 
 
 def _fix(osd: Osd, options: Mapping[str, SetOption]) -> Fix:
-    places = {each.where for each in options.values()}
+    places = {option.where for option in options.values()}
     if places == {"mon"}:
         return Fix(" && ".join(f"ceph config rm osd {option}" for option in options), caution=_CAUTION)
     caution = "Remove it where it is set (file: ceph.conf), then restart the OSDs of one host at a time."

@@ -34,9 +34,11 @@ class PcieFacts(Struct, frozen=True):
     def twins(self, device: PciFunction) -> tuple[PciFunction, ...]:
         """The other devices of the same model: only the slot and its settings differ."""
         return tuple(
-            each
-            for each in self.devices
-            if device.name and (each.kind, each.name) == (device.kind, device.name) and each.address != device.address
+            other
+            for other in self.devices
+            if device.name
+            and (other.kind, other.name) == (device.kind, device.name)
+            and other.address != device.address
         )
 
     def serves_osd(self, device: PciFunction) -> bool:
@@ -68,7 +70,7 @@ def on(device: PciFunction) -> str:
 
 
 def addresses(devices: tuple[PciFunction, ...]) -> str:
-    return listed(f"{each.address}{on(each)}" for each in devices)
+    return listed(f"{device.address}{on(device)}" for device in devices)
 
 
 def show(address: str, caution: str) -> Fix:
@@ -121,8 +123,8 @@ def _cards(facts: PcieFacts) -> Iterator[PciFunction]:
     for device in facts.devices:
         cards[device.address.rpartition(".")[0]].append(device)
     for functions in cards.values():
-        functions.sort(key=lambda each: each.address)
-        yield replace(functions[0], devices=tuple(name for each in functions for name in each.devices))
+        functions.sort(key=lambda function: function.address)
+        yield replace(functions[0], devices=tuple(name for function in functions for name in function.devices))
 
 
 def _reseat(card: PciFunction) -> Fix:
@@ -176,7 +178,7 @@ def latency_tolerance(facts: PcieFacts) -> Iterator[Verdict]:
         if not device.ltr_enabled:
             yield Verdict(device.address, f"off{on(device)}", "off")
             continue
-        without = tuple(each for each in facts.twins(device) if each.ltr_enabled is False)
+        without = tuple(twin for twin in facts.twins(device) if twin.ltr_enabled is False)
         if not tolerated_ns or not (without or facts.serves_osd(device)):
             continue  # the kernel's default where firmware leaves the choice: not known to do harm by itself
         is_ = f"on, {tolerated_ns / 1000:,.6g} µs tolerated{on(device)}"
@@ -209,7 +211,7 @@ def _without_ltr(device: PciFunction) -> Fix:
     "lspci -tv",
 )
 def behind_chipset(facts: PcieFacts) -> Iterator[Verdict]:
-    on_cpu = any(each.behind_chipset is False for each in facts.devices)
+    on_cpu = any(device.behind_chipset is False for device in facts.devices)
     for device in facts.devices:
         if device.kind != "nvme" or device.behind_chipset is None:
             continue
@@ -217,7 +219,7 @@ def behind_chipset(facts: PcieFacts) -> Iterator[Verdict]:
         if not device.behind_chipset:
             yield Verdict(device.address, f"{should}{on(device)}", should)
         elif on_cpu:
-            twins = tuple(each for each in facts.twins(device) if each.behind_chipset is False)
+            twins = tuple(twin for twin in facts.twins(device) if twin.behind_chipset is False)
             because = f"Identical hardware here is on a CPU's own lanes: {addresses(twins)}." if twins else ""
             severity = Severity.WARNING if twins else Severity.INFO
             yield Verdict(device.address, f"behind the chipset{on(device)}", should, _MOVE, severity, because)

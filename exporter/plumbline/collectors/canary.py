@@ -73,20 +73,20 @@ def samples(canaries: CanariesReading) -> Iterator[Sample]:
             vantage=canaries.vantage,
             target=(reading.target, reading.device),
         )
-        for each in reading.workloads:
-            yield from _workload(reading, each)
+        for workload in reading.workloads:
+            yield from _workload(reading, workload)
 
 
-def _workload(reading: CanaryReading, each: WorkloadReading) -> Iterator[Sample]:
-    place = (reading.probe, each.layer, reading.device_class, each.workload, each.operation)
-    yield WORKLOAD, (*place, each.config_hash), 1
-    yield LATENCY, place, replace(each.latency, coarse=_coarse(each.latency.edges, each.bounds))
-    yield CHARGED, (reading.probe, each.operation), each.charged
-    for error, count in each.errors.items():
-        yield ERRORS, (reading.probe, each.operation, error), count
-    for bound in each.bounds:
-        within = each.latency.cumulative[bisect_left(each.latency.edges, bound)]  # a bound is an edge
-        yield SLOW, (*place, le_text(bound)), each.latency.count - within
+def _workload(reading: CanaryReading, workload: WorkloadReading) -> Iterator[Sample]:
+    place = (reading.probe, workload.layer, reading.device_class, workload.workload, workload.operation)
+    yield WORKLOAD, (*place, workload.config_hash), 1
+    yield LATENCY, place, replace(workload.latency, coarse=_coarse(workload.latency.edges, workload.bounds))
+    yield CHARGED, (reading.probe, workload.operation), workload.charged
+    for error, count in workload.errors.items():
+        yield ERRORS, (reading.probe, workload.operation, error), count
+    for bound in workload.bounds:
+        within = workload.latency.cumulative[bisect_left(workload.latency.edges, bound)]  # a bound is an edge
+        yield SLOW, (*place, le_text(bound)), workload.latency.count - within
 
 
 @lru_cache(maxsize=256)

@@ -19,8 +19,8 @@ class FindingsReading(tuple[Finding, ...]):
 
 
 def samples(findings: FindingsReading) -> Iterator[Sample]:
-    for each in findings:
-        yield FINDING, (each.check, each.subject, each.severity.value), 0 if each.met else 1
+    for finding in findings:
+        yield FINDING, (finding.check, finding.subject, finding.severity.value), 0 if finding.met else 1
 
 
 COLLECTOR: Collector[Host, FindingsReading] = Collector(

@@ -19,13 +19,13 @@ ACTIVE_VECTORS = _gauge("active_vectors", "Active interrupt vectors in the last 
 
 
 def samples(balances: IrqBalances) -> Iterator[Sample]:
-    for each in balances:
+    for balance in balances:
         yield from known(
-            (each.device,),
-            (SHARE_MAX, each.share_max),
-            (EFFECTIVE_CPUS, each.effective_cpus),
-            (NUMA_REMOTE, each.numa_remote),
-            (ACTIVE_VECTORS, each.active_vectors),
+            (balance.device,),
+            (SHARE_MAX, balance.share_max),
+            (EFFECTIVE_CPUS, balance.effective_cpus),
+            (NUMA_REMOTE, balance.numa_remote),
+            (ACTIVE_VECTORS, balance.active_vectors),
         )
 
 

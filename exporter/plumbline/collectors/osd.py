@@ -133,16 +133,16 @@ def _samples_of(osd: OsdReading) -> Iterator[Sample]:
     if osd.stages is not None and osd.stages.replica_writes is not None:
         yield SUBOP_SECONDS, (daemon,), osd.stages.replica_writes.sum
         yield SUBOP_OPERATIONS, (daemon,), osd.stages.replica_writes.avgcount
-    for each in osd.heartbeats:
-        yield HEARTBEAT, (daemon, each.interface, "worst"), each.worst_s
-        yield HEARTBEAT, (daemon, each.interface, "median"), each.median_s
-        yield HEARTBEAT_WORST, (daemon, each.interface), each.worst_peer
+    for heartbeat in osd.heartbeats:
+        yield HEARTBEAT, (daemon, heartbeat.interface, "worst"), heartbeat.worst_s
+        yield HEARTBEAT, (daemon, heartbeat.interface, "median"), heartbeat.median_s
+        yield HEARTBEAT_WORST, (daemon, heartbeat.interface), heartbeat.worst_peer
     if osd.blocked is not None:
         for stage, count in osd.blocked.by_stage.items():
             yield BLOCKED, (daemon, stage), count
         yield BLOCKED_AGE, (daemon,), osd.blocked.oldest_s
     if osd.slow is not None:
-        by_stage = Counter(each.stage for each in osd.slow)
+        by_stage = Counter(operation.stage for operation in osd.slow)
         for stage in STAGES:
             yield SLOW, (daemon, stage), by_stage[stage]
     if osd.onodes is not None:
@@ -160,13 +160,13 @@ def _samples_of(osd: OsdReading) -> Iterator[Sample]:
 
 
 def _database_samples(daemon: str, database: Database) -> Iterator[Sample]:
-    found = (
+    figures = (
         (DB_SIZE, database.size_bytes),
         (DB_USED, database.used_bytes),
         (DB_SPILLED, database.spilled_bytes),
         (DB_COMPACTION, database.last_compaction_s),
     )
-    for spec, value in found:
+    for spec, value in figures:
         if value is not None:
             yield spec, (daemon,), value
     if (compactions := database.log_compactions) is not None:
@@ -177,11 +177,11 @@ def _database_samples(daemon: str, database: Database) -> Iterator[Sample]:
 def _read(host: Host, skip: SkipHook) -> OsdsReading:
     watch = host.parts.osds
     osds = watch.osds.value
-    for each in osds:
-        if each.denied:
-            skip(each.daemon, "unreadable")
-        for command, reason in each.unread:
-            skip(f"{each.daemon} {command}", reason)
+    for osd in osds:
+        if osd.denied:
+            skip(osd.daemon, "unreadable")
+        for command, reason in osd.unread:
+            skip(f"{osd.daemon} {command}", reason)
     return OsdsReading(osds, slot_value(watch.stores, "the OSDs' stores", skip) or ())
 
 

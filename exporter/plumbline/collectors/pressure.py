@@ -13,8 +13,10 @@ _US = 1e6
 
 
 def samples(pressures: PressureReading) -> Iterator[Sample]:
-    for each in pressures:
-        yield from known((each.resource,), (WAITING, _seconds(each.some_us)), (STALLED, _seconds(each.full_us)))
+    for pressure in pressures:
+        yield from known(
+            (pressure.resource,), (WAITING, _seconds(pressure.some_us)), (STALLED, _seconds(pressure.full_us))
+        )
 
 
 def _seconds(us: int | None) -> float | None:

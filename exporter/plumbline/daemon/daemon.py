@@ -108,8 +108,8 @@ def examine(*, config_file: Path | None, storage_path_flag: Path | None, roots: 
     for pause_s in (0.0, wait_s):
         time.sleep(pause_s)
         # a job that hung is not run again: its slot reports that, and a rerun would only delay the next look too
-        asked = {name: run for name, run in jobs.items() if name not in hung}
-        hung |= set(ask_side_by_side(asked, CHECK_WITHIN_S, what="look")[1])
+        chosen = {name: run for name, run in jobs.items() if name not in hung}
+        hung |= set(ask_side_by_side(chosen, CHECK_WITHIN_S, what="look")[1])
         snapshot = wired.exposition.scrape()
         findings = wired.judge.look(snapshot.readings, time.monotonic())
     failed = (collector for collector in snapshot.collectors if not collector.success)
@@ -220,11 +220,11 @@ class Daemon:
     def _loop(self) -> None:
         next_check = time.monotonic() + RELOAD_CHECK_EVERY_S
         next_plan = 0.0
-        asked = self._signals
-        while not asked.stop:
-            asked.wait(1.0)
+        signals = self._signals
+        while not signals.stop:
+            signals.wait(1.0)
             self._wired.probing.poll()
-            if (then := self._beside.fetch()) and not asked.stop:
+            if (then := self._beside.fetch()) and not signals.stop:
                 then()
             self._follow_disks()
             if self._wired.watch.network.wants_refresh:
@@ -232,9 +232,9 @@ class Daemon:
             if self._beside.idle and time.monotonic() >= next_plan and (because := self._wired.outdated):
                 next_plan = time.monotonic() + PLAN_ANEW_EVERY_S
                 self._plan_anew(because)
-            if self._beside.idle and (asked.reload or time.monotonic() >= next_check):
+            if self._beside.idle and (signals.reload or time.monotonic() >= next_check):
                 next_check = time.monotonic() + RELOAD_CHECK_EVERY_S
-                forced, asked.reload = asked.reload, False
+                forced, signals.reload = signals.reload, False
                 self._beside.ask(partial(self._look_for_changes, forced=forced), name="reload")
 
     def _end(self, events: list[LinkEvents | BlockHotplug]) -> None:

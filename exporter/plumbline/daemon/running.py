@@ -68,8 +68,8 @@ class World(Struct, frozen=True):
             environment=self.environment,
             before=book_before,
         )
-        said = str(book_before.class_error) if book_before else ""
-        if book.class_error is not None and str(book.class_error) != said:
+        error_before = str(book_before.class_error) if book_before else ""
+        if book.class_error is not None and str(book.class_error) != error_before:
             instead = "the figures read before stay in use" if book.class_site else "no figures of a class are in use"
             log.error("the baseline of this node's class is refused, %s: %s", instead, book.class_error)
         return Running(config, plan, book, time.time())
@@ -111,9 +111,9 @@ class FileWatch:
     def take(self, read: Callable[[], T]) -> T:
         """Call ``read`` and mark the files as read. A file written during the call still counts as changed."""
         before = self._now()
-        found = read()
+        result = read()
         self._taken = {file: before.get(file, now) for file, now in self._now().items()}
-        return found
+        return result
 
     def _now(self) -> dict[Path, tuple[int, ...] | None]:
         return {file: _signature(file) for file in self._files()}

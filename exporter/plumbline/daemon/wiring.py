@@ -142,8 +142,8 @@ class Wiring:
 
     def reported(self) -> list[ProbeStatus]:
         """Probes that other processes run, but for names that a probe of the configuration has."""
-        own = {each.identity.probe for each in self.probing.periodic()}
-        return [each for each in self.claims.statuses() if each.identity.probe not in own]
+        own = {probe.identity.probe for probe in self.probing.periodic()}
+        return [status for status in self.claims.statuses() if status.identity.probe not in own]
 
     def _probes(self) -> list[ProbeStatus]:
         return [*self.probing.statuses(), *self.reported()]
@@ -185,10 +185,10 @@ def found_vantage(config: Config, roots: Roots, environment: Mapping[str, str]) 
     if config.vantage is not None:
         return config.vantage
     look = partial(read_vantage, roots, root=Path("/"), environment=environment)
-    found, _ = ask_side_by_side({"vantage": look}, FACTS_WITHIN_S, what="look")
-    if not found:
+    answers, _ = ask_side_by_side({"vantage": look}, FACTS_WITHIN_S, what="look")
+    if not answers:
         log.warning("the vantage can't be detected: a read hangs; assuming host, or set vantage: in the configuration")
         return Vantage.HOST.value
-    vantage, by = found["vantage"]
+    vantage, by = answers["vantage"]
     log.debug("vantage %s: %s", vantage, by)
     return vantage.value

@@ -67,8 +67,10 @@ class Exposition:
         with self._lock:
             before = self._retired | {guard.collector.name: guard for guard in self._plan.guards}
             guards = tuple(
-                GuardedCollector(each, host, clock=self._clock, logger=self._log, before=before.pop(each.name, None))
-                for each in new
+                GuardedCollector(
+                    collector, host, clock=self._clock, logger=self._log, before=before.pop(collector.name, None)
+                )
+                for collector in new
             )
             self._retired = before
             self._plan = _Plan(guards, shared)
@@ -139,12 +141,15 @@ def _joined(first: Family, second: Family) -> Family:
 
 def _check(collectors: tuple[Collector[Any, Any], ...]) -> frozenset[str]:
     """The names of metrics that several collectors declare; ``ValueError`` if names clash."""
-    for name, count in Counter(each.name for each in collectors).items():
+    for name, count in Counter(collector.name for collector in collectors).items():
         if count > 1:
             raise ValueError(f"{count} collectors are named {name}")
     specs: dict[str, MetricSpec] = {}
     owners: Counter[str] = Counter()
-    for owner, declared in (("plumbline", self_metrics.SPECS), *((each.name, each.specs) for each in collectors)):
+    for owner, declared in (
+        ("plumbline", self_metrics.SPECS),
+        *((collector.name, collector.specs) for collector in collectors),
+    ):
         for spec in declared:
             other = specs.setdefault(spec.name, spec)
             if (other.kind, other.help, other.labels) != (spec.kind, spec.help, spec.labels):

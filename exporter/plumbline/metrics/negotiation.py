@@ -88,7 +88,7 @@ def _offer(element: _Element) -> Answer | None:
 
 def _escaping(element: _Element) -> str:
     """``; escaping=…`` for a client that sent ``escaping``, otherwise empty."""
-    asked = element.parameters.get("escaping")
-    if asked is None:
+    scheme = element.parameters.get("escaping")
+    if scheme is None:
         return ""
-    return f"; escaping={asked if asked in _UTF8_ESCAPINGS else 'underscores'}"
+    return f"; escaping={scheme if scheme in _UTF8_ESCAPINGS else 'underscores'}"

@@ -64,30 +64,32 @@ class SmallPage:
     def of(self, snapshot: Snapshot, also: Iterable[str] = ()) -> Snapshot:
         """The families of the small page; those named in ``also`` (with or without a suffix) as they are."""
         whole = frozenset(re.sub("_(bucket|sum|count)$", "", name) for name in also) | frozenset(also)
-        told = {family.spec.name: family.labels for family in snapshot.families}
+        labels = {family.spec.name: family.labels for family in snapshot.families}
         with self._lock:
             made = [
-                family if family.spec.name in whole else self._smaller(family, told)
+                family if family.spec.name in whole else self._smaller(family, labels)
                 for family in snapshot.families
                 if family.spec.name in self._names or family.spec.name in whole
             ]
         families = tuple(family for family in made if family.labels)
         foreign = tuple(
-            each
-            for each in snapshot.foreign
-            if any(sample.name in self._names or sample.name in whole for sample in each.samples)
+            family
+            for family in snapshot.foreign
+            if any(sample.name in self._names or sample.name in whole for sample in family.samples)
         )
         return replace(snapshot, families=families, foreign=foreign)
 
-    def _smaller(self, family: Family, told: Mapping[str, _Rows]) -> Family:
+    def _smaller(self, family: Family, others: Mapping[str, _Rows]) -> Family:
         less = LESS.get(family.spec.name)
         if less is not None:
-            plan, of = self._plans.get(family.spec.name), (family.labels, told.get(less.told_by, ()))
+            plan, of = self._plans.get(family.spec.name), (family.labels, others.get(less.told_by, ()))
             if plan is None or plan.of != of:
                 plan = self._plans[family.spec.name] = _Plan(family, less, of)
             family = plan.family(family.values)
         if family.spec.kind is Kind.HISTOGRAM:
-            return replace(family, values=[coarser(each) for each in family.values if isinstance(each, HistogramValue)])
+            return replace(
+                family, values=[coarser(value) for value in family.values if isinstance(value, HistogramValue)]
+            )
         return family
 
 
@@ -96,12 +98,12 @@ class _Plan:
 
     def __init__(self, family: Family, less: Less, of: tuple[_Rows, _Rows]) -> None:
         spec, self.of = family.spec, of
-        told = set(of[1])
+        others = set(of[1])
         places = tuple(index for index, name in enumerate(spec.labels) if name != less.summed)
         tests = [(spec.labels.index(name), pattern) for name, pattern in less.without]
         rows: dict[tuple[str, ...], list[int]] = {}
         for row, labels in enumerate(family.labels):
-            if labels not in told and not any(pattern.fullmatch(labels[place]) for place, pattern in tests):
+            if labels not in others and not any(pattern.fullmatch(labels[place]) for place, pattern in tests):
                 rows.setdefault(tuple(labels[place] for place in places), []).append(row)
         names = tuple(spec.labels[place] for place in places)
         self._spec = spec if names == spec.labels else MetricSpec(spec.name, spec.kind, spec.help, names)

@@ -215,11 +215,11 @@ class _Plane(Struct, frozen=True):
 
 def _gaps(chart: LineChart, plane: _Plane) -> Iterator[Html]:
     height = _n(plane.bottom - _TOP)
-    for start, end, said in chart.gaps:
+    for start, end, reason in chart.gaps:
         left, right = plane.x(start), plane.x(end)
         width = _n(max(right - left, 0.5))
         shape = tag("rect", x=_n(left), y=_n(_TOP), width=width, height=height, class_="shade")
-        yield tag("g", tag("title", said), shape)
+        yield tag("g", tag("title", reason), shape)
         if right - left > 34:
             yield _text((left + right) / 2, _TOP + 12, "no data", "middle", "small")
 

@@ -35,7 +35,7 @@ def names() -> tuple[str, ...]:
     """Every alert that has a runbook, in order; none where Plumbline runs from a source tree."""
     if not _FOLDER.is_dir():
         return ()
-    files = sorted(each.name.removesuffix(".md") for each in _FOLDER.iterdir() if each.name.endswith(".md"))
+    files = sorted(path.name.removesuffix(".md") for path in _FOLDER.iterdir() if path.name.endswith(".md"))
     return tuple(name for name in files if _NAME.fullmatch(name))
 
 
@@ -119,8 +119,8 @@ def _begins(line: str) -> bool:
 def _listing(lines: list[str]) -> Html:
     items: list[str] = []
     for line in lines:
-        if found := _ITEM.match(line):
-            items.append(line[found.end() :])
+        if match := _ITEM.match(line):
+            items.append(line[match.end() :])
         else:
             items[-1] += " " + line.strip()
     return tag("ol" if lines[0][0].isdigit() else "ul", *(tag("li", _inline(item)) for item in items))
@@ -136,16 +136,16 @@ def _table(lines: list[str]) -> Html:
 def _inline(text: str) -> Html:
     parts: list[str] = []
     end = 0
-    for found in _INLINE.finditer(text):
-        code, bold, label, target, address = found.groups()
-        parts.append(text[end : found.start()])
+    for match in _INLINE.finditer(text):
+        code, bold, label, target, address = match.groups()
+        parts.append(text[end : match.start()])
         if code:
             parts.append(tag("code", code))
         elif bold:
             parts.append(tag("b", _inline(bold)))
         else:
             parts.append(_link(label or address, target or address))
-        end = found.end()
+        end = match.end()
     return joined(*parts, text[end:])
 
 

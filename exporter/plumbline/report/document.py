@@ -72,7 +72,7 @@ GLOSSARY = (
 
 
 def as_document(review: Review) -> Document:
-    clusters = [each.cluster for each in review.coverage if each.cluster]
+    clusters = [row.cluster for row in review.coverage if row.cluster]
     return Document(
         title="Storage review" + (f": {clusters[0]}" if len(clusters) == 1 else ""),
         lead=tuple(lead(review)),

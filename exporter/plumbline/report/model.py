@@ -79,12 +79,12 @@ class Worst(NamedTuple):
 
 def worst_days(tracks: Iterable[Track], names: Sequence[str], period: Period) -> dict[tuple[str, ...], Worst]:
     """The day with the highest value of all series with the same values of the labels ``names``."""
-    found: dict[tuple[str, ...], Worst] = {}
+    worst: dict[tuple[str, ...], Worst] = {}
     for track in tracks:
         days = [Worst(value, day) for day, value in day_starts(track.points, period).items()]
         if days:
-            found[track.key(names)] = max(*days, found.get(track.key(names), days[0]))
-    return found
+            worst[track.key(names)] = max(*days, worst.get(track.key(names), days[0]))
+    return worst
 
 
 class FigureOffender(Struct, frozen=True):

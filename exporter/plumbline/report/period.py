@@ -80,10 +80,10 @@ def _day(text: str, flag: str) -> date:
     try:
         if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", text):
             raise ValueError(text)
-        found = date.fromisoformat(text)
-        if not _FIRST_YEAR <= found.year <= _LAST_YEAR:
+        day = date.fromisoformat(text)
+        if not _FIRST_YEAR <= day.year <= _LAST_YEAR:
             raise ValueError(text)
-        return found
+        return day
     except ValueError:
         raise ConfigError(flag, "not a date; write it as 2026-08-01", value=text) from None
 

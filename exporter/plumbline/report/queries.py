@@ -94,7 +94,7 @@ class Queries(Struct, frozen=True):
         return f"max(quantile_over_time(0.5, {metric}{{{', '.join(matchers)}}}[1h]))"
 
     def _daily(self) -> dict[str, str]:
-        levels = {f"levels {kind}": self.sel(*found) for kind, found in LEVELS.items()}
+        levels = {f"levels {kind}": self.sel(*level) for kind, level in LEVELS.items()}
         peers = {f"{kind} against peers": self.sel(metric) for kind, (metric, _) in PEERS.items()}
         return {"figures": self.sel("plumbline:degradation_beyond:bool"), **levels, **peers}
 

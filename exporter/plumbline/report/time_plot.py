@@ -70,8 +70,8 @@ def time_plot(
 
 
 def _median(line: Line, week_s: int, unit: str) -> str:
-    found = [value for day, value in line.days if week_s <= day < week_s + 7 * DAY_S]
-    return say.level(median(found), unit) if found else ""
+    values = [value for day, value in line.days if week_s <= day < week_s + 7 * DAY_S]
+    return say.level(median(values), unit) if values else ""
 
 
 def _described(lines: tuple[Line, ...], unit: str) -> str:
@@ -96,5 +96,5 @@ def table(review: Review, title: str, heads: tuple[str, ...], rows: Iterable[tup
 
 def gaps(review: Review, cluster: str | None = None) -> tuple[Span, ...]:
     """The gaps of a cluster; without ``cluster`` those of the only one, because gaps differ between clusters."""
-    found = [each for each in review.coverage if cluster in (None, each.cluster)]
-    return found[0].gaps if len(found) == 1 else ()
+    rows = [row for row in review.coverage if cluster in (None, row.cluster)]
+    return rows[0].gaps if len(rows) == 1 else ()

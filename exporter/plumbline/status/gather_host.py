@@ -46,11 +46,11 @@ def osd_rows(readings: Readings, now: Counters, earlier: Counters | None, disks:
     for row in disks:
         for daemon in row.osds:
             disks_of[daemon].append(row.device)
-    for reading in sorted(readings.or_empty(OsdsReading).osds, key=lambda each: _number(each.daemon)):
+    for reading in sorted(readings.or_empty(OsdsReading).osds, key=lambda osd: _number(osd.daemon)):
         if reading.denied:
             continue
         waiting = reading.blocked.by_stage if reading.blocked else {}
-        worst = max(reading.heartbeats, key=lambda each: (each.worst_s, each.interface), default=None)
+        worst = max(reading.heartbeats, key=lambda heartbeat: (heartbeat.worst_s, heartbeat.interface), default=None)
         yield OsdRow(
             daemon=reading.daemon,
             up=reading.up,
@@ -119,13 +119,13 @@ def quantile_of(value: HistogramValue | None, q: float) -> float | None:
 
 def _times(now: Histograms, before: Histograms | None) -> dict[str, list[Times]]:
     """By device or daemon: the operations since ``before``; empty without it."""
-    found: dict[str, list[Times]] = defaultdict(list)
+    by_name: dict[str, list[Times]] = defaultdict(list)
     if before is not None:
         for (name, operation), total in now.items():
             recent = since(before.get((name, operation)), total)
             times = Times(operation, recent.count, quantile_of(recent, 0.5), quantile_of(recent, 0.99))
-            found[name].append(times)
-    return found
+            by_name[name].append(times)
+    return by_name
 
 
 def _number(daemon: str) -> tuple[int, str]:

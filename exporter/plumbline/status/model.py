@@ -272,7 +272,7 @@ class StatusModel(Struct, frozen=True):
 
     @property
     def open_findings(self) -> tuple[Finding, ...]:
-        return tuple(each for each in self.findings or () if not each.met)
+        return tuple(finding for finding in self.findings or () if not finding.met)
 
 
 def missing_baseline_hint(*, recordable: bool) -> str:

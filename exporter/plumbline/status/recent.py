@@ -46,7 +46,7 @@ def counters_of(readings: Readings) -> Counters:
             (device, operation): latency.histogram_value(times.device)
             for device, operation, times in latency.operations(disks)
         },
-        osd_times={(each.daemon, operation): times for each in osds for operation, times in osd.operations(each)},
+        osd_times={(daemon.daemon, operation): times for daemon in osds for operation, times in osd.operations(daemon)},
     )
 
 

@@ -129,7 +129,7 @@ def files_of(path: Path | None) -> list[Path]:
     except PlumblineError:
         return [path]
     named = (tls.cert_file, tls.key_file, tls.client_ca_file) if tls else ()
-    return [path, *(Path(each) for each in named if each)]
+    return [path, *(Path(path) for path in named if path)]
 
 
 def make_guard(path: Path | None, before: Guard | None = None) -> Guard:
@@ -205,11 +205,11 @@ class Exposure(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, host: str, guard: Guard) -> Exposure:
         """``host``: the numeric address listened on; empty: all addresses."""
-        asked = (("certificate", guard.asks_certificate), ("password", guard.asks_password))
+        questions = (("certificate", guard.asks_certificate), ("password", guard.asks_password))
         return cls(
             reach="loopback" if _is_loopback(host) else "network",
             encryption="tls" if guard.encrypts else "none",
-            authentication="+".join(name for name, asks in asked if asks) or "none",
+            authentication="+".join(name for name, asks in questions if asks) or "none",
             lost=tuple(sorted(guard.lost)),
         )
 

@@ -104,7 +104,7 @@ class Server:
     @property
     def refused(self) -> Mapping[Refusal, int]:
         """How many requests and connections were refused since the start, for every reason."""
-        return {each: self._refused[each] for each in Refusal} | {Refusal.CROWDED: self._connections.rejected}
+        return {reason: self._refused[reason] for reason in Refusal} | {Refusal.CROWDED: self._connections.rejected}
 
     def use(self, guard: Guard) -> None:
         """Use this guard from now on; waiting connections accepted under other certificates have to reconnect."""

@@ -29,7 +29,7 @@ _FIX = Fix(IRQBALANCE, caution="Not with a script or tuned profile that pins int
 )
 def irqs_on_one_cpu(facts: NetworkFacts) -> Iterator[Verdict]:
     cpus = len(facts.softnet)
-    squeezed = any(each.squeezed and each.squeezed.grows for each in facts.softnet)
+    squeezed = any(cpu.squeezed and cpu.squeezed.grows for cpu in facts.softnet)
     for nic in facts.nics:
         if not nic.bus or not nic.up or nic.interrupts is None:
             continue
@@ -112,15 +112,15 @@ def _attributed(facts: NetworkFacts, name: str) -> tuple[int, str] | None:
     packets, so there can't have been more such turns than packets ÷ budget.
     """
     by_time = name == BUDGET_TIME
-    counts = [each.squeezed_by_time if by_time else each.squeezed_by_budget for each in facts.softnet]
+    counts = [cpu.squeezed_by_time if by_time else cpu.squeezed_by_budget for cpu in facts.softnet]
     grown = [count.grew for count in counts if count is not None and count.grew is not None]
     if grown:
         return sum(grown), ""
-    squeezes = [each.squeezed.grew for each in facts.softnet if each.squeezed and each.squeezed.grew is not None]
+    squeezes = [cpu.squeezed.grew for cpu in facts.softnet if cpu.squeezed and cpu.squeezed.grew is not None]
     if not squeezes:
         return None
     total, budget = sum(squeezes), facts.sysctl.number(BUDGET)
-    processed = [each.processed.grew for each in facts.softnet if each.processed and each.processed.grew is not None]
+    processed = [cpu.processed.grew for cpu in facts.softnet if cpu.processed and cpu.processed.grew is not None]
     if total and budget and len(processed) == len(squeezes) and sum(processed) / budget * 2 < total:
         return (total if by_time else 0), ""
     if not total:
@@ -144,7 +144,7 @@ def _squeezed(cpu: SoftnetCpu) -> bool:
 
 
 def _cpus(cpus: Iterable[SoftnetCpu], chosen: Iterable[bool]) -> str:
-    return "CPU " + listed(str(each.cpu) for each in compress(cpus, chosen))
+    return "CPU " + listed(str(cpu.cpu) for cpu in compress(cpus, chosen))
 
 
 @check(
@@ -159,7 +159,7 @@ def _cpus(cpus: Iterable[SoftnetCpu], chosen: Iterable[bool]) -> str:
 )
 def backlog_overflow(facts: NetworkFacts) -> Iterator[Verdict]:
     limit = facts.sysctl.number(BACKLOG)
-    counts = [each.dropped for each in facts.softnet]
+    counts = [cpu.dropped for cpu in facts.softnet]
     known = [count for count in counts if count is not None]
     if limit is None or not known:
         return
