@@ -26,7 +26,7 @@ JUDGED = ("latency.mean", "latency.p50", TAIL, "iops", "throughput")
 WITHIN, WORSE, NOT_COMPARED = 0, 1, 3
 
 
-class Beside(msgspec.Struct, frozen=True):
+class ReferenceFigure(msgspec.Struct, frozen=True):
     """One figure in base units, with its degradation ratio; ``name`` is ``latency.p50``, ``iops`` or ``throughput``.
     ``within``: whether it is inside the tolerance; ``None``: the baseline does not judge or has no tolerance."""
 
@@ -37,14 +37,14 @@ class Beside(msgspec.Struct, frozen=True):
     within: bool | None = None
 
 
-def beside(
+def reference_figures(
     entry: BaselineEntry | None,
     *,
     judges: bool,
     latency: Mapping[str, float],
     iops: float | None = None,
     throughput: float | None = None,
-) -> tuple[Beside, ...]:
+) -> tuple[ReferenceFigure, ...]:
     """Every measured figure: latencies from mean to max, then the rates."""
     known = dict(_figures(entry.latency, entry.iops, entry.throughput)) if entry else {}
     tolerance = entry.tolerance_ratio if entry and judges else None
@@ -53,7 +53,7 @@ def beside(
         baseline = known.get(name)
         ratio = _degradation(name, measured, baseline)
         within = None if ratio is None or tolerance is None else ratio <= tolerance
-        rows.append(Beside(name, measured, baseline, ratio, within))
+        rows.append(ReferenceFigure(name, measured, baseline, ratio, within))
     return tuple(rows)
 
 
@@ -210,7 +210,7 @@ def _row(a: BaselineEntry, other: Item) -> Compared:
     tolerance = DEFAULT_TOLERANCE if a.tolerance_ratio is None else a.tolerance_ratio
     doubt = a.doubt or b.doubt
     figures = []
-    for row in beside(a, judges=True, latency=b.latency, iops=b.iops, throughput=b.throughput):
+    for row in reference_figures(a, judges=True, latency=b.latency, iops=b.iops, throughput=b.throughput):
         if row.baseline is not None and row.ratio is not None:
             allowed = None if doubt or row.name not in JUDGED else _allowed(row.name, a, tolerance)
             figures.append(

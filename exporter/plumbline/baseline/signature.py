@@ -65,15 +65,18 @@ def check_signed(path: Path, text: str, allowed: Path, *, environment: Mapping[s
     """Who signed the file at ``path`` with this ``text``. Raises :class:`BaselineError` that names the file."""
     reason = f"is not signed: {path.name}{SIGNATURE} is missing"
     for suffix in (SIGNATURE, NEXT_SIGNATURE):
-        beside = path.with_name(path.name + suffix)
-        if not beside.exists():
+        signature_file = path.with_name(path.name + suffix)
+        if not signature_file.exists():
             continue
         try:
             return signer(
-                text.encode(), read_text(beside, max_bytes=_MAX_BYTES).encode(), allowed, environment=environment
+                text.encode(),
+                read_text(signature_file, max_bytes=_MAX_BYTES).encode(),
+                allowed,
+                environment=environment,
             )
         except (BaselineError, ConfigError) as error:
-            reason = f"{beside.name}: {error.reason}"
+            reason = f"{signature_file.name}: {error.reason}"
     raise BaselineError(str(path), f"{reason}; baseline.allowed_signers asks for it, so the file is not used")
 
 

@@ -82,9 +82,9 @@ def degraded(facts: ArrayFacts) -> Iterator[Verdict]:
             continue  # a container holds disks and no data; a cleared array is no longer one
         if raid.state in ("inactive", "broken"):
             caution = "This only shows. Once the missing disks are back: mdadm --stop, then mdadm --assemble --scan."
-            is_, because = f"{raid.state}, with {plural(len(raid.members), 'disk')} present", "It cannot be read."
+            actual, because = f"{raid.state}, with {plural(len(raid.members), 'disk')} present", "It cannot be read."
             fix = Fix(f"mdadm --detail {_device(raid)}", caution=caution)
-            yield Verdict(raid.device, is_, "running", fix, Severity.CRITICAL, because)
+            yield Verdict(raid.device, actual, "running", fix, Severity.CRITICAL, because)
         elif raid.degraded_disks is not None:
             yield _missing(raid, raid.degraded_disks)
 
@@ -94,9 +94,9 @@ def _missing(raid: MdArray, missing: int) -> Verdict:
     if not missing:
         return Verdict(raid.device, whole, whole)
     faulty = [member.device for member in raid.members if member.faulty]
-    is_ = f"{raid.level}, {plural(missing, 'disk')} missing"
+    actual = f"{raid.level}, {plural(missing, 'disk')} missing"
     if faulty:
-        is_ += f" (faulty: {listed(faulty)})"
+        actual += f" (faulty: {listed(faulty)})"
     severity, because = Severity.WARNING, ""
     if raid.redundant_disks is not None:
         left = raid.redundant_disks - missing
@@ -106,11 +106,11 @@ def _missing(raid: MdArray, missing: int) -> Verdict:
             because = f"It can lose {left} more."
     if raid.sync_action in _REBUILDS:
         done = "" if raid.sync_ratio is None else f", {raid.sync_ratio:.1%} done"
-        is_ += f"; {raid.sync_action}{done}"
+        actual += f"; {raid.sync_action}{done}"
         fix = Fix("cat /proc/mdstat", caution="This only shows: the array is being rebuilt; no action is needed.")
     else:
         fix = _refill(raid, faulty)
-    return Verdict(raid.device, is_, whole, fix, severity, because)
+    return Verdict(raid.device, actual, whole, fix, severity, because)
 
 
 def _refill(raid: MdArray, faulty: list[str]) -> Fix:
@@ -139,26 +139,26 @@ def _refill(raid: MdArray, faulty: list[str]) -> Fix:
     "echo repair > /sys/block/<array>/md/sync_action",
 )
 def mismatch(facts: ArrayFacts) -> Iterator[Verdict]:
-    should = "no sectors that disagree"
+    expected = "no sectors that disagree"
     for raid in facts.raids:
         mirror = raid.level in _MIRRORS
         if raid.mismatch_sectors is None or not (mirror or raid.level in _PARITIES):
             continue
         if not raid.mismatch_sectors:
-            yield Verdict(raid.device, should, should)
+            yield Verdict(raid.device, expected, expected)
             continue
         caution = (
             "First look for a failing disk (smartctl, dmesg). A mirror keeps one copy without knowing whether it is "
             "the right one; parity is computed anew from the data."
         )
         fix = Fix(f"echo repair > /sys/block/{shlex.quote(raid.device)}/md/sync_action", caution=caution)
-        is_ = f"{raid.level}, {plural(raid.mismatch_sectors, 'sector')} disagree"
+        actual = f"{raid.level}, {plural(raid.mismatch_sectors, 'sector')} disagree"
         because = (
             "On mirrors, swap and memory-mapped files cause harmless ones: pages that changed while they were being "
             "written, and are never read again."
         )
         yield Verdict(
-            raid.device, is_, should, fix, Severity.INFO if mirror else Severity.WARNING, because if mirror else ""
+            raid.device, actual, expected, fix, Severity.INFO if mirror else Severity.WARNING, because if mirror else ""
         )
 
 
@@ -185,7 +185,7 @@ def pool_state(facts: ArrayFacts) -> Iterator[Verdict]:
         if pool.state == _ONLINE and not pool.unhealthy:
             yield Verdict(pool.name, _ONLINE, _ONLINE)
             continue
-        is_ = f"{pool.state}, not working: {listed(pool.unhealthy)}" if pool.unhealthy else pool.state
+        actual = f"{pool.state}, not working: {listed(pool.unhealthy)}" if pool.unhealthy else pool.state
         name = shlex.quote(pool.name)
         if pool.state == "SUSPENDED":
             caution = "Only once its devices are back (dmesg, cables): until then all reads and writes wait."
@@ -195,7 +195,7 @@ def pool_state(facts: ArrayFacts) -> Iterator[Verdict]:
             fix = Fix(f"zpool status -v {name}", caution=caution)
         serves = pool.state in (_ONLINE, "DEGRADED")
         because = "" if serves else "It serves nothing until its devices are back."
-        yield Verdict(pool.name, is_, _ONLINE, fix, Severity.WARNING if serves else Severity.CRITICAL, because)
+        yield Verdict(pool.name, actual, _ONLINE, fix, Severity.WARNING if serves else Severity.CRITICAL, because)
 
 
 @check(
@@ -208,12 +208,12 @@ def pool_state(facts: ArrayFacts) -> Iterator[Verdict]:
     "zpool status -v <pool>",
 )
 def pool_errors(facts: ArrayFacts) -> Iterator[Verdict]:
-    should = "no errors counted"
+    expected = "no errors counted"
     for pool in facts.pools:
         if pool.errors is None:
             continue
         if not pool.errors and not pool.data_errors:
-            yield Verdict(pool.name, should, should)
+            yield Verdict(pool.name, expected, expected)
             continue
         caution = (
             "This only shows, including the damaged files. Then: check cables and smartctl, zpool replace or zpool "
@@ -222,7 +222,7 @@ def pool_errors(facts: ArrayFacts) -> Iterator[Verdict]:
         fix = Fix(f"zpool status -v {shlex.quote(pool.name)}", caution=caution)
         severity = Severity.CRITICAL if pool.data_errors else Severity.WARNING
         because = "Redundancy was not enough: restore the damaged data from a backup." if pool.data_errors else ""
-        yield Verdict(pool.name, "; ".join(_counted(pool)), should, fix, severity, because)
+        yield Verdict(pool.name, "; ".join(_counted(pool)), expected, fix, severity, because)
 
 
 def _counted(pool: Pool) -> Iterator[str]:
@@ -258,9 +258,9 @@ def path_lost(facts: ArrayFacts) -> Iterator[Verdict]:
         if unreadable and not lost:
             continue  # an unreadable state means neither usable nor lost
         several = len(disk.paths) > 1
-        should = f"all {len(disk.paths)} paths working" if several else "two paths or more"
+        expected = f"all {len(disk.paths)} paths working" if several else "two paths or more"
         if disk.usable and not lost:
-            yield Verdict(disk.device, should, should) if several else _single_path(disk, should)
+            yield Verdict(disk.device, expected, expected) if several else _single_path(disk, expected)
             continue
         faults = (
             f"{disk.usable} of {len(disk.paths)} usable",
@@ -270,17 +270,17 @@ def path_lost(facts: ArrayFacts) -> Iterator[Verdict]:
         none_left = not disk.usable and not unreadable
         severity = Severity.CRITICAL if none_left else Severity.WARNING
         because = "No path is left: I/O waits or fails." if none_left else ""
-        yield Verdict(disk.device, "; ".join(filter(None, faults)), should, _list_paths(disk), severity, because)
+        yield Verdict(disk.device, "; ".join(filter(None, faults)), expected, _list_paths(disk), severity, because)
 
 
-def _single_path(disk: MultipathDisk, should: str) -> Verdict:
+def _single_path(disk: MultipathDisk, expected: str) -> Verdict:
     """Whoever looks without the daemon's memory does not see that a path was removed.
 
     NVMe over fabrics commonly has one portal; device-mapper makes a map of two paths or more.
     """
     severity = Severity.INFO if disk.device.startswith("nvme") else Severity.WARNING
     because = "The others are gone, or were never set up."
-    return Verdict(disk.device, "1 path", should, _list_paths(disk), severity, because)
+    return Verdict(disk.device, "1 path", expected, _list_paths(disk), severity, because)
 
 
 def _path_text(path: DiskPath) -> str:

@@ -106,12 +106,12 @@ def smart_failed(disks: Disks) -> Iterator[Verdict]:
         bad = [name for name, on in disk.health.warnings.items() if on and name not in _NOT_A_FAILURE]
         if disk.health.smart_passed is None and not disk.health.warnings:
             continue
-        should = "no critical warning" if disk.health.warnings else "passed"
+        expected = "no critical warning" if disk.health.warnings else "passed"
         if disk.health.smart_passed is False or bad:
-            is_ = f"critical warning: {listed(bad)}" if bad else "failed: the disk expects to fail"
-            yield Verdict(disk.device, is_, should, look(disk, "Replace the disk."))
+            actual = f"critical warning: {listed(bad)}" if bad else "failed: the disk expects to fail"
+            yield Verdict(disk.device, actual, expected, look(disk, "Replace the disk."))
         else:
-            yield Verdict(disk.device, should, should)
+            yield Verdict(disk.device, expected, expected)
 
 
 @check(
@@ -128,9 +128,9 @@ def media_errors(disks: Disks) -> Iterator[Verdict]:
     for disk in disks:
         errors = disk.media_errors
         if errors is not None:
-            is_ = counted(errors, "error").replace("since boot", "in the disk's life")
+            actual = counted(errors, "error").replace("since boot", "in the disk's life")
             caution = "If more appear every day, replace it."
-            yield Verdict(disk.device, is_, "no new ones", long_test(disk, caution) if errors.grows else None)
+            yield Verdict(disk.device, actual, "no new ones", long_test(disk, caution) if errors.grows else None)
 
 
 @check(
@@ -195,13 +195,13 @@ def worn_out(disks: Disks) -> Iterator[Verdict]:
         worn = disk.health.wear_percent
         if worn is None:
             continue
-        is_, should = f"{worn}% used", f"below {_SOON_PERCENT}%"
+        actual, expected = f"{worn}% used", f"below {_SOON_PERCENT}%"
         if worn < _SOON_PERCENT:
-            yield Verdict(disk.device, is_, should)
+            yield Verdict(disk.device, actual, expected)
             continue
         left = "" if worn >= 100 else _time_left(disk)
         fix = look(disk, f"{left}Plan its replacement; disks of one delivery wear out together.")
-        yield Verdict(disk.device, is_, should, fix, Severity.WARNING if worn >= 100 else Severity.INFO)
+        yield Verdict(disk.device, actual, expected, fix, Severity.WARNING if worn >= 100 else Severity.INFO)
 
 
 def _time_left(disk: Disk) -> str:
@@ -225,13 +225,13 @@ def too_hot(disks: Disks) -> Iterator[Verdict]:
         limits = [limit for limit in (disk.health.warning_celsius, critical) if limit is not None]
         if heat is None or not limits:
             continue
-        is_, should = f"{heat:g} °C", f"below {min(limits):g} °C, the disk's own limit"
+        actual, expected = f"{heat:g} °C", f"below {min(limits):g} °C, the disk's own limit"
         if heat < min(limits):
-            yield Verdict(disk.device, is_, should)
+            yield Verdict(disk.device, actual, expected)
             continue
         fix = look(disk, "Check the airflow: fans, filters, blanks in empty slots. Are its neighbours as hot?")
         severity = Severity.CRITICAL if critical is not None and heat >= critical else Severity.WARNING
-        yield Verdict(disk.device, is_, should, fix, severity)
+        yield Verdict(disk.device, actual, expected, fix, severity)
 
 
 # --- disks that save power
@@ -290,15 +290,17 @@ _REASONS = {
     INSTALL,
 )
 def not_readable(disks: Disks) -> Iterator[Verdict]:
-    should = "its health is known"
+    expected = "its health is known"
     for disk in disks:
         reason = disk.state.reason
         if disk.state.available:
-            yield Verdict(disk.device, "answers", should)
+            yield Verdict(disk.device, "answers", expected)
         else:
             silent = disk.seen_before and reason in ("no-answer", "gone")
-            is_ = _REASONS.get(reason, reason or "it does not answer")
-            yield Verdict(disk.device, is_, should, _make_readable(disk), Severity.WARNING if silent else Severity.INFO)
+            actual = _REASONS.get(reason, reason or "it does not answer")
+            yield Verdict(
+                disk.device, actual, expected, _make_readable(disk), Severity.WARNING if silent else Severity.INFO
+            )
 
 
 def _make_readable(disk: Disk) -> Fix:

@@ -104,10 +104,10 @@ def cpu_governor(host: Host) -> Iterator[Verdict]:
     if host.power is None or not host.power.governors:
         return
     governors = host.power.governors
-    is_ = listed(f"{governor} on {plural(cpus, 'CPU')} ({driver})" for (driver, governor), cpus in governors.items())
-    should = "performance on each CPU"
+    actual = listed(f"{governor} on {plural(cpus, 'CPU')} ({driver})" for (driver, governor), cpus in governors.items())
+    expected = "performance on each CPU"
     if all(governor == "performance" for _, governor in governors):
-        yield Verdict("cpu", is_, should)
+        yield Verdict("cpu", actual, expected)
         return
     lowest = any(governor == "powersave" and driver not in _ADAPTIVE for driver, governor in governors)
     path = f"{_CPUS}/cpufreq/scaling_governor"
@@ -116,7 +116,7 @@ def cpu_governor(host: Host) -> Iterator[Verdict]:
         Keep(_TMPFILES, f"w {path} - - - - performance"),
         "The host takes more power and gets warmer. A daemon such as tuned may set it again: change its profile then.",
     )
-    yield Verdict("cpu", is_, should, fix, Severity.WARNING if lowest else Severity.INFO)
+    yield Verdict("cpu", actual, expected, fix, Severity.WARNING if lowest else Severity.INFO)
 
 
 @check(
@@ -139,14 +139,14 @@ def cpu_idle_states(host: Host) -> Iterator[Verdict]:
     deep = [state for state in used if state.exit_latency_us >= EXIT_LATENCY_US]
     if not used:
         return
-    is_ = listed(f"{_of(state)} entered {plural(entered[state.name], 'time')} lately" for state in deep or used[-1:])
+    actual = listed(f"{_of(state)} entered {plural(entered[state.name], 'time')} lately" for state in deep or used[-1:])
     fix = Fix(
         f"cpupower idle-set -D {EXIT_LATENCY_US - 1}",
         Keep(_TMPFILES, "\n".join(_disabled(deep))),
         "The host takes more power while idle, and single threads may lose some turbo frequency. cpupower is in the"
         " package linux-cpupower; the lines for tmpfiles do the same.",
     )
-    yield Verdict("cpu", is_, f"none that takes {EXIT_LATENCY_US} µs or more to leave", fix if deep else None)
+    yield Verdict("cpu", actual, f"none that takes {EXIT_LATENCY_US} µs or more to leave", fix if deep else None)
 
 
 def _of(state: IdleState) -> str:
@@ -221,8 +221,8 @@ def pressure(host: Host) -> Iterator[Verdict]:
             caution="This only shows which service takes most. Move it away, or limit it: systemctl set-property UNIT"
             " CPUWeight=20, IOWeight=20 or MemoryHigh=8G. If it is the OSDs, the host is too small.",
         )
-        is_ = f"tasks waited for {_WORDS[resource]} in {share:.0%} of the time"
-        yield Verdict(resource, is_, f"less than {limit:.0%}", fix if share >= limit else None)
+        actual = f"tasks waited for {_WORDS[resource]} in {share:.0%} of the time"
+        yield Verdict(resource, actual, f"less than {limit:.0%}", fix if share >= limit else None)
 
 
 @check(
@@ -248,8 +248,8 @@ def osd_cpu_quota(host: Host) -> Iterator[Verdict]:
             else f"This only shows. Whoever made {quota.group} (a container's runtime) has to "
             "raise its quota: in Kubernetes the CPU limit of the OSD's pod.",
         )
-        is_ = f"throttled in {share:.0%} of the periods of {quota.group}"
-        yield Verdict(quota.daemon, is_, f"less than {QUOTA_SHARE:.0%}", fix if share >= QUOTA_SHARE else None)
+        actual = f"throttled in {share:.0%} of the periods of {quota.group}"
+        yield Verdict(quota.daemon, actual, f"less than {QUOTA_SHARE:.0%}", fix if share >= QUOTA_SHARE else None)
 
 
 CHECKS = (cpu_governor, cpu_idle_states, numa_balancing, huge_pages, pressure, osd_cpu_quota)

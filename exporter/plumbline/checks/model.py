@@ -60,8 +60,8 @@ class Verdict(Struct, frozen=True):
     """One subject judged: its name, what is, what should be. It is not met exactly when there is a ``fix``."""
 
     subject: str
-    is_: str
-    should: str
+    actual: str
+    expected: str
     fix: Fix | None = None
     severity: Severity | None = None
     """``None``: the check's severity."""
@@ -76,8 +76,8 @@ class Finding(Struct, frozen=True):
     subject: str
     severity: Severity
     met: bool
-    is_: str
-    should: str
+    actual: str
+    expected: str
     why: str
     source: str
     fix: Fix | None = None
@@ -108,8 +108,8 @@ class Check(Generic[F]):
                 subject=verdict.subject,
                 severity=self.severity if met else verdict.severity or self.severity,
                 met=met,
-                is_=verdict.is_,
-                should=verdict.should,
+                actual=verdict.actual,
+                expected=verdict.expected,
                 why=f"{self.why} {verdict.because}".rstrip(),
                 source=self.source,
                 fix=verdict.fix,

@@ -62,9 +62,9 @@ def shards(osds: Osds) -> Iterator[Verdict]:
             if option in osd.shards and osd.shards[option].value == value != osd.shards[option].default
         ]
         if old and not {SHARDS, THREADS} & osd.shards.keys():
-            is_ = ", ".join(f"{option} = {name.value}" for option, name in old)
-            should = ", ".join(f"{option} = {entry.default}" for option, entry in old)
-            yield Verdict(osd.daemon, is_, f"{should}: this release's default", _fix(osd, dict(old)))
+            actual = ", ".join(f"{option} = {name.value}" for option, name in old)
+            expected = ", ".join(f"{option} = {entry.default}" for option, entry in old)
+            yield Verdict(osd.daemon, actual, f"{expected}: this release's default", _fix(osd, dict(old)))
         elif not osd.shards:
             yield Verdict(osd.daemon, "this release's default", "this release's default")
 

@@ -94,9 +94,9 @@ def show(address: str, caution: str) -> Fix:
 def speed(facts: PcieFacts) -> Iterator[Verdict]:
     for card in _cards(facts):
         if card.mtps is not None and card.max_mtps is not None:
-            is_, should = f"{si(card.mtps * 1e6, 'T/s')}{on(card)}", si(card.max_mtps * 1e6, "T/s")
+            actual, expected = f"{si(card.mtps * 1e6, 'T/s')}{on(card)}", si(card.max_mtps * 1e6, "T/s")
             fix = None if card.mtps >= card.max_mtps else _reseat(card)
-            yield Verdict(card.address, is_, f"{should}, the fastest both ends can do", fix)
+            yield Verdict(card.address, actual, f"{expected}, the fastest both ends can do", fix)
 
 
 @check(
@@ -113,8 +113,8 @@ def width(facts: PcieFacts) -> Iterator[Verdict]:
     for card in _cards(facts):
         if card.lanes is not None and card.max_lanes is not None:
             fix = None if card.lanes >= card.max_lanes else _reseat(card)
-            should = f"x{card.max_lanes}, the widest both ends can do"
-            yield Verdict(card.address, f"x{card.lanes}{on(card)}", should, fix)
+            expected = f"x{card.max_lanes}, the widest both ends can do"
+            yield Verdict(card.address, f"x{card.lanes}{on(card)}", expected, fix)
 
 
 def _cards(facts: PcieFacts) -> Iterator[PciFunction]:
@@ -181,12 +181,14 @@ def latency_tolerance(facts: PcieFacts) -> Iterator[Verdict]:
         without = tuple(twin for twin in facts.twins(device) if twin.ltr_enabled is False)
         if not tolerated_ns or not (without or facts.serves_osd(device)):
             continue  # the kernel's default where firmware leaves the choice: not known to do harm by itself
-        is_ = f"on, {tolerated_ns / 1000:,.6g} µs tolerated{on(device)}"
+        actual = f"on, {tolerated_ns / 1000:,.6g} µs tolerated{on(device)}"
         if without:
             because = f"Identical hardware here has it off: {addresses(without)}."
-            yield Verdict(device.address, is_, "off, as on identical hardware", _without_ltr(device), because=because)
+            yield Verdict(
+                device.address, actual, "off, as on identical hardware", _without_ltr(device), because=because
+            )
         else:
-            yield Verdict(device.address, is_, "off", _without_ltr(device), Severity.INFO)
+            yield Verdict(device.address, actual, "off", _without_ltr(device), Severity.INFO)
 
 
 def _without_ltr(device: PciFunction) -> Fix:
@@ -215,14 +217,14 @@ def behind_chipset(facts: PcieFacts) -> Iterator[Verdict]:
     for device in facts.devices:
         if device.kind != "nvme" or device.behind_chipset is None:
             continue
-        should = "on a CPU's own lanes"
+        expected = "on a CPU's own lanes"
         if not device.behind_chipset:
-            yield Verdict(device.address, f"{should}{on(device)}", should)
+            yield Verdict(device.address, f"{expected}{on(device)}", expected)
         elif on_cpu:
             twins = tuple(twin for twin in facts.twins(device) if twin.behind_chipset is False)
             because = f"Identical hardware here is on a CPU's own lanes: {addresses(twins)}." if twins else ""
             severity = Severity.WARNING if twins else Severity.INFO
-            yield Verdict(device.address, f"behind the chipset{on(device)}", should, _MOVE, severity, because)
+            yield Verdict(device.address, f"behind the chipset{on(device)}", expected, _MOVE, severity, because)
 
 
 @check(
@@ -267,18 +269,18 @@ _LOOK = Fix(
     _LOOK.now,
 )
 def aer(facts: PcieFacts) -> Iterator[Verdict]:
-    should = "no new errors"
+    expected = "no new errors"
     for function in facts.errors:
         if all(count.grew is None for count in function.counts.values()):
             continue
         growing = {name: count for name, count in function.counts.items() if count.grows}
         below = f" ({listed(function.below)})" if function.below else ""
         if not growing:
-            yield Verdict(function.address, f"{should}{below}", should)
+            yield Verdict(function.address, f"{expected}{below}", expected)
             continue
-        is_ = "; ".join(counted(count, f"{name} error") for name, count in growing.items())
+        actual = "; ".join(counted(count, f"{name} error") for name, count in growing.items())
         severity = Severity.INFO if growing.keys() == {"correctable"} else None
-        yield Verdict(function.address, f"{is_}{below}", should, _LOOK, severity)
+        yield Verdict(function.address, f"{actual}{below}", expected, _LOOK, severity)
 
 
 CHECKS = (speed, width, latency_tolerance, behind_chipset, aspm, aer)

@@ -60,8 +60,8 @@ def _finding_data(finding: Finding) -> dict[str, object]:
         "subject": finding.subject,
         "severity": finding.severity.value,
         "met": finding.met,
-        "is": finding.is_,
-        "should": finding.should,
+        "is": finding.actual,
+        "should": finding.expected,
         "why": finding.why,
         "source": finding.source,
     }

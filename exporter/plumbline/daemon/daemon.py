@@ -35,7 +35,7 @@ from plumbline.core.memory import give_back_memory, keep_memory_private, share_o
 from plumbline.core.roots import Roots
 from plumbline.core.scheduler import Job, Scheduler
 from plumbline.core.single_flight import Shared
-from plumbline.daemon.running import FileWatch, Running, World, named, web_file
+from plumbline.daemon.running import FileWatch, HostContext, PreparedConfig, named, web_file
 from plumbline.daemon.signals import Signals
 from plumbline.daemon.wiring import CEPH, FACTS_WITHIN_S, FINGERPRINT, Wiring, no_daemon
 from plumbline.errors import PlumblineError, Unavailable
@@ -77,8 +77,8 @@ def serve(*, config_file: Path | None, storage_path_flag: Path | None, roots: Ro
     store = StateStore(storage_path(storage_path_flag, config, environment))
     store.open()
     try:
-        world = World(config_file, store.directory, roots, catalogue, environment, socket.gethostname())
-        return Daemon(config, world, store, reread=reread).run()
+        context = HostContext(config_file, store.directory, roots, catalogue, environment, socket.gethostname())
+        return Daemon(config, context, store, reread=reread).run()
     finally:
         store.close()
 
@@ -100,7 +100,7 @@ def examine(*, config_file: Path | None, storage_path_flag: Path | None, roots: 
     store = StateStore(storage_path(storage_path_flag, config, os.environ))
     host = socket.gethostname()
     wired = Wiring(
-        World(config_file, store.directory, roots, catalogue, os.environ, host), config, store, state=no_daemon
+        HostContext(config_file, store.directory, roots, catalogue, os.environ, host), config, store, state=no_daemon
     )
     wired.collect(daemon=False)
     jobs = {job.name: partial(job.run, threading.Event()) for job in wired.slow_tier()}
@@ -123,8 +123,10 @@ def examine(*, config_file: Path | None, storage_path_flag: Path | None, roots: 
 class Daemon:
     """One daemon: :meth:`run` returns after a request to stop."""
 
-    def __init__(self, config: Config, world: World, store: StateStore, *, reread: Callable[[], Config]) -> None:
-        self._reread, self._store, self._world = reread, store, world
+    def __init__(
+        self, config: Config, context: HostContext, store: StateStore, *, reread: Callable[[], Config]
+    ) -> None:
+        self._reread, self._store, self._context = reread, store, context
         self._signals = Signals()
         # Runs work that may block; its answer is what to do next in the main loop.
         self._beside = Beside[Callable[[], object]](self._signals.wake)
@@ -135,9 +137,9 @@ class Daemon:
         # Includes the files of a refused configuration, because they may be corrected.
         self._named_files = named(config)
         self._planned_for: object = None
-        self._files = FileWatch(lambda: world.files(self._named_files))
+        self._files = FileWatch(lambda: context.files(self._named_files))
         self._guard = make_guard(web_file(config))
-        self._wired = Wiring(world, config, store, state=self._state)
+        self._wired = Wiring(context, config, store, state=self._state)
         self._started, self._recent = time.time(), RecentCounters()
         self._housekeeping = Scheduler()
         site = Site(self._wired.exposition, status=Shared(self._status_page), ready=self._not_ready_because)
@@ -158,7 +160,7 @@ class Daemon:
         kick = self._housekeeping.kick
         events: list[LinkEvents | BlockHotplug] = [
             LinkEvents(lambda: self._kick(LINKS_CHANGED), settings_group=settings_group),
-            BlockHotplug(self._world.roots, lambda: self._kick(DISKS_CHANGED)),
+            BlockHotplug(self._context.roots, lambda: self._kick(DISKS_CHANGED)),
         ]
         try:
             findings = Job(FINDINGS, JUDGE_EVERY_S, JUDGE_EVERY_S, self._look)
@@ -255,7 +257,7 @@ class Daemon:
 
     def _look_for_changes(self, *, forced: bool) -> Callable[[], object]:
         """Read the files if they changed or if ``forced``; returns what to do next. May block."""
-        return self._files.take(self._read_anew) if forced or self._files.changed else lambda: None
+        return self._files.mark_read(self._read_anew) if forced or self._files.changed else lambda: None
 
     def _read_anew(self) -> Callable[[], object]:
         """Prepare the new configuration. An error in the files changes nothing."""
@@ -267,12 +269,12 @@ class Daemon:
             running = self._prepare(config)
         except PlumblineError as error:
             return partial(self._refuse, error)
-        return partial(self._take, running, guard)
+        return partial(self._accept, running, guard)
 
-    def _prepare(self, config: Config) -> Running:
+    def _prepare(self, config: Config) -> PreparedConfig:
         """Where baselines have to be signed, one that is refused replaces none: the figures in use stay."""
         before = self._wired.running.book
-        running = self._world.prepare(config, self._wired.watch.disks, before)
+        running = self._context.prepare(config, self._wired.watch.disks, before)
         error = running.book.recorded_error
         if error is not None and config.baseline.allowed_signers is not None and before.recorded_error is None:
             raise error
@@ -282,7 +284,7 @@ class Daemon:
         self._reload_error = str(error)
         log.error("reload refused, the running configuration stays: %s", error)
 
-    def _take(self, running: Running, guard: Guard) -> None:
+    def _accept(self, running: PreparedConfig, guard: Guard) -> None:
         old = self._wired.running.config
         web = replace(running.config.web, config_file=old.web.config_file)
         if web != old.web or running.config.storage_path != old.storage_path:
@@ -314,19 +316,19 @@ class Daemon:
 
         def plan() -> Callable[[], object]:
             try:
-                return partial(self._take_plan, self._prepare(config), because, level)
+                return partial(self._apply_plan, self._prepare(config), because, level)
             except PlumblineError as error:
                 return partial(log.warning, "%s, the probes stay as they are: %s", because, error)
 
         self._beside.ask(plan, name="plan")
 
-    def _take_plan(self, running: Running, because: str, level: int) -> None:
+    def _apply_plan(self, running: PreparedConfig, because: str, level: int) -> None:
         if running.plan != self._wired.running.plan:
             log.log(level, "%s: probes planned again", because)
             self._apply(replace(running, since=self._wired.running.since))
 
-    def _apply(self, running: Running) -> None:
-        self._wired.take(running)
+    def _apply(self, running: PreparedConfig) -> None:
+        self._wired.apply(running)
         self._serve_network(running.config.network_server)
         self._wired.collect()
 
@@ -336,7 +338,7 @@ class Daemon:
             self._network_server.stop(SERVER_STOPS_WITHIN_S)
             self._network_server = None
         if plan is not None and self._network_server is None:
-            self._network_server = IperfServer(plan, self._world.environment, networks=networks_of)
+            self._network_server = IperfServer(plan, self._context.environment, networks=networks_of)
             self._network_server.start()
 
     def _state(self) -> DaemonState:
@@ -368,7 +370,7 @@ class Daemon:
         from plumbline.status.gather import Overview  # noqa: PLC0415
         from plumbline.status.page import render_status  # noqa: PLC0415
 
-        model = Overview(host=self._world.host, started=self._started, recent=self._recent).model(
+        model = Overview(host=self._context.host, started=self._started, recent=self._recent).model(
             self._wired.exposition.scrape(),
             probing=self._wired.probing,
             book=self._wired.running.book,

@@ -28,7 +28,7 @@ from plumbline.core.light_import import without_init
 from plumbline.core.roots import Roots
 from plumbline.core.scheduler import Job
 from plumbline.core.slot import Slot
-from plumbline.daemon.running import Running, World
+from plumbline.daemon.running import HostContext, PreparedConfig
 from plumbline.errors import PlumblineError, ProbeRefused, Unavailable
 from plumbline.metrics.exposition import Exposition
 from plumbline.probes.ceph.cluster import CephGuard, ClusterView
@@ -52,15 +52,17 @@ FINGERPRINT, FINGERPRINT_EVERY_S = "fingerprint", 600.0
 class Wiring:
     """The parts. ``running`` is the active configuration: a reload replaces it as a whole, and every part reads it."""
 
-    def __init__(self, world: World, config: Config, store: StateStore, *, state: Callable[[], DaemonState]) -> None:
-        roots, environment = world.roots, world.environment
-        self.running: Running = world.prepare(config)
+    def __init__(
+        self, context: HostContext, config: Config, store: StateStore, *, state: Callable[[], DaemonState]
+    ) -> None:
+        roots, environment = context.roots, context.environment
+        self.running: PreparedConfig = context.prepare(config)
         vantage = found_vantage(config, roots, environment)
-        self.cluster = CephGuard(config.ceph, config.gates, host=world.host)
+        self.cluster = CephGuard(config.ceph, config.gates, host=context.host)
         self.probing = Probing(
-            store=store, roots=roots, host=world.host, environment=environment, vantage=vantage, cluster=self.cluster
+            store=store, roots=roots, host=context.host, environment=environment, vantage=vantage, cluster=self.cluster
         )
-        self.claims = ClaimWatch(world.storage, world.catalogue, vantage)
+        self.claims = ClaimWatch(context.storage, context.catalogue, vantage)
         self.ceph_map = CephMapWatch(self.config, roots=roots, environment=environment)
         self.watch = watch = HostWatch(
             config=self.config,
@@ -122,7 +124,7 @@ class Wiring:
         fingerprint = Job(FINGERPRINT, FINGERPRINT_EVERY_S, 0.0, self._read_fingerprint)
         return [*self.slow_tier(), self.ceph_map.map.job, self.claims.slot.job, fingerprint]
 
-    def take(self, running: Running) -> None:
+    def apply(self, running: PreparedConfig) -> None:
         """Apply another configuration to all parts."""
         self.running = running
         config = running.config

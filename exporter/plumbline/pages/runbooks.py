@@ -69,7 +69,7 @@ class _Lines:
     left: list[str]
     labels: Mapping[str, str]
 
-    def take(self, wanted: Callable[[str], bool]) -> list[str]:
+    def pop(self, wanted: Callable[[str], bool]) -> list[str]:
         """The next lines, as long as they are wanted."""
         end = next((at for at, line in enumerate(self.left) if not wanted(line)), len(self.left))
         taken, self.left = self.left[:end], self.left[end:]
@@ -83,7 +83,7 @@ def _block(lines: _Lines) -> Html:
         return Html()
     if first.startswith("```"):
         lines.left = lines.left[1:]
-        code = lines.take(lambda line: not line.startswith("```"))
+        code = lines.pop(lambda line: not line.startswith("```"))
         lines.left = lines.left[1:]
         return tag("pre", tag("code", "\n".join(code)), tabindex="0")
     if first.startswith("#"):
@@ -91,10 +91,10 @@ def _block(lines: _Lines) -> Html:
         marks, _, text = first.partition(" ")
         return tag(f"h{len(marks)}", _inline(text), id=text.lower() if marks == "##" else "")
     if first.startswith("|"):
-        return _table(lines.take(lambda line: line.startswith("|")))
+        return _table(lines.pop(lambda line: line.startswith("|")))
     if _ITEM.match(first):
-        return _listing(lines.take(lambda line: bool(_ITEM.match(line) or line.startswith("  "))))
-    text = " ".join(lines.take(lambda line: bool(line.strip()) and not _begins(line)))
+        return _listing(lines.pop(lambda line: bool(_ITEM.match(line) or line.startswith("  "))))
+    text = " ".join(lines.pop(lambda line: bool(line.strip()) and not _begins(line)))
     shared = _SHARED.fullmatch(text)
     return _in_place(shared[1], shared[2], lines.labels) if shared else tag("p", _inline(text))
 

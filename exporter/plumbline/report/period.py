@@ -65,7 +65,7 @@ def parse_period(*, first: str | None, last: str | None, days: int | None, now_s
     return Period(start_s, end_s)
 
 
-def parse_beside(text: str, period: Period, *, now_s: float) -> Period:
+def parse_compared(text: str, period: Period, *, now_s: float) -> Period:
     """``previous``: as long, just before ``period``; or ``DAY..DAY``. Raises :class:`ConfigError`."""
     if text == "previous":
         days = -(-period.length_s // DAY_S)

@@ -18,7 +18,7 @@ from plumbline.core.units import count_text, factor_text, seconds_text
 from plumbline.status.model import Comparison, Level, ProbeRow, StatusModel
 
 # Layers at the same height are side by side; the height of the others is their index in LAYERS.
-_BESIDE = {"rbd": 4, "filesystem": 4, "object": 4, "client": 5}
+_SAME_HEIGHT = {"rbd": 4, "filesystem": 4, "object": 4, "client": 5}
 # Findings of other checks belong to the disks and what they are attached to, as in the alerts.
 _NETWORK_CHECKS = ("network.", "infiniband.")
 
@@ -101,7 +101,7 @@ def judge_layers(model: StatusModel) -> tuple[LayerVerdict, ...]:
 
 
 def _height(layer: str) -> int:
-    return _BESIDE.get(layer, LAYERS.index(layer))
+    return _SAME_HEIGHT.get(layer, LAYERS.index(layer))
 
 
 def _judge(layer: str, model: StatusModel) -> LayerVerdict | None:

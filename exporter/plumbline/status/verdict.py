@@ -119,7 +119,7 @@ def _judge_findings(model: StatusModel, findings: _Findings) -> None:
     """Critical findings are problems; warnings are counted in one note, and the table lists them all."""
     for entry in model.open_findings:
         if entry.severity is Severity.CRITICAL:
-            findings.problems.append(f"{entry.subject}: {entry.is_}; should be {entry.should}")
+            findings.problems.append(f"{entry.subject}: {entry.actual}; should be {entry.expected}")
     warnings = sum(finding.severity is Severity.WARNING for finding in model.open_findings)
     if warnings:
         findings.notes.append(f"{count_text(warnings, 'finding asks', 'findings ask')} for a change, see Findings")

@@ -38,7 +38,7 @@ class Bucket:
         self._tokens, self._since = float(limit.burst), clock()
         self._lock = threading.Lock()
 
-    def take(self) -> bool:
+    def acquire(self) -> bool:
         """Take a token; ``False`` when there is none."""
         with self._lock:
             now = self._clock()
@@ -115,7 +115,7 @@ class Guard:
                 return text_response(429, "too many passwords are being checked; try again later", _LATER)
             if result is AuthResult.REFUSED:
                 return text_response(401, "user and password required", _CHALLENGE)
-        if self.bucket is not None and not self.bucket.take():
+        if self.bucket is not None and not self.bucket.acquire():
             return text_response(429, "request rate above rate_limit in the web configuration file", _LATER)
         return None
 

@@ -57,7 +57,7 @@ def said(check: Check[ArrayFacts], of: MdArray | Pool | MultipathDisk) -> tuple[
     assert found is not None
     assert not found.met
     assert found.fix is not None
-    return found.severity, found.is_, found.fix.now
+    return found.severity, found.actual, found.fix.now
 
 
 # --- md
@@ -66,7 +66,7 @@ def said(check: Check[ArrayFacts], of: MdArray | Pool | MultipathDisk) -> tuple[
 def test_a_whole_array() -> None:
     found = only(degraded, RAID)
     assert found is not None
-    assert (found.met, found.is_) == (True, "all 4 disks in place")
+    assert (found.met, found.actual) == (True, "all 4 disks in place")
 
 
 @pytest.mark.parametrize(
@@ -191,15 +191,15 @@ def test_errors() -> None:
 
 def test_a_lost_path() -> None:
     lost = replace(DISK, paths=(DISK.paths[0], DiskPath("sdb", "offline", "", "2:0:0:2")))
-    is_ = "1 of 2 usable; sdb offline (2:0:0:2)"
-    assert said(path_lost, lost) == (Severity.WARNING, is_, "multipath -ll mpatha")
+    actual = "1 of 2 usable; sdb offline (2:0:0:2)"
+    assert said(path_lost, lost) == (Severity.WARNING, actual, "multipath -ll mpatha")
 
 
 def test_no_path_left() -> None:
     paths = (DiskPath("nvme1c1n1", "connecting", "", ""), DiskPath("nvme1c2n1", "inaccessible", "", ""))
     gone = MultipathDisk("nvme1n1", "nvme-subsys1", paths)
-    is_ = "0 of 2 usable; nvme1c1n1 connecting"
-    assert said(path_lost, gone) == (Severity.CRITICAL, is_, "nvme list-subsys /dev/nvme1n1")
+    actual = "0 of 2 usable; nvme1c1n1 connecting"
+    assert said(path_lost, gone) == (Severity.CRITICAL, actual, "nvme list-subsys /dev/nvme1n1")
     assert said(path_lost, MultipathDisk("dm-0", "mpatha", ())) == (
         Severity.CRITICAL,
         "0 of 0 usable",
@@ -211,8 +211,8 @@ def test_a_path_whose_state_is_unreadable_is_not_lost() -> None:
     unreadable, offline = DiskPath("sda", "unknown", "", "1:0:0:2"), DiskPath("sdb", "offline", "", "2:0:0:2")
     assert only(path_lost, replace(DISK, paths=(unreadable, unreadable))) is None
     assert only(path_lost, replace(DISK, paths=(DISK.paths[0], unreadable))) is None
-    is_ = "0 of 2 usable; sdb offline (2:0:0:2); 1 with an unreadable state"
-    assert said(path_lost, replace(DISK, paths=(unreadable, offline)))[:2] == (Severity.WARNING, is_)
+    actual = "0 of 2 usable; sdb offline (2:0:0:2); 1 with an unreadable state"
+    assert said(path_lost, replace(DISK, paths=(unreadable, offline)))[:2] == (Severity.WARNING, actual)
 
 
 def test_a_path_that_was_taken_away_leaves_one_alone() -> None:
@@ -222,7 +222,7 @@ def test_a_path_that_was_taken_away_leaves_one_alone() -> None:
     assert said(path_lost, portal) == (Severity.INFO, "1 path", "nvme list-subsys /dev/nvme1n1")
     whole = only(path_lost, DISK)
     assert whole is not None
-    assert (whole.met, whole.is_) == (True, "all 2 paths working")
+    assert (whole.met, whole.actual) == (True, "all 2 paths working")
 
 
 def test_a_passive_side_is_no_lost_path() -> None:
@@ -252,7 +252,7 @@ def fixture_host() -> Readings:
 
 def test_a_whole_host_from_its_trees_to_its_findings() -> None:
     found = Judge().look(fixture_host(), 0.0)
-    assert [(each.severity.value, each.check, each.subject, each.is_) for each in found if not each.met] == [
+    assert [(each.severity.value, each.check, each.subject, each.actual) for each in found if not each.met] == [
         ("critical", "array.md-degraded", "md0", "raid5, 1 disk missing (faulty: sdd1); recover, 25.0% done"),
         ("critical", "array.md-degraded", "md5", "inactive, with 2 disks present"),
         (

@@ -90,7 +90,7 @@ def test_failing() -> None:
     assert finding.severity is Severity.CRITICAL
     assert finding.fix.now == "smartctl -x /dev/sda"
     assert "ceph osd ok-to-stop osd.3" in finding.fix.caution
-    assert bad("health.smart-failed", warnings={"read-only": True}).is_ == "critical warning: read-only"
+    assert bad("health.smart-failed", warnings={"read-only": True}).actual == "critical warning: read-only"
     for other in ("spare", "temperature"):  # checks of their own
         assert found("health.smart-failed", warnings={other: True}).met
 
@@ -104,7 +104,7 @@ def test_several_osds_and_none() -> None:
 def test_media_errors_only_while_they_grow() -> None:
     assert found("health.media-errors", media_errors=Count(900, None)).met
     finding = bad("health.media-errors", device="sdb", media_errors=Count(900, 2))
-    assert (finding.is_, finding.fix.now) == (
+    assert (finding.actual, finding.fix.now) == (
         "900 errors in the disk's life, 2 of them recently",
         "smartctl -t long /dev/sdb",
     )
@@ -112,9 +112,9 @@ def test_media_errors_only_while_they_grow() -> None:
 
 
 def test_pending_sectors() -> None:
-    assert bad("health.pending-sectors", device="sdb", pending_sectors=1).is_ == "1 sector pending"
+    assert bad("health.pending-sectors", device="sdb", pending_sectors=1).actual == "1 sector pending"
     assert (
-        bad("health.pending-sectors", device="sdb", pending_sectors=8, offline_uncorrectable_sectors=8).is_
+        bad("health.pending-sectors", device="sdb", pending_sectors=8, offline_uncorrectable_sectors=8).actual
         == "8 sectors pending and 8 sectors unreadable by the disk's own scan"
     )
     assert found("health.pending-sectors", pending_sectors=None, offline_uncorrectable_sectors=None) is None
@@ -123,7 +123,7 @@ def test_pending_sectors() -> None:
 def test_spare() -> None:
     assert found("health.spare-low", spare_percent=10).met
     assert bad("health.spare-low", spare_percent=9).severity is Severity.CRITICAL
-    assert bad("health.spare-low", spare_percent=50, warnings={"spare": True}).is_ == "50% left"
+    assert bad("health.spare-low", spare_percent=50, warnings={"spare": True}).actual == "50% left"
     assert found("health.spare-low", spare_threshold_percent=None) is None
 
 
@@ -146,7 +146,7 @@ def test_hot() -> None:
 def test_every_reason_has_a_way_out(reason: str) -> None:
     finding = bad("health.not-readable", reason=reason)
     assert finding.severity is Severity.INFO
-    assert finding.is_
+    assert finding.actual
 
 
 def test_how_to_get_it() -> None:
@@ -177,4 +177,4 @@ def test_media_errors_that_grow_between_looks_are_found() -> None:
         state = DiskState("sda", DiskHealth(media_errors=errors), False, "", "", 5.0, 0.0)
         findings = judged.look(Readings.of(HealthReading((state,))), now_s)
     (finding,) = [each for each in findings if each.check == "health.media-errors"]
-    assert (finding.met, finding.is_) == (False, "6 errors in the disk's life, 2 of them recently")
+    assert (finding.met, finding.actual) == (False, "6 errors in the disk's life, 2 of them recently")

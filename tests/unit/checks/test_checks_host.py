@@ -63,7 +63,7 @@ def test_no_governor_and_no_osd_say_nothing() -> None:
 
 def test_idle_states_that_are_entered() -> None:
     (finding,) = found("host.cpu-idle-states", Readings.of(idle(10)), Readings.of(idle(5010)))
-    assert finding.is_ == "C6 (133 µs) entered 5,000 times lately"
+    assert finding.actual == "C6 (133 µs) entered 5,000 times lately"
     assert finding.fix is not None
     assert finding.fix.now == "cpupower idle-set -D 49"
     assert finding.fix.keep is not None
@@ -99,7 +99,7 @@ def test_pressure(resource: str, share: float) -> None:
         return Readings.of(PressureReading((Pressure(resource, int(us)), Pressure("irq", None, 7))))
 
     (at,) = found("host.pressure", look(5), look(5 + share * 100e6))
-    assert (at.met, at.subject, at.is_.rpartition("in ")[2]) == (False, resource, f"{share:.0%} of the time")
+    assert (at.met, at.subject, at.actual.rpartition("in ")[2]) == (False, resource, f"{share:.0%} of the time")
     (below,) = found("host.pressure", look(5), look(share * 100e6))
     assert below.met
     assert found("host.pressure", look(5)) == []

@@ -27,15 +27,15 @@ def found(shards: dict[str, SetOption] | None, *, rotating: bool = True) -> list
 def test_pinned_by_the_monitors() -> None:
     first, second = found(OLD)
     assert (first.subject, second.subject, first.met) == ("osd.3", "osd.4", False)
-    assert first.is_ == f"{SHARDS} = 5, {THREADS} = 1"
-    assert first.should == f"{SHARDS} = 1, {THREADS} = 5: this release's default"
+    assert first.actual == f"{SHARDS} = 5, {THREADS} = 1"
+    assert first.expected == f"{SHARDS} = 1, {THREADS} = 5: this release's default"
     assert first.fix is not None
     assert first.fix.now == f"ceph config rm osd {SHARDS} && ceph config rm osd {THREADS}"
 
 
 def test_one_of_the_two() -> None:
     first, _ = found({SHARDS: OLD[SHARDS], THREADS: SetOption("5", "4", "mon")})
-    assert first.is_ == f"{SHARDS} = 5"
+    assert first.actual == f"{SHARDS} = 5"
     assert first.fix is not None
     assert first.fix.now == f"ceph config rm osd {SHARDS}"
 

@@ -59,4 +59,4 @@ def test_errors_that_came_between_two_looks_are_a_finding() -> None:
     assert "pcie.aer" not in {each.check for each in judge.findings or ()}
     found = judge.look(Readings.of(PciReading((HBA,), {HBA.address: {"nonfatal": 9}})), 160.0)
     (errors,) = [each for each in found if each.check == "pcie.aer"]
-    assert (errors.met, errors.is_) == (False, "9 nonfatal errors since boot, 2 of them recently (sda, sdb, sdc)")
+    assert (errors.met, errors.actual) == (False, "9 nonfatal errors since boot, 2 of them recently (sda, sdb, sdc)")

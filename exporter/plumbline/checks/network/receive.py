@@ -37,15 +37,15 @@ def irqs_on_one_cpu(facts: NetworkFacts) -> Iterator[Verdict]:
         spread = min(queues, cpus)
         if spread < 2:  # one queue has one interrupt, and one CPU takes them all
             continue
-        is_ = f"{share:.0%} of {queues} queues' interrupts on one of {cpus} CPUs"
-        should = f"spread over {spread} CPUs"
+        actual = f"{share:.0%} of {queues} queues' interrupts on one of {cpus} CPUs"
+        expected = f"spread over {spread} CPUs"
         if share < _ON_ONE_CPU:
-            yield Verdict(nic.device, is_, should)
+            yield Verdict(nic.device, actual, expected)
         elif nic.loses or squeezed:
-            yield Verdict(nic.device, is_, should, _FIX, because="Packets wait or are lost meanwhile.")
+            yield Verdict(nic.device, actual, expected, _FIX, because="Packets wait or are lost meanwhile.")
         else:
             because = "A single busy connection looks the same."
-            yield Verdict(nic.device, is_, should, _FIX, Severity.INFO, because)
+            yield Verdict(nic.device, actual, expected, _FIX, Severity.INFO, because)
 
 
 # --- the kernel's receive path behind the port: its budgets, and the queue before the protocols
@@ -92,17 +92,17 @@ def _turns_cut(facts: NetworkFacts, name: str, unit: str, default: int, *, least
     if limit is None or squeezed is None:
         return
     grew, unsure = squeezed
-    is_, should = (
+    actual, expected = (
         f"{limit}{unit}, {plural(grew, 'turn')} recently cut short",
         "almost no turn cut short with packets left",
     )
     if grew <= _RARE_PER_S * (facts.window_s or 0.0):
-        yield Verdict(name, f"{is_} by it", should)
+        yield Verdict(name, f"{actual} by it", expected)
         return
-    is_ += f"{'' if unsure else ' by it'} on {_cpus(facts.softnet, map(_squeezed, facts.softnet))}"
+    actual += f"{'' if unsure else ' by it'} on {_cpus(facts.softnet, map(_squeezed, facts.softnet))}"
     # a cut-off turn costs latency; it becomes a warning when frames are lost too
     severity = Severity.WARNING if facts.loses else Severity.INFO
-    yield Verdict(name, is_, should, _longer(name, limit, default, least), severity, unsure)
+    yield Verdict(name, actual, expected, _longer(name, limit, default, least), severity, unsure)
 
 
 def _attributed(facts: NetworkFacts, name: str) -> tuple[int, str] | None:
@@ -166,19 +166,19 @@ def backlog_overflow(facts: NetworkFacts) -> Iterator[Verdict]:
     total = sum(count.total for count in known)
     grew = sum(count.grew or 0 for count in known)
     only_totals = all(count.grew is None for count in known)
-    should = "no packet dropped before the protocols"
+    expected = "no packet dropped before the protocols"
     if not total:
-        yield Verdict(BACKLOG, f"{limit:,}, nothing dropped since boot", should)
+        yield Verdict(BACKLOG, f"{limit:,}, nothing dropped since boot", expected)
         return
     cpus = _cpus(facts.softnet, [bool(count and (count.grew if grew else count.total)) for count in counts])
     dropped = f"{limit:,}, {plural(total, 'packet')} dropped since boot"
     fix = fixes.sysctl(BACKLOG, [max(limit * 2, _DEFAULT_BACKLOG)])
     if grew:
-        yield Verdict(BACKLOG, f"{limit:,}, {plural(grew, 'packet')} dropped recently on {cpus}", should, fix)
+        yield Verdict(BACKLOG, f"{limit:,}, {plural(grew, 'packet')} dropped recently on {cpus}", expected, fix)
     elif only_totals or limit <= _DEFAULT_BACKLOG:
-        yield Verdict(BACKLOG, f"{dropped} on {cpus}", should, fix, Severity.INFO)
+        yield Verdict(BACKLOG, f"{dropped} on {cpus}", expected, fix, Severity.INFO)
     else:  # raised already, and quiet: the counter keeps earlier drops
-        yield Verdict(BACKLOG, f"{dropped}, none recently", should)
+        yield Verdict(BACKLOG, f"{dropped}, none recently", expected)
 
 
 # --- flow control (802.3x pause frames) and interrupt moderation: both are on by default and should stay on
@@ -207,15 +207,15 @@ def pause_off(facts: NetworkFacts) -> Iterator[Verdict]:
         receive, transmit = nic.pause.receive, nic.pause.transmit
         if receive is None or transmit is None:
             continue
-        is_, should = f"receive {_on(receive)}, transmit {_on(transmit)}", "receive on, transmit on"
+        actual, expected = f"receive {_on(receive)}, transmit {_on(transmit)}", "receive on, transmit on"
         paused = nic.pause_frames_received is not None and nic.pause_frames_received.grows
         if receive and transmit:
-            yield Verdict(nic.device, is_, should)
+            yield Verdict(nic.device, actual, expected)
         elif not paused:  # a port that is being paused must not be advised to send pause frames too
             fix = fixes.ethtool(nic, "-A", "rx on tx on", caution=_PAUSE_CAUTION)
             severity = Severity.WARNING if nic.loses else None
             because = "Frames are being lost here because buffers are full." if nic.loses else ""
-            yield Verdict(nic.device, is_, should, fix, severity, because)
+            yield Verdict(nic.device, actual, expected, fix, severity, because)
 
 
 @check(
@@ -229,7 +229,7 @@ def pause_off(facts: NetworkFacts) -> Iterator[Verdict]:
     "ethtool -C <device> adaptive-rx on",
 )
 def coalescing_off(facts: NetworkFacts) -> Iterator[Verdict]:
-    should = "adaptive, or several microseconds or frames per interrupt"
+    expected = "adaptive, or several microseconds or frames per interrupt"
     for nic in facts.nics:
         if not nic.physical or not nic.up or nic.coalescing is None:
             continue
@@ -239,7 +239,7 @@ def coalescing_off(facts: NetworkFacts) -> Iterator[Verdict]:
             continue  # the driver reports too little
         # no delay and at most one frame is an interrupt for every frame
         fix = None if moderates else fixes.ethtool(nic, "-C", _moderation(nic.coalescing))
-        yield Verdict(nic.device, _shown(rx), should, fix)
+        yield Verdict(nic.device, _shown(rx), expected, fix)
 
 
 def _moderation(coalescing: Coalescing) -> str:
@@ -281,16 +281,16 @@ def ring_below_maximum(facts: NetworkFacts) -> Iterator[Verdict]:
         entries, most = nic.rings.rx, nic.rings.rx_max
         if not nic.physical or entries is None or not most:
             continue
-        is_ = f"{entries:,} of {most:,}"
-        should = f"{most:,}, the driver's maximum"
+        actual = f"{entries:,} of {most:,}"
+        expected = f"{most:,}, the driver's maximum"
         severity = _severity(nic)
         if entries >= most:
-            yield Verdict(nic.device, is_, should)
+            yield Verdict(nic.device, actual, expected)
         elif severity is not None:
             if nic.ring_drops is not None and nic.ring_drops.total:
-                is_ += f"; dropped for lack of a descriptor: {counted(nic.ring_drops, 'frame')}"
+                actual += f"; dropped for lack of a descriptor: {counted(nic.ring_drops, 'frame')}"
             fix = fixes.ethtool(nic, "-G", f"rx {most}", caution=fixes.RESETS_LINK)
-            yield Verdict(nic.device, is_, should, fix, severity)
+            yield Verdict(nic.device, actual, expected, fix, severity)
 
 
 def _severity(nic: Nic) -> Severity | None:

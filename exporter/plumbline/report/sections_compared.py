@@ -23,7 +23,7 @@ class Fact(Struct, frozen=True):
     better: int
 
 
-def beside(review: Review) -> Iterator[Block]:
+def two_periods(review: Review) -> Iterator[Block]:
     """One table; a fact that one of the periods lacks has an empty cell there."""
     if review.earlier is None:
         return
