@@ -37,7 +37,7 @@ class Breach(Struct, frozen=True):
 
     rule: Rule
     ratio: float
-    found: str
+    text: str
 
     @property
     def doubtful(self) -> bool:

@@ -219,7 +219,7 @@ def _profile_row(row: Row) -> ShownRow:
         command=row.series.command,
         line=row.point.line,
         judges=not row.entry.doubt,
-        breaches=tuple(breach.found for breach in row.breaches),
+        breaches=tuple(breach.text for breach in row.breaches),
         notes=tuple(_profile_notes(row)),
     )
 

@@ -203,7 +203,7 @@ def _row(
     _check_repeats(point, "restated", point.restated, place)
     _check_repeats(point, "not_used", point.not_used, place)
     _check_spread(point, place)
-    doubts = (f"{breach.found}: {point.breaks[breach.rule]}" for breach in texts if breach.doubtful)
+    doubts = (f"{breach.text}: {point.breaks[breach.rule]}" for breach in texts if breach.doubtful)
     entry = BaselineEntry(
         layer=workload.layer,
         device_class=hardware.device_class,
@@ -234,7 +234,7 @@ def _breaches(workload: Workload, point: Point, place: Place) -> tuple[Breach, .
     )
     for breach in texts:
         if not point.breaks.get(breach.rule):
-            raise place.error(f"breaks.{breach.rule}", f"{breach.found}; say why")
+            raise place.error(f"breaks.{breach.rule}", f"{breach.text}; say why")
     for rule in point.breaks:
         if rule not in {breach.rule for breach in texts}:
             raise place.error(f"breaks.{rule}", "the row does not break this identity")

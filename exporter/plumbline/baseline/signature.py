@@ -33,7 +33,7 @@ def sign(text: bytes, key: Path, *, environment: Mapping[str, str]) -> bytes:
         raise BaselineError(str(key), f"nothing was signed: {error.strerror}") from None
     done = _run(["sign", "-q", "-f", str(key), "-n", NAMESPACE], text, environment, timeout_s=None)
     if done.returncode:
-        raise BaselineError(str(key), f"nothing was signed: {_said(done)}")
+        raise BaselineError(str(key), f"nothing was signed: {_reason(done)}")
     return done.stdout
 
 
@@ -50,10 +50,10 @@ def signer(text: bytes, signature: bytes, allowed: Path, *, environment: Mapping
         answer = _run(["find-principals", *by], b"", environment, keep=keep)
         who = answer.stdout.decode("utf-8", "replace").split("\n")[0].strip()
         if answer.returncode or not who:
-            raise BaselineError("signature", f"not by a key of {allowed} ({_said(answer)})")
+            raise BaselineError("signature", f"not by a key of {allowed} ({_reason(answer)})")
         done = _run(["verify", *by, "-I", who, "-n", NAMESPACE], text, environment, keep=keep)
         if done.returncode:
-            raise BaselineError("signature", f"by {visible(who)}, but not of this text ({_said(done)})")
+            raise BaselineError("signature", f"by {visible(who)}, but not of this text ({_reason(done)})")
         return visible(who)
 
 
@@ -105,7 +105,7 @@ def _run(
         raise BaselineError("signature", f"{_PROGRAM} did not end within {_WITHIN_S:g} s") from None
 
 
-def _said(done: "subprocess.CompletedProcess[bytes]") -> str:
+def _reason(done: "subprocess.CompletedProcess[bytes]") -> str:
     """The last line of what it said: the reason."""
     lines = (done.stderr or done.stdout).decode("utf-8", "replace").strip().splitlines()
     return excerpt(lines[-1]) if lines else f"{_PROGRAM}: exit {done.returncode}"

@@ -57,7 +57,7 @@ class Row(msgspec.Struct, frozen=True):
         figure = self.figure(name)
         return f"{words.figure_text(figure)}{'' if self.row.judges else ' †'}" if figure else ""
 
-    def said(self, figure: Figure) -> str:
+    def tooltip(self, figure: Figure) -> str:
         return figure.printed + ("" if self.row.judges else " (in doubt)")
 
 
@@ -166,7 +166,7 @@ def _curve(name: str, index: int, ticks: Sequence[str], line: Sequence[Row | Non
         value = row and row.figure(figure)
         if not (row and value):
             return None
-        return Point(x, value.base, f"{name}, {tick}: {row.said(value)}", doubt=not row.row.judges)
+        return Point(x, value.base, f"{name}, {tick}: {row.tooltip(value)}", doubt=not row.row.judges)
 
     return Curve(name, index, tuple(map(point, _places(len(ticks)), ticks, line)))
 
@@ -178,7 +178,7 @@ def _line_chart(title: str, figure: str, axis: str, ticks: Sequence[str], curves
     parts = []
     for curve in curves:
         # text alternative: the two ends of each line; the table has all figures
-        known = [(tick, point.said) for tick, point in zip(ticks, curve.points, strict=True) if point]
+        known = [(tick, point.tooltip) for tick, point in zip(ticks, curve.points, strict=True) if point]
         ends = dict.fromkeys((known[0], known[-1]))
         parts.append(f"{curve.name}: " + ", ".join(f"{text.rpartition(': ')[2]} at {tick}" for tick, text in ends))
     return LineChart(
@@ -213,7 +213,7 @@ def _bars(family: Sequence[Row], names: Sequence[str]) -> Plot:
             text = si(figure.base, unit) + (" IOPS" if unit == "1/s" else "")
         doubt = not row.row.judges
         label = labels[id(row)]
-        caption = f"{group}, {label}: {row.said(figure)}"
+        caption = f"{group}, {label}: {row.tooltip(figure)}"
         return Bar(label, used.index(row.subject), figure.base, text + " (in doubt)" * doubt, caption, doubt)
 
     panels = []
@@ -224,7 +224,7 @@ def _bars(family: Sequence[Row], names: Sequence[str]) -> Plot:
             for group, rows in groups.items()
         }
         drawn = tuple((group, of_group) for group, of_group in bars.items() if of_group)
-        described = "; ".join(bar.said for _, of_group in drawn for bar in of_group)
+        described = "; ".join(bar.tooltip for _, of_group in drawn for bar in of_group)
         panels.append((heading, BarChart(f"{title}: {heading.lower()}", described, drawn)))
     cells = [(group, labels[id(row)], *map(row.table_text, figures)) for group, rows in groups.items() for row in rows]
     heads = ("Operation", "Of", *(heading for heading, _ in panels))
