@@ -46,7 +46,7 @@ class Incomparable(Struct, frozen=True):
     """False: it would only be shown, because it is a document that the configuration does not choose."""
 
 
-class Verdict(Struct, frozen=True):
+class Judgement(Struct, frozen=True):
     """The baseline in force for a target and its latency bound in seconds, each ``None`` if there is none."""
 
     target: Target
@@ -59,7 +59,7 @@ class Selection(Struct, frozen=True):
 
     comparable: tuple[Comparable, ...]
     incomparable: tuple[Incomparable, ...]
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[Judgement, ...]
 
     @property
     def mismatched(self) -> tuple[Incomparable, ...]:
@@ -139,8 +139,8 @@ def _incomparable(
                 yield Incomparable(entry, target, chosen)
 
 
-def _verdict(target: Target, entry: BaselineEntry | None) -> Verdict:
-    return Verdict(target, entry, bound(entry) if entry else None)
+def _verdict(target: Target, entry: BaselineEntry | None) -> Judgement:
+    return Judgement(target, entry, bound(entry) if entry else None)
 
 
 def _round_up(seconds: float) -> float:

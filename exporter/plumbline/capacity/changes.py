@@ -12,7 +12,7 @@ from statistics import median
 from msgspec.structs import replace
 
 from plumbline.capacity.figures import moved_in
-from plumbline.capacity.model import HOST, OSD, RACK, ROOT, Facts, Growth, Load, Loss, Osd, Pool, scopes
+from plumbline.capacity.model import HOST, OSD, RACK, ROOT, DataOsd, DataPool, Facts, Growth, Load, Loss, scopes
 from plumbline.errors import PlumblineError
 
 Change = Callable[[Facts], Facts]
@@ -33,13 +33,13 @@ def with_hosts(
     for osd in known:
         if osd.root == root:
             racks[osd.rack] += osd.size
-    added: list[Osd] = []
+    added: list[DataOsd] = []
     bytes_each = size or median(osd.size for osd in known)
     for _ in range(hosts):
         rack = min(sorted(racks), key=lambda name: racks[name])
         racks[rack] += on_each * bytes_each
         name = f"{_NEW}host-{_news(facts) + len(added)}"
-        added += [Osd(f"{name}/{disk}", device_class, root, rack, name, bytes_each, 0.0) for disk in range(on_each)]
+        added += [DataOsd(f"{name}/{disk}", device_class, root, rack, name, bytes_each, 0.0) for disk in range(on_each)]
     return _joined(facts, added)
 
 
@@ -51,13 +51,13 @@ def with_disks(facts: Facts, device_class: str, disks: int, *, size: float | Non
     for osd in known:
         if osd.root == root:
             hosts[osd.rack, osd.host] += osd.size
-    added: list[Osd] = []
+    added: list[DataOsd] = []
     bytes_each = size or median(osd.size for osd in known)
     for _ in range(disks):
         rack, host = min(sorted(hosts), key=lambda place: hosts[place])
         hosts[rack, host] += bytes_each
         name = f"{_NEW}disk-{_news(facts) + len(added)}"
-        added.append(Osd(name, device_class, root, rack, host, bytes_each, 0.0))
+        added.append(DataOsd(name, device_class, root, rack, host, bytes_each, 0.0))
     return _joined(facts, added)
 
 
@@ -136,7 +136,7 @@ def with_profile(facts: Facts, name: str, *, data: int, parity: int = 0, domain:
     return replace(changed, osds=tuple(osds), loads=loads)
 
 
-def _asked_otherwise(load: Load, facts: Facts, old: Pool, new: Pool, more: float) -> Load:
+def _asked_otherwise(load: Load, facts: Facts, old: DataPool, new: DataPool, more: float) -> Load:
     """Growth: what the pool grows by, × the difference of raw bytes. Operations: the pool's share of its class's; those
     of a pool of any class count in none."""
     growth = {slope: rate + old.growth[slope] * more for slope, rate in load.growth.items() if slope in old.growth}
@@ -152,7 +152,7 @@ def _asked_otherwise(load: Load, facts: Facts, old: Pool, new: Pool, more: float
     return replace(load, growth=growth, asked=load.asked * factor)
 
 
-def _operations(pool: Pool) -> float | None:
+def _operations(pool: DataPool) -> float | None:
     if pool.reads is None or pool.writes is None or pool.read_osds is None:
         return None
     return pool.reads * pool.read_osds + pool.writes * pool.copies
@@ -161,7 +161,7 @@ def _operations(pool: Pool) -> float | None:
 def chosen(facts: Facts, what: str, name: str = "") -> tuple[str, ...]:
     """The OSDs that go with a ``host``, a ``rack``, a ``db`` (``host/device``) or ``osd`` s (separated by commas).
     Without ``name`` the host, rack or database with most data."""
-    labels: dict[str, Callable[[Osd], str]] = {
+    labels: dict[str, Callable[[DataOsd], str]] = {
         HOST: lambda osd: osd.host, RACK: lambda osd: osd.rack, "db": lambda osd: osd.db, OSD: lambda osd: osd.daemon,
     }  # fmt: skip
     label, wanted = labels[what], set(name.split(",")) if name else set()
@@ -189,7 +189,7 @@ def lost(facts: Facts, daemons: Collection[str]) -> Facts:
     losses = dict(facts.losses)
     for (root, device_class), members in _by_root_and_class(osd for osd in facts.osds if osd.daemon in gone).items():
         within = scopes(facts, root, device_class)
-        moves: dict[tuple[str, ...], list[Osd]] = defaultdict(list)
+        moves: dict[tuple[str, ...], list[DataOsd]] = defaultdict(list)
         for together in _by_host(members):
             moves[_takers(together[0], left, within)] += together
         unrestored, took = sum(osd.used for osd in moves.pop((), [])), []
@@ -203,7 +203,7 @@ def lost(facts: Facts, daemons: Collection[str]) -> Facts:
     return replace(facts, osds=tuple(left), losses=losses)
 
 
-def _together(before: Loss | None, members: Sequence[Osd], unrestored: float, restore_s: float | None) -> Loss:
+def _together(before: Loss | None, members: Sequence[DataOsd], unrestored: float, restore_s: float | None) -> Loss:
     """With what was lost before: one restoration after the other."""
     hosts = tuple(sorted({osd.host for osd in members if osd.host}))
     used = sum(osd.used for osd in members)
@@ -214,21 +214,21 @@ def _together(before: Loss | None, members: Sequence[Osd], unrestored: float, re
     return Loss(names, before.osds + len(members), before.used + used, before.unrestored + unrestored, known)
 
 
-def _by_root_and_class(osds: Iterable[Osd]) -> Mapping[tuple[str, str], list[Osd]]:
-    groups: dict[tuple[str, str], list[Osd]] = defaultdict(list)
+def _by_root_and_class(osds: Iterable[DataOsd]) -> Mapping[tuple[str, str], list[DataOsd]]:
+    groups: dict[tuple[str, str], list[DataOsd]] = defaultdict(list)
     for osd in osds:
         groups[osd.root, osd.device_class].append(osd)
     return groups
 
 
-def _by_host(osds: Iterable[Osd]) -> Iterable[list[Osd]]:
-    groups: dict[tuple[str, str], list[Osd]] = defaultdict(list)
+def _by_host(osds: Iterable[DataOsd]) -> Iterable[list[DataOsd]]:
+    groups: dict[tuple[str, str], list[DataOsd]] = defaultdict(list)
     for osd in osds:
         groups[osd.rack, osd.host].append(osd)
     return groups.values()
 
 
-def _takers(osd: Osd, left: Iterable[Osd], within: Collection[str]) -> tuple[str, ...]:
+def _takers(osd: DataOsd, left: Iterable[DataOsd], within: Collection[str]) -> tuple[str, ...]:
     """The OSDs that a lost one's data goes to: of the narrowest scope that some pool asks for and that has any."""
     others = [entry for entry in left if (entry.root, entry.device_class) == (osd.root, osd.device_class)]
     inside = {
@@ -240,7 +240,7 @@ def _takers(osd: Osd, left: Iterable[Osd], within: Collection[str]) -> tuple[str
     return tuple(osd.daemon for osd in takers)
 
 
-def _taking(osds: Iterable[Osd], daemons: Collection[str], data: float, pgs: float) -> list[Osd]:
+def _taking(osds: Iterable[DataOsd], daemons: Collection[str], data: float, pgs: float) -> list[DataOsd]:
     """``data`` and ``pgs`` are added to (or taken from) these OSDs in proportion to what they hold; by size if that is
     nothing."""
     everyone, names = list(osds), frozenset(daemons)
@@ -249,7 +249,7 @@ def _taking(osds: Iterable[Osd], daemons: Collection[str], data: float, pgs: flo
     data = max(data, -used)  # compressed or sparse data may use less than it counts
     all_pgs = sum(osd.pgs or 0.0 for osd in takers)
 
-    def taken(osd: Osd) -> Osd:
+    def taken(osd: DataOsd) -> DataOsd:
         more = data * (osd.used / used if used else osd.size / size)
         part = osd.pgs / all_pgs if osd.pgs is not None and all_pgs else 0.0
         return replace(osd, used=osd.used + more, pgs=None if osd.pgs is None else osd.pgs + pgs * part)
@@ -257,13 +257,13 @@ def _taking(osds: Iterable[Osd], daemons: Collection[str], data: float, pgs: flo
     return [taken(osd) if osd.daemon in names else osd for osd in everyone]
 
 
-def _members(facts: Facts, device_class: str) -> tuple[Osd, ...]:
+def _members(facts: Facts, device_class: str) -> tuple[DataOsd, ...]:
     if osds := facts.of(device_class):
         return osds
     raise PlumblineError(f"what-if: no OSD of the class {device_class!r}; there are: {', '.join(facts.classes)}")
 
 
-def _main_root(osds: Iterable[Osd]) -> str:
+def _main_root(osds: Iterable[DataOsd]) -> str:
     roots: dict[str, float] = defaultdict(float)
     for osd in osds:
         roots[osd.root] += osd.size
@@ -275,7 +275,7 @@ def _news(facts: Facts) -> int:
     return sum(osd.daemon.startswith(_NEW) for osd in facts.osds)
 
 
-def _joined(facts: Facts, added: Sequence[Osd]) -> Facts:
+def _joined(facts: Facts, added: Sequence[DataOsd]) -> Facts:
     """The new ones take their share by size of what the class holds in their root; each other keeps the same part."""
     if not added:
         return facts

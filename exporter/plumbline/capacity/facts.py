@@ -9,7 +9,7 @@ share a database's disk is from Plumbline, because the manager names volumes ins
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from plumbline.capacity.model import SLOPES, Facts, Load, Osd, Pool
+from plumbline.capacity.model import SLOPES, DataOsd, DataPool, Facts, Load
 from plumbline.core import words as say
 from plumbline.errors import PlumblineError
 from plumbline.sources.prometheus.api import Track
@@ -123,24 +123,24 @@ def _cluster(cluster: str, by: Mapping[str, _By], databases: Mapping[_Key, str])
     )
 
 
-def _osd(key: _Key, size: float, by: Mapping[str, _By], database: str) -> Osd:
+def _osd(key: _Key, size: float, by: Mapping[str, _By], database: str) -> DataOsd:
     cluster, daemon, device_class, root, rack, host = key
     pgs = by["osd_pgs"].get((cluster, daemon))
-    return Osd(daemon, device_class, root, rack, host, size, by["used"][key], pgs, database)
+    return DataOsd(daemon, device_class, root, rack, host, size, by["used"][key], pgs, database)
 
 
-def _counts(osds: Sequence[Osd]) -> Mapping[str, int]:
+def _counts(osds: Sequence[DataOsd]) -> Mapping[str, int]:
     counts: dict[str, int] = defaultdict(int)
     for osd in osds:
         counts[osd.device_class] += 1
     return counts
 
 
-def _pool(key: _Key, by: Mapping[str, _By], growth: Mapping[str, float]) -> Pool:
+def _pool(key: _Key, by: Mapping[str, _By], growth: Mapping[str, float]) -> DataPool:
     cluster, number, name, domain, root, device_class = key
     mine = (cluster, number)
     applications = [key[2] for key in by["application"] if key[:2] == mine]
-    return Pool(
+    return DataPool(
         name=name or number,
         failure_domain=domain,
         root=root,

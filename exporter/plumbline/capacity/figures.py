@@ -12,12 +12,12 @@ from plumbline.capacity.model import (
     HOST,
     RACK,
     ROOT,
+    DataOsd,
+    DataPool,
     Facts,
     Growth,
     Load,
     Loss,
-    Osd,
-    Pool,
     domains,
     heals,
     lost_with,
@@ -99,7 +99,7 @@ def class_figures(facts: Facts, device_class: str) -> ClassFigures:
     )
 
 
-def pool_figures(facts: Facts, pool: Pool) -> PoolFigures:
+def pool_figures(facts: Facts, pool: DataPool) -> PoolFigures:
     count = domains(facts, pool)
     shares = [
         (used / quota)
@@ -140,7 +140,7 @@ def after_losses(facts: Facts, device_class: str) -> list[tuple[str, str, float]
     return ratios
 
 
-def _each_lost(kind: str, osds: Sequence[Osd], name: Callable[[Osd], str]) -> list[tuple[str, str, float]]:
+def _each_lost(kind: str, osds: Sequence[DataOsd], name: Callable[[DataOsd], str]) -> list[tuple[str, str, float]]:
     """The fullest of the others × all used ÷ (all used − used of the lost)."""
     groups = _grouped(osds, name)
     fullest_of = {lost: max(osd.ratio for osd in members) for lost, members in groups.items()}
@@ -156,7 +156,7 @@ def _each_lost(kind: str, osds: Sequence[Osd], name: Callable[[Osd], str]) -> li
     return losses
 
 
-def _largest_host(osds: Iterable[Osd]) -> float:
+def _largest_host(osds: Iterable[DataOsd]) -> float:
     groups = _grouped([osd for osd in osds if osd.host], lambda osd: "/".join((osd.root, osd.rack, osd.host)))
     return max((sum(osd.used for osd in members) for members in groups.values()), default=0.0)
 
@@ -178,8 +178,8 @@ def _days(room: float, growth: Growth) -> Growth:
     return {slope: room / rate / DAY_S for slope, rate in growth.items() if rate > 0}
 
 
-def _grouped(osds: Iterable[Osd], name: Callable[[Osd], str]) -> Mapping[str, list[Osd]]:
-    groups: dict[str, list[Osd]] = defaultdict(list)
+def _grouped(osds: Iterable[DataOsd], name: Callable[[DataOsd], str]) -> Mapping[str, list[DataOsd]]:
+    groups: dict[str, list[DataOsd]] = defaultdict(list)
     for osd in osds:
         groups[name(osd)].append(osd)
     return groups

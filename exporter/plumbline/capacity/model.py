@@ -21,7 +21,7 @@ SLOPES = ("3d", "14d", "30d")
 Growth = Mapping[str, float]
 
 
-class Osd(Struct, frozen=True):
+class DataOsd(Struct, frozen=True):
     """An OSD that holds data. ``pgs``: its placement groups; ``db``: ``host/device`` of its separate database."""
 
     daemon: str
@@ -39,7 +39,7 @@ class Osd(Struct, frozen=True):
         return self.used / self.size
 
 
-class Pool(Struct, frozen=True):
+class DataPool(Struct, frozen=True):
     """``device_class`` is empty for a rule that takes any. ``stored``, ``quota_bytes`` before replication; ``pgs``: its
     placement groups, without copies; a quota that is not set is ``None``; ``reads`` and ``writes`` per second."""
 
@@ -88,8 +88,8 @@ class Facts(Struct, frozen=True):
     """A cluster at one moment; ``losses``: device class → what was lost."""
 
     cluster: str
-    osds: tuple[Osd, ...]
-    pools: tuple[Pool, ...]
+    osds: tuple[DataOsd, ...]
+    pools: tuple[DataPool, ...]
     backfillfull: float
     full: float
     loads: Mapping[str, Load] = field(default_factory=dict)
@@ -100,16 +100,16 @@ class Facts(Struct, frozen=True):
     def classes(self) -> tuple[str, ...]:
         return tuple(sorted({osd.device_class for osd in self.osds}))
 
-    def of(self, device_class: str) -> tuple[Osd, ...]:
+    def of(self, device_class: str) -> tuple[DataOsd, ...]:
         return tuple(osd for osd in self.osds if osd.device_class == device_class)
 
     def load(self, device_class: str) -> Load:
         return self.loads.get(device_class, Load())
 
 
-def domains(facts: Facts, pool: Pool) -> int | None:
+def domains(facts: Facts, pool: DataPool) -> int | None:
     """How many failure domains the pool's rule can choose from: of its class, or of all in its root."""
-    labels: dict[str, Callable[[Osd], str]] = {
+    labels: dict[str, Callable[[DataOsd], str]] = {
         OSD: lambda osd: osd.daemon,
         HOST: lambda osd: osd.host,
         RACK: lambda osd: osd.rack,
@@ -121,7 +121,7 @@ def domains(facts: Facts, pool: Pool) -> int | None:
     return len(names - {""}) or None
 
 
-def heals(facts: Facts, pool: Pool) -> bool:
+def heals(facts: Facts, pool: DataPool) -> bool:
     """After losing one failure domain there are enough others for all copies; one copy is never restored."""
     count = domains(facts, pool)
     return count is not None and count > pool.copies > 1

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from plumbline.capacity.asked import Scenario
 from plumbline.capacity.figures import ClassFigures, PoolFigures, class_figures, pool_figures
-from plumbline.capacity.model import HOST, RACK, Facts, Load, Loss, Pool, lost_with
+from plumbline.capacity.model import HOST, RACK, DataPool, Facts, Load, Loss, lost_with
 from plumbline.capacity.purchases import MOST_HOSTS, Purchase, purchases
 from plumbline.core import words as say
 from plumbline.core.units import si
@@ -94,7 +94,7 @@ def pool_rows(facts: Facts) -> list[Row]:
     return [_pool(pool, pool_figures(facts, pool)) for pool in facts.pools]
 
 
-def _pool(pool: Pool, figures: PoolFigures) -> Row:
+def _pool(pool: DataPool, figures: PoolFigures) -> Row:
     quota = "" if figures.quota is None else f"{say.share(figures.quota)} used"
     if figures.days_to_quota:
         quota += f", full in {say.days_range(figures.days_to_quota.items())}"
@@ -111,7 +111,7 @@ def _pool(pool: Pool, figures: PoolFigures) -> Row:
     )
 
 
-def profile(pool: Pool) -> str:
+def profile(pool: DataPool) -> str:
     """``3`` copies, or ``4+2``."""
     data = pool.copies / pool.raw_ratio if pool.raw_ratio else 1.0
     return f"{data:.0f}+{pool.copies - round(data)}" if data > 1.01 else str(pool.copies)
@@ -161,7 +161,7 @@ def _class_notes(facts: Facts, device_class: str) -> Iterator[str]:
         yield f"{name}: rebuild times are unknown; nothing larger was recovered within two weeks"
 
 
-def _too_big(facts: Facts, pool: Pool) -> Iterator[str]:
+def _too_big(facts: Facts, pool: DataPool) -> Iterator[str]:
     """One domain holds at most one copy: what it has beyond that share of the size stays empty."""
     if pool.failure_domain not in (HOST, RACK) or not pool.copies:
         return

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from plumbline.ceph_top.model import Osd, Suspicion, parts
+from plumbline.ceph_top.model import OsdPerformance, Suspicion, parts
 from plumbline.ceph_top.verdict import seen
 from plumbline.core.units import si
 from plumbline.errors import PlumblineError
@@ -41,7 +41,7 @@ _KINDS = (WRITE, READ, READ_MODIFY_WRITE)
 _By = Mapping[tuple[str, ...], float]
 
 
-def osds_of(series: Sequence[Series], *, cluster: str | None, url: str) -> tuple[Osd, ...]:
+def osds_of(series: Sequence[Series], *, cluster: str | None, url: str) -> tuple[OsdPerformance, ...]:
     """One row for each OSD. Raises :class:`PlumblineError` without OSD series, or for several clusters."""
     ours = [sample for sample in series if sample.name in NAMES and sample.labels.get("ceph_daemon")]
     clusters = sorted({sample.labels.get("cluster", "") for sample in ours})
@@ -61,7 +61,9 @@ def osds_of(series: Sequence[Series], *, cluster: str | None, url: str) -> tuple
     return tuple(_row(daemon, samples) for daemon, samples in of.items())
 
 
-def merged(local: Sequence[Osd], remote: Sequence[Osd]) -> tuple[tuple[Osd, ...], tuple[str, ...]]:
+def merged(
+    local: Sequence[OsdPerformance], remote: Sequence[OsdPerformance]
+) -> tuple[tuple[OsdPerformance, ...], tuple[str, ...]]:
     """All OSDs, and notes. For this host's OSDs, figures come from their sockets, which are newer, and verdicts from
     the rules, which cover more time. A note says if an OSD's namesake is on another host, and so in another cluster."""
     there = {osd.daemon: osd for osd in remote}
@@ -82,7 +84,7 @@ def merged(local: Sequence[Osd], remote: Sequence[Osd]) -> tuple[tuple[Osd, ...]
     return tuple(there.values()), tuple(notes)
 
 
-def _row(daemon: str, series: Iterable[Series]) -> Osd:
+def _row(daemon: str, series: Iterable[Series]) -> OsdPerformance:
     by: dict[str, dict[tuple[str, ...], float]] = defaultdict(dict)
     labels: dict[str, Mapping[str, str]] = {}
     for sample in series:
@@ -97,7 +99,7 @@ def _row(daemon: str, series: Iterable[Series]) -> Osd:
     weight = sum(busy[kind] for kind in means)
     interface, worst = _worst(by[_BEAT])
     blocked = by[_BLOCKED]
-    osd = Osd(
+    osd = OsdPerformance(
         daemon=daemon,
         host=labels.get(_INFO, {}).get("hostname", ""),
         device_class=labels.get(_INFO, {}).get("device_class", ""),
@@ -154,7 +156,7 @@ def _named(number: float | None) -> str:
     return "" if number is None else f"osd.{number:.0f}"
 
 
-def _reason(osd: Osd, causes: Sequence[str]) -> str:
+def _reason(osd: OsdPerformance, causes: Sequence[str]) -> str:
     figures = (
         *(("queue", osd.queue_s), ("store", osd.store_s), ("peers", osd.peers_s)),
         *(("ping", osd.heartbeat_worst_s), (f"TCP round trip to {osd.rtt_peer}".removesuffix(" to "), osd.rtt_worst_s)),

@@ -12,7 +12,7 @@ from statistics import median
 
 import msgspec
 
-from plumbline.ceph_top.model import BLOCKED, HUNG, Osd, Suspicion
+from plumbline.ceph_top.model import BLOCKED, HUNG, OsdPerformance, Suspicion
 from plumbline.core.units import count_text, si
 
 DISK, PEER, NETWORK, QUEUE = "disk", "peer", "network", "queue"
@@ -39,11 +39,13 @@ class Thresholds(msgspec.Struct, frozen=True):
     connection_timeout_s: float = 0.2
 
 
-def suspect(osds: Sequence[Osd], limits: Thresholds | None = None) -> tuple[tuple[Osd, ...], tuple[str, ...]]:
+def suspect(
+    osds: Sequence[OsdPerformance], limits: Thresholds | None = None
+) -> tuple[tuple[OsdPerformance, ...], tuple[str, ...]]:
     """The rows with their suspicions, and a note for each suspected OSD that is not among them."""
     limits = limits or Thresholds()
     accused = _accused(osds, limits)
-    classes: dict[str, list[Osd]] = {}
+    classes: dict[str, list[OsdPerformance]] = {}
     for osd in osds:
         if osd.operations is not None and osd.operations >= limits.minimum_operations:
             classes.setdefault(osd.device_class, []).append(osd)
@@ -60,7 +62,7 @@ def suspect(osds: Sequence[Osd], limits: Thresholds | None = None) -> tuple[tupl
     return tuple(judged), tuple(f"{name}: {reason}" for name, reason in accused.items() if name not in shown)
 
 
-def seen(osd: Osd) -> tuple[str, str] | None:
+def seen(osd: OsdPerformance) -> tuple[str, str] | None:
     """Verdicts that need no comparison: it doesn't answer, or operations are blocked."""
     if osd.answers is False:
         return HUNG, osd.suspicion.reason if osd.suspicion else "its admin socket does not answer"
@@ -71,8 +73,8 @@ def seen(osd: Osd) -> tuple[str, str] | None:
     return None
 
 
-def _of_load(osd: Osd, peers: Sequence[Osd], limits: Thresholds) -> tuple[str, str] | None:
-    def out(figure: Callable[[Osd], float | None], ratio: float) -> float | None:
+def _of_load(osd: OsdPerformance, peers: Sequence[OsdPerformance], limits: Thresholds) -> tuple[str, str] | None:
+    def out(figure: Callable[[OsdPerformance], float | None], ratio: float) -> float | None:
         """The median of the peers if this OSD is at least ``ratio`` times above it, else ``None``."""
         own, middle = figure(osd), _median(map(figure, peers))
         if own is None or middle is None or own < ratio * middle:
@@ -102,7 +104,7 @@ def _of_load(osd: Osd, peers: Sequence[Osd], limits: Thresholds) -> tuple[str, s
     return (PEER, waiting) if slower and waits is not None else None
 
 
-def _of_connections(osd: Osd, peers: Sequence[Osd], limits: Thresholds) -> str:
+def _of_connections(osd: OsdPerformance, peers: Sequence[OsdPerformance], limits: Thresholds) -> str:
     """What its TCP connections have that explains the wait for replicas; empty where they don't, or none is known."""
     least = limits.connection_share * (osd.peers_s or 0.0)
     worst, middle = osd.rtt_worst_s, osd.rtt_median_s
@@ -121,11 +123,11 @@ def _of_connections(osd: Osd, peers: Sequence[Osd], limits: Thresholds) -> str:
     return ""
 
 
-def _against(what: str, osd: Osd, own_s: float | None, middle_s: float | None, share: float) -> str:
+def _against(what: str, osd: OsdPerformance, own_s: float | None, middle_s: float | None, share: float) -> str:
     return f"{what}: {_time(own_s)} of each {osd.split_of} ({share:.0%}); the median of its class is {_time(middle_s)}"
 
 
-def _accused(osds: Sequence[Osd], limits: Thresholds) -> dict[str, str]:
+def _accused(osds: Sequence[OsdPerformance], limits: Thresholds) -> dict[str, str]:
     """OSD → reason, for OSDs that most others find the slowest to answer their pings."""
     reporting = [osd for osd in osds if osd.heartbeat_worst_s is not None and osd.heartbeat_median_s is not None]
     votes: Counter[str] = Counter(

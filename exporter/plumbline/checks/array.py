@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from plumbline.checks.model import Fix, Severity, Verdict, check
-from plumbline.checks.text import listed, plural
+from plumbline.checks.text import plural
+from plumbline.core.words import first_few
 from plumbline.metrics.snapshot import Readings
 from plumbline.sources.arrays import Arrays
 from plumbline.sources.disk.md import MdArray
@@ -14,7 +15,7 @@ from plumbline.sources.disk.multipath import STANDBY, USABLE, DiskPath, Multipat
 from plumbline.sources.disk.zfs import PoolStatus, Vdev
 
 
-class Pool(Struct, frozen=True):
+class ZfsPool(Struct, frozen=True):
     """A ZFS pool. ``errors`` and ``unhealthy`` are ``None`` where zpool status could not be read."""
 
     name: str
@@ -26,7 +27,7 @@ class Pool(Struct, frozen=True):
 
 class ArrayFacts(Struct, frozen=True):
     raids: tuple[MdArray, ...] = ()
-    pools: tuple[Pool, ...] = ()
+    pools: tuple[ZfsPool, ...] = ()
     multipaths: tuple[MultipathDisk, ...] = ()
 
 
@@ -35,7 +36,7 @@ def array_facts(readings: Readings) -> ArrayFacts:
     return ArrayFacts(arrays.md.arrays if arrays.md else (), tuple(_pools(arrays)), arrays.multipath or ())
 
 
-def _pools(arrays: Arrays) -> Iterator[Pool]:
+def _pools(arrays: Arrays) -> Iterator[ZfsPool]:
     statuses = {status.name: status for status in arrays.zpools or ()}
     for name, now in arrays.zfs.pools.items() if arrays.zfs else ():
         status = statuses.get(name)
@@ -44,12 +45,12 @@ def _pools(arrays: Arrays) -> Iterator[Pool]:
             yield _pool(name, state, status)
 
 
-def _pool(name: str, state: str, status: PoolStatus | None) -> Pool:
+def _pool(name: str, state: str, status: PoolStatus | None) -> ZfsPool:
     if status is None or all(vdev.healthy is None for vdev in status.vdevs):
-        return Pool(name, state, status.data_errors if status else None)
+        return ZfsPool(name, state, status.data_errors if status else None)
     errors = _innermost(vdev for vdev in status.vdevs if any(vdev.errors.values()))
     unhealthy = _innermost(vdev for vdev in status.vdevs if vdev.healthy is False)
-    return Pool(name, state, status.data_errors, tuple(errors), tuple(vdev.path for vdev in unhealthy))
+    return ZfsPool(name, state, status.data_errors, tuple(errors), tuple(vdev.path for vdev in unhealthy))
 
 
 def _innermost(vdevs: Iterable[Vdev]) -> Iterator[Vdev]:
@@ -96,7 +97,7 @@ def _missing(raid: MdArray, missing: int) -> Verdict:
     faulty = [member.device for member in raid.members if member.faulty]
     actual = f"{raid.level}, {plural(missing, 'disk')} missing"
     if faulty:
-        actual += f" (faulty: {listed(faulty)})"
+        actual += f" (faulty: {first_few(faulty)})"
     severity, because = Severity.WARNING, ""
     if raid.redundant_disks is not None:
         left = raid.redundant_disks - missing
@@ -185,7 +186,7 @@ def pool_state(facts: ArrayFacts) -> Iterator[Verdict]:
         if pool.state == _ONLINE and not pool.unhealthy:
             yield Verdict(pool.name, _ONLINE, _ONLINE)
             continue
-        actual = f"{pool.state}, not working: {listed(pool.unhealthy)}" if pool.unhealthy else pool.state
+        actual = f"{pool.state}, not working: {first_few(pool.unhealthy)}" if pool.unhealthy else pool.state
         name = shlex.quote(pool.name)
         if pool.state == "SUSPENDED":
             caution = "Only once its devices are back (dmesg, cables): until then all reads and writes wait."
@@ -225,11 +226,11 @@ def pool_errors(facts: ArrayFacts) -> Iterator[Verdict]:
         yield Verdict(pool.name, "; ".join(_counted(pool)), expected, fix, severity, because)
 
 
-def _counted(pool: Pool) -> Iterator[str]:
+def _counted(pool: ZfsPool) -> Iterator[str]:
     if pool.data_errors:
         yield plural(pool.data_errors, "damaged object")
     if pool.errors:
-        yield listed(map(_of_vdev, pool.errors))
+        yield first_few(map(_of_vdev, pool.errors))
 
 
 def _of_vdev(vdev: Vdev) -> str:
@@ -264,7 +265,7 @@ def path_lost(facts: ArrayFacts) -> Iterator[Verdict]:
             continue
         faults = (
             f"{disk.usable} of {len(disk.paths)} usable",
-            listed(map(_path_text, lost)) if lost else "",
+            first_few(map(_path_text, lost)) if lost else "",
             f"{unreadable} with an unreadable state" if unreadable else "",
         )
         none_left = not disk.usable and not unreadable

@@ -7,7 +7,8 @@ from msgspec import Struct
 
 from plumbline.checks.growth import Count, Growth
 from plumbline.checks.model import Fix, Severity, Verdict, check
-from plumbline.checks.text import counted, listed, plural
+from plumbline.checks.text import counted, plural
+from plumbline.core.words import first_few
 from plumbline.metrics.snapshot import Readings
 from plumbline.sources.disk.block import DevicesReading
 from plumbline.sources.disk.diskhealth import DiskHealth, DiskState, HealthReading, controller_disk, endurance_left_s
@@ -15,7 +16,7 @@ from plumbline.sources.disk.diskhealth import DiskHealth, DiskState, HealthReadi
 _SILENT = DiskHealth()
 
 
-class Disk(Struct, frozen=True):
+class DiskWithHealth(Struct, frozen=True):
     state: DiskState
     osd: str = ""  # OSDs on it, osd.3 or osd.3,osd.4.
     media_errors: Count | None = None
@@ -39,27 +40,27 @@ class Disk(Struct, frozen=True):
         return self.device.startswith("nvme")
 
 
-Disks = tuple[Disk, ...]
+Disks = tuple[DiskWithHealth, ...]
 
 
 def health_facts(readings: Readings, growth: Growth) -> Disks:
     return tuple(_disks(readings, growth))
 
 
-def _disks(readings: Readings, growth: Growth) -> Iterator[Disk]:
+def _disks(readings: Readings, growth: Growth) -> Iterator[DiskWithHealth]:
     osds = readings.or_empty(DevicesReading).osds
     for state in readings.or_empty(HealthReading):
         errors = state.health.media_errors if state.health else None
         count = growth.count("disk media errors", errors, state.device)
-        yield Disk(state, osds.get(state.device, ""), count)
+        yield DiskWithHealth(state, osds.get(state.device, ""), count)
 
 
-def look(disk: Disk, caution: str) -> Fix:
+def look(disk: DiskWithHealth, caution: str) -> Fix:
     """Show everything the disk reports. This changes nothing; ``caution`` says what follows from it."""
     return Fix(f"smartctl -x {_node(disk)}", caution=f"This only shows. {caution} {replacement(disk)}".strip())
 
 
-def long_test(disk: Disk, caution: str) -> Fix:
+def long_test(disk: DiskWithHealth, caution: str) -> Fix:
     """Have a SATA or SAS disk read all of itself; of NVMe only newer ones can, and smartctl since 7.4."""
     if disk.nvme:
         return look(disk, caution)
@@ -67,7 +68,7 @@ def long_test(disk: Disk, caution: str) -> Fix:
     return Fix(f"smartctl -t long {_node(disk)}", caution=f"{test} {caution} {replacement(disk)}".strip())
 
 
-def replacement(disk: Disk) -> str:
+def replacement(disk: DiskWithHealth) -> str:
     """How to take the disk out of service."""
     osds = [osd for osd in disk.osd.split(",") if osd.startswith("osd.")]
     if controller_disk(disk.device)[1]:
@@ -81,7 +82,7 @@ def replacement(disk: Disk) -> str:
     )
 
 
-def _node(disk: Disk) -> str:
+def _node(disk: DiskWithHealth) -> str:
     node, behind = controller_disk(disk.device)
     return shlex.join(["-d", behind, node] if behind else [node])
 
@@ -108,7 +109,7 @@ def smart_failed(disks: Disks) -> Iterator[Verdict]:
             continue
         expected = "no critical warning" if disk.health.warnings else "passed"
         if disk.health.smart_passed is False or bad:
-            actual = f"critical warning: {listed(bad)}" if bad else "failed: the disk expects to fail"
+            actual = f"critical warning: {first_few(bad)}" if bad else "failed: the disk expects to fail"
             yield Verdict(disk.device, actual, expected, look(disk, "Replace the disk."))
         else:
             yield Verdict(disk.device, expected, expected)
@@ -204,7 +205,7 @@ def worn_out(disks: Disks) -> Iterator[Verdict]:
         yield Verdict(disk.device, actual, expected, fix, Severity.WARNING if worn >= 100 else Severity.INFO)
 
 
-def _time_left(disk: Disk) -> str:
+def _time_left(disk: DiskWithHealth) -> str:
     left_s = endurance_left_s(disk.health)
     return "" if left_s is None else f"At its pace so far it lasts about {left_s / _DAY_S:,.0f} more days. "
 
@@ -303,7 +304,7 @@ def not_readable(disks: Disks) -> Iterator[Verdict]:
             )
 
 
-def _make_readable(disk: Disk) -> Fix:
+def _make_readable(disk: DiskWithHealth) -> Fix:
     if disk.state.reason == "no-smartctl":
         return Fix(INSTALL)
     if disk.state.reason == "no-permission" or (disk.state.reason == "gone" and not disk.seen_before):

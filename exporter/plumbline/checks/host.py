@@ -8,7 +8,8 @@ from msgspec import Struct
 from plumbline.checks import fixes
 from plumbline.checks.growth import Growth
 from plumbline.checks.model import Fix, Keep, Severity, Verdict, check
-from plumbline.checks.text import listed, plural
+from plumbline.checks.text import plural
+from plumbline.core.words import first_few
 from plumbline.metrics.snapshot import Readings
 from plumbline.sources.ceph.osds import OsdsReading
 from plumbline.sources.disk.block import DevicesReading
@@ -40,7 +41,7 @@ class Quota(Struct, frozen=True):
     throttled: int
 
 
-class Host(Struct, frozen=True):
+class HostFacts(Struct, frozen=True):
     """A host with OSDs. ``None``, empty: not known, or not watched for long enough."""
 
     power: CpuPower | None = None
@@ -51,7 +52,7 @@ class Host(Struct, frozen=True):
     quotas: tuple[Quota, ...] = ()
 
 
-def host_facts(readings: Readings, growth: Growth) -> Host:
+def host_facts(readings: Readings, growth: Growth) -> HostFacts:
     """Nothing for a host without OSDs: what it is tuned for is not known here."""
     pressures = {
         resource.resource: growth.count("pressure", resource.some_us, resource.resource)
@@ -70,9 +71,9 @@ def host_facts(readings: Readings, growth: Growth) -> Host:
                 quotas.append(Quota(daemon, limits.cpu.group, periods.grew, throttled.grew))
     uses = readings.or_empty(DiskUsesReading).users.uses
     if not any(readings.or_empty(DevicesReading).osds.values()) and not any(kind in _OSD_KINDS for _, kind, _ in uses):
-        return Host()
+        return HostFacts()
     seen_us = (growth.seen_s or 0.0) * 1e6
-    return Host(
+    return HostFacts(
         power,
         {name: count.grew for name, count in entries.items() if count and count.grew is not None} or None,
         readings.or_empty(SysctlReading).number("kernel.numa_balancing"),
@@ -100,11 +101,13 @@ def host_facts(readings: Readings, growth: Growth) -> Host:
     Severity.INFO,
     "echo performance | tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
 )
-def cpu_governor(host: Host) -> Iterator[Verdict]:
+def cpu_governor(host: HostFacts) -> Iterator[Verdict]:
     if host.power is None or not host.power.governors:
         return
     governors = host.power.governors
-    actual = listed(f"{governor} on {plural(cpus, 'CPU')} ({driver})" for (driver, governor), cpus in governors.items())
+    actual = first_few(
+        f"{governor} on {plural(cpus, 'CPU')} ({driver})" for (driver, governor), cpus in governors.items()
+    )
     expected = "performance on each CPU"
     if all(governor == "performance" for _, governor in governors):
         yield Verdict("cpu", actual, expected)
@@ -131,7 +134,7 @@ def cpu_governor(host: Host) -> Iterator[Verdict]:
     Severity.INFO,
     f"cpupower idle-set -D {EXIT_LATENCY_US - 1}",
 )
-def cpu_idle_states(host: Host) -> Iterator[Verdict]:
+def cpu_idle_states(host: HostFacts) -> Iterator[Verdict]:
     if host.power is None or host.entered is None:
         return
     entered = host.entered
@@ -139,7 +142,9 @@ def cpu_idle_states(host: Host) -> Iterator[Verdict]:
     deep = [state for state in used if state.exit_latency_us >= EXIT_LATENCY_US]
     if not used:
         return
-    actual = listed(f"{_of(state)} entered {plural(entered[state.name], 'time')} lately" for state in deep or used[-1:])
+    actual = first_few(
+        f"{_of(state)} entered {plural(entered[state.name], 'time')} lately" for state in deep or used[-1:]
+    )
     fix = Fix(
         f"cpupower idle-set -D {EXIT_LATENCY_US - 1}",
         Keep(_TMPFILES, "\n".join(_disabled(deep))),
@@ -171,7 +176,7 @@ def _disabled(deep: list[IdleState]) -> Iterator[str]:
     Severity.INFO,
     "sysctl -w kernel.numa_balancing=0",
 )
-def numa_balancing(host: Host) -> Iterator[Verdict]:
+def numa_balancing(host: HostFacts) -> Iterator[Verdict]:
     if host.numa_balancing is not None:
         fix = fixes.sysctl("kernel.numa_balancing", [0]) if host.numa_balancing else None
         yield Verdict("kernel.numa_balancing", str(host.numa_balancing), "0", fix)
@@ -187,7 +192,7 @@ def numa_balancing(host: Host) -> Iterator[Verdict]:
     Severity.INFO,
     f"echo madvise > {_HUGE_PAGES}",
 )
-def huge_pages(host: Host) -> Iterator[Verdict]:
+def huge_pages(host: HostFacts) -> Iterator[Verdict]:
     if host.hugepages is None:
         return
     fix = Fix(f"echo madvise > {_HUGE_PAGES}", Keep(_TMPFILES, f"w {_HUGE_PAGES} - - - - madvise"))
@@ -211,7 +216,7 @@ _WORDS = {"cpu": "CPU time", "io": "I/O", "memory": "memory"}
     Severity.INFO,
     "systemd-cgtop --batch --iterations=2 --order=<cpu, io or memory>",
 )
-def pressure(host: Host) -> Iterator[Verdict]:
+def pressure(host: HostFacts) -> Iterator[Verdict]:
     for resource, limit in PRESSURE.items():
         share = (host.waiting or {}).get(resource)
         if share is None:
@@ -236,7 +241,7 @@ def pressure(host: Host) -> Iterator[Verdict]:
     Severity.WARNING,
     "systemctl set-property <unit> CPUQuota=",
 )
-def osd_cpu_quota(host: Host) -> Iterator[Verdict]:
+def osd_cpu_quota(host: HostFacts) -> Iterator[Verdict]:
     for quota in host.quotas:
         share = quota.throttled / quota.periods
         unit = quota.group.rpartition("/")[2]

@@ -20,14 +20,14 @@ _CAUTION = (
 )
 
 
-class Osd(Struct, frozen=True):
+class RotatingOsd(Struct, frozen=True):
     """An OSD with its data on a rotating disk, scheduled by mClock."""
 
     daemon: str
     shards: Mapping[str, SetOption]  # of the options of shards and threads those that are set
 
 
-Osds: TypeAlias = tuple[Osd, ...]
+Osds: TypeAlias = tuple[RotatingOsd, ...]
 
 
 def osd_facts(readings: Readings) -> Osds:
@@ -36,7 +36,7 @@ def osd_facts(readings: Readings) -> Osds:
     rotating = [device.name for device in reading.devices if device.device_class == "hdd"]
     daemons = {daemon for name in rotating for daemon in reading.osds.get(name, "").split(",")}
     return tuple(
-        Osd(store.daemon, store.shards)
+        RotatingOsd(store.daemon, store.shards)
         for store in readings.or_empty(OsdsReading).stores
         if store.shards is not None and store.daemon in daemons
     )
@@ -69,7 +69,7 @@ def shards(osds: Osds) -> Iterator[Verdict]:
             yield Verdict(osd.daemon, "this release's default", "this release's default")
 
 
-def _fix(osd: Osd, options: Mapping[str, SetOption]) -> Fix:
+def _fix(osd: RotatingOsd, options: Mapping[str, SetOption]) -> Fix:
     places = {option.where for option in options.values()}
     if places == {"mon"}:
         return Fix(" && ".join(f"ceph config rm osd {option}" for option in options), caution=_CAUTION)

@@ -9,8 +9,9 @@ from msgspec.structs import replace
 
 from plumbline.checks.growth import Count, Growth
 from plumbline.checks.model import Fix, Keep, Severity, Verdict, check
-from plumbline.checks.text import counted, listed
+from plumbline.checks.text import counted
 from plumbline.core.units import si
+from plumbline.core.words import first_few
 from plumbline.metrics.snapshot import Readings
 from plumbline.sources.disk.block import DevicesReading
 from plumbline.sources.pci.pcidevices import PciFunction, PciReading
@@ -65,12 +66,15 @@ def _errors(readings: Readings, growth: Growth) -> Iterator[PcieErrors]:
 
 def on(device: PciFunction) -> str:
     """`` (nvme0n1, slot 3)``: what is at the address, for people who do not know addresses by heart."""
-    words = [*([listed(device.devices)] if device.devices else []), *([f"slot {device.slot}"] if device.slot else [])]
+    words = [
+        *([first_few(device.devices)] if device.devices else []),
+        *([f"slot {device.slot}"] if device.slot else []),
+    ]
     return f" ({', '.join(words)})" if words else ""
 
 
 def addresses(devices: tuple[PciFunction, ...]) -> str:
-    return listed(f"{device.address}{on(device)}" for device in devices)
+    return first_few(f"{device.address}{on(device)}" for device in devices)
 
 
 def show(address: str, caution: str) -> Fix:
@@ -274,7 +278,7 @@ def aer(facts: PcieFacts) -> Iterator[Verdict]:
         if all(count.grew is None for count in function.counts.values()):
             continue
         growing = {name: count for name, count in function.counts.items() if count.grows}
-        below = f" ({listed(function.below)})" if function.below else ""
+        below = f" ({first_few(function.below)})" if function.below else ""
         if not growing:
             yield Verdict(function.address, f"{expected}{below}", expected)
             continue

@@ -101,6 +101,13 @@ def host(instance: str) -> str:
     return name if name and port.isdigit() else instance
 
 
+def first_few(names: Iterable[str], most: int = 4) -> str:
+    """``sda, sdb, sdc, sdd and 57 more``."""
+    every = list(names)
+    more = f" and {len(every) - most:,} more" if len(every) > most else ""
+    return ", ".join(every[:most]) + more
+
+
 def listed(names: Sequence[str], most: int = 3) -> str:
     """``a, b and c``; ``a, b, c and 4 others``."""
     if len(names) > most + 1:

@@ -15,6 +15,7 @@ from msgspec import Struct
 from plumbline.checks.model import Finding, Severity
 from plumbline.config.workloads import LAYERS
 from plumbline.core.units import count_text, figure_text, seconds_text, si
+from plumbline.core.words import first_few
 from plumbline.metrics.snapshot import CollectorHealth
 from plumbline.pages import charts
 from plumbline.pages.htmltext import Html
@@ -43,8 +44,7 @@ class FindingGroup(Struct, frozen=True):
     @property
     def names(self) -> str:
         """``sda, sdb, sdc and 57 more``."""
-        more = f" and {len(self.findings) - _NAMED:,} more" if len(self.findings) > _NAMED else ""
-        return ", ".join(finding.subject for finding in self.findings[:_NAMED]) + more
+        return first_few((finding.subject for finding in self.findings), _NAMED)
 
     @property
     def one_reason(self) -> bool:

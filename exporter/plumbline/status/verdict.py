@@ -12,7 +12,7 @@ from plumbline.core.units import count_text, seconds_text
 from plumbline.status.model import Level, Measure, ProbeRow, StatusModel, missing_baseline_hint
 
 
-class Verdict(Struct, frozen=True):
+class HostVerdict(Struct, frozen=True):
     """The first thing on the page: one sentence, then the facts behind it, worst first."""
 
     level: Level
@@ -27,7 +27,7 @@ class _Findings:
     notes: list[str] = field(default_factory=list)
 
 
-def judge(model: StatusModel) -> Verdict:
+def judge(model: StatusModel) -> HostVerdict:
     findings = _Findings()
     for row in model.probes:
         _judge_probe(row, findings)
@@ -38,17 +38,19 @@ def judge(model: StatusModel) -> Verdict:
     _judge_daemon(model, findings)
     problems, notes = tuple(findings.problems), tuple(findings.notes)
     if problems:
-        return Verdict(Level.BAD, problems[0] if len(problems) == 1 else f"{len(problems)} problems", problems, notes)
+        return HostVerdict(
+            Level.BAD, problems[0] if len(problems) == 1 else f"{len(problems)} problems", problems, notes
+        )
     if model.waiting_for is not None:
-        return Verdict(Level.NOTE, f"Still starting: {model.waiting_for}", (), notes)
+        return HostVerdict(Level.NOTE, f"Still starting: {model.waiting_for}", (), notes)
     judged = [row for row in model.probes if row.judged]
     if not judged:
-        return Verdict(Level.NOTE, "Nothing has failed, but no probe can be judged yet", (), notes)
+        return HostVerdict(Level.NOTE, "Nothing has failed, but no probe can be judged yet", (), notes)
     level = Level.NOTE if notes else Level.GOOD
     if len(judged) == len(model.probes):
-        return Verdict(level, "Nothing is wrong: every probe performs as accepted", (), notes)
+        return HostVerdict(level, "Nothing is wrong: every probe performs as accepted", (), notes)
     share = f"{len(judged)} of {len(model.probes)} measurements"
-    return Verdict(level, f"No problem where a baseline exists ({share})", (), notes)
+    return HostVerdict(level, f"No problem where a baseline exists ({share})", (), notes)
 
 
 def _judge_daemon(model: StatusModel, findings: _Findings) -> None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from plumbline.checks.array import (
     CHECKS,
     ArrayFacts,
-    Pool,
+    ZfsPool,
     array_facts,
     degraded,
     mismatch,
@@ -33,17 +33,17 @@ FIXTURE = Path(__file__).parents[2] / "fixtures" / "arrays-storage-node"
 RAID = raid_of(
     "md0", "raid5", "active", disks=4, degraded_disks=0, redundant_disks=1, sync_action="idle", mismatch_sectors=0
 )
-POOL = Pool("tank", "ONLINE", data_errors=0, errors=(), unhealthy=())
+POOL = ZfsPool("tank", "ONLINE", data_errors=0, errors=(), unhealthy=())
 DISK = MultipathDisk(
     "dm-0", "mpatha", (DiskPath("sda", "running", "", "1:0:0:2"), DiskPath("sdb", "running", "", "2:0:0:2"))
 )
 
 
-def only(check: Check[ArrayFacts], *of: MdArray | Pool | MultipathDisk) -> Finding | None:
+def only(check: Check[ArrayFacts], *of: MdArray | ZfsPool | MultipathDisk) -> Finding | None:
     """The one finding about these, or that there is none."""
     facts = ArrayFacts(
         tuple(each for each in of if isinstance(each, MdArray)),
-        tuple(each for each in of if isinstance(each, Pool)),
+        tuple(each for each in of if isinstance(each, ZfsPool)),
         tuple(each for each in of if isinstance(each, MultipathDisk)),
     )
     found = list(check.findings(facts))
@@ -51,7 +51,7 @@ def only(check: Check[ArrayFacts], *of: MdArray | Pool | MultipathDisk) -> Findi
     return found[0] if found else None
 
 
-def said(check: Check[ArrayFacts], of: MdArray | Pool | MultipathDisk) -> tuple[Severity, str, str]:
+def said(check: Check[ArrayFacts], of: MdArray | ZfsPool | MultipathDisk) -> tuple[Severity, str, str]:
     """How bad, what is, and the command."""
     found = only(check, of)
     assert found is not None
@@ -158,7 +158,7 @@ def test_mismatches_of_parity_and_of_mirrors() -> None:
     ],
 )
 def test_a_pools_state(state: str, severity: Severity, command: str) -> None:
-    assert said(pool_state, Pool("tank", state)) == (severity, state, command)
+    assert said(pool_state, ZfsPool("tank", state)) == (severity, state, command)
 
 
 def test_a_pool_that_is_online_with_a_cache_that_is_not() -> None:
@@ -171,10 +171,10 @@ def test_a_sound_pool_and_one_whose_tool_is_not_there() -> None:
         found = only(check, POOL)
         assert found is not None
         assert found.met
-    unasked = only(pool_state, Pool("tank", "ONLINE"))
+    unasked = only(pool_state, ZfsPool("tank", "ONLINE"))
     assert unasked is not None
     assert unasked.met
-    assert only(pool_errors, Pool("tank", "ONLINE")) is None
+    assert only(pool_errors, ZfsPool("tank", "ONLINE")) is None
 
 
 def test_errors() -> None:

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import fields, replace
 
 from plumbline.checks.growth import Count, Growth
-from plumbline.checks.health import CHECKS, Disk, health_facts
+from plumbline.checks.health import CHECKS, DiskWithHealth, health_facts
 from plumbline.checks.model import Finding, Severity, judge
 from plumbline.checks.run import Judge
 from plumbline.metrics.snapshot import Readings
@@ -31,11 +31,11 @@ HEALTH = DiskHealth(
     warning_celsius=70.0,
     critical_celsius=80.0,
 )
-SOUND = Disk(DiskState("nvme0n1", HEALTH, False, "", "", None, 0.0), "osd.3", Count(4, 0))
+SOUND = DiskWithHealth(DiskState("nvme0n1", HEALTH, False, "", "", None, 0.0), "osd.3", Count(4, 0))
 OF_HEALTH, OF_STATE = ({field.name for field in fields(each)} for each in (DiskHealth, DiskState))
 
 
-def but(**changes: Any) -> Disk:
+def but(**changes: Any) -> DiskWithHealth:
     """The sound disk, its state or its figures with these changes."""
     of_disk = {name: changes.pop(name) for name in ("osd", "media_errors") if name in changes}
     of_health = {name: value for name, value in changes.items() if name in OF_HEALTH}
@@ -65,7 +65,9 @@ def test_a_sound_disk_meets_every_check() -> None:
 
 
 def test_a_disk_that_tells_nothing_gets_no_advice() -> None:
-    assert [each.check for each in judge(CHECKS, (Disk(replace(SOUND.state, health=None)),))] == ["health.not-readable"]
+    assert [each.check for each in judge(CHECKS, (DiskWithHealth(replace(SOUND.state, health=None)),))] == [
+        "health.not-readable"
+    ]
     assert judge(CHECKS, ()) == ()
 
 

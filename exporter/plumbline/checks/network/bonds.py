@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from plumbline.checks import fixes
 from plumbline.checks.model import Fix, Keep, Severity, Verdict, check
 from plumbline.checks.network.facts import NetworkFacts
-from plumbline.checks.text import listed
+from plumbline.core.words import first_few
 from plumbline.sources.net.bonding import Bond, Churn, Slave
 
 # --- bonds: are all members up, and aggregated?
@@ -39,7 +39,7 @@ def degraded(facts: NetworkFacts) -> Iterator[Verdict]:
             caution="If that changes nothing: check the cable, the transceiver and the switch's port.",
         )
         severity = Severity.CRITICAL if len(down) == len(slaves) else Severity.WARNING
-        yield Verdict(bond.device, f"down: {listed(down)}", expected, fix, severity)
+        yield Verdict(bond.device, f"down: {first_few(down)}", expected, fix, severity)
 
 
 @check(
@@ -71,13 +71,13 @@ def not_aggregated(facts: NetworkFacts) -> Iterator[Verdict]:
 def _faults(bond: Bond, slaves: list[Slave]) -> Iterator[str]:
     silent = [slave.device for slave in slaves if bond.partner_valid(slave) is False]
     if silent:
-        yield f"no LACP partner on {listed(silent)}"
+        yield f"no LACP partner on {first_few(silent)}"
     ids = {slave.aggregator_id for slave in slaves if slave.aggregator_id is not None}
     if len(ids) > 1:
         yield f"{len(ids)} aggregators, of which one carries all the traffic"
     churned = [slave.device for slave in slaves if Churn.CHURNED in (slave.actor_churn, slave.partner_churn)]
     if churned:
-        yield f"churned: {listed(churned)}"
+        yield f"churned: {first_few(churned)}"
 
 
 @check(

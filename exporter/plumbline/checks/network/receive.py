@@ -8,7 +8,8 @@ from plumbline.checks.fixes import IRQBALANCE
 from plumbline.checks.growth import Count
 from plumbline.checks.model import Fix, Severity, Verdict, check
 from plumbline.checks.network.facts import NetworkFacts, Nic, SoftnetCpu
-from plumbline.checks.text import counted, listed, plural
+from plumbline.checks.text import counted, plural
+from plumbline.core.words import first_few
 from plumbline.sources.net.port_settings import Coalescing, Moderation
 
 # --- interrupts of a port with several queues: are they spread over the CPUs?
@@ -144,7 +145,7 @@ def _squeezed(cpu: SoftnetCpu) -> bool:
 
 
 def _cpus(cpus: Iterable[SoftnetCpu], chosen: Iterable[bool]) -> str:
-    return "CPU " + listed(str(cpu.cpu) for cpu in compress(cpus, chosen))
+    return "CPU " + first_few(str(cpu.cpu) for cpu in compress(cpus, chosen))
 
 
 @check(
