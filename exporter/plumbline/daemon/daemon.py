@@ -264,7 +264,7 @@ class Daemon:
         try:
             config = self._reread()
             self._named_files = named(config)
-            check_key_files(config, str(self._world.config_file or "configuration"))
+            check_key_files(config, str(self._context.config_file or "configuration"))
             guard = make_guard(web_file(config), self._guard)
             running = self._prepare(config)
         except PlumblineError as error:
