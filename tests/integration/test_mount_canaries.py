@@ -19,7 +19,7 @@ from plumbline.config.workloads import load_catalogue
 from plumbline.core.roots import Roots
 from plumbline.probes.canary.canary import Canary
 from plumbline.probes.canary.canary_worker import FILE_NAME
-from plumbline.probes.canary.plan import OWN_DIRECTORY
+from plumbline.probes.canary.target import OWN_DIRECTORY
 from plumbline.probes.filesystem.filesystem_canary import FilesystemPlan, build
 from plumbline.probes.run.guard import MARKER
 from plumbline.probes.run.histogram import quantile
