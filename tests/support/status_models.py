@@ -38,7 +38,6 @@ def full_model(word: str = "x") -> StatusModel:
         now_ts=1_700_000_000.0,
         started_ts=1_699_990_000.0,
         config_error=word,
-        server_trouble=word,
         window_s=301.7,
         probes=(
             ProbeRow(

@@ -26,7 +26,7 @@ from plumbline.background.presence import DISK_PRESENCE
 from plumbline.checks.model import Finding
 from plumbline.collectors.daemon import DaemonState
 from plumbline.collectors.registry import NAMES
-from plumbline.config.model import Config, NetworkServerConfig, split_address
+from plumbline.config.model import Config, split_address
 from plumbline.config.options import Overrides, check_key_files, read_config, storage_path
 from plumbline.config.workloads import load_catalogue
 from plumbline.core import threads
@@ -39,13 +39,11 @@ from plumbline.daemon.running import FileWatch, HostContext, PreparedConfig, nam
 from plumbline.daemon.signals import Signals
 from plumbline.daemon.wiring import CEPH, FACTS_WITHIN_S, FINGERPRINT, Wiring, no_daemon
 from plumbline.errors import PlumblineError, Unavailable
-from plumbline.probes.network.iperf3_server import IperfServer, ServerPlan
 from plumbline.probes.run.plan import recordable
 from plumbline.probes.run.state import StateStore
 from plumbline.sources.kernel.hotplug import BlockHotplug
 from plumbline.sources.net.genetlink import settings_group
 from plumbline.sources.net.linkevents import LinkEvents
-from plumbline.sources.net.routes import networks_of
 from plumbline.status.recent import RecentCounters
 from plumbline.web.guard import Exposure, Guard, make_guard
 from plumbline.web.routes import Site
@@ -60,7 +58,6 @@ FIRST_PAGE_WITHIN_S, FIRST_READINGS_WITHIN_S = 15.0, 7.0
 spent waiting for the slow tier; the rest is the limit for all collectors together."""
 CHECK_WITHIN_S = 10.0
 """How long each look of `plumbline check` waits for facts; a disk that hangs must not make the command hang."""
-SERVER_STOPS_WITHIN_S = 1.0  # The iperf3 server stops on SIGTERM at once, on SIGKILL half a second later
 FINDINGS = "findings"
 RELOAD_CHECK_EVERY_S = 2.0  # Only checks the times of a few files; short, so that a saved change takes effect soon
 PLAN_ANEW_EVERY_S = 60.0  # The shortest time between plans for OSDs that come and go: each plan queries the cluster
@@ -133,7 +130,6 @@ class Daemon:
         # Monotonic seconds: the start, and when the page of metrics becomes available.
         self._began_s = self._page_from_s = math.inf
         self._reload_error = ""
-        self._network_server: IperfServer | None = None
         # Includes the files of a refused configuration, because they may be corrected.
         self._named_files = named(config)
         self._planned_for: object = None
@@ -242,7 +238,6 @@ class Daemon:
     def _end(self, events: list[LinkEvents | BlockHotplug]) -> None:
         began = time.monotonic()
         closing = threads.start("end", partial(self._server.stop, timeout_s=1.0), of="http")
-        serving = threads.start("end", partial(self._serve_network, None), of="iperf3-server")
         for name in self._wired.probing.stop(STOP_WITHIN_S):
             log.warning("probe %s could not be ended: it is stuck in the kernel; left behind", name)
         self._wired.cluster.close(max(0.1, began + STOP_WITHIN_S - time.monotonic()))
@@ -251,8 +246,7 @@ class Daemon:
         self._housekeeping.stop(0.1)
         for source in events:
             source.stop()
-        for ending in (closing, serving):
-            ending.join(max(0.0, began + STOP_WITHIN_S - time.monotonic()))
+        closing.join(max(0.0, began + STOP_WITHIN_S - time.monotonic()))
         log.info("stopped")
 
     def _look_for_changes(self, *, forced: bool) -> Callable[[], object]:
@@ -329,26 +323,14 @@ class Daemon:
 
     def _apply(self, running: PreparedConfig) -> None:
         self._wired.apply(running)
-        self._serve_network(running.config.network_server)
         self._wired.collect()
 
-    def _serve_network(self, config: NetworkServerConfig | None) -> None:
-        plan = None if config is None else ServerPlan.of(config)
-        if self._network_server is not None and self._network_server.plan != plan:
-            self._network_server.stop(SERVER_STOPS_WITHIN_S)
-            self._network_server = None
-        if plan is not None and self._network_server is None:
-            self._network_server = IperfServer(plan, self._context.environment, networks=networks_of)
-            self._network_server.start()
-
     def _state(self) -> DaemonState:
-        server, exposure = self._network_server, self._exposure()
+        exposure = self._exposure()
         return DaemonState(
             reload_ok=not self._reload_error,
             since_ts=self._wired.running.since,
             state_saved=not self._store.save_failed,
-            server_up=None if server is None else server.up,
-            server_listen="" if server is None else server.plan.listen,
             web=(exposure.reach, exposure.encryption, exposure.authentication),
             web_guards_lost=len(exposure.lost),
             thread_failures=threads.PROCESS.failures,
@@ -385,6 +367,5 @@ class Daemon:
                 waiting_for=self._not_ready_because(),
                 config_error=self._reload_error,
                 exposure_warning=self._exposure().warning,
-                server_trouble=self._network_server.why_down if self._network_server else "",
             )
         )

@@ -59,8 +59,6 @@ def _judge_daemon(model: StatusModel, findings: _Findings) -> None:
     for health in model.collectors:
         if not health.success:
             findings.problems.append(f"Collector {health.name} fails: {health.reason}")
-    if model.server_trouble:
-        findings.problems.append(f"The network server for other nodes' probes is down: {model.server_trouble}")
 
 
 def _judge_probe(row: ProbeRow, findings: _Findings) -> None:
