@@ -70,23 +70,18 @@ def test_an_object_is_written_read_listed_and_removed(pool: Pool, size: int) -> 
     data = os.urandom(size)
     pool.write_full("canary", data)
     assert pool.read("canary", size + 1) == data
-    assert pool.size("canary") == size
     assert list(pool.objects()) == ["canary"]
     pool.write_full("canary", b"shorter")
     assert pool.read("canary", 100) == b"shorter"
-    assert pool.read("canary", 3, offset=2) == b"ort"
     pool.remove("canary")
     assert list(pool.objects()) == []
 
 
-def test_many_operations_at_a_time(pool: Pool) -> None:
-    data = {f"object-{number}": os.urandom(4096) for number in range(64)}
-    for oid, part in data.items():
-        pool.write_full(oid, part)
-    assert set(pool.objects()) == set(data)
-    removals = [pool.start_remove(oid) for oid in data]
-    eventually(lambda: all(removal.done() for removal in removals))
-    for removal in removals:
+def test_many_removals_at_a_time(pool: Pool) -> None:
+    names = [f"object-{number}" for number in range(64)]
+    for oid in names:
+        pool.write_full(oid, b"x")
+    for removal in [pool.start_remove(oid) for oid in names]:
         removal.result()
     assert list(pool.objects()) == []
     with pytest.raises(FileNotFoundError):
@@ -94,14 +89,13 @@ def test_many_operations_at_a_time(pool: Pool) -> None:
 
 
 def test_a_missing_object_is_a_missing_file(pool: Pool) -> None:
-    for call in (lambda: pool.read("x", 1), lambda: pool.remove("x"), lambda: pool.size("x")):
+    for call in (lambda: pool.read("x", 1), lambda: pool.remove("x")):
         with pytest.raises(FileNotFoundError) as raised:
             call()
         assert raised.value.filename == f"{POOL}/{NAMESPACE}/x"
 
 
 def test_the_monitors_answer(ceph: CephCluster, cluster: Cluster) -> None:
-    assert cluster.mon_command("status")["fsid"] == ceph.fsid
     assert cluster.mon_command("health")["status"] == "HEALTH_OK"
     assert cluster.mon_command("quorum_status")["quorum_names"] == ["a"]
     assert {pool["pool_name"] for pool in cluster.mon_command("osd dump")["pools"]} >= {POOL, "foreign"}
@@ -158,7 +152,8 @@ def test_a_lock_has_one_holder(access: Access, cluster: Cluster, pool: Pool) -> 
         assert pool.lockers("lock", "heavy") == ()
         assert pool.lock("lock", "heavy", cookie="a", description="fio on osd.1", lease_s=600)
         (holder,) = theirs.lockers("lock", "heavy")
-        assert (holder.client.partition(".")[0], holder.cookie) == ("client", "a")
+        assert re.fullmatch(r"client\.\d+", holder.client)
+        assert holder.cookie == "a"
         assert "127.0.0.1" in holder.address
         assert not theirs.lock("lock", "heavy", cookie="a", lease_s=600)
         assert not theirs.renew("lock", "heavy", cookie="a", lease_s=600)

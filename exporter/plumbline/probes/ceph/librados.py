@@ -22,15 +22,15 @@ import errno
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
-from ctypes import byref, c_char_p, c_int, c_size_t, c_uint64, c_void_p
+from collections.abc import Iterator, Mapping
+from ctypes import byref, c_char_p, c_int, c_size_t, c_void_p
 from dataclasses import dataclass
 from typing import Any, Self
 
 from plumbline.core.foreign import Limits, parse_json
 from plumbline.core.kernel import read_kernel
 from plumbline.errors import KeyTypeUnknown, ParseError, Unavailable
-from plumbline.probes.ceph.librados_calls import LIBRARY, Timeval, check, load, release, time_t
+from plumbline.probes.ceph.librados_calls import LIBRARY, Timeval, check, load, release
 from plumbline.sources.ceph.keyring import AES256K, READ_AES256K, key_types
 
 _MAY_RENEW, _MUST_RENEW = 1, 2
@@ -132,8 +132,6 @@ class Pool:
 
     def __init__(self, library: ctypes.CDLL, context: c_void_p, name: str) -> None:
         self._library, self._context, self.name = library, context, name
-        # references to running operations: librados fills their buffers even if nobody needs the result any more
-        self._under_way: set[Operation] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -153,21 +151,15 @@ class Pool:
         """Replace the whole object; returns when it is on stable storage of every acting OSD."""
         self._check(self._library.rados_write_full(self._context, oid.encode(), data, len(data)), oid)
 
-    def read(self, oid: str, length: int, *, offset: int = 0) -> bytes:
+    def read(self, oid: str, length: int) -> bytes:
         """At most ``length`` bytes; fewer at the object's end."""
         buffer = ctypes.create_string_buffer(length)
-        got = self._check(self._library.rados_read(self._context, oid.encode(), buffer, length, offset), oid)
+        got = self._check(self._library.rados_read(self._context, oid.encode(), buffer, length, 0), oid)
         return buffer.raw[:got]
 
     def remove(self, oid: str) -> None:
         """Delete the object; ``FileNotFoundError`` if it does not exist."""
         self._check(self._library.rados_remove(self._context, oid.encode()), oid)
-
-    def size(self, oid: str) -> int:
-        """The object's size in bytes."""
-        size, changed = c_uint64(), time_t()
-        self._check(self._library.rados_stat(self._context, oid.encode(), byref(size), byref(changed)), oid)
-        return size.value
 
     def objects(self) -> Iterator[str]:
         """The names of all objects in the namespace, as they are found. Queries every placement group of the pool."""
@@ -181,11 +173,15 @@ class Pool:
         finally:
             self._library.rados_nobjects_list_close(listing)
 
-    # -- objects, asynchronously
-
-    def start_remove(self, oid: str) -> Operation:
+    def start_remove(self, oid: str) -> Removal:
         """Start to delete the object."""
-        return self._begin(self._library.rados_aio_remove, oid)
+        completion = c_void_p()
+        self._check(self._library.rados_aio_create_completion2(None, None, byref(completion)), oid)
+        code = self._library.rados_aio_remove(self._context, oid.encode(), completion)
+        if code < 0:
+            self._library.rados_aio_release(completion)
+            self._check(code, oid)
+        return Removal(self._library, completion, f"{self.name}/{oid}")
 
     # -- advisory locks: the OSD stores them with the object and expires them by its own clock
 
@@ -238,42 +234,22 @@ class Pool:
         words = (text.encode() for text in (oid, name, cookie, description))
         return int(self._library.rados_lock_exclusive(self._context, *words, byref(lease), flags))
 
-    def _begin(self, call: Callable[..., int], oid: str) -> Operation:
-        completion = c_void_p()
-        self._check(self._library.rados_aio_create_completion2(None, None, byref(completion)), oid)
-        operation = Operation(self._library, completion, f"{self.name}/{oid}", self._under_way)
-        self._under_way.add(operation)
-        code = call(self._context, oid.encode(), completion)
-        if code < 0:
-            operation.forget()
-            self._check(code, oid)
-        return operation
-
     def _check(self, code: int, oid: str) -> int:
         return check(code, f"{self.name}/{oid}" if oid else self.name)
 
 
-class Operation:
-    """A running operation, made by the ``start_…`` methods of :class:`Pool`. Call :meth:`result` once."""
+class Removal:
+    """A removal under way, made by :meth:`Pool.start_remove`. Call :meth:`result` once."""
 
-    def __init__(self, library: ctypes.CDLL, completion: c_void_p, where: str, under_way: set[Operation]) -> None:
-        self._library, self._completion, self._where, self._under_way = library, completion, where, under_way
-
-    def done(self) -> bool:
-        """Whether :meth:`result` would return at once."""
-        return bool(self._library.rados_aio_is_complete(self._completion))
+    def __init__(self, library: ctypes.CDLL, completion: c_void_p, where: str) -> None:
+        self._library, self._completion, self._where = library, completion, where
 
     def result(self) -> None:
-        """Wait for the end, at most the operation timeout; ``OSError`` if it failed."""
+        """Wait for the end, at most the operation timeout; ``OSError``."""
         self._library.rados_aio_wait_for_complete(self._completion)
         code = int(self._library.rados_aio_get_return_value(self._completion))
-        self.forget()
-        check(code, self._where)
-
-    def forget(self) -> None:
-        """Free what librados holds for it; only after it has ended or if it never began."""
         self._library.rados_aio_release(self._completion)
-        self._under_way.discard(self)
+        check(code, self._where)
 
 
 def connect(access: Access, *, library: str = LIBRARY) -> Cluster:
