@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any, cast
 
+import psutil
 import pytest
 
 from plumbline.collectors import canary as collector
@@ -94,6 +95,19 @@ def test_all_osds_of_a_probe_have_a_plan_that_changes_together() -> None:
     assert seven.with_bounds(bounds) != seven.with_bounds({})
     assert three.with_bounds(bounds) == three.with_bounds(dict(bounds))
     assert three.faster(8, spare=False).prefix == seven.faster(8, spare=False).prefix == "plumbline/h/rados-canary@now"
+
+
+def test_the_worker_ends_with_the_first_of_its_osds() -> None:
+    _, (three, seven) = canaries()
+    three.start()
+    seven.start()
+    pid = three.pid
+    assert pid is not None
+    assert seven.pid == pid
+    assert three.stop(30.0)
+    assert (seven.pid, seven.read().state) == (None, CanaryState.STOPPED)
+    assert not psutil.pid_exists(pid)
+    assert seven.stop()
 
 
 class TestReading:
