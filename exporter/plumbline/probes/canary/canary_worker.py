@@ -168,7 +168,7 @@ def operate(
             operator.failures += 1
         memory.pace(cap.rate, cap.healthy_ns)
         kind = None if whole else error_index(failed, errors)
-        memory.account(stream, latency, kind, rate=rate, random=random)
+        memory.account(stream, latency, kind, rate, random, streams=memory.streams)
         if failed is not None and (failed.errno == errno.EINVAL or operator.failures >= FAILURES_IN_A_ROW):
             raise failed
         look(operator)

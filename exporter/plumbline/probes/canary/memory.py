@@ -15,9 +15,9 @@ Light modules only: the worker imports this.
 from __future__ import annotations
 
 import mmap
-import time
 from bisect import bisect_left
 from errno import errorcode
+from time import time_ns
 
 from plumbline.probes.canary.pacing import charge
 
@@ -146,16 +146,15 @@ class WorkerMemory(MappedWords):
         stream: WorkerStream,
         latency_ns: int,
         error: int | None,
-        *,
         rate: float,
         random: Random,
-        streams: Sequence[WorkerStream] = (),
+        *,
+        streams: Sequence[WorkerStream],
     ) -> None:
-        """Count an operation, and the arrivals that met it: ``rate`` a second over ``streams`` (by default all).
-        ``error``: the index of its kind, if it failed."""
-        now = time.time_ns()
-        arrived = streams or self.streams
-        charges = [(other, charge(random, rate * other.share, latency_ns, other.edges_ns)) for other in arrived]
+        """Count an operation, and the arrivals that met it: ``rate`` a second over ``streams``. ``error``: the index of
+        its kind, if it failed."""
+        now = time_ns()
+        charges = [(other, charge(random, rate * other.share, latency_ns, other.edges_ns)) for other in streams]
         self.begin()
         if error is None:
             stream.count(bisect_left(stream.edges_ns, latency_ns), latency_ns, now)

@@ -277,7 +277,7 @@ class Lane:
         stream.started(0)
         kind = None if whole else error_index(failed, ERRORS)
         with self._counting:
-            self.memory.account(stream, latency, kind, rate=self.memory.rate, random=self.random, streams=self.streams)
+            self.memory.account(stream, latency, kind, self.memory.rate, self.random, streams=self.streams)
         if failed is not None and failed.errno in (errno.ESHUTDOWN, errno.ENOTCONN):
             raise refused_by(failed, self.worker.order)  # the cluster blocked this connection: a new one may work
         return whole
