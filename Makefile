@@ -182,7 +182,7 @@ site-arguments:
 
 .PHONY: preview
 preview: $(TEST_VENV)/.deps-$(KEY) ## draw the dashboards from a Prometheus with data: ARGS='--prometheus URL --out DIR'
-	@$(TEST_VENV)/bin/python -m dashboards.preview $(ARGS)
+	@PYTHONPATH=tests $(TEST_VENV)/bin/python -m preview $(ARGS)
 
 .PHONY: pictures
 pictures: ceph-packages $(TEST_VENV)/.installed-$(KEY) ## draw docs/pictures anew: a real Ceph with one slow OSD, a month of growth (root; 10 minutes)

@@ -38,7 +38,6 @@ STRUCTS = (
     (config.BaselineConfig, "`baseline`", "baseline"),
     (config.GatesConfig, "`gates`", "gates"),
     (config.CephConfig, "`ceph`", "ceph"),
-    (config.NetworkServerConfig, "`network_server`", "network_server"),
     *(
         (kind, f"A probe of `type: {kind.__struct_config__.tag}`", kind.__struct_config__.tag)
         for kind in get_args(probe_configs.ProbeConfig)

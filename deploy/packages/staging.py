@@ -30,6 +30,7 @@ FILES = {
     "README.md": f"{DOC}/README.md",
     "systemd/README.md": f"{DOC}/systemd.md",
     "systemd/drop-ins/*.conf": f"usr/share/{NAME}/systemd",
+    "systemd/plumbline-iperf3.service": f"usr/share/{NAME}/systemd/plumbline-iperf3.service",
     "docs/*.md": f"{DOC}/docs",
     "alerts/out/*.yaml": f"usr/share/{NAME}/alerts",
     "alerts/out-native/*.yaml": f"usr/share/{NAME}/alerts-native",

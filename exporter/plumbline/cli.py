@@ -191,11 +191,10 @@ def _add_advise(actions: Commands) -> None:
         "advise",
         "advise.run",
         json="machine-readable, everything",
-        help="show which documented figures are comparable here, and configure them to judge",
+        help="show which documented figures are comparable here, and the lines that configure them to judge",
         description="Look at disks, network and pools, and show which documented figures are comparable, and why.",
     )
     add = advise.add_argument
-    add("--write", type=Path, metavar="FILE", help="write the whole configuration with the additions (keeps .bak)")
     add("--profile", metavar="NAME", help="the document to judge by, where several are comparable (the most rows)")
     add("--peer", action="append", default=[], metavar="HOST", help="another storage node (repeatable)")
     add("--device-class", metavar="CLASS", help="of disks whose medium the kernel can't know, such as virtual ones")

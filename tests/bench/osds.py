@@ -36,7 +36,7 @@ from plumbline.sources.disk.blocklatency import DiskLatency, LatencyReading
 from plumbline.sources.disk.latencymaps import Histogram, Times
 from plumbline.sources.kernel.cgroup import read_limits
 from plumbline.status.page import render_status
-from support.hosts import parts
+from support.hosts import knowing, parts
 from support.large_host import LargeHost
 from support.osd_fleet import osd_fleet
 from support.status_models import large_model
@@ -157,7 +157,7 @@ def _exposition(host: LargeHost, root: Path, osds: OsdWatch, disks: int) -> Expo
     times = dict.fromkeys(("read", "write", "flush"), Times(used, waited))
     timed = LatencyReading(tuple(DiskLatency(name, times) for name in names), {})
     config = Config(collectors={name: name not in PROBING for name in NAMES})
-    given = replace(parts(Roots.under(root), host.transports), osds=osds, latency=lambda: timed)
+    given = replace(knowing(parts(Roots.under(root), host.transports), {LatencyReading: lambda: timed}), osds=osds)
     given.network.refresh()
     book = load_book(
         BaselineConfig(), where="bench", storage=root / "state", host="bench", catalogue=load_catalogue(), targets=()

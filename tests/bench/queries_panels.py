@@ -19,12 +19,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from dashboards.preview.variables import substitute
 
 from bench import queries_fleet as fleet
 from bench.history_store import Store
 from bench.queries_fleet import Template
 from bench.queries_peers import OUT, VALUES, Panel, Query
+from preview.variables import substitute
 
 DAY_S = 86_400
 THIN_EVERY_S, DENSE_EVERY_S = 3600, 300

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dashboards.preview.variables import substitute
-
+from preview.variables import substitute
 from support.promql import parse, selectors
 
 ROOT = Path(__file__).parents[2]

@@ -12,9 +12,9 @@ from functools import partial
 
 from bench.history_store import Series, Store
 from plumbline.report.document import as_document
-from plumbline.report.fetch import Server
 from plumbline.report.gather import gather
 from plumbline.report.period import parse_period
+from plumbline.sources.prometheus.queries import Server
 from support.history import History, at
 
 BATCH = 400

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dashboards.preview.variables import substitute
 
+from preview.variables import substitute
 from support.dashboards import DASHBOARDS, data_panels, load
 from support.programs import need
 

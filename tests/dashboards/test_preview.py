@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dashboards.preview.answers import PreviewError, Recorded, Series, Server, Window, values
-from dashboards.preview.draw import TYPES
-from dashboards.preview.fields import look
-from dashboards.preview.page import render
-from dashboards.preview.sheet import Place
-from dashboards.preview.variables import choices, opened, substitute
 from matplotlib.figure import Figure
 from PIL import Image
 
-from dashboards.preview import figures, series, units
+from preview import figures, series, units
+from preview.answers import PreviewError, Recorded, Series, Server, Window, values
+from preview.draw import TYPES
+from preview.fields import look
+from preview.page import render
+from preview.sheet import Place
+from preview.variables import choices, opened, substitute
 from support.dashboards import DASHBOARDS, load
 
 ROOT = Path(__file__).parents[2]
@@ -137,16 +137,16 @@ def test_a_recorded_page_is_drawn(tmp_path: Path) -> None:
 
 
 def test_the_command_draws_from_a_record(tmp_path: Path) -> None:
-    argv = [sys.executable, "-m", "dashboards.preview", "overview", "--recorded", RECORDED / "answers.json"]
+    argv = [sys.executable, "-m", "preview", "overview", "--recorded", RECORDED / "answers.json"]
     argv += ["--out", tmp_path, "--minutes", "10", "--rows", "12"]
-    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(argv, cwd=ROOT / "tests", capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"{tmp_path / 'plumbline-overview.png'}: ")
 
 
 def test_a_page_or_server_that_is_not_there_is_said_in_one_line(tmp_path: Path) -> None:
-    argv = [sys.executable, "-m", "dashboards.preview", "nowhere", "--out", tmp_path]
-    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    argv = [sys.executable, "-m", "preview", "nowhere", "--out", tmp_path]
+    done = subprocess.run(argv, cwd=ROOT / "tests", capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert done.stderr.startswith("preview: no page is called nowhere; there are: ")
     with pytest.raises(PreviewError, match="is this a Prometheus server"):

@@ -12,11 +12,12 @@ import pytest
 import yaml
 from deploy.prometheus import keeplist
 
+from plumbline.capacity import facts
+from plumbline.core.words import DAY_S
 from plumbline.metrics.small import LESS
 from plumbline.report import classes
-from plumbline.report.period import DAY_S, Period
+from plumbline.report.period import Period
 from plumbline.report.queries import Queries
-from plumbline.report.whatif import facts
 from support import promql
 from support.dashboards import DASHBOARDS, expressions, label_values, load, variables
 from support.metrics import FOREIGN, OF_PROMETHEUS, ROOT, known_metrics

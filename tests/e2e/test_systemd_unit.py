@@ -52,6 +52,24 @@ def test_exposure_is_not_above_the_documented_level(unit: Path) -> None:
     assert float(measured[1]) <= float(documented[1])
 
 
+def test_the_unit_of_the_iperf3_server_is_accepted_and_not_above_its_documented_level() -> None:
+    need("iperf3")
+    unit = str(FOLDER / "plumbline-iperf3.service")
+    verify = subprocess.run(
+        [need("systemd-analyze"), "verify", "--man=no", unit], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert [line for line in verify.stderr.splitlines() if "plumbline" in line] == []
+    security = subprocess.run(
+        [need("systemd-analyze"), "security", "--offline=true", "--no-pager", unit],
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    measured = re.search(r"Overall exposure level for plumbline-iperf3\.service: ([\d.]+)", security.stdout)
+    documented = re.search(r"security` gives it \*\*([\d.]+)\*\*", (FOLDER / "README.md").read_text())
+    assert measured
+    assert documented
+    assert float(measured[1]) <= float(documented[1])
+
+
 def test_the_drop_in_is_accepted_and_not_above_its_documented_level(unit: Path) -> None:
     folder = unit.parent / "plumbline.service.d"
     folder.mkdir()

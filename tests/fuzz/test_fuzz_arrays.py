@@ -148,7 +148,7 @@ def test_any_array_can_be_judged(facts: ArrayFacts) -> None:
     assert len(set(series)) == len(series)
     for each in found:
         assert each.met == (each.fix is None)
-        assert each.is_
-        assert each.should
+        assert each.actual
+        assert each.expected
         if each.fix is not None:
             assert shlex.split(each.fix.now)  # quotes are balanced, whatever the names

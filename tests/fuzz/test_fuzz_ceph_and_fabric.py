@@ -17,7 +17,7 @@ from plumbline.sources.ceph.ceph_conf import parse_ceph_conf
 from plumbline.sources.ceph.ceph_sockets import parse_sockets
 from plumbline.sources.ceph.keyring import key_types
 from plumbline.sources.net import infiniband
-from plumbline.sources.net.bonding import Bond, Slave, parse_bond, parse_bonding, parse_slave
+from plumbline.sources.net.bonding import Bond, BondsReading, Slave, parse_bond, parse_bonding, parse_slave
 from plumbline.sources.net.links import Link, parse_link, relations
 from plumbline.sources.net.netlink import Message, attribute
 from plumbline.sources.net.routes import Address, parse_address
@@ -43,7 +43,7 @@ def test_bonds_and_slaves_and_their_samples(bond_bytes: bytes, slave_bytes: byte
         bond = parse_bond(bond_bytes, "bond0", (slave,))
         assert isinstance(bond, Bond)
         assert isinstance(slave, Slave)
-        for _spec, labels, value in bond_metrics.samples((bond,), {}):
+        for _spec, labels, value in bond_metrics.samples(BondsReading((bond,))):
             assert all(isinstance(label, str) for label in labels)
             assert isinstance(value, int)
 

@@ -151,7 +151,7 @@ def test_any_host_can_be_judged(facts: PcieFacts) -> None:
     assert len(set(series)) == len(series)  # one sample each
     for each in found:
         assert each.met == (each.fix is None)
-        assert each.is_
-        assert each.should
+        assert each.actual
+        assert each.expected
         if each.fix is not None:
             assert shlex.split(each.fix.now)

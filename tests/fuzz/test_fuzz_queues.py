@@ -86,8 +86,8 @@ def test_any_disk_can_be_judged(disks: list[Disk]) -> None:
     for each in found:
         assert each.subject in physical
         assert each.met == (each.fix is None)
-        assert each.is_
-        assert each.should
+        assert each.actual
+        assert each.expected
         if each.fix is not None:
             assert len(shlex.split(each.fix.now)) >= 4  # quotes are balanced, whatever the names
             for line in each.fix.keep.content.splitlines() if each.fix.keep else ():

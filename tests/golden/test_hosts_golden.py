@@ -31,8 +31,8 @@ from plumbline.probes.run.model import Identity
 from plumbline.probes.run.reading import CanaryReading, CanaryState, WorkloadReading
 from plumbline.probes.run.result import OperationResult, Outcome, ProbeResult
 from plumbline.probes.run.schedule import ProbeStatus
-from plumbline.probes.run.state import DiskRecord, ProbeRecord, StateStore
-from plumbline.sources.ceph.cephmap import parse_cephmap
+from plumbline.probes.run.state import DiskRecord, DisksSeen, ProbeRecord, StateStore
+from plumbline.sources.ceph.cephmap import CephMap, parse_cephmap
 from plumbline.sources.disk.block import BlockDevice
 from plumbline.sources.disk.blocklatency import EARLIER, ENDLESS, INTERRUPTED, UNSEEN, DiskLatency, LatencyReading
 from plumbline.sources.disk.diskhealth import Answer, NoHealth, Reason
@@ -41,14 +41,14 @@ from plumbline.sources.disk.nvme_smart import Limits, parse_health
 from plumbline.sources.disk.smartctl import parse_answer
 from plumbline.sources.disk.zfs import parse_text
 from plumbline.sources.net.bonding import read_churns
-from plumbline.sources.net.infiniband import read_infiniband
+from plumbline.sources.net.infiniband import InfinibandReading, read_infiniband
 from plumbline.sources.net.links import RTM_GETLINK
 from plumbline.sources.net.portfacts import Transports
 from plumbline.sources.net.roles import Role
 from support.bond_messages import NO_PARTNER
 from support.ceph_map import answers
 from support.golden import check_golden
-from support.hosts import NOW, ixgbe_network, parts, recorded_network, silent_network, tree
+from support.hosts import NOW, devices_of, ixgbe_network, knowing, parts, recorded_network, silent_network, tree
 from support.nvme import USED, smart_page
 from support.promtool import complaints
 from support.replay_network import ReplayEthtool, ReplayNetlink
@@ -187,7 +187,11 @@ def healthy_and_not(given: Parts) -> HealthWatch:
         return parse_answer((HEALTH / f"{answers[device.name]}.json").read_bytes(), source=device.name)
 
     health = HealthWatch(
-        devices=given.devices, ask=ask, interval_s=lambda: 300.0, clock=lambda: 1000.0, wall=lambda: NOW - 60.0
+        devices=lambda: devices_of(given),
+        ask=ask,
+        interval_s=lambda: 300.0,
+        clock=lambda: 1000.0,
+        wall=lambda: NOW - 60.0,
     )
     health.refresh(threading.Event())
     return health
@@ -207,18 +211,16 @@ def storage_node(tmp_path: Path) -> str:
     scenarios = ("disks-storage-node", "disk-queues", "net-software-links", "pressure-linux-6.18", "cpu-power")
     roots = tree(tmp_path / "host", *scenarios)
     given = parts(roots, ixgbe_network(), canaries=(canary(),), probes=(fio(),))
-    given = msgspec.structs.replace(given, latency=disk_latency)
+    given = knowing(given, {LatencyReading: disk_latency})
     given.network.refresh()
     given.storage.users.refresh()
     given.storage.queues.refresh()
     given.kernel.power.refresh()
     given.kernel.hugepages.refresh()
     recovering = ClusterView(True, {"recovery": "12 PGs backfilling"})
-    given = msgspec.structs.replace(
-        given,
-        storage=StorageWatch(roots, health=healthy_and_not(given)),
-        ceph=lambda: recovering,
-        ceph_map=lambda: parse_cephmap(answers("-out"), read_ts=NOW - 20),
+    given = knowing(
+        msgspec.structs.replace(given, storage=StorageWatch(roots, health=healthy_and_not(given))),
+        {ClusterView: lambda: recovering, CephMap: lambda: parse_cephmap(answers("-out"), read_ts=NOW - 20)},
     )
     return page(given, config, book(storage, targets, config.baseline))
 
@@ -246,12 +248,10 @@ def fabric_node(tmp_path: Path) -> str:
     """A bond on a switch without LACP that carries Ceph's public side, and InfiniBand ports."""
     roots = tree(tmp_path / "host", "bond-lacp-no-partner", "infiniband-storage-node")
     route = ReplayNetlink({RTM_GETLINK: NO_PARTNER})
-    given = msgspec.structs.replace(
-        parts(roots, Transports(route, ReplayNetlink({}), ReplayEthtool({}))),
-        churns=lambda: read_churns(roots, on_skip=lambda _item, _reason: None),
-        roles=lambda: (Role("bond0", "ceph_public"), Role("enp145s0f0", "ceph_public")),
-        infiniband=lambda: read_infiniband(roots),
-    )
+    given = parts(roots, Transports(route, ReplayNetlink({}), ReplayEthtool({})))
+    given.links.churns = read_churns(roots, on_skip=lambda _item, _reason: None)
+    given.links.roles = (Role("bond0", "ceph_public"), Role("enp145s0f0", "ceph_public"))
+    given = knowing(given, {InfinibandReading: lambda: read_infiniband(roots)})
     names = ("bond", "topology", "infiniband")
     config = Config(collectors={name: name in names for name in NAMES})
     return page(given, config, book(tmp_path, (), config.baseline))
@@ -269,11 +269,11 @@ def disks_of(
     store = StateStore(tmp_path / "state")
     store.put_disks([DiskRecord("sdz", "ZA1GONE", NOW - 9e6, NOW - 86400)])
     given = parts(roots, silent_network())
-    facts = tuple(given.devices())
+    facts = devices_of(given)
     presence = DiskPresence(roots, facts=lambda: facts, keep=lambda _: True, store=store, wall=lambda: NOW)
     presence.look()
     given.storage.users.refresh()
-    given = msgspec.structs.replace(given, disks_seen=lambda: presence.seen)
+    given = knowing(given, {DisksSeen: lambda: presence.seen})
     names = ("device", "disk", "diskpresence", "diskuse", *others)
     config = Config(
         collectors={name: name in names for name in NAMES}, devices=DevicesConfig(disk_partitions=disk_partitions)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from plumbline.collectors import osd
-from plumbline.sources.ceph.osds import find_osds, read_osds
+from plumbline.sources.ceph.osds import OsdsReading, find_osds, read_osds
 from support.ceph_cluster import CephCluster, ceph_cluster, missing
 from support.daemon import eventually
 
@@ -34,7 +34,7 @@ def shown(cluster: CephCluster) -> dict[str, float]:
     (reading,) = read_osds({"osd.0": find_osds([f"{cluster.folder}/run/*.asok"])["osd.0"]}, timeout_s=60)
     return {
         spec.name: value
-        for spec, labels, value in osd.samples([reading], ())
+        for spec, labels, value in osd.samples(OsdsReading((reading,)))
         if labels == ("osd.0",) and isinstance(value, int | float)
     }
 

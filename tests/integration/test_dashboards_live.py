@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dashboards.preview.answers import Server, Window, instant, values
 
+from preview.answers import Server, Window, instant, values
 from support.ceph_cluster import CephCluster, missing
 from support.daemon import eventually
 from support.dashboards import DASHBOARDS, load

@@ -70,40 +70,32 @@ def test_an_object_is_written_read_listed_and_removed(pool: Pool, size: int) -> 
     data = os.urandom(size)
     pool.write_full("canary", data)
     assert pool.read("canary", size + 1) == data
-    assert pool.stat("canary").size_bytes == size
-    assert abs(pool.stat("canary").changed_s - time.time()) < 300
     assert list(pool.objects()) == ["canary"]
     pool.write_full("canary", b"shorter")
     assert pool.read("canary", 100) == b"shorter"
-    assert pool.read("canary", 3, offset=2) == b"ort"
     pool.remove("canary")
     assert list(pool.objects()) == []
 
 
-def test_many_operations_at_a_time(pool: Pool) -> None:
-    data = {f"object-{number}": os.urandom(4096) for number in range(64)}
-    for operation in [pool.start_write_full(oid, part) for oid, part in data.items()]:
-        assert operation.result() == b""
-    assert set(pool.objects()) == set(data)
-    reads = {oid: pool.start_read(oid, 8192) for oid in data}
-    eventually(lambda: all(read.done() for read in reads.values()))
-    assert {oid: read.result() for oid, read in reads.items()} == data
-    for operation in [pool.start_remove(oid) for oid in data]:
-        operation.result()
+def test_many_removals_at_a_time(pool: Pool) -> None:
+    names = [f"object-{number}" for number in range(64)]
+    for oid in names:
+        pool.write_full(oid, b"x")
+    for removal in [pool.start_remove(oid) for oid in names]:
+        removal.result()
     assert list(pool.objects()) == []
     with pytest.raises(FileNotFoundError):
-        pool.start_read("object-0", 1).result()
+        pool.start_remove("object-0").result()
 
 
 def test_a_missing_object_is_a_missing_file(pool: Pool) -> None:
-    for call in (lambda: pool.read("x", 1), lambda: pool.remove("x"), lambda: pool.stat("x")):
+    for call in (lambda: pool.read("x", 1), lambda: pool.remove("x")):
         with pytest.raises(FileNotFoundError) as raised:
             call()
         assert raised.value.filename == f"{POOL}/{NAMESPACE}/x"
 
 
 def test_the_monitors_answer(ceph: CephCluster, cluster: Cluster) -> None:
-    assert cluster.fsid == ceph.fsid
     assert cluster.mon_command("health")["status"] == "HEALTH_OK"
     assert cluster.mon_command("quorum_status")["quorum_names"] == ["a"]
     assert {pool["pool_name"] for pool in cluster.mon_command("osd dump")["pools"]} >= {POOL, "foreign"}
@@ -160,7 +152,8 @@ def test_a_lock_has_one_holder(access: Access, cluster: Cluster, pool: Pool) -> 
         assert pool.lockers("lock", "heavy") == ()
         assert pool.lock("lock", "heavy", cookie="a", description="fio on osd.1", lease_s=600)
         (holder,) = theirs.lockers("lock", "heavy")
-        assert (holder.client, holder.cookie) == (cluster.client, "a")
+        assert re.fullmatch(r"client\.\d+", holder.client)
+        assert holder.cookie == "a"
         assert "127.0.0.1" in holder.address
         assert not theirs.lock("lock", "heavy", cookie="a", lease_s=600)
         assert not theirs.renew("lock", "heavy", cookie="a", lease_s=600)
@@ -170,9 +163,7 @@ def test_a_lock_has_one_holder(access: Access, cluster: Cluster, pool: Pool) -> 
         assert not pool.unlock("lock", "heavy", cookie="a")
         assert not pool.renew("lock", "heavy", cookie="a", lease_s=600)
         assert theirs.lock("lock", "heavy", cookie="b", lease_s=600)
-        (holder,) = pool.lockers("lock", "heavy")
-        assert pool.break_lock("lock", "heavy", holder)
-        assert not pool.break_lock("lock", "heavy", holder)
+        assert theirs.unlock("lock", "heavy", cookie="b")
         assert pool.lockers("lock", "heavy") == ()
     with pytest.raises(ValueError, match="without an end"):
         pool.lock("lock", "heavy", cookie="a", lease_s=0)
@@ -279,7 +270,7 @@ def test_a_silent_osd_bounds_its_objects_and_no_others(ceph: CephCluster, access
         free = next(oid for oid, osds in acting.items() if 0 not in osds)
         pool.write_full(free, b"free")
         ceph.freeze_osd(0)
-        began = pool.start_write_full(stuck, b"stuck")
+        began = pool.start_remove(stuck)
         assert SHORT_S * 0.9 < timed(lambda: pool.write_full(stuck, b"stuck"), TimeoutError)[1] < SHORT_S * PROMPT
         assert timed(began.result, TimeoutError)
         assert pool.read(free, 10) == b"free"

@@ -19,8 +19,8 @@ from plumbline.config.workloads import load_catalogue
 from plumbline.core.roots import Roots
 from plumbline.probes.canary.canary import Canary
 from plumbline.probes.canary.canary_worker import FILE_NAME
-from plumbline.probes.canary.plan import OWN_DIRECTORY
-from plumbline.probes.filesystem.filesystem_canary import FilesystemPlan, build
+from plumbline.probes.canary.target import OWN_DIRECTORY
+from plumbline.probes.filesystem.filesystem_canary import MountTarget, build
 from plumbline.probes.run.guard import MARKER
 from plumbline.probes.run.histogram import quantile
 from plumbline.probes.run.reading import CanaryReading, CanaryState
@@ -53,7 +53,7 @@ def canaries() -> Iterator[list[Canary]]:
 def start(canaries: list[Canary], directory: Path, workload: str = "fs-ops-4k", *, filesystem: str = "") -> Canary:
     found = CATALOGUE.by_id[workload]
     one = Canary(
-        FilesystemPlan(
+        MountTarget(
             name="mount",
             workloads=((found, ()),),  # type: ignore[arg-type]
             device_class="x",

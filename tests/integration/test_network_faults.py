@@ -88,7 +88,7 @@ class Said:
 
     met: bool
     severity: str
-    is_: str
+    actual: str
     fix: str
 
 
@@ -109,7 +109,7 @@ def kernel_says(what: str) -> int:
 
 def test_a_backlog_that_overflows(ns: Namespace, watched: Watched) -> None:
     metric, alert = "plumbline_softnet_packets_dropped_total", "PlumblineSoftnetBacklogOverflow"
-    assert "dropped recently" not in check()["network.netdev-max-backlog"].is_
+    assert "dropped recently" not in check()["network.netdev-max-backlog"].actual
     assert not watched.alerting(alert)
     shown, had = watched.daemon.metrics().total(metric), kernel_says("dropped")
     ns.run(segment_in_the_stack)
@@ -120,14 +120,14 @@ def test_a_backlog_that_overflows(ns: Namespace, watched: Watched) -> None:
     assert watched.daemon.metrics().total(metric) - shown == lost
 
     assert (said.met, said.severity) == (False, "warning")
-    assert said.is_.startswith("32, ")
-    assert "packets dropped recently on CPU " in said.is_
+    assert said.actual.startswith("32, ")
+    assert "packets dropped recently on CPU " in said.actual
     assert said.fix == "sysctl -w net.core.netdev_max_backlog=1000"
     eventually(lambda: watched.alerting(alert))
 
     over = check()["network.netdev-max-backlog"]
-    assert "since boot" in over.is_
-    assert "dropped recently" not in over.is_
+    assert "since boot" in over.actual
+    assert "dropped recently" not in over.actual
     if int((HOST.proc / "sys/net/core/netdev_max_backlog").read_text()) <= 1000:
         assert (over.met, over.severity) == (False, "info"), "it is at its default again, and has been too small"
 
@@ -144,19 +144,19 @@ def test_a_budget_that_is_too_small(ns: Namespace, watched: Watched) -> None:
 
     budget = said["network.netdev-budget"]
     assert not budget.met
-    assert budget.is_.startswith("1, ")
-    assert "turns recently cut short by it on CPU " in budget.is_
+    assert budget.actual.startswith("1, ")
+    assert "turns recently cut short by it on CPU " in budget.actual
     assert budget.fix == "sysctl -w net.core.netdev_budget=300"
     # a longer time would change nothing; a busy host may cut a turn short by it as well
     assert 100 * cut_short(said["network.netdev-budget-usecs"]) < cut_short(budget)
-    assert "dropped recently" not in said["network.netdev-max-backlog"].is_, "nothing was lost"
+    assert "dropped recently" not in said["network.netdev-max-backlog"].actual, "nothing was lost"
     eventually(lambda: watched.alerting(alert))
     assert check()["network.netdev-budget"].met
 
 
 def cut_short(said: Said) -> int:
     """The turns that a check says were recently cut short."""
-    found = re.search(r"([\d,]+) turns? recently cut short", said.is_)
+    found = re.search(r"([\d,]+) turns? recently cut short", said.actual)
     return int(found[1].replace(",", "")) if found else 0
 
 
@@ -180,11 +180,11 @@ def test_a_socket_that_overflows_asks_for_memory_and_the_command_gives_it(ns: Na
     with going_on(ns, overfill_a_socket):
         said = check(*inside)["network.tcp-rmem"]
     assert not said.met
-    assert "segments dropped recently" in said.is_
+    assert "segments dropped recently" in said.actual
     assert said.fix == 'sysctl -w net.ipv4.tcp_rmem="4096 131072 8388608"'
     subprocess.run([*inside, "sh", "-c", said.fix], check=True, capture_output=True)
     now = check(*inside)["network.tcp-rmem"]
-    assert (now.met, now.is_) == (True, "4096 131072 8388608")
+    assert (now.met, now.actual) == (True, "4096 131072 8388608")
 
 
 def test_frames_that_nobody_wants_are_counted_and_no_reason_for_advice(ns: Namespace, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from plumbline.config.workloads import load_catalogue
 from plumbline.core.storage_names import WORK_FILE
 from support.daemon import COMMAND, eventually, running, write_config
 from support.disks import disk_folder
+from support.iperf3 import iperf3_server
 from support.ports import free_port
 
 pytestmark = [
@@ -37,7 +38,7 @@ WITHIN_S = 240.0
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A host's configuration, whose iperf3 peer is a daemon here."""
+    """A host's configuration, whose iperf3 peer is a server here."""
 
     folder: Path
     port: int
@@ -61,7 +62,6 @@ class Site:
                 {"type": "path-mtu", "name": "mtu", "targets": ["127.0.0.1"], **BUSY},
                 {"type": "iperf3", "name": "net", "targets": [f"127.0.0.1:{self.port}"], **BUSY},
             ],
-            "network_server": {"listen": f"127.0.0.1:{self.port}"},
         }
 
     def start(self, *more: str) -> subprocess.Popen[str]:
@@ -89,7 +89,9 @@ class Site:
 @pytest.fixture
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     with disk_folder(tmp_path_factory) as folder:
-        yield Site(folder, free_port())
+        port = free_port()
+        with iperf3_server("127.0.0.1", port):
+            yield Site(folder, port)
 
 
 def starts(output: str) -> list[str]:

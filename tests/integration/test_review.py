@@ -13,10 +13,11 @@ import pytest
 
 from bench.history_store import Series, Store
 from plumbline.commands import reporting
-from plumbline.report.fetch import Server
+from plumbline.core.words import DAY_S
 from plumbline.report.gather import gather
 from plumbline.report.model import Change, Review
-from plumbline.report.period import DAY_S, parse_period
+from plumbline.report.period import parse_period
+from plumbline.sources.prometheus.queries import Server
 from support import history
 from support.daemon import COMMAND
 from support.history import FIRST_DAY, LAST_DAY, History, at

@@ -98,7 +98,7 @@ def _start(devices: list[Path], folder: Path, tmp_path: Path) -> Iterator[Slow]:
 
 def _worker(daemon: Daemon, disk: str) -> int | None:
     """The process that reads this disk and no other, once it does."""
-    found = [pid for pid in daemon.children() if re.search(rf"canary_worker.*\b{disk}$", command_line(pid).strip())]
+    found = [pid for pid in daemon.children() if re.search(rf'canary_worker.*"{disk}"', command_line(pid).strip())]
     return found[0] if found else None
 
 

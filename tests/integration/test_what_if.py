@@ -13,12 +13,12 @@ import pytest
 import yaml
 
 from bench.history_store import Series, Store, labels_of
-from plumbline.report.fetch import Server
-from plumbline.report.whatif import changes
-from plumbline.report.whatif.facts import facts_of, only, queries
-from plumbline.report.whatif.figures import after_losses, class_figures, pool_figures
-from plumbline.report.whatif.model import Facts
+from plumbline.capacity import changes
+from plumbline.capacity.facts import facts_of, only, queries
+from plumbline.capacity.figures import after_losses, class_figures, pool_figures
+from plumbline.capacity.model import Facts
 from plumbline.sources.prometheus.api import read_retention
+from plumbline.sources.prometheus.queries import Server
 from support import capacity, what_if
 from support.daemon import COMMAND, eventually
 from support.programs import need
@@ -34,18 +34,18 @@ MCLOCK = 300.0
 SPAN_S = 4 * 86400
 
 
-def osds() -> list[capacity.Osd]:
+def osds() -> list[capacity.DataOsd]:
     """Uneven hosts in three racks, and a class of its own in one more root."""
     used = (300, 250, 225, 200, 275, 175)
-    found = [capacity.Osd(n, f"h{n // 2}", gb, rack=f"r{n // 4}") for n, gb in enumerate([*used, *used])]
-    return found + [capacity.Osd(20 + n, f"s{n}", 300, device_class="ssd", root="fast") for n in range(4)]
+    found = [capacity.DataOsd(n, f"h{n // 2}", gb, rack=f"r{n // 4}") for n, gb in enumerate([*used, *used])]
+    return found + [capacity.DataOsd(20 + n, f"s{n}", 300, device_class="ssd", root="fast") for n in range(4)]
 
 
 POOLS = (
-    capacity.Pool(1, "vms", stored_gb=500),
-    capacity.Pool(2, "racked", copies=2, failure_domain="rack"),
-    capacity.Pool(4, "in each rack", failure_domain="rack"),
-    capacity.Pool(3, "quick", copies=2, device_class="ssd", root="fast"),
+    capacity.DataPool(1, "vms", stored_gb=500),
+    capacity.DataPool(2, "racked", copies=2, failure_domain="rack"),
+    capacity.DataPool(4, "in each rack", failure_domain="rack"),
+    capacity.DataPool(3, "quick", copies=2, device_class="ssd", root="fast"),
 )
 
 

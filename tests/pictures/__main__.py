@@ -13,8 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from dashboards.preview.page import shrink
-
+from preview.page import shrink
 from support.browser import browser
 
 from .capacity_history import capacity_history
@@ -67,9 +66,9 @@ def _slow_osd() -> None:
 
 def _page(name: str, rows: int, *more: object) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        argv = [sys.executable, "-m", "dashboards.preview", name, "--out", folder]
+        argv = [sys.executable, "-m", "preview", name, "--out", folder]
         argv += ["--width", str(WIDTH), "--rows", str(rows), *map(str, more)]
-        subprocess.run(argv, cwd=ROOT, check=True)
+        subprocess.run(argv, cwd=ROOT / "tests", check=True)
         (OUT / f"{name}.png").write_bytes((Path(folder) / f"plumbline-{name}.png").read_bytes())
 
 

@@ -19,7 +19,7 @@ from plumbline.collectors import baseline, daemon, probe
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.histogram import HistogramValue
 from plumbline.metrics.spec import MetricSpec, le_text
-from plumbline.probes.canary.plan import WorkerPlan, streams_of
+from plumbline.probes.canary.target import WorkerPlan, streams_of
 from plumbline.probes.fio.fio import operations_of
 from plumbline.probes.fio.fio_output import parse_report as parse_fio
 from plumbline.probes.network.iperf3_output import parse_report as parse_iperf3

@@ -30,7 +30,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from dashboards.preview.answers import PreviewError, Server
 from deploy.demo import api, configs
 from deploy.demo.processes import Process, Processes, free_port, program
 from deploy.prometheus import keeplist
@@ -38,6 +37,7 @@ from deploy.prometheus import keeplist
 from bench.history_store import cpu_s
 from bench.queries_panels import Range, asked
 from bench.queries_peers import VALUES, ours
+from preview.answers import PreviewError, Server
 from support.metrics import ROOT
 from support.moving_page import of_exposition
 from support.rules import ALERTS, NATIVE, RULES, rules_of

@@ -15,11 +15,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from dashboards.preview.answers import Server, values
-from dashboards.preview.variables import opened, substitute
 from deploy.demo.processes import Processes
 from deploy.demo.slowdown import Disk, choose, workers
 
+from preview.answers import Server, values
+from preview.variables import opened, substitute
 from support import fleet_server
 from support.daemon import Daemon, eventually, run, running, write_config
 from support.dashboards import DASHBOARDS, GRAFANAS, load

@@ -19,10 +19,10 @@ from typing import Any
 
 import pytest
 import yaml
-from dashboards.preview.answers import Server
 from deploy.demo import api, configs
 from deploy.demo.processes import Process, Processes
 
+from preview.answers import Server
 from support.alertmanager import Alertmanager, alertmanager
 from support.daemon import eventually
 from support.ports import free_port

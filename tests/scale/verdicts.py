@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dashboards.preview.answers import Server
+from preview.answers import Server
 
 WINDOW_S, STEP_S = 180, 15
 TOLERANCE = 0.05

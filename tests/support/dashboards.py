@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from dashboards.preview import variables as preview
+from preview import variables as preview
 
 ROOT = Path(__file__).parents[2]
 DASHBOARDS = sorted(p for p in (ROOT / "dashboards" / "out").glob("*.json") if p.name != "manifest.json")

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlsplit
 
-from dashboards.preview.frames import Frame, Vector
-
-from dashboards.preview import frames as grafana_frames
+from preview import frames as grafana_frames
+from preview.frames import Frame, Vector
 
 from . import dashboards
 

@@ -6,19 +6,24 @@ import shutil
 import struct
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import NoReturn
+
+import msgspec
 
 from plumbline.background.ceph import OsdWatch
 from plumbline.background.host import KernelWatch
 from plumbline.background.storage import StorageWatch
 from plumbline.baseline.fingerprint import Fingerprint
 from plumbline.checks.model import Finding
+from plumbline.collectors.canary import CanariesReading
+from plumbline.collectors.finding import FindingsReading
+from plumbline.collectors.host import Latest
+from plumbline.collectors.probe import ProbesReading
 from plumbline.collectors.registry import Parts
 from plumbline.core.roots import Roots
-from plumbline.errors import Unavailable
 from plumbline.probes.run.reading import CanaryReading
 from plumbline.probes.run.schedule import ProbeStatus
-from plumbline.sources.disk.block import read_block_devices
+from plumbline.probes.run.state import DisksSeen
+from plumbline.sources.disk.block import BlockDevices, read_block_devices
 from plumbline.sources.kernel.softnet import SoftnetUnwrapper
 from plumbline.sources.net import ethnl
 from plumbline.sources.net.drivers import load_table
@@ -26,7 +31,7 @@ from plumbline.sources.net.links import RTM_GETLINK, RTM_NEWLINK
 from plumbline.sources.net.netlink import attribute
 from plumbline.sources.net.network import NetworkReader
 from plumbline.sources.net.port_settings import PORT_FIBRE
-from plumbline.sources.net.portfacts import Transports
+from plumbline.sources.net.portfacts import LinkFacts, Transports
 
 from .ethnl_replies import bits, reply, strings, u8, u32
 from .replay_network import ReplayEthtool, ReplayNetlink, done, driver_answers, message
@@ -111,35 +116,31 @@ def parts(
     return Parts(
         roots=roots,
         network=reader,
-        devices=lambda: read_block_devices(roots, on_skip=lambda _item, _reason: None),
+        links=LinkFacts(roots=roots, transport=network.route, configured=dict),
         softnet=SoftnetUnwrapper(),
         kernel=KernelWatch(roots=roots, clock=lambda: 0.0, ticks_per_s=100, keep_nic=lambda _name: True),
         storage=StorageWatch(roots),
-        canaries=lambda: canaries,
-        probes=lambda: probes,
-        findings=lambda: findings,
-        wall=lambda: NOW,
-        vantage="",
-        churns=dict,
-        roles=tuple,
-        infiniband=_nobody("looks for InfiniBand adapters"),
-        disks_seen=tuple,
-        latency=_nobody("has loaded the BPF program"),
-        ceph=_nobody("looks at a Ceph cluster"),
-        ceph_map=_nobody("asks for a cluster map"),
         osds=OsdWatch(tuple),
-        fingerprint=Fingerprint,
-        daemon=_nobody("runs a daemon"),
+        latest=Latest(
+            {
+                BlockDevices: lambda: read_block_devices(roots, on_skip=lambda _item, _reason: None),
+                CanariesReading: lambda: CanariesReading(tuple(canaries)),
+                ProbesReading: lambda: ProbesReading(tuple(probes), NOW),
+                FindingsReading: lambda: FindingsReading(findings),
+                DisksSeen: DisksSeen,
+                Fingerprint: Fingerprint,
+            }
+        ),
     )
 
 
-def _nobody(does: str) -> Callable[[], NoReturn]:
-    """What to ask where nobody would answer."""
+def knowing(given: Parts, sources: Mapping[type, Callable[[], object]]) -> Parts:
+    """``given`` with these latest readings as well."""
+    return msgspec.structs.replace(given, latest=Latest({**given.latest.sources, **sources}))
 
-    def refuse() -> NoReturn:
-        raise Unavailable(f"nobody {does}")
 
-    return refuse
+def devices_of(given: Parts) -> BlockDevices:
+    return given.latest(BlockDevices)
 
 
 def link_message(index: int, name: str, mtu: int, stats: Mapping[int, int], *, bus: str = "") -> bytes:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from dashboards.preview.variables import choices
+
+from preview.variables import choices
 
 from .dashboards import Dashboard, data_panels, placeholders, substitute
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from plumbline.capacity.model import DataOsd, DataPool, Facts, Load
+from plumbline.core.words import DAY_S
 from plumbline.report.model import (
     Attainment,
     Change,
@@ -25,8 +27,7 @@ from plumbline.report.model import (
     Wear,
     Worst,
 )
-from plumbline.report.period import DAY_S, Period
-from plumbline.report.whatif.model import Facts, Load, Osd, Pool
+from plumbline.report.period import Period
 
 from .history import at
 
@@ -50,12 +51,14 @@ def days(first: float, last: float, *, step: float = 1.0) -> Days:
 def planned() -> Facts:
     """Four hosts of three OSDs, in which the hosts' loss is unsafe; one bench; a pool with a quota."""
     osds = tuple(
-        Osd(f"osd.{number}", "hdd", "default", "", f"stor0{1 + number // 3}", 4e12, 2.9e12, 96.0)
+        DataOsd(f"osd.{number}", "hdd", "default", "", f"stor0{1 + number // 3}", 4e12, 2.9e12, 96.0)
         for number in range(12)
     )
     growth = {"3d": 4e6, "14d": 3e6}
     stored = {"raw_ratio": 3.0, "read_osds": 1.0, "stored": 11.6e12, "pgs": 256.0, "objects": 2.9e6}
-    pool = Pool("vms", "host", "default", "hdd", 3, **stored, quota_bytes=16e12, growth={"14d": 1e6}, application="rbd")
+    pool = DataPool(
+        "vms", "host", "default", "hdd", 3, **stored, quota_bytes=16e12, growth={"14d": 1e6}, application="rbd"
+    )
     load = Load(growth, asked=900.0, osd_iops=150.0, measured_by="osd-bench", recovery=250e6, recovered_by=12)
     return Facts("north", osds, (pool,), 0.9, 0.95, {"hdd": load})
 

@@ -38,7 +38,6 @@ def full_model(word: str = "x") -> StatusModel:
         now_ts=1_700_000_000.0,
         started_ts=1_699_990_000.0,
         config_error=word,
-        server_trouble=word,
         window_s=301.7,
         probes=(
             ProbeRow(
@@ -60,7 +59,9 @@ def full_model(word: str = "x") -> StatusModel:
         nics=(NicRow(word, word, True, 3.125e9, 9000, (256, 4096), (Loss(word, word, word, 5, 2),)),),
         softnet=SoftnetRow(4, 1000, 2, 3, 1, 1),
         findings=(
-            replace(RING, subject=word, severity=Severity.CRITICAL, is_=word, should=word, why=word, fix=_fix(word)),
+            replace(
+                RING, subject=word, severity=Severity.CRITICAL, actual=word, expected=word, why=word, fix=_fix(word)
+            ),
             Finding("network.tcp-sack", "net.ipv4.tcp_sack", Severity.INFO, True, "1", "1", "w", "s"),
         ),
         collectors=(

@@ -23,13 +23,12 @@ from plumbline.background.health import HealthWatch
 from plumbline.background.storage import StorageWatch
 from plumbline.baseline.book import load_book
 from plumbline.baseline.model import Target
-from plumbline.checks.model import Finding
 from plumbline.checks.run import Judge
+from plumbline.collectors.finding import FindingsReading
 from plumbline.collectors.registry import Parts, collectors, configured
 from plumbline.config.model import Config
 from plumbline.config.workloads import Workload, load_catalogue
 from plumbline.core.histogram import HistogramValue
-from plumbline.daemon.readings import readings_of
 from plumbline.errors import Unavailable
 from plumbline.metrics.exposition import Exposition
 from plumbline.metrics.rendering import Format, Renderer
@@ -46,7 +45,7 @@ from plumbline.sources.disk.smartctl import parse_answer
 from plumbline.sources.net.roles import Role
 
 from .ceph_pages import parse
-from .hosts import FIXTURES, NOW, ixgbe_network, parts, tree
+from .hosts import FIXTURES, NOW, devices_of, ixgbe_network, knowing, parts, tree
 from .nvme import smart_page
 from .osd_fleet import osd_fleet
 
@@ -91,21 +90,20 @@ def storage_host(folder: Path, *, small: bool = False) -> str:
     osds = OsdWatch(lambda: [f"{sockets}/*.asok"], connected=lambda: [f"{sockets}/*.asok"])
     judge = Judge()
 
-    def findings() -> tuple[Finding, ...]:
+    def findings() -> FindingsReading:
         if judge.findings is None:
             raise Unavailable("nothing was judged yet")
-        return judge.findings
+        return FindingsReading(judge.findings)
 
-    given = msgspec.structs.replace(
-        given,
-        latency=lambda: LatencyReading(
-            tuple(map(_latency, DISKS)), dict.fromkeys((EARLIER, UNSEEN, ENDLESS, INTERRUPTED), 0)
-        ),
-        storage=StorageWatch(roots, health=_health(given)),
-        osds=osds,
-        ceph=lambda: ClusterView(True, {}),
-        roles=lambda: (Role("eth0", "ceph_public"),),
-        findings=findings,
+    untimed = dict.fromkeys((EARLIER, UNSEEN, ENDLESS, INTERRUPTED), 0)
+    given.links.roles = (Role("eth0", "ceph_public"),)
+    given = knowing(
+        msgspec.structs.replace(given, storage=StorageWatch(roots, health=_health(given)), osds=osds),
+        {
+            LatencyReading: lambda: LatencyReading(tuple(map(_latency, DISKS)), untimed),
+            ClusterView: lambda: ClusterView(True, {}),
+            FindingsReading: findings,
+        },
     )
     stop = threading.Event()
     with osd_fleet(sockets, OSDS, peers=3 * OSDS):
@@ -120,7 +118,7 @@ def storage_host(folder: Path, *, small: bool = False) -> str:
         collectors(config), configured(given, config, book), clock=lambda: 0.0, logger=logging.getLogger("host")
     )
     for now_s in (0.0, 60.0):
-        judge.look(readings_of(exposition.scrape()), now_s)
+        judge.look(exposition.scrape().readings, now_s)
     snapshot = SmallPage().of(exposition.scrape()) if small else exposition.scrape()
     return _second_port(Renderer().render(snapshot, Format.TEXT).decode())
 
@@ -214,7 +212,11 @@ def _health(given: Parts) -> HealthWatch:
         return parse_answer((FIXTURES / "disk-health" / f"{kind}.json").read_bytes(), source=device.name)
 
     health = HealthWatch(
-        devices=given.devices, ask=ask, interval_s=lambda: 300.0, clock=lambda: 1000.0, wall=lambda: NOW - 60.0
+        devices=lambda: devices_of(given),
+        ask=ask,
+        interval_s=lambda: 300.0,
+        clock=lambda: 1000.0,
+        wall=lambda: NOW - 60.0,
     )
     health.refresh(threading.Event())
     return health

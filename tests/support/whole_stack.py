@@ -26,6 +26,7 @@ from plumbline.core.scheduler import splay
 from .ceph_cluster import CephCluster, ceph_cluster
 from .ceph_probes import set_up
 from .daemon import Daemon, eventually, run, running, write_config
+from .iperf3 import iperf3_server
 from .played_host import played_hosts
 from .ports import free_port
 from .prometheus import CLUSTER, Prometheus, prometheus
@@ -87,7 +88,9 @@ def whole_stack(folder: Path, cluster: CephCluster) -> Iterator[Stack]:
             "osd_bench_user": ceph.osd_bench_user,
             "osd_bench_keyring": ceph.osd_bench_keyring,
         }
-        config = _configuration(folder, cluster, users | {"timeout": "20s"})
+        port = free_port()
+        stack.enter_context(iperf3_server("127.0.0.1", port))
+        config = _configuration(folder, cluster, f"127.0.0.1:{port}", users | {"timeout": "20s"})
         recorded = run(
             "baseline", "record", "--probe", "canary", "--force", "--runs", "3", "--run-duration", "1s",
             "--storage.path", folder / "state", "--config.file", write_config(folder, config),
@@ -135,11 +138,10 @@ def _static(targets: list[str], **labels: str) -> dict[str, Any]:
     return {"targets": targets, "labels": labels}
 
 
-def _configuration(folder: Path, cluster: CephCluster, ceph: dict[str, Any]) -> dict[str, Any]:
+def _configuration(folder: Path, cluster: CephCluster, server: str, ceph: dict[str, Any]) -> dict[str, Any]:
     """Every kind of probe, one after the other within the first minute; only one heavy one runs at a time."""
     site = folder / "site.yaml"
     site.write_text(SITE)
-    server = f"127.0.0.1:{free_port()}"
     shared = {"interval": "60s", "timeout": "20s", "max_load_per_cpu": 1000, "max_device_busy": 1.0}
     network = shared | {"device_class": "10g"}
     kinds: list[dict[str, Any]] = [
@@ -156,7 +158,6 @@ def _configuration(folder: Path, cluster: CephCluster, ceph: dict[str, Any]) -> 
     return {
         "baseline": {"files": [str(site)]},
         "ceph": {**ceph, "map": "always", "admin_sockets": [f"{cluster.folder}/run/*-osd.*.asok"]},
-        "network_server": {"listen": server, "allow": ["127.0.0.0/8"]},
         "probes": [
             {"type": "canary", "name": "canary", "device_class": "ssd", "rate": 40, "file_size": "4MiB"},
             *({"name": _in_turn(kind, 60, 6 * turn), **kind} for turn, kind in enumerate(kinds)),

@@ -139,15 +139,15 @@ class CephMapWatch:
             raise Unavailable(str(refusal)) from refusal
         last = self._last(access)
         try:
-            found = self._query(access)
+            cephmap = self._query(access)
         except PlumblineError as error:
             if last is None:
                 raise
             return self._kept(last, str(error))
-        if found.unread and last is not None and not last.unread:
-            return self._kept(last, found.unread)
-        self._latest, self._complete = (access, found, self._clock()), True
-        return found
+        if cephmap.unread and last is not None and not last.unread:
+            return self._kept(last, cephmap.unread)
+        self._latest, self._complete = (access, cephmap, self._clock()), True
+        return cephmap
 
     def _query(self, access: CephAccess) -> CephMap:
         librados = access.librados()

@@ -15,7 +15,7 @@ EVERY_S = 60.0
 def claimed(storage: Path, catalogue: WorkloadCatalogue) -> tuple[Identity, ...]:
     """What the files say is measured here, for their baselines."""
     claims, _ = read_claims(storage, quiet=True)
-    return tuple(each.identity(catalogue) for each in claims)
+    return tuple(claim.identity(catalogue) for claim in claims)
 
 
 class ClaimWatch:
@@ -29,13 +29,13 @@ class ClaimWatch:
     def statuses(self) -> list[ProbeStatus]:
         """Never blocks; empty before the first look, and if the disk below the storage path hangs."""
         try:
-            return [each.status(self._catalogue, self._vantage) for each in self.slot.value]
+            return [claim.status(self._catalogue, self._vantage) for claim in self.slot.value]
         except PlumblineError:
             return []
 
     def identities(self) -> tuple[Identity, ...]:
         """As last read, however long ago."""
-        return tuple(each.identity(self._catalogue) for each in self.slot.last or ())
+        return tuple(claim.identity(self._catalogue) for claim in self.slot.last or ())
 
     def _read(self) -> tuple[ClaimState, ...]:
         claims, self._said = read_claims(self._storage, said=self._said)

@@ -76,8 +76,8 @@ def read_fingerprint(roots: Roots, *, environment: Mapping[str, str], ceph: Ceph
             read_sysctl(roots, numbers=SETTINGS, words=()), read_queue_settings(roots).queues, _real_disks(roots)
         ),
     }
-    found, _ = ask_side_by_side({part: partial(_read, reader) for part, reader in readers.items()}, WITHIN_S)
-    return Fingerprint(kernel=kernel, **{part.value: value for part, values in found.items() for value in values})
+    parts, _ = ask_side_by_side({part: partial(_read, reader) for part, reader in readers.items()}, WITHIN_S)
+    return Fingerprint(kernel=kernel, **{part.value: value for part, values in parts.items() for value in values})
 
 
 def _read(reader: Callable[[], T]) -> list[T]:
@@ -143,7 +143,7 @@ def _ceph(config: CephConfig | None, runner: ProcessRunner) -> str:
             ceph_task.argv(access.librados(), "versions"), timeout_s=_QUERY_WITHIN_S, max_output_bytes=_MAX_ANSWER
         )
         return parse_versions(parse_json(_output(done), source="ceph versions"))
-    program = next((found for name in _CEPH_PROGRAMS if (found := shutil.which(name))), None)
+    program = next((path for name in _CEPH_PROGRAMS if (path := shutil.which(name))), None)
     if program is None:
         return ""
     return _version(_output(runner.run((program, "--version"), timeout_s=_QUERY_WITHIN_S)).strip())
@@ -161,11 +161,11 @@ def _real_disks(roots: Roots) -> tuple[BlockDevice, ...]:
 
 
 def _nics(kernel: str) -> dict[str, str]:
-    found = []
+    ports = []
     with closing(Transports.to_kernel()) as transports:
         ethtool = Ethtool(transports.ioctl)
         for link in read_links(Netlink(transports.route, source="netlink route")).values():
             if link.hardware:
                 with suppress(PlumblineError):  # a driver without ethtool support has no information
-                    found.append((link.name, ethtool.driver_info(link.raw_name)))
-    return nics(found, kernel=kernel)
+                    ports.append((link.name, ethtool.driver_info(link.raw_name)))
+    return nics(ports, kernel=kernel)

@@ -24,16 +24,16 @@ from plumbline.core.roots import Roots
 from plumbline.core.scheduler import Job
 from plumbline.core.slot import PeriodicSlot, Slot
 from plumbline.errors import PlumblineError
-from plumbline.probes.run.state import StateStore
-from plumbline.sources.disk.block import BlockDevice, read_block_devices
-from plumbline.sources.disk.blocklatency import BlockLatency
+from plumbline.probes.run.state import DisksSeen, StateStore
+from plumbline.sources.disk.block import BlockDevice, BlockDevices, read_block_devices
+from plumbline.sources.disk.blocklatency import BlockLatency, LatencyReading
 from plumbline.sources.kernel.cpupower import read_cpu_power
 from plumbline.sources.kernel.hugepages import read_hugepages
 from plumbline.sources.kernel.squeeze import SqueezeReader
 from plumbline.sources.kernel.sysctl import read_sysctl
 from plumbline.sources.net.drivers import load_table
 from plumbline.sources.net.genetlink import resolve_family
-from plumbline.sources.net.infiniband import read_infiniband
+from plumbline.sources.net.infiniband import InfinibandReading, read_infiniband
 from plumbline.sources.net.netlink import NETLINK_ROUTE, NetlinkSocket
 from plumbline.sources.net.network import NetworkReader
 from plumbline.sources.net.nic_interrupts import IrqBalanceReader
@@ -101,7 +101,7 @@ class HostFacts:
         return self._ports.tried and self._disks.tried
 
     @property
-    def devices(self) -> tuple[BlockDevice, ...]:
+    def devices(self) -> BlockDevices:
         """All disks as last read; before the first reading, raises why there is none."""
         return self._disks.value if self._disks.last is None else self._disks.last
 
@@ -111,7 +111,7 @@ class HostFacts:
         except PlumblineError as error:
             log.warning("%s: %s", NETWORK_FACTS, error)
 
-    def _read_disks(self) -> tuple[BlockDevice, ...]:
+    def _read_disks(self) -> BlockDevices:
         return read_block_devices(
             self._roots, on_skip=lambda item, reason: log.debug("%s: %s left out: %s", DISK_FACTS, item, reason)
         )
@@ -169,6 +169,16 @@ class HostWatch:
         self.infiniband = PeriodicSlot(
             "infiniband", COUNTERS_EVERY_S, "InfiniBand counters", lambda: read_infiniband(roots)
         )
+
+    @property
+    def latest(self) -> Mapping[type, Callable[[], object]]:
+        """The readings that have no part of their own, by type."""
+        return {
+            BlockDevices: lambda: self.facts.devices,
+            DisksSeen: lambda: self.presence.seen,
+            InfinibandReading: lambda: self.infiniband.value,
+            LatencyReading: lambda: self.latency.value,
+        }
 
     def jobs(self) -> list[Job]:
         return [

@@ -24,7 +24,7 @@ from plumbline.core.slot import Slot
 from plumbline.core.stall import read_stall
 from plumbline.errors import ParseError
 from plumbline.probes.filesystem.mount_look import DEAD
-from plumbline.sources.kernel.mounts import Mount, MountState, is_remote, own_mounts
+from plumbline.sources.kernel.mounts import Mount, MountsReading, MountState, is_remote, own_mounts
 
 MOUNTS, MOUNTS_EVERY_S = "mounts", 30.0  # each check is two processes and a query to a server; an alert needs two
 ANSWER_WITHIN_S = 5.0  # a healthy mount answers within milliseconds, over the worst network within a second
@@ -105,9 +105,9 @@ class MountWatch:
         return now
 
     @property
-    def states(self) -> tuple[MountState, ...]:
+    def states(self) -> MountsReading:
         """Every mount now; :class:`Unavailable` before the first check or if the kernel does not list mounts."""
-        return tuple(self._state(check) for check in self._checks.value.values())
+        return MountsReading(self._state(check) for check in self._checks.value.values())
 
     def _state(self, check: _Check) -> MountState:
         in_flight_s = max(0.0, self._clock() - check.began_s) if check.process is not None else 0.0

@@ -13,7 +13,7 @@ import msgspec
 from plumbline.core.roots import Roots
 from plumbline.core.scheduler import Job
 from plumbline.errors import PlumblineError
-from plumbline.probes.run.state import DiskRecord, DiskSeen, StateStore
+from plumbline.probes.run.state import DiskRecord, DiskSeen, DisksSeen, StateStore
 from plumbline.sources.disk.block import BlockDevice, list_real_disks
 
 DISK_PRESENCE, LOOK_EVERY_S = "disk presence", 15.0
@@ -38,7 +38,7 @@ class DiskPresence:
         """``facts`` may raise :class:`PlumblineError` if there are none; ``keep`` says which names are reported."""
         self._roots, self._facts, self._keep, self._store, self._wall = roots, facts, keep, store, wall
         self._saved_ts = 0.0
-        self.seen: tuple[DiskSeen, ...] = ()
+        self.seen = DisksSeen()
         self.job = Job(DISK_PRESENCE, LOOK_EVERY_S, 0.0, self.look)
 
     def look(self, _cancel: threading.Event | None = None) -> None:
@@ -51,7 +51,7 @@ class DiskPresence:
         keys = ((name, serials.get(name, _last_serial(name, stored))) for name in listed)
         present = {(name, serial) for name, serial in keys if serial is not None}
         disks = remember(before, present, now)
-        self.seen = tuple(
+        self.seen = DisksSeen(
             DiskSeen(disk.device, disk.serial, key in present, disk.last_seen) for key, disk in sorted(disks.items())
         )
         if disks.keys() != before.keys() or not 0 <= now - self._saved_ts < SAVE_EVERY_S:

@@ -13,7 +13,7 @@ from plumbline.core.roots import Roots
 from plumbline.core.scheduler import Job
 from plumbline.core.slot import PeriodicSlot
 from plumbline.errors import ParseError, PlumblineError, Unavailable
-from plumbline.sources.disk.diskhealth import DiskState
+from plumbline.sources.disk.diskhealth import HealthReading
 from plumbline.sources.disk.diskusers import read_disk_users
 from plumbline.sources.disk.md import read_md
 from plumbline.sources.disk.multipath import MultipathDisk, read_multipath
@@ -77,11 +77,11 @@ class StorageWatch:
         return {} if self.users.last is None else self.users.last.osds()
 
     @property
-    def health(self) -> tuple[DiskState, ...]:
+    def health(self) -> HealthReading:
         """Every disk's health; :class:`Unavailable` if there is no disk to query or health is not queried."""
         if self._health is None:
             raise Unavailable("disks are not queried for their health")
-        return self._health.states
+        return HealthReading(self._health.states)
 
     def _read_pci(self) -> PciReading:
         reading = read_pci(self._roots, sorted(self._ports))

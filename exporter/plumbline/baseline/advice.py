@@ -82,16 +82,16 @@ def advise(
 ) -> tuple[Advice, ...]:
     """One for each subject and each profile that has rows of its layer and class. ``targets``: what this node's probes
     measure already."""
-    return tuple(one for subject in subjects for one in _of_subject(subject, profiles, targets, catalogue))
+    return tuple(advice for subject in subjects for advice in _of_subject(subject, profiles, targets, catalogue))
 
 
 def chosen(advice: Sequence[Advice], judge: Mapping[str, str], preferred: str = "") -> dict[str, str]:
     """Device class → the profile to judge it by: the configured one, else ``preferred`` if it has comparable rows, else
     the one with most."""
     rows: dict[str, Counter[str]] = {}
-    for one in advice:
-        if one.comparable:
-            rows.setdefault(one.subject.device_class, Counter())[one.profile] += one.rows
+    for row in advice:
+        if row.comparable:
+            rows.setdefault(row.subject.device_class, Counter())[row.profile] += row.rows
     return {
         device_class: judge.get(device_class)
         or (preferred if counts[preferred] else max(sorted(counts), key=lambda name: counts[name]))
@@ -103,41 +103,46 @@ def probes(
     advice: Sequence[Advice], judge: Mapping[str, str], taken: Collection[str], *, heavy: bool
 ) -> list[dict[str, Any]]:
     """The probes to configure for the chosen profiles, one for each way and workload; ``taken``: names in use."""
-    found: dict[tuple[Via, str, bool], dict[str, Any]] = {}
-    for one in advice:
-        if one.probe is None or judge.get(one.subject.device_class) != one.profile or (one.heavy and not heavy):
+    by_way: dict[tuple[Via, str, bool], dict[str, Any]] = {}
+    for row in advice:
+        if row.probe is None or judge.get(row.subject.device_class) != row.profile or (row.heavy and not heavy):
             continue
-        key = one.subject.via, one.workload, one.subject.given
-        if key in found:
+        key = row.subject.via, row.workload, row.subject.given
+        if key in by_way:
             for field in ("devices", "targets"):
-                if field in found[key]:
-                    found[key][field] = list(dict.fromkeys([*found[key][field], *one.probe[field]]))
+                if field in by_way[key]:
+                    by_way[key][field] = list(dict.fromkeys([*by_way[key][field], *row.probe[field]]))
         else:
-            found[key] = dict(one.probe)
+            by_way[key] = dict(row.probe)
     used = set(taken)
-    for probe in found.values():
+    for probe in by_way.values():
         name, number = probe["name"], 2
         while probe["name"] in used:
             probe["name"], number = f"{name}-{number}", number + 1
         used.add(probe["name"])
-    return list(found.values())
+    return list(by_way.values())
 
 
 def _of_subject(
     subject: Subject, profiles: Mapping[str, LoadedProfile], targets: Sequence[Target], catalogue: WorkloadCatalogue
 ) -> Iterator[Advice]:
     place = (subject.layer, subject.device_class)
-    found = False
+    known = False
     for name, profile in profiles.items():
         rows = [row for row in profile.rows if (row.entry.layer, row.entry.device_class) == place]
         if rows:
-            found = True
+            known = True
             hardware = "; ".join(dict.fromkeys(row.hardware.description for row in rows))
             entries = [row.entry for row in rows]
             yield replace(_judged(subject, entries, targets, catalogue), profile=name, hardware=hardware)
-    if not found:
+    if not known:
         classes = sorted(
-            {each.device_class for one in profiles.values() for each in one.entries if each.layer == subject.layer}
+            {
+                entry.device_class
+                for profile in profiles.values()
+                for entry in profile.entries
+                if entry.layer == subject.layer
+            }
         )
         why = f"no document has figures of this class; of the layer {subject.layer} they have {', '.join(classes)}"
         yield Advice(subject, why)
@@ -154,11 +159,11 @@ def _judged(
         else:
             usable.append(entry)
     if not usable:
-        said = "; ".join(f"{count} {reason}" for reason, count in reasons.most_common())
-        return Advice(subject, f"rows of this layer and class: {said}")
+        text = "; ".join(f"{count} {reason}" for reason, count in reasons.most_common())
+        return Advice(subject, f"rows of this layer and class: {text}")
     usable.sort(key=lambda entry: _cost(entry, catalogue.by_id[entry.workload]))
     left = {entry.workload: _left(subject, entry, targets) for entry in usable}
-    entry = min(usable, key=lambda each: len(left[each.workload]))  # the first of those measured most completely
+    entry = min(usable, key=lambda row: len(left[row.workload]))  # the first of those measured most completely
     workload, names = catalogue.by_id[entry.workload], left[entry.workload]
     measured_by = {target.probe: None for target in targets if experiment(target) == experiment(entry)}
     return Advice(

@@ -37,7 +37,7 @@ class Breach(Struct, frozen=True):
 
     rule: Rule
     ratio: float
-    found: str
+    text: str
 
     @property
     def doubtful(self) -> bool:
@@ -54,9 +54,9 @@ def breaches(
     transferred: Volume | None = None,
 ) -> Iterator[Breach]:
     """The identities that a row breaks; an identity whose figures are missing is not checked."""
-    block_size, asked = size_of(workload), depth_of(workload)
-    if asked and isinstance(workload, BlockWorkload):
-        asked *= workload.jobs
+    block_size, wanted = size_of(workload), depth_of(workload)
+    if wanted and isinstance(workload, BlockWorkload):
+        wanted *= workload.jobs
     if iops and throughput and block_size:
         low, high = (edge * block_size for edge in _iops_interval(iops))
         if not _overlap((low, high), _interval(throughput)):
@@ -65,16 +65,16 @@ def breaches(
         shortest, longest = _interval(duration)
         if not _overlap((transferred.exact / longest, transferred.exact / shortest), _interval(throughput)):
             yield _off(Rule.DURATION, transferred.exact / duration.exact / throughput.exact, "data ÷ duration")
-    if iops and mean and asked:
+    if iops and mean and wanted:
         in_flight = float(iops.exact * mean.exact)
-        if abs(in_flight / asked - 1) > CONCURRENCY_SLACK:
-            found = f"IOPS × latency makes {in_flight:.1f} of {asked} in flight"
-            yield Breach(Rule.CONCURRENCY, in_flight / asked, found)
+        if abs(in_flight / wanted - 1) > CONCURRENCY_SLACK:
+            text = f"IOPS × latency makes {in_flight:.1f} of {wanted} in flight"
+            yield Breach(Rule.CONCURRENCY, in_flight / wanted, text)
 
 
-def agree(one: Iops | Latency | Throughput, other: Iops | Latency | Throughput) -> bool:
+def agree(figure: Iops | Latency | Throughput, other: Iops | Latency | Throughput) -> bool:
     """Whether two printed figures are equal to within one unit in the last digit of the coarser one."""
-    return abs(one.exact - other.exact) <= max(one.step, other.step)
+    return abs(figure.exact - other.exact) <= max(figure.step, other.step)
 
 
 def size_of(workload: Workload) -> int | None:
@@ -125,5 +125,5 @@ def _iops_interval(iops: Iops) -> Interval:
     return iops.exact - third_digit / 2, iops.exact + third_digit
 
 
-def _overlap(one: Interval, other: Interval) -> bool:
-    return one[0] <= other[1] and other[0] <= one[1]
+def _overlap(first: Interval, other: Interval) -> bool:
+    return first[0] <= other[1] and other[0] <= first[1]

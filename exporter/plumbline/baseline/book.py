@@ -59,7 +59,11 @@ class Book(Struct, frozen=True):
 
     def shown(self, target: Target) -> BaselineEntry | None:
         """The baseline to show beside ``target``: the one in force, else one that may only be shown."""
-        entries = (one.entry for one in self.selection.comparable if experiment(one.entry) == experiment(target))
+        entries = (
+            comparable.entry
+            for comparable in self.selection.comparable
+            if experiment(comparable.entry) == experiment(target)
+        )
         return self.in_force(target) or next(entries, None)
 
     def documented(self, target: Target) -> str:
@@ -110,7 +114,7 @@ def load_book(
     sites += [site for site in (class_site, recorded) if site is not None]
     entries += [entry for site in sites for entry in site.entries]
     here = BUDGETED & {target.layer for target in targets}
-    budgets = tuple((name, each) for name, one in profiles.items() for each in one.profile.budgets if here)
+    budgets = tuple((name, budget) for name, loaded in profiles.items() for budget in loaded.profile.budgets if here)
     near = nearest(entries, targets, catalogue)
     classes = tuple(
         (site.file.source, site.entries[0].profile, site.file.fleet_class) for site in sites if site.file.fleet_class
@@ -154,8 +158,8 @@ def measured_on(sites: Sequence[LoadedSite]) -> dict[str, Fingerprint]:
 
 def mismatched(selection: Selection) -> Iterator[str]:
     """One sentence for each measured operation whose only baselines have other parameters."""
-    for one in selection.mismatched:
-        target, entry = one.target, one.entry
+    for row in selection.mismatched:
+        target, entry = row.target, row.entry
         yield (
             f"{target.probe}: {target.operation} {target.workload} is not compared: the {entry.source} baseline"
             f" {entry.profile} was measured with other parameters ({entry.config_hash}, here {target.config_hash})"
@@ -165,5 +169,5 @@ def mismatched(selection: Selection) -> Iterator[str]:
 def outdated(measured_on: Mapping[str, Fingerprint], now: Fingerprint) -> Iterator[str]:
     """One sentence for each part of this node that changed since a measured baseline was recorded."""
     for profile, then in measured_on.items():
-        for each in changes(then, now):
-            yield f"baseline {profile} was measured with {_WORDS[each.part]}: {each.then}; now {each.now}"
+        for change in changes(then, now):
+            yield f"baseline {profile} was measured with {_WORDS[change.part]}: {change.then}; now {change.now}"

@@ -26,7 +26,7 @@ JUDGED = ("latency.mean", "latency.p50", TAIL, "iops", "throughput")
 WITHIN, WORSE, NOT_COMPARED = 0, 1, 3
 
 
-class Beside(msgspec.Struct, frozen=True):
+class ReferenceFigure(msgspec.Struct, frozen=True):
     """One figure in base units, with its degradation ratio; ``name`` is ``latency.p50``, ``iops`` or ``throughput``.
     ``within``: whether it is inside the tolerance; ``None``: the baseline does not judge or has no tolerance."""
 
@@ -37,24 +37,24 @@ class Beside(msgspec.Struct, frozen=True):
     within: bool | None = None
 
 
-def beside(
+def reference_figures(
     entry: BaselineEntry | None,
     *,
     judges: bool,
     latency: Mapping[str, float],
     iops: float | None = None,
     throughput: float | None = None,
-) -> tuple[Beside, ...]:
+) -> tuple[ReferenceFigure, ...]:
     """Every measured figure: latencies from mean to max, then the rates."""
     known = dict(_figures(entry.latency, entry.iops, entry.throughput)) if entry else {}
     tolerance = entry.tolerance_ratio if entry and judges else None
-    found = []
+    rows = []
     for name, measured in _figures(latency, iops, throughput):
         baseline = known.get(name)
         ratio = _degradation(name, measured, baseline)
         within = None if ratio is None or tolerance is None else ratio <= tolerance
-        found.append(Beside(name, measured, baseline, ratio, within))
-    return tuple(found)
+        rows.append(ReferenceFigure(name, measured, baseline, ratio, within))
+    return tuple(rows)
 
 
 def _figures(latency: Mapping[str, float], iops: float | None, throughput: float | None) -> Iterator[tuple[str, float]]:
@@ -186,13 +186,13 @@ def compare(a: Side, b: Side, *, renamed: Mapping[str, str] | None = None) -> Co
     for item in b.items:
         there.setdefault(experiment(item.entry), []).append(item)
     here = [(_as(item.entry, renamed or {}), item.entry) for item in a.items]
-    found = (_row(entry, other) for meant, entry in here for other in there.get(experiment(meant), []))
-    rows = sorted((row for row in found if row.figures), key=lambda row: (LAYERS.index(row.layer), row.device_class))
+    part = (_row(entry, other) for meant, entry in here for other in there.get(experiment(meant), []))
+    rows = sorted((row for row in part if row.figures), key=lambda row: (LAYERS.index(row.layer), row.device_class))
     both = {experiment(meant) for meant, _ in here}
     alone = [meant for meant, _ in here if experiment(meant) not in there]
     alone_b = [item.entry for item in b.items if experiment(item.entry) not in both]
     others = tuple(_others(alone, alone_b))
-    keys = {(each.layer, each.device_class, each.workload, each.operation) for each in others}
+    keys = {(other.layer, other.device_class, other.workload, other.operation) for other in others}
     environment = None
     if a.fingerprint is not None and b.fingerprint is not None:
         environment = Environment(changes(a.fingerprint, b.fingerprint), compared(a.fingerprint, b.fingerprint))
@@ -210,11 +210,11 @@ def _row(a: BaselineEntry, other: Item) -> Compared:
     tolerance = DEFAULT_TOLERANCE if a.tolerance_ratio is None else a.tolerance_ratio
     doubt = a.doubt or b.doubt
     figures = []
-    for one in beside(a, judges=True, latency=b.latency, iops=b.iops, throughput=b.throughput):
-        if one.baseline is not None and one.ratio is not None:
-            allowed = None if doubt or one.name not in JUDGED else _allowed(one.name, a, tolerance)
+    for row in reference_figures(a, judges=True, latency=b.latency, iops=b.iops, throughput=b.throughput):
+        if row.baseline is not None and row.ratio is not None:
+            allowed = None if doubt or row.name not in JUDGED else _allowed(row.name, a, tolerance)
             figures.append(
-                Figure(one.name, one.baseline, one.measured, one.ratio, allowed, _word(one.ratio, allowed, tolerance))
+                Figure(row.name, row.baseline, row.measured, row.ratio, allowed, _word(row.ratio, allowed, tolerance))
             )
     return Compared(
         layer=a.layer,

@@ -23,8 +23,8 @@ Loaded = LoadedProfile | LoadedSite
 
 def named(name: str, profiles: Mapping[str, LoadedProfile], sites: Sequence[LoadedSite]) -> list[Loaded]:
     """All known baselines with this name (a file's path is one, too), files first."""
-    found: list[Loaded] = [site for site in sites if name in (site.where, site.name)]
-    return [*found, profiles[name]] if name in profiles else found
+    matching: list[Loaded] = [site for site in sites if name in (site.where, site.name)]
+    return [*matching, profiles[name]] if name in profiles else matching
 
 
 def near_names(name: str, profiles: Mapping[str, LoadedProfile], sites: Sequence[LoadedSite]) -> str:
@@ -43,12 +43,12 @@ def find(
     """The profile or file that ``name`` means; ``read`` reads a file that the configuration does not name. The file may
     come from another host: it is only shown here and does not judge. Raises :class:`BaselineError` if nothing or more
     than one baseline has the name, and for an invalid file."""
-    found = named(name, profiles, sites)
-    if len(found) > 1:
+    matching = named(name, profiles, sites)
+    if len(matching) > 1:
         where = ", ".join(site.where for site in sites if site.name == name)
-        raise BaselineError(name, f"{len(found)} baselines have this name; say which by its path: {where}")
-    if found:
-        return found[0]
+        raise BaselineError(name, f"{len(matching)} baselines have this name; say which by its path: {where}")
+    if matching:
+        return matching[0]
     if "/" in name or Path(name).is_file():
         return read(Path(name))
     raise BaselineError(name, f"no such baseline or file; there are: {near_names(name, profiles, sites)}")
@@ -58,13 +58,13 @@ def summaries(
     profiles: Mapping[str, LoadedProfile], sites: Sequence[LoadedSite], judge: Mapping[str, str]
 ) -> tuple[Summary, ...]:
     """All known baselines, strongest source first; ``judge``: the configuration's device class → profile."""
-    found = [_site_summary(site) for site in sites]
+    rows = [_site_summary(site) for site in sites]
     for name, loaded in profiles.items():
         classes, entries = _by_class(loaded.entries), len(loaded.entries)
         judges = tuple(sorted(cls for cls, chosen in judge.items() if chosen == name and cls in classes))
         title = loaded.profile.title
-        found.append(Summary(name, Source.DOCUMENTED, title, "", entries, classes, judges, holds=_holds(loaded)))
-    return tuple(sorted(found, key=lambda one: list(Source).index(one.source)))
+        rows.append(Summary(name, Source.DOCUMENTED, title, "", entries, classes, judges, holds=_holds(loaded)))
+    return tuple(sorted(rows, key=lambda summary: list(Source).index(summary.source)))
 
 
 def show(
@@ -78,15 +78,15 @@ def show(
 ) -> Shown:
     """One profile (by name) or file (by name or path). ``workload`` may be a shell pattern, such as ``randwrite-*``.
     Raises :class:`BaselineError` for an unknown ``name``, with similar names."""
-    asked = Filter(layer, device_class, workload)
-    found = named(name, profiles, sites)
-    if not found:
+    wanted = Filter(layer, device_class, workload)
+    matching = named(name, profiles, sites)
+    if not matching:
         raise BaselineError(name, f"no such baseline; there are: {near_names(name, profiles, sites)}")
-    if isinstance(found[0], LoadedSite):
-        return narrowed(_shown_site(found[0]), asked, {})
-    loaded = found[0]
+    if isinstance(matching[0], LoadedSite):
+        return narrowed(_shown_site(matching[0]), wanted, {})
+    loaded = matching[0]
     classes = {key: hardware.device_class for key, hardware in loaded.profile.hardware.items()}
-    return narrowed(_shown_profile(loaded), asked, loaded.layers, classes)
+    return narrowed(_shown_profile(loaded), wanted, loaded.layers, classes)
 
 
 def _by_class(entries: Iterable[BaselineEntry]) -> dict[str, int]:
@@ -219,7 +219,7 @@ def _profile_row(row: Row) -> ShownRow:
         command=row.series.command,
         line=row.point.line,
         judges=not row.entry.doubt,
-        breaches=tuple(breach.found for breach in row.breaches),
+        breaches=tuple(breach.text for breach in row.breaches),
         notes=tuple(_profile_notes(row)),
     )
 
@@ -260,7 +260,9 @@ def _level(entry: BaselineEntry) -> str:
     """``spread 1m 2.1 %, 5m 0 %; calm after 20 s; load 120 IOPS, 3 MB/s``, of what is known."""
     parts = []
     if entry.level_spread:
-        parts.append("spread " + ", ".join(f"{span} {100 * each:.2g} %" for span, each in entry.level_spread.items()))
+        parts.append(
+            "spread " + ", ".join(f"{span} {100 * spread:.2g} %" for span, spread in entry.level_spread.items())
+        )
     if entry.calm_seconds is not None:
         parts.append(f"calm after {duration_text(entry.calm_seconds)}")
     if entry.load_ops_per_second is not None and entry.load_bytes_per_second is not None:
@@ -284,23 +286,27 @@ class Filter(msgspec.Struct, frozen=True):
         )
 
 
-def narrowed(shown: Shown, asked: Filter, layers: Mapping[str, str], classes: Mapping[str, str] | None = None) -> Shown:
+def narrowed(
+    shown: Shown, wanted: Filter, layers: Mapping[str, str], classes: Mapping[str, str] | None = None
+) -> Shown:
     """``shown``, filtered. ``layers``: workload → layer for workloads named outside the rows; ``classes``: hardware →
     device class. Statements about the whole document (contradictions, figures left out) are shown only without a
     filter. Raises :class:`BaselineError` if nothing is left, listing what there is."""
-    if asked == Filter():
+    if wanted == Filter():
         return shown
     classes = classes or {}
 
     def matches(workloads: Sequence[str], device_class: str) -> bool:
-        return any(asked.has(layers[workload], device_class, workload) for workload in workloads)
+        return any(wanted.has(layers[workload], device_class, workload) for workload in workloads)
 
-    rows = tuple(row for row in shown.rows if asked.has(row.layer, row.device_class, row.workload))
-    budgets = tuple(budget for one in shown.budgets for budget in _budget(one, asked))
-    methods = tuple(one for one in shown.methods if matches(one.workloads, classes.get(one.hardware, "")))
-    pictures = tuple(one for one in shown.pictures if matches(one.workloads, ""))
-    by_layer = asked.layer is not None and Filter(asked.layer) == asked
-    settings = tuple(one for one in shown.settings if by_layer and one.check.partition(".")[0] == asked.layer)
+    rows = tuple(row for row in shown.rows if wanted.has(row.layer, row.device_class, row.workload))
+    budgets = tuple(budget for entry in shown.budgets for budget in _budget(entry, wanted))
+    methods = tuple(method for method in shown.methods if matches(method.workloads, classes.get(method.hardware, "")))
+    pictures = tuple(picture for picture in shown.pictures if matches(picture.workloads, ""))
+    by_layer = wanted.layer is not None and Filter(wanted.layer) == wanted
+    settings = tuple(
+        setting for setting in shown.settings if by_layer and setting.check.partition(".")[0] == wanted.layer
+    )
     if not (rows or budgets or methods or pictures or settings):
         have = ", ".join(_have(shown, layers, classes)) or "no row"
         reason = f"nothing matches this layer, device class and workload; it has: {have}"
@@ -317,8 +323,8 @@ def narrowed(shown: Shown, asked: Filter, layers: Mapping[str, str], classes: Ma
     )
 
 
-def _budget(budget: ShownBudget, asked: Filter) -> Iterator[ShownBudget]:
-    links = tuple(link for link in budget.links if asked.has(budget.layer, link.device_class, budget.workload))
+def _budget(budget: ShownBudget, wanted: Filter) -> Iterator[ShownBudget]:
+    links = tuple(link for link in budget.links if wanted.has(budget.layer, link.device_class, budget.workload))
     if links:
         yield msgspec.structs.replace(budget, links=links)
 

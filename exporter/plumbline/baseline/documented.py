@@ -75,8 +75,8 @@ def check_named(
     layers = {}
     parts: tuple[tuple[str, Sequence[Method | Picture]], ...] = (("methods", methods), ("pictures", pictures))
     for part, shown in parts:
-        for index, one in enumerate(shown):
-            for name in one.workloads:
+        for index, figure in enumerate(shown):
+            for name in figure.workloads:
                 layers[name] = place.at(f"{part}[{index}]").workload(name, catalogue, "workloads").layer
     for index, method in enumerate(methods):
         if method.hardware and method.hardware not in hardware:

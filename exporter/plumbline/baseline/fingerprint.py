@@ -61,14 +61,14 @@ class Change(msgspec.Struct, frozen=True):
 def changes(then: Fingerprint, now: Fingerprint) -> tuple[Change, ...]:
     """What differs, in the order of :class:`Part`. A disk or port that was removed, or whose firmware changed, is a
     change; one that was added is not, because no measurement depended on it."""
-    found = []
+    rows = []
     for part in compared(then, now):
         before, after = getattr(then, part.value), getattr(now, part.value)
         if isinstance(before, dict):
             before, after = _differing(before, after)
         if before != after:
-            found.append(Change(part, before, after))
-    return tuple(found)
+            rows.append(Change(part, before, after))
+    return tuple(rows)
 
 
 def compared(then: Fingerprint, now: Fingerprint) -> tuple[Part, ...]:

@@ -74,6 +74,6 @@ class Target(msgspec.Struct, frozen=True):
 Experiment = tuple[tuple[str, str, str, str], str]
 
 
-def experiment(one: BaselineEntry | Target) -> Experiment:
+def experiment(entry: BaselineEntry | Target) -> Experiment:
     """Figures are comparable if this is equal."""
-    return one.key, one.config_hash
+    return entry.key, entry.config_hash

@@ -50,13 +50,13 @@ def nearest(
     for entry in entries:
         if entry.source is Source.DOCUMENTED and not entry.doubt:
             documented.setdefault((entry.layer, entry.device_class, entry.operation), []).append(entry)
-    found = {}
+    by_key = {}
     for target in targets:
         rows = documented.get((target.layer, target.device_class, target.operation), [])
         candidates = [near for entry in rows if (near := _near(entry, target, catalogue.by_id)) is not None]
         if candidates:
-            found[experiment(target)] = min(candidates, key=_rank)
-    return found
+            by_key[experiment(target)] = min(candidates, key=_rank)
+    return by_key
 
 
 def _near(entry: BaselineEntry, target: Target, workloads: Mapping[str, Workload]) -> Nearest | None:

@@ -199,11 +199,11 @@ def _row(
         raise place.error("", "has no figure; list pictures under pictures")
     if point.retransmits is not None and not isinstance(workload, TcpThroughput):
         raise place.error("retransmits", "only valid for a TCP transfer", point.retransmits)
-    found = _breaches(workload, point, place)
+    texts = _breaches(workload, point, place)
     _check_repeats(point, "restated", point.restated, place)
     _check_repeats(point, "not_used", point.not_used, place)
     _check_spread(point, place)
-    doubts = (f"{breach.found}: {point.breaks[breach.rule]}" for breach in found if breach.doubtful)
+    doubts = (f"{breach.text}: {point.breaks[breach.rule]}" for breach in texts if breach.doubtful)
     entry = BaselineEntry(
         layer=workload.layer,
         device_class=hardware.device_class,
@@ -218,11 +218,11 @@ def _row(
         note=point.note,
         doubt="; ".join(filter(None, (point.doubt, *doubts))),
     )
-    return Row(entry, point, series, hardware, found)
+    return Row(entry, point, series, hardware, texts)
 
 
 def _breaches(workload: Workload, point: Point, place: Place) -> tuple[Breach, ...]:
-    found = tuple(
+    texts = tuple(
         breaches(
             workload,
             iops=point.iops,
@@ -232,13 +232,13 @@ def _breaches(workload: Workload, point: Point, place: Place) -> tuple[Breach, .
             transferred=point.transferred,
         )
     )
-    for breach in found:
+    for breach in texts:
         if not point.breaks.get(breach.rule):
-            raise place.error(f"breaks.{breach.rule}", f"{breach.found}; say why")
+            raise place.error(f"breaks.{breach.rule}", f"{breach.text}; say why")
     for rule in point.breaks:
-        if rule not in {breach.rule for breach in found}:
+        if rule not in {breach.rule for breach in texts}:
             raise place.error(f"breaks.{rule}", "the row does not break this identity")
-    return found
+    return texts
 
 
 def _check_repeats(point: Point, name: str, repeats: Sequence[Restated | NotUsed], place: Place) -> None:

@@ -46,7 +46,7 @@ class Incomparable(Struct, frozen=True):
     """False: it would only be shown, because it is a document that the configuration does not choose."""
 
 
-class Verdict(Struct, frozen=True):
+class Judgement(Struct, frozen=True):
     """The baseline in force for a target and its latency bound in seconds, each ``None`` if there is none."""
 
     target: Target
@@ -59,13 +59,15 @@ class Selection(Struct, frozen=True):
 
     comparable: tuple[Comparable, ...]
     incomparable: tuple[Incomparable, ...]
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[Judgement, ...]
 
     @property
     def mismatched(self) -> tuple[Incomparable, ...]:
         """The baselines that would judge targets without a baseline in force, if their parameters agreed."""
         missing = set(self.missing)
-        return tuple(one for one in self.incomparable if one.would_judge and one.target in missing)
+        return tuple(
+            comparable for comparable in self.incomparable if comparable.would_judge and comparable.target in missing
+        )
 
     @property
     def missing(self) -> tuple[Target, ...]:
@@ -79,8 +81,8 @@ def select(entries: Sequence[BaselineEntry], targets: Sequence[Target], judge: M
     newest = _newest_of_each_source(candidates)
     comparable = tuple(_unique(Comparable(entry, _judges(entry, newest, judge)) for entry in candidates))
     in_force: dict[Experiment, BaselineEntry] = {}
-    for one in sorted((one for one in comparable if one.judges), key=lambda one: _STRENGTH[one.entry.source]):
-        in_force.setdefault(experiment(one.entry), one.entry)
+    for item in sorted((row for row in comparable if row.judges), key=lambda row: _STRENGTH[row.entry.source]):
+        in_force.setdefault(experiment(item.entry), item.entry)
     return Selection(
         comparable=comparable,
         incomparable=tuple(_incomparable(entries, targets, judge)),
@@ -120,10 +122,10 @@ def _judges(
 def _unique(comparable: Iterable[Comparable]) -> list[Comparable]:
     """Two site files may share a name and thus the labels of their series; then the one that judges is kept."""
     kept: dict[tuple[Experiment, Source, str], Comparable] = {}
-    for one in comparable:
-        label = (experiment(one.entry), one.entry.source, one.entry.profile)
-        if label not in kept or one.judges:
-            kept[label] = one
+    for row in comparable:
+        label = (experiment(row.entry), row.entry.source, row.entry.profile)
+        if label not in kept or row.judges:
+            kept[label] = row
     return list(kept.values())
 
 
@@ -137,8 +139,8 @@ def _incomparable(
                 yield Incomparable(entry, target, chosen)
 
 
-def _verdict(target: Target, entry: BaselineEntry | None) -> Verdict:
-    return Verdict(target, entry, bound(entry) if entry else None)
+def _verdict(target: Target, entry: BaselineEntry | None) -> Judgement:
+    return Judgement(target, entry, bound(entry) if entry else None)
 
 
 def _round_up(seconds: float) -> float:

@@ -37,7 +37,7 @@ def sign(text: bytes, key: Path, *, environment: Mapping[str, str]) -> bytes:
         raise BaselineError(str(key), f"nothing was signed: {error.strerror}") from None
     done = _run(["sign", "-q", "-f", str(key), "-n", NAMESPACE], text, environment, timeout_s=None)
     if done.returncode:
-        raise BaselineError(str(key), f"nothing was signed: {_said(done)}")
+        raise BaselineError(str(key), f"nothing was signed: {_reason(done)}")
     return done.stdout
 
 
@@ -76,13 +76,13 @@ def signer(text: bytes, signature: bytes, allowed: Path, *, environment: Mapping
     # ssh-keygen reads what was checked
     with in_memory(signature) as signed, in_memory(signers) as trusted:
         keep, by = (_descriptor(signed), _descriptor(trusted)), ["-s", signed, "-f", trusted]
-        found = _run(["find-principals", *by], b"", environment, keep=keep)
-        who = found.stdout.decode("utf-8", "replace").split("\n")[0].strip()
-        if found.returncode or not who:
-            raise BaselineError("signature", f"not by a key of {allowed} ({_said(found)})")
+        answer = _run(["find-principals", *by], b"", environment, keep=keep)
+        who = answer.stdout.decode("utf-8", "replace").split("\n")[0].strip()
+        if answer.returncode or not who:
+            raise BaselineError("signature", f"not by a key of {allowed} ({_reason(answer)})")
         done = _run(["verify", *by, "-I", who, "-n", NAMESPACE], text, environment, keep=keep)
         if done.returncode:
-            raise BaselineError("signature", f"by {visible(who)}, but not of this text ({_said(done)})")
+            raise BaselineError("signature", f"by {visible(who)}, but not of this text ({_reason(done)})")
         return visible(who)
 
 
@@ -94,15 +94,18 @@ def check_signed(path: Path, text: str, allowed: Path, *, environment: Mapping[s
     """Who signed the file at ``path`` with this ``text``. Raises :class:`BaselineError` that names the file."""
     reason = f"is not signed: {path.name}{SIGNATURE} is missing"
     for suffix in (SIGNATURE, NEXT_SIGNATURE):
-        beside = path.with_name(path.name + suffix)
-        if not beside.exists():
+        signature_file = path.with_name(path.name + suffix)
+        if not signature_file.exists():
             continue
         try:
             return signer(
-                text.encode(), read_text(beside, max_bytes=_MAX_BYTES).encode(), allowed, environment=environment
+                text.encode(),
+                read_text(signature_file, max_bytes=_MAX_BYTES).encode(),
+                allowed,
+                environment=environment,
             )
         except (BaselineError, ConfigError) as error:
-            reason = f"{beside.name}: {error.reason}"
+            reason = f"{signature_file.name}: {error.reason}"
     raise BaselineError(str(path), f"{reason}; baseline.allowed_signers asks for it, so the file is not used")
 
 
@@ -131,7 +134,7 @@ def _run(
         raise BaselineError("signature", f"{_PROGRAM} did not end within {_WITHIN_S:g} s") from None
 
 
-def _said(done: "subprocess.CompletedProcess[bytes]") -> str:
+def _reason(done: "subprocess.CompletedProcess[bytes]") -> str:
     """The last line of what it said: the reason."""
     lines = (done.stderr or done.stdout).decode("utf-8", "replace").strip().splitlines()
     return excerpt(lines[-1]) if lines else f"{_PROGRAM}: exit {done.returncode}"

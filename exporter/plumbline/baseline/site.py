@@ -44,12 +44,14 @@ class Device(Strict, frozen=True, omit_defaults=True):
     serial: str = ""
 
 
-class LevelSpread(Strict, frozen=True, omit_defaults=True, rename={"one": "1m", "five": "5m", "thirty": "30m"}):
+class LevelSpread(
+    Strict, frozen=True, omit_defaults=True, rename={"one_minute": "1m", "five_minutes": "5m", "thirty_minutes": "30m"}
+):
     """By span. A struct instead of a mapping, so that errors name the key."""
 
-    one: _Share | None = None
-    five: _Share | None = None
-    thirty: _Share | None = None
+    one_minute: _Share | None = None
+    five_minutes: _Share | None = None
+    thirty_minutes: _Share | None = None
 
     @classmethod
     def of(cls, by_span: Mapping[str, float]) -> Self:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from plumbline.ceph_top.model import Osd, Suspicion, parts
+from plumbline.ceph_top.model import OsdPerformance, Suspicion, parts
 from plumbline.ceph_top.verdict import seen
 from plumbline.core.units import si
 from plumbline.errors import PlumblineError
@@ -41,12 +41,12 @@ _KINDS = (WRITE, READ, READ_MODIFY_WRITE)
 _By = Mapping[tuple[str, ...], float]
 
 
-def osds_of(series: Sequence[Series], *, cluster: str | None, url: str) -> tuple[Osd, ...]:
+def osds_of(series: Sequence[Series], *, cluster: str | None, url: str) -> tuple[OsdPerformance, ...]:
     """One row for each OSD. Raises :class:`PlumblineError` without OSD series, or for several clusters."""
-    ours = [each for each in series if each.name in NAMES and each.labels.get("ceph_daemon")]
-    clusters = sorted({each.labels.get("cluster", "") for each in ours})
+    ours = [sample for sample in series if sample.name in NAMES and sample.labels.get("ceph_daemon")]
+    clusters = sorted({sample.labels.get("cluster", "") for sample in ours})
     if cluster is not None:
-        ours = [each for each in ours if each.labels.get("cluster", "") == cluster]
+        ours = [sample for sample in ours if sample.labels.get("cluster", "") == cluster]
         if not ours:
             there = f"; there are: {', '.join(filter(None, clusters))}" if any(clusters) else ""
             raise PlumblineError(f"{url}: no OSD of a cluster {cluster!r}{there}")
@@ -56,12 +56,14 @@ def osds_of(series: Sequence[Series], *, cluster: str | None, url: str) -> tuple
     if not ours:
         raise PlumblineError(f"{url}: no series of OSDs; are the recording rules of alerts/ loaded there?")
     of: dict[str, list[Series]] = defaultdict(list)
-    for each in ours:
-        of[each.labels["ceph_daemon"]].append(each)
-    return tuple(_row(daemon, found) for daemon, found in of.items())
+    for own in ours:
+        of[own.labels["ceph_daemon"]].append(own)
+    return tuple(_row(daemon, samples) for daemon, samples in of.items())
 
 
-def merged(local: Sequence[Osd], remote: Sequence[Osd]) -> tuple[tuple[Osd, ...], tuple[str, ...]]:
+def merged(
+    local: Sequence[OsdPerformance], remote: Sequence[OsdPerformance]
+) -> tuple[tuple[OsdPerformance, ...], tuple[str, ...]]:
     """All OSDs, and notes. For this host's OSDs, figures come from their sockets, which are newer, and verdicts from
     the rules, which cover more time. A note says if an OSD's namesake is on another host, and so in another cluster."""
     there = {osd.daemon: osd for osd in remote}
@@ -82,13 +84,13 @@ def merged(local: Sequence[Osd], remote: Sequence[Osd]) -> tuple[tuple[Osd, ...]
     return tuple(there.values()), tuple(notes)
 
 
-def _row(daemon: str, series: Iterable[Series]) -> Osd:
+def _row(daemon: str, series: Iterable[Series]) -> OsdPerformance:
     by: dict[str, dict[tuple[str, ...], float]] = defaultdict(dict)
     labels: dict[str, Mapping[str, str]] = {}
-    for each in series:
+    for sample in series:
         names = ("operation", "part", "interface", "statistic", "stage", "verdict", "cause", "figure")
-        by[each.name][tuple(each.labels[name] for name in names if name in each.labels)] = each.value
-        labels[each.name] = each.labels
+        by[sample.name][tuple(sample.labels[name] for name in names if name in sample.labels)] = sample.value
+        labels[sample.name] = sample.labels
     rates = {kind: by[_RATE].get((kind,), 0.0) for kind in _KINDS}
     busy = {kind: rate for kind, rate in rates.items() if rate > 0}
     split = max(busy, key=lambda kind: busy[kind], default="")
@@ -97,7 +99,7 @@ def _row(daemon: str, series: Iterable[Series]) -> Osd:
     weight = sum(busy[kind] for kind in means)
     interface, worst = _worst(by[_BEAT])
     blocked = by[_BLOCKED]
-    osd = Osd(
+    osd = OsdPerformance(
         daemon=daemon,
         host=labels.get(_INFO, {}).get("hostname", ""),
         device_class=labels.get(_INFO, {}).get("device_class", ""),
@@ -129,9 +131,11 @@ def _row(daemon: str, series: Iterable[Series]) -> Osd:
     )
     verdicts = sorted(verdict for (verdict,), value in by[_SUSPECT].items() if value)
     causes = sorted(cause for (cause,), value in by[_HOST_CAUSE].items() if value)
-    found = seen(osd) or ((" ".join(verdicts), _reason(osd, causes)) if verdicts else None)
-    said = Suspicion(word=found[0], reason=found[1], source="prometheus") if found else None
-    return msgspec.structs.replace(osd, suspicion=said)
+    word_and_reason = seen(osd) or ((" ".join(verdicts), _reason(osd, causes)) if verdicts else None)
+    suspicion = (
+        Suspicion(word=word_and_reason[0], reason=word_and_reason[1], source="prometheus") if word_and_reason else None
+    )
+    return msgspec.structs.replace(osd, suspicion=suspicion)
 
 
 def _split(kind: str, latency: _By, store: _By) -> tuple[float | None, float | None, float | None]:
@@ -152,12 +156,12 @@ def _named(number: float | None) -> str:
     return "" if number is None else f"osd.{number:.0f}"
 
 
-def _reason(osd: Osd, causes: Sequence[str]) -> str:
+def _reason(osd: OsdPerformance, causes: Sequence[str]) -> str:
     figures = (
         *(("queue", osd.queue_s), ("store", osd.store_s), ("peers", osd.peers_s)),
         *(("ping", osd.heartbeat_worst_s), (f"TCP round trip to {osd.rtt_peer}".removesuffix(" to "), osd.rtt_worst_s)),
     )
-    told = ", ".join(f"{name} {si(seconds, 's')}" for name, seconds in figures if seconds is not None)
+    times = ", ".join(f"{name} {si(seconds, 's')}" for name, seconds in figures if seconds is not None)
     host = ", ".join(cause.replace("_", " ") for cause in causes)
     unlike = f"; unlike the other hosts its host has: {host}" if host else ""
-    return f"the rules' verdict over the last minutes{f'; {told}' if told else ''}{unlike}"
+    return f"the rules' verdict over the last minutes{f'; {times}' if times else ''}{unlike}"

@@ -35,7 +35,7 @@ class Suspicion(msgspec.Struct, frozen=True, kw_only=True):
     source: str
 
 
-class Osd(msgspec.Struct, frozen=True, kw_only=True):
+class OsdPerformance(msgspec.Struct, frozen=True, kw_only=True):
     """One OSD over the interval; times in seconds. ``null``: not reported, or nothing happened that has a time."""
 
     daemon: str
@@ -75,7 +75,7 @@ class Top(msgspec.Struct, frozen=True, kw_only=True):
 
     interval_s: float
     sources: tuple[str, ...]
-    osds: tuple[Osd, ...]
+    osds: tuple[OsdPerformance, ...]
     notes: tuple[str, ...] = ()  # What could not be read, and verdicts on OSDs that are not shown
 
 
@@ -86,24 +86,30 @@ def between(
     interval_s: float,
     host: str = "",
     classes: Mapping[str, str] | None = None,
-) -> tuple[Osd, ...]:
+) -> tuple[OsdPerformance, ...]:
     """What happened between two readings. An OSD that started in between, or that was missing in one, has no times."""
-    earlier = {each.daemon: each for each in before if each.up}
-    return tuple(_row(earlier.get(each.daemon), each, interval_s, host, (classes or {})) for each in after)
+    earlier = {osd.daemon: osd for osd in before if osd.up}
+    return tuple(_row(earlier.get(osd.daemon), osd, interval_s, host, (classes or {})) for osd in after)
 
 
 def with_connections(
-    osds: Iterable[Osd], before: Sequence[OsdConnections], after: Sequence[OsdConnections], *, interval_s: float
-) -> tuple[Osd, ...]:
+    osds: Iterable[OsdPerformance],
+    before: Sequence[OsdConnections],
+    after: Sequence[OsdConnections],
+    *,
+    interval_s: float,
+) -> tuple[OsdPerformance, ...]:
     """The rows with what two readings say of their connections."""
-    earlier, now = ({each.daemon: each for each in reading} for reading in (before, after))
+    earlier, now = ({osd.daemon: osd for osd in reading} for reading in (before, after))
     return tuple(
         osd if (last := now.get(osd.daemon)) is None else _connected(osd, earlier.get(osd.daemon), last, interval_s)
         for osd in osds
     )
 
 
-def _connected(osd: Osd, before: OsdConnections | None, after: OsdConnections, interval_s: float) -> Osd:
+def _connected(
+    osd: OsdPerformance, before: OsdConnections | None, after: OsdConnections, interval_s: float
+) -> OsdPerformance:
     lost = None if before is None or interval_s <= 0 else max(after.retransmits - before.retransmits, 0) / interval_s
     return msgspec.structs.replace(
         osd,
@@ -120,10 +126,10 @@ def without_deviation(rtt_s: float | None, deviation_s: float | None) -> float |
     return None if rtt_s is None or deviation_s is None else max(rtt_s - deviation_s, 0.0)
 
 
-def slowest_first(osds: Iterable[Osd]) -> tuple[Osd, ...]:
+def slowest_first(osds: Iterable[OsdPerformance]) -> tuple[OsdPerformance, ...]:
     """OSDs that don't answer or have blocked operations first, then by p99, then by the mean; idle ones last."""
 
-    def slow(osd: Osd) -> tuple[int, float, float, int]:
+    def slow(osd: OsdPerformance) -> tuple[int, float, float, int]:
         seen = (osd.suspicion.word if osd.suspicion else "") in (HUNG, BLOCKED)
         number = osd.daemon.rpartition(".")[2]
         return (
@@ -136,16 +142,18 @@ def slowest_first(osds: Iterable[Osd]) -> tuple[Osd, ...]:
     return tuple(sorted(osds, key=slow))
 
 
-def _row(before: OsdReading | None, after: OsdReading, interval_s: float, host: str, classes: Mapping[str, str]) -> Osd:
+def _row(
+    before: OsdReading | None, after: OsdReading, interval_s: float, host: str, classes: Mapping[str, str]
+) -> OsdPerformance:
     known = {"daemon": after.daemon, "host": host, "device_class": classes.get(after.daemon, "")}
     if not after.up:
-        said = Suspicion(word=HUNG, reason=after.why, source="sockets")
-        return Osd(**known, answers=False, suspicion=said)  # type: ignore[arg-type]
-    worst = max(after.heartbeats, key=lambda each: each.worst_s, default=None)
+        suspicion = Suspicion(word=HUNG, reason=after.why, source="sockets")
+        return OsdPerformance(**known, answers=False, suspicion=suspicion)  # type: ignore[arg-type]
+    worst = max(after.heartbeats, key=lambda heartbeat: heartbeat.worst_s, default=None)
     stage = ""
     if after.blocked is not None and (most := max(after.blocked.by_stage.values(), default=0)):
         stage = next(name for name, count in after.blocked.by_stage.items() if count == most)
-    row = Osd(
+    row = OsdPerformance(
         **known,  # type: ignore[arg-type]
         answers=True,
         heartbeat_worst_s=worst.worst_s if worst else None,
@@ -159,7 +167,7 @@ def _row(before: OsdReading | None, after: OsdReading, interval_s: float, host: 
     return row if before is None or interval_s <= 0 else _with_times(row, before, after, interval_s)
 
 
-def _with_times(row: Osd, before: OsdReading, after: OsdReading, interval_s: float) -> Osd:
+def _with_times(row: OsdPerformance, before: OsdReading, after: OsdReading, interval_s: float) -> OsdPerformance:
     first, last = before.stages, after.stages
     if first is None or last is None:
         return row
@@ -170,13 +178,13 @@ def _with_times(row: Osd, before: OsdReading, after: OsdReading, interval_s: flo
     }
     if len(kinds) < len(last.operations):
         return row  # restarted: its counters begin again
-    operations = sum(each.total.avgcount for each in kinds.values())
+    operations = sum(kind.total.avgcount for kind in kinds.values())
     latencies = [
         difference(before.latencies[name], histogram)
         for name, histogram in after.latencies.items()
         if name in before.latencies
     ]
-    counted = [each for each in latencies if each is not None]
+    counted = [latency for latency in latencies if latency is not None]
     together = added(counted) if counted else None
     commit, device, replica = (
         _mean(_since(getattr(first, name), getattr(last, name))) for name in ("commit", "device", "replica_writes")
@@ -191,7 +199,7 @@ def _with_times(row: Osd, before: OsdReading, after: OsdReading, interval_s: flo
         row,
         operations_per_s=operations / interval_s,
         operations=operations,
-        mean_s=sum(each.total.sum for each in kinds.values()) / operations if operations else None,
+        mean_s=sum(kind.total.sum for kind in kinds.values()) / operations if operations else None,
         p50_s=together and quantile(together, 0.5),
         p99_s=together and quantile(together, 0.99),
         split_of=split if operations else "",

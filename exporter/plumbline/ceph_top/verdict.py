@@ -12,7 +12,7 @@ from statistics import median
 
 import msgspec
 
-from plumbline.ceph_top.model import BLOCKED, HUNG, Osd, Suspicion
+from plumbline.ceph_top.model import BLOCKED, HUNG, OsdPerformance, Suspicion
 from plumbline.core.units import count_text, si
 
 DISK, PEER, NETWORK, QUEUE = "disk", "peer", "network", "queue"
@@ -39,28 +39,30 @@ class Thresholds(msgspec.Struct, frozen=True):
     connection_timeout_s: float = 0.2
 
 
-def suspect(osds: Sequence[Osd], limits: Thresholds | None = None) -> tuple[tuple[Osd, ...], tuple[str, ...]]:
+def suspect(
+    osds: Sequence[OsdPerformance], limits: Thresholds | None = None
+) -> tuple[tuple[OsdPerformance, ...], tuple[str, ...]]:
     """The rows with their suspicions, and a note for each suspected OSD that is not among them."""
     limits = limits or Thresholds()
     accused = _accused(osds, limits)
-    classes: dict[str, list[Osd]] = {}
+    classes: dict[str, list[OsdPerformance]] = {}
     for osd in osds:
         if osd.operations is not None and osd.operations >= limits.minimum_operations:
             classes.setdefault(osd.device_class, []).append(osd)
     judged = []
     for osd in osds:
         peers = classes.get(osd.device_class, [])
-        found = seen(osd) or (
+        verdict = seen(osd) or (
             _of_load(osd, peers, limits) if osd in peers and len(peers) >= limits.minimum_osds else None
         )
-        word, reason = found or (NETWORK, accused.get(osd.daemon, ""))
-        said = Suspicion(word=word, reason=reason, source="sockets") if reason else None
-        judged.append(msgspec.structs.replace(osd, suspicion=said))
+        word, reason = verdict or (NETWORK, accused.get(osd.daemon, ""))
+        suspicion = Suspicion(word=word, reason=reason, source="sockets") if reason else None
+        judged.append(msgspec.structs.replace(osd, suspicion=suspicion))
     shown = {osd.daemon for osd in osds}
     return tuple(judged), tuple(f"{name}: {reason}" for name, reason in accused.items() if name not in shown)
 
 
-def seen(osd: Osd) -> tuple[str, str] | None:
+def seen(osd: OsdPerformance) -> tuple[str, str] | None:
     """Verdicts that need no comparison: it doesn't answer, or operations are blocked."""
     if osd.answers is False:
         return HUNG, osd.suspicion.reason if osd.suspicion else "its admin socket does not answer"
@@ -71,8 +73,8 @@ def seen(osd: Osd) -> tuple[str, str] | None:
     return None
 
 
-def _of_load(osd: Osd, peers: Sequence[Osd], limits: Thresholds) -> tuple[str, str] | None:
-    def out(figure: Callable[[Osd], float | None], ratio: float) -> float | None:
+def _of_load(osd: OsdPerformance, peers: Sequence[OsdPerformance], limits: Thresholds) -> tuple[str, str] | None:
+    def out(figure: Callable[[OsdPerformance], float | None], ratio: float) -> float | None:
         """The median of the peers if this OSD is at least ``ratio`` times above it, else ``None``."""
         own, middle = figure(osd), _median(map(figure, peers))
         if own is None or middle is None or own < ratio * middle:
@@ -83,18 +85,18 @@ def _of_load(osd: Osd, peers: Sequence[Osd], limits: Thresholds) -> tuple[str, s
         """Share of an operation of the kind that is broken down; at most 1, as its counters are not read together."""
         return min(part / osd.split_mean_s, 1.0) if part is not None and osd.split_mean_s else 0.0
 
-    store = out(lambda each: each.store_s, limits.ratio)
+    store = out(lambda load: load.store_s, limits.ratio)
     if store is not None and share(osd.store_s) >= limits.share:
-        agrees = (out(figure, limits.agree_ratio) for figure in (lambda each: each.replica_s, lambda each: each.p99_s))
+        agrees = (out(figure, limits.agree_ratio) for figure in (lambda load: load.replica_s, lambda load: load.p99_s))
         if any(middle is not None for middle in agrees):
             return DISK, _against("its own store", osd, osd.store_s, store, share(osd.store_s))
-    slower = out(lambda each: each.mean_s, limits.agree_ratio) is not None
-    queue = out(lambda each: each.queue_s, limits.ratio)
+    slower = out(lambda load: load.mean_s, limits.agree_ratio) is not None
+    queue = out(lambda load: load.queue_s, limits.ratio)
     if slower and queue is not None and share(osd.queue_s) >= limits.queue_share and store is None:
         return QUEUE, _against("queue", osd, osd.queue_s, queue, share(osd.queue_s))
     if share(osd.peers_s) < limits.share or store is not None:
         return None
-    waits = out(lambda each: each.peers_s, limits.ratio)
+    waits = out(lambda load: load.peers_s, limits.ratio)
     middle = _median(peer.peers_s for peer in peers)
     waiting = _against("replicas and network", osd, osd.peers_s, middle, share(osd.peers_s))
     if slow := _of_connections(osd, peers, limits):
@@ -102,7 +104,7 @@ def _of_load(osd: Osd, peers: Sequence[Osd], limits: Thresholds) -> tuple[str, s
     return (PEER, waiting) if slower and waits is not None else None
 
 
-def _of_connections(osd: Osd, peers: Sequence[Osd], limits: Thresholds) -> str:
+def _of_connections(osd: OsdPerformance, peers: Sequence[OsdPerformance], limits: Thresholds) -> str:
     """What its TCP connections have that explains the wait for replicas; empty where they don't, or none is known."""
     least = limits.connection_share * (osd.peers_s or 0.0)
     worst, middle = osd.rtt_worst_s, osd.rtt_median_s
@@ -121,11 +123,11 @@ def _of_connections(osd: Osd, peers: Sequence[Osd], limits: Thresholds) -> str:
     return ""
 
 
-def _against(what: str, osd: Osd, own_s: float | None, middle_s: float | None, share: float) -> str:
+def _against(what: str, osd: OsdPerformance, own_s: float | None, middle_s: float | None, share: float) -> str:
     return f"{what}: {_time(own_s)} of each {osd.split_of} ({share:.0%}); the median of its class is {_time(middle_s)}"
 
 
-def _accused(osds: Sequence[Osd], limits: Thresholds) -> dict[str, str]:
+def _accused(osds: Sequence[OsdPerformance], limits: Thresholds) -> dict[str, str]:
     """OSD → reason, for OSDs that most others find the slowest to answer their pings."""
     reporting = [osd for osd in osds if osd.heartbeat_worst_s is not None and osd.heartbeat_median_s is not None]
     votes: Counter[str] = Counter(
@@ -135,13 +137,13 @@ def _accused(osds: Sequence[Osd], limits: Thresholds) -> dict[str, str]:
         and (osd.heartbeat_worst_s or 0.0) >= limits.heartbeat_floor_s
         and (osd.heartbeat_worst_s or 0.0) >= limits.heartbeat_spread * (osd.heartbeat_median_s or 0.0)
     )
-    found = {}
+    accused = {}
     for name, count in votes.items():
         others = [osd for osd in reporting if osd.daemon != name]
         if len(others) + 1 >= limits.minimum_osds and count > limits.heartbeat_share * len(others):
             slowest = max(osd.heartbeat_worst_s or 0.0 for osd in others if osd.heartbeat_peer == name)
-            found[name] = f"{count} of {len(others)} OSDs find it the slowest to answer pings, up to {_time(slowest)}"
-    return found
+            accused[name] = f"{count} of {len(others)} OSDs find it the slowest to answer pings, up to {_time(slowest)}"
+    return accused
 
 
 def _median(values: Iterable[float | None]) -> float | None:

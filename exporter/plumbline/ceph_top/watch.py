@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from msgspec import Struct, field
 
 from plumbline.ceph_top.from_prometheus import QUERY, WINDOW_S, merged, osds_of
-from plumbline.ceph_top.model import Osd, Top, between, slowest_first, with_connections
+from plumbline.ceph_top.model import OsdPerformance, Top, between, slowest_first, with_connections
 from plumbline.ceph_top.verdict import suspect
 from plumbline.core.roots import Roots
 from plumbline.errors import PlumblineError, Unavailable
@@ -58,7 +58,9 @@ def tops(
         before, connected, asked_at, first = after, connections, now, False
 
 
-def _top(where: Where, local: Sequence[Osd], interval_s: float, denied: tuple[str, ...], *, first: bool) -> Top:
+def _top(
+    where: Where, local: Sequence[OsdPerformance], interval_s: float, denied: tuple[str, ...], *, first: bool
+) -> Top:
     judged, notes = suspect(local)
     notes = denied + notes
     osds = judged

@@ -6,15 +6,16 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from plumbline.checks.model import Fix, Severity, Verdict, check
-from plumbline.checks.readings import Readings
-from plumbline.checks.text import listed, plural
+from plumbline.checks.text import plural
+from plumbline.core.words import first_few
+from plumbline.metrics.snapshot import Readings
 from plumbline.sources.arrays import Arrays
 from plumbline.sources.disk.md import MdArray
 from plumbline.sources.disk.multipath import STANDBY, USABLE, DiskPath, MultipathDisk
 from plumbline.sources.disk.zfs import PoolStatus, Vdev
 
 
-class Pool(Struct, frozen=True):
+class ZfsPool(Struct, frozen=True):
     """A ZFS pool. ``errors`` and ``unhealthy`` are ``None`` where zpool status could not be read."""
 
     name: str
@@ -26,16 +27,16 @@ class Pool(Struct, frozen=True):
 
 class ArrayFacts(Struct, frozen=True):
     raids: tuple[MdArray, ...] = ()
-    pools: tuple[Pool, ...] = ()
+    pools: tuple[ZfsPool, ...] = ()
     multipaths: tuple[MultipathDisk, ...] = ()
 
 
 def array_facts(readings: Readings) -> ArrayFacts:
-    arrays = readings.arrays
+    arrays = readings.or_empty(Arrays)
     return ArrayFacts(arrays.md.arrays if arrays.md else (), tuple(_pools(arrays)), arrays.multipath or ())
 
 
-def _pools(arrays: Arrays) -> Iterator[Pool]:
+def _pools(arrays: Arrays) -> Iterator[ZfsPool]:
     statuses = {status.name: status for status in arrays.zpools or ()}
     for name, now in arrays.zfs.pools.items() if arrays.zfs else ():
         status = statuses.get(name)
@@ -44,12 +45,12 @@ def _pools(arrays: Arrays) -> Iterator[Pool]:
             yield _pool(name, state, status)
 
 
-def _pool(name: str, state: str, status: PoolStatus | None) -> Pool:
+def _pool(name: str, state: str, status: PoolStatus | None) -> ZfsPool:
     if status is None or all(vdev.healthy is None for vdev in status.vdevs):
-        return Pool(name, state, status.data_errors if status else None)
+        return ZfsPool(name, state, status.data_errors if status else None)
     errors = _innermost(vdev for vdev in status.vdevs if any(vdev.errors.values()))
     unhealthy = _innermost(vdev for vdev in status.vdevs if vdev.healthy is False)
-    return Pool(name, state, status.data_errors, tuple(errors), tuple(vdev.path for vdev in unhealthy))
+    return ZfsPool(name, state, status.data_errors, tuple(errors), tuple(vdev.path for vdev in unhealthy))
 
 
 def _innermost(vdevs: Iterable[Vdev]) -> Iterator[Vdev]:
@@ -82,9 +83,9 @@ def degraded(facts: ArrayFacts) -> Iterator[Verdict]:
             continue  # a container holds disks and no data; a cleared array is no longer one
         if raid.state in ("inactive", "broken"):
             caution = "This only shows. Once the missing disks are back: mdadm --stop, then mdadm --assemble --scan."
-            is_, because = f"{raid.state}, with {plural(len(raid.members), 'disk')} present", "It cannot be read."
+            actual, because = f"{raid.state}, with {plural(len(raid.members), 'disk')} present", "It cannot be read."
             fix = Fix(f"mdadm --detail {_device(raid)}", caution=caution)
-            yield Verdict(raid.device, is_, "running", fix, Severity.CRITICAL, because)
+            yield Verdict(raid.device, actual, "running", fix, Severity.CRITICAL, because)
         elif raid.degraded_disks is not None:
             yield _missing(raid, raid.degraded_disks)
 
@@ -94,9 +95,9 @@ def _missing(raid: MdArray, missing: int) -> Verdict:
     if not missing:
         return Verdict(raid.device, whole, whole)
     faulty = [member.device for member in raid.members if member.faulty]
-    is_ = f"{raid.level}, {plural(missing, 'disk')} missing"
+    actual = f"{raid.level}, {plural(missing, 'disk')} missing"
     if faulty:
-        is_ += f" (faulty: {listed(faulty)})"
+        actual += f" (faulty: {first_few(faulty)})"
     severity, because = Severity.WARNING, ""
     if raid.redundant_disks is not None:
         left = raid.redundant_disks - missing
@@ -106,11 +107,11 @@ def _missing(raid: MdArray, missing: int) -> Verdict:
             because = f"It can lose {left} more."
     if raid.sync_action in _REBUILDS:
         done = "" if raid.sync_ratio is None else f", {raid.sync_ratio:.1%} done"
-        is_ += f"; {raid.sync_action}{done}"
+        actual += f"; {raid.sync_action}{done}"
         fix = Fix("cat /proc/mdstat", caution="This only shows: the array is being rebuilt; no action is needed.")
     else:
         fix = _refill(raid, faulty)
-    return Verdict(raid.device, is_, whole, fix, severity, because)
+    return Verdict(raid.device, actual, whole, fix, severity, because)
 
 
 def _refill(raid: MdArray, faulty: list[str]) -> Fix:
@@ -139,26 +140,26 @@ def _refill(raid: MdArray, faulty: list[str]) -> Fix:
     "echo repair > /sys/block/<array>/md/sync_action",
 )
 def mismatch(facts: ArrayFacts) -> Iterator[Verdict]:
-    should = "no sectors that disagree"
+    expected = "no sectors that disagree"
     for raid in facts.raids:
         mirror = raid.level in _MIRRORS
         if raid.mismatch_sectors is None or not (mirror or raid.level in _PARITIES):
             continue
         if not raid.mismatch_sectors:
-            yield Verdict(raid.device, should, should)
+            yield Verdict(raid.device, expected, expected)
             continue
         caution = (
             "First look for a failing disk (smartctl, dmesg). A mirror keeps one copy without knowing whether it is "
             "the right one; parity is computed anew from the data."
         )
         fix = Fix(f"echo repair > /sys/block/{shlex.quote(raid.device)}/md/sync_action", caution=caution)
-        is_ = f"{raid.level}, {plural(raid.mismatch_sectors, 'sector')} disagree"
+        actual = f"{raid.level}, {plural(raid.mismatch_sectors, 'sector')} disagree"
         because = (
             "On mirrors, swap and memory-mapped files cause harmless ones: pages that changed while they were being "
             "written, and are never read again."
         )
         yield Verdict(
-            raid.device, is_, should, fix, Severity.INFO if mirror else Severity.WARNING, because if mirror else ""
+            raid.device, actual, expected, fix, Severity.INFO if mirror else Severity.WARNING, because if mirror else ""
         )
 
 
@@ -185,7 +186,7 @@ def pool_state(facts: ArrayFacts) -> Iterator[Verdict]:
         if pool.state == _ONLINE and not pool.unhealthy:
             yield Verdict(pool.name, _ONLINE, _ONLINE)
             continue
-        is_ = f"{pool.state}, not working: {listed(pool.unhealthy)}" if pool.unhealthy else pool.state
+        actual = f"{pool.state}, not working: {first_few(pool.unhealthy)}" if pool.unhealthy else pool.state
         name = shlex.quote(pool.name)
         if pool.state == "SUSPENDED":
             caution = "Only once its devices are back (dmesg, cables): until then all reads and writes wait."
@@ -195,7 +196,7 @@ def pool_state(facts: ArrayFacts) -> Iterator[Verdict]:
             fix = Fix(f"zpool status -v {name}", caution=caution)
         serves = pool.state in (_ONLINE, "DEGRADED")
         because = "" if serves else "It serves nothing until its devices are back."
-        yield Verdict(pool.name, is_, _ONLINE, fix, Severity.WARNING if serves else Severity.CRITICAL, because)
+        yield Verdict(pool.name, actual, _ONLINE, fix, Severity.WARNING if serves else Severity.CRITICAL, because)
 
 
 @check(
@@ -208,12 +209,12 @@ def pool_state(facts: ArrayFacts) -> Iterator[Verdict]:
     "zpool status -v <pool>",
 )
 def pool_errors(facts: ArrayFacts) -> Iterator[Verdict]:
-    should = "no errors counted"
+    expected = "no errors counted"
     for pool in facts.pools:
         if pool.errors is None:
             continue
         if not pool.errors and not pool.data_errors:
-            yield Verdict(pool.name, should, should)
+            yield Verdict(pool.name, expected, expected)
             continue
         caution = (
             "This only shows, including the damaged files. Then: check cables and smartctl, zpool replace or zpool "
@@ -222,14 +223,14 @@ def pool_errors(facts: ArrayFacts) -> Iterator[Verdict]:
         fix = Fix(f"zpool status -v {shlex.quote(pool.name)}", caution=caution)
         severity = Severity.CRITICAL if pool.data_errors else Severity.WARNING
         because = "Redundancy was not enough: restore the damaged data from a backup." if pool.data_errors else ""
-        yield Verdict(pool.name, "; ".join(_counted(pool)), should, fix, severity, because)
+        yield Verdict(pool.name, "; ".join(_counted(pool)), expected, fix, severity, because)
 
 
-def _counted(pool: Pool) -> Iterator[str]:
+def _counted(pool: ZfsPool) -> Iterator[str]:
     if pool.data_errors:
         yield plural(pool.data_errors, "damaged object")
     if pool.errors:
-        yield listed(map(_of_vdev, pool.errors))
+        yield first_few(map(_of_vdev, pool.errors))
 
 
 def _of_vdev(vdev: Vdev) -> str:
@@ -258,29 +259,29 @@ def path_lost(facts: ArrayFacts) -> Iterator[Verdict]:
         if unreadable and not lost:
             continue  # an unreadable state means neither usable nor lost
         several = len(disk.paths) > 1
-        should = f"all {len(disk.paths)} paths working" if several else "two paths or more"
+        expected = f"all {len(disk.paths)} paths working" if several else "two paths or more"
         if disk.usable and not lost:
-            yield Verdict(disk.device, should, should) if several else _single_path(disk, should)
+            yield Verdict(disk.device, expected, expected) if several else _single_path(disk, expected)
             continue
         faults = (
             f"{disk.usable} of {len(disk.paths)} usable",
-            listed(map(_path_text, lost)) if lost else "",
+            first_few(map(_path_text, lost)) if lost else "",
             f"{unreadable} with an unreadable state" if unreadable else "",
         )
         none_left = not disk.usable and not unreadable
         severity = Severity.CRITICAL if none_left else Severity.WARNING
         because = "No path is left: I/O waits or fails." if none_left else ""
-        yield Verdict(disk.device, "; ".join(filter(None, faults)), should, _list_paths(disk), severity, because)
+        yield Verdict(disk.device, "; ".join(filter(None, faults)), expected, _list_paths(disk), severity, because)
 
 
-def _single_path(disk: MultipathDisk, should: str) -> Verdict:
+def _single_path(disk: MultipathDisk, expected: str) -> Verdict:
     """Whoever looks without the daemon's memory does not see that a path was removed.
 
     NVMe over fabrics commonly has one portal; device-mapper makes a map of two paths or more.
     """
     severity = Severity.INFO if disk.device.startswith("nvme") else Severity.WARNING
     because = "The others are gone, or were never set up."
-    return Verdict(disk.device, "1 path", should, _list_paths(disk), severity, because)
+    return Verdict(disk.device, "1 path", expected, _list_paths(disk), severity, because)
 
 
 def _path_text(path: DiskPath) -> str:

@@ -9,9 +9,10 @@ from msgspec import Struct
 
 from plumbline.checks.fixes import glob_free
 from plumbline.checks.model import Fix, Keep, Severity, Verdict, check
-from plumbline.checks.readings import Readings
-from plumbline.sources.disk.block import BlockDevice
-from plumbline.sources.disk.queuesettings import WRITE_BACK, QueueSettings
+from plumbline.metrics.snapshot import Readings
+from plumbline.sources.disk.block import BlockDevice, DevicesReading
+from plumbline.sources.disk.diskusers import DiskUsesReading
+from plumbline.sources.disk.queuesettings import WRITE_BACK, QueueReading, QueueSettings
 
 REAL_TRANSPORTS = frozenset({"sata", "sas", "scsi", "nvme"})
 """Attached to this host itself. Not software devices, a hypervisor's, an array's over a network, USB and cards: those
@@ -68,16 +69,17 @@ Disks = tuple[Disk, ...]
 
 
 def disk_facts(readings: Readings) -> Disks:
-    queues = {queue.device: queue for queue in readings.queues}
+    queues = {queue.device: queue for queue in readings.or_empty(QueueReading).queues}
     osds: dict[str, set[str]] = defaultdict(set)
-    for device, kind, name in readings.disk_uses:
+    for device, kind, name in readings.or_empty(DiskUsesReading).users.uses:
         if kind in _OSD_KINDS:
             osds[device].add(name)
-    for device, names in readings.osds.items():
+    reading = readings.or_empty(DevicesReading)
+    for device, names in reading.osds.items():
         osds[device].update(filter(None, names.split(",")))
     return tuple(
         Disk(block, queues.get(block.name, QueueSettings(block.name)), frozenset(osds[block.name]))
-        for block in readings.devices
+        for block in reading.devices
     )
 
 
@@ -106,14 +108,14 @@ def rotational_flag(disks: Disks) -> Iterator[Verdict]:
     for disk in disks:
         if not disk.physical or not disk.names_flash or disk.block.rotational is None:
             continue
-        is_, should = f"{int(disk.block.rotational)} on {disk.block.model}", "0: an SSD has no rotating parts"
+        actual, expected = f"{int(disk.block.rotational)} on {disk.block.model}", "0: an SSD has no rotating parts"
         if not disk.block.rotational:
-            yield Verdict(disk.device, is_, should)
+            yield Verdict(disk.device, actual, expected)
             continue
         fix = _set_queue(disk, "rotational", 0, caution=_RESTART if disk.osds else "")
         severity = Severity.WARNING if disk.osds else Severity.INFO
         because = f"{disk.user} is on it." if disk.osds else ""
-        yield Verdict(disk.device, is_, should, fix, severity, because)
+        yield Verdict(disk.device, actual, expected, fix, severity, because)
 
 
 # --- how requests wait for a disk: in which order, how many, and what is read ahead
@@ -150,12 +152,12 @@ def scheduler(disks: Disks) -> Iterator[Verdict]:
             continue
         best, good, severity, because = _advised(disk)
         names = [_SINGLE_QUEUE[name] for name in best] if current in ("noop", "deadline", "cfq") else best
-        should = " or ".join(names)
+        expected = " or ".join(names)
         if current in good:
-            yield Verdict(disk.device, current, should)
+            yield Verdict(disk.device, current, expected)
         else:
             fix = _set_queue(disk, "scheduler", names[0], caution=caution)
-            yield Verdict(disk.device, current, should, fix, severity, because)
+            yield Verdict(disk.device, current, expected, fix, severity, because)
 
 
 def _advised(disk: Disk) -> tuple[list[str], frozenset[str], Severity, str]:
@@ -192,12 +194,12 @@ def read_ahead(disks: Disks) -> Iterator[Verdict]:
         size_kib = disk.queue.read_ahead_kib
         if size_kib is None or disk.medium != "flash":
             continue
-        is_, should = f"{size_kib:,} KiB", "0 for purely random reads, the kernel's 128 KiB for files"
+        actual, expected = f"{size_kib:,} KiB", "0 for purely random reads, the kernel's 128 KiB for files"
         if disk.osds:
-            yield Verdict(disk.device, is_, f"any: {disk.user} reads without read-ahead")
+            yield Verdict(disk.device, actual, f"any: {disk.user} reads without read-ahead")
             continue
         fix = _set_queue(disk, "read_ahead_kb", _DEFAULT_READ_AHEAD_KIB, caution=caution)
-        yield Verdict(disk.device, is_, should, fix if size_kib > _DEFAULT_READ_AHEAD_KIB else None)
+        yield Verdict(disk.device, actual, expected, fix if size_kib > _DEFAULT_READ_AHEAD_KIB else None)
 
 
 @check(
@@ -292,16 +294,16 @@ def _own_cache(disk: Disk) -> bool:
     "echo 'write through' | tee /sys/block/<device>/device/scsi_disk/*/cache_type",
 )
 def write_cache(disks: Disks) -> Iterator[Verdict]:
-    should = "write through, where measurements show that it is faster"
+    expected = "write through, where measurements show that it is faster"
     for disk in disks:
         if not _own_cache(disk) or not disk.osds or disk.volatile_cache is None:
             continue
         if disk.volatile_cache:
             fix = _device_cache_off(disk, caution=_MEASURE)
             because = f"{disk.user} waits for a flush at each commit."
-            yield Verdict(disk.device, "write back: the disk's cache is volatile", should, fix, because=because)
+            yield Verdict(disk.device, "write back: the disk's cache is volatile", expected, fix, because=because)
         else:
-            yield Verdict(disk.device, "write through", should)
+            yield Verdict(disk.device, "write through", expected)
 
 
 @check(
@@ -315,15 +317,15 @@ def write_cache(disks: Disks) -> Iterator[Verdict]:
     "echo 'write back' > /sys/block/<device>/queue/write_cache",
 )
 def flushes_omitted(disks: Disks) -> Iterator[Verdict]:
-    should = "flushes, as long as the disk's cache is volatile"
+    expected = "flushes, as long as the disk's cache is volatile"
     for disk in disks:
         if not _own_cache(disk) or not disk.volatile_cache or disk.queue.write_cache is None:
             continue
         if disk.queue.write_cache == WRITE_BACK:
-            yield Verdict(disk.device, "the kernel sends flushes", should)
+            yield Verdict(disk.device, "the kernel sends flushes", expected)
         else:
             fix = _flush_again(disk, caution=_FIND_CAUSE)
-            yield Verdict(disk.device, "no flushes, although the disk's volatile cache is on", should, fix)
+            yield Verdict(disk.device, "no flushes, although the disk's volatile cache is on", expected, fix)
 
 
 # --- how to change a setting, now and permanently, on Debian 12
@@ -383,7 +385,7 @@ def _matches(disk: Disk) -> tuple[str, ...]:
 
 def _pattern(text: str) -> str:
     """A udev pattern for this text alone; blanks match any one character, as udev writes an underscore there."""
-    return "".join(each if each.isprintable() and each != " " else "?" for each in glob_free(text))
+    return "".join(letter if letter.isprintable() and letter != " " else "?" for letter in glob_free(text))
 
 
 CHECKS = (rotational_flag, scheduler, read_ahead, nr_requests, rq_affinity, add_random, write_cache, flushes_omitted)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from plumbline.checks.model import Fix, Keep, Severity, Verdict, check
+from plumbline.metrics.snapshot import Readings
 from plumbline.sources.disk.blocklatency import HOPELESS, LatencyReading
 
 DROP_IN_FILE = "/etc/systemd/system/plumbline.service.d/disk-latency.conf"
@@ -20,6 +21,10 @@ Latency: TypeAlias = LatencyReading | str | None
 them."""
 
 
+def disk_latency_facts(readings: Readings) -> Latency:
+    return readings.get(LatencyReading) or readings.reasons.get("latency")
+
+
 @check(
     "disk.latency-histograms",
     "Let the daemon measure disk latencies in the kernel.",
@@ -33,19 +38,19 @@ them."""
 def latency_histograms(latency: Latency) -> Iterator[Verdict]:
     if latency is None or (isinstance(latency, str) and any(word in latency for word in HOPELESS)):
         return
-    should = "latency histograms of every disk"
+    expected = "latency histograms of every disk"
     keep, caution = Keep(DROP_IN_FILE, DROP_IN), "The restart ends the probes that are running."
     if isinstance(latency, str):
-        yield Verdict("disks", latency, should, Fix(_INSTALL, keep, caution))
+        yield Verdict("disks", latency, expected, Fix(_INSTALL, keep, caution))
     elif latency.restart_required:
-        is_ = "some disks are not timed: the kernel no longer notes when their requests are issued"
-        yield Verdict("disks", is_, should, Fix(_RESTART, keep, caution))
+        actual = "some disks are not timed: the kernel no longer notes when their requests are issued"
+        yield Verdict("disks", actual, expected, Fix(_RESTART, keep, caution))
     elif latency.without_room:
         number, first = len(latency.without_room), ", ".join(latency.without_room[:3])
-        is_ = f"{number} disks are not timed, there is no room for them in the kernel's table: {first} …"
-        yield Verdict("disks", is_, should, Fix(_RESTART, keep, f"{caution} It makes room for up to 1,000 disks."))
+        actual = f"{number} disks are not timed, there is no room for them in the kernel's table: {first} …"
+        yield Verdict("disks", actual, expected, Fix(_RESTART, keep, f"{caution} It makes room for up to 1,000 disks."))
     else:
-        yield Verdict("disks", "measured in the kernel", should)
+        yield Verdict("disks", "measured in the kernel", expected)
 
 
 CHECKS = (latency_histograms,)

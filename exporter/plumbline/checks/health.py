@@ -7,14 +7,16 @@ from msgspec import Struct
 
 from plumbline.checks.growth import Count, Growth
 from plumbline.checks.model import Fix, Severity, Verdict, check
-from plumbline.checks.readings import Readings
-from plumbline.checks.text import counted, listed, plural
-from plumbline.sources.disk.diskhealth import DiskHealth, DiskState, controller_disk, endurance_left_s
+from plumbline.checks.text import counted, plural
+from plumbline.core.words import first_few
+from plumbline.metrics.snapshot import Readings
+from plumbline.sources.disk.block import DevicesReading
+from plumbline.sources.disk.diskhealth import DiskHealth, DiskState, HealthReading, controller_disk, endurance_left_s
 
 _SILENT = DiskHealth()
 
 
-class Disk(Struct, frozen=True):
+class DiskWithHealth(Struct, frozen=True):
     state: DiskState
     osd: str = ""  # OSDs on it, osd.3 or osd.3,osd.4.
     media_errors: Count | None = None
@@ -38,26 +40,27 @@ class Disk(Struct, frozen=True):
         return self.device.startswith("nvme")
 
 
-Disks = tuple[Disk, ...]
+Disks = tuple[DiskWithHealth, ...]
 
 
 def health_facts(readings: Readings, growth: Growth) -> Disks:
     return tuple(_disks(readings, growth))
 
 
-def _disks(readings: Readings, growth: Growth) -> Iterator[Disk]:
-    for state in readings.health:
+def _disks(readings: Readings, growth: Growth) -> Iterator[DiskWithHealth]:
+    osds = readings.or_empty(DevicesReading).osds
+    for state in readings.or_empty(HealthReading):
         errors = state.health.media_errors if state.health else None
         count = growth.count("disk media errors", errors, state.device)
-        yield Disk(state, readings.osds.get(state.device, ""), count)
+        yield DiskWithHealth(state, osds.get(state.device, ""), count)
 
 
-def look(disk: Disk, caution: str) -> Fix:
+def look(disk: DiskWithHealth, caution: str) -> Fix:
     """Show everything the disk reports. This changes nothing; ``caution`` says what follows from it."""
     return Fix(f"smartctl -x {_node(disk)}", caution=f"This only shows. {caution} {replacement(disk)}".strip())
 
 
-def long_test(disk: Disk, caution: str) -> Fix:
+def long_test(disk: DiskWithHealth, caution: str) -> Fix:
     """Have a SATA or SAS disk read all of itself; of NVMe only newer ones can, and smartctl since 7.4."""
     if disk.nvme:
         return look(disk, caution)
@@ -65,7 +68,7 @@ def long_test(disk: Disk, caution: str) -> Fix:
     return Fix(f"smartctl -t long {_node(disk)}", caution=f"{test} {caution} {replacement(disk)}".strip())
 
 
-def replacement(disk: Disk) -> str:
+def replacement(disk: DiskWithHealth) -> str:
     """How to take the disk out of service."""
     osds = [osd for osd in disk.osd.split(",") if osd.startswith("osd.")]
     if controller_disk(disk.device)[1]:
@@ -79,7 +82,7 @@ def replacement(disk: Disk) -> str:
     )
 
 
-def _node(disk: Disk) -> str:
+def _node(disk: DiskWithHealth) -> str:
     node, behind = controller_disk(disk.device)
     return shlex.join(["-d", behind, node] if behind else [node])
 
@@ -104,12 +107,12 @@ def smart_failed(disks: Disks) -> Iterator[Verdict]:
         bad = [name for name, on in disk.health.warnings.items() if on and name not in _NOT_A_FAILURE]
         if disk.health.smart_passed is None and not disk.health.warnings:
             continue
-        should = "no critical warning" if disk.health.warnings else "passed"
+        expected = "no critical warning" if disk.health.warnings else "passed"
         if disk.health.smart_passed is False or bad:
-            is_ = f"critical warning: {listed(bad)}" if bad else "failed: the disk expects to fail"
-            yield Verdict(disk.device, is_, should, look(disk, "Replace the disk."))
+            actual = f"critical warning: {first_few(bad)}" if bad else "failed: the disk expects to fail"
+            yield Verdict(disk.device, actual, expected, look(disk, "Replace the disk."))
         else:
-            yield Verdict(disk.device, should, should)
+            yield Verdict(disk.device, expected, expected)
 
 
 @check(
@@ -126,9 +129,9 @@ def media_errors(disks: Disks) -> Iterator[Verdict]:
     for disk in disks:
         errors = disk.media_errors
         if errors is not None:
-            is_ = counted(errors, "error").replace("since boot", "in the disk's life")
+            actual = counted(errors, "error").replace("since boot", "in the disk's life")
             caution = "If more appear every day, replace it."
-            yield Verdict(disk.device, is_, "no new ones", long_test(disk, caution) if errors.grows else None)
+            yield Verdict(disk.device, actual, "no new ones", long_test(disk, caution) if errors.grows else None)
 
 
 @check(
@@ -143,14 +146,14 @@ def media_errors(disks: Disks) -> Iterator[Verdict]:
 def pending_sectors(disks: Disks) -> Iterator[Verdict]:
     caution = "A sector that is written again is no longer pending: Ceph repairs the object that a scrub finds."
     for disk in disks:
-        pending, found = disk.health.pending_sectors, disk.health.offline_uncorrectable_sectors
-        if pending is None and found is None:
+        pending, counts = disk.health.pending_sectors, disk.health.offline_uncorrectable_sectors
+        if pending is None and counts is None:
             continue
         faults = (
             f"{plural(pending, 'sector')} pending" if pending else "",
-            f"{plural(found, 'sector')} unreadable by the disk's own scan" if found else "",
+            f"{plural(counts, 'sector')} unreadable by the disk's own scan" if counts else "",
         )
-        fix = long_test(disk, caution) if pending or found else None
+        fix = long_test(disk, caution) if pending or counts else None
         yield Verdict(disk.device, " and ".join(filter(None, faults)) or "none", "none", fix)
 
 
@@ -193,16 +196,16 @@ def worn_out(disks: Disks) -> Iterator[Verdict]:
         worn = disk.health.wear_percent
         if worn is None:
             continue
-        is_, should = f"{worn}% used", f"below {_SOON_PERCENT}%"
+        actual, expected = f"{worn}% used", f"below {_SOON_PERCENT}%"
         if worn < _SOON_PERCENT:
-            yield Verdict(disk.device, is_, should)
+            yield Verdict(disk.device, actual, expected)
             continue
         left = "" if worn >= 100 else _time_left(disk)
         fix = look(disk, f"{left}Plan its replacement; disks of one delivery wear out together.")
-        yield Verdict(disk.device, is_, should, fix, Severity.WARNING if worn >= 100 else Severity.INFO)
+        yield Verdict(disk.device, actual, expected, fix, Severity.WARNING if worn >= 100 else Severity.INFO)
 
 
-def _time_left(disk: Disk) -> str:
+def _time_left(disk: DiskWithHealth) -> str:
     left_s = endurance_left_s(disk.health)
     return "" if left_s is None else f"At its pace so far it lasts about {left_s / _DAY_S:,.0f} more days. "
 
@@ -223,13 +226,13 @@ def too_hot(disks: Disks) -> Iterator[Verdict]:
         limits = [limit for limit in (disk.health.warning_celsius, critical) if limit is not None]
         if heat is None or not limits:
             continue
-        is_, should = f"{heat:g} °C", f"below {min(limits):g} °C, the disk's own limit"
+        actual, expected = f"{heat:g} °C", f"below {min(limits):g} °C, the disk's own limit"
         if heat < min(limits):
-            yield Verdict(disk.device, is_, should)
+            yield Verdict(disk.device, actual, expected)
             continue
         fix = look(disk, "Check the airflow: fans, filters, blanks in empty slots. Are its neighbours as hot?")
         severity = Severity.CRITICAL if critical is not None and heat >= critical else Severity.WARNING
-        yield Verdict(disk.device, is_, should, fix, severity)
+        yield Verdict(disk.device, actual, expected, fix, severity)
 
 
 # --- disks that save power
@@ -288,18 +291,20 @@ _REASONS = {
     INSTALL,
 )
 def not_readable(disks: Disks) -> Iterator[Verdict]:
-    should = "its health is known"
+    expected = "its health is known"
     for disk in disks:
         reason = disk.state.reason
         if disk.state.available:
-            yield Verdict(disk.device, "answers", should)
+            yield Verdict(disk.device, "answers", expected)
         else:
             silent = disk.seen_before and reason in ("no-answer", "gone")
-            is_ = _REASONS.get(reason, reason or "it does not answer")
-            yield Verdict(disk.device, is_, should, _make_readable(disk), Severity.WARNING if silent else Severity.INFO)
+            actual = _REASONS.get(reason, reason or "it does not answer")
+            yield Verdict(
+                disk.device, actual, expected, _make_readable(disk), Severity.WARNING if silent else Severity.INFO
+            )
 
 
-def _make_readable(disk: Disk) -> Fix:
+def _make_readable(disk: DiskWithHealth) -> Fix:
     if disk.state.reason == "no-smartctl":
         return Fix(INSTALL)
     if disk.state.reason == "no-permission" or (disk.state.reason == "gone" and not disk.seen_before):

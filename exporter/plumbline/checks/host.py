@@ -8,9 +8,16 @@ from msgspec import Struct
 from plumbline.checks import fixes
 from plumbline.checks.growth import Growth
 from plumbline.checks.model import Fix, Keep, Severity, Verdict, check
-from plumbline.checks.readings import Readings
-from plumbline.checks.text import listed, plural
+from plumbline.checks.text import plural
+from plumbline.core.words import first_few
+from plumbline.metrics.snapshot import Readings
+from plumbline.sources.ceph.osds import OsdsReading
+from plumbline.sources.disk.block import DevicesReading
+from plumbline.sources.disk.diskusers import DiskUsesReading
 from plumbline.sources.kernel.cpupower import CpuPower, IdleState
+from plumbline.sources.kernel.hugepages import HugePages
+from plumbline.sources.kernel.pressure import PressureReading
+from plumbline.sources.kernel.sysctl import SysctlReading
 
 # As in alerts/config/host.libsonnet, where the reasons are; a test compares them
 PRESSURE = {"cpu": 0.2, "io": 0.2, "memory": 0.05}
@@ -34,7 +41,7 @@ class Quota(Struct, frozen=True):
     throttled: int
 
 
-class Host(Struct, frozen=True):
+class HostFacts(Struct, frozen=True):
     """A host with OSDs. ``None``, empty: not known, or not watched for long enough."""
 
     power: CpuPower | None = None
@@ -45,27 +52,37 @@ class Host(Struct, frozen=True):
     quotas: tuple[Quota, ...] = ()
 
 
-def host_facts(readings: Readings, growth: Growth) -> Host:
+def host_facts(readings: Readings, growth: Growth) -> HostFacts:
     """Nothing for a host without OSDs: what it is tuned for is not known here."""
-    pressures = {each.resource: growth.count("pressure", each.some_us, each.resource) for each in readings.pressures}
-    states = readings.power.states if readings.power else ()
+    pressures = {
+        resource.resource: growth.count("pressure", resource.some_us, resource.resource)
+        for resource in readings.or_empty(PressureReading)
+    }
+    power, hugepages = readings.get(CpuPower), readings.get(HugePages)
+    states = power.states if power else ()
     entries = {state.name: growth.count("idle states entered", state.entries, state.name) for state in states}
     quotas = []
-    for daemon, limits in readings.limits.items():
-        if limits.cpu is not None:
+    for osd in readings.or_empty(OsdsReading).osds:
+        daemon, limits = osd.daemon, osd.limits
+        if limits is not None and limits.cpu is not None:
             periods = growth.count("quota periods", limits.cpu.periods, daemon)
             throttled = growth.count("quota periods throttled", limits.cpu.throttled, daemon)
             if periods and throttled and periods.grew and throttled.grew is not None:
                 quotas.append(Quota(daemon, limits.cpu.group, periods.grew, throttled.grew))
-    if not any(readings.osds.values()) and not any(kind in _OSD_KINDS for _, kind, _ in readings.disk_uses):
-        return Host()
+    uses = readings.or_empty(DiskUsesReading).users.uses
+    if not any(readings.or_empty(DevicesReading).osds.values()) and not any(kind in _OSD_KINDS for _, kind, _ in uses):
+        return HostFacts()
     seen_us = (growth.seen_s or 0.0) * 1e6
-    return Host(
-        readings.power,
-        {name: each.grew for name, each in entries.items() if each and each.grew is not None} or None,
-        readings.sysctl.number("kernel.numa_balancing"),
-        readings.hugepages.enabled if readings.hugepages else None,
-        {name: each.grew / seen_us for name, each in pressures.items() if each and each.grew is not None and seen_us},
+    return HostFacts(
+        power,
+        {name: count.grew for name, count in entries.items() if count and count.grew is not None} or None,
+        readings.or_empty(SysctlReading).number("kernel.numa_balancing"),
+        hugepages.enabled if hugepages else None,
+        {
+            name: count.grew / seen_us
+            for name, count in pressures.items()
+            if count and count.grew is not None and seen_us
+        },
         tuple(quotas),
     )
 
@@ -84,14 +101,16 @@ def host_facts(readings: Readings, growth: Growth) -> Host:
     Severity.INFO,
     "echo performance | tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
 )
-def cpu_governor(host: Host) -> Iterator[Verdict]:
+def cpu_governor(host: HostFacts) -> Iterator[Verdict]:
     if host.power is None or not host.power.governors:
         return
     governors = host.power.governors
-    is_ = listed(f"{governor} on {plural(cpus, 'CPU')} ({driver})" for (driver, governor), cpus in governors.items())
-    should = "performance on each CPU"
+    actual = first_few(
+        f"{governor} on {plural(cpus, 'CPU')} ({driver})" for (driver, governor), cpus in governors.items()
+    )
+    expected = "performance on each CPU"
     if all(governor == "performance" for _, governor in governors):
-        yield Verdict("cpu", is_, should)
+        yield Verdict("cpu", actual, expected)
         return
     lowest = any(governor == "powersave" and driver not in _ADAPTIVE for driver, governor in governors)
     path = f"{_CPUS}/cpufreq/scaling_governor"
@@ -100,7 +119,7 @@ def cpu_governor(host: Host) -> Iterator[Verdict]:
         Keep(_TMPFILES, f"w {path} - - - - performance"),
         "The host takes more power and gets warmer. A daemon such as tuned may set it again: change its profile then.",
     )
-    yield Verdict("cpu", is_, should, fix, Severity.WARNING if lowest else Severity.INFO)
+    yield Verdict("cpu", actual, expected, fix, Severity.WARNING if lowest else Severity.INFO)
 
 
 @check(
@@ -115,7 +134,7 @@ def cpu_governor(host: Host) -> Iterator[Verdict]:
     Severity.INFO,
     f"cpupower idle-set -D {EXIT_LATENCY_US - 1}",
 )
-def cpu_idle_states(host: Host) -> Iterator[Verdict]:
+def cpu_idle_states(host: HostFacts) -> Iterator[Verdict]:
     if host.power is None or host.entered is None:
         return
     entered = host.entered
@@ -123,14 +142,16 @@ def cpu_idle_states(host: Host) -> Iterator[Verdict]:
     deep = [state for state in used if state.exit_latency_us >= EXIT_LATENCY_US]
     if not used:
         return
-    is_ = listed(f"{_of(state)} entered {plural(entered[state.name], 'time')} lately" for state in deep or used[-1:])
+    actual = first_few(
+        f"{_of(state)} entered {plural(entered[state.name], 'time')} lately" for state in deep or used[-1:]
+    )
     fix = Fix(
         f"cpupower idle-set -D {EXIT_LATENCY_US - 1}",
         Keep(_TMPFILES, "\n".join(_disabled(deep))),
         "The host takes more power while idle, and single threads may lose some turbo frequency. cpupower is in the"
         " package linux-cpupower; the lines for tmpfiles do the same.",
     )
-    yield Verdict("cpu", is_, f"none that takes {EXIT_LATENCY_US} µs or more to leave", fix if deep else None)
+    yield Verdict("cpu", actual, f"none that takes {EXIT_LATENCY_US} µs or more to leave", fix if deep else None)
 
 
 def _of(state: IdleState) -> str:
@@ -155,7 +176,7 @@ def _disabled(deep: list[IdleState]) -> Iterator[str]:
     Severity.INFO,
     "sysctl -w kernel.numa_balancing=0",
 )
-def numa_balancing(host: Host) -> Iterator[Verdict]:
+def numa_balancing(host: HostFacts) -> Iterator[Verdict]:
     if host.numa_balancing is not None:
         fix = fixes.sysctl("kernel.numa_balancing", [0]) if host.numa_balancing else None
         yield Verdict("kernel.numa_balancing", str(host.numa_balancing), "0", fix)
@@ -171,7 +192,7 @@ def numa_balancing(host: Host) -> Iterator[Verdict]:
     Severity.INFO,
     f"echo madvise > {_HUGE_PAGES}",
 )
-def huge_pages(host: Host) -> Iterator[Verdict]:
+def huge_pages(host: HostFacts) -> Iterator[Verdict]:
     if host.hugepages is None:
         return
     fix = Fix(f"echo madvise > {_HUGE_PAGES}", Keep(_TMPFILES, f"w {_HUGE_PAGES} - - - - madvise"))
@@ -195,7 +216,7 @@ _WORDS = {"cpu": "CPU time", "io": "I/O", "memory": "memory"}
     Severity.INFO,
     "systemd-cgtop --batch --iterations=2 --order=<cpu, io or memory>",
 )
-def pressure(host: Host) -> Iterator[Verdict]:
+def pressure(host: HostFacts) -> Iterator[Verdict]:
     for resource, limit in PRESSURE.items():
         share = (host.waiting or {}).get(resource)
         if share is None:
@@ -205,8 +226,8 @@ def pressure(host: Host) -> Iterator[Verdict]:
             caution="This only shows which service takes most. Move it away, or limit it: systemctl set-property UNIT"
             " CPUWeight=20, IOWeight=20 or MemoryHigh=8G. If it is the OSDs, the host is too small.",
         )
-        is_ = f"tasks waited for {_WORDS[resource]} in {share:.0%} of the time"
-        yield Verdict(resource, is_, f"less than {limit:.0%}", fix if share >= limit else None)
+        actual = f"tasks waited for {_WORDS[resource]} in {share:.0%} of the time"
+        yield Verdict(resource, actual, f"less than {limit:.0%}", fix if share >= limit else None)
 
 
 @check(
@@ -220,7 +241,7 @@ def pressure(host: Host) -> Iterator[Verdict]:
     Severity.WARNING,
     "systemctl set-property <unit> CPUQuota=",
 )
-def osd_cpu_quota(host: Host) -> Iterator[Verdict]:
+def osd_cpu_quota(host: HostFacts) -> Iterator[Verdict]:
     for quota in host.quotas:
         share = quota.throttled / quota.periods
         unit = quota.group.rpartition("/")[2]
@@ -232,8 +253,8 @@ def osd_cpu_quota(host: Host) -> Iterator[Verdict]:
             else f"This only shows. Whoever made {quota.group} (a container's runtime) has to "
             "raise its quota: in Kubernetes the CPU limit of the OSD's pod.",
         )
-        is_ = f"throttled in {share:.0%} of the periods of {quota.group}"
-        yield Verdict(quota.daemon, is_, f"less than {QUOTA_SHARE:.0%}", fix if share >= QUOTA_SHARE else None)
+        actual = f"throttled in {share:.0%} of the periods of {quota.group}"
+        yield Verdict(quota.daemon, actual, f"less than {QUOTA_SHARE:.0%}", fix if share >= QUOTA_SHARE else None)
 
 
 CHECKS = (cpu_governor, cpu_idle_states, numa_balancing, huge_pages, pressure, osd_cpu_quota)

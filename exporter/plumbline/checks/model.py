@@ -60,8 +60,8 @@ class Verdict(Struct, frozen=True):
     """One subject judged: its name, what is, what should be. It is not met exactly when there is a ``fix``."""
 
     subject: str
-    is_: str
-    should: str
+    actual: str
+    expected: str
     fix: Fix | None = None
     severity: Severity | None = None
     """``None``: the check's severity."""
@@ -76,8 +76,8 @@ class Finding(Struct, frozen=True):
     subject: str
     severity: Severity
     met: bool
-    is_: str
-    should: str
+    actual: str
+    expected: str
     why: str
     source: str
     fix: Fix | None = None
@@ -101,18 +101,18 @@ class Check(Generic[F]):
 
     def findings(self, facts: F) -> Iterator[Finding]:
         """A finding for each subject the advice applies to."""
-        for each in self.judge(facts):
-            met = each.fix is None
+        for verdict in self.judge(facts):
+            met = verdict.fix is None
             yield Finding(
                 check=self.id,
-                subject=each.subject,
-                severity=self.severity if met else each.severity or self.severity,
+                subject=verdict.subject,
+                severity=self.severity if met else verdict.severity or self.severity,
                 met=met,
-                is_=each.is_,
-                should=each.should,
-                why=f"{self.why} {each.because}".rstrip(),
+                actual=verdict.actual,
+                expected=verdict.expected,
+                why=f"{self.why} {verdict.because}".rstrip(),
                 source=self.source,
-                fix=each.fix,
+                fix=verdict.fix,
             )
 
 
@@ -125,9 +125,11 @@ def check(  # noqa: PLR0917  (in the order of Check's fields)
 
 def judge(checks: Iterable[Check[F]], facts: F) -> tuple[Finding, ...]:
     """All findings of these checks, the worst first."""
-    return worst_first(finding for each in checks for finding in each.findings(facts))
+    return worst_first(finding for rule in checks for finding in rule.findings(facts))
 
 
 def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Unmet findings first, the most severe at the top; then by check and subject, for a stable order."""
-    return tuple(sorted(findings, key=lambda each: (each.met, each.severity.rank, each.check, each.subject)))
+    return tuple(
+        sorted(findings, key=lambda finding: (finding.met, finding.severity.rank, finding.check, finding.subject))
+    )

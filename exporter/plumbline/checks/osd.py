@@ -7,8 +7,10 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from plumbline.checks.model import Fix, Severity, Verdict, check
-from plumbline.checks.readings import Readings
+from plumbline.metrics.snapshot import Readings
 from plumbline.sources.ceph.osd_perf import SHARDS, THREADS, SetOption
+from plumbline.sources.ceph.osds import OsdsReading
+from plumbline.sources.disk.block import DevicesReading
 
 _EARLIER = {f"{SHARDS}_hdd": "5", f"{THREADS}_hdd": "1"}
 """Ceph's defaults before they were changed for mClock."""
@@ -18,23 +20,24 @@ _CAUTION = (
 )
 
 
-class Osd(Struct, frozen=True):
+class RotatingOsd(Struct, frozen=True):
     """An OSD with its data on a rotating disk, scheduled by mClock."""
 
     daemon: str
     shards: Mapping[str, SetOption]  # of the options of shards and threads those that are set
 
 
-Osds: TypeAlias = tuple[Osd, ...]
+Osds: TypeAlias = tuple[RotatingOsd, ...]
 
 
 def osd_facts(readings: Readings) -> Osds:
     # by the kernel's flag, because the OSD itself decides by it
-    rotating = [device.name for device in readings.devices if device.device_class == "hdd"]
-    daemons = {daemon for name in rotating for daemon in readings.osds.get(name, "").split(",")}
+    reading = readings.or_empty(DevicesReading)
+    rotating = [device.name for device in reading.devices if device.device_class == "hdd"]
+    daemons = {daemon for name in rotating for daemon in reading.osds.get(name, "").split(",")}
     return tuple(
-        Osd(store.daemon, store.shards)
-        for store in readings.stores
+        RotatingOsd(store.daemon, store.shards)
+        for store in readings.or_empty(OsdsReading).stores
         if store.shards is not None and store.daemon in daemons
     )
 
@@ -59,15 +62,15 @@ def shards(osds: Osds) -> Iterator[Verdict]:
             if option in osd.shards and osd.shards[option].value == value != osd.shards[option].default
         ]
         if old and not {SHARDS, THREADS} & osd.shards.keys():
-            is_ = ", ".join(f"{option} = {each.value}" for option, each in old)
-            should = ", ".join(f"{option} = {each.default}" for option, each in old)
-            yield Verdict(osd.daemon, is_, f"{should}: this release's default", _fix(osd, dict(old)))
+            actual = ", ".join(f"{option} = {name.value}" for option, name in old)
+            expected = ", ".join(f"{option} = {entry.default}" for option, entry in old)
+            yield Verdict(osd.daemon, actual, f"{expected}: this release's default", _fix(osd, dict(old)))
         elif not osd.shards:
             yield Verdict(osd.daemon, "this release's default", "this release's default")
 
 
-def _fix(osd: Osd, options: Mapping[str, SetOption]) -> Fix:
-    places = {each.where for each in options.values()}
+def _fix(osd: RotatingOsd, options: Mapping[str, SetOption]) -> Fix:
+    places = {option.where for option in options.values()}
     if places == {"mon"}:
         return Fix(" && ".join(f"ceph config rm osd {option}" for option in options), caution=_CAUTION)
     caution = "Remove it where it is set (file: ceph.conf), then restart the OSDs of one host at a time."

@@ -9,10 +9,12 @@ from msgspec.structs import replace
 
 from plumbline.checks.growth import Count, Growth
 from plumbline.checks.model import Fix, Keep, Severity, Verdict, check
-from plumbline.checks.readings import Readings
-from plumbline.checks.text import counted, listed
+from plumbline.checks.text import counted
 from plumbline.core.units import si
-from plumbline.sources.pci.pcidevices import PciFunction
+from plumbline.core.words import first_few
+from plumbline.metrics.snapshot import Readings
+from plumbline.sources.disk.block import DevicesReading
+from plumbline.sources.pci.pcidevices import PciFunction, PciReading
 
 
 class PcieErrors(Struct, frozen=True):
@@ -33,9 +35,11 @@ class PcieFacts(Struct, frozen=True):
     def twins(self, device: PciFunction) -> tuple[PciFunction, ...]:
         """The other devices of the same model: only the slot and its settings differ."""
         return tuple(
-            each
-            for each in self.devices
-            if device.name and (each.kind, each.name) == (device.kind, device.name) and each.address != device.address
+            other
+            for other in self.devices
+            if device.name
+            and (other.kind, other.name) == (device.kind, device.name)
+            and other.address != device.address
         )
 
     def serves_osd(self, device: PciFunction) -> bool:
@@ -43,16 +47,17 @@ class PcieFacts(Struct, frozen=True):
 
 
 def pcie_facts(readings: Readings, growth: Growth) -> PcieFacts:
-    osd_disks = frozenset(disk for disk, osds in readings.osds.items() if osds)
-    return PcieFacts(readings.pcie.functions, tuple(_errors(readings, growth)), osd_disks)
+    osd_disks = frozenset(disk for disk, osds in readings.or_empty(DevicesReading).osds.items() if osds)
+    return PcieFacts(readings.or_empty(PciReading).functions, tuple(_errors(readings, growth)), osd_disks)
 
 
 def _errors(readings: Readings, growth: Growth) -> Iterator[PcieErrors]:
     below: dict[str, list[str]] = defaultdict(list)
-    for function in readings.pcie.functions:
+    pcie = readings.or_empty(PciReading)
+    for function in pcie.functions:
         for address in (function.address, function.upstream):
             below[address].extend(function.devices)
-    for address, totals in readings.pcie.aer.items():
+    for address, totals in pcie.aer.items():
         counts = {severity: growth.count("pcie errors", total, address, severity) for severity, total in totals.items()}
         yield PcieErrors(
             address, tuple(below[address]), {severity: count for severity, count in counts.items() if count}
@@ -61,12 +66,15 @@ def _errors(readings: Readings, growth: Growth) -> Iterator[PcieErrors]:
 
 def on(device: PciFunction) -> str:
     """`` (nvme0n1, slot 3)``: what is at the address, for people who do not know addresses by heart."""
-    words = [*([listed(device.devices)] if device.devices else []), *([f"slot {device.slot}"] if device.slot else [])]
+    words = [
+        *([first_few(device.devices)] if device.devices else []),
+        *([f"slot {device.slot}"] if device.slot else []),
+    ]
     return f" ({', '.join(words)})" if words else ""
 
 
 def addresses(devices: tuple[PciFunction, ...]) -> str:
-    return listed(f"{each.address}{on(each)}" for each in devices)
+    return first_few(f"{device.address}{on(device)}" for device in devices)
 
 
 def show(address: str, caution: str) -> Fix:
@@ -90,9 +98,9 @@ def show(address: str, caution: str) -> Fix:
 def speed(facts: PcieFacts) -> Iterator[Verdict]:
     for card in _cards(facts):
         if card.mtps is not None and card.max_mtps is not None:
-            is_, should = f"{si(card.mtps * 1e6, 'T/s')}{on(card)}", si(card.max_mtps * 1e6, "T/s")
+            actual, expected = f"{si(card.mtps * 1e6, 'T/s')}{on(card)}", si(card.max_mtps * 1e6, "T/s")
             fix = None if card.mtps >= card.max_mtps else _reseat(card)
-            yield Verdict(card.address, is_, f"{should}, the fastest both ends can do", fix)
+            yield Verdict(card.address, actual, f"{expected}, the fastest both ends can do", fix)
 
 
 @check(
@@ -109,8 +117,8 @@ def width(facts: PcieFacts) -> Iterator[Verdict]:
     for card in _cards(facts):
         if card.lanes is not None and card.max_lanes is not None:
             fix = None if card.lanes >= card.max_lanes else _reseat(card)
-            should = f"x{card.max_lanes}, the widest both ends can do"
-            yield Verdict(card.address, f"x{card.lanes}{on(card)}", should, fix)
+            expected = f"x{card.max_lanes}, the widest both ends can do"
+            yield Verdict(card.address, f"x{card.lanes}{on(card)}", expected, fix)
 
 
 def _cards(facts: PcieFacts) -> Iterator[PciFunction]:
@@ -119,8 +127,8 @@ def _cards(facts: PcieFacts) -> Iterator[PciFunction]:
     for device in facts.devices:
         cards[device.address.rpartition(".")[0]].append(device)
     for functions in cards.values():
-        functions.sort(key=lambda each: each.address)
-        yield replace(functions[0], devices=tuple(name for each in functions for name in each.devices))
+        functions.sort(key=lambda function: function.address)
+        yield replace(functions[0], devices=tuple(name for function in functions for name in function.devices))
 
 
 def _reseat(card: PciFunction) -> Fix:
@@ -174,15 +182,17 @@ def latency_tolerance(facts: PcieFacts) -> Iterator[Verdict]:
         if not device.ltr_enabled:
             yield Verdict(device.address, f"off{on(device)}", "off")
             continue
-        without = tuple(each for each in facts.twins(device) if each.ltr_enabled is False)
+        without = tuple(twin for twin in facts.twins(device) if twin.ltr_enabled is False)
         if not tolerated_ns or not (without or facts.serves_osd(device)):
             continue  # the kernel's default where firmware leaves the choice: not known to do harm by itself
-        is_ = f"on, {tolerated_ns / 1000:,.6g} µs tolerated{on(device)}"
+        actual = f"on, {tolerated_ns / 1000:,.6g} µs tolerated{on(device)}"
         if without:
             because = f"Identical hardware here has it off: {addresses(without)}."
-            yield Verdict(device.address, is_, "off, as on identical hardware", _without_ltr(device), because=because)
+            yield Verdict(
+                device.address, actual, "off, as on identical hardware", _without_ltr(device), because=because
+            )
         else:
-            yield Verdict(device.address, is_, "off", _without_ltr(device), Severity.INFO)
+            yield Verdict(device.address, actual, "off", _without_ltr(device), Severity.INFO)
 
 
 def _without_ltr(device: PciFunction) -> Fix:
@@ -207,18 +217,18 @@ def _without_ltr(device: PciFunction) -> Fix:
     "lspci -tv",
 )
 def behind_chipset(facts: PcieFacts) -> Iterator[Verdict]:
-    on_cpu = any(each.behind_chipset is False for each in facts.devices)
+    on_cpu = any(device.behind_chipset is False for device in facts.devices)
     for device in facts.devices:
         if device.kind != "nvme" or device.behind_chipset is None:
             continue
-        should = "on a CPU's own lanes"
+        expected = "on a CPU's own lanes"
         if not device.behind_chipset:
-            yield Verdict(device.address, f"{should}{on(device)}", should)
+            yield Verdict(device.address, f"{expected}{on(device)}", expected)
         elif on_cpu:
-            twins = tuple(each for each in facts.twins(device) if each.behind_chipset is False)
+            twins = tuple(twin for twin in facts.twins(device) if twin.behind_chipset is False)
             because = f"Identical hardware here is on a CPU's own lanes: {addresses(twins)}." if twins else ""
             severity = Severity.WARNING if twins else Severity.INFO
-            yield Verdict(device.address, f"behind the chipset{on(device)}", should, _MOVE, severity, because)
+            yield Verdict(device.address, f"behind the chipset{on(device)}", expected, _MOVE, severity, because)
 
 
 @check(
@@ -263,18 +273,18 @@ _LOOK = Fix(
     _LOOK.now,
 )
 def aer(facts: PcieFacts) -> Iterator[Verdict]:
-    should = "no new errors"
+    expected = "no new errors"
     for function in facts.errors:
         if all(count.grew is None for count in function.counts.values()):
             continue
         growing = {name: count for name, count in function.counts.items() if count.grows}
-        below = f" ({listed(function.below)})" if function.below else ""
+        below = f" ({first_few(function.below)})" if function.below else ""
         if not growing:
-            yield Verdict(function.address, f"{should}{below}", should)
+            yield Verdict(function.address, f"{expected}{below}", expected)
             continue
-        is_ = "; ".join(counted(count, f"{name} error") for name, count in growing.items())
+        actual = "; ".join(counted(count, f"{name} error") for name, count in growing.items())
         severity = Severity.INFO if growing.keys() == {"correctable"} else None
-        yield Verdict(function.address, f"{is_}{below}", should, _LOOK, severity)
+        yield Verdict(function.address, f"{actual}{below}", expected, _LOOK, severity)
 
 
 CHECKS = (speed, width, latency_tolerance, behind_chipset, aspm, aer)

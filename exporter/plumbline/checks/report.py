@@ -10,24 +10,24 @@ from plumbline.checks.model import Finding, Severity
 
 def not_met(findings: Iterable[Finding]) -> dict[Severity, list[Finding]]:
     """Unmet findings by severity, the most severe first; severities without any are absent."""
-    open_ones = [each for each in findings if not each.met]
-    grouped = {severity: [each for each in open_ones if each.severity is severity] for severity in Severity}
+    open_ones = [finding for finding in findings if not finding.met]
+    grouped = {severity: [finding for finding in open_ones if finding.severity is severity] for severity in Severity}
     return {severity: group for severity, group in grouped.items() if group}
 
 
 def exit_code(findings: Sequence[Finding]) -> int:
     """2: something critical; 1: a warning; 0: neither. Info alone is no reason to fail a script."""
-    found = not_met(findings)
-    if Severity.CRITICAL in found:
+    unmet = not_met(findings)
+    if Severity.CRITICAL in unmet:
         return 2
-    return 1 if Severity.WARNING in found else 0
+    return 1 if Severity.WARNING in unmet else 0
 
 
 def keeps(findings: Iterable[Finding]) -> dict[tuple[str, str], list[str]]:
     """What to add where to make the fixes permanent: (file, place in it) → contents, each once."""
     files: dict[tuple[str, str], list[str]] = {}
-    for each in findings:
-        keep = each.fix.keep if each.fix else None
+    for finding in findings:
+        keep = finding.fix.keep if finding.fix else None
         if keep is not None:
             contents = files.setdefault((keep.file, keep.place), [])
             if keep.content not in contents:
@@ -37,20 +37,20 @@ def keeps(findings: Iterable[Finding]) -> dict[tuple[str, str], list[str]]:
 
 def met_summary(findings: Iterable[Finding]) -> dict[str, int]:
     """Check id → number of subjects that meet it."""
-    return dict(sorted(Counter(each.check for each in findings if each.met).items()))
+    return dict(sorted(Counter(finding.check for finding in findings if finding.met).items()))
 
 
 def as_data(findings: Sequence[Finding], *, host: str, window_s: float) -> dict[str, object]:
     """The data for ``--json``. Keys are stable."""
-    found = not_met(findings)
+    unmet = not_met(findings)
     return {
         "host": host,
         "window_seconds": window_s,
         "summary": {
-            **{severity.value: len(found.get(severity, ())) for severity in Severity},
-            "met": sum(each.met for each in findings),
+            **{severity.value: len(unmet.get(severity, ())) for severity in Severity},
+            "met": sum(finding.met for finding in findings),
         },
-        "findings": [_finding_data(each) for each in findings],
+        "findings": [_finding_data(finding) for finding in findings],
     }
 
 
@@ -60,8 +60,8 @@ def _finding_data(finding: Finding) -> dict[str, object]:
         "subject": finding.subject,
         "severity": finding.severity.value,
         "met": finding.met,
-        "is": finding.is_,
-        "should": finding.should,
+        "is": finding.actual,
+        "should": finding.expected,
         "why": finding.why,
         "source": finding.source,
     }

@@ -5,6 +5,7 @@ from typing import Any
 from plumbline.checks import array, disk, disk_latency, health, host, network, osd, pcie
 from plumbline.checks.array import array_facts
 from plumbline.checks.disk import disk_facts
+from plumbline.checks.disk_latency import disk_latency_facts
 from plumbline.checks.growth import Growth
 from plumbline.checks.health import health_facts
 from plumbline.checks.host import host_facts
@@ -12,7 +13,7 @@ from plumbline.checks.model import Check, Finding, judge, worst_first
 from plumbline.checks.network.facts import network_facts
 from plumbline.checks.osd import osd_facts
 from plumbline.checks.pcie import pcie_facts
-from plumbline.checks.readings import Readings
+from plumbline.metrics.snapshot import Readings
 
 CHECKS: tuple[Check[Any], ...] = (
     *pcie.CHECKS,
@@ -46,7 +47,7 @@ class Judge:
                 *judge(array.CHECKS, array_facts(readings)),
                 *judge(pcie.CHECKS, pcie_facts(readings, growth)),
                 *judge(health.CHECKS, health_facts(readings, growth)),
-                *judge(disk_latency.CHECKS, readings.latency),
+                *judge(disk_latency.CHECKS, disk_latency_facts(readings)),
                 *judge(osd.CHECKS, osd_facts(readings)),
                 *judge(host.CHECKS, host_facts(readings, growth)),
             )

@@ -1,10 +1,6 @@
 """Formats figures as text."""
 
-from collections.abc import Iterable
-
 from plumbline.checks.growth import Count
-
-_LISTED = 4
 
 
 def counted(count: Count, unit: str) -> str:
@@ -20,10 +16,3 @@ def plural(count: int, unit: str) -> str:
     if count == 1:
         return f"1 {unit}"
     return f"{count:,} {unit}s" if count else f"no {unit}s"
-
-
-def listed(words: Iterable[str]) -> str:
-    """The first few, and how many more there are."""
-    every = list(words)
-    more = len(every) - _LISTED
-    return ", ".join(every) if more <= 0 else f"{', '.join(every[:_LISTED])} and {more:,} more"

@@ -101,15 +101,15 @@ def md_samples(reading: MdReading) -> Iterator[Sample]:
 def zfs_samples(reading: ZfsReading, statuses: Iterable[PoolStatus] | None) -> Iterator[Sample]:
     """Pools' states come from the module, or from the tool where the module is too old to report them; devices come
     from the tool. ``statuses``: ``None`` when the tool does not answer."""
-    said = {status.name: status for status in statuses or () if status.name in reading.pools}
+    answers = {status.name: status for status in statuses or () if status.name in reading.pools}
     if reading.pools:
         yield STATUS_AVAILABLE, (), 0 if statuses is None else 1
     for pool, now in reading.pools.items():
-        state = now or (said[pool].state if pool in said else "")
+        state = now or (answers[pool].state if pool in answers else "")
         if state:
             yield POOL_INFO, (pool, state), 1
             yield POOL_HEALTHY, (pool,), 1 if state == _ONLINE else 0
-    for status in said.values():
+    for status in answers.values():
         yield from known((status.name,), (POOL_DATA_ERRORS, status.data_errors))
         for vdev in status.vdevs:
             labels = (status.name, vdev.path)

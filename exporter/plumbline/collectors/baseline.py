@@ -1,6 +1,7 @@
 """Baselines as metrics. They change only when the configuration or a file does: compute once, emit often."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from plumbline.baseline.budget import Budget, parts
 from plumbline.baseline.fingerprint import Fingerprint, changes, compared
@@ -67,11 +68,13 @@ BUDGET = gauge(
 
 def samples(selection: Selection) -> Iterator[Sample]:
     """A node's baseline samples: comparable baselines only, so that a fleet does not carry the whole book."""
-    for one in selection.comparable:
-        yield from _entry_samples(one)
+    for comparable in selection.comparable:
+        yield from _entry_samples(comparable)
     for verdict in selection.verdicts:
         yield MISSING, _labels(verdict.target), 1.0 if verdict.in_force is None else 0.0
-    mismatched = ((*_labels(one.target), one.entry.source.value, one.entry.profile) for one in selection.mismatched)
+    mismatched = (
+        (*_labels(target.target), target.entry.source.value, target.entry.profile) for target in selection.mismatched
+    )
     for labels in dict.fromkeys(mismatched):  # one file may hold the figure with several other parameters
         yield MISMATCH, labels, 1.0
 
@@ -83,7 +86,7 @@ def _labels(target: Target) -> tuple[str, ...]:
 def environment_samples(measured_on: Mapping[str, Fingerprint], now: Fingerprint) -> Iterator[Sample]:
     """``measured_on``: profile of a measured baseline → the fingerprint in its file."""
     for profile, then in measured_on.items():
-        changed = {each.part for each in changes(then, now)}
+        changed = {change.part for change in changes(then, now)}
         for part in compared(then, now):
             yield CHANGED, (Source.MEASURED.value, profile, part.value), float(part in changed)
 
@@ -97,8 +100,8 @@ def budget_samples(budgets: Iterable[tuple[str, Budget]]) -> Iterator[Sample]:
                 yield BUDGET, labels, part.seconds
 
 
-def _entry_samples(one: Comparable) -> Iterator[Sample]:
-    entry = one.entry
+def _entry_samples(comparable: Comparable) -> Iterator[Sample]:
+    entry = comparable.entry
     place = (entry.layer, entry.device_class, entry.workload, entry.operation)
     labels = (*place, entry.source.value, entry.profile, entry.config_hash)
     for statistic, seconds in entry.latency.items():
@@ -115,20 +118,25 @@ def _entry_samples(one: Comparable) -> Iterator[Sample]:
         (LOAD_BYTES, entry.load_bytes_per_second),
         (MEASURED, entry.measured),
     )
-    yield JUDGES, labels, 1.0 if one.judges else 0.0
+    yield JUDGES, labels, 1.0 if comparable.judges else 0.0
 
 
-def _read(host: Host, skip: SkipHook) -> tuple[Host, Fingerprint]:
+class BaselineReading(NamedTuple):
+    host: Host
+    fingerprint: Fingerprint
+
+
+def _read(host: Host, skip: SkipHook) -> BaselineReading:
     """A recorded baseline that can't be read fails the collector, so that an alert reports it; that of a class is
     skipped and counted."""
     if host.book.recorded_error is not None:
         raise host.book.recorded_error
     if (refused := host.book.class_error) is not None:
         skip(str(refused), "unreadable")
-    return host, host.parts.fingerprint()
+    return BaselineReading(host, host.parts.latest(Fingerprint))
 
 
-def _samples(reading: tuple[Host, Fingerprint]) -> Iterator[Sample]:
+def _samples(reading: BaselineReading) -> Iterator[Sample]:
     host, fingerprint = reading
     yield from host.baselines
     yield from environment_samples(host.book.measured_on, fingerprint)

@@ -5,12 +5,12 @@ How to read them: a slave whose ``plumbline_bond_slave_aggregator_id`` differs f
 ``…_partner_mac_valid`` 0 means that the switch does not speak LACP on that port.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from plumbline.collectors.host import Host
 from plumbline.metrics.guard import ITEM_REASONS, Collector
 from plumbline.metrics.spec import Sample, counter, declared, gauge, known
-from plumbline.sources.net.bonding import Bond, Churn, Churns, LacpState, Slave, SlaveChurn, no_mac
+from plumbline.sources.net.bonding import Bond, BondsReading, Churn, LacpState, Slave, SlaveChurn, no_mac
 
 _SLAVE = ("device", "slave")
 
@@ -52,12 +52,11 @@ FLAGS: Mapping[str, LacpState] = {(flag.name or "").lower(): flag for flag in La
 _NO_CHURN = SlaveChurn()
 
 
-def samples(bonds: Iterable[Bond], churns: Churns) -> Iterator[Sample]:
-    """``churns``, from the slow tier, holds what netlink of older kernels does not report."""
-    for bond in bonds:
+def samples(reading: BondsReading) -> Iterator[Sample]:
+    for bond in reading.bonds:
         yield from _bond_samples(bond)
         for slave in bond.slaves:
-            yield from _slave_samples(bond, slave, churns.get((bond.device, slave.device), _NO_CHURN))
+            yield from _slave_samples(bond, slave, reading.churns.get((bond.device, slave.device), _NO_CHURN))
 
 
 def _bond_samples(bond: Bond) -> Iterator[Sample]:
@@ -96,11 +95,11 @@ def _slave_samples(bond: Bond, slave: Slave, churn: SlaveChurn) -> Iterator[Samp
         yield from known((*labels, side), (SLAVE_CHURNS, times))
 
 
-COLLECTOR: Collector[Host, tuple[tuple[Bond, ...], Churns]] = Collector(
+COLLECTOR: Collector[Host, BondsReading] = Collector(
     "bond",
     declared(globals()),
-    lambda host, skip: (host.parts.network.read_bonds(skip), host.parts.churns()),
-    lambda reading: samples(*reading),
+    lambda host, skip: BondsReading(host.parts.network.read_bonds(skip), host.parts.links.churns),
+    samples,
     skip_reasons=ITEM_REASONS,
     origin="rtnetlink `IFLA_BOND_*`; churn from `/proc/net/bonding` where netlink does not report it",
     sized_by=("bond",),

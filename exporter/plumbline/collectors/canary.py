@@ -1,9 +1,10 @@
 """Samples of the canaries: latency as a growing histogram, errors, charged arrivals, and their state."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
+from typing import NamedTuple
 
 import plumbline
 from plumbline.collectors import probe
@@ -50,9 +51,14 @@ _OF_PROBES = (
 )
 
 
-def samples(readings: Iterable[CanaryReading], *, vantage: str = "") -> Iterator[Sample]:
+class CanariesReading(NamedTuple):
+    canaries: tuple[CanaryReading, ...] = ()
+    vantage: str = ""  # the value of the label
+
+
+def samples(canaries: CanariesReading) -> Iterator[Sample]:
     """Everything known of every canary. Every counter exists from the first scrape on, from 0."""
-    for reading in readings:
+    for reading in canaries.canaries:
         # a canary runs several workloads: WORKLOAD has them and their hashes
         layer = reading.workloads[0].layer if reading.workloads else ""
         yield from probe.state_samples(
@@ -64,23 +70,23 @@ def samples(readings: Iterable[CanaryReading], *, vantage: str = "") -> Iterator
             skipped=reading.skips,
             info=(reading.kind, "plumbline", plumbline.__version__, layer, reading.device_class, ""),
             config_hash="",
-            vantage=vantage,
+            vantage=canaries.vantage,
             target=(reading.target, reading.device),
         )
-        for each in reading.workloads:
-            yield from _workload(reading, each)
+        for workload in reading.workloads:
+            yield from _workload(reading, workload)
 
 
-def _workload(reading: CanaryReading, each: WorkloadReading) -> Iterator[Sample]:
-    place = (reading.probe, each.layer, reading.device_class, each.workload, each.operation)
-    yield WORKLOAD, (*place, each.config_hash), 1
-    yield LATENCY, place, replace(each.latency, coarse=_coarse(each.latency.edges, each.bounds))
-    yield CHARGED, (reading.probe, each.operation), each.charged
-    for error, count in each.errors.items():
-        yield ERRORS, (reading.probe, each.operation, error), count
-    for bound in each.bounds:
-        within = each.latency.cumulative[bisect_left(each.latency.edges, bound)]  # a bound is an edge
-        yield SLOW, (*place, le_text(bound)), each.latency.count - within
+def _workload(reading: CanaryReading, workload: WorkloadReading) -> Iterator[Sample]:
+    place = (reading.probe, workload.layer, reading.device_class, workload.workload, workload.operation)
+    yield WORKLOAD, (*place, workload.config_hash), 1
+    yield LATENCY, place, replace(workload.latency, coarse=_coarse(workload.latency.edges, workload.bounds))
+    yield CHARGED, (reading.probe, workload.operation), workload.charged
+    for error, count in workload.errors.items():
+        yield ERRORS, (reading.probe, workload.operation, error), count
+    for bound in workload.bounds:
+        within = workload.latency.cumulative[bisect_left(workload.latency.edges, bound)]  # a bound is an edge
+        yield SLOW, (*place, le_text(bound)), workload.latency.count - within
 
 
 @lru_cache(maxsize=256)
@@ -95,11 +101,11 @@ def _coarse(edges: tuple[float, ...], bounds: tuple[float, ...]) -> Coarse | Non
     return Coarse.of(edges, lambda edge: places[edge] % 4 == 0 or any(least <= edge <= most for least, most in fine))
 
 
-COLLECTOR: Collector[Host, tuple[tuple[CanaryReading, ...], str]] = Collector(
+COLLECTOR: Collector[Host, CanariesReading] = Collector(
     "canary",
     (*_OF_PROBES, *declared(globals())),
-    lambda host, _skip: (tuple(host.parts.canaries()), host.parts.vantage),
-    lambda reading: samples(reading[0], vantage=reading[1]),
+    lambda host, _skip: host.parts.latest(CanariesReading),
+    samples,
     origin="our own single operations in a file, on a raw disk (read only), on a mount or on objects",
     sized_by=("canary, each operation",),
     needs_daemon=True,

@@ -31,7 +31,7 @@ def samples(view: ClusterView) -> Iterator[Sample]:
 COLLECTOR: Collector[Host, ClusterView] = Collector(
     "ceph",
     declared(globals()),
-    lambda host, _skip: host.parts.ceph(),
+    lambda host, _skip: host.parts.latest(ClusterView),
     samples,
     origin="the monitors, as the probes see them",
     needs_daemon=True,

@@ -61,29 +61,29 @@ FULL_RATIO = gauge(
 TIMESTAMP = gauge("plumbline_ceph_map_timestamp_seconds", "When the monitors sent the map, Unix time (every minute).")
 
 
-def samples(found: CephMap) -> Iterator[Sample]:
-    yield TIMESTAMP, (), found.read_ts
-    for limit, ratio in found.full_ratios.items():
+def samples(cephmap: CephMap) -> Iterator[Sample]:
+    yield TIMESTAMP, (), cephmap.read_ts
+    for limit, ratio in cephmap.full_ratios.items():
         yield FULL_RATIO, (limit,), ratio
-    yield from _osd_samples(found)
-    yield from _pool_samples(found)
+    yield from _osd_samples(cephmap)
+    yield from _pool_samples(cephmap)
 
 
-def _osd_samples(found: CephMap) -> Iterator[Sample]:
-    for osd in found.osds:
+def _osd_samples(cephmap: CephMap) -> Iterator[Sample]:
+    for osd in cephmap.osds:
         daemon = (osd.daemon,)
         yield OSD_REWEIGHT, daemon, osd.reweight_ratio
         yield OSD_IN, daemon, int(osd.reweight_ratio > 0)
         if (place := osd.place) is not None:
             yield OSD_PLACE, (osd.daemon, place.device_class, place.root, place.rack, place.host), 1
             yield OSD_WEIGHT, daemon, place.weight
-        if (use := found.osd_use.get(osd.daemon)) is not None:
+        if (use := cephmap.osd_use.get(osd.daemon)) is not None:
             yield OSD_SIZE, daemon, use.size_kib * _BYTES_PER_KIB
             yield OSD_USED, daemon, use.used_kib * _BYTES_PER_KIB
 
 
-def _pool_samples(found: CephMap) -> Iterator[Sample]:
-    for pool in found.pools:
+def _pool_samples(cephmap: CephMap) -> Iterator[Sample]:
+    for pool in cephmap.pools:
         number, rule = (str(pool.pool_id),), pool.rule
         yield POOL, (*number, pool.name, pool.kind, rule.failure_domain, rule.root, rule.device_class), 1
         yield POOL_COPIES, number, pool.copies
@@ -92,10 +92,10 @@ def _pool_samples(found: CephMap) -> Iterator[Sample]:
             yield POOL_RAW, number, pool.raw_ratio
         if pool.read_unit_bytes is not None:
             yield POOL_READ_UNIT, number, pool.read_unit_bytes
-        if (use := found.pool_use.get(pool.pool_id)) is not None:
+        if (use := cephmap.pool_use.get(pool.pool_id)) is not None:
             yield POOL_STORED, number, use.stored_bytes
             yield POOL_MAX_AVAIL, number, use.max_avail_bytes
-        if (availability := found.pool_availability.get(pool.name)) is not None:
+        if (availability := cephmap.pool_availability.get(pool.name)) is not None:
             yield POOL_AVAILABLE, number, int(availability.available)
             yield POOL_UP, number, availability.up_s
             yield POOL_DOWN, number, availability.down_s
@@ -103,10 +103,10 @@ def _pool_samples(found: CephMap) -> Iterator[Sample]:
 
 
 def _read(host: Host, skip: SkipHook) -> CephMap:
-    found = host.parts.ceph_map()
-    if found.unread:
-        skip(f"what is used ({found.unread})", "unreadable")
-    return found
+    cephmap = host.parts.latest(CephMap)
+    if cephmap.unread:
+        skip(f"what is used ({cephmap.unread})", "unreadable")
+    return cephmap
 
 
 COLLECTOR = Collector(

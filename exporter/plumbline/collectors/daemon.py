@@ -13,9 +13,6 @@ RELOAD_AT = gauge(
     "plumbline_config_last_reload_success_timestamp_seconds", "When the running configuration was loaded, Unix time."
 )
 STATE_SAVED = gauge("plumbline_state_last_save_successful", "0: results could not be written and are in memory only.")
-SERVER_UP = gauge(
-    "plumbline_network_server_up", "Whether the server for other nodes' probes is up; absent if none.", ("listen",)
-)
 WEB_INFO = gauge(
     "plumbline_web_info",
     "Who has access, always 1. reach: loopback or network; encryption: tls or none; authentication: none,"
@@ -47,8 +44,6 @@ class DaemonState(Struct, frozen=True):
     reload_ok: bool
     since_ts: float
     state_saved: bool
-    server_up: bool | None = None  # None: no server is configured
-    server_listen: str = ""
     web: tuple[str, str, str] | None = None  # As in :data:`WEB_INFO`; ``None``: nothing listens
     web_guards_lost: int = 0  # lost by a reload
     web_refused: Mapping[str, int] = field(default_factory=dict)  # by reason, since the start
@@ -56,8 +51,6 @@ class DaemonState(Struct, frozen=True):
 
 
 def samples(state: DaemonState) -> Iterator[Sample]:
-    if state.server_up is not None:
-        yield SERVER_UP, (state.server_listen,), int(state.server_up)
     yield RELOAD_OK, (), int(state.reload_ok)
     yield RELOAD_AT, (), state.since_ts
     yield STATE_SAVED, (), int(state.state_saved)
@@ -71,5 +64,10 @@ def samples(state: DaemonState) -> Iterator[Sample]:
 
 
 COLLECTOR: Collector[Host, DaemonState] = Collector(
-    "daemon", declared(globals()), lambda host, _skip: host.parts.daemon(), samples, listed=False, needs_daemon=True
+    "daemon",
+    declared(globals()),
+    lambda host, _skip: host.parts.latest(DaemonState),
+    samples,
+    listed=False,
+    needs_daemon=True,
 )

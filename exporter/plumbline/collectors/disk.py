@@ -1,14 +1,14 @@
 """Disks as samples: the kernel's counters, what each disk is, who uses it, and whether it is still there."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator
 
 from plumbline.collectors.host import Host
 from plumbline.metrics.guard import Collector, SkipHook
 from plumbline.metrics.spec import Sample, counter, gauge, known
-from plumbline.probes.run.state import DiskSeen
-from plumbline.sources.disk.block import BlockDevice
-from plumbline.sources.disk.diskstats import SECTOR_BYTES, DiskStats, WholeDisks, read_whole_disks
-from plumbline.sources.disk.diskusers import DiskUsers
+from plumbline.probes.run.state import DisksSeen
+from plumbline.sources.disk.block import BlockDevices, DevicesReading
+from plumbline.sources.disk.diskstats import SECTOR_BYTES, DiskStats, DiskStatsReading, read_whole_disks
+from plumbline.sources.disk.diskusers import DiskUsesReading
 
 _OPERATION = ("device", "operation")
 
@@ -58,7 +58,7 @@ PRESENT = gauge("plumbline_disk_present", "0: gone within the last 7 days. Built
 LAST_SEEN = gauge("plumbline_disk_last_seen_timestamp_seconds", "When the disk was last present, Unix time.", _SEEN)
 
 
-def samples(disks: Iterable[DiskStats]) -> Iterator[Sample]:
+def samples(disks: DiskStatsReading) -> Iterator[Sample]:
     """Discards and flushes have no series on kernels that don't count them."""
     for disk in disks:
         device = (disk.name,)
@@ -88,9 +88,9 @@ def in_flight(disk: DiskStats) -> int:
     return disk.in_flight if disk.in_flight < 2**31 else 0
 
 
-def device_samples(devices: Iterable[BlockDevice], osds: Mapping[str, str]) -> Iterator[Sample]:
-    """What each disk is. ``rotational``: the kernel's flag, 0 or 1; judge by ``device_class``. ``osds``: by disk."""
-    for device in devices:
+def device_samples(reading: DevicesReading) -> Iterator[Sample]:
+    """What each disk is. ``rotational``: the kernel's flag, 0 or 1; judge by ``device_class``."""
+    for device in reading.devices:
         name = device.name
         labels = (
             name,
@@ -100,7 +100,7 @@ def device_samples(devices: Iterable[BlockDevice], osds: Mapping[str, str]) -> I
             "" if device.rotational is None else str(int(device.rotational)),
             device.transport or "",
             device.device_class or "",
-            osds.get(name, ""),
+            reading.osds.get(name, ""),
         )
         yield INFO, labels, 1
         yield SIZE, (name,), device.size_bytes
@@ -114,7 +114,8 @@ def device_samples(devices: Iterable[BlockDevice], osds: Mapping[str, str]) -> I
             yield ZONED, (name, device.zoned), 1
 
 
-def use_samples(users: DiskUsers, keep: Callable[[str], bool]) -> Iterator[Sample]:
+def use_samples(reading: DiskUsesReading) -> Iterator[Sample]:
+    users, keep = reading
     for device, kind, name in users.uses:
         if keep(device):
             yield USE, (device, kind, name), 1
@@ -123,19 +124,20 @@ def use_samples(users: DiskUsers, keep: Callable[[str], bool]) -> Iterator[Sampl
             yield RELATION, (device, lower), 1
 
 
-def presence_samples(disks: Iterable[DiskSeen]) -> Iterator[Sample]:
+def presence_samples(disks: DisksSeen) -> Iterator[Sample]:
     for disk in disks:
         labels = (disk.device, disk.serial)
         yield PRESENT, labels, int(disk.present)
         yield LAST_SEEN, labels, disk.last_seen_ts
 
 
-def _read_devices(host: Host, _skip: SkipHook) -> tuple[tuple[BlockDevice, ...], Mapping[str, str]]:
-    parts = host.parts
-    return tuple(each for each in parts.devices() if host.disks(each.name)), parts.storage.osds
+def _read_devices(host: Host, _skip: SkipHook) -> DevicesReading:
+    devices = tuple(device for device in host.parts.latest(BlockDevices) if host.disks(device.name))
+    osds = host.parts.storage.osds
+    return DevicesReading(devices, {device.name: osds[device.name] for device in devices if device.name in osds})
 
 
-DISK: Collector[Host, tuple[DiskStats, ...]] = Collector(
+DISK: Collector[Host, DiskStatsReading] = Collector(
     "disk",
     (IO, IO_MERGED, IO_BYTES, IO_SECONDS, BUSY_SECONDS, QUEUE_LENGTH, WEIGHTED_SECONDS),
     lambda host, _skip: read_whole_disks(host.parts.roots, host.counted),
@@ -147,22 +149,22 @@ DEVICE = Collector(
     "device",
     (INFO, SIZE, LOGICAL_BLOCK, PHYSICAL_BLOCK, QUEUE_DEPTH, ZONED),
     _read_devices,
-    lambda reading: device_samples(*reading),
+    device_samples,
     origin="`/sys/block`, udev's database",
     sized_by=("disk or volume: counters, identity, queue, users",),
 )
-DISKUSE: Collector[Host, tuple[DiskUsers, WholeDisks]] = Collector(
+DISKUSE: Collector[Host, DiskUsesReading] = Collector(
     "diskuse",
     (USE, RELATION),
-    lambda host, _skip: (host.parts.storage.users.value, host.disks),
-    lambda reading: use_samples(*reading),
+    lambda host, _skip: DiskUsesReading(host.parts.storage.users.value, host.disks),
+    use_samples,
     origin="`/sys/block/*/holders`, device-mapper names, LVM's tags, `/var/lib/ceph/osd`, mounts, `/proc/swaps`",
     sized_by=("disk or volume: counters, identity, queue, users",),
 )
-DISKPRESENCE: Collector[Host, tuple[DiskSeen, ...]] = Collector(
+DISKPRESENCE: Collector[Host, DisksSeen] = Collector(
     "diskpresence",
     (PRESENT, LAST_SEEN),
-    lambda host, _skip: tuple(host.parts.disks_seen()),
+    lambda host, _skip: host.parts.latest(DisksSeen),
     presence_samples,
     origin="`/sys/block` against the daemon's own memory of a week",
     sized_by=("disk or volume: counters, identity, queue, users",),

@@ -1,6 +1,6 @@
 """Findings as metrics."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from plumbline.checks.model import Finding
 from plumbline.collectors.host import Host
@@ -14,15 +14,19 @@ FINDING = gauge(
 )
 
 
-def samples(findings: Iterable[Finding]) -> Iterator[Sample]:
-    for each in findings:
-        yield FINDING, (each.check, each.subject, each.severity.value), 0 if each.met else 1
+class FindingsReading(tuple[Finding, ...]):
+    """What the checks reported last."""
 
 
-COLLECTOR: Collector[Host, tuple[Finding, ...]] = Collector(
+def samples(findings: FindingsReading) -> Iterator[Sample]:
+    for finding in findings:
+        yield FINDING, (finding.check, finding.subject, finding.severity.value), 0 if finding.met else 1
+
+
+COLLECTOR: Collector[Host, FindingsReading] = Collector(
     "finding",
     declared(globals()),
-    lambda host, _skip: tuple(host.parts.findings()),
+    lambda host, _skip: host.parts.latest(FindingsReading),
     samples,
     origin="the checks ([checks.md](checks.md)) over what the other collectors read",
     needs_daemon=True,

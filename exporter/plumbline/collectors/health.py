@@ -1,12 +1,12 @@
 """Disks' health as metrics; a disk that does not answer has no figures, but is still reported."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from plumbline.collectors.host import Host
 from plumbline.core.capabilities import Capability
 from plumbline.metrics.guard import Collector
 from plumbline.metrics.spec import MetricSpec, Sample, counter, declared, gauge, known
-from plumbline.sources.disk.diskhealth import DiskHealth, DiskState, endurance_left_s
+from plumbline.sources.disk.diskhealth import DiskHealth, HealthReading, endurance_left_s
 
 _DISK = ("device",)
 
@@ -67,7 +67,7 @@ _SECONDS_PER_HOUR = 3600
 _PERCENT = 100
 
 
-def samples(states: Iterable[DiskState]) -> Iterator[Sample]:
+def samples(states: HealthReading) -> Iterator[Sample]:
     for state in states:
         labels = (state.device,)
         yield AVAILABLE, labels, 1 if state.available else 0
@@ -113,7 +113,7 @@ def _ratio(percent: int | None) -> float | None:
     return None if percent is None else percent / _PERCENT
 
 
-COLLECTOR: Collector[Host, tuple[DiskState, ...]] = Collector(
+COLLECTOR: Collector[Host, HealthReading] = Collector(
     "health",
     declared(globals()),
     lambda host, _skip: host.parts.storage.health,

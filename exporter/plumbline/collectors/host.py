@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Mapping
+from typing import TypeVar, cast
 
 from msgspec import Struct
 
@@ -11,31 +11,31 @@ from plumbline.background.ceph import OsdWatch
 from plumbline.background.host import KernelWatch
 from plumbline.background.storage import StorageWatch
 from plumbline.baseline.book import Book
-from plumbline.baseline.fingerprint import Fingerprint
-from plumbline.checks.model import Finding
 from plumbline.core.roots import Roots
 from plumbline.core.slot import Slot
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.metrics.guard import SkipHook
 from plumbline.metrics.spec import Sample
-from plumbline.probes.ceph.cluster import ClusterView
-from plumbline.probes.run.reading import CanaryReading
-from plumbline.probes.run.schedule import ProbeStatus
-from plumbline.probes.run.state import DiskSeen
-from plumbline.sources.ceph.cephmap import CephMap
-from plumbline.sources.disk.block import BlockDevice
-from plumbline.sources.disk.blocklatency import LatencyReading
 from plumbline.sources.disk.diskstats import WholeDisks
 from plumbline.sources.kernel.softnet import SoftnetUnwrapper
-from plumbline.sources.net.bonding import Churns
-from plumbline.sources.net.infiniband import InfinibandReading
 from plumbline.sources.net.network import NetworkReader
-from plumbline.sources.net.roles import Role
+from plumbline.sources.net.portfacts import LinkFacts
 
-if TYPE_CHECKING:
-    from plumbline.collectors.daemon import DaemonState
-
+R = TypeVar("R")
 T = TypeVar("T")
+
+
+class Latest(Struct, frozen=True):
+    """The latest reading of what is read in the background or asked of another part, by type."""
+
+    sources: Mapping[type, Callable[[], object]]  # each may raise Unavailable, or another PlumblineError
+
+    def __call__(self, kind: type[R]) -> R:
+        """The latest reading; :class:`Unavailable` where nothing reads it."""
+        source = self.sources.get(kind)
+        if source is None:
+            raise Unavailable(f"nothing gives a {kind.__name__} here")
+        return cast("R", source())
 
 
 class Parts(Struct, frozen=True):
@@ -43,25 +43,12 @@ class Parts(Struct, frozen=True):
 
     roots: Roots
     network: NetworkReader
-    devices: Callable[[], Iterable[BlockDevice]]  # May raise :class:`Unavailable`
+    links: LinkFacts
     softnet: SoftnetUnwrapper  # lives as long as the daemon: its counters must not jump at a reload
     kernel: KernelWatch
     storage: StorageWatch
-    canaries: Callable[[], Iterable[CanaryReading]]
-    probes: Callable[[], Iterable[ProbeStatus]]
-    findings: Callable[[], Iterable[Finding]]  # May raise :class:`Unavailable`
-    wall: Callable[[], float]  # Unix seconds
-    vantage: str  # the value of the label vantage
-    churns: Callable[[], Churns]
-    roles: Callable[[], tuple[Role, ...]]
-    infiniband: Callable[[], InfinibandReading]  # May raise ``Unavailable``, or another error
-    disks_seen: Callable[[], Iterable[DiskSeen]]
-    latency: Callable[[], LatencyReading]
-    ceph: Callable[[], ClusterView]  # May raise :class:`Unavailable`
-    ceph_map: Callable[[], CephMap]  # May raise :class:`Unavailable`, or another error when the cluster does not answer
     osds: OsdWatch
-    fingerprint: Callable[[], Fingerprint]  # empty where it is unknown
-    daemon: Callable[[], DaemonState]
+    latest: Latest
 
 
 class Host(Struct, frozen=True):

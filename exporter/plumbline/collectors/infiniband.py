@@ -84,7 +84,7 @@ def samples(reading: InfinibandReading) -> Iterator[Sample]:
 
 
 def _read(host: Host, skip: SkipHook) -> InfinibandReading:
-    reading = host.parts.infiniband()
+    reading = host.parts.latest(InfinibandReading)
     for port, reason in reading.skipped:
         skip(port, reason)
     return reading

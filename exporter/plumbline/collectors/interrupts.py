@@ -1,11 +1,11 @@
 """The balance of network ports' interrupts, as metrics."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from plumbline.collectors.host import Host
 from plumbline.metrics.guard import Collector
 from plumbline.metrics.spec import MetricSpec, Sample, declared, gauge, known
-from plumbline.sources.net.nic_interrupts import IrqBalance
+from plumbline.sources.net.nic_interrupts import IrqBalances
 
 
 def _gauge(name: str, text: str) -> MetricSpec:
@@ -18,18 +18,18 @@ NUMA_REMOTE = _gauge("numa_remote_ratio", "Share of interrupts on CPUs of anothe
 ACTIVE_VECTORS = _gauge("active_vectors", "Active interrupt vectors in the last interval; one alone can't be spread.")
 
 
-def samples(balances: Iterable[IrqBalance]) -> Iterator[Sample]:
-    for each in balances:
+def samples(balances: IrqBalances) -> Iterator[Sample]:
+    for balance in balances:
         yield from known(
-            (each.device,),
-            (SHARE_MAX, each.share_max),
-            (EFFECTIVE_CPUS, each.effective_cpus),
-            (NUMA_REMOTE, each.numa_remote),
-            (ACTIVE_VECTORS, each.active_vectors),
+            (balance.device,),
+            (SHARE_MAX, balance.share_max),
+            (EFFECTIVE_CPUS, balance.effective_cpus),
+            (NUMA_REMOTE, balance.numa_remote),
+            (ACTIVE_VECTORS, balance.active_vectors),
         )
 
 
-COLLECTOR: Collector[Host, tuple[IrqBalance, ...]] = Collector(
+COLLECTOR: Collector[Host, IrqBalances] = Collector(
     "interrupts",
     declared(globals()),
     lambda host, _skip: host.parts.kernel.interrupts.latest,

@@ -72,8 +72,8 @@ def histogram_value(histogram: Histogram) -> HistogramValue:
 
 
 def _read(host: Host, _skip: SkipHook) -> LatencyReading:
-    reading = host.parts.latency()
-    disks = tuple(each for each in reading.disks if host.disks(each.device))
+    reading = host.parts.latest(LatencyReading)
+    disks = tuple(disk for disk in reading.disks if host.disks(disk.device))
     return replace(reading, disks=disks, queue_buckets=host.queue_buckets)
 
 

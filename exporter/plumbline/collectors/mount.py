@@ -1,11 +1,11 @@
 """Mounts that depend on a server, as samples."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from plumbline.collectors.host import Host
 from plumbline.metrics.guard import Collector
 from plumbline.metrics.spec import Sample, declared, gauge
-from plumbline.sources.kernel.mounts import MountState
+from plumbline.sources.kernel.mounts import MountsReading
 
 _LABELS = ("mountpoint", "filesystem")
 
@@ -18,7 +18,7 @@ UP = gauge(
 IN_FLIGHT = gauge("plumbline_mount_check_in_flight_seconds", "Age of the running check; 0: none.", _LABELS)
 
 
-def samples(states: Iterable[MountState]) -> Iterator[Sample]:
+def samples(states: MountsReading) -> Iterator[Sample]:
     for state in states:
         labels = (state.mount_point, state.filesystem)
         if state.up is not None:
@@ -26,7 +26,7 @@ def samples(states: Iterable[MountState]) -> Iterator[Sample]:
         yield IN_FLIGHT, labels, state.in_flight_s
 
 
-COLLECTOR: Collector[Host, tuple[MountState, ...]] = Collector(
+COLLECTOR: Collector[Host, MountsReading] = Collector(
     "mount",
     declared(globals()),
     lambda host, _skip: host.parts.storage.mounts.states,

@@ -12,7 +12,18 @@ from plumbline.collectors.host import Host
 from plumbline.metrics.guard import ITEM_REASONS, Collector
 from plumbline.metrics.spec import Sample, counter, gauge, known
 from plumbline.sources.net.features import Offload
-from plumbline.sources.net.network import LinksReading, PortLosses, PortModes
+from plumbline.sources.net.network import (
+    ChannelsReading,
+    CoalescingReading,
+    LinkModesReading,
+    LinksReading,
+    LossesReading,
+    OffloadsReading,
+    PauseReading,
+    PortLosses,
+    PortModes,
+    RingsReading,
+)
 from plumbline.sources.net.port_settings import Channels, Coalescing, PauseState, RingSizes
 
 PACKETS = counter("plumbline_nic_packets_total", "Packets received and transmitted.", ("device", "direction"))
@@ -181,7 +192,7 @@ LINK: Collector[Host, LinksReading] = Collector(
     origin="rtnetlink `RTM_GETLINK` with `rtnl_link_stats64`",
     sized_by=("network port",),
 )
-ETHTOOL: Collector[Host, tuple[PortLosses, ...]] = Collector(
+ETHTOOL: Collector[Host, LossesReading] = Collector(
     "ethtool",
     (DROPS, ERRORS, INFO),
     lambda host, skip: host.parts.network.read_losses(skip),
@@ -190,7 +201,7 @@ ETHTOOL: Collector[Host, tuple[PortLosses, ...]] = Collector(
     origin="rtnetlink counters and the driver's own (`ethtool -S`), sorted by the driver table",
     sized_by=("network port",),
 )
-RING: Collector[Host, tuple[tuple[str, RingSizes], ...]] = Collector(
+RING: Collector[Host, RingsReading] = Collector(
     "ring",
     (RING_ENTRIES, RING_MAX_ENTRIES),
     lambda host, _skip: host.parts.network.read_rings(),
@@ -198,7 +209,7 @@ RING: Collector[Host, tuple[tuple[str, RingSizes], ...]] = Collector(
     origin="`ETHTOOL_MSG_RINGS_GET`, or its ioctl (`ethtool -g`)",
     sized_by=("network port",),
 )
-PAUSE: Collector[Host, tuple[tuple[str, PauseState], ...]] = Collector(
+PAUSE: Collector[Host, PauseReading] = Collector(
     "pause",
     (PAUSE_FRAMES, PAUSE_ENABLED, PAUSE_AUTONEGOTIATE),
     lambda host, skip: host.parts.network.read_pause(skip),
@@ -207,7 +218,7 @@ PAUSE: Collector[Host, tuple[tuple[str, PauseState], ...]] = Collector(
     origin="`ETHTOOL_MSG_PAUSE_GET` with statistics (`ethtool -I -a`)",
     sized_by=("network port",),
 )
-CHANNEL: Collector[Host, tuple[tuple[str, Channels], ...]] = Collector(
+CHANNEL: Collector[Host, ChannelsReading] = Collector(
     "channel",
     (CHANNELS, MAX_CHANNELS),
     lambda host, _skip: host.parts.network.read_channels(),
@@ -215,7 +226,7 @@ CHANNEL: Collector[Host, tuple[tuple[str, Channels], ...]] = Collector(
     origin="`ETHTOOL_MSG_CHANNELS_GET`, or its ioctl (`ethtool -l`)",
     sized_by=("network port",),
 )
-COALESCE: Collector[Host, tuple[tuple[str, Coalescing], ...]] = Collector(
+COALESCE: Collector[Host, CoalescingReading] = Collector(
     "coalesce",
     (COALESCE_SECONDS, COALESCE_FRAMES, COALESCE_ADAPTIVE),
     lambda host, _skip: host.parts.network.read_coalescing(),
@@ -223,7 +234,7 @@ COALESCE: Collector[Host, tuple[tuple[str, Coalescing], ...]] = Collector(
     origin="`ETHTOOL_MSG_COALESCE_GET`, or its ioctl (`ethtool -c`)",
     sized_by=("network port",),
 )
-OFFLOAD: Collector[Host, tuple[tuple[str, tuple[Offload, ...]], ...]] = Collector(
+OFFLOAD: Collector[Host, OffloadsReading] = Collector(
     "offload",
     (OFFLOAD_ENABLED,),
     lambda host, _skip: host.parts.network.read_offloads(),
@@ -231,7 +242,7 @@ OFFLOAD: Collector[Host, tuple[tuple[str, tuple[Offload, ...]], ...]] = Collecto
     origin="`ETHTOOL_MSG_FEATURES_GET`, or its ioctl (`ethtool -k`)",
     sized_by=("network port",),
 )
-LINKMODE: Collector[Host, tuple[PortModes, ...]] = Collector(
+LINKMODE: Collector[Host, LinkModesReading] = Collector(
     "linkmode",
     (FULL_DUPLEX, AUTONEGOTIATION, MAX_SPEED, FEC, TRANSCEIVER),
     lambda host, skip: host.parts.network.read_link_modes(skip),

@@ -1,7 +1,7 @@
 """Samples of this host's OSDs, as they report themselves on their admin sockets."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from plumbline.collectors.host import Host, slot_value
 from plumbline.core.histogram import HistogramValue
@@ -9,7 +9,7 @@ from plumbline.metrics.guard import ITEM_REASONS, Collector, SkipHook
 from plumbline.metrics.spec import Sample, counter, declared, gauge, histogram
 from plumbline.sources.ceph.osd_operations import STAGES
 from plumbline.sources.ceph.osd_perf import Database
-from plumbline.sources.ceph.osds import OsdReading, OsdStore
+from plumbline.sources.ceph.osds import OsdReading, OsdsReading
 from plumbline.sources.kernel.cgroup import IOPS
 
 _OSD = ("ceph_daemon",)
@@ -105,14 +105,14 @@ CPU_THROTTLED = counter(
 _ALWAYS = frozenset({"read", "write"})
 
 
-def samples(osds: Iterable[OsdReading], stores: Iterable[OsdStore]) -> Iterator[Sample]:
+def samples(reading: OsdsReading) -> Iterator[Sample]:
     """Each OSD as it last answered; only ``up`` for one that does not answer, nothing for one that may not be asked."""
-    for osd in osds:
+    for osd in reading.osds:
         if osd.denied:
             continue
         yield UP, (osd.daemon,), int(osd.up)
         yield from _samples_of(osd)
-    for store in stores:
+    for store in reading.stores:
         if store.fragmentation is not None:
             yield FRAGMENTATION, (store.daemon,), store.fragmentation
         for device_class, iops in store.capacity_iops.items():
@@ -133,16 +133,16 @@ def _samples_of(osd: OsdReading) -> Iterator[Sample]:
     if osd.stages is not None and osd.stages.replica_writes is not None:
         yield SUBOP_SECONDS, (daemon,), osd.stages.replica_writes.sum
         yield SUBOP_OPERATIONS, (daemon,), osd.stages.replica_writes.avgcount
-    for each in osd.heartbeats:
-        yield HEARTBEAT, (daemon, each.interface, "worst"), each.worst_s
-        yield HEARTBEAT, (daemon, each.interface, "median"), each.median_s
-        yield HEARTBEAT_WORST, (daemon, each.interface), each.worst_peer
+    for heartbeat in osd.heartbeats:
+        yield HEARTBEAT, (daemon, heartbeat.interface, "worst"), heartbeat.worst_s
+        yield HEARTBEAT, (daemon, heartbeat.interface, "median"), heartbeat.median_s
+        yield HEARTBEAT_WORST, (daemon, heartbeat.interface), heartbeat.worst_peer
     if osd.blocked is not None:
         for stage, count in osd.blocked.by_stage.items():
             yield BLOCKED, (daemon, stage), count
         yield BLOCKED_AGE, (daemon,), osd.blocked.oldest_s
     if osd.slow is not None:
-        by_stage = Counter(each.stage for each in osd.slow)
+        by_stage = Counter(operation.stage for operation in osd.slow)
         for stage in STAGES:
             yield SLOW, (daemon, stage), by_stage[stage]
     if osd.onodes is not None:
@@ -160,13 +160,13 @@ def _samples_of(osd: OsdReading) -> Iterator[Sample]:
 
 
 def _database_samples(daemon: str, database: Database) -> Iterator[Sample]:
-    found = (
+    figures = (
         (DB_SIZE, database.size_bytes),
         (DB_USED, database.used_bytes),
         (DB_SPILLED, database.spilled_bytes),
         (DB_COMPACTION, database.last_compaction_s),
     )
-    for spec, value in found:
+    for spec, value in figures:
         if value is not None:
             yield spec, (daemon,), value
     if (compactions := database.log_compactions) is not None:
@@ -174,22 +174,22 @@ def _database_samples(daemon: str, database: Database) -> Iterator[Sample]:
         yield LOG_COMPACTIONS, (daemon,), compactions.avgcount
 
 
-def _read(host: Host, skip: SkipHook) -> tuple[tuple[OsdReading, ...], tuple[OsdStore, ...]]:
+def _read(host: Host, skip: SkipHook) -> OsdsReading:
     watch = host.parts.osds
     osds = watch.osds.value
-    for each in osds:
-        if each.denied:
-            skip(each.daemon, "unreadable")
-        for command, reason in each.unread:
-            skip(f"{each.daemon} {command}", reason)
-    return osds, slot_value(watch.stores, "the OSDs' stores", skip) or ()
+    for osd in osds:
+        if osd.denied:
+            skip(osd.daemon, "unreadable")
+        for command, reason in osd.unread:
+            skip(f"{osd.daemon} {command}", reason)
+    return OsdsReading(osds, slot_value(watch.stores, "the OSDs' stores", skip) or ())
 
 
 COLLECTOR = Collector(
     "osd",
     declared(globals()),
     _read,
-    lambda reading: samples(*reading),
+    samples,
     skip_reasons=ITEM_REASONS,
     origin="the OSDs' admin sockets: `perf dump`, `perf histogram dump`, `dump_osd_network`, `dump_blocked_ops`, …;"
     " `/proc/PID/cgroup` and the control groups of these processes",

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
+from typing import NamedTuple
 
 from plumbline.collectors.host import Host
 from plumbline.metrics.guard import Collector
@@ -77,9 +78,14 @@ STALE_AFTER_INTERVALS = 3.0  # One missed run is a skip; after three the figures
 _JUDGED_STATISTICS = ("mean", "p50")
 
 
-def samples(statuses: Iterable[ProbeStatus], *, now: float) -> Iterator[Sample]:
+class ProbesReading(NamedTuple):
+    statuses: tuple[ProbeStatus, ...] = ()
+    now: float = 0.0  # Unix seconds
+
+
+def samples(reading: ProbesReading) -> Iterator[Sample]:
     """Everything known of every probe; ``now``, in Unix seconds, decides which figures are stale."""
-    for status in statuses:
+    for status in reading.statuses:
         identity, record = status.identity, status.record
         result, success = record.result, record.success
         tool = (identity.tool, success.tool_version if success else "")
@@ -104,7 +110,7 @@ def samples(statuses: Iterable[ProbeStatus], *, now: float) -> Iterator[Sample]:
         if status.comparable:
             for operation, totals in record.totals.items():
                 yield OPERATIONS, (identity.probe, *experiment, operation), totals.histogram()
-        yield from _figures(status, now)
+        yield from _figures(status, reading.now)
 
 
 def state_samples(
@@ -179,11 +185,11 @@ def _median(figures: Iterable[float | None]) -> float | None:
     return median(measured) if len(measured) >= RECENT_RUNS else None
 
 
-COLLECTOR: Collector[Host, tuple[tuple[ProbeStatus, ...], float]] = Collector(
+COLLECTOR: Collector[Host, ProbesReading] = Collector(
     "probe",
     declared(globals()),
-    lambda host, _skip: (tuple(host.parts.probes()), host.parts.wall()),
-    lambda reading: samples(reading[0], now=reading[1]),
+    lambda host, _skip: host.parts.latest(ProbesReading),
+    samples,
     origin="our own periodic measurements",
     sized_by=("periodic probe, each operation",),
     needs_daemon=True,

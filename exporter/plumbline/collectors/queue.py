@@ -1,11 +1,11 @@
 """Settings of block device queues as metrics, in bytes and seconds."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from plumbline.collectors.host import Host
 from plumbline.metrics.guard import ITEM_REASONS, Collector, SkipHook
 from plumbline.metrics.spec import Sample, declared, gauge, known
-from plumbline.sources.disk.queuesettings import WRITE_BACK, QueueSettings
+from plumbline.sources.disk.queuesettings import WRITE_BACK, QueueReading
 
 _DEVICE = ("device",)
 
@@ -41,8 +41,8 @@ _KIB = 1024
 _US_PER_S = 1_000_000
 
 
-def samples(queues: Iterable[QueueSettings]) -> Iterator[Sample]:
-    for queue in queues:
+def samples(reading: QueueReading) -> Iterator[Sample]:
+    for queue in reading.queues:
         device = (queue.device,)
         labels = (*device, queue.scheduler or "", queue.write_cache or "", queue.zoned or "")
         yield INFO, labels, 1
@@ -66,12 +66,12 @@ def _scaled(number: int | None, factor: int) -> int | None:
     return None if number is None else number * factor
 
 
-def _read(host: Host, skip: SkipHook) -> tuple[QueueSettings, ...]:
+def _read(host: Host, skip: SkipHook) -> QueueReading:
     reading = host.parts.storage.queues.value
     for device, reason in reading.skipped:
         if host.disks(device):
             skip(device, reason)
-    return tuple(each for each in reading.queues if host.disks(each.device))
+    return QueueReading(tuple(queue for queue in reading.queues if host.disks(queue.device)))
 
 
 COLLECTOR = Collector(

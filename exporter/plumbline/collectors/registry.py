@@ -83,22 +83,24 @@ COLLECTORS: tuple[Collector[Host, Any], ...] = (
     daemon.COLLECTOR,
 )
 
-NAMES = tuple(sorted(each.name for each in COLLECTORS if each.listed))  # for ``collectors:``, ``--collector.<name>``
+NAMES = tuple(
+    sorted(collector.name for collector in COLLECTORS if collector.listed)
+)  # for ``collectors:``, ``--collector.<name>``
 
 
 def collectors(config: Config) -> list[Collector[Host, Any]]:
     """All collectors that ``config`` leaves switched on, in the order in which they run."""
-    return [each for each in COLLECTORS if config.collectors.get(each.name, True)]
+    return [collector for collector in COLLECTORS if config.collectors.get(collector.name, True)]
 
 
 def every_spec() -> tuple[MetricSpec, ...]:
     """All specs of all collectors and of the exporter itself, each once, sorted by name; for references and tests."""
-    found = {*self_metrics.SPECS, *(spec for each in COLLECTORS for spec in each.specs)}
-    return tuple(sorted(found, key=lambda spec: spec.name))
+    specs = {*self_metrics.SPECS, *(spec for collector in COLLECTORS for spec in collector.specs)}
+    return tuple(sorted(specs, key=lambda spec: spec.name))
 
 
 def capabilities(config: Config) -> frozenset[Capability]:
-    return frozenset[Capability]().union(*(each.capabilities for each in collectors(config)))
+    return frozenset[Capability]().union(*(collector.capabilities for collector in collectors(config)))
 
 
 def configured(parts: Parts, config: Config, book: Book) -> Host:

@@ -1,12 +1,12 @@
 """Softnet counters as metrics."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from plumbline.collectors.host import Host
 from plumbline.metrics.guard import Collector, SkipHook
 from plumbline.metrics.spec import Sample, counter, declared, gauge, known
-from plumbline.sources.kernel.softnet import SoftnetCpu, read_softnet
-from plumbline.sources.kernel.squeeze import Squeezes
+from plumbline.sources.kernel.softnet import read_softnet
+from plumbline.sources.kernel.squeeze import SoftnetReading
 
 PROCESSED = counter(
     "plumbline_softnet_packets_processed_total",
@@ -30,8 +30,8 @@ ATTRIBUTED = counter(
 )
 
 
-def samples(reading: tuple[SoftnetCpu, ...], squeezes: Mapping[int, Squeezes]) -> Iterator[Sample]:
-    for cpu in reading:
+def samples(reading: SoftnetReading) -> Iterator[Sample]:
+    for cpu in reading.cpus:
         yield from known(
             (str(cpu.cpu),),
             (PROCESSED, cpu.processed),
@@ -41,21 +41,21 @@ def samples(reading: tuple[SoftnetCpu, ...], squeezes: Mapping[int, Squeezes]) -
             (INPUT_QUEUE, cpu.input_queue_length),
             (PROCESS_QUEUE, cpu.process_queue_length),
         )
-    for number, count in squeezes.items():
+    for number, count in reading.squeezes.items():
         yield ATTRIBUTED, (str(number), "budget"), count.budget
         yield ATTRIBUTED, (str(number), "time"), count.time
 
 
-def _read(host: Host, _skip: SkipHook) -> tuple[tuple[SoftnetCpu, ...], Mapping[int, Squeezes]]:
+def _read(host: Host, _skip: SkipHook) -> SoftnetReading:
     parts = host.parts
-    return parts.softnet.unwrap(read_softnet(parts.roots)), parts.kernel.squeezes.latest
+    return SoftnetReading(parts.softnet.unwrap(read_softnet(parts.roots)), parts.kernel.squeezes.latest)
 
 
 COLLECTOR = Collector(
     "softnet",
     declared(globals()),
     _read,
-    lambda reading: samples(*reading),
+    samples,
     origin="`/proc/net/softnet_stat`, `/proc/stat`",
     sized_by=("CPU",),
 )

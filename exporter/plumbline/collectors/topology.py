@@ -1,12 +1,11 @@
 """How links are stacked, and the roles Ceph gives them; for rules to join on."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from plumbline.collectors.host import Host
 from plumbline.metrics.guard import Collector
 from plumbline.metrics.spec import Sample, declared, gauge
-from plumbline.sources.net.links import Relation
-from plumbline.sources.net.roles import Role
+from plumbline.sources.net.roles import TopologyReading
 
 RELATION = gauge(
     "plumbline_nic_relation_info",
@@ -20,18 +19,18 @@ ROLE = gauge(
 )
 
 
-def samples(relations: Iterable[Relation], roles: Iterable[Role]) -> Iterator[Sample]:
-    for relation in relations:
+def samples(reading: TopologyReading) -> Iterator[Sample]:
+    for relation in reading.relations:
         yield RELATION, (relation.device, relation.lower, relation.kind), 1
-    for role in roles:
+    for role in reading.roles:
         yield ROLE, (role.device, role.role), 1
 
 
-COLLECTOR: Collector[Host, tuple[tuple[Relation, ...], tuple[Role, ...]]] = Collector(
+COLLECTOR: Collector[Host, TopologyReading] = Collector(
     "topology",
     declared(globals()),
-    lambda host, _skip: (host.parts.network.read_relations(), host.parts.roles()),
-    lambda reading: samples(*reading),
+    lambda host, _skip: TopologyReading(host.parts.network.read_relations(), host.parts.links.roles),
+    samples,
     origin="rtnetlink (`IFLA_LINK`, `IFLA_MASTER`), `ceph.conf`, open sockets of Ceph's daemons",
     sized_by=("network port",),
 )

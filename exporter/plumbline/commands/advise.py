@@ -2,23 +2,21 @@
 
 import argparse
 import os
-import stat
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
+import yaml
 from rich.console import Console
 
 from plumbline.baseline.advice import Advice, Subject, Via, advise, chosen, probes
 from plumbline.baseline.profiles import check_judge
-from plumbline.baseline.writer import check_target, kept, write_text
 from plumbline.commands.node import Node, osd_classes, read_disks, this_node
-from plumbline.commands.shared import say, show
-from plumbline.config.additions import added, block
+from plumbline.commands.shared import show
+from plumbline.config.model import Config
 from plumbline.config.workloads import load_catalogue
-from plumbline.config.yaml import MAX_CHARACTERS, read_text
 from plumbline.core.console import line, table
-from plumbline.errors import ConfigError, PlumblineError, ProbeRefused, Unavailable
+from plumbline.errors import PlumblineError, ProbeRefused, Unavailable
 from plumbline.probes.ceph.ceph_access import CephAccess
 from plumbline.probes.ceph.osd_lookup import ask_pool_class
 from plumbline.probes.disk.raw_disks import STACKED
@@ -47,7 +45,6 @@ def run(options: argparse.Namespace) -> int:
     node, catalogue = this_node(options), load_catalogue()
     if options.profile is not None:
         check_judge({"profile": options.profile}, node.profiles, "--profile")
-    _check_target(options)
     missing: list[str] = []
     subjects = [*_disks(node, options, missing), *_peers(node, options, missing), *_ceph(node, options, missing)]
     advice = advise(subjects, node.profiles, node.plan.targets(), catalogue)
@@ -65,41 +62,8 @@ def run(options: argparse.Namespace) -> int:
         tuple(probe for probe in probes(advice, judging, taken, heavy=True) if probe["name"] not in names),
     )
     data = {"host": node.host, **msgspec.structs.asdict(found)}
-    show(options, data, lambda console: _print(console, found))
-    if options.write is not None:
-        _write(options, found)
+    show(options, data, lambda console: _print(console, found, default_probes=node.config.probes == Config().probes))
     return 0
-
-
-def _write(options: argparse.Namespace, found: _Found) -> None:
-    if not found.add_probes and not found.add_judge:
-        say("nothing to add: nothing was written")
-        return
-    base = options.write if options.write.exists() else options.config_file
-    text = read_text(base, max_bytes=4 * MAX_CHARACTERS) if base else ""
-    mode = base.stat().st_mode & 0o777 if base else 0o644
-    where = str(base or options.write)
-    result = added(text, where=where, probes=found.add_probes, judge=found.add_judge, catalogue=load_catalogue())
-    backup = write_text(options.write, result, over=kept(options.write) if options.write == base else None, mode=mode)
-    say(f"written to {options.write}" + (f"; the old one is {backup}" if backup else ""))
-
-
-def _check_target(options: argparse.Namespace) -> None:
-    """Raise, before any question, if ``--write`` names what can't be written. Of existing files only the configuration
-    that was looked at is extended: in another, what is missing may be something else."""
-    target = options.write
-    if target is None:
-        return
-    exists = target.exists()
-    if exists and (options.config_file is None or not target.samefile(options.config_file)):
-        reason = "exists and is not the configuration that was looked at; name it with --config.file, or another file"
-        raise ConfigError("--write", reason, value=str(target))
-    if exists and (found := target.stat()).st_gid != os.getegid() and not found.st_mode & stat.S_IROTH:
-        reason = (
-            "only its group may read it, and a new file would not have that group; write to another file and copy it"
-        )
-        raise ConfigError("--write", reason, value=str(target))
-    check_target(target, over=kept(target) if exists else None)
 
 
 def _disks(node: Node, options: argparse.Namespace, missing: list[str]) -> Iterator[Subject]:
@@ -184,7 +148,7 @@ def _ceph(node: Node, options: argparse.Namespace, missing: list[str]) -> Iterat
             yield Subject(via, layer, found, (pool,))
 
 
-def _print(console: Console, found: _Found) -> None:
+def _print(console: Console, found: _Found, *, default_probes: bool) -> None:
     advice, wanted = found.advice, found.add_probes
     rows = [
         (
@@ -209,9 +173,15 @@ def _print(console: Console, found: _Found) -> None:
         line(console, text)
     line(console, "")
     if wanted or found.add_judge:
-        line(console, "Add to the configuration, or let --write FILE do it:", "bold")
-        for text in block(wanted, found.add_judge).splitlines():
+        line(console, "Add to the configuration:", "bold")
+        for text in _lines(wanted, found.add_judge):
             line(console, f"  {text}")
+        if wanted and default_probes:
+            line(
+                console,
+                "A list of probes replaces the default ones: docs/configuration.md has them, to copy.",
+                "yellow",
+            )
     elif any(one.comparable for one in advice):
         line(console, "Nothing to add: what is comparable is measured, and judged by the configured profiles.")
     else:
@@ -221,7 +191,7 @@ def _print(console: Console, found: _Found) -> None:
         )
     if found.heavy:
         line(console, "With --heavy also these, which load the cluster or the network:", "bold")
-        for text in block(found.heavy, {}).splitlines():
+        for text in _lines(found.heavy, {}):
             line(console, f"  {text}")
     if any(probe.get("devices") for probe in wanted):
         line(console, "Reading raw disks takes a right of its own: systemd/README.md, raw-devices.conf.")
@@ -234,3 +204,14 @@ def _why(one: Advice) -> str:
         return one.why
     how = f"measured by {one.measured_by}" if one.measured_by else "not measured yet"
     return f"{one.why}; the cheapest is {one.workload}, {one.figure}: {how}"
+
+
+def _lines(probes: Sequence[Mapping[str, Any]], judge: Mapping[str, str]) -> list[str]:
+    """The additions as lines of YAML."""
+    lines = ["probes:", *(f"  - {_flow(probe)}" for probe in probes)] if probes else []
+    return [*lines, *(["baseline:", f"  judge: {_flow(judge)}"] if judge else [])]
+
+
+def _flow(value: Mapping[str, Any]) -> str:
+    text: str = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=10**6, allow_unicode=True)
+    return text.strip()

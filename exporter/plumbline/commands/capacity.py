@@ -7,16 +7,16 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from plumbline.capacity import asked, words
+from plumbline.capacity.asked import Scenario
+from plumbline.capacity.facts import facts_of, only, queries
+from plumbline.capacity.figures import class_figures, pool_figures
+from plumbline.capacity.model import Facts
+from plumbline.capacity.retention import forecast_note
 from plumbline.commands.shared import access, positive_duration, show
 from plumbline.core.console import Step, line, make_console, progress, table
-from plumbline.report.fetch import Server
-from plumbline.report.retention import forecast_note
-from plumbline.report.whatif import asked, words
-from plumbline.report.whatif.asked import Scenario
-from plumbline.report.whatif.facts import facts_of, only, queries
-from plumbline.report.whatif.figures import class_figures, pool_figures
-from plumbline.report.whatif.model import Facts
 from plumbline.sources.prometheus.api import read_retention
+from plumbline.sources.prometheus.queries import Server
 
 
 def run(options: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from plumbline.ceph_top.model import BLOCKED, HUNG, Osd, Top
+from plumbline.ceph_top.model import BLOCKED, HUNG, OsdPerformance, Top
 from plumbline.ceph_top.watch import Where, tops
 from plumbline.commands.node import osd_classes
 from plumbline.commands.shared import access, handled, positive_duration, print_json, roots
@@ -20,7 +20,7 @@ from plumbline.core.units import count_text, si
 from plumbline.errors import ConfigError
 
 
-def _blocked(osd: Osd) -> str:
+def _blocked(osd: OsdPerformance) -> str:
     if not osd.blocked:
         return "" if osd.blocked is None else "0"
     return f"{osd.blocked} ({osd.blocked_age_s:.0f} s)" if osd.blocked_age_s else str(osd.blocked)
@@ -30,7 +30,7 @@ def _time(seconds: float | None) -> str:
     return "" if seconds is None else si(seconds, "s")
 
 
-_Cell = Callable[[Osd], str]
+_Cell = Callable[[OsdPerformance], str]
 _COLUMNS: Sequence[tuple[str, _Cell]] = (
     ("OSD", lambda osd: osd.daemon),
     ("Class", lambda osd: osd.device_class),
@@ -84,7 +84,7 @@ def print_top(console: Console, top: Top) -> None:
         line(console, text, style)
 
 
-def _cells(osds: Sequence[Osd], columns: Sequence[tuple[str, _Cell]]) -> list[list[Text]]:
+def _cells(osds: Sequence[OsdPerformance], columns: Sequence[tuple[str, _Cell]]) -> list[list[Text]]:
     return [[Text(cell(osd), style=_style(osd)) for _, cell in columns] for osd in osds]
 
 
@@ -125,7 +125,7 @@ def _remarks(top: Top) -> list[tuple[str, str]]:
     return reasons + [(note, "yellow") for note in top.notes]
 
 
-def _fitting(osds: Sequence[Osd], width: int) -> list[tuple[str, _Cell]]:
+def _fitting(osds: Sequence[OsdPerformance], width: int) -> list[tuple[str, _Cell]]:
     widths = {head: max([len(head), *(len(cell(osd)) for osd in osds)]) for head, cell in _COLUMNS}
     left = [head for head, cell in _COLUMNS if any(cell(osd) for osd in osds) or head in ("OSD", "p99", "Suspect")]
     for head in _GO_FIRST:
@@ -142,5 +142,5 @@ def _one_line(text: str, style: str, width: int) -> Text:
     return made
 
 
-def _style(osd: Osd) -> str:
+def _style(osd: OsdPerformance) -> str:
     return _STYLE.get(osd.suspicion.word, "bold yellow") if osd.suspicion else ""

@@ -39,7 +39,7 @@ def print_findings(console: Console, findings: Sequence[Finding], *, every: bool
     unmet = report.not_met(findings)
     for severity, group in unmet.items():
         line(console, f"{severity.value} ({len(group)})", _SEVERITY_STYLE[severity])
-        rows = [(item.subject, item.is_, item.should, item.fix.now if item.fix else "") for item in group]
+        rows = [(item.subject, item.actual, item.expected, item.fix.now if item.fix else "") for item in group]
         table(console, ("Subject", "Is", "Should be", "Fix now"), rows)
         line(console, "")
     shown = [finding for group in unmet.values() for finding in group]
@@ -58,7 +58,9 @@ def print_findings(console: Console, findings: Sequence[Finding], *, every: bool
         line(console, "")
     if every and met:
         line(console, f"met ({len(met)})", "green")
-        table(console, ("Subject", "Check", "Is"), [(finding.subject, finding.check, finding.is_) for finding in met])
+        table(
+            console, ("Subject", "Check", "Is"), [(finding.subject, finding.check, finding.actual) for finding in met]
+        )
     else:
         summary = report.met_summary(findings)
         line(console, f"met ({len(met)}): {', '.join(_times(name, count) for name, count in summary.items())}")

@@ -13,6 +13,7 @@ from plumbline.commands.node import Node
 from plumbline.config import web
 from plumbline.config.model import Config, split_address
 from plumbline.core.foreign import MOST
+from plumbline.core.words import first_few
 from plumbline.errors import PlumblineError, ProbeRefused, Unavailable
 from plumbline.probes.ceph.ceph_access import NO_CLUSTER, SETUP
 from plumbline.probes.ceph.cluster import CephGuard
@@ -23,7 +24,6 @@ RELOADED_AT = "plumbline_config_last_reload_success_timestamp_seconds"
 """When this daemon read its configuration: a value that no other daemon has, whatever its labels are in Prometheus."""
 _RELOAD_OK, _SUCCESS = "plumbline_config_last_reload_successful", "plumbline_collector_success"
 _MISSING, _WEB = "plumbline_baseline_missing", "plumbline_web_info"
-_NAMED = 4  # names in one answer
 _LOG = "systemctl status plumbline; journalctl -u plumbline -n 20 (in a container: its log)"
 
 
@@ -93,7 +93,9 @@ def _whole(samples: Samples) -> Answer:
     question, collectors = "do all collectors work", samples.get(_SUCCESS, ())
     failing = [each.labels.get("collector", "") for each in collectors if not each.value]
     if failing:
-        return Answer(question, State.MISSING, f"collectors that fail: {_names(failing)}", f"the status page; {_LOG}")
+        return Answer(
+            question, State.MISSING, f"collectors that fail: {first_few(failing)}", f"the status page; {_LOG}"
+        )
     return Answer(question, State.WELL, f"{len(collectors)} collectors, none fails")
 
 
@@ -117,8 +119,8 @@ def ask_baseline(samples: Samples) -> Answer:
     without = {each.labels.get("probe", "") for each in targets if each.value}
     judged = {each.labels.get("probe", "") for each in targets} - without
     if not without:
-        return Answer(question, State.WELL, f"every probe is judged: {_names(sorted(judged))}")
-    says = f"no baseline judges: {_names(sorted(without))}"
+        return Answer(question, State.WELL, f"every probe is judged: {first_few(sorted(judged))}")
+    says = f"no baseline judges: {first_few(sorted(without))}"
     return Answer(question, State.MISSING, says, "plumbline baseline record, or plumbline baseline advise")
 
 
@@ -139,11 +141,6 @@ def ask_ceph(node: Node) -> Answer:
         return Answer(question, State.MISSING, f"{user}: {view.message}", f"ceph -s --name {user}; {SETUP}")
     closed = "; ".join(f"{gate}: {why}" for gate, why in view.closed.items())
     return Answer(question, State.WELL, f"as {user}" + (f"; no probe of it runs now ({closed})" if closed else ""))
-
-
-def _names(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
 
 
 def _first_line(text: str) -> str:

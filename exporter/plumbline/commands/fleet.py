@@ -19,6 +19,7 @@ from plumbline.config.workloads import load_catalogue
 from plumbline.core.console import Step, line, make_console, progress, table
 from plumbline.core.keyfiles import read_anchor
 from plumbline.core.units import count_text, duration_text, figure_text
+from plumbline.core.words import listed
 from plumbline.errors import BaselineError, ConfigError, Unavailable
 from plumbline.fleet import acceptance, crush
 from plumbline.fleet.answers import NodeFault
@@ -39,7 +40,6 @@ from plumbline.fleet.recording import (
 from plumbline.fleet.ssh import Ssh, words_of
 from plumbline.fleet.store import ACCEPTED, RECORDED, Session, Store, Turn
 from plumbline.fleet.waves import Limits, Member, waves
-from plumbline.report.phrases import listed
 
 NOT_COMPARED = 3
 _PAGE_WITHIN_S = 30.0

@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager
 from rich.console import Console
 from rich.text import Text
 
-from plumbline.baseline.comparison import Beside
+from plumbline.baseline.comparison import ReferenceFigure
 from plumbline.commands.node import this_node
 from plumbline.commands.shared import INTERRUPTED, complain, print_json, set_by_signals
 from plumbline.core.console import Step, line, make_console, progress, table
@@ -87,7 +87,7 @@ def print_report(console: Console, report: Report) -> None:
         line(console, f"{', '.join(without)}: no baseline; {missing_baseline_hint(recordable=True)}", _NOTE)
 
 
-def _row(operation: OperationReport, figure: Beside) -> tuple[str | Text, ...]:
+def _row(operation: OperationReport, figure: ReferenceFigure) -> tuple[str | Text, ...]:
     source = operation.baseline + ("" if operation.judges else " (shown only)") if figure.baseline is not None else ""
     return (
         operation.operation,
@@ -99,7 +99,7 @@ def _row(operation: OperationReport, figure: Beside) -> tuple[str | Text, ...]:
     )
 
 
-def compared(figure: Beside, tolerance_ratio: float | None) -> Text:
+def compared(figure: ReferenceFigure, tolerance_ratio: float | None) -> Text:
     """The degradation ratio in words, green within the tolerance, red beyond it, plain where nothing judges."""
     word = degradation_text(figure.name, figure.ratio, tolerance_ratio)
     return Text(word, style={True: _GOOD, False: _BAD, None: ""}[figure.within])

@@ -28,9 +28,9 @@ from plumbline.pages.markdown import markdown
 from plumbline.pages.templates import render
 from plumbline.report.baseline.report import Subject, build, render_html, render_markdown
 from plumbline.report.document import as_document
-from plumbline.report.fetch import Server
 from plumbline.report.gather import gather
-from plumbline.report.period import parse_beside, parse_period
+from plumbline.report.period import parse_compared, parse_period
+from plumbline.sources.prometheus.queries import Server
 
 HTML, MARKDOWN = "html", "markdown"
 _RENDER = {HTML: render_html, MARKDOWN: render_markdown}
@@ -40,7 +40,7 @@ def report_period(options: argparse.Namespace) -> int:
     form = _form(options)
     timeout_s, now_s = positive_duration(options.timeout, "--timeout"), time.time()
     period = parse_period(first=options.first, last=options.last, days=options.days, now_s=now_s)
-    beside = parse_beside(options.beside, period, now_s=now_s) if options.beside else None
+    beside = parse_compared(options.beside, period, now_s=now_s) if options.beside else None
     text = "asking Prometheus"
     with progress(make_console(sys.stderr), text, piped=False) as show:
 

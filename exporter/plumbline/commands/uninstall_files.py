@@ -42,7 +42,7 @@ from plumbline.core.storage_names import (
 )
 from plumbline.errors import FileRefused, StateError
 from plumbline.probes.canary.canary_worker import FILE_NAME as CANARY
-from plumbline.probes.canary.plan import OWN_DIRECTORY
+from plumbline.probes.canary.target import OWN_DIRECTORY
 from plumbline.probes.ceph.osd_lookup import is_osds
 from plumbline.probes.filesystem.metadata_worker import FOLDER as METADATA
 from plumbline.probes.filesystem.metadata_worker import OURS as METADATA_FILE

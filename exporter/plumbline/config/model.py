@@ -38,8 +38,6 @@ _BEHIND_CONTROLLER = re.compile(
 )
 _BEHIND = "expected a type such as megaraid,8 or cciss,0: 3ware, aacraid, areca, cciss, hpt, megaraid or sssraid"
 
-IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
-
 
 def split_address(text: str) -> tuple[str, int]:
     """``host:port`` or ``[v6]:port`` → host and port; ``:port`` means every address; otherwise ``ValueError``."""
@@ -208,37 +206,6 @@ class GatesConfig(Strict, frozen=True):
                 raise FieldError(f"ignored_checks[{index}]", "expected a health check's name such as MON_DOWN", name)
 
 
-class NetworkServerConfig(Strict, frozen=True):
-    """The server for other nodes' `iperf3` probes: the daemon runs it; it serves one client at a time."""
-
-    listen: str
-    """`address:port` in the network that is measured, e.g. `10.0.0.11:10048`."""
-    allow: tuple[str, ...] = ()
-    """Addresses or networks that may measure, e.g. `10.0.0.0/24`. Empty: the listening address's network. Keeps out
-    other nodes' tests; it is not a firewall."""
-
-    def __post_init__(self) -> None:
-        try:
-            host, port = split_address(self.listen)
-            address = ipaddress.ip_address(host)
-        except ValueError:
-            raise self.mistake("listen", "expected address:port, e.g. 10.0.0.11:10048") from None
-        if port == 0:
-            raise self.mistake("listen", "set a port: other nodes need to know it")
-        if address.is_unspecified and not self.allow:
-            reason = "give the address in the network to be measured, or set allow"
-            raise self.mistake("listen", reason)
-        try:
-            self.networks  # noqa: B018  (asked for its error)
-        except ValueError as error:
-            raise self.mistake("allow", str(error)) from None
-
-    @property
-    def networks(self) -> tuple[IpNetwork, ...]:
-        """``allow``, parsed; ``ValueError`` for an invalid network."""
-        return tuple(map(ipaddress.ip_network, self.allow))
-
-
 DOCUMENTED_PROBE = FioConfig(
     name="documented-randread-4k",
     workload="randread-4k-qd4-j1",
@@ -280,8 +247,6 @@ class Config(Strict, frozen=True):
     """What keeps probes from running."""
     ceph: CephConfig = CephConfig()
     """The cluster this node belongs to."""
-    network_server: NetworkServerConfig | None = None
-    """The server for other nodes' throughput probes. ``None``: no server."""
     vantage: Literal["host", "vm", "container"] | None = None
     """Where this node measures from: a label of every probe; takes effect at a restart. ``None``: detected."""
     baseline: BaselineConfig = BaselineConfig()

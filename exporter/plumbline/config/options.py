@@ -120,10 +120,10 @@ def is_handed(path: str) -> bool:
 
 
 def _resolved(config: T, names: tuple[str, ...], directory: str) -> T:
-    found = {name: value for name in names if (value := getattr(config, name)) is not None}
+    values = {name: value for name in names if (value := getattr(config, name)) is not None}
     paths = {
         name: f"{directory}/{value.removeprefix(CREDENTIAL)}"
-        for name, value in found.items()
+        for name, value in values.items()
         if value.startswith(CREDENTIAL)
     }
     return msgspec.structs.replace(config, **paths) if paths else config

@@ -204,12 +204,12 @@ def _split_endpoint(text: object) -> tuple[str, int | None]:
 def _days(text: str) -> frozenset[int]:
     if text == "daily":
         return frozenset(range(7))
-    found: set[int] = set()
+    numbers: set[int] = set()
     for part in text.split(","):
         first, _, last = part.partition("-")
         start, end = DAYS.index(first), DAYS.index(last or first)
-        found |= {(start + step) % 7 for step in range((end - start) % 7 + 1)}
-    return frozenset(found)
+        numbers |= {(start + step) % 7 for step in range((end - start) % 7 + 1)}
+    return frozenset(numbers)
 
 
 def _minute(text: str) -> int:

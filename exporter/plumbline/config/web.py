@@ -131,15 +131,15 @@ class WebFile(Strict, frozen=True):
 
 def load(path: Path) -> WebFile:
     """Read and check a file and resolve its relative paths. Any error is one :class:`ConfigError`."""
-    found = parse(read_text(path, max_bytes=MAX_BYTES, read=read_anchor), where=str(path))
-    tls = found.tls_server_config
-    if found.basic_auth_users or (tls and tls.key):  # it holds hashes, or a key
+    web_file = parse(read_text(path, max_bytes=MAX_BYTES, read=read_anchor), where=str(path))
+    tls = web_file.tls_server_config
+    if web_file.basic_auth_users or (tls and tls.key):  # it holds hashes, or a key
         read_text(path, max_bytes=MAX_BYTES, read=read_secret)
     if tls is None:
-        return found
+        return web_file
     fields = ("cert_file", "key_file", "client_ca_file")
     files = {field: str(path.parent / value) for field in fields if (value := getattr(tls, field))}
-    return msgspec.structs.replace(found, tls_server_config=msgspec.structs.replace(tls, **files))
+    return msgspec.structs.replace(web_file, tls_server_config=msgspec.structs.replace(tls, **files))
 
 
 def parse(text: str, *, where: str) -> WebFile:
@@ -150,16 +150,16 @@ def parse(text: str, *, where: str) -> WebFile:
         raise ConfigError(where, "is empty; write {} to set nothing")
     if isinstance(data, dict):  # Go treats ``tls_server_config:`` with nothing below it as absent
         data = {key: value for key, value in data.items() if value is not None}
-    found = convert_secret(WebFile, data, where=where, reference="docs/web.md")
-    if found.tls_server_config == TlsServerConfig():
-        found = msgspec.structs.replace(found, tls_server_config=None)  # as the toolkit does
-    if found.tls_server_config is not None:
-        _check_tls(found.tls_server_config, where)
-    _check_headers(found.http_server_config.headers, where)
-    _check_users(found.basic_auth_users, where)
-    if found.rate_limit.interval and not found.rate_limit.burst:
+    web_file = convert_secret(WebFile, data, where=where, reference="docs/web.md")
+    if web_file.tls_server_config == TlsServerConfig():
+        web_file = msgspec.structs.replace(web_file, tls_server_config=None)  # as the toolkit does
+    if web_file.tls_server_config is not None:
+        _check_tls(web_file.tls_server_config, where)
+    _check_headers(web_file.http_server_config.headers, where)
+    _check_users(web_file.basic_auth_users, where)
+    if web_file.rate_limit.interval and not web_file.rate_limit.burst:
         raise ConfigError(where, "at least 1, or every request is refused", key="rate_limit.burst", value=0)
-    return found
+    return web_file
 
 
 def _check_tls(tls: TlsServerConfig, where: str) -> None:

@@ -26,7 +26,7 @@ from plumbline.background.presence import DISK_PRESENCE
 from plumbline.checks.model import Finding
 from plumbline.collectors.daemon import DaemonState
 from plumbline.collectors.registry import NAMES
-from plumbline.config.model import Config, NetworkServerConfig, split_address
+from plumbline.config.model import Config, split_address
 from plumbline.config.options import Overrides, check_key_files, read_config, storage_path
 from plumbline.config.workloads import load_catalogue
 from plumbline.core import threads
@@ -35,18 +35,15 @@ from plumbline.core.memory import give_back_memory, keep_memory_private, share_o
 from plumbline.core.roots import Roots
 from plumbline.core.scheduler import Job, Scheduler
 from plumbline.core.single_flight import Shared
-from plumbline.daemon.readings import readings_of
-from plumbline.daemon.running import FileWatch, Running, World, named, web_file
+from plumbline.daemon.running import FileWatch, HostContext, PreparedConfig, named, web_file
 from plumbline.daemon.signals import Signals
 from plumbline.daemon.wiring import CEPH, FACTS_WITHIN_S, FINGERPRINT, Wiring, no_daemon
 from plumbline.errors import PlumblineError, Unavailable
-from plumbline.probes.network.iperf3_server import IperfServer, ServerPlan
 from plumbline.probes.run.plan import recordable
 from plumbline.probes.run.state import StateStore
 from plumbline.sources.kernel.hotplug import BlockHotplug
 from plumbline.sources.net.genetlink import settings_group
 from plumbline.sources.net.linkevents import LinkEvents
-from plumbline.sources.net.routes import networks_of
 from plumbline.status.recent import RecentCounters
 from plumbline.web.guard import Exposure, Guard, make_guard
 from plumbline.web.routes import Site
@@ -61,7 +58,6 @@ FIRST_PAGE_WITHIN_S, FIRST_READINGS_WITHIN_S = 15.0, 7.0
 spent waiting for the slow tier; the rest is the limit for all collectors together."""
 CHECK_WITHIN_S = 10.0
 """How long each look of `plumbline check` waits for facts; a disk that hangs must not make the command hang."""
-SERVER_STOPS_WITHIN_S = 1.0  # The iperf3 server stops on SIGTERM at once, on SIGKILL half a second later
 FINDINGS, STATE = "findings", "state"
 LOOK_AT_STATE_EVERY_S = 5.0  # A path that was replaced or could not be written to is used again this soon
 RELOAD_CHECK_EVERY_S = 2.0  # Only checks the times of a few files; short, so that a saved change takes effect soon
@@ -79,8 +75,8 @@ def serve(*, config_file: Path | None, storage_path_flag: Path | None, roots: Ro
     store = StateStore(storage_path(storage_path_flag, config, environment))
     store.open()
     try:
-        world = World(config_file, store.directory, roots, catalogue, environment, socket.gethostname())
-        return Daemon(config, world, store, reread=reread).run()
+        context = HostContext(config_file, store.directory, roots, catalogue, environment, socket.gethostname())
+        return Daemon(config, context, store, reread=reread).run()
     finally:
         store.close()
 
@@ -102,7 +98,7 @@ def examine(*, config_file: Path | None, storage_path_flag: Path | None, roots: 
     store = StateStore(storage_path(storage_path_flag, config, os.environ))
     host = socket.gethostname()
     wired = Wiring(
-        World(config_file, store.directory, roots, catalogue, os.environ, host), config, store, state=no_daemon
+        HostContext(config_file, store.directory, roots, catalogue, os.environ, host), config, store, state=no_daemon
     )
     wired.collect(daemon=False)
     jobs = {job.name: partial(job.run, threading.Event()) for job in wired.slow_tier()}
@@ -110,10 +106,10 @@ def examine(*, config_file: Path | None, storage_path_flag: Path | None, roots: 
     for pause_s in (0.0, wait_s):
         time.sleep(pause_s)
         # a job that hung is not run again: its slot reports that, and a rerun would only delay the next look too
-        asked = {name: run for name, run in jobs.items() if name not in hung}
-        hung |= set(ask_side_by_side(asked, CHECK_WITHIN_S, what="look")[1])
+        chosen = {name: run for name, run in jobs.items() if name not in hung}
+        hung |= set(ask_side_by_side(chosen, CHECK_WITHIN_S, what="look")[1])
         snapshot = wired.exposition.scrape()
-        findings = wired.judge.look(readings_of(snapshot), time.monotonic())
+        findings = wired.judge.look(snapshot.readings, time.monotonic())
     failed = (collector for collector in snapshot.collectors if not collector.success)
     blind = {f"collector {collector.name} fails": collector.reason for collector in failed}
     blind |= dict.fromkeys(sorted(hung), f"no answer within {CHECK_WITHIN_S:g} s; see dmesg")
@@ -125,21 +121,22 @@ def examine(*, config_file: Path | None, storage_path_flag: Path | None, roots: 
 class Daemon:
     """One daemon: :meth:`run` returns after a request to stop."""
 
-    def __init__(self, config: Config, world: World, store: StateStore, *, reread: Callable[[], Config]) -> None:
-        self._reread, self._store, self._world = reread, store, world
+    def __init__(
+        self, config: Config, context: HostContext, store: StateStore, *, reread: Callable[[], Config]
+    ) -> None:
+        self._reread, self._store, self._context = reread, store, context
         self._signals = Signals()
         # Runs work that may block; its answer is what to do next in the main loop.
         self._beside = Beside[Callable[[], object]](self._signals.wake)
         # Monotonic seconds: the start, and when the page of metrics becomes available.
         self._began_s = self._page_from_s = math.inf
         self._reload_error = ""
-        self._network_server: IperfServer | None = None
         # Includes the files of a refused configuration, because they may be corrected.
         self._named_files = named(config)
         self._planned_for: object = None
-        self._files = FileWatch(lambda: world.files(self._named_files))
+        self._files = FileWatch(lambda: context.files(self._named_files))
         self._guard = make_guard(web_file(config))
-        self._wired = Wiring(world, config, store, state=self._state)
+        self._wired = Wiring(context, config, store, state=self._state)
         self._started, self._recent = time.time(), RecentCounters()
         self._housekeeping = Scheduler()
         site = Site(self._wired.exposition, status=Shared(self._status_page), ready=self._not_ready_because)
@@ -160,7 +157,7 @@ class Daemon:
         kick = self._housekeeping.kick
         events: list[LinkEvents | BlockHotplug] = [
             LinkEvents(lambda: self._kick(LINKS_CHANGED), settings_group=settings_group),
-            BlockHotplug(self._world.roots, lambda: self._kick(DISKS_CHANGED)),
+            BlockHotplug(self._context.roots, lambda: self._kick(DISKS_CHANGED)),
         ]
         try:
             findings = Job(FINDINGS, JUDGE_EVERY_S, JUDGE_EVERY_S, self._look)
@@ -192,8 +189,8 @@ class Daemon:
             self._await_readings(cancel)
         try:
             snapshot = self._wired.exposition.scrape()
-            self._wired.judge.look(readings_of(snapshot), time.monotonic())
-            self._recent.remember(snapshot, time.monotonic())
+            self._wired.judge.look(snapshot.readings, time.monotonic())
+            self._recent.remember(snapshot.readings, time.monotonic())
         finally:
             if first:
                 give_back_memory()
@@ -223,11 +220,11 @@ class Daemon:
     def _loop(self) -> None:
         next_check = time.monotonic() + RELOAD_CHECK_EVERY_S
         next_plan = 0.0
-        asked = self._signals
-        while not asked.stop:
-            asked.wait(1.0)
+        signals = self._signals
+        while not signals.stop:
+            signals.wait(1.0)
             self._wired.probing.poll()
-            if (then := self._beside.fetch()) and not asked.stop:
+            if (then := self._beside.fetch()) and not signals.stop:
                 then()
             self._follow_disks()
             if self._wired.watch.network.wants_refresh:
@@ -235,15 +232,14 @@ class Daemon:
             if self._beside.idle and time.monotonic() >= next_plan and (because := self._wired.outdated):
                 next_plan = time.monotonic() + PLAN_ANEW_EVERY_S
                 self._plan_anew(because)
-            if self._beside.idle and (asked.reload or time.monotonic() >= next_check):
+            if self._beside.idle and (signals.reload or time.monotonic() >= next_check):
                 next_check = time.monotonic() + RELOAD_CHECK_EVERY_S
-                forced, asked.reload = asked.reload, False
+                forced, signals.reload = signals.reload, False
                 self._beside.ask(partial(self._look_for_changes, forced=forced), name="reload")
 
     def _end(self, events: list[LinkEvents | BlockHotplug]) -> None:
         began = time.monotonic()
         closing = threads.start("end", partial(self._server.stop, timeout_s=1.0), of="http")
-        serving = threads.start("end", partial(self._serve_network, None), of="iperf3-server")
         for name in self._wired.probing.stop(STOP_WITHIN_S):
             log.warning("probe %s could not be ended: it is stuck in the kernel; left behind", name)
         self._wired.cluster.close(max(0.1, began + STOP_WITHIN_S - time.monotonic()))
@@ -252,30 +248,29 @@ class Daemon:
         self._housekeeping.stop(0.1)
         for source in events:
             source.stop()
-        for ending in (closing, serving):
-            ending.join(max(0.0, began + STOP_WITHIN_S - time.monotonic()))
+        closing.join(max(0.0, began + STOP_WITHIN_S - time.monotonic()))
         log.info("stopped")
 
     def _look_for_changes(self, *, forced: bool) -> Callable[[], object]:
         """Read the files if they changed or if ``forced``; returns what to do next. May block."""
-        return self._files.take(self._read_anew) if forced or self._files.changed else lambda: None
+        return self._files.mark_read(self._read_anew) if forced or self._files.changed else lambda: None
 
     def _read_anew(self) -> Callable[[], object]:
         """Prepare the new configuration. An error in the files changes nothing."""
         try:
             config = self._reread()
             self._named_files = named(config)
-            check_key_files(config, str(self._world.config_file or "configuration"))
+            check_key_files(config, str(self._context.config_file or "configuration"))
             guard = make_guard(web_file(config), self._guard)
             running = self._prepare(config)
         except PlumblineError as error:
             return partial(self._refuse, error)
-        return partial(self._take, running, guard)
+        return partial(self._accept, running, guard)
 
-    def _prepare(self, config: Config) -> Running:
+    def _prepare(self, config: Config) -> PreparedConfig:
         """Where baselines have to be signed, one that is refused replaces none: the figures in use stay."""
         before = self._wired.running.book
-        running = self._world.prepare(config, self._wired.watch.disks, before)
+        running = self._context.prepare(config, self._wired.watch.disks, before)
         error = running.book.recorded_error
         if error is not None and config.baseline.allowed_signers is not None and before.recorded_error is None:
             raise error
@@ -285,7 +280,7 @@ class Daemon:
         self._reload_error = str(error)
         log.error("reload refused, the running configuration stays: %s", error)
 
-    def _take(self, running: Running, guard: Guard) -> None:
+    def _accept(self, running: PreparedConfig, guard: Guard) -> None:
         old = self._wired.running.config
         web = replace(running.config.web, config_file=old.web.config_file)
         if web != old.web or running.config.storage_path != old.storage_path:
@@ -317,39 +312,27 @@ class Daemon:
 
         def plan() -> Callable[[], object]:
             try:
-                return partial(self._take_plan, self._prepare(config), because, level)
+                return partial(self._apply_plan, self._prepare(config), because, level)
             except PlumblineError as error:
                 return partial(log.warning, "%s, the probes stay as they are: %s", because, error)
 
         self._beside.ask(plan, name="plan")
 
-    def _take_plan(self, running: Running, because: str, level: int) -> None:
+    def _apply_plan(self, running: PreparedConfig, because: str, level: int) -> None:
         if running.plan != self._wired.running.plan:
             log.log(level, "%s: probes planned again", because)
             self._apply(replace(running, since=self._wired.running.since))
 
-    def _apply(self, running: Running) -> None:
-        self._wired.take(running)
-        self._serve_network(running.config.network_server)
+    def _apply(self, running: PreparedConfig) -> None:
+        self._wired.apply(running)
         self._wired.collect()
 
-    def _serve_network(self, config: NetworkServerConfig | None) -> None:
-        plan = None if config is None else ServerPlan.of(config)
-        if self._network_server is not None and self._network_server.plan != plan:
-            self._network_server.stop(SERVER_STOPS_WITHIN_S)
-            self._network_server = None
-        if plan is not None and self._network_server is None:
-            self._network_server = IperfServer(plan, self._world.environment, networks=networks_of)
-            self._network_server.start()
-
     def _state(self) -> DaemonState:
-        server, exposure = self._network_server, self._exposure()
+        exposure = self._exposure()
         return DaemonState(
             reload_ok=not self._reload_error,
             since_ts=self._wired.running.since,
             state_saved=not self._store.save_failed,
-            server_up=None if server is None else server.up,
-            server_listen="" if server is None else server.plan.listen,
             web=(exposure.reach, exposure.encryption, exposure.authentication),
             web_guards_lost=len(exposure.lost),
             thread_failures=threads.PROCESS.failures,
@@ -371,7 +354,7 @@ class Daemon:
         from plumbline.status.gather import Overview  # noqa: PLC0415
         from plumbline.status.page import render_status  # noqa: PLC0415
 
-        model = Overview(host=self._world.host, started=self._started, recent=self._recent).model(
+        model = Overview(host=self._context.host, started=self._started, recent=self._recent).model(
             self._wired.exposition.scrape(),
             probing=self._wired.probing,
             book=self._wired.running.book,
@@ -386,6 +369,5 @@ class Daemon:
                 waiting_for=self._not_ready_because(),
                 config_error=self._reload_error,
                 exposure_warning=self._exposure().warning,
-                server_trouble=self._network_server.why_down if self._network_server else "",
             )
         )

@@ -26,7 +26,7 @@ T = TypeVar("T")
 log = logging.getLogger("plumbline")
 
 
-class Running(Struct, frozen=True):
+class PreparedConfig(Struct, frozen=True):
     """A prepared configuration; a reload replaces it as a whole."""
 
     config: Config
@@ -35,7 +35,7 @@ class Running(Struct, frozen=True):
     since: float  # Unix seconds
 
 
-class World(Struct, frozen=True):
+class HostContext(Struct, frozen=True):
     """The surroundings that a configuration is prepared with; constant for the daemon's life."""
 
     config_file: Path | None
@@ -47,7 +47,7 @@ class World(Struct, frozen=True):
 
     def prepare(
         self, config: Config, disks_before: tuple[BlockDevice, ...] = (), book_before: Book | None = None
-    ) -> Running:
+    ) -> PreparedConfig:
         """Make plan and baselines; raises :class:`ConfigError` or :class:`BaselineError` if that is not possible."""
         plan = make_plan(
             config,
@@ -68,11 +68,11 @@ class World(Struct, frozen=True):
             environment=self.environment,
             before=book_before,
         )
-        said = str(book_before.class_error) if book_before else ""
-        if book.class_error is not None and str(book.class_error) != said:
+        error_before = str(book_before.class_error) if book_before else ""
+        if book.class_error is not None and str(book.class_error) != error_before:
             instead = "the figures read before stay in use" if book.class_site else "no figures of a class are in use"
             log.error("the baseline of this node's class is refused, %s: %s", instead, book.class_error)
-        return Running(config, plan, book, time.time())
+        return PreparedConfig(config, plan, book, time.time())
 
     def files(self, others: Iterable[Path]) -> list[Path]:
         """Every file that a reload reads; ``others``: the result of :func:`named`."""
@@ -102,18 +102,18 @@ class FileWatch:
 
     def __init__(self, files: Callable[[], Iterable[Path]]) -> None:
         self._files = files
-        self._taken = self._now()
+        self._read = self._now()
 
     @property
     def changed(self) -> bool:
-        return self._now() != self._taken
+        return self._now() != self._read
 
-    def take(self, read: Callable[[], T]) -> T:
+    def mark_read(self, read: Callable[[], T]) -> T:
         """Call ``read`` and mark the files as read. A file written during the call still counts as changed."""
         before = self._now()
-        found = read()
-        self._taken = {file: before.get(file, now) for file, now in self._now().items()}
-        return found
+        result = read()
+        self._read = {file: before.get(file, now) for file, now in self._now().items()}
+        return result
 
     def _now(self) -> dict[Path, tuple[int, ...] | None]:
         return {file: _signature(file) for file in self._files()}

@@ -15,22 +15,26 @@ from plumbline.background.claims import ClaimWatch
 from plumbline.background.fingerprint import read_fingerprint
 from plumbline.background.host import HostWatch
 from plumbline.baseline.fingerprint import Fingerprint
-from plumbline.checks.model import Finding
 from plumbline.checks.run import Judge
 from plumbline.collectors import registry
+from plumbline.collectors.canary import CanariesReading
 from plumbline.collectors.daemon import DaemonState
+from plumbline.collectors.finding import FindingsReading
+from plumbline.collectors.host import Latest
+from plumbline.collectors.probe import ProbesReading
 from plumbline.config.model import Config
 from plumbline.core.answers import ask_side_by_side
 from plumbline.core.light_import import without_init
 from plumbline.core.roots import Roots
 from plumbline.core.scheduler import Job
 from plumbline.core.slot import Slot
-from plumbline.daemon.running import Running, World
+from plumbline.daemon.running import HostContext, PreparedConfig
 from plumbline.errors import PlumblineError, ProbeRefused, Unavailable
 from plumbline.metrics.exposition import Exposition
 from plumbline.probes.ceph.cluster import CephGuard, ClusterView
 from plumbline.probes.run.schedule import ProbeStatus, Probing
 from plumbline.probes.run.state import StateStore
+from plumbline.sources.ceph.cephmap import CephMap
 from plumbline.sources.kernel.softnet import SoftnetUnwrapper
 from plumbline.sources.kernel.vantage import Vantage, read_vantage
 
@@ -48,15 +52,17 @@ FINGERPRINT, FINGERPRINT_EVERY_S = "fingerprint", 600.0
 class Wiring:
     """The parts. ``running`` is the active configuration: a reload replaces it as a whole, and every part reads it."""
 
-    def __init__(self, world: World, config: Config, store: StateStore, *, state: Callable[[], DaemonState]) -> None:
-        roots, environment = world.roots, world.environment
-        self.running: Running = world.prepare(config)
+    def __init__(
+        self, context: HostContext, config: Config, store: StateStore, *, state: Callable[[], DaemonState]
+    ) -> None:
+        roots, environment = context.roots, context.environment
+        self.running: PreparedConfig = context.prepare(config)
         vantage = found_vantage(config, roots, environment)
-        self.cluster = CephGuard(config.ceph, config.gates, host=world.host)
+        self.cluster = CephGuard(config.ceph, config.gates, host=context.host)
         self.probing = Probing(
-            store=store, roots=roots, host=world.host, environment=environment, vantage=vantage, cluster=self.cluster
+            store=store, roots=roots, host=context.host, environment=environment, vantage=vantage, cluster=self.cluster
         )
-        self.claims = ClaimWatch(world.storage, world.catalogue, vantage)
+        self.claims = ClaimWatch(context.storage, context.catalogue, vantage)
         self.ceph_map = CephMapWatch(self.config, roots=roots, environment=environment)
         self.watch = watch = HostWatch(
             config=self.config,
@@ -75,25 +81,23 @@ class Wiring:
         self._parts = registry.Parts(
             roots=roots,
             network=watch.network,
-            devices=lambda: watch.facts.devices,
+            links=watch.links,
             softnet=SoftnetUnwrapper(),
             kernel=watch.kernel,
             storage=watch.storage,
-            canaries=self.probing.readings,
-            probes=self._probes,
-            findings=self._findings,
-            wall=time.time,
-            vantage=vantage,
-            churns=lambda: watch.links.churns,
-            roles=lambda: watch.links.roles,
-            infiniband=lambda: watch.infiniband.value,
-            disks_seen=lambda: watch.presence.seen,
-            latency=lambda: watch.latency.value,
-            ceph=lambda: self.ceph.value,
-            ceph_map=lambda: self.ceph_map.map.value,
             osds=watch.osds,
-            fingerprint=self.fingerprint,
-            daemon=state,
+            latest=Latest(
+                {
+                    **watch.latest,
+                    ClusterView: lambda: self.ceph.value,
+                    CephMap: lambda: self.ceph_map.map.value,
+                    CanariesReading: lambda: CanariesReading(tuple(self.probing.readings()), vantage),
+                    ProbesReading: lambda: ProbesReading(tuple(self._probes()), time.time()),
+                    FindingsReading: self._findings,
+                    Fingerprint: self.fingerprint,
+                    DaemonState: state,
+                }
+            ),
         )
         self.exposition = Exposition(
             (), None, clock=time.perf_counter, logger=log, process=ProcessCollector(registry=None).collect
@@ -120,7 +124,7 @@ class Wiring:
         fingerprint = Job(FINGERPRINT, FINGERPRINT_EVERY_S, 0.0, self._read_fingerprint)
         return [*self.slow_tier(), self.ceph_map.map.job, self.claims.slot.job, fingerprint]
 
-    def take(self, running: Running) -> None:
+    def apply(self, running: PreparedConfig) -> None:
         """Apply another configuration to all parts."""
         self.running = running
         config = running.config
@@ -140,8 +144,8 @@ class Wiring:
 
     def reported(self) -> list[ProbeStatus]:
         """Probes that other processes run, but for names that a probe of the configuration has."""
-        own = {each.identity.probe for each in self.probing.periodic()}
-        return [each for each in self.claims.statuses() if each.identity.probe not in own]
+        own = {probe.identity.probe for probe in self.probing.periodic()}
+        return [status for status in self.claims.statuses() if status.identity.probe not in own]
 
     def _probes(self) -> list[ProbeStatus]:
         return [*self.probing.statuses(), *self.reported()]
@@ -158,10 +162,10 @@ class Wiring:
         if self.running.book.measured_on:
             self._fingerprint.refresh(cancel)
 
-    def _findings(self) -> tuple[Finding, ...]:
+    def _findings(self) -> FindingsReading:
         if self.judge.findings is None:
             raise Unavailable("the host has not been judged yet")
-        return self.judge.findings
+        return FindingsReading(self.judge.findings)
 
     def _look_at_cluster(self) -> ClusterView:
         """:class:`Unavailable` if no probe needs the cluster: a node with a cluster may not grant us access to it."""
@@ -183,10 +187,10 @@ def found_vantage(config: Config, roots: Roots, environment: Mapping[str, str]) 
     if config.vantage is not None:
         return config.vantage
     look = partial(read_vantage, roots, root=Path("/"), environment=environment)
-    found, _ = ask_side_by_side({"vantage": look}, FACTS_WITHIN_S, what="look")
-    if not found:
+    answers, _ = ask_side_by_side({"vantage": look}, FACTS_WITHIN_S, what="look")
+    if not answers:
         log.warning("the vantage can't be detected: a read hangs; assuming host, or set vantage: in the configuration")
         return Vantage.HOST.value
-    vantage, by = found["vantage"]
+    vantage, by = answers["vantage"]
     log.debug("vantage %s: %s", vantage, by)
     return vantage.value

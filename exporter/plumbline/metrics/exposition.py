@@ -17,7 +17,7 @@ from plumbline.errors import PlumblineError
 from plumbline.metrics import self_metrics
 from plumbline.metrics.guard import Collector, GuardedCollector, H, SkipHook
 from plumbline.metrics.scrape import PAGE_WITHIN_S, Collecting
-from plumbline.metrics.snapshot import CollectorHealth, Family, Snapshot
+from plumbline.metrics.snapshot import CollectorHealth, Family, Readings, Snapshot
 from plumbline.metrics.spec import Kind, MetricSpec
 
 if TYPE_CHECKING:
@@ -67,8 +67,10 @@ class Exposition:
         with self._lock:
             before = self._retired | {guard.collector.name: guard for guard in self._plan.guards}
             guards = tuple(
-                GuardedCollector(each, host, clock=self._clock, logger=self._log, before=before.pop(each.name, None))
-                for each in new
+                GuardedCollector(
+                    collector, host, clock=self._clock, logger=self._log, before=before.pop(collector.name, None)
+                )
+                for collector in new
             )
             self._retired = before
             self._plan = _Plan(guards, shared)
@@ -97,19 +99,20 @@ class Exposition:
         with self._lock:
             plan = self._plan
         families: dict[str, Family] = {}
-        readings: dict[str, object] = {}
+        readings: list[object] = []
         healths = []
         for guard, collected in zip(plan.guards, self._collecting.run(plan.guards, plan.shared), strict=True):
             if guard.collector.listed:
                 healths.append(collected.health)
             if collected.reading is not None:
-                readings[guard.collector.name] = collected.reading
+                readings.append(collected.reading)
             for family in collected.families:
                 before = families.get(family.spec.name)
                 families[family.spec.name] = _joined(before, family) if before else family
         families |= {family.spec.name: family for family in self_metrics.families(healths)}
         ordered = tuple(families[name] for name in sorted(families))
-        return Snapshot(ordered, tuple(healths), self._foreign(), readings)
+        reasons = {health.name: health.reason for health in healths if health.success and health.reason}
+        return Snapshot(ordered, tuple(healths), self._foreign(), Readings.of(*readings, reasons=reasons))
 
     def _foreign(self) -> tuple[Metric, ...]:
         if self._process is None:
@@ -138,12 +141,15 @@ def _joined(first: Family, second: Family) -> Family:
 
 def _check(collectors: tuple[Collector[Any, Any], ...]) -> frozenset[str]:
     """The names of metrics that several collectors declare; ``ValueError`` if names clash."""
-    for name, count in Counter(each.name for each in collectors).items():
+    for name, count in Counter(collector.name for collector in collectors).items():
         if count > 1:
             raise ValueError(f"{count} collectors are named {name}")
     specs: dict[str, MetricSpec] = {}
     owners: Counter[str] = Counter()
-    for owner, declared in (("plumbline", self_metrics.SPECS), *((each.name, each.specs) for each in collectors)):
+    for owner, declared in (
+        ("plumbline", self_metrics.SPECS),
+        *((collector.name, collector.specs) for collector in collectors),
+    ):
         for spec in declared:
             other = specs.setdefault(spec.name, spec)
             if (other.kind, other.help, other.labels) != (spec.kind, spec.help, spec.labels):

@@ -9,14 +9,14 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Struct
 
 from plumbline.core.capabilities import Capability
 from plumbline.core.histogram import HistogramValue
 from plumbline.errors import PlumblineError, Unavailable
-from plumbline.metrics.snapshot import CollectorHealth, Family, Snapshot
+from plumbline.metrics.snapshot import CollectorHealth, Family
 from plumbline.metrics.spec import Kind, MetricSpec, Samples
 
 H = TypeVar("H")  # the source a collector reads from: the host as the daemon knows it
@@ -37,8 +37,9 @@ _MAX_REASONS = 16  # a reason is a label value: a collector that puts a device n
 class Collector(Struct, Generic[H, R], frozen=True):
     """One named source of samples: ``read`` queries the host, ``samples`` maps the reading to samples of ``specs``.
     Both may raise :class:`Unavailable` (normal) or anything else (a fault); either way none of the samples is shown. A
-    reading is immutable, because it is kept and judged later. ``skip_reasons`` start at 0: a counter that first appears
-    at 1 shows no increase. ``listed=False``: the exporter's own figures, without health series."""
+    reading has a type that no other collector returns, and is immutable, because it is kept and judged later.
+    ``skip_reasons`` start at 0: a counter that first appears at 1 shows no increase.
+    ``listed=False``: the exporter's own figures, without health series."""
 
     name: str
     specs: tuple[MetricSpec, ...]
@@ -50,10 +51,6 @@ class Collector(Struct, Generic[H, R], frozen=True):
     sized_by: tuple[str, ...] = ()  # the rows of the sizing table that count its series
     capabilities: frozenset[Capability] = frozenset()  # capabilities it still needs after the start
     needs_daemon: bool = False  # whether it has no data when the host is checked without a daemon
-
-    def reading(self, snapshot: Snapshot) -> R | None:
-        """The reading behind ``snapshot``; ``None`` if the collector is off, failed or had nothing."""
-        return cast("R | None", snapshot.readings.get(self.name))
 
 
 class Collected(NamedTuple):

@@ -19,7 +19,7 @@ _MAX_HEADER = 4096  # a longer header gets the default and is not parsed
 _QUOTED_COMMA = re.compile(r',(?=(?:[^"]*"[^"]*")*[^"]*$)')
 
 
-class Answer(Struct, frozen=True):
+class Representation(Struct, frozen=True):
     """The format to render and the content type to send."""
 
     form: Format
@@ -27,7 +27,7 @@ class Answer(Struct, frozen=True):
 
 
 @lru_cache(maxsize=64)
-def choose_format(accept: str) -> Answer:
+def choose_format(accept: str) -> Representation:
     """The best offer for an ``Accept`` header; text 0.0.4 if it is empty or accepts nothing we offer: a person with
     curl or a browser reads text, so there is no 406. Among equal qualities the first wins, as in Go's clients."""
     ranked = sorted(_elements(accept), key=lambda element: -element.quality)  # stable
@@ -35,7 +35,7 @@ def choose_format(accept: str) -> Answer:
         answer = _offer(element) if element.quality > 0 else None
         if answer:
             return answer
-    return Answer(Format.TEXT, TEXT)
+    return Representation(Format.TEXT, TEXT)
 
 
 @lru_cache(maxsize=64)
@@ -71,24 +71,24 @@ def _quality(text: str) -> float:
     return float(text) if re.fullmatch(r"0(?:\.\d{0,3})?|1(?:\.0{0,3})?", text) else 0.0
 
 
-def _offer(element: _Element) -> Answer | None:
+def _offer(element: _Element) -> Representation | None:
     version = element.parameters.get("version")
     if element.name == "application/openmetrics-text":
         if version not in (None, "1.0.0"):
             return None
-        return Answer(
+        return Representation(
             Format.OPENMETRICS, f"application/openmetrics-text; version=1.0.0; charset=utf-8{_escaping(element)}"
         )
     if element.name == "text/plain" and version == "1.0.0":
-        return Answer(Format.TEXT, f"text/plain; version=1.0.0; charset=utf-8{_escaping(element)}")
+        return Representation(Format.TEXT, f"text/plain; version=1.0.0; charset=utf-8{_escaping(element)}")
     if element.name in ("*/*", "text/*") or (element.name == "text/plain" and version in (None, "0.0.4")):
-        return Answer(Format.TEXT, TEXT)
+        return Representation(Format.TEXT, TEXT)
     return None
 
 
 def _escaping(element: _Element) -> str:
     """``; escaping=…`` for a client that sent ``escaping``, otherwise empty."""
-    asked = element.parameters.get("escaping")
-    if asked is None:
+    scheme = element.parameters.get("escaping")
+    if scheme is None:
         return ""
-    return f"; escaping={asked if asked in _UTF8_ESCAPINGS else 'underscores'}"
+    return f"; escaping={scheme if scheme in _UTF8_ESCAPINGS else 'underscores'}"

@@ -46,7 +46,7 @@ class Collecting:
 
     def run(self, guards: Sequence[GuardedCollector], shared: Iterable[str]) -> list[Collected]:
         """The result of each collector, in their order. ``shared``: the metrics that several of them declare."""
-        found: dict[str, Collected] = {}
+        results: dict[str, Collected] = {}
         before = dict(self._hung)
         hung = dict(before)
         left = [guard for guard in guards if guard.collector.name not in hung]
@@ -54,13 +54,13 @@ class Collecting:
         no_cpu = ""
         late_for: dict[str, str] = {}
         while left and not no_cpu:
-            batch = _Batch(left, _taken(found.values(), shared), self._hung, self._clock)
+            batch = _Batch(left, _taken(results.values(), shared), self._hung, self._clock)
             ended = batch.run(within_s)
             while not ended and (no_cpu := self._no_cpu(batch.current())) and within_s > AT_LEAST_S:
                 within_s = max(AT_LEAST_S, within_s / 2)
                 ended = batch.wait(within_s)
             done = batch.done()
-            found |= {guard.collector.name: each for guard, each in zip(left, done, strict=False)}
+            results |= {guard.collector.name: entry for guard, entry in zip(left, done, strict=False)}
             left = left[len(done) :]
             if left:  # the first of them has not returned
                 name = left.pop(0).collector.name
@@ -68,7 +68,7 @@ class Collecting:
             within_s = max(AT_LEAST_S, within_s / 2)
         unasked = {guard.collector.name for guard in left}
         return [
-            found.get(guard.collector.name)
+            results.get(guard.collector.name)
             or Collected(
                 guard.late(0.0, f"no time left to ask: {no_cpu}", new=True)
                 if guard.collector.name in unasked
@@ -155,8 +155,8 @@ class _Batch:
 def _taken(collected: Iterable[Collected], shared: Iterable[str]) -> dict[str, set[Labels]]:
     """The series of shared metrics that are already on the page."""
     taken: dict[str, set[Labels]] = {name: set() for name in shared}
-    for each in collected:
-        for family in each.families:
+    for result in collected:
+        for family in result.families:
             if family.spec.name in taken:
                 taken[family.spec.name].update(family.labels)
     return taken

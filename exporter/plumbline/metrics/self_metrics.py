@@ -36,11 +36,11 @@ def families(healths: Sequence[CollectorHealth]) -> list[Family]:
     """The families for these collectors, in the order of :data:`SPECS`; without collectors only the build."""
     names = tuple((health.name,) for health in healths)
     reasons = tuple((health.name, reason) for health in healths for reason in health.skipped)
-    found = (
+    parts = (
         Family(BUILD_INFO, _BUILD, [1]),
         Family(COLLECTOR_SUCCESS, names, [int(health.success) for health in healths]),
         Family(COLLECTOR_AVAILABLE, names, [int(health.available) for health in healths]),
         Family(COLLECTOR_DURATION, names, [health.duration_s for health in healths]),
         Family(COLLECTOR_SKIPPED, reasons, [n for health in healths for n in health.skipped.values()]),
     )
-    return [family for family in found if family.labels]
+    return [family for family in parts if family.labels]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from msgspec import Struct, field
 
@@ -12,6 +12,8 @@ from plumbline.metrics.spec import MetricSpec
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
+
+R = TypeVar("R")
 
 
 class Family(Struct, frozen=True):
@@ -34,12 +36,29 @@ class CollectorHealth(Struct, frozen=True):
     skipped: Mapping[str, int]  # number of items (ports, disks) skipped since the daemon started, by reason
 
 
+class Readings(Struct, frozen=True):
+    """What the collectors read for one collection, by type; without those that are off, failed or had nothing."""
+
+    by_type: Mapping[type, object] = field(default_factory=dict)
+    reasons: Mapping[str, str] = field(default_factory=dict)  # by collector: why it is unavailable
+
+    @classmethod
+    def of(cls, *readings: object, reasons: Mapping[str, str] | None = None) -> Readings:
+        return cls({type(reading): reading for reading in readings}, reasons or {})
+
+    def get(self, kind: type[R]) -> R | None:
+        return cast("R | None", self.by_type.get(kind))
+
+    def or_empty(self, kind: type[R]) -> R:
+        """The reading, otherwise an empty one."""
+        reading = self.get(kind)
+        return kind() if reading is None else reading
+
+
 class Snapshot(Struct, frozen=True):
     """One collection. ``families`` are sorted by name; empty ones are left out."""
 
     families: tuple[Family, ...]
     collectors: tuple[CollectorHealth, ...]
     foreign: tuple[Metric, ...] = ()  # families that ``prometheus_client`` itself collects: ``process_*``
-    readings: Mapping[str, object] = field(default_factory=dict)
-    """The readings behind the families, by collector; only of collectors that returned one. Use ``Collector.reading``
-    for typed access."""
+    readings: Readings = Readings()  # behind the families

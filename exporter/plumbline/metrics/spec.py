@@ -64,7 +64,7 @@ def histogram(name: str, text: str, labels: tuple[str, ...] = ()) -> MetricSpec:
 
 def declared(namespace: Mapping[str, object]) -> tuple[MetricSpec, ...]:
     """The specs in a collector module's namespace. Call ``declared(globals())`` after the last spec."""
-    return tuple(each for each in namespace.values() if isinstance(each, MetricSpec))
+    return tuple(member for member in namespace.values() if isinstance(member, MetricSpec))
 
 
 def le_text(edge: float) -> str:

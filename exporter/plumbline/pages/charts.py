@@ -35,11 +35,11 @@ _SPARK_MARGIN = 3.0
 
 
 class Point(Struct, frozen=True):
-    """``x`` is 0 to 1 across the width; ``value`` is in base units. A point with ``said``, its tooltip, gets a mark."""
+    """``x`` is 0 to 1 across the width; ``value`` is in base units. A point with a ``tooltip`` gets a mark."""
 
     x: float
     value: float
-    said: str = ""
+    tooltip: str = ""
     doubt: bool = False
 
 
@@ -77,13 +77,13 @@ class LineChart(Struct, frozen=True):
 
 
 class Bar(Struct, frozen=True):
-    """``value`` is in base units, ``text`` the same value as printed above the bar, ``said`` the tooltip."""
+    """``value`` is in base units, ``text`` the same value as printed above the bar, ``tooltip`` the tooltip."""
 
     label: str
     colour: int
     value: float
     text: str
-    said: str
+    tooltip: str
     doubt: bool = False
 
 
@@ -215,11 +215,11 @@ class _Plane(Struct, frozen=True):
 
 def _gaps(chart: LineChart, plane: _Plane) -> Iterator[Html]:
     height = _n(plane.bottom - _TOP)
-    for start, end, said in chart.gaps:
+    for start, end, reason in chart.gaps:
         left, right = plane.x(start), plane.x(end)
         width = _n(max(right - left, 0.5))
         shape = tag("rect", x=_n(left), y=_n(_TOP), width=width, height=height, class_="shade")
-        yield tag("g", tag("title", said), shape)
+        yield tag("g", tag("title", reason), shape)
         if right - left > 34:
             yield _text((left + right) / 2, _TOP + 12, "no data", "middle", "small")
 
@@ -251,14 +251,14 @@ def _curve(curve: Curve, plane: _Plane, *, ends: bool) -> Iterator[Html]:
         if len(run) > 1:
             places = _places((plane.x(point.x), plane.y(point.value)) for point in run)
             shapes.append(tag("polyline", points=places, class_=line_class(curve.colour)))
-        elif not run[0].said:
+        elif not run[0].tooltip:
             shapes.append(tag("circle", cx=_n(x), cy=_n(y), r="2", class_=f"fill{curve.colour % 8}"))
     yield tag("g", tag("title", curve.name), *shapes)
     known = [point for point in curve.points if point is not None]
-    marked = [point for point in known if point.said] or ([known[0], known[-1]] if ends and known else [])
+    marked = [point for point in known if point.tooltip] or ([known[0], known[-1]] if ends and known else [])
     for point in marked:
         shape = _mark(curve.colour, plane.x(point.x), plane.y(point.value), doubt=point.doubt)
-        yield tag("g", tag("title", point.said), shape) if point.said else shape
+        yield tag("g", tag("title", point.tooltip), shape) if point.tooltip else shape
 
 
 def _level(chart: LineChart, plane: _Plane) -> Iterator[Html]:
@@ -285,7 +285,7 @@ def _bar(bar: Bar, longest: float, y: float) -> Iterator[Html]:
     yield _text(WIDTH, y + 9, bar.text, "end", "figure")
     width = _n(max(1.0, bar.value / longest * WIDTH))
     shape = tag("rect", x="0", y=_n(y + 13), width=width, height=str(_BAR), rx="2", class_=style)
-    yield tag("g", tag("title", bar.said), shape)
+    yield tag("g", tag("title", bar.tooltip), shape)
 
 
 def _mark(index: int, x: float, y: float, *, doubt: bool) -> Html:

@@ -51,7 +51,7 @@ class Plot(Struct, frozen=True):
         """Swatches and names, if there are several series, plus one for doubtful values."""
         mark = bar_swatch if any(isinstance(chart, BarChart) for _, chart in self.panels) else swatch
         items = [(mark(index), name) for index, name in enumerate(self.series)] if len(self.series) > 1 else []
-        if any(each.doubt for _, chart in self.panels for each in chart.marks):
+        if any(mark.doubt for _, chart in self.panels for mark in chart.marks):
             items.append((hollow_swatch(), "hollow: in doubt"))
         return items
 

@@ -43,12 +43,12 @@ _LABELS = {
 def usable(given: Mapping[str, str]) -> dict[str, str]:
     """The labels that a runbook can use, with values that are safe in a shell; of a query, the others are left out."""
     known = {label for labels in _LABELS.values() for label in labels} | {"cluster", "layer"}
-    found = {label: value for label, value in given.items() if label in known}
-    url = found.pop("prometheus", "").rstrip("/")
+    kept = {label: value for label, value in given.items() if label in known}
+    url = kept.pop("prometheus", "").rstrip("/")
     # of a path, no name leads upwards: commands write below some of them
     safe = {
         label: value
-        for label, value in found.items()
+        for label, value in kept.items()
         if (_SAFE.fullmatch(value) and not {".", ".."} & set(value.split("/")))
         or (label == "instance" and _IPV6_INSTANCE.fullmatch(value))
     }
@@ -67,11 +67,11 @@ def filled(markdown: str, labels: Mapping[str, str]) -> str:
 def _line(line: str, labels: Mapping[str, str]) -> str:
     if address := _IPV6.match(labels.get("instance", "")):
         line = line.replace(_HOST, address[1])
-    found = _ASSIGNED.fullmatch(line)
-    if found is None:
+    match = _ASSIGNED.fullmatch(line)
+    if match is None:
         return line
-    name, example = found[1], found[2]
-    value = next((each for each in _values(name, example, labels) if each), "")
+    name, example = match[1], match[2]
+    value = next((value for value in _values(name, example, labels) if value), "")
     if not value:
         return line
     text = f"{name}={value}"
@@ -83,10 +83,10 @@ def _values(name: str, example: str, labels: Mapping[str, str]) -> list[str]:
     """What may replace the example, best first."""
     given = [labels[label] for label in _LABELS.get(name, ()) if label in labels]
     if name == "PROMETHEUS":
-        return [each for each in given if each.startswith("http") == example.startswith("http")]
+        return [word for word in given if word.startswith("http") == example.startswith("http")]
     if name == "OSD":
         # of a canary the OSD is the end of the probe's name
-        osds = [each.rpartition("/")[2] for each in (*given, labels.get("probe", ""))]
-        numbers = [each.removeprefix("osd.") for each in osds if re.fullmatch(r"osd\.\d+", each)]
+        osds = [word.rpartition("/")[2] for word in (*given, labels.get("probe", ""))]
+        numbers = [osd.removeprefix("osd.") for osd in osds if re.fullmatch(r"osd\.\d+", osd)]
         return [f"osd.{number}" if example.startswith("osd.") else number for number in numbers]
     return given

@@ -35,7 +35,7 @@ def names() -> tuple[str, ...]:
     """Every alert that has a runbook, in order; none where Plumbline runs from a source tree."""
     if not _FOLDER.is_dir():
         return ()
-    files = sorted(each.name.removesuffix(".md") for each in _FOLDER.iterdir() if each.name.endswith(".md"))
+    files = sorted(path.name.removesuffix(".md") for path in _FOLDER.iterdir() if path.name.endswith(".md"))
     return tuple(name for name in files if _NAME.fullmatch(name))
 
 
@@ -69,7 +69,7 @@ class _Lines:
     left: list[str]
     labels: Mapping[str, str]
 
-    def take(self, wanted: Callable[[str], bool]) -> list[str]:
+    def pop(self, wanted: Callable[[str], bool]) -> list[str]:
         """The next lines, as long as they are wanted."""
         end = next((at for at, line in enumerate(self.left) if not wanted(line)), len(self.left))
         taken, self.left = self.left[:end], self.left[end:]
@@ -83,7 +83,7 @@ def _block(lines: _Lines) -> Html:
         return Html()
     if first.startswith("```"):
         lines.left = lines.left[1:]
-        code = lines.take(lambda line: not line.startswith("```"))
+        code = lines.pop(lambda line: not line.startswith("```"))
         lines.left = lines.left[1:]
         return tag("pre", tag("code", "\n".join(code)), tabindex="0")
     if first.startswith("#"):
@@ -91,10 +91,10 @@ def _block(lines: _Lines) -> Html:
         marks, _, text = first.partition(" ")
         return tag(f"h{len(marks)}", _inline(text), id=text.lower() if marks == "##" else "")
     if first.startswith("|"):
-        return _table(lines.take(lambda line: line.startswith("|")))
+        return _table(lines.pop(lambda line: line.startswith("|")))
     if _ITEM.match(first):
-        return _listing(lines.take(lambda line: bool(_ITEM.match(line) or line.startswith("  "))))
-    text = " ".join(lines.take(lambda line: bool(line.strip()) and not _begins(line)))
+        return _listing(lines.pop(lambda line: bool(_ITEM.match(line) or line.startswith("  "))))
+    text = " ".join(lines.pop(lambda line: bool(line.strip()) and not _begins(line)))
     shared = _SHARED.fullmatch(text)
     return _in_place(shared[1], shared[2], lines.labels) if shared else tag("p", _inline(text))
 
@@ -119,8 +119,8 @@ def _begins(line: str) -> bool:
 def _listing(lines: list[str]) -> Html:
     items: list[str] = []
     for line in lines:
-        if found := _ITEM.match(line):
-            items.append(line[found.end() :])
+        if match := _ITEM.match(line):
+            items.append(line[match.end() :])
         else:
             items[-1] += " " + line.strip()
     return tag("ol" if lines[0][0].isdigit() else "ul", *(tag("li", _inline(item)) for item in items))
@@ -136,16 +136,16 @@ def _table(lines: list[str]) -> Html:
 def _inline(text: str) -> Html:
     parts: list[str] = []
     end = 0
-    for found in _INLINE.finditer(text):
-        code, bold, label, target, address = found.groups()
-        parts.append(text[end : found.start()])
+    for match in _INLINE.finditer(text):
+        code, bold, label, target, address = match.groups()
+        parts.append(text[end : match.start()])
         if code:
             parts.append(tag("code", code))
         elif bold:
             parts.append(tag("b", _inline(bold)))
         else:
             parts.append(_link(label or address, target or address))
-        end = found.end()
+        end = match.end()
     return joined(*parts, text[end:])
 
 

@@ -43,7 +43,7 @@ def _source(template: str) -> str | None:
     path = _FILES.joinpath("templates", template)
     if not path.is_file():
         return None
-    return _TAG_OR_BREAK.sub(lambda found: found[1] or "{#\n#}", path.read_text("utf-8"))
+    return _TAG_OR_BREAK.sub(lambda name: name[1] or "{#\n#}", path.read_text("utf-8"))
 
 
 @functools.cache

@@ -6,11 +6,11 @@ from itertools import pairwise
 
 from plumbline.config.workloads import LAYERS, WorkloadCatalogue
 from plumbline.report.baseline.words import described
-from plumbline.report.fetch import day_starts, last_values, worst_days
-from plumbline.report.model import Attainment, Coverage, FigureOffender, PoolService, Span
-from plumbline.report.period import MINUTE_S, Period
+from plumbline.report.model import Attainment, Coverage, FigureOffender, PoolService, Span, worst_days
+from plumbline.report.period import MINUTE_S, Period, day_starts
 from plumbline.report.queries import COVERAGE_STEP_S
 from plumbline.sources.prometheus.api import Track
+from plumbline.sources.prometheus.queries import last_values
 
 # rows of the table of the worst figures; more than this have a common cause
 OFFENDERS = 15
@@ -21,15 +21,15 @@ _FIGURE = ("cluster", "instance", "layer", "probe", "device_class", "workload", 
 
 def coverage(tracks: Iterable[Track], period: Period) -> tuple[Coverage, ...]:
     """The coverage of each cluster, from the count of its nodes every five minutes."""
-    found = []
+    rows = []
     for track in tracks:
         # a gap: two samples that are further apart than the step
         samples = (float(period.start_s), *sorted({at for at, _ in track.points}), float(period.end_s))
         gaps = tuple(Span(at, end) for at, end in pairwise(samples) if end - at > COVERAGE_STEP_S * 1.5)
         observed = period.length_s - sum(gap.length_s for gap in gaps)
         hosts = int(max(value for _, value in track.points))
-        found.append(Coverage(track.labels.get("cluster", ""), hosts, observed, gaps))
-    return tuple(sorted(found, key=lambda each: each.cluster))
+        rows.append(Coverage(track.labels.get("cluster", ""), hosts, observed, gaps))
+    return tuple(sorted(rows, key=lambda row: row.cluster))
 
 
 def attainment(answers: Mapping[str, Sequence[Track]], period: Period) -> tuple[Attainment, ...]:
@@ -67,7 +67,7 @@ def pool_services(answers: Mapping[str, Sequence[Track]]) -> tuple[PoolService, 
         _minutes(answers[f"pools {name}"], _POOL) for name in ("seen", "unavailable", "reduced")
     )
     score, mtbf, mttr = (last_values(answers[f"pools {name}"], _POOL) for name in ("score", "mtbf", "mttr"))
-    found = (
+    services = (
         PoolService(
             cluster=key[0],
             pool=key[2] or key[1],
@@ -81,14 +81,14 @@ def pool_services(answers: Mapping[str, Sequence[Track]]) -> tuple[PoolService, 
         for key in list(seen)
         if seen[key]
     )
-    return tuple(sorted(found, key=lambda each: (-each.unavailable_s, -each.reduced_s, each.cluster, each.pool)))
+    return tuple(sorted(services, key=lambda row: (-row.unavailable_s, -row.reduced_s, row.cluster, row.pool)))
 
 
 def _minutes(tracks: Iterable[Track], names: Sequence[str]) -> dict[tuple[str, ...], float]:
-    found: dict[tuple[str, ...], float] = defaultdict(float)
+    sums: dict[tuple[str, ...], float] = defaultdict(float)
     for track in tracks:
-        found[track.key(names)] += sum(value for _, value in track.points)
-    return found
+        sums[track.key(names)] += sum(value for _, value in track.points)
+    return sums
 
 
 def _height(layer: str) -> int:
@@ -100,15 +100,15 @@ def figure_offenders(
 ) -> tuple[FigureOffender, ...]:
     judged = _minutes(answers["figures judged"], _FIGURE)
     worst = worst_days(answers["levels ratio"], _FIGURE, period)
-    found = []
+    rows = []
     for track in answers["figures beyond"]:
         seconds = sum(value for _, value in track.points) * MINUTE_S
         if seconds:
             cluster, host, layer, *_ = key = track.key(_FIGURE)
             what = figure_words(track.labels, catalogue)
             judged_s = judged[key] * MINUTE_S
-            found.append(FigureOffender(cluster, host, layer, what, seconds, judged_s, worst.get(key)))
-    return tuple(sorted(found, key=lambda each: (-each.beyond_s, each.host, each.what))[:OFFENDERS])
+            rows.append(FigureOffender(cluster, host, layer, what, seconds, judged_s, worst.get(key)))
+    return tuple(sorted(rows, key=lambda row: (-row.beyond_s, row.host, row.what))[:OFFENDERS])
 
 
 def figure_words(labels: Mapping[str, str], catalogue: WorkloadCatalogue) -> str:
@@ -116,7 +116,7 @@ def figure_words(labels: Mapping[str, str], catalogue: WorkloadCatalogue) -> str
     ``catalogue`` is named by its id."""
     names = {"p50": "median latency", "mean": "mean latency", "iops": "operations per second"}
     statistic, operation, workload = (labels.get(name, "") for name in ("statistic", "operation", "workload"))
-    found = catalogue.by_id.get(workload)
-    experiment = described(found, operation) if found is not None else " ".join(filter(None, (workload, operation)))
+    known = catalogue.by_id.get(workload)
+    experiment = described(known, operation) if known is not None else " ".join(filter(None, (workload, operation)))
     of = ", ".join(filter(None, (f"probe {labels.get('probe', '')}", labels.get("device_class", ""))))
     return f"{names.get(statistic, statistic)} of {experiment[:1].lower()}{experiment[1:]} ({of})"

@@ -3,11 +3,11 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from plumbline.report.fetch import day_starts, last_values
+from plumbline.capacity.model import SLOPES
 from plumbline.report.model import ClassCapacity, Days, Headroom, PoolCapacity, soonest
-from plumbline.report.period import Period
-from plumbline.report.queries import SLOPES
+from plumbline.report.period import Period, day_starts
 from plumbline.sources.prometheus.api import Track
+from plumbline.sources.prometheus.queries import last_values
 
 _Key = tuple[str, ...]
 _CLASS, _POOL = ("cluster", "device_class"), ("cluster", "pool_id", "pool")
@@ -35,27 +35,27 @@ def classes(answers: Mapping[str, Sequence[Track]], period: Period) -> tuple[Cla
 def pools(answers: Mapping[str, Sequence[Track]]) -> tuple[PoolCapacity, ...]:
     """All pools, the one that fills up first at the top."""
     full, healing = _slopes(answers["capacity full_pool"], _POOL), last_values(answers["capacity healing"], _POOL)
-    found = (
+    rows = (
         PoolCapacity(key[0], key[2] or key[1], full.get(key, ()), bool(healing[key]) if key in healing else None)
         for key in {*full, *healing}
     )
-    return tuple(sorted(found, key=lambda pool: (soonest(pool.days_to_full), pool.cluster, pool.pool)))
+    return tuple(sorted(rows, key=lambda pool: (soonest(pool.days_to_full), pool.cluster, pool.pool)))
 
 
 def headroom(answers: Mapping[str, Sequence[Track]], period: Period) -> tuple[Headroom, ...]:
     """All rows, the one with the highest use at the end first."""
-    found = _days(answers["capacity headroom"], ("cluster", "layer", "device_class", "figure"), period)
-    rows = (Headroom(key[0], key[1], key[2], key[3], days) for key, days in found.items())
-    return tuple(sorted(rows, key=lambda each: (-each.days[-1][1], each.cluster, each.layer, each.device_class)))
+    days_of = _days(answers["capacity headroom"], ("cluster", "layer", "device_class", "figure"), period)
+    rows = (Headroom(key[0], key[1], key[2], key[3], days) for key, days in days_of.items())
+    return tuple(sorted(rows, key=lambda row: (-row.days[-1][1], row.cluster, row.layer, row.device_class)))
 
 
 def _days(tracks: Iterable[Track], names: Sequence[str], period: Period) -> dict[_Key, Days]:
-    found = {track.key(names): tuple(sorted(day_starts(track.points, period).items())) for track in tracks}
-    return {key: days for key, days in found.items() if days}
+    days_of = {track.key(names): tuple(sorted(day_starts(track.points, period).items())) for track in tracks}
+    return {key: days for key, days in days_of.items() if days}
 
 
 def _slopes(tracks: Iterable[Track], names: Sequence[str]) -> dict[_Key, tuple[tuple[str, float], ...]]:
-    found: dict[_Key, dict[str, float]] = defaultdict(dict)
+    slopes: dict[_Key, dict[str, float]] = defaultdict(dict)
     for track in tracks:
-        found[track.key(names)][track.labels.get("slope", "")] = track.points[-1][1]
-    return {key: tuple((slope, by[slope]) for slope in SLOPES if slope in by) for key, by in found.items()}
+        slopes[track.key(names)][track.labels.get("slope", "")] = track.points[-1][1]
+    return {key: tuple((slope, by[slope]) for slope in SLOPES if slope in by) for key, by in slopes.items()}

@@ -5,13 +5,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from plumbline.config.workloads import WorkloadCatalogue
+from plumbline.core.words import DAY_S
 from plumbline.report.attainment import figure_words
-from plumbline.report.fetch import Query, day_starts, over
 from plumbline.report.model import Change, Days, Recorded
-from plumbline.report.period import DAY_S, Period
-from plumbline.report.queries import LEVELS, Queries
+from plumbline.report.period import Period, day_starts
+from plumbline.report.queries import LEVELS, Queries, over
 from plumbline.report.shifts import Shift, moment_of, shifts
 from plumbline.sources.prometheus.api import Track
+from plumbline.sources.prometheus.queries import Query
 
 # the largest changes are dated to the hour and reported; more than this have a common cause
 MOST = 40
@@ -29,14 +30,14 @@ class Candidate(Struct, frozen=True):
 
 def candidates(answers: Mapping[str, Sequence[Track]], period: Period) -> tuple[int, tuple[Candidate, ...]]:
     """The number of series examined, and the shifts in them, largest first."""
-    found: list[Candidate] = []
+    chosen: list[Candidate] = []
     tracks = [(kind, track) for kind in LEVELS for track in _judging(answers[f"levels {kind}"])]
     for kind, track in tracks:
         days = day_starts(track.points, period)
         drawn = tuple(sorted(days.items()))
-        found += [Candidate(kind, track.labels, drawn, shift) for shift in shifts(days)]
-    found.sort(key=lambda each: (-_size(each.shift), sorted(each.labels.items())))
-    return len(tracks), tuple(found[:MOST])
+        chosen += [Candidate(kind, track.labels, drawn, shift) for shift in shifts(days)]
+    chosen.sort(key=lambda candidate: (-_size(candidate.shift), sorted(candidate.labels.items())))
+    return len(tracks), tuple(chosen[:MOST])
 
 
 def _size(shift: Shift) -> float:
@@ -55,17 +56,17 @@ def _but_statistic(track: Track) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((name, value) for name, value in track.labels.items() if name != "statistic"))
 
 
-def closer(found: Sequence[Candidate], queries: Queries, period: Period) -> Iterator[Query]:
+def closer(chosen: Sequence[Candidate], queries: Queries, period: Period) -> Iterator[Query]:
     """Queries for the hours around each step."""
-    for index, each in enumerate(found):
-        shift = each.shift
+    for index, candidate in enumerate(chosen):
+        shift = candidate.shift
         if shift.gradual:
             continue
         start = max(shift.known_s, period.start_s) + HOUR_S
         if shift.day_s - shift.known_s > DAY_S:
             start = shift.known_s + HOUR_S  # covers the last day with data, the gap, and the first day after it
         hours = Period(int(start), int(min(shift.day_s + 2 * DAY_S, period.end_s)))
-        yield from over(hours_key(index), queries.hours(each.kind, each.labels), hours, HOUR_S)
+        yield from over(hours_key(index), queries.hours(candidate.kind, candidate.labels), hours, HOUR_S)
 
 
 def hours_key(index: int) -> str:
@@ -73,20 +74,20 @@ def hours_key(index: int) -> str:
 
 
 def changes_of(
-    found: Sequence[Candidate],
+    chosen: Sequence[Candidate],
     answers: Mapping[str, Sequence[Track]],
     recorded: Sequence[Recorded],
     catalogue: WorkloadCatalogue,
 ) -> tuple[Change, ...]:
     """The changes, dated and named, in order of size."""
     made = []
-    for index, each in enumerate(found):
-        shift, labels = each.shift, each.labels
+    for index, candidate in enumerate(chosen):
+        shift, labels = candidate.shift, candidate.labels
         hours = [point for track in answers.get(hours_key(index), ()) for point in track.points]
         moment = None if shift.gradual else moment_of(hours, shift.before, shift.after)
         not_before, at = moment or (float(shift.known_s), float(shift.day_s))
         cluster, host, layer = (labels.get(name, "") for name in ("cluster", "instance", "layer"))
-        again = each.kind == "ratio" and any(
+        again = candidate.kind == "ratio" and any(
             (entry.cluster, entry.host, entry.layer) == (cluster, host, layer) and abs(entry.at_s - at) <= DAY_S
             for entry in recorded
         )
@@ -94,8 +95,8 @@ def changes_of(
             Change(
                 cluster=cluster,
                 host=host or labels.get("ceph_daemon", ""),
-                what=_what(each.kind, labels, catalogue),
-                unit="ratio" if each.kind == "ratio" else "s",
+                what=_what(candidate.kind, labels, catalogue),
+                unit="ratio" if candidate.kind == "ratio" else "s",
                 at_s=at,
                 not_before_s=not_before,
                 until_s=float(shift.until_s + DAY_S),
@@ -103,7 +104,7 @@ def changes_of(
                 after=shift.after,
                 gradual=shift.gradual,
                 rerecorded=again,
-                days=each.days,
+                days=candidate.days,
             )
         )
     return tuple(made)

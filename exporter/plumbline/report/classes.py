@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from plumbline.report.fetch import Query, moment
+from plumbline.core.words import DAY_S
 from plumbline.report.model import ClassDrift
-from plumbline.report.period import DAY_S
 from plumbline.report.queries import Queries
 from plumbline.sources.prometheus.api import Track
+from plumbline.sources.prometheus.queries import Query, moment
 
 _BY = ("cluster", "fleet_class", "layer", "device_class", "workload", "operation", "statistic")
 # the first that both moments have is compared; for the rates more is better
@@ -21,17 +21,17 @@ _INSTEAD = {"latency.mean": "latency.p50"}
 LATENCY = "latency"
 
 
-def queries(asked: Queries) -> Iterator[Query]:
+def queries(review: Queries) -> Iterator[Query]:
     """The medians a day after the beginning, and at the end."""
-    period = asked.period
-    info = asked.sel("plumbline_baseline_fleet_class_info", 'source="measured"')
+    period = review.period
+    info = review.sel("plumbline_baseline_fleet_class_info", 'source="measured"')
     # a baseline whose class has another name since that day is of the one that it has at the end of it
     of = (
         "topk by (cluster, instance, profile) (1, max by (cluster, instance, profile, fleet_class) ("
         f"timestamp({info}) or 0 * last_over_time({info}[1d]))) >= bool 0"
     )
     for figure, (metric, matcher) in _FIGURES.items():
-        measured = asked.sel(metric, 'source="measured"', matcher)
+        measured = review.sel(metric, 'source="measured"', matcher)
         series = f"last_over_time({measured}[1d])"
         joined = f"{series} * on (cluster, instance, profile) group_left (fleet_class) ({of})"
         for key, at in (("then", period.start_s + DAY_S), ("now", period.end_s)):
@@ -42,7 +42,7 @@ def queries(asked: Queries) -> Iterator[Query]:
 
 def drifts(answers: Mapping[str, Sequence[Track]]) -> tuple[ClassDrift, ...]:
     """Every figure of a class that both moments have, the most changed first."""
-    found = []
+    rows = []
     seen: set[tuple[str, ...]] = set()
     nodes = _values(answers["class nodes now"], ("cluster", "fleet_class"))
     for figure in _FIGURES:
@@ -52,7 +52,7 @@ def drifts(answers: Mapping[str, Sequence[Track]]) -> tuple[ClassDrift, ...]:
                 continue
             seen.add((figure, *key[:6]))
             ratio = now[key] / then[key] if figure.startswith(LATENCY) else then[key] / now[key]
-            found.append(
+            rows.append(
                 ClassDrift(
                     cluster=key[0],
                     fleet_class=key[1],
@@ -64,7 +64,7 @@ def drifts(answers: Mapping[str, Sequence[Track]]) -> tuple[ClassDrift, ...]:
                     nodes=int(nodes.get(key[:2], 0)),
                 )
             )
-    return tuple(sorted(found, key=lambda each: (-max(each.ratio, 1 / each.ratio), each.fleet_class, each.what)))
+    return tuple(sorted(rows, key=lambda drift: (-max(drift.ratio, 1 / drift.ratio), drift.fleet_class, drift.what)))
 
 
 def _values(tracks: Sequence[Track], names: Sequence[str]) -> dict[tuple[str, ...], float]:

@@ -1,14 +1,14 @@
 """A review as a document: the summary, the sections in the order of a meeting's questions, and the glossary."""
 
 from plumbline.pages.document import Document, Section
-from plumbline.report import sections, sections_beside, sections_capacity
+from plumbline.report import sections, sections_capacity, sections_compared
 from plumbline.report.model import Review
 from plumbline.report.summary import capacity, change, lead, performance
 
-BESIDE = "beside"  # only where there are two periods
+TWO_PERIODS = "beside"  # only where there are two periods
 # what a section is about, and the function that makes its blocks
 SECTIONS = (
-    (BESIDE, "Beside the other period", sections_beside.beside,
+    (TWO_PERIODS, "Beside the other period", sections_compared.two_periods,
      "The same figures of two periods. Each period is judged by the baselines that were in force then."),
     ("attainment", "Attainment", sections.attainment,
      "The share of the measured time in which each layer was within the tolerance of its baseline, the figures"
@@ -72,7 +72,7 @@ GLOSSARY = (
 
 
 def as_document(review: Review) -> Document:
-    clusters = [each.cluster for each in review.coverage if each.cluster]
+    clusters = [row.cluster for row in review.coverage if row.cluster]
     return Document(
         title="Storage review" + (f": {clusters[0]}" if len(clusters) == 1 else ""),
         lead=tuple(lead(review)),
@@ -80,7 +80,7 @@ def as_document(review: Review) -> Document:
         sections=tuple(
             Section(ident, title, about, list(blocks(review)))
             for ident, title, blocks, about in SECTIONS
-            if review.earlier is not None or ident != BESIDE
+            if review.earlier is not None or ident != TWO_PERIODS
         ),
         glossary=GLOSSARY,
     )

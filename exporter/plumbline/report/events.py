@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from plumbline.report.fetch import last_values, worst_days
-from plumbline.report.model import FindingHistory, Firing, PartOffender, Recorded, Span, Upgrade, Wear
+from plumbline.report.model import FindingHistory, Firing, PartOffender, Recorded, Span, Upgrade, Wear, worst_days
 from plumbline.report.period import Period
 from plumbline.report.queries import LOOK_S
 from plumbline.sources.prometheus.api import Track
+from plumbline.sources.prometheus.queries import last_values
 
 PARTS = 12
 # half of the rated endurance: such disks are listed even if their rate of wear is unknown
@@ -41,7 +41,7 @@ def alerts_of(answers: Mapping[str, Sequence[Track]], period: Period) -> tuple[A
     for key, begins in (("alerts at first", True), ("alerts begun", True), ("alerts ended", False)):
         for track in answers[key]:
             events[tuple(sorted(track.labels.items()))] += [(at, begins) for at, _ in track.points]
-    found = []
+    alerts = []
     for labels, moments in sorted(events.items()):
         spans, since = [], None
         for at, begins in sorted(moments):
@@ -53,8 +53,8 @@ def alerts_of(answers: Mapping[str, Sequence[Track]], period: Period) -> tuple[A
         if since is not None:
             spans.append(Span(since, period.end_s))
         if spans:
-            found.append(Alert(dict(labels), tuple(spans), since is not None))
-    return tuple(found)
+            alerts.append(Alert(dict(labels), tuple(spans), since is not None))
+    return tuple(alerts)
 
 
 def firings(alerts: Iterable[Alert]) -> tuple[Firing, ...]:
@@ -63,10 +63,10 @@ def firings(alerts: Iterable[Alert]) -> tuple[Firing, ...]:
     for alert in alerts:
         labels = alert.labels
         groups[labels.get("cluster", ""), labels.get("alertname", ""), labels.get("severity", "")].append(alert)
-    found = []
+    rows = []
     for (cluster, name, severity), group in groups.items():
         longest = max(group, key=lambda alert: alert.longest_s)
-        found.append(
+        rows.append(
             Firing(
                 cluster=cluster,
                 alert=name,
@@ -80,7 +80,9 @@ def firings(alerts: Iterable[Alert]) -> tuple[Firing, ...]:
                 still=sum(alert.still for alert in group),
             )
         )
-    return tuple(sorted(found, key=lambda each: (each.cluster, each.severity != "critical", -each.total_s, each.alert)))
+    return tuple(
+        sorted(rows, key=lambda firing: (firing.cluster, firing.severity != "critical", -firing.total_s, firing.alert))
+    )
 
 
 def subject(labels: Mapping[str, str]) -> str:
@@ -102,7 +104,7 @@ def offenders(
     for alert in alerts:
         if alert.labels.get(label) and alert.labels.get("layer") == layer:
             groups[tuple(alert.labels.get(name, "") for name in names)].append(alert)
-    found = [
+    rows = [
         PartOffender(
             cluster=part[0],
             host=", ".join(_values(group, "instance")),
@@ -115,7 +117,9 @@ def offenders(
         )
         for part, group in groups.items()
     ]
-    return tuple(sorted(found, key=lambda each: (-each.total_s, each.cluster, each.host, each.part))[:PARTS])
+    return tuple(
+        sorted(rows, key=lambda offender: (-offender.total_s, offender.cluster, offender.host, offender.part))[:PARTS]
+    )
 
 
 def _values(alerts: Iterable[Alert], label: str) -> tuple[str, ...]:
@@ -137,7 +141,7 @@ def finding_histories(answers: Mapping[str, Sequence[Track]], period: Period) ->
     met_last = {track.key(_FINDING) for track in answers["findings met last"]}
     begin = period.start_s + LOOK_S
     last_look = period.end_s - period.end_s % LOOK_S
-    found = []
+    rows = []
     for track in answers["findings open"]:
         key = track.key(_FINDING)
         first, last = track.points[0][0], track.points[-1][0]
@@ -151,13 +155,13 @@ def finding_histories(answers: Mapping[str, Sequence[Track]], period: Period) ->
             outcome = "closed" if open_first else "both"
         rank = _SEVERITIES.index(key[4]) if key[4] in _SEVERITIES else len(_SEVERITIES)
         finding = FindingHistory(key[0], key[1], key[2], key[3], key[4], outcome, first, last)
-        found.append((_OUTCOMES.index(outcome), rank, key, finding))
-    return tuple(finding for *_, finding in sorted(found, key=lambda each: each[:3]))
+        rows.append((_OUTCOMES.index(outcome), rank, key, finding))
+    return tuple(finding for *_, finding in sorted(rows, key=lambda row: row[:3]))
 
 
 def upgrades(answers: Mapping[str, Sequence[Track]]) -> tuple[Upgrade, ...]:
     """Versions that appeared in the period, without the one that ran at its beginning."""
-    found = []
+    rows = []
     for kind, name in (("plumbline", "Plumbline"), ("ceph", "Ceph OSDs")):
         clusters: dict[str, dict[str, dict[float, float]]] = defaultdict(dict)
         for track in answers[f"versions {kind}"]:
@@ -170,7 +174,7 @@ def upgrades(answers: Mapping[str, Sequence[Track]]) -> tuple[Upgrade, ...]:
                     continue
                 last_other = max((at for v, other in versions.items() if v != version for at in other), default=0.0)
                 earlier = sorted((v for v, other in versions.items() if min(other) < first))
-                found.append(
+                rows.append(
                     Upgrade(
                         cluster=cluster,
                         what=name,
@@ -182,7 +186,7 @@ def upgrades(answers: Mapping[str, Sequence[Track]]) -> tuple[Upgrade, ...]:
                         of=int(sum(other.get(looks[-1], 0) for other in versions.values())),
                     )
                 )
-    return tuple(sorted(found, key=lambda each: (each.first_s, each.what)))
+    return tuple(sorted(rows, key=lambda upgrade: (upgrade.first_s, upgrade.what)))
 
 
 def recorded(tracks: Iterable[Track], period: Period) -> tuple[Recorded, ...]:
@@ -194,24 +198,24 @@ def recorded(tracks: Iterable[Track], period: Period) -> tuple[Recorded, ...]:
         for _, at in track.points:
             if period.start_s <= at < period.end_s:
                 groups[key][at // 3600 * 3600].add(entry)
-    found = (
+    rows = (
         Recorded(key[0], key[1], key[2], key[3], key[4], at, len(entries))
         for key, hours in groups.items()
         for at, entries in hours.items()
     )
-    return tuple(sorted(found, key=lambda each: (each.at_s, each.cluster, each.host, each.layer, each.device_class)))
+    return tuple(sorted(rows, key=lambda row: (row.at_s, row.cluster, row.host, row.layer, row.device_class)))
 
 
 def worn(answers: Mapping[str, Sequence[Track]]) -> tuple[Wear, ...]:
     """The disks with the least endurance left, and the most worn ones."""
     left, first, last = (last_values(answers[key], _DISK) for key in ("endurance left", "wear first", "wear last"))
     names = {track.key(_DISK): track.key(("model", "serial")) for track in answers["disks"]}
-    found = []
+    disks = []
     for key in {*left, *(key for key, wear in last.items() if wear >= WORN)}:
         model, serial = names.get(key, ("", ""))
-        found.append(Wear(key[0], key[1], key[2], model, serial, first.get(key), last.get(key), left.get(key)))
+        disks.append(Wear(key[0], key[1], key[2], model, serial, first.get(key), last.get(key), left.get(key)))
 
     def soonest(wear: Wear) -> tuple[float, float, str, str]:
         return math.inf if wear.left_s is None else wear.left_s, -(wear.wear_last or 0), wear.host, wear.device
 
-    return tuple(sorted(found, key=soonest)[:MOST_WORN])
+    return tuple(sorted(disks, key=soonest)[:MOST_WORN])

@@ -1,17 +1,17 @@
 """Queries Prometheus for a review in four steps: who was scraped, how many series, the data, the hours of changes."""
 
+from plumbline.capacity.facts import facts_of
+from plumbline.capacity.facts import queries as what_if_queries
 from plumbline.config.workloads import load_catalogue
+from plumbline.core.words import moment
 from plumbline.errors import PlumblineError
 from plumbline.report import capacity, changes, classes, events
 from plumbline.report.attainment import attainment, coverage, figure_offenders, pool_services
-from plumbline.report.fetch import Server
 from plumbline.report.model import Coverage, Review
 from plumbline.report.period import Period
-from plumbline.report.phrases import moment
 from plumbline.report.queries import CAPACITY, FORECASTS, Queries
-from plumbline.report.whatif.facts import facts_of
-from plumbline.report.whatif.facts import queries as what_if_queries
 from plumbline.sources.prometheus.api import read_retention
+from plumbline.sources.prometheus.queries import Server
 
 
 def gather(server: Server, period: Period, *, cluster: str | None, made_s: float, version: str) -> Review:
@@ -23,8 +23,8 @@ def gather(server: Server, period: Period, *, cluster: str | None, made_s: float
         for key, tracks in server.answers(tuple(queries.sizes())).items()
     }
     answers = server.answers((*queries.everything(sizes), *classes.queries(queries)))
-    looked, found = changes.candidates(answers, period)
-    hours = tuple(changes.closer(found, queries, period))
+    looked, candidates = changes.candidates(answers, period)
+    hours = tuple(changes.closer(candidates, queries, period))
     catalogue = load_catalogue()
     facts = facts_of(server.answers(tuple(what_if_queries(period.end_s, cluster))))
     recorded = events.recorded(answers["baselines"], period)
@@ -40,7 +40,7 @@ def gather(server: Server, period: Period, *, cluster: str | None, made_s: float
         figures=figure_offenders(answers, period, catalogue),
         disks=events.offenders(alerts, answers["disks against peers"], period, label="device", layer="disk"),
         osds=events.offenders(alerts, answers["OSDs against peers"], period, label="ceph_daemon", layer="osd"),
-        changes=changes.changes_of(found, server.answers(hours) if hours else {}, recorded, catalogue),
+        changes=changes.changes_of(candidates, server.answers(hours) if hours else {}, recorded, catalogue),
         changes_looked_at=looked,
         classes=capacity.classes(answers, period),
         pools=capacity.pools(answers),

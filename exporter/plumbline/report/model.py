@@ -4,13 +4,14 @@ Times are Unix seconds, durations seconds, shares 0 to 1; a ratio of 1 is as acc
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
 
-from plumbline.report.period import Period
-from plumbline.report.whatif.model import Facts
+from plumbline.capacity.model import Facts
+from plumbline.report.period import Period, day_starts
+from plumbline.sources.prometheus.api import Track
 
 # (beginning of a day, its value); days without data are left out
 Days = tuple[tuple[int, float], ...]
@@ -74,6 +75,16 @@ class Worst(NamedTuple):
 
     ratio: float
     day_s: int
+
+
+def worst_days(tracks: Iterable[Track], names: Sequence[str], period: Period) -> dict[tuple[str, ...], Worst]:
+    """The day with the highest value of all series with the same values of the labels ``names``."""
+    worst: dict[tuple[str, ...], Worst] = {}
+    for track in tracks:
+        days = [Worst(value, day) for day, value in day_starts(track.points, period).items()]
+        if days:
+            worst[track.key(names)] = max(*days, worst.get(track.key(names), days[0]))
+    return worst
 
 
 class FigureOffender(Struct, frozen=True):

@@ -1,13 +1,14 @@
 """The period of a review: whole days in UTC; the last one may end at the present."""
 
 import re
+from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 
 from msgspec import Struct
 
+from plumbline.core.words import DAY_S
 from plumbline.errors import ConfigError
 
-DAY_S = 86400
 MINUTE_S = 60
 # a little more than two years: longer queries and pages would serve no reader
 LONGEST_DAYS = 800
@@ -64,7 +65,7 @@ def parse_period(*, first: str | None, last: str | None, days: int | None, now_s
     return Period(start_s, end_s)
 
 
-def parse_beside(text: str, period: Period, *, now_s: float) -> Period:
+def parse_compared(text: str, period: Period, *, now_s: float) -> Period:
     """``previous``: as long, just before ``period``; or ``DAY..DAY``. Raises :class:`ConfigError`."""
     if text == "previous":
         days = -(-period.length_s // DAY_S)
@@ -79,13 +80,19 @@ def _day(text: str, flag: str) -> date:
     try:
         if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", text):
             raise ValueError(text)
-        found = date.fromisoformat(text)
-        if not _FIRST_YEAR <= found.year <= _LAST_YEAR:
+        day = date.fromisoformat(text)
+        if not _FIRST_YEAR <= day.year <= _LAST_YEAR:
             raise ValueError(text)
-        return found
+        return day
     except ValueError:
         raise ConfigError(flag, "not a date; write it as 2026-08-01", value=text) from None
 
 
 def _seconds(day: date) -> int:
     return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp())
+
+
+def day_starts(points: Iterable[tuple[float, float]], period: Period) -> dict[int, float]:
+    """Maps values taken at the last minute of a day to the beginning of that day."""
+    starts = {end - MINUTE_S: start for start, end in period.days}
+    return {starts[int(at)]: value for at, value in points if int(at) in starts}

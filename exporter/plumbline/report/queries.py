@@ -1,21 +1,29 @@
-"""The PromQL of the review. ``cluster`` restricts all queries but one; each key names its answer."""
+"""The PromQL of the review. ``cluster`` restricts all queries but one; each key names its answer.
+
+A range is queried in pieces, because Prometheus returns at most 11,000 points per series. Queries over many series ask
+for whole days one by one: a subquery over a day holds one value per minute of every series in memory, and over a
+quarter ninety times as many.
+"""
 
 from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
-from plumbline.report.fetch import WINDOW, Query, each_day, moment, over
-from plumbline.report.period import DAY_S, MINUTE_S, Period
+from plumbline.core.words import DAY_S
+from plumbline.report.period import MINUTE_S, Period
+from plumbline.sources.prometheus.queries import Query, moment, quoted
 
 # Prometheus looks back five minutes for a sample, so a shorter gap would not be visible anyway
 COVERAGE_STEP_S = 300
 # step of findings and versions: Prometheus then reads one chunk in twelve, of ten thousands of series
 LOOK_S = 6 * 3600
 ALERT_STEP_S = 60
+WINDOW = "WINDOW"
+# points per series in one response, below Prometheus's limit
+POINTS = 10_000
 # points of all series of one query together: 80 MB of Prometheus's memory, a tenth of its default limit
 QUERY_POINTS = 5_000_000
 FIGURE = "cluster, instance, probe, layer, device_class, workload, operation, statistic"
-SLOPES = ("3d", "14d", "30d")
 _CLASS, _POOL = "cluster, device_class", "cluster, pool_id, pool"
 # drawn over the days: key → metric, labels, aggregation of several values (a manager's failover leaves two)
 CAPACITY = {
@@ -86,7 +94,7 @@ class Queries(Struct, frozen=True):
         return f"max(quantile_over_time(0.5, {metric}{{{', '.join(matchers)}}}[1h]))"
 
     def _daily(self) -> dict[str, str]:
-        levels = {f"levels {kind}": self.sel(*found) for kind, found in LEVELS.items()}
+        levels = {f"levels {kind}": self.sel(*level) for kind, level in LEVELS.items()}
         peers = {f"{kind} against peers": self.sel(metric) for kind, (metric, _) in PEERS.items()}
         return {"figures": self.sel("plumbline:degradation_beyond:bool"), **levels, **peers}
 
@@ -174,6 +182,23 @@ def days_together(series: int, points_a_day: int) -> int:
     return max(1, min(31, QUERY_POINTS // (max(series, 1) * points_a_day)))
 
 
-def quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
+def over(key: str, query: str, period: Period, step_s: int, *, first_s: int | None = None) -> Iterator[Query]:
+    """Queries for the whole period in pieces, from its first moment (or ``first_s``) to its last."""
+    start = period.start_s if first_s is None else first_s
+    for at in range(start, period.end_s + 1, POINTS * step_s):
+        yield Query(key, query, at, min(at + (POINTS - 1) * step_s, period.end_s), step_s)
+
+
+def each_day(key: str, query: str, period: Period, resolution: str, *, together: int = 1) -> Iterator[Query]:
+    """``query`` over each day (replacing its ``WINDOW``), evaluated at the day's last minute, because midnight belongs
+    to the next day; ``together`` days in one request. The window is half a minute short: Prometheus 2 includes both
+    ends of a window, Prometheus 3 only the last. This window holds the same full minutes in both."""
+    days = period.days
+    whole = [end - MINUTE_S for start, end in days if end - start == DAY_S]
+    daily = query.replace(WINDOW, f"{DAY_S - 30}s:{resolution}")
+    for index in range(0, len(whole), together):
+        piece = whole[index : index + together]
+        yield Query(key, daily, piece[0], piece[-1], DAY_S if len(piece) > 1 else 0)
+    start, end = days[-1]
+    if end - start < DAY_S:
+        yield moment(key, query.replace(WINDOW, f"{end - start - 30}s:{resolution}"), end - MINUTE_S)

@@ -1,11 +1,12 @@
 """The sections of a review on performance (attainment, offenders, changes) and on events."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
+from plumbline.core import words as say
 from plumbline.core.units import figure_text
-from plumbline.pages.document import Block, Paragraph, Plot, Table
-from plumbline.report import phrases as say
+from plumbline.pages.document import Block, Paragraph, Plot
+from plumbline.report.baseline.words import layer_title
 from plumbline.report.model import (
     Attainment,
     Change,
@@ -17,14 +18,12 @@ from plumbline.report.model import (
     PoolService,
     Recorded,
     Review,
-    Span,
     Upgrade,
     Worst,
 )
-from plumbline.report.period import DAY_S
 from plumbline.report.queries import LOOK_S
-from plumbline.report.summary import name
-from plumbline.report.time_plot import Line, time_plot
+from plumbline.report.summary import counted, host_weeks, name
+from plumbline.report.time_plot import Line, gaps, table, time_plot
 
 DRAWN_CHANGES = 6
 # a class that drifts by less differs by what its recordings do
@@ -33,46 +32,34 @@ DRIFT = 1.1
 SAME_CHECK = 3
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
-_WEEK_S = 7 * DAY_S
 _CEPHS_OWN = ("Ceph's score", "Between failures", "To repair")
-
-
-def table(review: Review, title: str, heads: tuple[str, ...], rows: Iterable[tuple[str, tuple[str, ...]]]) -> Table:
-    """``rows``: cluster and cells. The cluster gets a column if there are several."""
-    if len(review.coverage) > 1:
-        return Table(title, (*heads, "Cluster"), tuple((*cells, cluster) for cluster, cells in rows))
-    return Table(title, heads, tuple(cells for _, cells in rows))
-
-
-def gaps(review: Review, cluster: str | None = None) -> tuple[Span, ...]:
-    """The gaps of a cluster; without ``cluster`` those of the only one, because gaps differ between clusters."""
-    found = [each for each in review.coverage if cluster in (None, each.cluster)]
-    return found[0].gaps if len(found) == 1 else ()
 
 
 def attainment(review: Review) -> Iterator[Block]:
     yield from _layers(review)
     if review.services:
         heads = ("Pool", "Available", "Unavailable", "Fewer copies", "Observed", *_CEPHS_OWN)
-        yield table(review, "By pool", heads, ((each.cluster, _service(each, review)) for each in review.services))
-        if all(each.score is None for each in review.services):
+        yield table(
+            review, "By pool", heads, ((service.cluster, _service(service, review)) for service in review.services)
+        )
+        if all(service.score is None for service in review.services):
             yield Paragraph(
                 "Ceph's own figures are there from Ceph 20 on, where enable_availability_tracking is set and a daemon"
                 " reads the cluster's map."
             )
 
 
-def _service(each: PoolService, review: Review) -> tuple[str, ...]:
+def _service(service: PoolService, review: Review) -> tuple[str, ...]:
     own = (
-        "" if each.score is None else say.share(each.score),
-        *("" if seconds is None else say.duration(seconds) for seconds in (each.mtbf_s, each.mttr_s)),
+        "" if service.score is None else say.share(service.score),
+        *("" if seconds is None else say.duration(seconds) for seconds in (service.mtbf_s, service.mttr_s)),
     )
     return (
-        each.pool,
-        say.share(1 - each.unavailable_s / each.seen_s),
-        say.minutes(each.unavailable_s),
-        say.minutes(each.reduced_s),
-        say.share(each.seen_s / review.period.length_s),
+        service.pool,
+        say.share(1 - service.unavailable_s / service.seen_s),
+        say.minutes(service.unavailable_s),
+        say.minutes(service.reduced_s),
+        say.share(service.seen_s / review.period.length_s),
         *own,
     )
 
@@ -92,7 +79,7 @@ def _layers(review: Review) -> Iterator[Block]:
 
 def _attained(row: Attainment, review: Review) -> tuple[str, ...]:
     return (
-        say.layer(row.layer),
+        layer_title(row.layer),
         f"{row.figures:,}",
         say.share(row.within),
         say.minutes(row.beyond_s),
@@ -104,7 +91,7 @@ def _attained(row: Attainment, review: Review) -> tuple[str, ...]:
 
 def _beyond_plot(review: Review, cluster: str) -> Plot:
     lines = tuple(
-        Line(say.layer(row.layer), tuple((day, 1 - within) for day, within in row.days))
+        Line(layer_title(row.layer), tuple((day, 1 - within) for day, within in row.days))
         for row in review.attainment
         if row.cluster == cluster and row.beyond_s > 0
     )
@@ -121,7 +108,7 @@ def _beyond_plot(review: Review, cluster: str) -> Plot:
 def offenders(review: Review) -> Iterator[Block]:
     if review.figures:
         heads = ("Host", "Figure", "Layer", "Beyond", "Of its measured time", "Worst day")
-        rows = ((each.cluster, _figure(each)) for each in review.figures)
+        rows = ((figure.cluster, _figure(figure)) for figure in review.figures)
         yield table(review, "Figures longest beyond tolerance", heads, rows)
     else:
         yield Paragraph("No judged figure was beyond its tolerance." if review.attainment else "No figure was judged.")
@@ -130,30 +117,30 @@ def offenders(review: Review) -> Iterator[Block]:
         ("OSDs", review.osds, "No alert named an OSD."),
     ):
         columns = (title[:-1], "Host", "Alerts", "Times", "Total", "Longest", "Compared with peers, worst day")
-        named = ((each.cluster, _part(each)) for each in parts)
+        named = ((part.cluster, _part(part)) for part in parts)
         yield table(review, f"{title} that alerts named", columns, named) if parts else Paragraph(without)
 
 
-def _figure(each: FigureOffender) -> tuple[str, ...]:
+def _figure(offender: FigureOffender) -> tuple[str, ...]:
     return (
-        say.host(each.host),
-        each.what,
-        say.layer(each.layer),
-        say.duration(each.beyond_s),
-        say.share(each.beyond_s / each.judged_s) if each.judged_s else "",
-        _worst(each.worst),
+        say.host(offender.host),
+        offender.what,
+        layer_title(offender.layer),
+        say.duration(offender.beyond_s),
+        say.share(offender.beyond_s / offender.judged_s) if offender.judged_s else "",
+        _worst(offender.worst),
     )
 
 
-def _part(each: PartOffender) -> tuple[str, ...]:
+def _part(offender: PartOffender) -> tuple[str, ...]:
     return (
-        each.part,
-        say.listed([say.host(host) for host in each.host.split(", ")]),
-        ", ".join(alert.removeprefix("Plumbline") for alert in each.alerts),
-        f"{each.times:,}",
-        say.duration(each.total_s),
-        say.duration(each.longest_s),
-        _worst(each.worst),
+        offender.part,
+        say.listed([say.host(host) for host in offender.host.split(", ")]),
+        ", ".join(alert.removeprefix("Plumbline") for alert in offender.alerts),
+        f"{offender.times:,}",
+        say.duration(offender.total_s),
+        say.duration(offender.longest_s),
+        _worst(offender.worst),
     )
 
 
@@ -164,53 +151,57 @@ def _worst(worst: Worst | None) -> str:
 def changes(review: Review) -> Iterator[Block]:
     if not review.changes:
         looked = say.count(review.changes_looked_at, "series", "series")
-        found = f"None in {looked} examined."
-        yield Paragraph(found if review.changes_looked_at else "There were no series to examine.")
+        text = f"None in {looked} examined."
+        yield Paragraph(text if review.changes_looked_at else "There were no series to examine.")
         return
     heads = ("When (UTC)", "Where", "Before", "After", "Factor", "Lasted until", "Remark")
     title = f"{say.count(len(review.changes), 'change')} in {review.changes_looked_at:,} series, worst first"
-    ordered = sorted(review.changes, key=lambda each: -each.factor)
-    yield table(review, title, heads, ((each.cluster, _changed(each, review)) for each in ordered))
-    for each in [each for each in ordered if not each.rerecorded and each.factor > 1][:DRAWN_CHANGES]:
-        yield _change_plot(each, review)
+    ordered = sorted(review.changes, key=lambda change: -change.factor)
+    yield table(review, title, heads, ((change.cluster, _changed(change, review)) for change in ordered))
+    for entry in [change for change in ordered if not change.rerecorded and change.factor > 1][:DRAWN_CHANGES]:
+        yield _change_plot(entry, review)
 
 
-def _changed(each: Change, review: Review) -> tuple[str, ...]:
-    when = say.moment(each.at_s)
-    if each.gradual:
-        when = f"{say.date(each.at_s)} to {say.date(each.until_s - 1)}"
-    elif _gap_before(each):
-        when = f"{say.moment(each.not_before_s)} to {when}"
-    until = "the end" if each.until_s >= review.period.end_s else say.date(each.until_s)
-    levels = (say.level(each.before, each.unit), say.level(each.after, each.unit), say.level(each.factor, "ratio"))
-    return when, name(each), *(text.replace(" ", NO_BREAK) for text in levels), until, ", ".join(_remarks(each))
+def _changed(change: Change, review: Review) -> tuple[str, ...]:
+    when = say.moment(change.at_s)
+    if change.gradual:
+        when = f"{say.date(change.at_s)} to {say.date(change.until_s - 1)}"
+    elif _gap_before(change):
+        when = f"{say.moment(change.not_before_s)} to {when}"
+    until = "the end" if change.until_s >= review.period.end_s else say.date(change.until_s)
+    levels = (
+        say.level(change.before, change.unit),
+        say.level(change.after, change.unit),
+        say.level(change.factor, "ratio"),
+    )
+    return when, name(change), *(text.replace(" ", NO_BREAK) for text in levels), until, ", ".join(_remarks(change))
 
 
-def _gap_before(each: Change) -> bool:
-    return each.at_s - each.not_before_s > 2 * 3600
+def _gap_before(change: Change) -> bool:
+    return change.at_s - change.not_before_s > 2 * 3600
 
 
-def _remarks(each: Change) -> Iterator[str]:
-    if each.gradual:
+def _remarks(change: Change) -> Iterator[str]:
+    if change.gradual:
         yield "gradual, no single moment"
-    elif _gap_before(each):
+    elif _gap_before(change):
         yield "no data in between"
-    if each.factor < 1:
+    if change.factor < 1:
         yield "improvement"
-    if each.rerecorded:
+    if change.rerecorded:
         yield "the baseline was re-recorded at that time, so perhaps only the reference changed"
 
 
-def _change_plot(each: Change, review: Review) -> Plot:
+def _change_plot(change: Change, review: Review) -> Plot:
     return time_plot(
         review.period,
-        (Line(each.what, each.days),),
-        title=name(each),
-        about="Median of each day" + ("; 1 is as accepted." if each.unit == "ratio" else "."),
-        unit=each.unit,
-        gaps=gaps(review, each.cluster),
+        (Line(change.what, change.days),),
+        title=name(change),
+        about="Median of each day" + ("; 1 is as accepted." if change.unit == "ratio" else "."),
+        unit=change.unit,
+        gaps=gaps(review, change.cluster),
         picture_only=True,
-        moments=() if each.gradual else ((f"changed {say.moment(each.at_s)}", each.at_s),),
+        moments=() if change.gradual else ((f"changed {say.moment(change.at_s)}", change.at_s),),
     )
 
 
@@ -218,7 +209,7 @@ def findings(review: Review) -> Iterator[Block]:
     if not review.findings:
         yield Paragraph("No finding was open in the period.")
         return
-    of = Counter(each.outcome for each in review.findings)
+    of = Counter(finding.outcome for finding in review.findings)
     yield Paragraph(
         f"{of['opened'] + of['both']} opened, {of['closed'] + of['both']} closed, {of['throughout']} open throughout; a"
         " finding on two hosts or devices counts twice."
@@ -237,14 +228,14 @@ def findings(review: Review) -> Iterator[Block]:
 
 def _finding_rows(review: Review, outcome: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     groups: dict[tuple[str, str, str], list[FindingHistory]] = {}
-    for each in review.findings:
-        if each.outcome == outcome:
-            groups.setdefault((each.cluster, each.check, each.severity), []).append(each)
+    for entry in review.findings:
+        if entry.outcome == outcome:
+            groups.setdefault((entry.cluster, entry.check, entry.severity), []).append(entry)
     for (cluster, check, severity), group in groups.items():
-        subjects = [f"{say.host(each.host)} {each.subject}".strip() for each in group]
-        last = max(each.last_open_s for each in group)
+        subjects = [f"{say.host(finding.host)} {finding.subject}".strip() for finding in group]
+        last = max(finding.last_open_s for finding in group)
         until = "the end" if last > review.period.end_s - LOOK_S else say.date(last)
-        first = say.date(min(each.first_open_s for each in group))
+        first = say.date(min(finding.first_open_s for finding in group))
         yield cluster, (check, severity, say.listed(subjects, SAME_CHECK), first, until)
 
 
@@ -255,21 +246,10 @@ def alerts(review: Review) -> Iterator[Block]:
     critical, warnings = counted(review)
     yield Paragraph(
         f"Critical alerts fired {say.count(critical, 'time')}, warnings {say.count(warnings, 'time')}; still firing at"
-        f" the end: {sum(each.still for each in review.firings)}.{_per_thousand(review, critical, warnings)}"
+        f" the end: {sum(firing.still for firing in review.firings)}.{_per_thousand(review, critical, warnings)}"
     )
     heads = ("Alert", "Severity", "Layer", "Times", "Subjects", "Total", "Longest", "At the end")
-    yield table(review, "By alert", heads, ((each.cluster, _fired(each)) for each in review.firings))
-
-
-def counted(review: Review) -> tuple[int, int]:
-    """How often critical alerts fired, and warnings: pages and tickets."""
-    critical = sum(each.times for each in review.firings if each.severity == "critical")
-    return critical, sum(each.times for each in review.firings) - critical
-
-
-def host_weeks(review: Review) -> float:
-    """By the most hosts seen at once, and the time in which any was: so clusters and quarters are comparable."""
-    return sum(each.hosts * each.observed_s for each in review.coverage) / _WEEK_S
+    yield table(review, "By alert", heads, ((firing.cluster, _fired(firing)) for firing in review.firings))
 
 
 def _per_thousand(review: Review, critical: int, warnings: int) -> str:
@@ -279,13 +259,13 @@ def _per_thousand(review: Review, critical: int, warnings: int) -> str:
     return f" For each 1,000 hosts and week of observation these are {pages} pages and {tickets} tickets."
 
 
-def _fired(each: Firing) -> tuple[str, ...]:
-    on = ", ".join(say.host(part) for part in each.longest_on.split(", "))
-    longest = f"{say.duration(each.longest_s)}{f' ({on})' if on else ''}"
-    layer = say.layer(each.layer) if each.layer else ""
-    counted = (f"{each.times:,}", f"{each.subjects:,}", say.duration(each.total_s), longest)
-    still = f"{each.still} firing" if each.still else ""
-    return each.alert.removeprefix("Plumbline"), each.severity, layer, *counted, still
+def _fired(firing: Firing) -> tuple[str, ...]:
+    on = ", ".join(say.host(part) for part in firing.longest_on.split(", "))
+    longest = f"{say.duration(firing.longest_s)}{f' ({on})' if on else ''}"
+    layer = layer_title(firing.layer) if firing.layer else ""
+    counted = (f"{firing.times:,}", f"{firing.subjects:,}", say.duration(firing.total_s), longest)
+    still = f"{firing.still} firing" if firing.still else ""
+    return firing.alert.removeprefix("Plumbline"), firing.severity, layer, *counted, still
 
 
 def events(review: Review) -> Iterator[Block]:
@@ -306,30 +286,36 @@ def _drifts(review: Review) -> Iterator[Block]:
     """Nothing where no node belongs to a class: there is no fleet."""
     if not review.drifts:
         return
-    changed = [each for each in review.drifts if max(each.ratio, 1 / each.ratio) >= DRIFT]
-    of = say.count(len({(each.cluster, each.fleet_class) for each in review.drifts}), "class", "classes")
+    changed = [drift for drift in review.drifts if max(drift.ratio, 1 / drift.ratio) >= DRIFT]
+    of = say.count(len({(drift.cluster, drift.fleet_class) for drift in review.drifts}), "class", "classes")
     figures = say.count(len(review.drifts), "accepted figure")
     if not changed:
         yield Paragraph(f"No class of nodes drifted: {figures} of {of} changed by less than {DRIFT - 1:.0%}.")
         return
     heads = ("Class", "Nodes", "Figure", "At the beginning", "At the end", "Ratio", "New in the period")
     title = f"Classes of nodes whose accepted figures changed ({len(changed)} of {figures})"
-    yield table(review, title, heads, ((each.cluster, _drifted(each, review)) for each in changed))
+    yield table(review, title, heads, ((drift.cluster, _drifted(drift, review)) for drift in changed))
 
 
-def _drifted(each: ClassDrift, review: Review) -> tuple[str, ...]:
-    new = [f"{one.what} {one.version}" for one in review.upgrades if one.cluster == each.cluster]
-    then, now = (figure_text(each.figure, value) for value in (each.then, each.now))
-    what = f"{each.what}, {each.figure.removeprefix('latency.')}"
-    return each.fleet_class, f"{each.nodes:,}", what, then, now, say.level(each.ratio, "ratio"), say.listed(new)
+def _drifted(drift: ClassDrift, review: Review) -> tuple[str, ...]:
+    new = [f"{upgrade.what} {upgrade.version}" for upgrade in review.upgrades if upgrade.cluster == drift.cluster]
+    then, now = (figure_text(drift.figure, value) for value in (drift.then, drift.now))
+    what = f"{drift.what}, {drift.figure.removeprefix('latency.')}"
+    return drift.fleet_class, f"{drift.nodes:,}", what, then, now, say.level(drift.ratio, "ratio"), say.listed(new)
 
 
-def _recorded(each: Recorded) -> tuple[str, tuple[str, ...]]:
-    where = (say.moment(each.at_s), say.host(each.host), say.layer(each.layer))
-    return each.cluster, (*where, each.device_class, each.source, f"{each.entries:,}")
+def _recorded(row: Recorded) -> tuple[str, tuple[str, ...]]:
+    where = (say.moment(row.at_s), say.host(row.host), layer_title(row.layer))
+    return row.cluster, (*where, row.device_class, row.source, f"{row.entries:,}")
 
 
-def _upgraded(each: Upgrade) -> tuple[str, tuple[str, ...]]:
-    complete = say.moment(each.complete_s) if each.complete_s is not None else "not complete"
-    versions = (say.listed(each.before) or "none", each.version)
-    return each.cluster, (say.moment(each.first_s), each.what, *versions, complete, f"{each.running} of {each.of}")
+def _upgraded(upgrade: Upgrade) -> tuple[str, tuple[str, ...]]:
+    complete = say.moment(upgrade.complete_s) if upgrade.complete_s is not None else "not complete"
+    versions = (say.listed(upgrade.before) or "none", upgrade.version)
+    return upgrade.cluster, (
+        say.moment(upgrade.first_s),
+        upgrade.what,
+        *versions,
+        complete,
+        f"{upgrade.running} of {upgrade.of}",
+    )

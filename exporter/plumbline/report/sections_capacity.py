@@ -2,33 +2,34 @@
 
 from collections.abc import Iterator
 
+from plumbline.capacity import words
+from plumbline.capacity.asked import standard
+from plumbline.capacity.retention import forecast_note
+from plumbline.core import words as say
 from plumbline.core.units import si
+from plumbline.core.words import DAY_S
 from plumbline.pages.document import Block, Listing, Paragraph, Plot
-from plumbline.report import phrases as say
+from plumbline.report.baseline.words import layer_title
 from plumbline.report.model import ClassCapacity, Headroom, Review, Wear
-from plumbline.report.retention import forecast_note
-from plumbline.report.sections import gaps, table
 from plumbline.report.summary import class_name, full_in
-from plumbline.report.time_plot import Line, time_plot
-from plumbline.report.whatif import words
-from plumbline.report.whatif.asked import standard
+from plumbline.report.time_plot import Line, gaps, table, time_plot
 
 
 def capacity(review: Review) -> Iterator[Block]:
     if review.classes:
         used = ("Used at start", "Used at end", "Growth", "Full in")
         heads = ("Device class", *used, "Loss of largest host", "Rebuild")
-        rows = ((each.cluster, _class(each)) for each in review.classes)
+        rows = ((row.cluster, _class(row)) for row in review.classes)
         yield table(review, "By device class, at the end of the period", heads, rows)
         yield from _plots(review)
     if review.pools:
         pool_heads = ("Pool", "Full in", "Self-healing after the loss of a host")
         pool_rows = (
-            (each.cluster, (each.pool, say.days_range(each.days_to_full) or "unknown", _yes(each.self_healing)))
-            for each in review.pools
+            (pool.cluster, (pool.pool, say.days_range(pool.days_to_full) or "unknown", _yes(pool.self_healing)))
+            for pool in review.pools
         )
         yield table(review, "By pool", pool_heads, pool_rows)
-    grown = any(each.growth for each in review.classes)  # with growth, an absent forecast means: nothing to forecast
+    grown = any(row.growth for row in review.classes)  # with growth, an absent forecast means: nothing to forecast
     missing = [
         name
         for name in review.absent
@@ -42,16 +43,16 @@ def capacity(review: Review) -> Iterator[Block]:
         )
 
 
-def _class(each: ClassCapacity) -> tuple[str, ...]:
-    growth = [rate * 86400 for _, rate in each.growth]
+def _class(row: ClassCapacity) -> tuple[str, ...]:
+    growth = [rate * DAY_S for _, rate in row.growth]
     return (
-        each.device_class or "all devices",
-        say.share(each.used[0][1]) if each.used else "",
-        say.share(each.used[-1][1]) if each.used else "",
+        row.device_class or "all devices",
+        say.share(row.used[0][1]) if row.used else "",
+        say.share(row.used[-1][1]) if row.used else "",
         _growth(growth),
-        full_in(each) or "unknown",
-        _loss(each),
-        say.duration(each.rebuild_s) if each.rebuild_s is not None else "",
+        full_in(row) or "unknown",
+        _loss(row),
+        say.duration(row.rebuild_s) if row.rebuild_s is not None else "",
     )
 
 
@@ -62,13 +63,13 @@ def _growth(per_day: list[float]) -> str:
     return f"{low} a day" if low == high else f"{low} to {high} a day"
 
 
-def _loss(each: ClassCapacity) -> str:
-    if not each.host_loss:
+def _loss(row: ClassCapacity) -> str:
+    if not row.host_loss:
         return "unknown"
-    if each.host_loss[-1][1] > 1:
-        since = next((day for day, value in reversed(each.host_loss) if value <= 1), None)
-        return "unsafe" + (f" since {say.date(since + 86400)}" if since is not None else " throughout")
-    until = say.days_range(each.days_to_unsafe)
+    if row.host_loss[-1][1] > 1:
+        since = next((day for day, value in reversed(row.host_loss) if value <= 1), None)
+        return "unsafe" + (f" since {say.date(since + DAY_S)}" if since is not None else " throughout")
+    until = say.days_range(row.days_to_unsafe)
     return f"safe, for another {until}" if until else "safe"
 
 
@@ -77,8 +78,8 @@ def _yes(value: bool | None) -> str:
 
 
 def _plots(review: Review) -> Iterator[Plot]:
-    used = tuple(Line(class_name(each), each.used) for each in review.classes if each.used)
-    loss = tuple(Line(class_name(each), each.host_loss) for each in review.classes if each.host_loss)
+    used = tuple(Line(class_name(row), row.used) for row in review.classes if row.used)
+    loss = tuple(Line(class_name(row), row.host_loss) for row in review.classes if row.host_loss)
     shaded = gaps(review)
     if used:
         about = "Median of each day."
@@ -100,10 +101,10 @@ def headroom(review: Review) -> Iterator[Block]:
         )
         return
     heads = ("Of", "Figure", "Used at start", "Used at end", "Busiest day")
-    yield table(review, "By class", heads, ((each.cluster, _left(each)) for each in review.headroom))
+    yield table(review, "By class", heads, ((row.cluster, _left(row)) for row in review.headroom))
     lines = tuple(
-        Line(f"{each.device_class} {each.figure}, {say.layer(each.layer).lower()}", each.days)
-        for each in review.headroom[:6]
+        Line(f"{row.device_class} {row.figure}, {layer_title(row.layer).lower()}", row.days)
+        for row in review.headroom[:6]
     )
     title, about, level = "Share of measured capability in use", "Median of each day.", ("all", 1.0)
     yield time_plot(review.period, lines, title=title, about=about, unit="share", gaps=gaps(review), level=level)
@@ -115,28 +116,28 @@ def what_if(review: Review) -> Iterator[Block]:
             "No data: this Prometheus had no series of plumbline:capacity_osd_size:bytes at the end of the period."
         )
         return
-    rows = [(each.cluster, row) for each in review.facts for row in words.scenario_rows(each, standard(each))]
+    rows = [(facts.cluster, row) for facts in review.facts for row in words.scenario_rows(facts, standard(facts))]
     yield table(review, "At the end of the period, and after a change", words.SCENARIO_HEADS, rows)
-    bought = [(each.cluster, row) for each in review.facts for row in words.purchase_rows(each)]
+    bought = [(facts.cluster, row) for facts in review.facts for row in words.purchase_rows(facts)]
     if bought:
         yield table(review, "What to buy: the fewest hosts for a year", words.PURCHASE_HEADS, bought)
-    pools = [(each.cluster, row) for each in review.facts for row in words.pool_rows(each)]
+    pools = [(facts.cluster, row) for facts in review.facts for row in words.pool_rows(facts)]
     if pools:
         yield table(review, "Pools, their placement and quotas", words.POOL_HEADS, pools)
-    notes = [note for each in review.facts for note in words.notes(each, each.classes)]
+    notes = [note for facts in review.facts for note in words.notes(facts, facts.classes)]
     if note := forecast_note(review.retention_s):
         notes.append(note[0].upper() + note[1:])
     if notes:
         yield Listing(tuple(dict.fromkeys(f"{note}." for note in notes)))
 
 
-def _left(each: Headroom) -> tuple[str, ...]:
-    busiest, most = max(each.days, key=lambda day: day[1])
+def _left(row: Headroom) -> tuple[str, ...]:
+    busiest, most = max(row.days, key=lambda day: day[1])
     return (
-        f"{say.layer(each.layer)}, {each.device_class or 'all devices'}",
-        {"iops": "operations"}.get(each.figure, each.figure),
-        say.share(each.days[0][1]),
-        say.share(each.days[-1][1]),
+        f"{layer_title(row.layer)}, {row.device_class or 'all devices'}",
+        {"iops": "operations"}.get(row.figure, row.figure),
+        say.share(row.days[0][1]),
+        say.share(row.days[-1][1]),
         f"{say.share(most)} on {say.date(busiest)}",
     )
 
@@ -149,14 +150,14 @@ def wear(review: Review) -> Iterator[Block]:
         )
         return
     heads = ("Disk", "Host", "Model, serial", "Wear at start", "Wear at end", "Worn out")
-    yield table(review, "Disks, soonest first", heads, ((each.cluster, _worn(each, review)) for each in review.wear))
+    yield table(review, "Disks, soonest first", heads, ((disk.cluster, _worn(disk, review)) for disk in review.wear))
 
 
-def _worn(each: Wear, review: Review) -> tuple[str, ...]:
+def _worn(disk: Wear, review: Review) -> tuple[str, ...]:
     out = "unknown"
-    if each.left_s is not None:
-        out = f"in {say.years(each.left_s)}"
-        if each.left_s < 20 * 365 * 86400:
-            out += f" ({say.date(review.period.end_s + each.left_s)[:7]})"
-    first, last = (say.share(value) if value is not None else "" for value in (each.wear_first, each.wear_last))
-    return each.device, say.host(each.host), ", ".join(filter(None, (each.model, each.serial))), first, last, out
+    if disk.left_s is not None:
+        out = f"in {say.years(disk.left_s)}"
+        if disk.left_s < 20 * 365 * DAY_S:
+            out += f" ({say.date(review.period.end_s + disk.left_s)[:7]})"
+    first, last = (say.share(value) if value is not None else "" for value in (disk.wear_first, disk.wear_last))
+    return disk.device, say.host(disk.host), ", ".join(filter(None, (disk.model, disk.serial))), first, last, out

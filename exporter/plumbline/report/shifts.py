@@ -18,6 +18,8 @@ from statistics import median
 
 from msgspec import Struct
 
+from plumbline.core.words import DAY_S
+
 # minimum length of a level: two days may be just a weekend
 LEAST_DAYS = 3
 LEAST_CHANGE = math.log(1.1)
@@ -35,7 +37,6 @@ PLAIN_NOISES = 5.0
 STEADY_DAYS = 10
 # a change is a drift if the line's misfit is below this share of the step's
 LINE_BETTER = 0.75
-DAY_S = 86400
 _WEEK = 7
 
 
@@ -59,8 +60,8 @@ def shifts(days: Mapping[int, float], *, seed: int = 1) -> tuple[Shift, ...]:
     values = _without_weekends([at for at, _ in known], [value for _, value in known])
     if not _may_have_changed(values):
         return ()
-    found = _split([at for at, _ in known], values, random.Random(seed))  # noqa: S311  (orders, no secrets)
-    return tuple(sorted(found, key=lambda shift: shift.day_s))
+    parts = _split([at for at, _ in known], values, random.Random(seed))  # noqa: S311  (orders, no secrets)
+    return tuple(sorted(parts, key=lambda shift: shift.day_s))
 
 
 def _least(values: Sequence[float]) -> float:
@@ -109,7 +110,7 @@ def _split(at: Sequence[int], values: Sequence[float], chance: random.Random) ->
     inner = [*_split(at[:where], before, chance), *_split(at[where:], after, chance)]
     if matters or inner:
         # levels of the neighbouring intervals only, not of everything before and after
-        known = sorted({each.day_s for each in inner if not each.gradual})
+        known = sorted({shift.day_s for shift in inner if not shift.gradual})
         left = max((at.index(day) for day in known if day < at[where]), default=0)
         right = min((at.index(day) for day in known if day > at[where]), default=len(at))
         low, high = median(values[left:where]), median(values[where:right])
@@ -130,17 +131,19 @@ def _excursion(at: Sequence[int], values: Sequence[float]) -> list[Shift]:
     usual = median(values)
     least = max(_least(values), PLAIN_NOISES * _noise(values))
     sides = [(value - usual >= least) - (usual - value >= least) for value in values]
-    found, end = [], 0
+    longest, end = [], 0
     for side, run in groupby(sides):
         begin, end = end, end + len(list(run))
         if not side or end - begin < LEAST_DAYS:
             continue
         level = median(values[begin:end])
         if begin:
-            found.append(Shift(at[begin], at[begin - 1], at[end - 1], math.exp(usual), math.exp(level), gradual=False))
+            longest.append(
+                Shift(at[begin], at[begin - 1], at[end - 1], math.exp(usual), math.exp(level), gradual=False)
+            )
         if end < len(values):
-            found.append(Shift(at[end], at[end - 1], at[-1], math.exp(level), math.exp(usual), gradual=False))
-    return found
+            longest.append(Shift(at[end], at[end - 1], at[-1], math.exp(level), math.exp(usual), gradual=False))
+    return longest
 
 
 def _ranks(values: Sequence[float]) -> list[float]:

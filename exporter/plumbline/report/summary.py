@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
+from plumbline.capacity.retention import period_note
+from plumbline.core import words as say
+from plumbline.core.words import DAY_S
 from plumbline.pages.document import Point
-from plumbline.report import phrases as say
+from plumbline.report.baseline.words import layer_title
 from plumbline.report.model import Attainment, Change, ClassCapacity, Review, soonest
-from plumbline.report.retention import period_note
 
 GOOD, NOTE, BAD, UNKNOWN = "good", "note", "bad", "unknown"
 # only for colours on the page: three nines are as good as accepted; below two nines someone should look
@@ -13,6 +15,7 @@ FINE_SHARE, POOR_SHARE = 0.999, 0.99
 MOST_NAMED = 3
 NEVER = "does not grow"
 # the next quarter and the budget year: by when hardware must be in place
+_WEEK_S = 7 * DAY_S
 SOON_DAYS, NEAR_DAYS = 90.0, 365.0
 
 
@@ -20,24 +23,24 @@ def lead(review: Review) -> Iterator[str]:
     """The subject of the page, and how much of the period was observed."""
     period = review.period
     first, last = say.day(period.start_s), say.day(period.end_s - 1)
-    hosts = sum(each.hosts for each in review.coverage)
-    named = [each.cluster for each in review.coverage if each.cluster]
+    hosts = sum(row.hosts for row in review.coverage)
+    named = [row.cluster for row in review.coverage if row.cluster]
     of = f" of {say.listed([f'cluster {name}' for name in named], 6)}" if named else ""
-    length = say.count(round(period.length_s / 86400), "day")
+    length = say.count(round(period.length_s / DAY_S), "day")
     yield (
         f"From {first} to {last} (UTC), {length}: {say.count(hosts, 'storage host')}{of}, from the"
         f" data of a Prometheus server. Written {say.moment(review.made_s)} UTC by Plumbline {review.version}."
     )
     if note := period_note(review.retention_s, start_s=period.start_s, now_s=review.made_s):
         yield note
-    for each in review.coverage:
-        name = f"Cluster {each.cluster}" if each.cluster else "The cluster"
-        if not each.gaps:
+    for entry in review.coverage:
+        name = f"Cluster {entry.cluster}" if entry.cluster else "The cluster"
+        if not entry.gaps:
             yield f"{name} was observed throughout."
             continue
-        gaps = [f"{say.moment(gap.start_s)} to {say.moment(gap.end_s)}" for gap in each.gaps]
+        gaps = [f"{say.moment(gap.start_s)} to {say.moment(gap.end_s)}" for gap in entry.gaps]
         yield (
-            f"{name} was observed for {say.share(each.observed_s / period.length_s)} of the period. There is no data"
+            f"{name} was observed for {say.share(entry.observed_s / period.length_s)} of the period. There is no data"
             f" for: {say.listed(gaps)}."
         )
 
@@ -58,8 +61,8 @@ def performance(review: Review) -> Point:
     more = [_worst(worst)]
     others = [row for row in rows if row is not worst and row.within < FINE_SHARE]
     if others:
-        more.append(f"Others: {say.listed([f'{say.layer(row.layer)} {say.share(row.within)}' for row in others])}.")
-    first = next((each for each in review.figures if each.layer == worst.layer), None)
+        more.append(f"Others: {say.listed([f'{layer_title(row.layer)} {say.share(row.within)}' for row in others])}.")
+    first = next((figure for figure in review.figures if figure.layer == worst.layer), None)
     if first is not None:
         text = f"Longest out of tolerance: {first.what} on {say.host(first.host)}, for {say.duration(first.beyond_s)}"
         if first.worst is not None:
@@ -72,7 +75,7 @@ def performance(review: Review) -> Point:
 def _worst(row: Attainment) -> str:
     of = f" of cluster {row.cluster}" if row.cluster else ""
     return (
-        f"The worst layer was “{say.layer(row.layer)}”{of} ({say.share(row.within)}); at least one of its"
+        f"The worst layer was “{layer_title(row.layer)}”{of} ({say.share(row.within)}); at least one of its"
         f" {say.count(row.figures, 'figure')} was out of tolerance for {say.duration(row.out_of_line_s)}."
     )
 
@@ -81,34 +84,34 @@ def change(review: Review) -> Point:
     question = "What changed?"
     if not review.changes_looked_at:
         return Point(question, "Unknown: there was no latency or degradation ratio to examine.", UNKNOWN)
-    real = [each for each in review.changes if not each.rerecorded]
-    worse = [each for each in real if each.factor > 1]
+    real = [change for change in review.changes if not change.rerecorded]
+    worse = [candidate for candidate in real if candidate.factor > 1]
     if not worse:
-        better = sum(each.factor < 1 for each in real)
+        better = sum(candidate.factor < 1 for candidate in real)
         looked = say.count(review.changes_looked_at, "series", "series")
         text = f"No lasting deterioration in {looked}"
         return Point(question, text + (f"; {better} improved." if better else "."), GOOD)
-    first = max(worse, key=lambda each: each.factor)
-    near = [each for each in worse if each is not first and _together(first, each)]
-    rest = [each for each in worse if each is not first and each not in near]
+    first = max(worse, key=lambda candidate: candidate.factor)
+    near = [candidate for candidate in worse if candidate is not first and _together(first, candidate)]
+    rest = [candidate for candidate in worse if candidate is not first and candidate not in near]
     more = []
     if near:
         more.append(f"Within a day of it: {_named(near)}.")
     if rest:
         more.append(f"{say.count(len(rest), 'other deterioration')}: {_named(rest)}.")
-    lasting = first.until_s >= review.period.end_s - 86400
+    lasting = first.until_s >= review.period.end_s - DAY_S
     if not first.gradual and not lasting:
         more.append(f"It lasted until {say.day(first.until_s)}.")
     return Point(question, f"{described(first)}.", BAD if lasting else NOTE, tuple(more))
 
 
-def _named(found: Sequence[Change]) -> str:
-    rest = f"; and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
-    return "; ".join([name(each) for each in found[:MOST_NAMED]]) + rest
+def _named(changes: Sequence[Change]) -> str:
+    rest = f"; and {len(changes) - MOST_NAMED} more" if len(changes) > MOST_NAMED else ""
+    return "; ".join([name(item) for item in changes[:MOST_NAMED]]) + rest
 
 
-def _together(one: Change, other: Change) -> bool:
-    return not one.gradual and not other.gradual and abs(one.at_s - other.at_s) <= 86400
+def _together(first: Change, other: Change) -> bool:
+    return not first.gradual and not other.gradual and abs(first.at_s - other.at_s) <= DAY_S
 
 
 def name(change: Change) -> str:
@@ -123,7 +126,7 @@ def described(change: Change) -> str:
     text = f"{name(change)}: from {levels}{of} ({say.times(change.factor)})"
     if change.gradual:
         return f"{text}, gradually, from {say.day(change.at_s)} to {say.day(change.until_s - 1)}"
-    if change.at_s - change.not_before_s > 86400:
+    if change.at_s - change.not_before_s > DAY_S:
         return (
             f"{text}, between {say.moment(change.not_before_s)} and {say.moment(change.at_s)} UTC, without data between"
         )
@@ -132,49 +135,60 @@ def described(change: Change) -> str:
 
 def capacity(review: Review) -> Point:
     question = "How long will the capacity last?"
-    found = [each for each in review.classes if each.days_to_full or each.used or each.host_loss]
-    if not found:
+    rows = [row for row in review.classes if row.days_to_full or row.used or row.host_loss]
+    if not rows:
         text = "Unknown: this Prometheus has no capacity data for the end of the period."
         return Point(question, text, UNKNOWN)
-    first_full = sorted(found, key=lambda each: soonest(each.days_to_full))[:2]
-    sentences = [_full(each) for each in first_full]
+    first_full = sorted(rows, key=lambda row: soonest(row.days_to_full))[:2]
+    sentences = [_full(row) for row in first_full]
     days = soonest(first_full[0].days_to_full)
-    unsafe = [each for each in found if each.host_loss and each.host_loss[-1][1] > 1]
-    safe = [each for each in found if each.host_loss and each.host_loss[-1][1] <= 1]
+    unsafe = [row for row in rows if row.host_loss and row.host_loss[-1][1] > 1]
+    safe = [row for row in rows if row.host_loss and row.host_loss[-1][1] <= 1]
     if unsafe:
-        classes = say.listed([class_name(each) for each in unsafe])
+        classes = say.listed([class_name(row) for row in unsafe])
         sentences.append(f"Losing the largest host is unsafe: {classes} could not take its data.")
     elif safe:
-        forecast = [slope for each in safe for slope in each.days_to_unsafe]
+        forecast = [slope for row in safe for slope in row.days_to_unsafe]
         soon = f" for another {say.days_range(forecast)}" if soonest(forecast) < say.LONG_DAYS else ""
         sentences.append(f"Losing the largest host is safe{soon}.")
         days = min(days, soonest(forecast))
-    stuck = [each.pool for each in review.pools if each.self_healing is False]
+    stuck = [pool.pool for pool in review.pools if pool.self_healing is False]
     if stuck:
         sentences.append(f"After losing a host, these pools can't heal themselves: {say.listed(stuck)}.")
     tone = BAD if unsafe or days < SOON_DAYS else NOTE if days < NEAR_DAYS else GOOD
     return Point(question, sentences[0], tone, tuple(sentences[1:]))
 
 
-def class_name(each: ClassCapacity) -> str:
+def class_name(row: ClassCapacity) -> str:
     """``hdd``, or ``hdd of cluster north``."""
-    return f"{each.device_class or 'all devices'}{f' of cluster {each.cluster}' if each.cluster else ''}"
+    return f"{row.device_class or 'all devices'}{f' of cluster {row.cluster}' if row.cluster else ''}"
 
 
-def full_in(each: ClassCapacity) -> str:
+def full_in(row: ClassCapacity) -> str:
     """``61 to 94 days``, with a remark if a slope does not grow and so has no forecast; empty if unknown."""
-    flat = [rate for _, rate in each.growth if rate <= 0]
-    when = say.days_range(each.days_to_full)
+    flat = [rate for _, rate in row.growth if rate <= 0]
+    when = say.days_range(row.days_to_full)
     if when:
         return f"{when}, or not at all" if flat else when
     return NEVER if flat else ""
 
 
-def _full(each: ClassCapacity) -> str:
-    used = f"{say.share(each.used[-1][1])} used" if each.used else "in use"
-    when = full_in(each)
+def _full(row: ClassCapacity) -> str:
+    used = f"{say.share(row.used[-1][1])} used" if row.used else "in use"
+    when = full_in(row)
     if when == NEVER:
-        return f"{class_name(each)}: {used}, not growing."
+        return f"{class_name(row)}: {used}, not growing."
     if not when:
-        return f"{class_name(each)}: {used}; no forecast."
-    return f"{class_name(each)}: {used}, full in {when} at the current growth."
+        return f"{class_name(row)}: {used}; no forecast."
+    return f"{class_name(row)}: {used}, full in {when} at the current growth."
+
+
+def counted(review: Review) -> tuple[int, int]:
+    """How often critical alerts fired, and warnings: pages and tickets."""
+    critical = sum(firing.times for firing in review.firings if firing.severity == "critical")
+    return critical, sum(firing.times for firing in review.firings) - critical
+
+
+def host_weeks(review: Review) -> float:
+    """By the most hosts seen at once, and the time in which any was: so clusters and quarters are comparable."""
+    return sum(row.hosts * row.observed_s for row in review.coverage) / _WEEK_S

@@ -1,14 +1,16 @@
 """Plots of daily values over the period of a review."""
 
+from collections.abc import Iterable
 from statistics import median
 
 from msgspec import Struct
 
+from plumbline.core import words as say
+from plumbline.core.words import DAY_S
 from plumbline.pages.charts import Curve, LineChart, Point, date_ticks
-from plumbline.pages.document import Plot
-from plumbline.report import phrases as say
-from plumbline.report.model import Days, Span
-from plumbline.report.period import DAY_S, Period
+from plumbline.pages.document import Plot, Table
+from plumbline.report.model import Days, Review, Span
+from plumbline.report.period import Period
 
 _BREAK_DAYS = 1.5
 
@@ -68,8 +70,8 @@ def time_plot(
 
 
 def _median(line: Line, week_s: int, unit: str) -> str:
-    found = [value for day, value in line.days if week_s <= day < week_s + 7 * DAY_S]
-    return say.level(median(found), unit) if found else ""
+    values = [value for day, value in line.days if week_s <= day < week_s + 7 * DAY_S]
+    return say.level(median(values), unit) if values else ""
 
 
 def _described(lines: tuple[Line, ...], unit: str) -> str:
@@ -83,3 +85,16 @@ def _described(lines: tuple[Line, ...], unit: str) -> str:
             )
             parts.append(f"{line.name}: {first}, {last}, highest {top}")
     return "Lines over days. " + "; ".join(parts) + "."
+
+
+def table(review: Review, title: str, heads: tuple[str, ...], rows: Iterable[tuple[str, tuple[str, ...]]]) -> Table:
+    """``rows``: cluster and cells. The cluster gets a column if there are several."""
+    if len(review.coverage) > 1:
+        return Table(title, (*heads, "Cluster"), tuple((*cells, cluster) for cluster, cells in rows))
+    return Table(title, heads, tuple(cells for _, cells in rows))
+
+
+def gaps(review: Review, cluster: str | None = None) -> tuple[Span, ...]:
+    """The gaps of a cluster; without ``cluster`` those of the only one, because gaps differ between clusters."""
+    rows = [row for row in review.coverage if cluster in (None, row.cluster)]
+    return rows[0].gaps if len(rows) == 1 else ()

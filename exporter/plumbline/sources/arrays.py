@@ -10,7 +10,7 @@ from plumbline.sources.disk.zfs import PoolStatus, ZfsReading
 class Arrays(Struct, frozen=True):
     """``None``: absent, or unreadable."""
 
-    md: MdReading | None
-    zfs: ZfsReading | None
-    zpools: tuple[PoolStatus, ...] | None
-    multipath: tuple[MultipathDisk, ...] | None
+    md: MdReading | None = None
+    zfs: ZfsReading | None = None
+    zpools: tuple[PoolStatus, ...] | None = None
+    multipath: tuple[MultipathDisk, ...] | None = None

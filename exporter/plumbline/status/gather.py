@@ -32,7 +32,7 @@ class Overview:
 
     def remember(self, snapshot: Snapshot) -> None:
         """Store one collection; the daemon calls this every minute."""
-        self._recent.remember(snapshot, time.monotonic())
+        self._recent.remember(snapshot.readings, time.monotonic())
 
     def model(
         self,
@@ -48,11 +48,12 @@ class Overview:
         because it changes no state. ``recordable``: names of the probes for which a recording writes a baseline;
         ``fingerprint``: this node's current environment; ``reported``: probes that other processes run."""
         now = time.time()
-        counters = counters_of(snapshot)
+        readings = snapshot.readings
+        counters = counters_of(readings)
         age_s, earlier = self._recent.oldest(time.monotonic()) or (None, None)
-        disks = tuple(disk_rows(snapshot, counters, earlier))
-        own = [(probing.status(each), probing.next_start(each)) for each in probing.periodic()]
-        periodic = [*own, *((each, None) for each in reported)]
+        disks = tuple(disk_rows(readings, counters, earlier))
+        own = [(probing.status(entry), probing.next_start(entry)) for entry in probing.periodic()]
+        periodic = [*own, *((report, None) for report in reported)]
         return StatusModel(
             host=self._host,
             version=__version__,
@@ -60,15 +61,15 @@ class Overview:
             started_ts=self._started,
             window_s=age_s,
             probes=(
-                *(row for each in probing.followed() for row in _canary_rows(each, book, recordable, now)),
-                *(row for each, next_s in periodic for row in _periodic_rows(each, next_s, book, recordable, now)),
+                *(row for followed in probing.followed() for row in _canary_rows(followed, book, recordable, now)),
+                *(row for pair, next_s in periodic for row in _periodic_rows(pair, next_s, book, recordable, now)),
             ),
             standing=(*mismatched(book.selection), *outdated(book.measured_on, fingerprint)),
-            failures=tuple(_failures([each.record for each, _ in periodic], now)),
-            osds=tuple(osd_rows(snapshot, counters, earlier, disks)),
+            failures=tuple(_failures([pair.record for pair, _ in periodic], now)),
+            osds=tuple(osd_rows(readings, counters, earlier, disks)),
             disks=disks,
-            nics=tuple(nic_rows(snapshot, counters, earlier)),
-            softnet=softnet_row(snapshot, counters, earlier),
+            nics=tuple(nic_rows(readings, counters, earlier)),
+            softnet=softnet_row(readings, counters, earlier),
             collectors=snapshot.collectors,
         )
 
@@ -123,19 +124,24 @@ class _Accepted:
 
 def _canary_rows(followed: Followed, book: Book, recordable: Container[str], now: float) -> Iterator[ProbeRow]:
     reading = followed.canary.read()
-    for each in reading.workloads:
+    for workload in reading.workloads:
         target = Target(
-            reading.probe, each.layer, reading.device_class, each.workload, each.operation, each.config_hash
+            reading.probe,
+            workload.layer,
+            reading.device_class,
+            workload.workload,
+            workload.operation,
+            workload.config_hash,
         )
-        accepted, recent, medians = _Accepted(book, target), followed.recent(each), followed.medians(each)
+        accepted, recent, medians = _Accepted(book, target), followed.recent(workload), followed.medians(workload)
         yield ProbeRow(
             probe=reading.probe,
-            layer=each.layer,
+            layer=workload.layer,
             device_class=reading.device_class,
-            workload=each.workload,
-            operation=each.operation,
+            workload=workload.workload,
+            operation=workload.operation,
             success=reading.success,
-            age_s=max(0.0, now - each.last_completion_ts) if each.last_completion_ts else None,
+            age_s=max(0.0, now - workload.last_completion_ts) if workload.last_completion_ts else None,
             p50=accepted.compared("p50", quantile_of(recent, 0.5)),
             p99=accepted.compared("p99", quantile_of(recent, 0.99)),
             trend=accepted.trend("p50", f"{len(medians)} min", medians),
@@ -144,7 +150,7 @@ def _canary_rows(followed: Followed, book: Book, recordable: Container[str], now
             documented=book.documented(target),
             message=reading.message,
             recordable=reading.probe in recordable,
-            stuck_s=each.in_flight_s if reading.success is False and each.in_flight_s > STUCK_AFTER_S else None,
+            stuck_s=workload.in_flight_s if reading.success is False and workload.in_flight_s > STUCK_AFTER_S else None,
         )
 
 
@@ -154,10 +160,10 @@ def _periodic_rows(
     record, identity = status.record, status.identity
     # a run with other parameters was another experiment
     last, good = (
-        each if each is not None and each.config_hash == identity.config_hash else None
-        for each in (record.result, record.success)
+        result if result is not None and result.config_hash == identity.config_hash else None
+        for result in (record.result, record.success)
     )
-    figures = {each.operation: each for each in good.operations} if good else {}
+    figures = {operation.operation: operation for operation in good.operations} if good else {}
     in_flight_s, timeout_s = status.in_flight_s or 0.0, status.timeout_s or 0.0
     for operation, target in zip(identity.operations, targets_of(identity), strict=True):
         accepted, measured = _Accepted(book, target), figures.get(operation, OperationResult(operation=operation))
@@ -189,8 +195,10 @@ def _periodic_rows(
 
 def _failures(records: Iterable[ProbeRecord], now: float) -> list[FailureRow]:
     failed = [
-        FailureRow(each.probe, each.outcome.value, max(0.0, now - each.finished), each.duration, each.message)
+        FailureRow(
+            failure.probe, failure.outcome.value, max(0.0, now - failure.finished), failure.duration, failure.message
+        )
         for record in records
-        for each in record.failures
+        for failure in record.failures
     ]
     return sorted(failed, key=lambda row: row.age_s)

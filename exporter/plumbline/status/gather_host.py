@@ -4,17 +4,22 @@ counters of one some minutes earlier."""
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from plumbline.collectors import disk, nic, osd, softnet
+from plumbline.collectors.disk import in_flight
 from plumbline.core.histogram import HistogramValue
-from plumbline.metrics.snapshot import Snapshot
+from plumbline.metrics.snapshot import Readings
 from plumbline.probes.run.histogram import quantile
+from plumbline.sources.ceph.osds import OsdsReading
+from plumbline.sources.disk.block import DevicesReading
+from plumbline.sources.disk.diskstats import DiskStatsReading
+from plumbline.sources.kernel.squeeze import SoftnetReading
+from plumbline.sources.net.network import LinksReading, LossesReading, RingsReading
 from plumbline.status.model import DiskRow, Loss, NicRow, OsdRow, SoftnetRow, Times
 from plumbline.status.recent import Counters, Histograms, grown, since
 
 
-def disk_rows(snapshot: Snapshot, now: Counters, earlier: Counters | None) -> Iterator[DiskRow]:
-    counted = {stats.name: stats for stats in disk.DISK.reading(snapshot) or ()}
-    blocks, osds = disk.DEVICE.reading(snapshot) or ((), {})
+def disk_rows(readings: Readings, now: Counters, earlier: Counters | None) -> Iterator[DiskRow]:
+    counted = {stats.name: stats for stats in readings.or_empty(DiskStatsReading)}
+    blocks, osds = readings.or_empty(DevicesReading)
     devices = {block.name: block for block in blocks}
     times = _times(now.disk_times, earlier.disk_times if earlier else None)
     for name in sorted(counted.keys() | devices.keys()):
@@ -28,25 +33,24 @@ def disk_rows(snapshot: Snapshot, now: Counters, earlier: Counters | None) -> It
             writes=stats.writes if stats else None,
             read_mean_s=stats.reading_ms / 1000 / stats.reads if stats and stats.reads else None,
             write_mean_s=stats.writing_ms / 1000 / stats.writes if stats and stats.writes else None,
-            in_flight=disk.in_flight(stats) if stats else None,
+            in_flight=in_flight(stats) if stats else None,
             osd=osds.get(name, "") if device else "",
             times=tuple(times.get(name, ())),
         )
 
 
-def osd_rows(snapshot: Snapshot, now: Counters, earlier: Counters | None, disks: Iterable[DiskRow]) -> Iterator[OsdRow]:
+def osd_rows(readings: Readings, now: Counters, earlier: Counters | None, disks: Iterable[DiskRow]) -> Iterator[OsdRow]:
     """OSDs by number; without those that may not be queried."""
     times = _times(now.osd_times, earlier.osd_times if earlier else None)
     disks_of: dict[str, list[str]] = defaultdict(list)
     for row in disks:
         for daemon in row.osds:
             disks_of[daemon].append(row.device)
-    osds, _ = osd.COLLECTOR.reading(snapshot) or ((), ())
-    for reading in sorted(osds, key=lambda each: _number(each.daemon)):
+    for reading in sorted(readings.or_empty(OsdsReading).osds, key=lambda osd: _number(osd.daemon)):
         if reading.denied:
             continue
         waiting = reading.blocked.by_stage if reading.blocked else {}
-        worst = max(reading.heartbeats, key=lambda each: (each.worst_s, each.interface), default=None)
+        worst = max(reading.heartbeats, key=lambda heartbeat: (heartbeat.worst_s, heartbeat.interface), default=None)
         yield OsdRow(
             daemon=reading.daemon,
             up=reading.up,
@@ -61,7 +65,7 @@ def osd_rows(snapshot: Snapshot, now: Counters, earlier: Counters | None, disks:
         )
 
 
-def nic_rows(snapshot: Snapshot, now: Counters, earlier: Counters | None) -> Iterator[NicRow]:
+def nic_rows(readings: Readings, now: Counters, earlier: Counters | None) -> Iterator[NicRow]:
     losses: dict[str, list[Loss]] = defaultdict(list)
     for what, totals, before in (
         ("drops", now.drops, earlier.drops if earlier else {}),
@@ -72,11 +76,11 @@ def nic_rows(snapshot: Snapshot, now: Counters, earlier: Counters | None) -> Ite
             if total:
                 device, direction, cause = key
                 losses[device].append(Loss(what, direction, cause, total, growth[key] if growth else None))
-    reading = nic.LINK.reading(snapshot)
-    links = {link.name: link for link in reading.links} if reading else {}
-    speeds = reading.speeds_mbps if reading else {}
-    ports = {port.device: port for port in nic.ETHTOOL.reading(snapshot) or ()}
-    rings = dict(nic.RING.reading(snapshot) or ())
+    reading = readings.or_empty(LinksReading)
+    links = {link.name: link for link in reading.links}
+    speeds = reading.speeds_mbps
+    ports = {port.device: port for port in readings.or_empty(LossesReading)}
+    rings = dict(readings.or_empty(RingsReading))
     for name in sorted(links.keys() | ports.keys()):
         link, ring = links.get(name), rings.get(name)
         speed = speeds.get(link.ifindex) if link else None
@@ -91,16 +95,16 @@ def nic_rows(snapshot: Snapshot, now: Counters, earlier: Counters | None) -> Ite
         )
 
 
-def softnet_row(snapshot: Snapshot, now: Counters, earlier: Counters | None) -> SoftnetRow | None:
+def softnet_row(readings: Readings, now: Counters, earlier: Counters | None) -> SoftnetRow | None:
     """The sum over all CPUs; ``None`` without softnet data."""
-    reading, _ = softnet.COLLECTOR.reading(snapshot) or (None, None)
+    reading = readings.get(SoftnetReading)
     if reading is None:
         return None
     dropped = grown(earlier.softnet_dropped, now.softnet_dropped) if earlier else None
     squeezes = grown(earlier.time_squeezes, now.time_squeezes) if earlier else None
     return SoftnetRow(
-        cpus=len(reading),
-        processed=sum(cpu.processed for cpu in reading),
+        cpus=len(reading.cpus),
+        processed=sum(cpu.processed for cpu in reading.cpus),
         dropped=sum(now.softnet_dropped.values()),
         time_squeeze=sum(now.time_squeezes.values()),
         dropped_grew=None if dropped is None else sum(dropped.values()),
@@ -115,13 +119,13 @@ def quantile_of(value: HistogramValue | None, q: float) -> float | None:
 
 def _times(now: Histograms, before: Histograms | None) -> dict[str, list[Times]]:
     """By device or daemon: the operations since ``before``; empty without it."""
-    found: dict[str, list[Times]] = defaultdict(list)
+    by_name: dict[str, list[Times]] = defaultdict(list)
     if before is not None:
         for (name, operation), total in now.items():
             recent = since(before.get((name, operation)), total)
             times = Times(operation, recent.count, quantile_of(recent, 0.5), quantile_of(recent, 0.99))
-            found[name].append(times)
-    return found
+            by_name[name].append(times)
+    return by_name
 
 
 def _number(daemon: str) -> tuple[int, str]:

@@ -18,7 +18,7 @@ from plumbline.core.units import count_text, factor_text, seconds_text
 from plumbline.status.model import Comparison, Level, ProbeRow, StatusModel
 
 # Layers at the same height are side by side; the height of the others is their index in LAYERS.
-_BESIDE = {"rbd": 4, "filesystem": 4, "object": 4, "client": 5}
+_SAME_HEIGHT = {"rbd": 4, "filesystem": 4, "object": 4, "client": 5}
 # Findings of other checks belong to the disks and what they are attached to, as in the alerts.
 _NETWORK_CHECKS = ("network.", "infiniband.")
 
@@ -79,27 +79,29 @@ class _Seen:
 
 def judge_layers(model: StatusModel) -> tuple[LayerVerdict, ...]:
     """The layers that this node measures or knows of, lowest first."""
-    found = [each for layer in LAYERS if (each := _judge(layer, model)) is not None]
-    out = [each.layer for each in found if each.state is LayerState.OUT_OF_LINE]
+    verdicts = [entry for layer in LAYERS if (entry := _judge(layer, model)) is not None]
+    out = [verdict.layer for verdict in verdicts if verdict.state is LayerState.OUT_OF_LINE]
     if not out:
-        return tuple(found)
+        return tuple(verdicts)
     lowest = min(map(_height, out))
     suspects = " or ".join(layer for layer in out if _height(layer) == lowest)
     unjudged = tuple(
-        each.layer for each in found if each.state is LayerState.NOT_JUDGED and _height(each.layer) < lowest
+        verdict.layer
+        for verdict in verdicts
+        if verdict.state is LayerState.NOT_JUDGED and _height(verdict.layer) < lowest
     )
     return tuple(
-        each
-        if each.layer not in out
-        else replace(each, suspected=True, unjudged_below=unjudged)
-        if _height(each.layer) == lowest
-        else replace(each, above=suspects)
-        for each in found
+        verdict
+        if verdict.layer not in out
+        else replace(verdict, suspected=True, unjudged_below=unjudged)
+        if _height(verdict.layer) == lowest
+        else replace(verdict, above=suspects)
+        for verdict in verdicts
     )
 
 
 def _height(layer: str) -> int:
-    return _BESIDE.get(layer, LAYERS.index(layer))
+    return _SAME_HEIGHT.get(layer, LAYERS.index(layer))
 
 
 def _judge(layer: str, model: StatusModel) -> LayerVerdict | None:
@@ -108,17 +110,17 @@ def _judge(layer: str, model: StatusModel) -> LayerVerdict | None:
     _probes(probes, seen)
     if layer == "network":
         _losses(model, seen)
-        _findings((each for each in model.open_findings if each.check.startswith(_NETWORK_CHECKS)), seen)
+        _findings((finding for finding in model.open_findings if finding.check.startswith(_NETWORK_CHECKS)), seen)
     elif layer == "disk":
         seen.there |= bool(model.disks)
-        _findings((each for each in model.open_findings if not each.check.startswith(_NETWORK_CHECKS)), seen)
+        _findings((finding for finding in model.open_findings if not finding.check.startswith(_NETWORK_CHECKS)), seen)
     elif layer == "osd":
         _osds(model, seen)
     if not seen.there:
         return None
     order = (Level.BAD, Level.NOTE, Level.GOOD, Level.NEUTRAL)
-    basis = tuple(sorted(seen.basis, key=lambda each: order.index(each.level)))
-    state, why = _state(probes, {each.level for each in basis})
+    basis = tuple(sorted(seen.basis, key=lambda basis_row: order.index(basis_row.level)))
+    state, why = _state(probes, {part.level for part in basis})
     return LayerVerdict(layer, state, why, basis)
 
 
@@ -150,7 +152,7 @@ def _probes(probes: list[ProbeRow], seen: _Seen) -> None:
         seen.add(Level.BAD, _counted(failing, "fails", "fail"), "probes")
     judged = [(row, name, figure) for row in probes for name, figure in row.judged]
     if judged:
-        row, name, figure = max(judged, key=lambda each: each[2].excess)
+        row, name, figure = max(judged, key=lambda row: row[2].excess)
         level = Level.BAD if figure.beyond else Level.GOOD
         beyond = len({id(row) for row, _, figure in judged if figure.beyond})
         many = f"; {beyond} of {len(probes)} measurements beyond" if beyond > 1 else ""
@@ -170,8 +172,8 @@ def _ratio(figure: Comparison) -> str:
     return f"{figure.word} (degradation ratio {shown}, up to {tolerance:.2f} is accepted)"
 
 
-def _counted(rows: list[ProbeRow], one: str, many: str) -> str:
-    return f"{rows[0].name} {one}" if len(rows) == 1 else f"{len(rows)} measurements {many}, first {rows[0].name}"
+def _counted(rows: list[ProbeRow], singular: str, many: str) -> str:
+    return f"{rows[0].name} {singular}" if len(rows) == 1 else f"{len(rows)} measurements {many}, first {rows[0].name}"
 
 
 def _losses(model: StatusModel, seen: _Seen) -> None:
@@ -192,9 +194,9 @@ def _osds(model: StatusModel, seen: _Seen) -> None:
     seen.there |= bool(model.osds)
     if not model.osds:
         return
-    silent = [each.daemon for each in model.osds if not each.up]
-    blocked = [each.daemon for each in model.osds if each.blocked]
-    slow = [each.daemon for each in model.osds if each.slow]
+    silent = [osd.daemon for osd in model.osds if not osd.up]
+    blocked = [osd.daemon for osd in model.osds if osd.blocked]
+    slow = [osd.daemon for osd in model.osds if osd.slow]
     for level, names, what in (
         (Level.BAD, silent, "not answering"),
         (Level.BAD, blocked, "with blocked operations"),
@@ -211,7 +213,7 @@ def _names(names: list[str]) -> str:
 
 
 def _findings(open_ones: Iterable[Finding], seen: _Seen) -> None:
-    counts = Counter(each.severity for each in open_ones)
+    counts = Counter(finding.severity for finding in open_ones)
     for severity in Severity:
         if counts[severity]:
             seen.there = True

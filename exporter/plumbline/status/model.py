@@ -257,7 +257,6 @@ class StatusModel(Struct, frozen=True):
     waiting_for: str | None = None  # why the daemon is not ready yet
     config_error: str = ""  # why the last reload was refused; the previous configuration stays in force
     exposure_warning: str = ""  # why the listener is unprotected
-    server_trouble: str = ""  # why the server for other nodes' throughput probes is down
     window_s: float | None = None  # length of "the last minutes"; None: there is no earlier collection yet
     probes: tuple[ProbeRow, ...] = ()
     failures: tuple[FailureRow, ...] = ()  # the last failed runs of all probes, newest first
@@ -272,7 +271,7 @@ class StatusModel(Struct, frozen=True):
 
     @property
     def open_findings(self) -> tuple[Finding, ...]:
-        return tuple(each for each in self.findings or () if not each.met)
+        return tuple(finding for finding in self.findings or () if not finding.met)
 
 
 def missing_baseline_hint(*, recordable: bool) -> str:

@@ -15,6 +15,7 @@ from msgspec import Struct
 from plumbline.checks.model import Finding, Severity
 from plumbline.config.workloads import LAYERS
 from plumbline.core.units import count_text, figure_text, seconds_text, si
+from plumbline.core.words import first_few
 from plumbline.metrics.snapshot import CollectorHealth
 from plumbline.pages import charts
 from plumbline.pages.htmltext import Html
@@ -43,13 +44,12 @@ class FindingGroup(Struct, frozen=True):
     @property
     def names(self) -> str:
         """``sda, sdb, sdc and 57 more``."""
-        more = f" and {len(self.findings) - _NAMED:,} more" if len(self.findings) > _NAMED else ""
-        return ", ".join(each.subject for each in self.findings[:_NAMED]) + more
+        return first_few((finding.subject for finding in self.findings), _NAMED)
 
     @property
     def one_reason(self) -> bool:
         """Whether all findings have the same reason, so that it is shown once."""
-        return len({(each.why, each.source) for each in self.findings}) == 1
+        return len({(finding.why, finding.source) for finding in self.findings}) == 1
 
 
 class Absence(Struct, frozen=True):
@@ -61,10 +61,10 @@ class Absence(Struct, frozen=True):
 
 def render_status(model: StatusModel) -> str:
     open_ones = model.open_findings
-    broken = [each for each in model.collectors if not each.success]
+    broken = [collector for collector in model.collectors if not collector.success]
     absences = [*_absent(model.collectors), *_left_out(model.collectors), *_skipped(model.probes)]
     layers = judge_layers(model)
-    known = {each.layer for each in layers}
+    known = {layer.layer for layer in layers}
     return render(
         "status/page.html",
         model=model,
@@ -80,18 +80,18 @@ def render_status(model: StatusModel) -> str:
         findings_about=_findings_about(model.findings, len(open_ones)),
         groups=list(_groups(open_ones)),
         osds=sorted(model.osds, key=_osd_order),
-        osds_here={each.daemon for each in model.osds},
+        osds_here={osd.daemon for osd in model.osds},
         disks=sorted(
             model.disks,
             key=lambda row: (-_slowest(row.times), -max(row.read_mean_s or 0.0, row.write_mean_s or 0.0), row.device),
         ),
-        disks_here={each.device for each in model.disks},
-        findings_of=Counter(each.subject for each in open_ones),
+        disks_here={disk.device for disk in model.disks},
+        findings_of=Counter(finding.subject for finding in open_ones),
         nics=sorted(model.nics, key=_nic_order),
         recently=_recently(model.window_s),
         since=_since(model.window_s),
         absences=absences,
-        working=sum(each.success and each.available for each in model.collectors),
+        working=sum(collector.success and collector.available for collector in model.collectors),
         in_view=IN_VIEW,
         **_FORMATS,
     )
@@ -99,7 +99,7 @@ def render_status(model: StatusModel) -> str:
 
 def place(kind: str, name: str) -> str:
     """A stable anchor on the page: ``disk-sda``; other characters are replaced by their code point."""
-    return f"{kind}-" + re.sub(r"[^A-Za-z0-9.-]", lambda found: f"_{ord(found[0]):x}_", name)
+    return f"{kind}-" + re.sub(r"[^A-Za-z0-9.-]", lambda match: f"_{ord(match[0]):x}_", name)
 
 
 def _contents(model: StatusModel, open_findings: int, *, failing: bool, absent: bool) -> list[tuple[str, str]]:
@@ -129,12 +129,12 @@ def _osd_order(row: OsdRow) -> tuple[bool, bool, bool, float]:
 
 def _nic_order(row: NicRow) -> tuple[bool, bool, bool, str]:
     """Devices that are losing packets now first, then those with earlier losses, then those that are up."""
-    growing = any(each.grew and not each.benign for each in row.losses)
-    return not growing, not any(not each.benign for each in row.losses), not row.up, row.device
+    growing = any(loss.grew and not loss.benign for loss in row.losses)
+    return not growing, not any(not loss.benign for loss in row.losses), not row.up, row.device
 
 
 def _slowest(times: Iterable[Times]) -> float:
-    return max((each.p99_s or 0.0 for each in times), default=0.0)
+    return max((time.p99_s or 0.0 for time in times), default=0.0)
 
 
 def _findings_about(findings: Sequence[Finding] | None, open_ones: int) -> str:
@@ -149,8 +149,10 @@ def _findings_about(findings: Sequence[Finding] | None, open_ones: int) -> str:
 
 def _groups(open_ones: Sequence[Finding]) -> Iterator[FindingGroup]:
     seen = 0
-    ordered = sorted(open_ones, key=lambda each: (each.severity.rank, each.check))  # stable: subjects stay in order
-    for (severity, check), members in groupby(ordered, key=lambda each: (each.severity, each.check)):
+    ordered = sorted(
+        open_ones, key=lambda finding: (finding.severity.rank, finding.check)
+    )  # stable: subjects stay in order
+    for (severity, check), members in groupby(ordered, key=lambda finding: (finding.severity, finding.check)):
         group = tuple(members)
         seen += min(len(group), IN_VIEW)
         yield FindingGroup(severity, check, group, unfolded=severity is Severity.CRITICAL or seen <= IN_VIEW)
@@ -159,18 +161,18 @@ def _groups(open_ones: Sequence[Finding]) -> Iterator[FindingGroup]:
 def _absent(healths: Sequence[CollectorHealth]) -> Iterator[Absence]:
     """One line per reason, because without InfiniBand several collectors give the same one."""
     by_reason: dict[str, list[str]] = defaultdict(list)
-    for each in healths:
-        if each.success and not each.available:
-            by_reason[each.reason].append(each.name)
+    for health in healths:
+        if health.success and not health.available:
+            by_reason[health.reason].append(health.name)
     for reason, names in by_reason.items():
         yield Absence(", ".join(names), "collector" if len(names) == 1 else "collectors", reason)
 
 
 def _left_out(healths: Sequence[CollectorHealth]) -> Iterator[Absence]:
-    for each in healths:
-        skipped = ", ".join(f"{count:,} {reason}" for reason, count in each.skipped.items() if count)
+    for health in healths:
+        skipped = ", ".join(f"{count:,} {reason}" for reason, count in health.skipped.items() if count)
         if skipped:
-            yield Absence(each.name, "items left out since the start", skipped)
+            yield Absence(health.name, "items left out since the start", skipped)
 
 
 def _skipped(rows: Sequence[ProbeRow]) -> Iterator[Absence]:

@@ -9,10 +9,13 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
-from plumbline.collectors import latency, nic, osd, softnet
+from plumbline.collectors import latency, osd
 from plumbline.core.histogram import HistogramValue, difference
-from plumbline.metrics.snapshot import Snapshot
+from plumbline.metrics.snapshot import Readings
+from plumbline.sources.ceph.osds import OsdsReading
 from plumbline.sources.disk.blocklatency import LatencyReading
+from plumbline.sources.kernel.squeeze import SoftnetReading
+from plumbline.sources.net.network import LossesReading
 
 LOOKS = 6  # One collection per minute: the oldest is five to six minutes old
 
@@ -31,11 +34,9 @@ class Counters(Struct, frozen=True):
     osd_times: Histograms = field(default_factory=dict)  # by daemon and operation
 
 
-def counters_of(snapshot: Snapshot) -> Counters:
-    ports = nic.ETHTOOL.reading(snapshot) or ()
-    cpus, _ = softnet.COLLECTOR.reading(snapshot) or ((), {})
-    disks = latency.COLLECTOR.reading(snapshot) or LatencyReading((), {})
-    osds, _ = osd.COLLECTOR.reading(snapshot) or ((), ())
+def counters_of(readings: Readings) -> Counters:
+    ports, disks = readings.or_empty(LossesReading), readings.or_empty(LatencyReading)
+    cpus, osds = readings.or_empty(SoftnetReading).cpus, readings.or_empty(OsdsReading).osds
     return Counters(
         drops={(port.device, *cause): frames for port in ports for *cause, frames in port.loss.drops},
         errors={(port.device, *cause): frames for port in ports for *cause, frames in port.loss.errors},
@@ -45,7 +46,7 @@ def counters_of(snapshot: Snapshot) -> Counters:
             (device, operation): latency.histogram_value(times.device)
             for device, operation, times in latency.operations(disks)
         },
-        osd_times={(each.daemon, operation): times for each in osds for operation, times in osd.operations(each)},
+        osd_times={(daemon.daemon, operation): times for daemon in osds for operation, times in osd.operations(daemon)},
     )
 
 
@@ -69,9 +70,9 @@ class RecentCounters:
     def __init__(self) -> None:
         self._looks: tuple[tuple[float, Counters], ...] = ()
 
-    def remember(self, snapshot: Snapshot, now: float) -> None:
+    def remember(self, readings: Readings, now: float) -> None:
         """Keep a collection made at ``now``, in monotonic seconds."""
-        self._looks = (*self._looks, (now, counters_of(snapshot)))[-LOOKS:]
+        self._looks = (*self._looks, (now, counters_of(readings)))[-LOOKS:]
 
     def oldest(self, now: float) -> tuple[float, Counters] | None:
         """The age in seconds of the oldest collection, and its counters; ``None`` if there is none."""

@@ -12,7 +12,7 @@ from plumbline.core.units import count_text, seconds_text
 from plumbline.status.model import Level, Measure, ProbeRow, StatusModel, missing_baseline_hint
 
 
-class Verdict(Struct, frozen=True):
+class HostVerdict(Struct, frozen=True):
     """The first thing on the page: one sentence, then the facts behind it, worst first."""
 
     level: Level
@@ -27,97 +27,99 @@ class _Findings:
     notes: list[str] = field(default_factory=list)
 
 
-def judge(model: StatusModel) -> Verdict:
-    found = _Findings()
+def judge(model: StatusModel) -> HostVerdict:
+    findings = _Findings()
     for row in model.probes:
-        _judge_probe(row, found)
-    _judge_losses(model, found)
-    _judge_osds(model, found)
-    found.notes += model.standing
-    _judge_findings(model, found)
-    _judge_daemon(model, found)
-    problems, notes = tuple(found.problems), tuple(found.notes)
+        _judge_probe(row, findings)
+    _judge_losses(model, findings)
+    _judge_osds(model, findings)
+    findings.notes += model.standing
+    _judge_findings(model, findings)
+    _judge_daemon(model, findings)
+    problems, notes = tuple(findings.problems), tuple(findings.notes)
     if problems:
-        return Verdict(Level.BAD, problems[0] if len(problems) == 1 else f"{len(problems)} problems", problems, notes)
+        return HostVerdict(
+            Level.BAD, problems[0] if len(problems) == 1 else f"{len(problems)} problems", problems, notes
+        )
     if model.waiting_for is not None:
-        return Verdict(Level.NOTE, f"Still starting: {model.waiting_for}", (), notes)
+        return HostVerdict(Level.NOTE, f"Still starting: {model.waiting_for}", (), notes)
     judged = [row for row in model.probes if row.judged]
     if not judged:
-        return Verdict(Level.NOTE, "Nothing has failed, but no probe can be judged yet", (), notes)
+        return HostVerdict(Level.NOTE, "Nothing has failed, but no probe can be judged yet", (), notes)
     level = Level.NOTE if notes else Level.GOOD
     if len(judged) == len(model.probes):
-        return Verdict(level, "Nothing is wrong: every probe performs as accepted", (), notes)
+        return HostVerdict(level, "Nothing is wrong: every probe performs as accepted", (), notes)
     share = f"{len(judged)} of {len(model.probes)} measurements"
-    return Verdict(level, f"No problem where a baseline exists ({share})", (), notes)
+    return HostVerdict(level, f"No problem where a baseline exists ({share})", (), notes)
 
 
-def _judge_daemon(model: StatusModel, found: _Findings) -> None:
+def _judge_daemon(model: StatusModel, findings: _Findings) -> None:
     if model.config_error:
-        found.problems.append(f"The new configuration was refused, the old one is in force: {model.config_error}")
+        findings.problems.append(f"The new configuration was refused, the old one is in force: {model.config_error}")
     for health in model.collectors:
         if not health.success:
-            found.problems.append(f"Collector {health.name} fails: {health.reason}")
-    if model.server_trouble:
-        found.problems.append(f"The network server for other nodes' probes is down: {model.server_trouble}")
+            findings.problems.append(f"Collector {health.name} fails: {health.reason}")
 
 
-def _judge_probe(row: ProbeRow, found: _Findings) -> None:
+def _judge_probe(row: ProbeRow, findings: _Findings) -> None:
     what = row.name
     if row.stuck_s is not None:
-        found.problems.append(f"{what} has been in flight for {seconds_text(row.stuck_s)}: something below it hangs")
+        findings.problems.append(f"{what} has been in flight for {seconds_text(row.stuck_s)}: something below it hangs")
     elif row.success is False:
-        found.problems.append(f"{what} failed{': ' if row.message else ''}{row.message}")
+        findings.problems.append(f"{what} failed{': ' if row.message else ''}{row.message}")
     worse = [
         f"{name} {figure.word} ({figure.text(figure.measured)}, accepted {figure.text(figure.baseline)})"
         for name, figure in row.judged
         if figure.beyond and figure.measured is not None and figure.baseline is not None
     ]
     if worse:
-        slower = "slower" if any(each.beyond for _, each in row.judged if each.measure is Measure.LATENCY) else "less"
-        found.problems.append(f"{what} is {slower} than accepted: {', '.join(worse)}")
+        slower = (
+            "slower" if any(judged.beyond for _, judged in row.judged if judged.measure is Measure.LATENCY) else "less"
+        )
+        findings.problems.append(f"{what} is {slower} than accepted: {', '.join(worse)}")
     if row.overdue:
-        found.notes.append(f"{what} is overdue{': ' if row.message else ''}{row.message}")
+        findings.notes.append(f"{what} is overdue{': ' if row.message else ''}{row.message}")
     if row.success is None:
-        found.notes.append(f"{what} has not run yet{': ' if row.message else ''}{row.message}")
+        findings.notes.append(f"{what} has not run yet{': ' if row.message else ''}{row.message}")
     elif not row.baseline:
-        found.notes.append(f"{what} has no baseline; {missing_baseline_hint(recordable=row.recordable)}")
+        findings.notes.append(f"{what} has no baseline; {missing_baseline_hint(recordable=row.recordable)}")
     elif not row.judges:
-        found.notes.append(
+        findings.notes.append(
             f"{what} is shown beside another site's figures ({row.baseline}), which are not used to judge this node"
         )
 
 
-def _judge_osds(model: StatusModel, found: _Findings) -> None:
+def _judge_osds(model: StatusModel, findings: _Findings) -> None:
     for osd in model.osds:
         if not osd.up:
-            found.problems.append(f"{osd.daemon} does not answer on its admin socket")
+            findings.problems.append(f"{osd.daemon} does not answer on its admin socket")
         elif osd.blocked:
             oldest = "" if not osd.blocked_age_s else f", the oldest for {seconds_text(osd.blocked_age_s)}"
-            found.problems.append(f"{osd.daemon}: {osd.blocked:,} operations are blocked{oldest}")
+            findings.problems.append(f"{osd.daemon}: {osd.blocked:,} operations are blocked{oldest}")
         elif osd.slow:
-            found.notes.append(f"{osd.daemon}: {osd.slow:,} slow operations in the last ten minutes")
+            findings.notes.append(f"{osd.daemon}: {osd.slow:,} slow operations in the last ten minutes")
 
 
-def _judge_losses(model: StatusModel, found: _Findings) -> None:
+def _judge_losses(model: StatusModel, findings: _Findings) -> None:
     for nic in model.nics:
         for loss in nic.losses:
             if loss.grew and not loss.benign:
-                found.problems.append(
+                findings.problems.append(
                     f"{nic.device} is losing packets: {loss.grew:,} more {loss.direction} {loss.what} ({loss.cause})"
                 )
     softnet = model.softnet
     if softnet is not None and softnet.dropped_grew:
-        found.problems.append(f"The kernel's backlog overflows: {softnet.dropped_grew:,} more packets dropped")
+        findings.problems.append(f"The kernel's backlog overflows: {softnet.dropped_grew:,} more packets dropped")
     if softnet is not None and softnet.time_squeeze_grew:
         more = count_text(softnet.time_squeeze_grew, "more time")
-        found.notes.append(f"Packet processing ran out of its time slice {more} (time squeeze)")
+        findings.notes.append(f"Packet processing ran out of its time slice {more} (time squeeze)")
 
 
-def _judge_findings(model: StatusModel, found: _Findings) -> None:
+def _judge_findings(model: StatusModel, findings: _Findings) -> None:
     """Critical findings are problems; warnings are counted in one note, and the table lists them all."""
-    for each in model.open_findings:
-        if each.severity is Severity.CRITICAL:
-            found.problems.append(f"{each.subject}: {each.is_}; should be {each.should}")
-    warnings = sum(each.severity is Severity.WARNING for each in model.open_findings)
+    for entry in model.open_findings:
+        if entry.severity is Severity.CRITICAL:
+            findings.problems.append(f"{entry.subject}: {entry.actual}; should be {entry.expected}")
+    warnings = sum(finding.severity is Severity.WARNING for finding in model.open_findings)
     if warnings:
-        found.notes.append(f"{count_text(warnings, 'finding asks', 'findings ask')} for a change, see Findings")
+        findings.notes.append(f"{count_text(warnings, 'finding asks', 'findings ask')} for a change, see Findings")

@@ -54,7 +54,7 @@ class Passwords:
         same = {user for user, hashed in self._users.items() if before and before._users.get(user) == hashed}
         self._known: dict[str, bytes] = {user: digest for user, digest in known.items() if user in same}
         self._dummy_digest = os.urandom(hashlib.sha256().digest_size)
-        self._dearest = max((cost_of(each) for each in users.values()), default=MIN_COST)
+        self._dearest = max((cost_of(user) for user in users.values()), default=MIN_COST)
 
     def look(self, authorization: str | None, peer: str, gone: Callable[[], bool] = lambda: False) -> AuthResult:
         """Check the ``Authorization`` header of a request from ``peer``; may wait for other checks."""

@@ -113,11 +113,15 @@ class ConnectionPool:
                 connection.shut()
 
     def _evict(self, spared: Connection | None = None) -> bool:
-        waiting = [each for each in self._connections if not each.computing and each is not spared]
+        waiting = [
+            connection for connection in self._connections if not connection.computing and connection is not spared
+        ]
         if not waiting:
             return False
-        count = Counter(each.peer for each in self._connections)
-        evicted = min(waiting, key=lambda each: (each.authenticated, -count[each.peer], each.since))
+        count = Counter(connection.peer for connection in self._connections)
+        evicted = min(
+            waiting, key=lambda connection: (connection.authenticated, -count[connection.peer], connection.since)
+        )
         evicted.evicted = True
         evicted.shut()
         self._connections.discard(evicted)

@@ -38,7 +38,7 @@ class Bucket:
         self._tokens, self._since = float(limit.burst), clock()
         self._lock = threading.Lock()
 
-    def take(self) -> bool:
+    def acquire(self) -> bool:
         """Take a token; ``False`` when there is none."""
         with self._lock:
             now = self._clock()
@@ -115,7 +115,7 @@ class Guard:
                 return text_response(429, "too many passwords are being checked; try again later", _LATER)
             if result is AuthResult.REFUSED:
                 return text_response(401, "user and password required", _CHALLENGE)
-        if self.bucket is not None and not self.bucket.take():
+        if self.bucket is not None and not self.bucket.acquire():
             return text_response(429, "request rate above rate_limit in the web configuration file", _LATER)
         return None
 
@@ -129,7 +129,7 @@ def files_of(path: Path | None) -> list[Path]:
     except PlumblineError:
         return [path]
     named = (tls.cert_file, tls.key_file, tls.client_ca_file) if tls else ()
-    return [path, *(Path(each) for each in named if each)]
+    return [path, *(Path(path) for path in named if path)]
 
 
 def make_guard(path: Path | None, before: Guard | None = None) -> Guard:
@@ -205,11 +205,11 @@ class Exposure(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, host: str, guard: Guard) -> Exposure:
         """``host``: the numeric address listened on; empty: all addresses."""
-        asked = (("certificate", guard.asks_certificate), ("password", guard.asks_password))
+        questions = (("certificate", guard.asks_certificate), ("password", guard.asks_password))
         return cls(
             reach="loopback" if _is_loopback(host) else "network",
             encryption="tls" if guard.encrypts else "none",
-            authentication="+".join(name for name, asks in asked if asks) or "none",
+            authentication="+".join(name for name, asks in questions if asks) or "none",
             lost=tuple(sorted(guard.lost)),
         )
 

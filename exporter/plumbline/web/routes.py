@@ -102,10 +102,10 @@ class Site:
         if (waiting := self._ready()) is not None:
             return _not_ready(waiting)
         try:
-            asked = parse_qs(url.query, max_num_fields=_MAX_NAMES)
+            parameters = parse_qs(url.query, max_num_fields=_MAX_NAMES)
         except ValueError:
             return text_response(400, f"more than {_MAX_NAMES} parameters")
-        names, profile = frozenset(asked.get("name[]", ())), asked.get("profile", [""])[-1]
+        names, profile = frozenset(parameters.get("name[]", ())), parameters.get("profile", [""])[-1]
         if profile not in ("", PROFILE):
             return text_response(400, f"no profile {profile!r}; available: {PROFILE}")
         try:

@@ -104,7 +104,7 @@ class Server:
     @property
     def refused(self) -> Mapping[Refusal, int]:
         """How many requests and connections were refused since the start, for every reason."""
-        return {each: self._refused[each] for each in Refusal} | {Refusal.CROWDED: self._connections.rejected}
+        return {reason: self._refused[reason] for reason in Refusal} | {Refusal.CROWDED: self._connections.rejected}
 
     def use(self, guard: Guard) -> None:
         """Use this guard from now on; waiting connections accepted under other certificates have to reconnect."""
@@ -183,12 +183,12 @@ class Server:
             self._connections.leave(connection)
 
     def _encrypt(self, connection: Connection, context: ssl.SSLContext, sans: tuple[str, ...] | None) -> None:
-        from plumbline.web.tls import await_hello, shake, wrap  # noqa: PLC0415
+        from plumbline.web.tls import await_hello, handshake, wrap  # noqa: PLC0415
 
         plain = connection.sock
         await_hello(plain, timeout_s=self._timeout_s)
         if self._connections.swap(connection, lambda: wrap(plain, context)):
-            shake(cast("ssl.SSLSocket", connection.sock), sans, timeout_s=self._timeout_s)
+            handshake(cast("ssl.SSLSocket", connection.sock), sans, timeout_s=self._timeout_s)
 
     def _serve_one(self, connection: Connection, reader: HeadReader) -> bool:
         """Serve the next request; ``False`` when the connection is to be closed."""

@@ -107,7 +107,7 @@ def wrap(sock: socket.socket, context: ssl.SSLContext) -> ssl.SSLSocket:
         raise _refused_for(error) from None
 
 
-def shake(encrypted: ssl.SSLSocket, sans: tuple[str, ...] | None, *, timeout_s: float) -> None:
+def handshake(encrypted: ssl.SSLSocket, sans: tuple[str, ...] | None, *, timeout_s: float) -> None:
     """Do the handshake within one deadline; raises :class:`TlsRefused` if it fails or no name matches."""
     try:
         encrypted.settimeout(timeout_s)

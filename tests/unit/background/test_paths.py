@@ -71,7 +71,7 @@ def test_an_nvme_drive_that_loses_one_of_two_controllers_stays_multipath(host: H
     disk = host.look()["nvme8n1"]
     assert (disk.usable, len(disk.paths)) == (1, 2)
     (verdict,) = path_lost.judge(ArrayFacts(multipaths=(disk,)))
-    assert (verdict.is_, verdict.severity) == ("1 of 2 usable; nvme8c9n1 gone (0000:09:00.0)", Severity.WARNING)
+    assert (verdict.actual, verdict.severity) == ("1 of 2 usable; nvme8c9n1 gone (0000:09:00.0)", Severity.WARNING)
 
 
 def test_a_deleted_path_of_device_mapper_is_lost(host: Host) -> None:

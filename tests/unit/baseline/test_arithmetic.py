@@ -41,7 +41,7 @@ def test_three_digits_of_large_iops():
     assert check(FOUR_K, "51600 IOPS", "202.00 MiB/s") == []
     (breach,) = check(FOUR_K, "67000 IOPS", "266.00 MiB/s")
     assert breach.rule is Rule.THROUGHPUT
-    assert breach.found == "IOPS × block size is 1.6 % below the throughput"
+    assert breach.text == "IOPS × block size is 1.6 % below the throughput"
     assert not breach.doubtful
 
 
@@ -63,7 +63,7 @@ def test_littles_law():
     assert check(FOUR_K, "1062 IOPS", mean="15.06 ms") == []
     (breach,) = check(FOUR_K, "17700 IOPS", mean="145.53 us")
     assert breach.rule is Rule.CONCURRENCY
-    assert breach.found == "IOPS × latency makes 2.6 of 16 in flight"
+    assert breach.text == "IOPS × latency makes 2.6 of 16 in flight"
     assert breach.doubtful
 
 

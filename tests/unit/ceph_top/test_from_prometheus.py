@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from plumbline.ceph_top.from_prometheus import QUERY, merged, osds_of
-from plumbline.ceph_top.model import Osd, Suspicion
+from plumbline.ceph_top.model import OsdPerformance, Suspicion
 from plumbline.errors import ParseError, PlumblineError, Unavailable
 from plumbline.sources.prometheus.api import Series, parse_vector, read_vector
 from support.answering import answering
@@ -117,18 +117,22 @@ def test_of_several_clusters_one_has_to_be_chosen():
 
 def test_sockets_are_younger_and_rules_have_seen_more():
     verdict = Suspicion(word="disk", reason="rules", source="prometheus")
-    remote = Osd(daemon="osd.1", host="storage1.example.org", device_class="hdd", p99_s=1.0, suspicion=verdict)
-    local = Osd(daemon="osd.1", host="storage1", p99_s=2.0, answers=True)
+    remote = OsdPerformance(
+        daemon="osd.1", host="storage1.example.org", device_class="hdd", p99_s=1.0, suspicion=verdict
+    )
+    local = OsdPerformance(daemon="osd.1", host="storage1", p99_s=2.0, answers=True)
     (osd,), notes = merged([local], [remote])
     assert (osd.p99_s, osd.device_class, osd.suspicion, notes) == (2.0, "hdd", verdict, ())
     hung = Suspicion(word="hung", reason="no answer", source="sockets")
-    (osd,), _ = merged([Osd(daemon="osd.1", answers=False, suspicion=hung)], [remote])
+    (osd,), _ = merged([OsdPerformance(daemon="osd.1", answers=False, suspicion=hung)], [remote])
     assert osd.suspicion == hung
-    assert {osd.daemon for osd in merged([Osd(daemon="osd.2")], [remote])[0]} == {"osd.1", "osd.2"}
+    assert {osd.daemon for osd in merged([OsdPerformance(daemon="osd.2")], [remote])[0]} == {"osd.1", "osd.2"}
 
 
 def test_the_same_number_on_another_host_is_another_clusters():
-    (osd,), notes = merged([Osd(daemon="osd.1", host="b", p99_s=2.0)], [Osd(daemon="osd.1", host="a", p99_s=1.0)])
+    (osd,), notes = merged(
+        [OsdPerformance(daemon="osd.1", host="b", p99_s=2.0)], [OsdPerformance(daemon="osd.1", host="a", p99_s=1.0)]
+    )
     assert osd.p99_s == 1.0
     assert notes == ("osd.1 of this host is left out: in Prometheus, it is on host a",)
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from plumbline.checks.array import (
     CHECKS,
     ArrayFacts,
-    Pool,
+    ZfsPool,
     array_facts,
     degraded,
     mismatch,
@@ -20,9 +20,9 @@ from plumbline.checks.array import (
     pool_state,
 )
 from plumbline.checks.model import Check, Finding, Severity, judge
-from plumbline.checks.readings import Readings
 from plumbline.checks.run import Judge
 from plumbline.core.roots import Roots
+from plumbline.metrics.snapshot import Readings
 from plumbline.sources.arrays import Arrays
 from plumbline.sources.disk.md import MdArray, MdMember, read_md
 from plumbline.sources.disk.multipath import DiskPath, MultipathDisk, read_multipath
@@ -33,17 +33,17 @@ FIXTURE = Path(__file__).parents[2] / "fixtures" / "arrays-storage-node"
 RAID = raid_of(
     "md0", "raid5", "active", disks=4, degraded_disks=0, redundant_disks=1, sync_action="idle", mismatch_sectors=0
 )
-POOL = Pool("tank", "ONLINE", data_errors=0, errors=(), unhealthy=())
+POOL = ZfsPool("tank", "ONLINE", data_errors=0, errors=(), unhealthy=())
 DISK = MultipathDisk(
     "dm-0", "mpatha", (DiskPath("sda", "running", "", "1:0:0:2"), DiskPath("sdb", "running", "", "2:0:0:2"))
 )
 
 
-def only(check: Check[ArrayFacts], *of: MdArray | Pool | MultipathDisk) -> Finding | None:
+def only(check: Check[ArrayFacts], *of: MdArray | ZfsPool | MultipathDisk) -> Finding | None:
     """The one finding about these, or that there is none."""
     facts = ArrayFacts(
         tuple(each for each in of if isinstance(each, MdArray)),
-        tuple(each for each in of if isinstance(each, Pool)),
+        tuple(each for each in of if isinstance(each, ZfsPool)),
         tuple(each for each in of if isinstance(each, MultipathDisk)),
     )
     found = list(check.findings(facts))
@@ -51,13 +51,13 @@ def only(check: Check[ArrayFacts], *of: MdArray | Pool | MultipathDisk) -> Findi
     return found[0] if found else None
 
 
-def said(check: Check[ArrayFacts], of: MdArray | Pool | MultipathDisk) -> tuple[Severity, str, str]:
+def said(check: Check[ArrayFacts], of: MdArray | ZfsPool | MultipathDisk) -> tuple[Severity, str, str]:
     """How bad, what is, and the command."""
     found = only(check, of)
     assert found is not None
     assert not found.met
     assert found.fix is not None
-    return found.severity, found.is_, found.fix.now
+    return found.severity, found.actual, found.fix.now
 
 
 # --- md
@@ -66,7 +66,7 @@ def said(check: Check[ArrayFacts], of: MdArray | Pool | MultipathDisk) -> tuple[
 def test_a_whole_array() -> None:
     found = only(degraded, RAID)
     assert found is not None
-    assert (found.met, found.is_) == (True, "all 4 disks in place")
+    assert (found.met, found.actual) == (True, "all 4 disks in place")
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_mismatches_of_parity_and_of_mirrors() -> None:
     ],
 )
 def test_a_pools_state(state: str, severity: Severity, command: str) -> None:
-    assert said(pool_state, Pool("tank", state)) == (severity, state, command)
+    assert said(pool_state, ZfsPool("tank", state)) == (severity, state, command)
 
 
 def test_a_pool_that_is_online_with_a_cache_that_is_not() -> None:
@@ -171,10 +171,10 @@ def test_a_sound_pool_and_one_whose_tool_is_not_there() -> None:
         found = only(check, POOL)
         assert found is not None
         assert found.met
-    unasked = only(pool_state, Pool("tank", "ONLINE"))
+    unasked = only(pool_state, ZfsPool("tank", "ONLINE"))
     assert unasked is not None
     assert unasked.met
-    assert only(pool_errors, Pool("tank", "ONLINE")) is None
+    assert only(pool_errors, ZfsPool("tank", "ONLINE")) is None
 
 
 def test_errors() -> None:
@@ -191,15 +191,15 @@ def test_errors() -> None:
 
 def test_a_lost_path() -> None:
     lost = replace(DISK, paths=(DISK.paths[0], DiskPath("sdb", "offline", "", "2:0:0:2")))
-    is_ = "1 of 2 usable; sdb offline (2:0:0:2)"
-    assert said(path_lost, lost) == (Severity.WARNING, is_, "multipath -ll mpatha")
+    actual = "1 of 2 usable; sdb offline (2:0:0:2)"
+    assert said(path_lost, lost) == (Severity.WARNING, actual, "multipath -ll mpatha")
 
 
 def test_no_path_left() -> None:
     paths = (DiskPath("nvme1c1n1", "connecting", "", ""), DiskPath("nvme1c2n1", "inaccessible", "", ""))
     gone = MultipathDisk("nvme1n1", "nvme-subsys1", paths)
-    is_ = "0 of 2 usable; nvme1c1n1 connecting"
-    assert said(path_lost, gone) == (Severity.CRITICAL, is_, "nvme list-subsys /dev/nvme1n1")
+    actual = "0 of 2 usable; nvme1c1n1 connecting"
+    assert said(path_lost, gone) == (Severity.CRITICAL, actual, "nvme list-subsys /dev/nvme1n1")
     assert said(path_lost, MultipathDisk("dm-0", "mpatha", ())) == (
         Severity.CRITICAL,
         "0 of 0 usable",
@@ -211,8 +211,8 @@ def test_a_path_whose_state_is_unreadable_is_not_lost() -> None:
     unreadable, offline = DiskPath("sda", "unknown", "", "1:0:0:2"), DiskPath("sdb", "offline", "", "2:0:0:2")
     assert only(path_lost, replace(DISK, paths=(unreadable, unreadable))) is None
     assert only(path_lost, replace(DISK, paths=(DISK.paths[0], unreadable))) is None
-    is_ = "0 of 2 usable; sdb offline (2:0:0:2); 1 with an unreadable state"
-    assert said(path_lost, replace(DISK, paths=(unreadable, offline)))[:2] == (Severity.WARNING, is_)
+    actual = "0 of 2 usable; sdb offline (2:0:0:2); 1 with an unreadable state"
+    assert said(path_lost, replace(DISK, paths=(unreadable, offline)))[:2] == (Severity.WARNING, actual)
 
 
 def test_a_path_that_was_taken_away_leaves_one_alone() -> None:
@@ -222,7 +222,7 @@ def test_a_path_that_was_taken_away_leaves_one_alone() -> None:
     assert said(path_lost, portal) == (Severity.INFO, "1 path", "nvme list-subsys /dev/nvme1n1")
     whole = only(path_lost, DISK)
     assert whole is not None
-    assert (whole.met, whole.is_) == (True, "all 2 paths working")
+    assert (whole.met, whole.actual) == (True, "all 2 paths working")
 
 
 def test_a_passive_side_is_no_lost_path() -> None:
@@ -247,12 +247,12 @@ def test_every_check_says_all_it_has_to(check: Check[ArrayFacts]) -> None:
 def fixture_host() -> Readings:
     roots = Roots.under(FIXTURE)
     pools = parse_text((FIXTURE / "zpool_status.txt").read_text())
-    return Readings(arrays=Arrays(read_md(roots), read_zfs(roots), pools, read_multipath(roots)))
+    return Readings.of(Arrays(read_md(roots), read_zfs(roots), pools, read_multipath(roots)))
 
 
 def test_a_whole_host_from_its_trees_to_its_findings() -> None:
     found = Judge().look(fixture_host(), 0.0)
-    assert [(each.severity.value, each.check, each.subject, each.is_) for each in found if not each.met] == [
+    assert [(each.severity.value, each.check, each.subject, each.actual) for each in found if not each.met] == [
         ("critical", "array.md-degraded", "md0", "raid5, 1 disk missing (faulty: sdd1); recover, 25.0% done"),
         ("critical", "array.md-degraded", "md5", "inactive, with 2 disks present"),
         (
@@ -305,5 +305,5 @@ def test_a_group_counts_where_no_member_of_it_says_more() -> None:
     )
 
     arrays = Arrays(None, ZfsReading({"tank": "ONLINE"}, None), parse_text(text), None)
-    (pool,) = array_facts(Readings(arrays=arrays)).pools
+    (pool,) = array_facts(Readings.of(arrays)).pools
     assert pool.errors == (Vdev("raidz1-0", "ONLINE", 0, 0, 4),)

@@ -66,7 +66,7 @@ def test_degraded(up: tuple[bool, bool], severity: Severity, command: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("slaves", "is_"),
+    ("slaves", "actual"),
     [
         ((A, slave("ens1f1", True, 2, True)), "2 aggregators, of which one carries all the traffic"),
         (
@@ -76,10 +76,10 @@ def test_degraded(up: tuple[bool, bool], severity: Severity, command: str) -> No
         ((A, slave("ens1f1", True, 1, True, True)), "churned: ens1f1"),
     ],
 )
-def test_not_aggregated(slaves: tuple[Slave, ...], is_: str) -> None:
+def test_not_aggregated(slaves: tuple[Slave, ...], actual: str) -> None:
     found = only(not_aggregated, host(*slaves))
     assert found is not None
-    assert (found.met, found.severity, found.is_) == (False, Severity.WARNING, is_)
+    assert (found.met, found.severity, found.actual) == (False, Severity.WARNING, actual)
     assert found.fix is not None
     assert found.fix.now == "cat /proc/net/bonding/bond0"
 

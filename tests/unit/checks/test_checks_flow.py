@@ -35,7 +35,7 @@ def test_pause_does_not_apply(nic: Nic) -> None:
 def test_pause_met() -> None:
     found = only(pause_off, on(NIC))
     assert found is not None
-    assert (found.met, found.is_) == (True, "receive on, transmit on")
+    assert (found.met, found.actual) == (True, "receive on, transmit on")
 
 
 def test_pause_met_while_paused() -> None:
@@ -45,7 +45,7 @@ def test_pause_met_while_paused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "severity", "is_"),
+    ("changes", "severity", "actual"),
     [
         ({}, Severity.INFO, "receive off, transmit off"),
         ({"pause": PauseConfig(False, receive=True, transmit=False)}, Severity.INFO, "receive on, transmit off"),
@@ -54,10 +54,10 @@ def test_pause_met_while_paused() -> None:
         ({"ring_drops": Count(5, 0)}, Severity.INFO, "receive off, transmit off"),
     ],
 )
-def test_pause_not_met(changes: dict[str, object], severity: Severity, is_: str) -> None:
+def test_pause_not_met(changes: dict[str, object], severity: Severity, actual: str) -> None:
     found = only(pause_off, on(replace(NO_PAUSE, **changes)))  # type: ignore[arg-type]
     assert found is not None
-    assert (found.met, found.severity, found.is_) == (False, severity, is_)
+    assert (found.met, found.severity, found.actual) == (False, severity, actual)
     assert found.fix is not None
     assert found.fix.now == "ethtool -A ens2f0 rx on tx on"
     assert found.fix.keep is not None
@@ -95,7 +95,7 @@ def test_coalescing_met(rx: Moderation) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rx", "tx", "is_", "command"),
+    ("rx", "tx", "actual", "command"),
     [
         (
             Moderation(0, 1, False),
@@ -113,9 +113,9 @@ def test_coalescing_met(rx: Moderation) -> None:
         (Moderation(0, None, None), Moderation(), "rx-usecs 0", "ethtool -C ens2f0 rx-usecs 8"),
     ],
 )
-def test_coalescing_not_met(rx: Moderation, tx: Moderation, is_: str, command: str) -> None:
+def test_coalescing_not_met(rx: Moderation, tx: Moderation, actual: str, command: str) -> None:
     found = only(coalescing_off, on(replace(NIC, coalescing=moderated(rx, tx))))
     assert found is not None
-    assert (found.met, found.severity, found.is_) == (False, Severity.INFO, is_)
+    assert (found.met, found.severity, found.actual) == (False, Severity.INFO, actual)
     assert found.fix is not None
     assert found.fix.now == command

@@ -10,11 +10,12 @@ import pytest
 from msgspec.structs import fields, replace
 
 from plumbline.checks.growth import Count, Growth
-from plumbline.checks.health import CHECKS, Disk, health_facts
+from plumbline.checks.health import CHECKS, DiskWithHealth, health_facts
 from plumbline.checks.model import Finding, Severity, judge
-from plumbline.checks.readings import Readings
 from plumbline.checks.run import Judge
-from plumbline.sources.disk.diskhealth import DiskHealth, DiskState, Reason
+from plumbline.metrics.snapshot import Readings
+from plumbline.sources.disk.block import DevicesReading
+from plumbline.sources.disk.diskhealth import DiskHealth, DiskState, HealthReading, Reason
 
 HEALTH = DiskHealth(
     power_state=0,
@@ -30,11 +31,11 @@ HEALTH = DiskHealth(
     warning_celsius=70.0,
     critical_celsius=80.0,
 )
-SOUND = Disk(DiskState("nvme0n1", HEALTH, False, "", "", None, 0.0), "osd.3", Count(4, 0))
+SOUND = DiskWithHealth(DiskState("nvme0n1", HEALTH, False, "", "", None, 0.0), "osd.3", Count(4, 0))
 OF_HEALTH, OF_STATE = ({field.name for field in fields(each)} for each in (DiskHealth, DiskState))
 
 
-def but(**changes: Any) -> Disk:
+def but(**changes: Any) -> DiskWithHealth:
     """The sound disk, its state or its figures with these changes."""
     of_disk = {name: changes.pop(name) for name in ("osd", "media_errors") if name in changes}
     of_health = {name: value for name, value in changes.items() if name in OF_HEALTH}
@@ -64,7 +65,9 @@ def test_a_sound_disk_meets_every_check() -> None:
 
 
 def test_a_disk_that_tells_nothing_gets_no_advice() -> None:
-    assert [each.check for each in judge(CHECKS, (Disk(replace(SOUND.state, health=None)),))] == ["health.not-readable"]
+    assert [each.check for each in judge(CHECKS, (DiskWithHealth(replace(SOUND.state, health=None)),))] == [
+        "health.not-readable"
+    ]
     assert judge(CHECKS, ()) == ()
 
 
@@ -89,7 +92,7 @@ def test_failing() -> None:
     assert finding.severity is Severity.CRITICAL
     assert finding.fix.now == "smartctl -x /dev/sda"
     assert "ceph osd ok-to-stop osd.3" in finding.fix.caution
-    assert bad("health.smart-failed", warnings={"read-only": True}).is_ == "critical warning: read-only"
+    assert bad("health.smart-failed", warnings={"read-only": True}).actual == "critical warning: read-only"
     for other in ("spare", "temperature"):  # checks of their own
         assert found("health.smart-failed", warnings={other: True}).met
 
@@ -103,7 +106,7 @@ def test_several_osds_and_none() -> None:
 def test_media_errors_only_while_they_grow() -> None:
     assert found("health.media-errors", media_errors=Count(900, None)).met
     finding = bad("health.media-errors", device="sdb", media_errors=Count(900, 2))
-    assert (finding.is_, finding.fix.now) == (
+    assert (finding.actual, finding.fix.now) == (
         "900 errors in the disk's life, 2 of them recently",
         "smartctl -t long /dev/sdb",
     )
@@ -111,9 +114,9 @@ def test_media_errors_only_while_they_grow() -> None:
 
 
 def test_pending_sectors() -> None:
-    assert bad("health.pending-sectors", device="sdb", pending_sectors=1).is_ == "1 sector pending"
+    assert bad("health.pending-sectors", device="sdb", pending_sectors=1).actual == "1 sector pending"
     assert (
-        bad("health.pending-sectors", device="sdb", pending_sectors=8, offline_uncorrectable_sectors=8).is_
+        bad("health.pending-sectors", device="sdb", pending_sectors=8, offline_uncorrectable_sectors=8).actual
         == "8 sectors pending and 8 sectors unreadable by the disk's own scan"
     )
     assert found("health.pending-sectors", pending_sectors=None, offline_uncorrectable_sectors=None) is None
@@ -122,7 +125,7 @@ def test_pending_sectors() -> None:
 def test_spare() -> None:
     assert found("health.spare-low", spare_percent=10).met
     assert bad("health.spare-low", spare_percent=9).severity is Severity.CRITICAL
-    assert bad("health.spare-low", spare_percent=50, warnings={"spare": True}).is_ == "50% left"
+    assert bad("health.spare-low", spare_percent=50, warnings={"spare": True}).actual == "50% left"
     assert found("health.spare-low", spare_threshold_percent=None) is None
 
 
@@ -145,7 +148,7 @@ def test_hot() -> None:
 def test_every_reason_has_a_way_out(reason: str) -> None:
     finding = bad("health.not-readable", reason=reason)
     assert finding.severity is Severity.INFO
-    assert finding.is_
+    assert finding.actual
 
 
 def test_how_to_get_it() -> None:
@@ -165,7 +168,7 @@ def test_facts_are_what_the_disk_says_and_whose_it_is() -> None:
     )
     growth = Growth()
     growth.look(0.0)
-    good, gone = health_facts(Readings(health=states, osds={"nvme0n1": "osd.7"}), growth)
+    good, gone = health_facts(Readings.of(HealthReading(states), DevicesReading((), {"nvme0n1": "osd.7"})), growth)
     assert (good.osd, good.media_errors, good.seen_before, good.nvme) == ("osd.7", Count(4), False, True)
     assert (gone.osd, gone.media_errors, gone.seen_before, gone.health) == ("", None, True, DiskHealth())
 
@@ -174,6 +177,6 @@ def test_media_errors_that_grow_between_looks_are_found() -> None:
     judged = Judge()
     for now_s, errors in ((0.0, 4), (60.0, 6)):
         state = DiskState("sda", DiskHealth(media_errors=errors), False, "", "", 5.0, 0.0)
-        findings = judged.look(Readings(health=(state,)), now_s)
+        findings = judged.look(Readings.of(HealthReading((state,))), now_s)
     (finding,) = [each for each in findings if each.check == "health.media-errors"]
-    assert (finding.met, finding.is_) == (False, "6 errors in the disk's life, 2 of them recently")
+    assert (finding.met, finding.actual) == (False, "6 errors in the disk's life, 2 of them recently")

@@ -10,13 +10,15 @@ import pytest
 
 from plumbline.checks import host
 from plumbline.checks.model import Finding, Severity
-from plumbline.checks.readings import Readings
 from plumbline.checks.run import Judge
-from plumbline.sources.disk.diskhealth import DiskHealth, DiskState
+from plumbline.metrics.snapshot import Readings
+from plumbline.sources.ceph.osds import OsdReading, OsdsReading
+from plumbline.sources.disk.block import DevicesReading
+from plumbline.sources.disk.diskhealth import DiskHealth, DiskState, HealthReading
 from plumbline.sources.kernel.cgroup import CpuQuota, GroupLimits
 from plumbline.sources.kernel.cpupower import CpuPower, IdleState
 from plumbline.sources.kernel.hugepages import HugePages
-from plumbline.sources.kernel.pressure import Pressure
+from plumbline.sources.kernel.pressure import Pressure, PressureReading
 from support.facts import sysctls
 
 CONFIG = Path(__file__).parents[3] / "alerts" / "config"
@@ -32,7 +34,8 @@ def found(check: str, *looks: Readings, seconds: float = 100.0, osds: dict[str, 
     """What the last of these looks says, so many seconds apart, on a host with an OSD."""
     judge, findings = Judge(), ()
     for number, readings in enumerate(looks):
-        findings = judge.look(msgspec.structs.replace(readings, osds=OSDS if osds is None else osds), number * seconds)
+        here = DevicesReading((), OSDS if osds is None else osds)
+        findings = judge.look(Readings({**readings.by_type, DevicesReading: here}), number * seconds)
     return [each for each in findings if each.check == check]
 
 
@@ -46,7 +49,7 @@ def found(check: str, *looks: Readings, seconds: float = 100.0, osds: dict[str, 
     ],
 )
 def test_governor(governors: dict[tuple[str, str], int], met: bool, severity: Severity) -> None:
-    (finding,) = found("host.cpu-governor", Readings(power=CpuPower(governors, ())))
+    (finding,) = found("host.cpu-governor", Readings.of(CpuPower(governors, ())))
     assert (finding.met, finding.severity) == (met, severity)
     if not met:
         assert finding.fix is not None
@@ -54,13 +57,13 @@ def test_governor(governors: dict[tuple[str, str], int], met: bool, severity: Se
 
 
 def test_no_governor_and_no_osd_say_nothing() -> None:
-    assert found("host.cpu-governor", Readings(power=CpuPower({}, ()))) == []
-    assert found("host.cpu-governor", Readings(power=CpuPower({(ACPI, "powersave"): 8}, ())), osds={}) == []
+    assert found("host.cpu-governor", Readings.of(CpuPower({}, ()))) == []
+    assert found("host.cpu-governor", Readings.of(CpuPower({(ACPI, "powersave"): 8}, ())), osds={}) == []
 
 
 def test_idle_states_that_are_entered() -> None:
-    (finding,) = found("host.cpu-idle-states", Readings(power=idle(10)), Readings(power=idle(5010)))
-    assert finding.is_ == "C6 (133 µs) entered 5,000 times lately"
+    (finding,) = found("host.cpu-idle-states", Readings.of(idle(10)), Readings.of(idle(5010)))
+    assert finding.actual == "C6 (133 µs) entered 5,000 times lately"
     assert finding.fix is not None
     assert finding.fix.now == "cpupower idle-set -D 49"
     assert finding.fix.keep is not None
@@ -70,42 +73,45 @@ def test_idle_states_that_are_entered() -> None:
 @pytest.mark.parametrize("last", [idle(5010, latency_us=49), CpuPower({}, (*idle(11).states[:1], idle(10).states[1]))])
 def test_light_idle_states_and_those_that_a_latency_limit_forbids(last: CpuPower) -> None:
     first = msgspec.structs.replace(last, states=idle(10, last.states[1].exit_latency_us).states)
-    (finding,) = found("host.cpu-idle-states", Readings(power=first), Readings(power=last))
+    (finding,) = found("host.cpu-idle-states", Readings.of(first), Readings.of(last))
     assert finding.met
 
 
 def test_one_look_knows_no_entries() -> None:
-    assert found("host.cpu-idle-states", Readings(power=idle(10))) == []
+    assert found("host.cpu-idle-states", Readings.of(idle(10))) == []
 
 
 @pytest.mark.parametrize(("value", "met"), [(0, True), (1, False), (2, False)])
 def test_numa_balancing(value: int, met: bool) -> None:
-    (finding,) = found("host.numa-balancing", Readings(sysctl=sysctls({"kernel.numa_balancing": (value,)})))
+    (finding,) = found("host.numa-balancing", Readings.of(sysctls({"kernel.numa_balancing": (value,)})))
     assert finding.met is met
 
 
 @pytest.mark.parametrize(("word", "met"), [("always", False), ("madvise", True), ("never", True)])
 def test_huge_pages(word: str, met: bool) -> None:
-    (finding,) = found("host.huge-pages", Readings(hugepages=HugePages(word)))
+    (finding,) = found("host.huge-pages", Readings.of(HugePages(word)))
     assert finding.met is met
 
 
 @pytest.mark.parametrize(("resource", "share"), [("cpu", 0.2), ("io", 0.2), ("memory", 0.05)])
 def test_pressure(resource: str, share: float) -> None:
     def look(us: float) -> Readings:
-        return Readings(pressures=(Pressure(resource, int(us)), Pressure("irq", None, 7)))
+        return Readings.of(PressureReading((Pressure(resource, int(us)), Pressure("irq", None, 7))))
 
     (at,) = found("host.pressure", look(5), look(5 + share * 100e6))
-    assert (at.met, at.subject, at.is_.rpartition("in ")[2]) == (False, resource, f"{share:.0%} of the time")
+    assert (at.met, at.subject, at.actual.rpartition("in ")[2]) == (False, resource, f"{share:.0%} of the time")
     (below,) = found("host.pressure", look(5), look(share * 100e6))
     assert below.met
     assert found("host.pressure", look(5)) == []
 
 
 def quota(throttled: int, group: str = "/system.slice/ceph-osd@1.service") -> Readings:
-    return Readings(
-        limits={"osd.1": GroupLimits((), CpuQuota(group, 10 * throttled + 100, throttled)), "osd.2": GroupLimits()}
-    )
+    return limited(CpuQuota(group, 10 * throttled + 100, throttled))
+
+
+def limited(cpu: CpuQuota) -> Readings:
+    osds = OsdReading("osd.1", "", True, limits=GroupLimits((), cpu)), OsdReading("osd.2", "", True)
+    return Readings.of(OsdsReading((*osds, OsdReading("osd.3", "", True, limits=GroupLimits()))))
 
 
 def test_a_quota_that_stops_an_osd() -> None:
@@ -122,8 +128,8 @@ def test_a_quota_of_a_container() -> None:
 
 
 def test_a_quota_that_is_enough() -> None:
-    more = Readings(limits={"osd.1": GroupLimits((), CpuQuota("/a", 201, 10))})
-    (finding,) = found("host.osd-cpu-quota", Readings(limits={"osd.1": GroupLimits((), CpuQuota("/a", 100, 0))}), more)
+    more = limited(CpuQuota("/a", 201, 10))
+    (finding,) = found("host.osd-cpu-quota", limited(CpuQuota("/a", 100, 0)), more)
     assert finding.met
     assert found("host.osd-cpu-quota", quota(0), quota(0)) == []  # no period since: it did nothing
 
@@ -131,10 +137,10 @@ def test_a_quota_that_is_enough() -> None:
 @pytest.mark.parametrize(("state", "met"), [(0, True), (2, False)])
 def test_power_state_of_a_disk(state: int, met: bool) -> None:
     disk = DiskState("nvme0n1", DiskHealth(power_state=state), False, "", "", 1.0, 0.0)
-    (finding,) = found("health.nvme-power-state", Readings(health=(disk,)), osds={"nvme0n1": "osd.1"})
+    (finding,) = found("health.nvme-power-state", Readings.of(HealthReading((disk,))), osds={"nvme0n1": "osd.1"})
     assert finding.met is met
     assert finding.fix is None or finding.fix.now == "nvme set-feature /dev/nvme0 --feature-id=2 --value=0"
-    assert found("health.nvme-power-state", Readings(health=(disk,))) == []
+    assert found("health.nvme-power-state", Readings.of(HealthReading((disk,)))) == []
 
 
 def test_the_numbers_are_the_rules() -> None:

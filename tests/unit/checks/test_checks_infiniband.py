@@ -23,7 +23,7 @@ def test_roce_needs_no_subnet_manager() -> None:
 def test_active_as_on_the_slide() -> None:
     found = only(inactive, NetworkFacts(infiniband=infiniband(4, 5)))
     assert found is not None
-    assert (found.met, found.subject, found.is_) == (True, "mlx4_0/1", "ACTIVE, LinkUp")
+    assert (found.met, found.subject, found.actual) == (True, "mlx4_0/1", "ACTIVE, LinkUp")
 
 
 def test_a_link_that_no_subnet_manager_has_configured() -> None:

@@ -49,8 +49,8 @@ def test_not_met(facts: NetworkFacts, severity: Severity) -> None:
     found = only(irqs_on_one_cpu, facts)
     assert found is not None
     assert (found.met, found.severity) == (False, severity)
-    assert found.is_ == "97% of 8 queues' interrupts on one of 8 CPUs"
-    assert found.should == "spread over 8 CPUs"
+    assert found.actual == "97% of 8 queues' interrupts on one of 8 CPUs"
+    assert found.expected == "spread over 8 CPUs"
     assert found.fix is not None
     assert found.fix.now == "apt-get install -y irqbalance && systemctl enable --now irqbalance"
     assert found.fix.keep is None, "an enabled unit lasts"

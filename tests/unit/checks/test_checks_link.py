@@ -46,7 +46,7 @@ def test_speed(nic: Nic, met: bool, severity: Severity) -> None:
     assert found is not None
     assert (found.met, found.severity) == (met, severity)
     if not met:
-        assert (found.is_, found.should) == ("1 Gb/s", "10 Gb/s, the fastest the port can do")
+        assert (found.actual, found.expected) == ("1 Gb/s", "10 Gb/s, the fastest the port can do")
         assert found.fix is not None
         assert found.fix.now == "ethtool -s ens2f0 autoneg on"
 
@@ -70,7 +70,7 @@ def test_duplex(nic: Nic, met: bool, severity: Severity) -> None:
     assert found is not None
     assert (found.met, found.severity) == (met, severity)
     if not met:
-        assert found.is_ == "half duplex"
+        assert found.actual == "half duplex"
         assert found.fix is not None
         assert found.fix.now == "ethtool -s ens2f0 autoneg on"
 
@@ -99,7 +99,7 @@ def test_one_without_jumbo_frames_among_those_with_them() -> None:
     one = replace(NIC, roles=CLUSTER, mtu_bytes=9000)
     bad, good = mtu_differs.findings(on(one, replace(one, device="ens2f1", mtu_bytes=1500)))
     assert (good.subject, good.met) == ("ens2f0", True)
-    assert (bad.subject, bad.is_, bad.should) == ("ens2f1", "1500 (ceph_cluster)", "9000, as on ens2f0")
+    assert (bad.subject, bad.actual, bad.expected) == ("ens2f1", "1500 (ceph_cluster)", "9000, as on ens2f0")
     assert bad.fix is not None
     assert bad.fix.now == "ip link set dev ens2f1 mtu 9000"
     assert bad.fix.keep is not None
@@ -122,7 +122,7 @@ def test_offloads() -> None:
     found = only(offloads_off, on(replace(NIC, offloads=off)))
     assert found is not None
     assert (found.met, found.severity) == (False, Severity.INFO)
-    assert found.is_ == "off: tcp-segmentation-offload, generic-receive-offload"
+    assert found.actual == "off: tcp-segmentation-offload, generic-receive-offload"
     assert found.fix is not None
     assert found.fix.now == "ethtool -K ens2f0 tso on gro on"
 

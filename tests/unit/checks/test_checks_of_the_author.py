@@ -62,7 +62,7 @@ def test_figura_29_has_everything_on_one_cpu_and_asks_for_irqbalance() -> None:
     nic = interrupts(figure("interrupts-on-cpu0.txt"), "eno1")
     found = verdicts(NetworkFacts(2.0, (nic,), CPUS))["network.irqs-on-one-cpu"]
     assert not found.met
-    assert found.is_ == "100% of 8 queues' interrupts on one of 8 CPUs"
+    assert found.actual == "100% of 8 queues' interrupts on one of 8 CPUs"
     assert found.fix is not None
     assert "irqbalance" in found.fix.now
 

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from plumbline.checks.growth import Count
 from plumbline.checks.model import Finding, Severity, judge
 from plumbline.checks.pcie import CHECKS, PcieErrors, PcieFacts
-from plumbline.checks.readings import Readings
 from plumbline.checks.run import Judge
 from plumbline.core.roots import Roots
+from plumbline.metrics.snapshot import Readings
 from plumbline.sources.pci.pcidevices import PciFunction, PciReading, read_pci
 from support.lspci import parse_lspci
 
@@ -63,7 +63,7 @@ def of(
 
 def look(reading: PciReading) -> tuple[Finding, ...]:
     """From the reading to findings, as in the daemon."""
-    return Judge().look(Readings(pcie=reading), 1.0)
+    return Judge().look(Readings.of(reading), 1.0)
 
 
 def report() -> PciReading:
@@ -106,7 +106,7 @@ def test_the_report_s_verdict_exactly_one_drive_is_slow_and_for_both_reasons() -
         ("pcie.behind-chipset", "0000:01:00.0", Severity.WARNING),
         ("pcie.ltr", "0000:01:00.0", Severity.WARNING),
     ]
-    assert [each.is_ for each in slow] == ["behind the chipset (nvme0n1)", "on, 71.68 µs tolerated (nvme0n1)"]
+    assert [each.actual for each in slow] == ["behind the chipset (nvme0n1)", "on, 71.68 µs tolerated (nvme0n1)"]
     assert all("dentical hardware" in each.why and "0000:5f:00.0 (nvme1n1)" in each.why for each in slow)
     assert [(each.check, each.subject) for each in found if each.met] == [
         ("pcie.behind-chipset", "0000:5f:00.0"),
@@ -118,7 +118,7 @@ def test_the_report_s_verdict_exactly_one_drive_is_slow_and_for_both_reasons() -
 
 def test_the_made_up_server() -> None:
     found = look(read_pci(Roots.under(FIXTURES / "pcie-storage-node")))
-    assert [(each.check, each.subject, each.is_) for each in found if not each.met] == [
+    assert [(each.check, each.subject, each.actual) for each in found if not each.met] == [
         ("pcie.behind-chipset", "0000:02:00.0", "behind the chipset (nvme0n1)"),
         ("pcie.link-width", "0000:af:00.0", "x4 (ens3f0np0, ens3f1np1, slot 5)"),
         ("pcie.ltr", "0000:02:00.0", "on, 71.68 µs tolerated (nvme0n1)"),
@@ -187,8 +187,8 @@ def test_a_narrow_and_slow_link() -> None:
     bad = replace(DRIVE, lanes=2, mtps=2_500)
     (slow,) = of("pcie.link-speed", bad).values()
     (narrow,) = of("pcie.link-width", bad).values()
-    assert (slow.is_, slow.should) == ("2.5 GT/s (nvme1n1, slot 3)", "8 GT/s, the fastest both ends can do")
-    assert (narrow.is_, narrow.should) == ("x2 (nvme1n1, slot 3)", "x4, the widest both ends can do")
+    assert (slow.actual, slow.expected) == ("2.5 GT/s (nvme1n1, slot 3)", "8 GT/s, the fastest both ends can do")
+    assert (narrow.actual, narrow.expected) == ("x2 (nvme1n1, slot 3)", "x4, the widest both ends can do")
     for each in (slow, narrow):
         assert each.severity == Severity.WARNING
         assert each.fix is not None
@@ -201,7 +201,7 @@ def test_the_ports_of_a_card_have_one_link() -> None:
         replace(DRIVE, kind="nic", address=f"0000:af:00.{port}", devices=(f"ens3f{port}",), lanes=2) for port in (0, 1)
     )
     (narrow,) = of("pcie.link-width", second, first).values()
-    assert (narrow.subject, narrow.is_) == ("0000:af:00.0", "x2 (ens3f0, ens3f1, slot 3)")
+    assert (narrow.subject, narrow.actual) == ("0000:af:00.0", "x2 (ens3f0, ens3f1, slot 3)")
 
 
 @pytest.mark.parametrize("field", ["lanes", "max_lanes", "mtps", "max_mtps"])
@@ -211,16 +211,16 @@ def test_a_link_known_in_part_is_not_judged(field: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("l0s", "l1", "is_"),
+    ("l0s", "l1", "actual"),
     [(False, True, "L1"), (True, True, "L0s and L1"), (None, True, "L1"), (False, False, "off"), (None, False, "off")],
 )
-def test_aspm(l0s: bool | None, l1: bool, is_: str) -> None:
+def test_aspm(l0s: bool | None, l1: bool, actual: str) -> None:
     (found,) = of("pcie.aspm", replace(DRIVE, aspm_l0s=l0s, aspm_l1=l1, devices=(), slot="")).values()
-    assert (found.is_, found.met, found.severity) == (is_, is_ == "off", Severity.INFO)
+    assert (found.actual, found.met, found.severity) == (actual, actual == "off", Severity.INFO)
 
 
 @pytest.mark.parametrize(
-    ("changes", "is_", "severity"),
+    ("changes", "actual", "severity"),
     [
         ({"correctable": Count(9, 6)}, "9 correctable errors since boot, 6 of them recently (nvme1n1)", Severity.INFO),
         ({"nonfatal": Count(1, 1)}, "1 nonfatal error since boot, 1 of them recently (nvme1n1)", Severity.WARNING),
@@ -232,9 +232,9 @@ def test_aspm(l0s: bool | None, l1: bool, is_: str) -> None:
         ),
     ],
 )
-def test_errors_that_grow(changes: dict[str, Count], is_: str, severity: Severity) -> None:
+def test_errors_that_grow(changes: dict[str, Count], actual: str, severity: Severity) -> None:
     (found,) = of("pcie.aer", errors=replace(QUIET, counts={**QUIET.counts, **changes})).values()
-    assert (found.met, found.is_, found.severity) == (False, is_, severity)
+    assert (found.met, found.actual, found.severity) == (False, actual, severity)
 
 
 def test_old_errors_are_no_reason_and_one_look_knows_nothing() -> None:

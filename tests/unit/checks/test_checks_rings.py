@@ -41,11 +41,11 @@ def test_does_not_apply(nic: Nic) -> None:
 def test_met_at_the_maximum_whatever_was_dropped(drops: Count | None) -> None:
     found = only(ring_below_maximum, on(replace(NIC, ring_drops=drops)))
     assert found is not None
-    assert (found.met, found.is_, found.fix) == (True, "4,078 of 4,078", None)
+    assert (found.met, found.actual, found.fix) == (True, "4,078 of 4,078", None)
 
 
 @pytest.mark.parametrize(
-    ("changes", "severity", "is_"),
+    ("changes", "severity", "actual"),
     [
         (
             {"ring_drops": DROPPING},
@@ -66,11 +66,11 @@ def test_met_at_the_maximum_whatever_was_dropped(drops: Count | None) -> None:
         ({"storage": True, "ring_drops": None}, Severity.INFO, "453 of 4,078"),
     ],
 )
-def test_not_met(changes: dict[str, object], severity: Severity, is_: str) -> None:
+def test_not_met(changes: dict[str, object], severity: Severity, actual: str) -> None:
     found = only(ring_below_maximum, on(replace(SMALL, **changes)))  # type: ignore[arg-type]
     assert found is not None
-    assert (found.met, found.severity, found.is_) == (False, severity, is_)
-    assert found.should == "4,078, the driver's maximum"
+    assert (found.met, found.severity, found.actual) == (False, severity, actual)
+    assert found.expected == "4,078, the driver's maximum"
 
 
 def test_the_fix() -> None:

@@ -58,7 +58,7 @@ def test_squeezed_by_budget() -> None:
     assert found is not None
     assert (found.met, found.severity) == (False, Severity.INFO)
     assert found.subject == "net.core.netdev_budget"
-    assert found.is_ == "300, 40 turns recently cut short by it on CPU 3"
+    assert found.actual == "300, 40 turns recently cut short by it on CPU 3"
     assert found.fix is not None
     assert found.fix.now == "sysctl -w net.core.netdev_budget=600"
     assert found.fix.keep == Keep(FILE, "net.core.netdev_budget = 600")
@@ -71,7 +71,7 @@ def test_squeezed_by_time_asks_for_the_other_setting() -> None:
     facts = host(squeezed(90, 50, squeezed_by_budget=Count(0, 0), squeezed_by_time=Count(40, 40)))
     found = only(squeeze_by_time, facts)
     assert found is not None
-    assert found.is_ == "8000 µs, 40 turns recently cut short by it on CPU 3"
+    assert found.actual == "8000 µs, 40 turns recently cut short by it on CPU 3"
     assert found.fix is not None
     assert found.fix.now == "sysctl -w net.core.netdev_budget_usecs=16000"
     assert found.fix.keep == Keep(FILE, "net.core.netdev_budget_usecs = 16000")
@@ -90,7 +90,7 @@ def test_a_loss_beside_it_makes_it_a_warning() -> None:
 def test_who_can_not_tell_the_limits_apart_gets_the_documented_one_and_is_told() -> None:
     found = only(squeeze_by_budget, host(squeezed(90, 50)))
     assert found is not None
-    assert found.is_ == "300, 50 turns recently cut short on CPU 3"
+    assert found.actual == "300, 50 turns recently cut short on CPU 3"
     assert "netdev_budget_usecs may be the cause instead" in found.why
     assert only(squeeze_by_time, host(squeezed(90, 50))) is None
 
@@ -118,7 +118,7 @@ def dropped(total: int, grew: int | None) -> SoftnetCpu:
 
 
 @pytest.mark.parametrize(
-    ("cpu", "backlog", "met", "severity", "is_"),
+    ("cpu", "backlog", "met", "severity", "actual"),
     [
         (dropped(213, 17), 1000, False, Severity.WARNING, "1,000, 17 packets dropped recently on CPU 1"),
         (dropped(213, 17), 4000, False, Severity.WARNING, "4,000, 17 packets dropped recently on CPU 1"),
@@ -128,10 +128,10 @@ def dropped(total: int, grew: int | None) -> SoftnetCpu:
         (dropped(0, 0), 1000, True, Severity.WARNING, "1,000, nothing dropped since boot"),
     ],
 )
-def test_backlog(cpu: SoftnetCpu, backlog: int, met: bool, severity: Severity, is_: str) -> None:
+def test_backlog(cpu: SoftnetCpu, backlog: int, met: bool, severity: Severity, actual: str) -> None:
     found = only(backlog_overflow, host(cpu, netdev_max_backlog=backlog))
     assert found is not None
-    assert (found.met, found.severity, found.is_) == (met, severity, is_)
+    assert (found.met, found.severity, found.actual) == (met, severity, actual)
     if not met:
         assert found.fix is not None
         assert found.fix.now == f"sysctl -w net.core.netdev_max_backlog={backlog * 2}"
@@ -142,14 +142,14 @@ def test_a_host_of_many_cpus_is_told_of_in_one_line() -> None:
     cpus = [SoftnetCpu(cpu, Count(9, 9), Count(2, 2), Count(0, 0)) for cpu in range(256)]
     found = only(backlog_overflow, host(*cpus))
     assert found is not None
-    assert found.is_ == "1,000, 512 packets dropped recently on CPU 0, 1, 2, 3 and 252 more"
+    assert found.actual == "1,000, 512 packets dropped recently on CPU 0, 1, 2, 3 and 252 more"
 
 
 def test_a_turn_cut_off_now_and_then_is_no_finding() -> None:
     cpu = squeezed(900, 300, squeezed_by_budget=Count(300, 300), squeezed_by_time=Count(0, 0))
     found = only(squeeze_by_budget, replace(host(cpu), window_s=3600.0))
     assert found is not None
-    assert (found.met, found.is_) == (True, "300, 300 turns recently cut short by it")
+    assert (found.met, found.actual) == (True, "300, 300 turns recently cut short by it")
     found = only(squeeze_by_budget, replace(host(cpu), window_s=600.0))
     assert found is not None
     assert not found.met

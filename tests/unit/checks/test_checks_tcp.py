@@ -44,7 +44,7 @@ def test_a_setting_that_is_not_known_says_nothing(check) -> None:
 def test_met(check, name: str, values: tuple[int, ...]) -> None:
     found = only(check, host(**{name: values}))
     assert found is not None
-    assert (found.met, found.is_) == (True, " ".join(map(str, values)))
+    assert (found.met, found.actual) == (True, " ".join(map(str, values)))
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_not_met(check, name: str, values: tuple[int, ...], severity: Severity, 
 def test_while_data_is_thrown_away_the_maximum_grows_beyond_the_documented_one() -> None:
     found = only(tcp.tcp_rmem, host(Count(9, 5), net__ipv4__tcp_rmem=(4096, 131072, 6291456)))
     assert found is not None
-    assert found.is_ == "4096 131072 6291456, 5 segments dropped recently"
+    assert found.actual == "4096 131072 6291456, 5 segments dropped recently"
     assert found.fix is not None
     assert found.fix.now == 'sysctl -w net.ipv4.tcp_rmem="4096 131072 12582912"'
 

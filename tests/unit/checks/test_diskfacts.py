@@ -9,10 +9,12 @@ import pytest
 
 from plumbline.checks.disk import CHECKS, Disk, disk_facts
 from plumbline.checks.model import judge
-from plumbline.checks.readings import Readings
-from plumbline.sources.disk.block import BlockDevice
+from plumbline.metrics.snapshot import Readings
+from plumbline.sources.disk.block import BlockDevice, DevicesReading
+from plumbline.sources.disk.blocktree import BlockTree
+from plumbline.sources.disk.diskusers import DiskUsers, DiskUsesReading
 from plumbline.sources.disk.queuesettings import QueueSettings
-from support.hosts import parts, silent_network, tree
+from support.hosts import devices_of, parts, silent_network, tree
 
 
 @pytest.fixture
@@ -20,7 +22,7 @@ def readings(tmp_path: Path) -> Readings:
     given = parts(tree(tmp_path, "disks-storage-node", "disk-queues"), silent_network())
     for job in given.storage.jobs():
         job.run(threading.Event())
-    return Readings(devices=tuple(given.devices()), queues=given.storage.queues.value.queues)
+    return Readings.of(DevicesReading(devices_of(given)), given.storage.queues.value)
 
 
 def test_a_disk_with_its_queue(readings: Readings) -> None:
@@ -46,7 +48,11 @@ def test_its_findings(readings: Readings) -> None:
 def test_who_has_anything_of_ceph_on_a_disk() -> None:
     sda, sdb = BlockDevice("sda", 8, 0, 1 << 40), BlockDevice("sdb", 8, 16, 1 << 40)
     uses = (("sda", "osd", "osd.3"), ("sdb", "osd-db", "osd.71"), ("sdb", "filesystem", "/"))
-    assert disk_facts(Readings(devices=(sda, sdb), osds={"sda": "osd.3,osd.4"}, disk_uses=uses)) == (
+    assert disk_facts(
+        Readings.of(
+            DevicesReading((sda, sdb), {"sda": "osd.3,osd.4"}), DiskUsesReading(DiskUsers(BlockTree({}), (), uses))
+        )
+    ) == (
         Disk(sda, QueueSettings("sda"), frozenset({"osd.3", "osd.4"})),
         Disk(sdb, QueueSettings("sdb"), frozenset({"osd.71"})),
     )

@@ -5,45 +5,52 @@ from __future__ import annotations
 import logging
 import threading
 from pathlib import Path
-from typing import Any
-
-import msgspec
 
 from plumbline.baseline.book import load_book
+from plumbline.checks.disk_latency import disk_latency_facts
 from plumbline.checks.growth import Count, Growth
 from plumbline.checks.network.facts import NetworkFacts, Nic, SoftnetCpu, network_facts
-from plumbline.checks.readings import Readings
 from plumbline.checks.run import Judge
 from plumbline.collectors.registry import collectors, configured
 from plumbline.config.model import Config
 from plumbline.config.workloads import load_catalogue
-from plumbline.daemon.readings import readings_of
 from plumbline.metrics.exposition import Exposition
-from plumbline.metrics.snapshot import CollectorHealth, Snapshot
-from plumbline.sources.ceph.osds import OsdReading
-from plumbline.sources.disk.block import BlockDevice
-from plumbline.sources.disk.blocktree import BlockTree
-from plumbline.sources.disk.diskusers import DiskUsers, read_disk_users
+from plumbline.metrics.guard import SkipHook
+from plumbline.metrics.snapshot import Readings, Snapshot
+from plumbline.metrics.spec import Samples
+from plumbline.sources.disk.block import DevicesReading
+from plumbline.sources.disk.blocklatency import LatencyReading
+from plumbline.sources.disk.diskusers import DiskUsesReading, read_disk_users
 from plumbline.sources.kernel import softnet
-from plumbline.sources.kernel.cgroup import GroupLimits
-from plumbline.sources.kernel.squeeze import Squeezes
+from plumbline.sources.kernel.squeeze import SoftnetReading, Squeezes
 from plumbline.sources.kernel.sysctl import SysctlReading
 from plumbline.sources.net import drivers
-from plumbline.sources.net.bonding import Bond, Churn, Slave, SlaveChurn
+from plumbline.sources.net.bonding import Bond, BondsReading, Churn, Slave, SlaveChurn
 from plumbline.sources.net.features import Offload
 from plumbline.sources.net.linkmodes import LinkModes
 from plumbline.sources.net.links import Link, Relation
-from plumbline.sources.net.network import LinksReading, PortLosses, PortModes
-from plumbline.sources.net.nic_interrupts import IrqBalance
+from plumbline.sources.net.network import (
+    CoalescingReading,
+    LinkModesReading,
+    LinksReading,
+    LossesReading,
+    OffloadsReading,
+    PauseReading,
+    PortLosses,
+    PortModes,
+    RingsReading,
+)
+from plumbline.sources.net.nic_interrupts import IrqBalance, IrqBalances
 from plumbline.sources.net.port_settings import Coalescing, Moderation, PauseConfig, PauseState, RingSizes
-from plumbline.sources.net.roles import Role
+from plumbline.sources.net.roles import Role, TopologyReading
+from support.fake_collectors import fake
 from support.hosts import ixgbe_network, parts, tree
 
 
-def facts(growth: Growth | None = None, now_s: float = 100.0, **read: Any) -> NetworkFacts:
+def facts(*readings: object, growth: Growth | None = None, now_s: float = 100.0) -> NetworkFacts:
     growth = growth or Growth()
     growth.look(now_s)
-    return network_facts(Readings(**read), growth)
+    return network_facts(Readings.of(*readings), growth)
 
 
 def link(name: str, index: int = 2) -> Link:
@@ -65,14 +72,14 @@ def test_everything_about_a_port() -> None:
     coalescing = Coalescing(Moderation(8, 128, True), Moderation())
     modes = LinkModes(full_duplex=False, max_speed_mbps=10_000)
     (nic,) = facts(
-        links=LinksReading((link("eth0"),), {2: 1_000}),
-        losses=(losses("eth0", ring=7, fifo=8, filter=9),),
-        link_modes=(PortModes("eth0", modes, None, None),),
-        rings=(("eth0", RingSizes(rx=512, rx_max=4096)),),
-        pause=(("eth0", PauseState(PauseConfig(True, True, False), 3)),),
-        coalescing=(("eth0", coalescing),),
-        offloads=(("eth0", (Offload("scatter-gather", False), Offload("rx-checksumming", True))),),
-        interrupts=(balance,),
+        LinksReading((link("eth0"),), {2: 1_000}),
+        LossesReading((losses("eth0", ring=7, fifo=8, filter=9),)),
+        LinkModesReading((PortModes("eth0", modes, None, None),)),
+        RingsReading((("eth0", RingSizes(rx=512, rx_max=4096)),)),
+        PauseReading((("eth0", PauseState(PauseConfig(True, True, False), 3)),)),
+        CoalescingReading((("eth0", coalescing),)),
+        OffloadsReading((("eth0", (Offload("scatter-gather", False), Offload("rx-checksumming", True))),)),
+        IrqBalances((balance,)),
     ).nics
     assert nic == Nic(
         "eth0",
@@ -97,22 +104,25 @@ def test_what_is_physical() -> None:
     assert [
         nic.physical
         for nic in facts(
-            links=LinksReading((link("d"),), {}),
-            losses=(losses("a"), losses("b", "virtio_net"), losses("c", "loopback", "")),
+            LinksReading((link("d"),), {}),
+            LossesReading((losses("a"), losses("b", "virtio_net"), losses("c", "loopback", ""))),
         ).nics
     ] == [True, False, False, None]
 
 
 def test_storage_reaches_down_through_vlan_and_bond() -> None:
     found = facts(
-        roles=(Role("bond0.15", "ceph_cluster"), Role("eno1", "other")),
-        relations=(Relation("bond0.15", "bond0", "vlan"),),
-        losses=(
-            losses("bond0.15", "vlan", ""),
-            losses("bond0", "bond", ""),
-            losses("ens1f0", master="bond0"),
-            losses("ens1f1", master="bond0"),
-            losses("eno1"),
+        TopologyReading(
+            (Relation("bond0.15", "bond0", "vlan"),), (Role("bond0.15", "ceph_cluster"), Role("eno1", "other"))
+        ),
+        LossesReading(
+            (
+                losses("bond0.15", "vlan", ""),
+                losses("bond0", "bond", ""),
+                losses("ens1f0", master="bond0"),
+                losses("ens1f1", master="bond0"),
+                losses("eno1"),
+            )
         ),
     )
     assert {each.device: (each.storage, set(each.roles)) for each in found.nics} == {
@@ -126,19 +136,19 @@ def test_storage_reaches_down_through_vlan_and_bond() -> None:
 
 def test_relations_in_a_circle_end() -> None:
     relations = (Relation("a", "b", "vlan"), Relation("b", "a", "vlan"))
-    found = facts(roles=(Role("a", "ceph_public"),), relations=relations, losses=(losses("a"), losses("b")))
+    found = facts(TopologyReading(relations, (Role("a", "ceph_public"),)), LossesReading((losses("a"), losses("b"))))
     assert [each.storage for each in found.nics] == [True, True]
 
 
 def test_without_roles_nobody_knows_who_carries_storage() -> None:
-    assert [nic.storage for nic in facts(losses=(losses("eth0"),)).nics] == [None]
+    assert [nic.storage for nic in facts(LossesReading((losses("eth0"),))).nics] == [None]
 
 
 def test_churn_that_only_proc_tells() -> None:
     slaves = (Slave("a", True, True, 0), Slave("b", True, True, 0, actor_churn=Churn.NONE))
     bond = Bond("bond0", "802.3ad", "", "", "", 100, 0, None, None, slaves)
     churned = SlaveChurn(Churn.CHURNED, Churn.CHURNED)
-    (found,) = facts(bonds=(bond,), churns={("bond0", "a"): churned, ("bond0", "b"): churned}).bonds
+    (found,) = facts(BondsReading((bond,), {("bond0", "a"): churned, ("bond0", "b"): churned})).bonds
     assert [(slave.actor_churn, slave.partner_churn) for slave in found.slaves] == [
         (Churn.CHURNED, Churn.CHURNED),
         (Churn.NONE, Churn.CHURNED),
@@ -149,11 +159,10 @@ def test_counters_with_their_growth() -> None:
     growth = Growth()
     for at in (0, 1):
         found = facts(
-            growth,
-            float(at),
-            softnet=(softnet.SoftnetCpu(3, 100, 5 + at, 1, None),),
-            squeezes={3: Squeezes(2 + at, 7)},
-            losses=(losses("eth0", ring=500 + at),),
+            SoftnetReading((softnet.SoftnetCpu(3, 100, 5 + at, 1, None),), {3: Squeezes(2 + at, 7)}),
+            LossesReading((losses("eth0", ring=500 + at),)),
+            growth=growth,
+            now_s=float(at),
         )
     assert (found.window_s, found.softnet) == (
         1.0,
@@ -165,7 +174,7 @@ def test_counters_with_their_growth() -> None:
 def test_looking_judges() -> None:
     judge = Judge()
     assert judge.findings is None
-    judge.look(Readings(sysctl=SysctlReading({"net.ipv4.tcp_sack": (0,)}, {})), 0.0)
+    judge.look(Readings.of(SysctlReading({"net.ipv4.tcp_sack": (0,)}, {})), 0.0)
     assert judge.findings is not None
     assert [(each.check, each.met) for each in judge.findings] == [("network.tcp-sack", False)]
 
@@ -175,7 +184,8 @@ def test_looking_judges() -> None:
 
 def page(folder: Path, **switched: bool) -> Snapshot:
     roots = tree(folder / "host", "ceph-cephadm-node", "net-software-links")
-    given = msgspec.structs.replace(parts(roots, ixgbe_network()), roles=lambda: (Role("eth0", "ceph_public"),))
+    given = parts(roots, ixgbe_network())
+    given.links.roles = (Role("eth0", "ceph_public"),)
     given.network.refresh()
     given.kernel.refresh(threading.Event())
     for job in given.storage.jobs():
@@ -188,84 +198,35 @@ def page(folder: Path, **switched: bool) -> Snapshot:
     return exposition.scrape()
 
 
-def test_a_page_s_readings_are_those_of_its_collectors(tmp_path: Path) -> None:
-    found = readings_of(page(tmp_path))
-    told = {field.name for field in msgspec.structs.fields(Readings) if getattr(found, field.name)}
-    assert told >= {"softnet", "losses", "rings", "pause", "coalescing", "offloads", "link_modes", "roles"}
-    assert [each.device for each in found.losses] == [each.name for each in found.links.links] == ["lo", "eth0"]
-    assert found.disk_uses == read_disk_users(tree(tmp_path / "again", "ceph-cephadm-node")).uses
-    assert "osd.0" in found.osds.values()
-    assert found.osds.keys() <= {each.name for each in found.devices}
-    assert found.arrays.md is not None
-    assert found.latency == "nobody has loaded the BPF program"
+def test_a_page_has_a_reading_of_its_own_type_for_each_collector_that_worked(tmp_path: Path) -> None:
+    snapshot = page(tmp_path)
+    working = [health.name for health in snapshot.collectors if health.success and health.available]
+    assert len(snapshot.readings.by_type) == len(working) > 15
+    assert {tuple, list, dict}.isdisjoint(snapshot.readings.by_type)
 
 
-def test_each_collector_s_reading_has_its_place() -> None:
-    sda = BlockDevice("sda", 8, 0, 1 << 40)
-    limits = GroupLimits()
-    by_collector = {
-        "softnet": ((softnet.SoftnetCpu(0, 1, 2, 3, None),), {0: Squeezes(1, 2)}),
-        "bond": (("bond",), {("bond0", "a"): "churn"}),
-        "topology": (("relation",), ("role",)),
-        "device": ((sda,), {"sda": "osd.0", "sdx": "osd.9"}),  # the other one is excluded
-        "diskuse": (DiskUsers(BlockTree({}), (), (("sda", "osd", "osd.0"),)), None),
-        "interrupts": ("balance",),
-        "link": LinksReading((link("eth0"),), {}),
-        "ethtool": ("losses",),
-        "ring": ("rings",),
-        "pause": ("pause",),
-        "coalesce": ("coalescing",),
-        "offload": ("offloads",),
-        "linkmode": ("modes",),
-        "queue": ("queue",),
-        "health": ("health",),
-        "osd": ((OsdReading("osd.0", "", True, limits=limits), OsdReading("osd.1", "", False)), ("store",)),
-        "pressure": ("pressure",),
-    }
-    names = ("tcp", "sysctl", "infiniband", "array", "pcie", "latency", "cpupower", "hugepages")
-    alone = {name: f"reading of {name}" for name in names}
-    found = readings_of(Snapshot((), (), (), by_collector | alone))
-    assert found.softnet == by_collector["softnet"][0]  # type: ignore[attr-defined]
-    assert found == Readings(
-        found.softnet,
-        {0: Squeezes(1, 2)},
-        ("balance",),
-        alone["tcp"],
-        alone["sysctl"],
-        by_collector["link"],
-        ("losses",),
-        ("rings",),
-        ("pause",),
-        ("coalescing",),
-        ("offloads",),
-        ("modes",),
-        ("bond",),
-        {("bond0", "a"): "churn"},
-        ("relation",),
-        ("role",),
-        alone["infiniband"],
-        alone["array"],
-        (sda,),
-        {"sda": "osd.0"},
-        (("sda", "osd", "osd.0"),),
-        ("queue",),
-        alone["pcie"],
-        ("health",),
-        alone["latency"],
-        ("store",),
-        {"osd.0": limits},
-        alone["cpupower"],
-        alone["hugepages"],
-        ("pressure",),
-    )
+def test_a_page_s_readings(tmp_path: Path) -> None:
+    readings = page(tmp_path).readings
+    ports = [port.device for port in readings.or_empty(LossesReading)]
+    assert ports == [port.name for port in readings.or_empty(LinksReading).links] == ["lo", "eth0"]
+    assert readings.or_empty(TopologyReading).roles == (Role("eth0", "ceph_public"),)
+    assert readings.or_empty(DiskUsesReading).users == read_disk_users(tree(tmp_path / "again", "ceph-cephadm-node"))
+    devices, osds = readings.or_empty(DevicesReading)
+    assert "osd.0" in osds.values()
+    assert osds.keys() <= {device.name for device in devices}
+    assert disk_latency_facts(readings) == "nothing gives a LatencyReading here"
 
 
 def test_what_is_switched_off_is_not_known(tmp_path: Path) -> None:
-    off = readings_of(page(tmp_path, ethtool=False, device=False, latency=False))
-    assert (off.losses, off.devices, off.osds, off.latency) == ((), (), {}, None)
-    assert readings_of(Snapshot((), ())) == Readings()
+    readings = page(tmp_path, ethtool=False, device=False, latency=False).readings
+    assert [readings.get(kind) for kind in (LossesReading, DevicesReading, LatencyReading)] == [None, None, None]
+    assert readings.or_empty(DevicesReading) == ((), {})
+    assert disk_latency_facts(readings) is None
 
 
 def test_a_latency_collector_that_failed_is_no_reason_to_advise() -> None:
-    health = CollectorHealth("latency", False, True, 0.0, "broken", {})
-    assert readings_of(Snapshot((), (health,))).latency is None
+    def fail(_skip: SkipHook) -> Samples:
+        raise OSError(5, "broken")
+
+    exposition = Exposition([fake("latency", (), fail)], None, clock=lambda: 0.0, logger=logging.getLogger("test"))
+    assert disk_latency_facts(exposition.scrape().readings) is None

@@ -6,8 +6,9 @@ from msgspec.structs import replace
 
 from plumbline.checks.growth import Count, Growth
 from plumbline.checks.pcie import PcieErrors, PcieFacts, pcie_facts
-from plumbline.checks.readings import Readings
 from plumbline.checks.run import Judge
+from plumbline.metrics.snapshot import Readings
+from plumbline.sources.disk.block import DevicesReading
 from plumbline.sources.pci.pcidevices import PciFunction, PciReading
 
 HBA = PciFunction(
@@ -31,7 +32,7 @@ HBA = PciFunction(
 def facts(reading: PciReading, **osds: str) -> PcieFacts:
     growth = Growth()
     growth.look(0.0)
-    return pcie_facts(Readings(pcie=reading, osds=osds), growth)
+    return pcie_facts(Readings.of(reading, DevicesReading((), osds)), growth)
 
 
 def test_nothing_is_known_of_nothing() -> None:
@@ -54,8 +55,8 @@ def test_errors_of_a_port_are_those_of_what_is_below() -> None:
 
 def test_errors_that_came_between_two_looks_are_a_finding() -> None:
     judge = Judge()
-    judge.look(Readings(pcie=PciReading((HBA,), {HBA.address: {"nonfatal": 7}})), 100.0)
+    judge.look(Readings.of(PciReading((HBA,), {HBA.address: {"nonfatal": 7}})), 100.0)
     assert "pcie.aer" not in {each.check for each in judge.findings or ()}
-    found = judge.look(Readings(pcie=PciReading((HBA,), {HBA.address: {"nonfatal": 9}})), 160.0)
+    found = judge.look(Readings.of(PciReading((HBA,), {HBA.address: {"nonfatal": 9}})), 160.0)
     (errors,) = [each for each in found if each.check == "pcie.aer"]
-    assert (errors.met, errors.is_) == (False, "9 nonfatal errors since boot, 2 of them recently (sda, sdb, sdc)")
+    assert (errors.met, errors.actual) == (False, "9 nonfatal errors since boot, 2 of them recently (sda, sdb, sdc)")

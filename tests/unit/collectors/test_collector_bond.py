@@ -8,7 +8,17 @@ import pytest
 
 from plumbline.collectors import bond as metrics
 from plumbline.core.roots import Roots
-from plumbline.sources.net.bonding import Aggregator, Bond, Churn, LacpState, Slave, SlaveChurn, read_bonds, read_churns
+from plumbline.sources.net.bonding import (
+    Aggregator,
+    Bond,
+    BondsReading,
+    Churn,
+    LacpState,
+    Slave,
+    SlaveChurn,
+    read_bonds,
+    read_churns,
+)
 from plumbline.sources.net.links import RTM_GETLINK, read_links
 from plumbline.sources.net.netlink import Netlink
 from support.bond_messages import NO_PARTNER
@@ -20,7 +30,7 @@ FIXTURES = Path(__file__).parents[2] / "fixtures"
 def test_netlink_and_proc_of_one_bond_become_its_samples() -> None:
     links = read_links(Netlink(ReplayNetlink({RTM_GETLINK: NO_PARTNER}), source="replay"))
     churns = read_churns(Roots.under(FIXTURES / "bond-lacp-no-partner"), on_skip=pytest.fail)
-    got = list(metrics.samples(read_bonds(links, on_skip=pytest.fail), churns))
+    got = list(metrics.samples(BondsReading(read_bonds(links, on_skip=pytest.fail), churns)))
     plain = [(spec.name.removeprefix("plumbline_bond_"), *labels, value) for spec, labels, value in got]
     assert [row for row in plain if row[0] != "slave_lacp_flag"] == [
         ("info", "bond0", "802.3ad", "layer2", "slow", "stable", 1),
@@ -65,7 +75,7 @@ def test_netlink_and_proc_of_one_bond_become_its_samples() -> None:
 
 def test_a_backup_that_is_down_and_a_bond_that_nobody_watches() -> None:
     bond = Bond("bond1", "active-backup", "", "", "", 0, 0, 0, None, (Slave("eth1", False, False, 3),))
-    assert list(metrics.samples((bond,), {})) == [
+    assert list(metrics.samples(BondsReading((bond,)))) == [
         (metrics.INFO, ("bond1", "active-backup", "", "", ""), 1),
         (metrics.SLAVES, ("bond1",), 1),
         (metrics.MONITORED, ("bond1",), 0),
@@ -81,5 +91,9 @@ def test_what_netlink_says_of_churn_now_stands_before_what_proc_said_minutes_ago
     slave = Slave("eth0", None, None, None, 1, state, None, Churn.NONE, None)
     bond = Bond("bond0", "802.3ad", "", "", "", None, None, None, Aggregator(1, None, ""), (slave,))
     known = {("bond0", "eth0"): SlaveChurn(Churn.CHURNED, Churn.CHURNED, None, None)}
-    got = [(labels, value) for spec, labels, value in metrics.samples((bond,), known) if spec is metrics.SLAVE_CHURNED]
+    got = [
+        (labels, value)
+        for spec, labels, value in metrics.samples(BondsReading((bond,), known))
+        if spec is metrics.SLAVE_CHURNED
+    ]
     assert got == [(("bond0", "eth0", "actor"), 0), (("bond0", "eth0", "partner"), 1)]

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from plumbline import __version__
 from plumbline.collectors import canary
+from plumbline.collectors.canary import CanariesReading
 from plumbline.core.histogram import HistogramValue
 from plumbline.probes.run.reading import CanaryReading, CanaryState, WorkloadReading
 
@@ -40,7 +41,7 @@ PLACE = ("canary", "disk", "nvme", "randwrite-4k-qd1-j1-dsync", "write")
 
 
 def text(reading: CanaryReading) -> list[tuple[str, tuple[str, ...], object]]:
-    return [(spec.name, labels, value) for spec, labels, value in canary.samples((reading,))]
+    return [(spec.name, labels, value) for spec, labels, value in canary.samples(CanariesReading((reading,)))]
 
 
 def test_everything_that_is_known() -> None:
@@ -82,7 +83,7 @@ def test_the_bound_is_written_as_the_bucket_is() -> None:
 
 
 def test_samples_fit_their_specs() -> None:
-    for spec, labels, _ in canary.samples((READING,)):
+    for spec, labels, _ in canary.samples(CanariesReading((READING,))):
         assert spec in canary.COLLECTOR.specs
         assert len(labels) == len(spec.labels)
 
@@ -93,7 +94,11 @@ def test_a_target_of_its_own_has_every_label_that_the_metric_has() -> None:
         replace(READING, target="osd.3"),
         replace(READING, device="sdc"),
     ]
-    samples = [sample for sample in canary.samples(readings) if sample[0].name == "plumbline_probe_target_info"]
+    samples = [
+        sample
+        for sample in canary.samples(CanariesReading(tuple(readings)))
+        if sample[0].name == "plumbline_probe_target_info"
+    ]
     assert [labels for _, labels, _ in samples] == [
         ("canary", "sdb", "sdb"),
         ("canary", "osd.3", ""),

@@ -72,7 +72,7 @@ def test_the_check() -> None:
     assert met.met
     (missing,) = judge(CHECKS, "CAP_BPF and CAP_PERFMON missing")
     assert not missing.met
-    assert missing.is_ == "CAP_BPF and CAP_PERFMON missing"
+    assert missing.actual == "CAP_BPF and CAP_PERFMON missing"
     assert missing.fix is not None
 
 

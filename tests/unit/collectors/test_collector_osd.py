@@ -13,7 +13,7 @@ from plumbline.core.roots import Roots
 from plumbline.errors import ParseError, Unavailable
 from plumbline.metrics.spec import Kind
 from plumbline.sources.ceph.osd_perf import EDGES, OPERATIONS, SetOption
-from plumbline.sources.ceph.osds import OsdReading, find_osds, read_osds, read_stores
+from plumbline.sources.ceph.osds import OsdReading, OsdsReading, find_osds, read_osds, read_stores
 from plumbline.sources.kernel.cgroup import read_limits
 from support.admin_sockets import serving
 from support.osd_fleet import answers as fleet_answers
@@ -56,7 +56,7 @@ def limited(tmp_path):
 
 
 def shown(osds, stores=()):
-    return {(spec.name, *labels): value for spec, labels, value in osd.samples(osds, stores)}
+    return {(spec.name, *labels): value for spec, labels, value in osd.samples(OsdsReading(osds, stores))}
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_an_osd_has_a_bounded_number_of_series_however_many_peers_it_has(folder,
     with serving(folder / "ceph-osd.7.asok", every):
         sockets = find_osds([f"{folder}/*.asok"])
         read = read_osds(sockets, timeout_s=60, limits=partial(read_limits, limited))
-        samples = list(osd.samples(read, read_stores(sockets, timeout_s=60)))
+        samples = list(osd.samples(OsdsReading(read, read_stores(sockets, timeout_s=60))))
     buckets_sum_count = len(EDGES) + 3
     series = sum(buckets_sum_count if spec.kind is Kind.HISTOGRAM else 1 for spec, _, _ in samples)
     assert {spec.name for spec, _, _ in samples} == {spec.name for spec in osd.COLLECTOR.specs}

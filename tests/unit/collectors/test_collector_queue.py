@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plumbline.collectors import queue as metrics
-from plumbline.sources.disk.queuesettings import QueueSettings
+from plumbline.sources.disk.queuesettings import QueueReading, QueueSettings
 
 
 def test_a_queue_in_base_units() -> None:
@@ -12,7 +12,7 @@ def test_a_queue_in_base_units() -> None:
     )
     got = [
         (spec.name.removeprefix("plumbline_disk_"), *labels[1:], value)
-        for spec, labels, value in metrics.samples([disk])
+        for spec, labels, value in metrics.samples(QueueReading((disk,)))
     ]
     assert got == [
         ("queue_info", "bfq", "write through", "host-aware", 1),
@@ -29,9 +29,9 @@ def test_a_queue_in_base_units() -> None:
 
 
 def test_what_a_device_does_not_have_is_absent_and_zero_is_not() -> None:
-    assert list(metrics.samples([QueueSettings("md127")])) == [(metrics.INFO, ("md127", "", "", ""), 1)]
+    assert list(metrics.samples(QueueReading((QueueSettings("md127"),)))) == [(metrics.INFO, ("md127", "", "", ""), 1)]
     off = QueueSettings("sdb", read_ahead_kib=0, rq_affinity=0, writeback_throttle_us=0)
-    assert [(spec.name, value) for spec, _, value in metrics.samples([off])][1:] == [
+    assert [(spec.name, value) for spec, _, value in metrics.samples(QueueReading((off,)))][1:] == [
         ("plumbline_disk_read_ahead_bytes", 0),
         ("plumbline_disk_rq_affinity", 0),
         ("plumbline_disk_writeback_throttle_seconds", 0),

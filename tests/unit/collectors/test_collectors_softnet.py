@@ -13,12 +13,12 @@ from plumbline.collectors.softnet import (
     samples,
 )
 from plumbline.sources.kernel.softnet import SoftnetCpu, SoftnetUnwrapper
-from plumbline.sources.kernel.squeeze import Squeezes
+from plumbline.sources.kernel.squeeze import SoftnetReading, Squeezes
 
 
 def test_samples() -> None:
     reading = (SoftnetCpu(0, 15, 2, 3, 30), SoftnetCpu(7, 1, 0, 0, None))
-    assert list(samples(reading, {})) == [
+    assert list(samples(SoftnetReading(reading))) == [
         (PROCESSED, ("0",), 15),
         (DROPPED, ("0",), 2),
         (TIME_SQUEEZE, ("0",), 3),
@@ -31,7 +31,7 @@ def test_samples() -> None:
 
 def test_the_queues_of_linux_6_4_and_attributed_squeezes() -> None:
     reading = (SoftnetCpu(3, 15, 2, 3, 30, 10, 20),)
-    assert list(samples(reading, {3: Squeezes(budget=2, time=0)})) == [
+    assert list(samples(SoftnetReading(reading, {3: Squeezes(budget=2, time=0)}))) == [
         (PROCESSED, ("3",), 15),
         (DROPPED, ("3",), 2),
         (TIME_SQUEEZE, ("3",), 3),

@@ -5,9 +5,9 @@ from pathlib import Path
 from plumbline.collectors import disk
 from plumbline.core.roots import Roots
 from plumbline.probes.run.state import DiskSeen
-from plumbline.sources.disk.block import BlockDevice, read_block_devices
+from plumbline.sources.disk.block import BlockDevice, DevicesReading, read_block_devices
 from plumbline.sources.disk.diskstats import DiskStats, parse_diskstats
-from plumbline.sources.disk.diskusers import read_disk_users
+from plumbline.sources.disk.diskusers import DiskUsesReading, read_disk_users
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 
@@ -88,8 +88,8 @@ def test_labels_fit_their_specs() -> None:
     specs = set()
     for spec, labels, _ in [
         *disk.samples([ALL]),
-        *disk.device_samples(devices, {}),
-        *disk.use_samples(read_disk_users(node), lambda _: True),
+        *disk.device_samples(DevicesReading(devices)),
+        *disk.use_samples(DiskUsesReading(read_disk_users(node), lambda _: True)),
         *disk.presence_samples([DiskSeen("sdb", "ZC1EXAMPLE", True, 1.0)]),
     ]:
         assert len(labels) == len(spec.labels), spec.name
@@ -114,7 +114,7 @@ def test_info_and_size() -> None:
         queue_depth=254,
         zoned="host-aware",
     )
-    assert list(disk.device_samples([device], {"sda": "osd.1", "sdb": "osd.3,osd.4"})) == [
+    assert list(disk.device_samples(DevicesReading((device,), {"sda": "osd.1", "sdb": "osd.3,osd.4"}))) == [
         (disk.INFO, ("sdb", "ST4000NM0025", "ZC1EXAMPLE", "N003", "1", "sas", "hdd", "osd.3,osd.4"), 1),
         (disk.SIZE, ("sdb",), 4000787030016),
         (disk.LOGICAL_BLOCK, ("sdb",), 512),
@@ -126,7 +126,7 @@ def test_info_and_size() -> None:
 
 def test_what_is_not_known_is_an_empty_label() -> None:
     device = BlockDevice(name="loop0", major=7, minor=0, size_bytes=0)
-    assert list(disk.device_samples([device], {})) == [
+    assert list(disk.device_samples(DevicesReading((device,)))) == [
         (disk.INFO, ("loop0", "", "", "", "", "", "", ""), 1),
         (disk.SIZE, ("loop0",), 0),
     ]
@@ -134,7 +134,7 @@ def test_what_is_not_known_is_an_empty_label() -> None:
 
 def test_uses_and_relations_of_the_disks_that_are_kept() -> None:
     users = read_disk_users(Roots.under(FIXTURES / "ceph-cephadm-node"))
-    assert by_name(disk.use_samples(users, lambda name: name in ("sdb", "dm-0"))) == {
+    assert by_name(disk.use_samples(DiskUsesReading(users, lambda name: name in ("sdb", "dm-0")))) == {
         ("plumbline_disk_use_info", "sdb", "osd", "osd.0"): 1,
         ("plumbline_disk_use_info", "dm-0", "osd", "osd.0"): 1,
         (

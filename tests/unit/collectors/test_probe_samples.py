@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from plumbline.collectors import probe
-from plumbline.collectors.probe import samples
+from plumbline.collectors.probe import ProbesReading, samples
 from plumbline.probes.run.histogram import OperationTotals
 from plumbline.probes.run.model import Identity
 from plumbline.probes.run.result import OperationResult, Outcome, ProbeResult
@@ -78,7 +78,7 @@ def remembering(**fields: object) -> ProbeStatus:
 
 def lines(status: ProbeStatus, now: float = 1050.0) -> list[str]:
     found = []
-    for spec, labels, value in samples([status], now=now):
+    for spec, labels, value in samples(ProbesReading((status,), now)):
         pairs = ",".join(f'{name}="{label}"' for name, label in zip(spec.labels, labels, strict=True))
         found.append(f"{spec.name}{{{pairs}}} {value}")
     return found
@@ -161,7 +161,7 @@ def over_the_network() -> ProbeStatus:
 def test_the_timeout_the_vantage_and_the_totals_over_runs():
     totals = OperationTotals().plus(((0.0001, 30), (0.002, 10)))
     known = replace(remembering(totals={"read": totals}), timeout_s=60.0, vantage="vm")
-    found = {spec.name: (labels, value) for spec, labels, value in samples([known], now=1050.0)}
+    found = {spec.name: (labels, value) for spec, labels, value in samples(ProbesReading((known,), 1050.0))}
     assert found["plumbline_probe_timeout_seconds"] == (("fio-a",), 60.0)
     assert found["plumbline_probe_info"][0][-1] == "vm"
     labels, histogram = found["plumbline_probe_operation_latency_seconds"]
@@ -224,6 +224,6 @@ def test_every_spec_is_declared_once_and_used():
     assert len({spec.name for spec in probe.COLLECTOR.specs}) == len(probe.COLLECTOR.specs)
     whole = replace(remembering(totals={"read": OperationTotals()}), timeout_s=60.0)
     often = recent(*(run(0.001, iops=1.0, throughput=1.0, loss_ratio=0.0),) * 3)
-    assert {spec for spec, _, _ in samples([whole, over_the_network(), often], now=1050.0)} == set(
+    assert {spec for spec, _, _ in samples(ProbesReading((whole, over_the_network(), often), 1050.0))} == set(
         probe.COLLECTOR.specs
     )

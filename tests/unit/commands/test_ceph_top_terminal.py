@@ -10,12 +10,12 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from plumbline.ceph_top.model import Osd, Suspicion, Top
+from plumbline.ceph_top.model import OsdPerformance, Suspicion, Top
 from plumbline.commands import ceph_top
 from plumbline.core.console import make_console
 
 DISK = Suspicion(word="disk", reason="its own store: 80 ms of each write (89%)", source="sockets")
-SLOW = Osd(
+SLOW = OsdPerformance(
     daemon="osd.4", host="storage1", device_class="hdd", answers=True, operations_per_s=155.6, operations=778.0,
     mean_s=0.0175, p50_s=0.0142, p99_s=0.0712, split_of="write", queue_s=0.0009, store_s=0.0102, peers_s=0.0053,
     heartbeat_worst_s=0.0126, heartbeat_median_s=0.001, heartbeat_peer="osd.2", heartbeat_interface="back",
@@ -73,7 +73,9 @@ def test_what_is_not_shown_is_counted():
 
 def test_without_osds_and_times_it_still_draws():
     assert drawn(80, 24, Top(interval_s=5, sources=(), osds=()))
-    hung = Osd(daemon="osd.1", answers=False, suspicion=Suspicion(word="hung", reason="no answer", source="sockets"))
+    hung = OsdPerformance(
+        daemon="osd.1", answers=False, suspicion=Suspicion(word="hung", reason="no answer", source="sockets")
+    )
     assert "osd.1 hung: no answer" in "\n".join(drawn(80, 24, Top(interval_s=5, sources=(), osds=(hung,))))
 
 

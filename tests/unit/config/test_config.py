@@ -104,14 +104,6 @@ BAD = {
         "probes: [{type: canary, name: lock}]",
         "c.yaml: probes[0].name = 'lock': Plumbline has a file of this name; choose another",
     ),
-    "a server's port that nobody knows": (
-        "network_server: {listen: '10.0.0.1:0'}",
-        "c.yaml: network_server.listen = '10.0.0.1:0': set a port: other nodes need to know it",
-    ),
-    "a server for no network": (
-        "network_server: {listen: '10.0.0.1:1', allow: [x]}",
-        "c.yaml: network_server.allow = ['x']: 'x' does not appear to be an IPv4 or IPv6 network",
-    ),
     "a relative admin socket": (
         "ceph: {admin_sockets: [/run/a, run/b]}",
         "c.yaml: ceph.admin_sockets[1] = 'run/b': expected an absolute path; * is allowed, ** is not",

@@ -39,7 +39,6 @@ LISTED = {
     "background/host.py": "self.latency.open",
     "probes/canary/canary.py": "self.read",
     "probes/run/gates.py": "read",
-    "probes/rados/rados_canary.py": "self.read",
     "status/gather.py": "followed.canary.read",
     "probes/run/schedule.py": "each.canary.read, self.canary.read",
     "probes/run/single_run.py": "canary.read",

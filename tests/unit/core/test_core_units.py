@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from plumbline.core import words
 from plumbline.core.units import base_text, degradation_text, figure_text, seconds_text, si
 
 
@@ -88,3 +89,13 @@ def test_figures(figure: str, value: float, text: str) -> None:
 )
 def test_degradation_in_words(figure: str, ratio: float | None, tolerance: float | None, text: str) -> None:
     assert degradation_text(figure, ratio, tolerance) == text
+
+
+def test_the_first_few_names() -> None:
+    assert [words.first_few(names) for names in ((), ("a",), "abcd", "abcde")] == [
+        "",
+        "a",
+        "a, b, c, d",
+        "a, b, c, d and 1 more",
+    ]
+    assert words.first_few((f"sd{number}" for number in range(2000)), 2) == "sd0, sd1 and 1,998 more"

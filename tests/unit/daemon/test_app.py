@@ -17,7 +17,7 @@ from plumbline.config.options import Overrides, read_config, storage_path
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.roots import Roots
 from plumbline.daemon.daemon import Daemon
-from plumbline.daemon.running import Running, World
+from plumbline.daemon.running import HostContext, PreparedConfig
 from plumbline.errors import ConfigError, Unavailable
 from plumbline.probes.run.result import Outcome
 from plumbline.probes.run.schedule import Probing
@@ -135,7 +135,7 @@ def test_osds_that_come_and_go_plan_anew_and_are_no_reload(
     file.write_text("probes: [{type: canary, name: canary, enabled: false}]")
     store = StateStore(tmp_path / "state")
     store.open()
-    world = World(file, store.directory, tree(tmp_path, "disks-virtio-vm"), CATALOGUE, {}, "node")
+    world = HostContext(file, store.directory, tree(tmp_path, "disks-virtio-vm"), CATALOGUE, {}, "node")
     config = read_config(file, Overrides(), CATALOGUE)
     daemon = Daemon(config, world, store, reread=lambda: read_config(file, Overrides(), CATALOGUE))
 
@@ -144,16 +144,16 @@ def test_osds_that_come_and_go_plan_anew_and_are_no_reload(
         return True
 
     prepared: list[Config] = []
-    prepare = World.prepare
+    prepare = HostContext.prepare
 
     def counted(
-        world: World, config: Config, disks_before: tuple[BlockDevice, ...] = (), book_before: Book | None = None
-    ) -> Running:
+        world: HostContext, config: Config, disks_before: tuple[BlockDevice, ...] = (), book_before: Book | None = None
+    ) -> PreparedConfig:
         prepared.append(config)
         return prepare(world, config, disks_before, book_before)
 
     monkeypatch.setattr(Probing, "outdated", property(outdated))
-    monkeypatch.setattr(World, "prepare", counted)
+    monkeypatch.setattr(HostContext, "prepare", counted)
     running = daemon._wired.running
     file.write_text("probes: [{type: cana")
     daemon._loop()
@@ -174,7 +174,7 @@ def test_a_claim_measured_by_a_job_is_judged_by_a_baseline(tmp_path: Path) -> No
     file.write_text(f"probes: []\nbaseline: {{files: [{figures}]}}")
     store = StateStore(tmp_path / "state")
     store.open()
-    world = World(file, store.directory, tree(tmp_path, "disks-virtio-vm"), CATALOGUE, {}, "node")
+    world = HostContext(file, store.directory, tree(tmp_path, "disks-virtio-vm"), CATALOGUE, {}, "node")
     config = read_config(file, Overrides(), CATALOGUE)
     daemon = Daemon(config, world, store, reread=lambda: config)
     wired = daemon._wired

@@ -11,6 +11,7 @@ import pytest
 
 from plumbline import __version__
 from plumbline.metrics.exposition import Exposition, ScrapeTimeout, SkipHook, Snapshot
+from plumbline.metrics.snapshot import Readings
 from plumbline.metrics.spec import Kind, MetricSpec, Sample, Samples
 from support.fake_collectors import Fake, fake
 
@@ -55,8 +56,7 @@ def test_a_snapshot_carries_the_readings_its_families_were_made_of() -> None:
     link, ring = giving("link", (MTU, ("eth0",), 1500)), fake("ring", (MTU,), fail)
     unchecked = giving("pause", (MTU, ("eth0", "too many"), 1))
     snapshot = exposition(link, ring, unchecked).scrape()
-    assert link.reading(snapshot) == ((MTU, ("eth0",), 1500),)
-    assert (ring.reading(snapshot), unchecked.reading(snapshot)) == (None, None)
+    assert snapshot.readings == Readings.of(((MTU, ("eth0",), 1500),))
 
 
 def test_the_self_metrics_are_there_before_anything_happened() -> None:

@@ -11,7 +11,7 @@ from plumbline.collectors import canary, latency, softnet
 from plumbline.collectors.canary import _coarse
 from plumbline.collectors.registry import every_spec
 from plumbline.core.histogram import Coarse, HistogramValue, coarser
-from plumbline.metrics.small import LESS, SmallPage
+from plumbline.metrics.small import REDUCTIONS, SmallPage
 from plumbline.metrics.snapshot import Family, Snapshot
 from plumbline.metrics.spec import MetricSpec
 from plumbline.probes.run.histogram import EDGES, latency_edges, quantile
@@ -28,9 +28,9 @@ def family(spec: MetricSpec, rows: dict[tuple[str, ...], float]) -> Family:
     return Family(spec, tuple(rows), list(rows.values()))
 
 
-@pytest.mark.parametrize("name", sorted(LESS))
+@pytest.mark.parametrize("name", sorted(REDUCTIONS))
 def test_what_is_left_out_is_of_a_metric_that_there_is(name: str) -> None:
-    labels = {label for label, _ in LESS[name].without} | {LESS[name].summed} - {""}
+    labels = {label for label, _ in REDUCTIONS[name].without} | {REDUCTIONS[name].summed} - {""}
     assert labels <= set(SPECS[name].labels)
 
 

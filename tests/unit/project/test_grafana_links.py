@@ -2,7 +2,7 @@
 
 import pytest
 
-from dashboards.preview import frames as grafana_frames
+from preview import frames as grafana_frames
 from support.grafana_links import ALL, Click, Grafana, resolve
 
 MATRIX = [

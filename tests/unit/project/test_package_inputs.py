@@ -77,7 +77,8 @@ def test_every_file_has_its_place(files: dict[str, str], unit: str, tmp_path: Pa
     ):
         assert len(list((shared / folder).iterdir())) == len(list(ROOT.glob(source))) > 0
     assert {each.name for each in (shared / "systemd").iterdir()} == {
-        each.name for each in (ROOT / "systemd" / "drop-ins").iterdir()
+        *(each.name for each in (ROOT / "systemd" / "drop-ins").iterdir()),
+        "plumbline-iperf3.service",
     }
     assert (shared / "dashboards" / "plumbline-overview.json").is_file()
     assert [source for source in staging.COMPRESSED if not (ROOT / source).is_file()] == []

@@ -6,11 +6,12 @@ import pytest
 from msgspec.structs import replace
 
 from plumbline.commands.reporting import written
+from plumbline.core.words import DAY_S
 from plumbline.errors import ConfigError
 from plumbline.report import classes
 from plumbline.report.document import as_document
 from plumbline.report.model import ClassDrift
-from plumbline.report.period import DAY_S, Period, parse_beside
+from plumbline.report.period import Period, parse_compared
 from plumbline.report.queries import Queries
 from plumbline.sources.prometheus.api import Track
 from support.history import at
@@ -20,16 +21,16 @@ NOW = Period(at("2026-07-01"), at("2026-10-01"))
 
 
 def test_the_period_before_is_as_long() -> None:
-    found = parse_beside("previous", NOW, now_s=at("2026-10-02"))
+    found = parse_compared("previous", NOW, now_s=at("2026-10-02"))
     assert found == Period(at("2026-03-31"), at("2026-07-01"))
-    named = parse_beside("2025-07-01..2025-09-30", NOW, now_s=at("2026-10-02"))
+    named = parse_compared("2025-07-01..2025-09-30", NOW, now_s=at("2026-10-02"))
     assert named == Period(at("2025-07-01"), at("2025-10-01"))
 
 
 @pytest.mark.parametrize("text", ["", "2026-07-01", "last", "2026-07-01..x", "2026-07-02..2026-07-01"])
 def test_what_is_no_period_is_said_in_a_line(text: str) -> None:
     with pytest.raises(ConfigError):
-        parse_beside(text, NOW, now_s=at("2026-10-02"))
+        parse_compared(text, NOW, now_s=at("2026-10-02"))
 
 
 def test_then_and_now_in_one_table() -> None:

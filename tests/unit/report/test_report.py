@@ -50,7 +50,7 @@ def lines(plot: Plot, panel: int = 0) -> list[list[str | None]]:
     """What each point says."""
     chart = plot.panels[panel][1]
     assert isinstance(chart, LineChart)
-    return [[point and point.said.rpartition(": ")[2] for point in curve.points] for curve in chart.curves]
+    return [[point and point.tooltip.rpartition(": ")[2] for point in curve.points] for curve in chart.curves]
 
 
 def drawn(plot: Plot) -> ElementTree.Element:
@@ -97,7 +97,7 @@ def test_pools_are_bars_by_operation_and_large_blocks_have_their_throughput():
     assert headings(plot) == ["Throughput", "Mean latency"]
     chart = plot.panels[0][1]
     assert isinstance(chart, BarChart)
-    bars = [(group, bar.label, bar.said.rpartition(": ")[2]) for group, found in chart.groups for bar in found]
+    bars = [(group, bar.label, bar.tooltip.rpartition(": ")[2]) for group, found in chart.groups for bar in found]
     assert {("Sequential writes", "hdd", "395.705 MiB/s"), ("Sequential writes", "ssd", "1083 MiB/s")} <= set(bars)
     assert {label for _, label, _ in bars} >= {"hdd", "ssd", "testec", "testhdd-tiered"}
     assert {group for group, _, _ in bars} == {"Sequential writes", "Sequential reads", "Random reads"}

@@ -11,18 +11,20 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from plumbline.commands.reporting import written
+from plumbline.core import words as phrases
 from plumbline.core.console import Step, make_console, progress
+from plumbline.core.words import DAY_S
 from plumbline.errors import ConfigError, ParseError
 from plumbline.pages.document import Block, Document, Listing, Paragraph, Section, Table
-from plumbline.report import events, phrases
+from plumbline.report import events
 from plumbline.report.attainment import attainment, coverage, pool_services
 from plumbline.report.document import as_document
-from plumbline.report.fetch import POINTS, day_starts, each_day, joined, over
 from plumbline.report.model import ClassCapacity, PoolService, Span
-from plumbline.report.period import DAY_S, Period, parse_period
-from plumbline.report.queries import Queries, days_together, quoted
+from plumbline.report.period import Period, day_starts, parse_period
+from plumbline.report.queries import POINTS, Queries, days_together, each_day, over
 from plumbline.report.summary import NEVER, full_in
 from plumbline.sources.prometheus.api import MAX_POINTS, Track, parse_matrix
+from plumbline.sources.prometheus.queries import joined, quoted
 from support.history import at
 from support.review_facts import empty_review, full_review
 

@@ -29,7 +29,7 @@ from plumbline.probes.run.result import OperationResult, Outcome, ProbeResult
 from plumbline.probes.run.schedule import Probing
 from plumbline.probes.run.state import ProbeRecord, StateStore
 from plumbline.sources.ceph.osd_operations import BlockedOperations
-from plumbline.sources.ceph.osds import OsdReading
+from plumbline.sources.ceph.osds import OsdReading, OsdsReading
 from plumbline.status.gather import Overview
 from plumbline.status.model import (
     Comparison,
@@ -273,7 +273,7 @@ def test_osds_with_their_last_minutes_and_disks(node: Node, tmp_path: Path) -> N
         )
 
     def snapshot(*osds: OsdReading) -> Snapshot:
-        itself = replace(osd.COLLECTOR, read=lambda _host, _skip: (osds, ()))
+        itself = replace(osd.COLLECTOR, read=lambda _host, _skip: OsdsReading(osds))
         return Exposition([itself], None, clock=lambda: 0.0, logger=logging.getLogger("test.overview")).scrape()
 
     node.overview.remember(snapshot(reading("osd.10", 100), reading("osd.9", 5)))

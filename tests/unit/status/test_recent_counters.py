@@ -8,25 +8,22 @@ import tracemalloc
 from msgspec.structs import fields
 
 from plumbline.core.histogram import HistogramValue
-from plumbline.metrics.snapshot import Snapshot
-from plumbline.sources.ceph.osds import OsdReading
+from plumbline.metrics.snapshot import Readings
+from plumbline.sources.ceph.osds import OsdReading, OsdsReading
 from plumbline.sources.disk.blocklatency import DiskLatency, LatencyReading
 from plumbline.sources.disk.latencymaps import BUCKETS, Histogram, Times
+from plumbline.sources.disk.queuesettings import QueueReading
 from plumbline.sources.net.drivers import NicLoss
-from plumbline.sources.net.network import PortLosses
+from plumbline.sources.net.network import LossesReading, PortLosses
 from plumbline.status.recent import LOOKS, Counters, RecentCounters, counters_of, grown, since
 
 EDGES = tuple(float(2**n) for n in range(27))
 RING = ("eth0", "receive", "ring")
 
 
-def snapshot(**readings: object) -> Snapshot:
-    return Snapshot((), (), readings=readings)
-
-
-def losses(frames: int) -> Snapshot:
+def losses(frames: int) -> Readings:
     loss = NicLoss((("receive", "ring", frames),), ())
-    return snapshot(ethtool=(PortLosses("eth0", "ixgbe", "", "", "", "driver", loss),))
+    return Readings.of(LossesReading((PortLosses("eth0", "ixgbe", "", "", "", "driver", loss),)))
 
 
 def histogram(*cumulative: int) -> HistogramValue:
@@ -67,7 +64,7 @@ def test_histograms_are_subtracted_and_a_reset_one_is_taken_whole() -> None:
 
 
 def test_what_is_not_needed_is_not_kept() -> None:
-    counters = counters_of(snapshot(queue=(1, 2), interrupts=("x",), ethtool=losses(1).readings["ethtool"]))
+    counters = counters_of(Readings({**losses(1).by_type, QueueReading: QueueReading()}))
     assert counters == Counters(drops={RING: 1})
     assert {each.name for each in fields(Counters)} == {
         "drops", "errors", "softnet_dropped", "time_squeezes", "disk_times", "osd_times",
@@ -75,7 +72,7 @@ def test_what_is_not_needed_is_not_kept() -> None:
 
 
 def test_it_stays_small_on_a_host_of_60_disks_and_60_osds() -> None:
-    def look(n: int) -> Snapshot:
+    def look(n: int) -> Readings:
         def one(seed: int) -> HistogramValue:
             return HistogramValue(EDGES, tuple(10**6 + seed + n + at for at in range(27)), 10**7, 1.0)
 
@@ -84,11 +81,11 @@ def test_it_stays_small_on_a_host_of_60_disks_and_60_osds() -> None:
             return Times(counts, counts)
 
         operations = ("read", "write")
-        return snapshot(
-            latency=LatencyReading(
+        return Readings.of(
+            LatencyReading(
                 tuple(DiskLatency(str(at), {each: times(at) for each in operations}) for at in range(60)), {}
             ),
-            osd=(
+            OsdsReading(
                 tuple(
                     OsdReading(f"osd.{at}", "", up=True, latencies={each: one(at) for each in operations})
                     for at in range(60)

@@ -262,7 +262,6 @@ def test_a_phone_gets_its_width_and_the_night_its_colours() -> None:
                 "collectors": (),
                 "findings": (),
                 "config_error": "",
-                "server_trouble": "",
                 "nics": (),
                 "softnet": None,
                 "osds": (),

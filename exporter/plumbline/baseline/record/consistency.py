@@ -93,11 +93,11 @@ def with_workloads(
     """The entries of a checked file with their workloads; ``devices``: the device of each entry, in the same order."""
     listed = list(entries)
     names = [*devices, *[""] * (len(listed) - len(devices))]
-    return [Measured(one, catalogue.by_id[one.workload], name) for one, name in zip(listed, names, strict=True)]
+    return [Measured(row, catalogue.by_id[row.workload], name) for row, name in zip(listed, names, strict=True)]
 
 
 def check(measured: Sequence[Measured], place: Place) -> list[Finding]:
-    trip = _lowest(each for each in measured if isinstance(each.workload, RoundTrip))
+    trip = _lowest(row for row in measured if isinstance(row.workload, RoundTrip))
     here = _Recording(measured, place, trip)
     rules = (
         _rotating,
@@ -107,7 +107,7 @@ def check(measured: Sequence[Measured], place: Place) -> list[Finding]:
         _more_than_the_network,
         _osd_above_its_disk,
     )
-    return [finding for rule in rules for one in measured if (finding := rule(one, here)) is not None]
+    return [finding for rule in rules for row in measured if (finding := rule(row, here)) is not None]
 
 
 class _Recording(Struct, frozen=True):
@@ -118,85 +118,90 @@ class _Recording(Struct, frozen=True):
     trip: Measured | None
 
     def disks(self, device_class: str) -> list[Measured]:
-        return [one for one in self.measured if one.entry.layer == "disk" and one.entry.device_class == device_class]
+        return [row for row in self.measured if row.entry.layer == "disk" and row.entry.device_class == device_class]
 
 
-def _rotating(one: Measured, _: _Recording) -> Finding | None:
-    load = one.workload
+def _rotating(measured: Measured, _: _Recording) -> Finding | None:
+    load = measured.workload
     random_read = isinstance(load, BlockWorkload) and load.pattern is Pattern.RANDREAD and load.direct
-    if one.entry.device_class != "hdd" or not random_read or one.p50 is None or one.p50 >= HDD_READ_S:
+    if measured.entry.device_class != "hdd" or not random_read or measured.p50 is None or measured.p50 >= HDD_READ_S:
         return None
     why = (
         "even the fastest rotating disk takes 2 ms for half a turn, so a cache was read; make the file or image larger"
         " than every cache, or set the correct device class"
     )
-    return Finding(one.name, f"p50 {_time(one.p50)}", why)
+    return Finding(measured.name, f"p50 {_time(measured.p50)}", why)
 
 
-def _read_below_the_disk(one: Measured, here: _Recording) -> Finding | None:
-    load = one.workload
-    if one.entry.layer not in ("rbd", "filesystem") or not _single(load, "read"):
+def _read_below_the_disk(measured: Measured, here: _Recording) -> Finding | None:
+    load = measured.workload
+    if measured.entry.layer not in ("rbd", "filesystem") or not _single(load, "read"):
         return None
-    disks = here.disks(one.entry.device_class)
+    disks = here.disks(measured.entry.device_class)
     return _faster(
-        one,
+        measured,
         [_lowest(disk for disk in disks if _single(disk.workload, "read") and size_of(disk.workload) == size_of(load))],
         "a read ends on a disk of that class, so a cache was read; make the image or file larger than the cache"
         " (BlueStore's is up to osd_memory_target for each OSD)",
     )
 
 
-def _write_below_disk_and_network(one: Measured, here: _Recording) -> Finding | None:
-    size = _written(one)
+def _write_below_disk_and_network(measured: Measured, here: _Recording) -> Finding | None:
+    size = _written(measured)
     if size is None:
         return None
-    disk = _durable(here.disks(one.entry.device_class), size) if one.entry.device_class in _FLASH else None
+    disk = _durable(here.disks(measured.entry.device_class), size) if measured.entry.device_class in _FLASH else None
     on_disk = " on its disk" if disk else ""
     return _faster(
-        one,
+        measured,
         [disk, here.trip],
         f"a write is confirmed when a replica on another host has it{on_disk}, so a cache confirmed it (rbd_cache, or a"
         " disk's own), or the pool keeps a single copy",
     )
 
 
-def _read_below_the_network(one: Measured, here: _Recording) -> Finding | None:
-    single = isinstance(one.workload, RadosOps) or _single(one.workload, "read")
-    if here.place.holds_osds or one.entry.layer not in ("rados", "rbd") or one.entry.operation != "read" or not single:
+def _read_below_the_network(measured: Measured, here: _Recording) -> Finding | None:
+    single = isinstance(measured.workload, RadosOps) or _single(measured.workload, "read")
+    if (
+        here.place.holds_osds
+        or measured.entry.layer not in ("rados", "rbd")
+        or measured.entry.operation != "read"
+        or not single
+    ):
         return None
     why = "this host holds no OSD, so every read crosses the network; a cache on this host was read"
-    return _faster(one, [here.trip], why)
+    return _faster(measured, [here.trip], why)
 
 
-def _more_than_the_network(one: Measured, here: _Recording) -> Finding | None:
-    rate, block = one.entry.throughput, isinstance(one.workload, BlockWorkload | RadosBench | RbdBench)
-    if here.place.holds_osds or one.entry.layer not in ("rados", "rbd") or not block or rate is None:
+def _more_than_the_network(measured: Measured, here: _Recording) -> Finding | None:
+    rate, block = measured.entry.throughput, isinstance(measured.workload, BlockWorkload | RadosBench | RbdBench)
+    if here.place.holds_osds or measured.entry.layer not in ("rados", "rbd") or not block or rate is None:
         return None
-    direction, links = "transmit" if one.entry.operation == "write" else "receive", here.place.links
+    direction, links = "transmit" if measured.entry.operation == "write" else "receive", here.place.links
     limits = [
-        (each, each.entry.throughput * links.get(each.device, 1))
-        for each in here.measured
-        if isinstance(each.workload, TcpThroughput)
-        and each.entry.operation == direction
-        and each.entry.throughput is not None
-        and (each.workload.streams >= 4 or each.entry.throughput < ONE_STREAM_FILLS)
+        (row, row.entry.throughput * links.get(row.device, 1))
+        for row in here.measured
+        if isinstance(row.workload, TcpThroughput)
+        and row.entry.operation == direction
+        and row.entry.throughput is not None
+        and (row.workload.streams >= 4 or row.entry.throughput < ONE_STREAM_FILLS)
     ]
-    network, limit = max(limits, key=lambda pair: pair[1], default=(one, math.inf))
+    network, limit = max(limits, key=lambda pair: pair[1], default=(measured, math.inf))
     if rate <= limit * SLACK:
         return None
     ports = links.get(network.device, 1)
     times = f" on each of {ports} ports" if ports > 1 else ""
     why = "this host holds no OSD, so all data crosses the network; a cache on this host was measured"
-    return Finding(one.name, f"{_rate(rate)}, {network.name} {_rate(network.entry.throughput)}{times}", why)
+    return Finding(measured.name, f"{_rate(rate)}, {network.name} {_rate(network.entry.throughput)}{times}", why)
 
 
-def _osd_above_its_disk(one: Measured, here: _Recording) -> Finding | None:
-    load, rate = one.workload, one.entry.throughput
+def _osd_above_its_disk(measured: Measured, here: _Recording) -> Finding | None:
+    load, rate = measured.workload, measured.entry.throughput
     if not isinstance(load, OsdBench) or rate is None or load.block_size < 2**20:
         return None
     disks = [
         disk
-        for disk in here.disks(one.entry.device_class)
+        for disk in here.disks(measured.entry.device_class)
         if isinstance(disk.workload, BlockWorkload)
         and disk.workload.pattern is Pattern.WRITE
         and disk.workload.block_size == load.block_size
@@ -208,16 +213,16 @@ def _osd_above_its_disk(one: Measured, here: _Recording) -> Finding | None:
     if best is None or rate <= (best.entry.throughput or 0.0) * DISKS_DIFFER:
         return None
     why = "an OSD writes no faster than its disk; the data was still in a cache"
-    return Finding(one.name, f"{_rate(rate)}, {best.name} {_rate(best.entry.throughput)}", why)
+    return Finding(measured.name, f"{_rate(rate)}, {best.name} {_rate(best.entry.throughput)}", why)
 
 
-def _faster(one: Measured, bounds: Sequence[Measured | None], why: str) -> Finding | None:
+def _faster(measured: Measured, bounds: Sequence[Measured | None], why: str) -> Finding | None:
     """A finding if ``one`` is faster than all bounds together, those that were measured."""
     slower = [(bound.name, bound.p50) for bound in bounds if bound is not None and bound.p50 is not None]
-    if one.p50 is None or one.p50 * SLACK >= sum(p50 for _, p50 in slower):
+    if measured.p50 is None or measured.p50 * SLACK >= sum(p50 for _, p50 in slower):
         return None
     against = " and ".join(f"{name} p50 {_time(p50)}" for name, p50 in slower)
-    return Finding(one.name, f"p50 {_time(one.p50)}, {against}", why)
+    return Finding(measured.name, f"p50 {_time(measured.p50)}, {against}", why)
 
 
 def _single(load: Workload, operation: str) -> TypeGuard[BlockWorkload]:
@@ -230,14 +235,14 @@ def _single(load: Workload, operation: str) -> TypeGuard[BlockWorkload]:
     )
 
 
-def _written(one: Measured) -> int | None:
+def _written(measured: Measured) -> int | None:
     """Bytes of a single write that RADOS acknowledges when its replicas have it; ``None`` for other loads."""
-    load = one.workload
-    if one.entry.operation != "write":
+    load = measured.workload
+    if measured.entry.operation != "write":
         return None
     if isinstance(load, RadosOps):
         return load.object_size
-    if one.entry.layer == "rbd" and _single(load, "write"):
+    if measured.entry.layer == "rbd" and _single(load, "write"):
         return load.block_size
     return None
 
@@ -246,16 +251,16 @@ def _durable(disks: Sequence[Measured], size: int) -> Measured | None:
     """The disk's single write of this size: preferably one that is on stable media when it returns, else one that may
     end in the disk's cache, which takes no longer."""
     writes = [
-        (each, each.workload.sync)
-        for each in disks
-        if _single(each.workload, "write") and each.workload.block_size == size
+        (disk, disk.workload.sync)
+        for disk in disks
+        if _single(disk.workload, "write") and disk.workload.block_size == size
     ]
-    durable = _lowest(each for each, sync in writes if sync is Sync.DSYNC)
-    return durable or _lowest(each for each, sync in writes if sync is Sync.NONE)
+    durable = _lowest(row for row, sync in writes if sync is Sync.DSYNC)
+    return durable or _lowest(row for row, sync in writes if sync is Sync.NONE)
 
 
 def _lowest(several: Iterable[Measured]) -> Measured | None:
-    return min((one for one in several if one.p50 is not None), key=lambda one: one.p50 or 0.0, default=None)
+    return min((row for row in several if row.p50 is not None), key=lambda row: row.p50 or 0.0, default=None)
 
 
 def _time(seconds: float | None) -> str:

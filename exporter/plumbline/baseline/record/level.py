@@ -58,8 +58,8 @@ class Level(msgspec.Struct, frozen=True):
 
 def level_of(slices: Sequence[Slice], edges: tuple[float, ...], *, tolerance: float, quantile: Quantile) -> Level:
     """The level of one target's ``slices``, in order; ``tolerance`` is a factor of their median."""
-    made = [(one, one.histogram(edges)) for one in slices if one.counts]
-    measured_s = sum(one.seconds for one, _ in made)
+    made = [(piece, piece.histogram(edges)) for piece in slices if piece.counts]
+    measured_s = sum(piece.seconds for piece, _ in made)
     spread: dict[str, float] = {}
     for name, span_s in SPANS.items():
         if measured_s < _LEAST_WINDOWS * span_s:
@@ -74,11 +74,13 @@ def level_of(slices: Sequence[Slice], edges: tuple[float, ...], *, tolerance: fl
 def joined(levels: Sequence[Level]) -> Level:
     """Of several targets the median one, as with every figure of an entry."""
     spread = {
-        name: median(one.spread[name] for one in levels) for name in SPANS if all(name in one.spread for one in levels)
+        name: median(level.spread[name] for level in levels)
+        for name in SPANS
+        if all(name in level.spread for level in levels)
     }
-    calm = [one.calm_s for one in levels if one.calm_s is not None]
+    calm = [level.calm_s for level in levels if level.calm_s is not None]
     whole = median(calm) if calm and len(calm) == len(levels) else None
-    return Level(min((one.measured_s for one in levels), default=0.0), spread, whole)
+    return Level(min((level.measured_s for level in levels), default=0.0), spread, whole)
 
 
 def missing(level: Level) -> dict[str, float]:
@@ -95,21 +97,21 @@ def _windows(made: Sequence[tuple[Slice, HistogramValue]], span_s: float) -> Ite
         while made[first][0].ended <= end.ended - span_s + SLICE_S / 2:
             first += 1
         inside = made[first : last + 1]
-        if sum(one.seconds for one, _ in inside) >= span_s / 2:
+        if sum(piece.seconds for piece, _ in inside) >= span_s / 2:
             yield added([histogram for _, histogram in inside])
 
 
 def _calm_s(made: Sequence[tuple[Slice, HistogramValue]], tolerance: float, quantile: Quantile) -> float | None:
-    levels = [(one, quantile(histogram, 0.5) or 0.0) for one, histogram in made]
+    levels = [(level, quantile(histogram, 0.5) or 0.0) for level, histogram in made]
     limit = tolerance * median(value for _, value in levels)
     longest, since, before = 0.0, None, None
-    for one, value in levels:
-        began = one.ended - one.seconds
+    for entry, value in levels:
+        began = entry.ended - entry.seconds
         if before is not None and began - before > SLICE_S:
             since = None  # between two runs nobody saw when it ended
         if value > limit:
             since = began if since is None else since
         elif since is not None:
             longest, since = max(longest, began - since), None
-        before = one.ended
+        before = entry.ended
     return longest if since is None else None

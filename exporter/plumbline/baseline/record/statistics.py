@@ -94,10 +94,10 @@ class EntryRecord(msgspec.Struct, frozen=True):
 
 def likenesses(targets: Iterable[Target]) -> list[tuple[Target, ...]]:
     """Targets that share an entry, in order of first appearance."""
-    found: dict[tuple[str, ...], list[Target]] = {}
+    groups: dict[tuple[str, ...], list[Target]] = {}
     for target in targets:
-        found.setdefault((*target.key, target.config_hash), []).append(target)
-    return [tuple(group) for group in found.values()]
+        groups.setdefault((*target.key, target.config_hash), []).append(target)
+    return [tuple(group) for group in groups.values()]
 
 
 def summarise(
@@ -105,8 +105,8 @@ def summarise(
 ) -> EntryRecord:
     """The entry of comparable ``targets``, each with the same number of ``runs``, in the order in which they were made.
     Raises :class:`BaselineError` if a run gave no figure."""
-    figures = {target: [one for one in runs[target] if one.sought is None] for target in targets}
-    every = [one for target in targets for one in figures[target]]
+    figures = {target: [run for run in runs[target] if run.sought is None] for target in targets}
+    every = [figure for target in targets for figure in figures[target]]
     per_target = {target: _Series.of(target, figures[target], quantile) for target in targets}
     whole, first = _Series.joined(list(per_target.values())), targets[0]
     warnings, refusals = _remarks(per_target, figures)
@@ -121,11 +121,11 @@ def summarise(
         targets=tuple(_short_name(target) for target in targets) if len(targets) > 1 else (),
         rate_iops=first.rate_iops,
         latency=Latencies(**{name: Latency.of(rounded(value)) for name, value in _pooled(every, quantile).items()}),
-        iops=_quantity(Iops, _median(one.iops for one in every)),
-        throughput=_quantity(Throughput, _median(one.throughput for one in every)),
-        iops_at_latency=_at_latency([one for target in targets for one in runs[target] if one.sought is not None]),
+        iops=_quantity(Iops, _median(run.iops for run in every)),
+        throughput=_quantity(Throughput, _median(run.throughput for run in every)),
+        iops_at_latency=_at_latency([run for target in targets for run in runs[target] if run.sought is not None]),
         tolerance_ratio=tolerance,
-        level_spread=LevelSpread.of({span: rounded(each) for span, each in level.spread.items()} if level else {}),
+        level_spread=LevelSpread.of({span: rounded(spread) for span, spread in level.spread.items()} if level else {}),
         calm_seconds=rounded(level.calm_s) if level and level.calm_s is not None else None,
         load_ops_per_second=rounded(load[0]) if load else None,
         load_bytes_per_second=rounded(load[1]) if load else None,
@@ -154,15 +154,15 @@ class _Series(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, target: Target, figures: Sequence[RunFigures], quantile: Quantile) -> _Series:
-        for run, one in enumerate(figures, 1):
-            if one.empty:
+        for run, entry in enumerate(figures, 1):
+            if entry.empty:
                 raise BaselineError(name_of(target), f"run {run} completed no operation; does the device respond?")
-        p50 = _all(_p50(one, quantile) for one in figures)
+        p50 = _all(_p50(figure, quantile) for figure in figures)
         series = cls(
             p50=p50,
-            mean=() if p50 else _all(one.latency.get("mean") for one in figures),
-            throughput=_all(one.throughput for one in figures),
-            iops=_all(one.iops for one in figures),
+            mean=() if p50 else _all(figure.latency.get("mean") for figure in figures),
+            throughput=_all(figure.throughput for figure in figures),
+            iops=_all(figure.iops for figure in figures),
         )
         if not series.main:
             raise BaselineError(name_of(target), "the runs reported neither a latency nor a rate")
@@ -171,7 +171,7 @@ class _Series(msgspec.Struct, frozen=True):
     @classmethod
     def joined(cls, several: Sequence[_Series]) -> _Series:
         """The median over the targets for each run."""
-        columns = zip(*((one.p50, one.mean, one.throughput, one.iops) for one in several), strict=True)
+        columns = zip(*((series.p50, series.mean, series.throughput, series.iops) for series in several), strict=True)
         return cls(*(tuple(map(median, zip(*rows, strict=True))) if all(rows) else () for rows in columns))
 
     @property
@@ -189,11 +189,11 @@ class _Series(msgspec.Struct, frozen=True):
 
     def worst(self, several: Iterable[_Series]) -> Iterator[float]:
         """How far the worst run of ``several``, which this one joins, was from the median: a factor of at least 1."""
-        for one in several:
+        for series in several:
             if self.latency:
-                yield max(one.latency) / median(self.latency)
+                yield max(series.latency) / median(self.latency)
             if self.rate:
-                yield median(self.rate) / min(one.rate)
+                yield median(self.rate) / min(series.rate)
 
 
 def name_of(target: Target) -> str:
@@ -226,8 +226,10 @@ def _remarks(
             others = f"all {len(middles)} comparable targets together {quantity(typical)}"
             had = f"measured {quantity(middles[target])}; {others}: it differs too much from them"
             refusals.append(f"{name_of(target)}: {had}")
-        busy = [f"before run {run}, {one.disturbed}" for run, one in enumerate(figures[target], 1) if one.disturbed]
-        lines = [f"{name_of(target)}: {each}" for each in busy]
+        busy = [
+            f"before run {run}, {figure.disturbed}" for run, figure in enumerate(figures[target], 1) if figure.disturbed
+        ]
+        lines = [f"{name_of(target)}: {number}" for number in busy]
         (refusals if 2 * len(busy) > len(figures[target]) else warnings).extend(lines)
     return warnings + refusals, refusals
 
@@ -239,12 +241,12 @@ def _near(value: float, middle: float) -> bool:
 def _notes(targets: Sequence[Target], runs: Mapping[Target, Sequence[RunFigures]]) -> Iterator[str]:
     for target in targets:
         where = f"{_short_name(target)} " if len(targets) > 1 else ""
-        for run, one in enumerate((one for one in runs[target] if one.sought is None), 1):
-            if one.disturbed:
-                yield f"{where}run {run}: {one.disturbed}"
-        for one in runs[target]:
-            if one.sought is not None and not one.depth:
-                seconds, percentile = one.sought
+        for run, entry in enumerate((run for run in runs[target] if run.sought is None), 1):
+            if entry.disturbed:
+                yield f"{where}run {run}: {entry.disturbed}"
+        for entry in runs[target]:
+            if entry.sought is not None and not entry.depth:
+                seconds, percentile = entry.sought
                 latency = si(seconds, "s")
                 yield f"{where}even one operation at a time does not complete {percentile:g} % within {latency}"
 
@@ -252,39 +254,39 @@ def _notes(targets: Sequence[Target], runs: Mapping[Target, Sequence[RunFigures]
 def _level(figures: Sequence[Sequence[RunFigures]], tolerance: float, quantile: Quantile) -> Level | None:
     levels = []
     for runs in figures:
-        histograms = [one.histogram for one in runs if one.slices and one.histogram is not None]
+        histograms = [run.histogram for run in runs if run.slices and run.histogram is not None]
         if not histograms:
             return None
-        slices = sorted((each for one in runs for each in one.slices), key=lambda each: each.ended)
+        slices = sorted((piece for run in runs for piece in run.slices), key=lambda level: level.ended)
         levels.append(level_of(slices, histograms[0].edges, tolerance=tolerance, quantile=quantile))
     return joined(levels)
 
 
 def _load(figures: Sequence[Sequence[RunFigures]]) -> tuple[float, float] | None:
     """The median of all runs of all targets; ``None`` if one is unknown."""
-    loads = [one.load for runs in figures for one in runs]
+    loads = [run.load for runs in figures for run in runs]
     known = [load for load in loads if load is not None]
     if not known or len(known) < len(loads):
         return None
     return median(operations for operations, _ in known), median(octets for _, octets in known)
 
 
-def _p50(one: RunFigures, quantile: Quantile) -> float | None:
-    return one.latency.get("p50") if one.histogram is None else quantile(one.histogram, 0.5)
+def _p50(figures: RunFigures, quantile: Quantile) -> float | None:
+    return figures.latency.get("p50") if figures.histogram is None else quantile(figures.histogram, 0.5)
 
 
 def _pooled(figures: Sequence[RunFigures], quantile: Quantile) -> dict[str, float]:
     """Statistics over the operations of all runs. Percentiles cannot be pooled from statistics alone; then the median
     of the runs is used, and the highest ``max``."""
-    histograms = [one.histogram for one in figures if one.histogram is not None]
+    histograms = [figure.histogram for figure in figures if figure.histogram is not None]
     if len(histograms) == len(figures):  # edges differ only between releases, and runs of another release are not kept
         return _of_histogram(added(histograms), quantile)
     pooled = {}
     for statistic in ("mean", *_QUANTILES, "max"):
-        values = _all(one.latency.get(statistic) for one in figures)
+        values = _all(figure.latency.get(statistic) for figure in figures)
         if values:
             pooled[statistic] = max(values) if statistic == "max" else median(values)
-    if all(one.bins for one in figures):
+    if all(figure.bins for figure in figures):
         pooled = {name: value for name, value in pooled.items() if name not in _QUANTILES}
         pooled |= _of_bins(figures, at_most=pooled.get("max", math.inf))
     return pooled
@@ -293,18 +295,18 @@ def _pooled(figures: Sequence[RunFigures], quantile: Quantile) -> dict[str, floa
 def _of_bins(figures: Sequence[RunFigures], *, at_most: float) -> dict[str, float]:
     """By nearest rank, as fio does; a bin's midpoint may exceed the highest value in it."""
     counts: Counter[float] = Counter()
-    for one in figures:
-        for seconds, count in one.bins:
+    for figure in figures:
+        for seconds, count in figure.bins:
             counts[seconds] += count
     total = sum(counts.values())
-    found, below = {}, 0
+    bins, below = {}, 0
     left = {name: q for name, q in _QUANTILES.items() if total * (1 - q) >= _MIN_ABOVE}
     for seconds in sorted(counts):
         below += counts[seconds]
         for name in [name for name, q in left.items() if below >= math.ceil(q * total)]:
-            found[name] = min(seconds, at_most)
+            bins[name] = min(seconds, at_most)
             del left[name]
-    return found
+    return bins
 
 
 def _of_histogram(histogram: HistogramValue, quantile: Quantile) -> dict[str, float]:
@@ -318,9 +320,9 @@ def _of_histogram(histogram: HistogramValue, quantile: Quantile) -> dict[str, fl
 
 def _at_latency(searches: Sequence[RunFigures]) -> IopsAtLatency | None:
     """The median disk's figures; ``None`` if one of the disks misses the latency."""
-    if not searches or not all(one.depth and one.iops for one in searches):
+    if not searches or not all(search.depth and search.iops for search in searches):
         return None
-    ordered = sorted(searches, key=lambda one: one.iops or 0.0)
+    ordered = sorted(searches, key=lambda search: search.iops or 0.0)
     middle = ordered[(len(ordered) - 1) // 2]
     seconds, percentile = middle.sought or (0.0, 0.0)
     return IopsAtLatency(

@@ -73,7 +73,7 @@ def _head(file: SiteFile) -> list[str]:
 
 
 def _comment(lines: Sequence[str]) -> str:
-    wrapped = (each for line in lines for each in textwrap.wrap(line, _WIDTH - 2))
+    wrapped = (part for line in lines for part in textwrap.wrap(line, _WIDTH - 2))
     return "".join(f"# {line}\n" for line in wrapped)
 
 
@@ -96,5 +96,5 @@ def _layer(entry: SiteEntry, catalogue: WorkloadCatalogue) -> int:
 def _count(entries: Sequence[SiteEntry], source: str) -> str:
     runs = sorted({entry.runs for entry in entries if entry.runs})
     what = "nodes" if source == "class" else "runs"
-    each = f", {' to '.join(map(str, dict.fromkeys((runs[0], runs[-1]))))} {what} each" if runs else ""
-    return count_text(len(entries), "figure set") + each
+    runs_text = f", {' to '.join(map(str, dict.fromkeys((runs[0], runs[-1]))))} {what} each" if runs else ""
+    return count_text(len(entries), "figure set") + runs_text

@@ -89,7 +89,7 @@ def walk(
         if step.name in failed or len(done[step.name]) >= run:
             continue
         count = sum(map(len, done.values()))
-        left = sum(lasts[each.name] * (each.runs - len(done[each.name])) for each in steps if each.name not in failed)
+        left = sum(lasts[step.name] * (step.runs - len(done[step.name])) for step in steps if step.name not in failed)
         now = Progress(count, total, step.layer, step.name, run, step.runs, left)
         progress(now)
         began = clock()
@@ -137,11 +137,11 @@ def _teller(now: Progress, progress: Callable[[Progress], None]) -> Tell:
 
 def entries_of(targets: Sequence[Target], runs: Sequence[KeptRun], quantile: Quantile) -> tuple[EntryRecord, ...]:
     """The entries of ``targets``, lowest layer first. Raises :class:`BaselineError` if a run lacks a figure."""
-    found: dict[tuple[str, str, str], list[RunFigures]] = {}
+    grouped: dict[tuple[str, str, str], list[RunFigures]] = {}
     for run in runs:
-        for one in run.figures:
-            found.setdefault((one.probe, one.workload, one.operation), []).append(one)
-    figures = {target: found.get((target.probe, target.workload, target.operation), []) for target in targets}
+        for figure in run.figures:
+            grouped.setdefault((figure.probe, figure.workload, figure.operation), []).append(figure)
+    figures = {target: grouped.get((target.probe, target.workload, target.operation), []) for target in targets}
     groups = likenesses(target for target in targets if figures[target])
     records = [summarise(group, figures, quantile) for group in groups]
     return tuple(sorted(records, key=lambda record: LAYERS.index(record.layer)))

@@ -65,18 +65,18 @@ class WorkFile:
     def resume(self, steps: Mapping[str, str], *, now: float) -> Resumed:
         """Take over the valid runs of ``steps`` (name → parameters); runs of other steps stay in the file for later
         use. ``now`` is Unix seconds. Raises :class:`StateError`."""
-        found = self._read()
-        if isinstance(found, str):
-            return Resumed((), found)
-        resumed, kept = judge(found, self._work, steps, now=now)
+        record = self._read()
+        if isinstance(record, str):
+            return Resumed((), record)
+        resumed, kept = judge(record, self._work, steps, now=now)
         self._work = msgspec.structs.replace(self._work, runs=kept)
         return resumed
 
     def forget(self, steps: frozenset[str], *, now: float) -> None:
         """Discard the runs of ``steps`` and keep the others. Raises :class:`StateError`."""
-        found = self._read()
-        if not isinstance(found, str):
-            _, kept = judge(found, self._work, {}, now=now)
+        record = self._read()
+        if not isinstance(record, str):
+            _, kept = judge(record, self._work, {}, now=now)
             self._work = msgspec.structs.replace(self._work, runs=tuple(run for run in kept if run.step not in steps))
             self._write()
 
@@ -158,4 +158,4 @@ def _another(then: Work, here: Work) -> str:
     if then.host != here.host:
         return f"it was made on another host ({then.host})"
     changed = changes(then.fingerprint, here.fingerprint)
-    return ", ".join(f"{each.part.value} was {each.then}, is {each.now}" for each in changed)
+    return ", ".join(f"{part.part.value} was {part.then}, is {part.now}" for part in changed)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from plumbline.checks import fixes
 from plumbline.checks.model import Fix, Keep, Severity, Verdict, check
 from plumbline.checks.network.facts import NetworkFacts
-from plumbline.checks.text import listed
+from plumbline.core.words import first_few
 from plumbline.sources.net.bonding import Bond, Churn, Slave
 
 # --- bonds: are all members up, and aggregated?
@@ -30,16 +30,16 @@ def degraded(facts: NetworkFacts) -> Iterator[Verdict]:
         if not slaves:
             continue
         down = [slave.device for slave in slaves if not slave.up]
-        should = f"all {len(slaves)} members up"
+        expected = f"all {len(slaves)} members up"
         if not down:
-            yield Verdict(bond.device, should, should)
+            yield Verdict(bond.device, expected, expected)
             continue
         fix = Fix(
             "; ".join(f"ip link set dev {shlex.quote(device)} up" for device in down),
             caution="If that changes nothing: check the cable, the transceiver and the switch's port.",
         )
         severity = Severity.CRITICAL if len(down) == len(slaves) else Severity.WARNING
-        yield Verdict(bond.device, f"down: {listed(down)}", should, fix, severity)
+        yield Verdict(bond.device, f"down: {first_few(down)}", expected, fix, severity)
 
 
 @check(
@@ -52,7 +52,7 @@ def degraded(facts: NetworkFacts) -> Iterator[Verdict]:
     "cat /proc/net/bonding/<bond>",
 )
 def not_aggregated(facts: NetworkFacts) -> Iterator[Verdict]:
-    should = "all members in one aggregator, with a partner"
+    expected = "all members in one aggregator, with a partner"
     for bond in facts.bonds:
         slaves = [slave for slave in bond.slaves if slave.up]
         reports = any(slave.aggregator_id is not None or slave.actor is not None for slave in slaves)
@@ -65,19 +65,19 @@ def not_aggregated(facts: NetworkFacts) -> Iterator[Verdict]:
             caution="This only shows. Fix it at the switch: LACP on these ports, all in one channel group, on one "
             "switch (or a stack that acts as one).",
         )
-        yield Verdict(bond.device, faults or should, should, fix if faults else None)
+        yield Verdict(bond.device, faults or expected, expected, fix if faults else None)
 
 
 def _faults(bond: Bond, slaves: list[Slave]) -> Iterator[str]:
     silent = [slave.device for slave in slaves if bond.partner_valid(slave) is False]
     if silent:
-        yield f"no LACP partner on {listed(silent)}"
+        yield f"no LACP partner on {first_few(silent)}"
     ids = {slave.aggregator_id for slave in slaves if slave.aggregator_id is not None}
     if len(ids) > 1:
         yield f"{len(ids)} aggregators, of which one carries all the traffic"
     churned = [slave.device for slave in slaves if Churn.CHURNED in (slave.actor_churn, slave.partner_churn)]
     if churned:
-        yield f"churned: {listed(churned)}"
+        yield f"churned: {first_few(churned)}"
 
 
 @check(
@@ -90,7 +90,7 @@ def _faults(bond: Bond, slaves: list[Slave]) -> Iterator[str]:
     "ip link set dev <bond> type bond miimon 100",
 )
 def unmonitored(facts: NetworkFacts) -> Iterator[Verdict]:
-    should = "miimon (or arp_interval) set"
+    expected = "miimon (or arp_interval) set"
     for bond in facts.bonds:
         if bond.monitored is None:
             continue
@@ -98,8 +98,8 @@ def unmonitored(facts: NetworkFacts) -> Iterator[Verdict]:
             f"ip link set dev {shlex.quote(bond.device)} type bond miimon {_MIIMON_MS}",
             Keep(fixes.INTERFACES_FILE, f"bond-miimon {_MIIMON_MS}", f"in the stanza of {bond.device}"),
         )
-        is_ = should if bond.monitored else "the links are not monitored"
-        yield Verdict(bond.device, is_, should, None if bond.monitored else fix)
+        actual = expected if bond.monitored else "the links are not monitored"
+        yield Verdict(bond.device, actual, expected, None if bond.monitored else fix)
 
 
 # --- InfiniBand, as in the Fujitsu slides: ``ibstatus``, and IP over it in connected mode
@@ -119,19 +119,19 @@ _ACTIVE, _LINK_UP = 4, 5  # the numbers that ibstatus prints before these words
     "ibstat <device> <port>",
 )
 def inactive(facts: NetworkFacts) -> Iterator[Verdict]:
-    should = "ACTIVE, LinkUp"
+    expected = "ACTIVE, LinkUp"
     for port in facts.infiniband.ports:
         if port.link_layer != "InfiniBand" or port.state is None or port.physical_state != _LINK_UP:
             continue
         subject = f"{port.device}/{port.port}"
         if port.state == _ACTIVE:
-            yield Verdict(subject, should, should)
+            yield Verdict(subject, expected, expected)
         else:  # a link without a state: no subnet manager has configured it
             fix = Fix(
                 f"ibstat {shlex.quote(port.device)} {shlex.quote(port.port)}",
                 caution="This only shows. The link is up but not configured: is a subnet manager (opensm) running?",
             )
-            yield Verdict(subject, "LinkUp, not ACTIVE", should, fix)
+            yield Verdict(subject, "LinkUp, not ACTIVE", expected, fix)
 
 
 @check(

@@ -10,13 +10,25 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from plumbline.checks.growth import Count, Growth
-from plumbline.checks.readings import Readings
+from plumbline.metrics.snapshot import Readings
+from plumbline.sources.kernel.squeeze import SoftnetReading
 from plumbline.sources.kernel.sysctl import SysctlReading
-from plumbline.sources.net.bonding import Bond, Churns, SlaveChurn
+from plumbline.sources.kernel.tcp import TcpReading
+from plumbline.sources.net.bonding import Bond, BondsReading, Churns, SlaveChurn
 from plumbline.sources.net.infiniband import InfinibandReading
 from plumbline.sources.net.linkmodes import LinkModes
-from plumbline.sources.net.nic_interrupts import IrqBalance
+from plumbline.sources.net.network import (
+    CoalescingReading,
+    LinkModesReading,
+    LinksReading,
+    LossesReading,
+    OffloadsReading,
+    PauseReading,
+    RingsReading,
+)
+from plumbline.sources.net.nic_interrupts import IrqBalance, IrqBalances
 from plumbline.sources.net.port_settings import Coalescing, PauseConfig, RingSizes
+from plumbline.sources.net.roles import TopologyReading
 
 PARAVIRTUAL = frozenset({"virtio_net", "vmxnet3", "hv_netvsc", "netvsc", "xen_netfront", "vif", "ena", "gve", "mana"})
 """Drivers of ports that a hypervisor emulates: the other side determines their rings, speed and moderation."""
@@ -80,25 +92,27 @@ class NetworkFacts(Struct, frozen=True):
 
 
 def network_facts(readings: Readings, growth: Growth) -> NetworkFacts:
-    tcp = readings.tcp
+    tcp, bonds = readings.get(TcpReading), readings.or_empty(BondsReading)
     return NetworkFacts(
         window_s=growth.seen_s,
         nics=tuple(_nics(readings, growth)),
         softnet=tuple(_softnet(readings, growth)),
-        sysctl=readings.sysctl,
+        sysctl=readings.or_empty(SysctlReading),
         tcp_receive_drops=growth.count("tcp receive queue drops", tcp.receive_queue_drops if tcp else None),
-        bonds=tuple(_with_churns(bond, readings.churns) for bond in readings.bonds),
-        infiniband=readings.infiniband,
+        bonds=tuple(_with_churns(bond, bonds.churns) for bond in bonds.bonds),
+        infiniband=readings.or_empty(InfinibandReading),
     )
 
 
 def _nics(readings: Readings, growth: Growth) -> Iterator[Nic]:
-    links = {link.name: link for link in readings.links.links}
-    ports = {port.device: port for port in readings.losses}
-    modes = {port.device: port.modes for port in readings.link_modes}
-    rings, pauses = dict(readings.rings), dict(readings.pause)
-    coalescing, offloads = dict(readings.coalescing), dict(readings.offloads)
-    interrupts = {balance.device: balance for balance in readings.interrupts}
+    reading = readings.or_empty(LinksReading)
+    links = {link.name: link for link in reading.links}
+    ports = {port.device: port for port in readings.or_empty(LossesReading)}
+    modes = {port.device: port.modes for port in readings.or_empty(LinkModesReading)}
+    rings, pauses = dict(readings.or_empty(RingsReading)), dict(readings.or_empty(PauseReading))
+    coalescing = dict(readings.or_empty(CoalescingReading))
+    offloads = dict(readings.or_empty(OffloadsReading))
+    interrupts = {balance.device: balance for balance in readings.or_empty(IrqBalances)}
     roles, below = _carriers(readings)
     for device in sorted(links.keys() | ports.keys()):
         link, port, pause = links.get(device), ports.get(device), pauses.get(device)
@@ -111,7 +125,7 @@ def _nics(readings: Readings, growth: Growth) -> Iterator[Nic]:
             storage=device in roles or device in below if roles else None,
             roles=roles.get(device, frozenset()),
             mtu_bytes=link.mtu_bytes if link else None,
-            speed_mbps=readings.links.speeds_mbps.get(link.ifindex) if link else None,
+            speed_mbps=reading.speeds_mbps.get(link.ifindex) if link else None,
             modes=modes.get(device, LinkModes()),
             rings=rings.get(device, RingSizes()),
             ring_drops=growth.count("frames lost in the ring", lost.get("ring"), device),
@@ -129,13 +143,14 @@ def _nics(readings: Readings, growth: Growth) -> Iterator[Nic]:
 def _carriers(readings: Readings) -> tuple[Mapping[str, frozenset[str]], frozenset[str]]:
     """Interface → the Ceph networks whose address it has, and the interfaces below those."""
     roles: dict[str, frozenset[str]] = {}
-    for role in readings.roles:
+    topology = readings.or_empty(TopologyReading)
+    for role in topology.roles:
         if role.role.startswith("ceph_"):
             roles[role.device] = roles.get(role.device, frozenset()) | {role.role}
     lowers: dict[str, set[str]] = defaultdict(set)
-    for relation in readings.relations:
+    for relation in topology.relations:
         lowers[relation.device].add(relation.lower)
-    for port in readings.losses:
+    for port in readings.or_empty(LossesReading):
         lowers[port.master].add(port.device)
     below: set[str] = set()
     ahead = list(roles)
@@ -147,8 +162,9 @@ def _carriers(readings: Readings) -> tuple[Mapping[str, frozenset[str]], frozens
 
 
 def _softnet(readings: Readings, growth: Growth) -> Iterator[SoftnetCpu]:
-    for cpu in readings.softnet:
-        squeezes = readings.squeezes.get(cpu.cpu)
+    reading = readings.or_empty(SoftnetReading)
+    for cpu in reading.cpus:
+        squeezes = reading.squeezes.get(cpu.cpu)
         yield SoftnetCpu(
             cpu.cpu,
             growth.count("softnet processed", cpu.processed, cpu.cpu),

@@ -86,15 +86,15 @@ def mtu_differs(facts: NetworkFacts) -> Iterator[Verdict]:
             if len(ports) < 2 or device in judged:
                 continue
             judged.add(device)
-            is_ = f"{mtu} ({role})"
+            actual = f"{mtu} ({role})"
             if mtu == largest:
-                yield Verdict(device, is_, str(largest))
+                yield Verdict(device, actual, str(largest))
                 continue
             caution = (
                 f"First check that every switch port and host of the network accepts it: "
                 f"ping -M do -c 3 -s {largest - 28} -I {shlex.quote(where)} <peer>. Otherwise lower {where} instead."
             )
-            yield Verdict(device, is_, f"{largest}, as on {where}", fixes.mtu(device, largest, caution=caution))
+            yield Verdict(device, actual, f"{largest}, as on {where}", fixes.mtu(device, largest, caution=caution))
 
 
 @check(

@@ -8,7 +8,8 @@ from plumbline.checks.fixes import IRQBALANCE
 from plumbline.checks.growth import Count
 from plumbline.checks.model import Fix, Severity, Verdict, check
 from plumbline.checks.network.facts import NetworkFacts, Nic, SoftnetCpu
-from plumbline.checks.text import counted, listed, plural
+from plumbline.checks.text import counted, plural
+from plumbline.core.words import first_few
 from plumbline.sources.net.port_settings import Coalescing, Moderation
 
 # --- interrupts of a port with several queues: are they spread over the CPUs?
@@ -29,7 +30,7 @@ _FIX = Fix(IRQBALANCE, caution="Not with a script or tuned profile that pins int
 )
 def irqs_on_one_cpu(facts: NetworkFacts) -> Iterator[Verdict]:
     cpus = len(facts.softnet)
-    squeezed = any(each.squeezed and each.squeezed.grows for each in facts.softnet)
+    squeezed = any(cpu.squeezed and cpu.squeezed.grows for cpu in facts.softnet)
     for nic in facts.nics:
         if not nic.bus or not nic.up or nic.interrupts is None:
             continue
@@ -37,15 +38,15 @@ def irqs_on_one_cpu(facts: NetworkFacts) -> Iterator[Verdict]:
         spread = min(queues, cpus)
         if spread < 2:  # one queue has one interrupt, and one CPU takes them all
             continue
-        is_ = f"{share:.0%} of {queues} queues' interrupts on one of {cpus} CPUs"
-        should = f"spread over {spread} CPUs"
+        actual = f"{share:.0%} of {queues} queues' interrupts on one of {cpus} CPUs"
+        expected = f"spread over {spread} CPUs"
         if share < _ON_ONE_CPU:
-            yield Verdict(nic.device, is_, should)
+            yield Verdict(nic.device, actual, expected)
         elif nic.loses or squeezed:
-            yield Verdict(nic.device, is_, should, _FIX, because="Packets wait or are lost meanwhile.")
+            yield Verdict(nic.device, actual, expected, _FIX, because="Packets wait or are lost meanwhile.")
         else:
             because = "A single busy connection looks the same."
-            yield Verdict(nic.device, is_, should, _FIX, Severity.INFO, because)
+            yield Verdict(nic.device, actual, expected, _FIX, Severity.INFO, because)
 
 
 # --- the kernel's receive path behind the port: its budgets, and the queue before the protocols
@@ -92,17 +93,17 @@ def _turns_cut(facts: NetworkFacts, name: str, unit: str, default: int, *, least
     if limit is None or squeezed is None:
         return
     grew, unsure = squeezed
-    is_, should = (
+    actual, expected = (
         f"{limit}{unit}, {plural(grew, 'turn')} recently cut short",
         "almost no turn cut short with packets left",
     )
     if grew <= _RARE_PER_S * (facts.window_s or 0.0):
-        yield Verdict(name, f"{is_} by it", should)
+        yield Verdict(name, f"{actual} by it", expected)
         return
-    is_ += f"{'' if unsure else ' by it'} on {_cpus(facts.softnet, map(_squeezed, facts.softnet))}"
+    actual += f"{'' if unsure else ' by it'} on {_cpus(facts.softnet, map(_squeezed, facts.softnet))}"
     # a cut-off turn costs latency; it becomes a warning when frames are lost too
     severity = Severity.WARNING if facts.loses else Severity.INFO
-    yield Verdict(name, is_, should, _longer(name, limit, default, least), severity, unsure)
+    yield Verdict(name, actual, expected, _longer(name, limit, default, least), severity, unsure)
 
 
 def _attributed(facts: NetworkFacts, name: str) -> tuple[int, str] | None:
@@ -112,15 +113,15 @@ def _attributed(facts: NetworkFacts, name: str) -> tuple[int, str] | None:
     packets, so there can't have been more such turns than packets ÷ budget.
     """
     by_time = name == BUDGET_TIME
-    counts = [each.squeezed_by_time if by_time else each.squeezed_by_budget for each in facts.softnet]
+    counts = [cpu.squeezed_by_time if by_time else cpu.squeezed_by_budget for cpu in facts.softnet]
     grown = [count.grew for count in counts if count is not None and count.grew is not None]
     if grown:
         return sum(grown), ""
-    squeezes = [each.squeezed.grew for each in facts.softnet if each.squeezed and each.squeezed.grew is not None]
+    squeezes = [cpu.squeezed.grew for cpu in facts.softnet if cpu.squeezed and cpu.squeezed.grew is not None]
     if not squeezes:
         return None
     total, budget = sum(squeezes), facts.sysctl.number(BUDGET)
-    processed = [each.processed.grew for each in facts.softnet if each.processed and each.processed.grew is not None]
+    processed = [cpu.processed.grew for cpu in facts.softnet if cpu.processed and cpu.processed.grew is not None]
     if total and budget and len(processed) == len(squeezes) and sum(processed) / budget * 2 < total:
         return (total if by_time else 0), ""
     if not total:
@@ -144,7 +145,7 @@ def _squeezed(cpu: SoftnetCpu) -> bool:
 
 
 def _cpus(cpus: Iterable[SoftnetCpu], chosen: Iterable[bool]) -> str:
-    return "CPU " + listed(str(each.cpu) for each in compress(cpus, chosen))
+    return "CPU " + first_few(str(cpu.cpu) for cpu in compress(cpus, chosen))
 
 
 @check(
@@ -159,26 +160,26 @@ def _cpus(cpus: Iterable[SoftnetCpu], chosen: Iterable[bool]) -> str:
 )
 def backlog_overflow(facts: NetworkFacts) -> Iterator[Verdict]:
     limit = facts.sysctl.number(BACKLOG)
-    counts = [each.dropped for each in facts.softnet]
+    counts = [cpu.dropped for cpu in facts.softnet]
     known = [count for count in counts if count is not None]
     if limit is None or not known:
         return
     total = sum(count.total for count in known)
     grew = sum(count.grew or 0 for count in known)
     only_totals = all(count.grew is None for count in known)
-    should = "no packet dropped before the protocols"
+    expected = "no packet dropped before the protocols"
     if not total:
-        yield Verdict(BACKLOG, f"{limit:,}, nothing dropped since boot", should)
+        yield Verdict(BACKLOG, f"{limit:,}, nothing dropped since boot", expected)
         return
     cpus = _cpus(facts.softnet, [bool(count and (count.grew if grew else count.total)) for count in counts])
     dropped = f"{limit:,}, {plural(total, 'packet')} dropped since boot"
     fix = fixes.sysctl(BACKLOG, [max(limit * 2, _DEFAULT_BACKLOG)])
     if grew:
-        yield Verdict(BACKLOG, f"{limit:,}, {plural(grew, 'packet')} dropped recently on {cpus}", should, fix)
+        yield Verdict(BACKLOG, f"{limit:,}, {plural(grew, 'packet')} dropped recently on {cpus}", expected, fix)
     elif only_totals or limit <= _DEFAULT_BACKLOG:
-        yield Verdict(BACKLOG, f"{dropped} on {cpus}", should, fix, Severity.INFO)
+        yield Verdict(BACKLOG, f"{dropped} on {cpus}", expected, fix, Severity.INFO)
     else:  # raised already, and quiet: the counter keeps earlier drops
-        yield Verdict(BACKLOG, f"{dropped}, none recently", should)
+        yield Verdict(BACKLOG, f"{dropped}, none recently", expected)
 
 
 # --- flow control (802.3x pause frames) and interrupt moderation: both are on by default and should stay on
@@ -207,15 +208,15 @@ def pause_off(facts: NetworkFacts) -> Iterator[Verdict]:
         receive, transmit = nic.pause.receive, nic.pause.transmit
         if receive is None or transmit is None:
             continue
-        is_, should = f"receive {_on(receive)}, transmit {_on(transmit)}", "receive on, transmit on"
+        actual, expected = f"receive {_on(receive)}, transmit {_on(transmit)}", "receive on, transmit on"
         paused = nic.pause_frames_received is not None and nic.pause_frames_received.grows
         if receive and transmit:
-            yield Verdict(nic.device, is_, should)
+            yield Verdict(nic.device, actual, expected)
         elif not paused:  # a port that is being paused must not be advised to send pause frames too
             fix = fixes.ethtool(nic, "-A", "rx on tx on", caution=_PAUSE_CAUTION)
             severity = Severity.WARNING if nic.loses else None
             because = "Frames are being lost here because buffers are full." if nic.loses else ""
-            yield Verdict(nic.device, is_, should, fix, severity, because)
+            yield Verdict(nic.device, actual, expected, fix, severity, because)
 
 
 @check(
@@ -229,7 +230,7 @@ def pause_off(facts: NetworkFacts) -> Iterator[Verdict]:
     "ethtool -C <device> adaptive-rx on",
 )
 def coalescing_off(facts: NetworkFacts) -> Iterator[Verdict]:
-    should = "adaptive, or several microseconds or frames per interrupt"
+    expected = "adaptive, or several microseconds or frames per interrupt"
     for nic in facts.nics:
         if not nic.physical or not nic.up or nic.coalescing is None:
             continue
@@ -239,7 +240,7 @@ def coalescing_off(facts: NetworkFacts) -> Iterator[Verdict]:
             continue  # the driver reports too little
         # no delay and at most one frame is an interrupt for every frame
         fix = None if moderates else fixes.ethtool(nic, "-C", _moderation(nic.coalescing))
-        yield Verdict(nic.device, _shown(rx), should, fix)
+        yield Verdict(nic.device, _shown(rx), expected, fix)
 
 
 def _moderation(coalescing: Coalescing) -> str:
@@ -281,16 +282,16 @@ def ring_below_maximum(facts: NetworkFacts) -> Iterator[Verdict]:
         entries, most = nic.rings.rx, nic.rings.rx_max
         if not nic.physical or entries is None or not most:
             continue
-        is_ = f"{entries:,} of {most:,}"
-        should = f"{most:,}, the driver's maximum"
+        actual = f"{entries:,} of {most:,}"
+        expected = f"{most:,}, the driver's maximum"
         severity = _severity(nic)
         if entries >= most:
-            yield Verdict(nic.device, is_, should)
+            yield Verdict(nic.device, actual, expected)
         elif severity is not None:
             if nic.ring_drops is not None and nic.ring_drops.total:
-                is_ += f"; dropped for lack of a descriptor: {counted(nic.ring_drops, 'frame')}"
+                actual += f"; dropped for lack of a descriptor: {counted(nic.ring_drops, 'frame')}"
             fix = fixes.ethtool(nic, "-G", f"rx {most}", caution=fixes.RESETS_LINK)
-            yield Verdict(nic.device, is_, should, fix, severity)
+            yield Verdict(nic.device, actual, expected, fix, severity)
 
 
 def _severity(nic: Nic) -> Severity | None:

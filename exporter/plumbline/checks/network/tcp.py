@@ -48,13 +48,13 @@ def tcp_rmem(facts: NetworkFacts) -> Iterator[Verdict]:
     if now is None or len(now) != 3 or lost is None or not lost.grows or now[2] < DOCUMENTED[RMEM][2]:
         yield from _at_least(RMEM)(facts)
         return
-    is_ = f"{_bytes(now)}, {plural(lost.grew or 0, 'segment')} dropped recently"
+    actual = f"{_bytes(now)}, {plural(lost.grew or 0, 'segment')} dropped recently"
     if now[2] >= _LARGEST_RMEM:  # more memory would only hide an application that does not read
-        yield Verdict(RMEM, is_, f"at least {_bytes(DOCUMENTED[RMEM])}")
+        yield Verdict(RMEM, actual, f"at least {_bytes(DOCUMENTED[RMEM])}")
         return
     goal = (*now[:2], min(now[2] * 2, _LARGEST_RMEM))
     because = "Received data is being dropped because sockets are full."
-    yield Verdict(RMEM, is_, "no received segment dropped", fixes.sysctl(RMEM, goal), because=because)
+    yield Verdict(RMEM, actual, "no received segment dropped", fixes.sysctl(RMEM, goal), because=because)
 
 
 def _bytes(values: tuple[int, ...]) -> str:

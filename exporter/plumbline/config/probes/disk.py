@@ -43,15 +43,15 @@ class CanaryConfig(ProbeBase, frozen=True, kw_only=True, tag_field="type", tag="
 
     def chosen(self, catalogue: WorkloadCatalogue) -> tuple[BlockWorkload, ...]:
         """The workloads; no two have the same operation."""
-        found: list[BlockWorkload] = []
+        workloads: list[BlockWorkload] = []
         for workload_id in self.workloads:
             workload = self.fitting(catalogue, workload_id, "workloads")
             if not _is_single_direct(workload):
                 raise FieldError("workloads", _NOT_SINGLE, workload_id)
-            if any(set(workload.operations) & set(other.operations) for other in found):
+            if any(set(workload.operations) & set(other.operations) for other in workloads):
                 raise FieldError("workloads", "two workloads with the same operation", workload_id)
-            found.append(workload)
-        return tuple(found)
+            workloads.append(workload)
+        return tuple(workloads)
 
 
 class FioConfig(FioFiles, frozen=True, kw_only=True, tag_field="type", tag="fio"):

@@ -8,8 +8,8 @@ from plumbline.config.probes.base import Periodic
 from plumbline.config.types import Duration, Endpoint, FieldError, LocalAddress, Size
 from plumbline.config.workloads import PathMtu, RoundTrip, TcpThroughput, Workload
 
-NETWORK_SERVER_PORT = 10048
-"""The port of `network_server` unless a target names another; next to our own 10047."""
+IPERF3_PORT = 10048
+"""The port of `plumbline-iperf3.service` unless a target names another; next to our own 10047."""
 PEER_ANSWERS_WITHIN_S = 3.0
 """A peer in the same network that has not answered by then counts as absent."""
 
@@ -42,7 +42,8 @@ class NetworkPeriodic(Periodic, frozen=True, kw_only=True):
 
 
 class IperfConfig(NetworkPeriodic, frozen=True, kw_only=True, tag_field="type", tag="iperf3"):
-    """TCP throughput and retransmits to other nodes, by iperf3. The other node runs a server: see `network_server`."""
+    """TCP throughput and retransmits to other nodes, by iperf3. The other node runs a server, such as
+    `systemd/plumbline-iperf3.service`."""
 
     runs: ClassVar[tuple[type[Workload], ...]] = (TcpThroughput,)
     whole_seconds: ClassVar[bool] = True

@@ -1,8 +1,8 @@
 """The canary's worker: a small separate process that may hang with the disk, so that the daemon never does.
 
-``crew.py`` starts it in an isolated interpreter as ``… <lifeline fd> <memory fd> <directory>``. It checks and locks the
+``pool.py`` starts it in an isolated interpreter as ``… <lifeline fd> <order as JSON>``. It checks and locks the
 directory, fills its file once, and then does one operation at a time until it is ended. The workers of the other kinds
-of canaries use its loop, :func:`operate`.
+of targets use its loop, :func:`operate`.
 
 The worker never outlives the daemon: the lifeline is a pipe whose other end only the daemon holds, and the kernel sends
 SIGIO when that end closes. (PR_SET_PDEATHSIG would follow the *thread* that started the worker, and needs ctypes.)
@@ -20,9 +20,9 @@ import os
 import select
 import signal
 import time
-from bisect import bisect_left
 from random import Random
 
+from plumbline.core import light_json
 from plumbline.errors import ProbeRefused
 from plumbline.probes.canary.memory import (
     ERRORS,
@@ -34,7 +34,7 @@ from plumbline.probes.canary.memory import (
     WorkerStream,
     error_index,
 )
-from plumbline.probes.canary.pacing import LoadCap, charge, gap_ns
+from plumbline.probes.canary.pacing import LoadCap, gap_ns
 from plumbline.probes.run import guard
 
 FILE_NAME = "canary.dat"
@@ -46,20 +46,40 @@ FAILURES_IN_A_ROW = 20
 
 def main(argv: list[str]) -> int:
     """Work until ended; returns ``EXIT_REFUSED`` after a refusal, with the reason in the memory."""
-    pause, memory, directory = settle(argv[0]), WorkerMemory(int(argv[1])), argv[2]
-    return until_refused(memory, lambda: work(memory, directory, pause=pause))
+    pause, order = settle(argv[0]), read_order(argv[1])
+    ((memory_fd, _),) = order["targets"]
+    memory = WorkerMemory(memory_fd)
+    return until_refused(memory, lambda: work(memory, order["directory"], pause=pause))
 
 
-def settle(lifeline_fd: str) -> Pause:
-    """Prepare this process; returns how it sleeps."""
+def read_order(text: str) -> dict[str, Any]:
+    """What :meth:`.Target.order` wrote, and ``targets``: descriptor of the memory and name of each."""
+    order: Any = light_json.parse(text)
+    return order  # type: ignore[no-any-return]
+
+
+def settle(lifeline_fd: str, leave: Callable[[], object] | None = None) -> Pause:
+    """Prepare this process; returns how it sleeps. When the daemon ends it or is gone, the kernel ends it, also in a
+    wait inside the kernel, if that is possible at all. ``leave``: ends a process that has objects to remove."""
     lifeline = os.dup(int(lifeline_fd))  # a low number, as select() needs
-    live_only_with(lifeline)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    for number in (signal.SIGTERM, signal.SIGIO):
+        signal.signal(number, (lambda *_: leave()) if leave else signal.SIG_DFL)
+    fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(lifeline, fcntl.F_SETFL, os.O_ASYNC)
+
+    def pause(seconds: float) -> None:
+        if select.select((lifeline,), (), (), seconds)[0]:
+            leave() if leave else os._exit(0)
+
+    pause(0)  # it may have closed already
     try:  # contextlib is not light  # noqa: SIM105
         os.nice(10)
     except OSError:
         pass  # a sandbox forbids it: then the worker keeps the daemon's priority
-    gc.disable()  # nothing here creates cycles, and a collection would count as latency
-    return lambda seconds: sleep(lifeline, seconds)
+    if leave is None:
+        gc.disable()  # nothing here creates cycles, and a collection would count as latency
+    return pause
 
 
 def until_refused(memory: WorkerMemory, act: Callable[[], None]) -> int:
@@ -68,23 +88,6 @@ def until_refused(memory: WorkerMemory, act: Callable[[], None]) -> int:
     except ProbeRefused as refusal:
         memory.say(REFUSED, f"{refusal.reason}\n{refusal}")
     return EXIT_REFUSED
-
-
-def live_only_with(lifeline: int) -> None:
-    """Die (SIGIO's default) when the other end of this pipe closes; SIGTERM ends the worker, too. Both also interrupt a
-    wait inside the kernel, if the file system allows that at all."""
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.signal(signal.SIGIO, signal.SIG_DFL)
-    fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
-    fcntl.fcntl(lifeline, fcntl.F_SETFL, os.O_ASYNC)
-    sleep(lifeline, 0)  # it may have closed already
-
-
-def sleep(lifeline: int, seconds: float) -> None:
-    """Sleep; exit if the daemon is gone."""
-    if select.select((lifeline,), (), (), seconds)[0]:
-        os._exit(0)
 
 
 def work(memory: WorkerMemory, directory: str, *, pause: Pause) -> None:
@@ -136,7 +139,7 @@ def operate(
     """One operation per arrival, one at a time. ``look`` is called after each one. ``choose``: the next operation, by
     default at random by the streams' shares. Raises the disk's ``OSError`` after too many failures in a row, or if the
     disk does not support the operation."""
-    clock, wall = time.monotonic_ns, time.time_ns
+    clock = time.monotonic_ns
     cap = LoadCap(memory.rate, max_busy=memory.max_busy_ratio, floor=FLOOR_RATE, healthy_ns=memory.healthy_ns)
     shares = [operator.stream.share for operator in operators]
     done = clock()
@@ -156,22 +159,16 @@ def operate(
             failed = error
         done = clock()
         stream.started(0)
-        now = wall()
-        latency = done - started
-        charges = [(other, charge(random, cap.rate * other.share, latency, other.edges_ns)) for other in memory.streams]
-        memory.begin()
-        if failed is None and transferred == stream.block_bytes:
-            stream.count(bisect_left(stream.edges_ns, latency), latency, now)
+        latency, rate = done - started, cap.rate
+        whole = failed is None and transferred == stream.block_bytes
+        if whole:
             cap.observe(latency)
             operator.failures = 0
         else:
-            stream.count_error(error_index(failed, errors), now)
             operator.failures += 1
-        for other, charged in charges:
-            if charged.total:
-                other.count_charge(charged)
         memory.pace(cap.rate, cap.healthy_ns)
-        memory.end()
+        kind = None if whole else error_index(failed, errors)
+        memory.account(stream, latency, kind, rate, random, streams=memory.streams)
         if failed is not None and (failed.errno == errno.EINVAL or operator.failures >= FAILURES_IN_A_ROW):
             raise failed
         look(operator)
@@ -240,6 +237,7 @@ class Writer(Reader):
 TYPE_CHECKING = False  # like typing.TYPE_CHECKING, without importing typing
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Any
 
     Pause = Callable[[float], None]
     Look = Callable[["Operator"], None]

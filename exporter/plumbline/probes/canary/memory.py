@@ -15,10 +15,17 @@ Light modules only: the worker imports this.
 from __future__ import annotations
 
 import mmap
+from bisect import bisect_left
 from errno import errorcode
+from time import time_ns
+
+from plumbline.probes.canary.pacing import charge
 
 TYPE_CHECKING = False  # like typing.TYPE_CHECKING, without importing typing
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from random import Random
+
     from plumbline.probes.canary.pacing import Charge
 
 MAGIC = int.from_bytes(b"PLUMBCAN", "little")
@@ -46,6 +53,7 @@ WRITE, SEQUENTIAL, DSYNC = 1, 2, 4  # Bits of a stream's flags
 
 STARTING, PREPARING, RUNNING, REFUSED = range(4)  # The worker's state
 EXIT_REFUSED = 3  # The worker's exit status after it reported REFUSED
+OUTDATED = "outdated"  # The reason besides RUNNING if the configuration now means other targets than the worker's
 
 
 def error_index(error: OSError | None, errors: tuple[str, ...] = ERRORS) -> int:
@@ -132,6 +140,30 @@ class WorkerMemory(MappedWords):
     def leaving(self) -> bool:
         """Whether this canary is over, while others in the same worker go on."""
         return bool(self.words[H_LEAVE])
+
+    def account(
+        self,
+        stream: WorkerStream,
+        latency_ns: int,
+        error: int | None,
+        rate: float,
+        random: Random,
+        *,
+        streams: Sequence[WorkerStream],
+    ) -> None:
+        """Count an operation, and the arrivals that met it: ``rate`` a second over ``streams``. ``error``: the index of
+        its kind, if it failed."""
+        now = time_ns()
+        charges = [(other, charge(random, rate * other.share, latency_ns, other.edges_ns)) for other in streams]
+        self.begin()
+        if error is None:
+            stream.count(bisect_left(stream.edges_ns, latency_ns), latency_ns, now)
+        else:
+            stream.count_error(error, now)
+        for other, charged in charges:
+            if charged.total:
+                other.count_charge(charged)
+        self.end()
 
     def begin(self) -> None:
         """Counts are about to change."""

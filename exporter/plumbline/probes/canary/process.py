@@ -1,14 +1,13 @@
-"""A canary's worker as a process: started in an isolated interpreter, supervised, ended, and never waited for."""
+"""The canaries' worker process: started, ended, and never waited for."""
 
 import contextlib
 import os
 import signal
-import time
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Sequence
 
 from msgspec import Struct
 
-from plumbline.core.backoff import Backoff
 from plumbline.core.isolated import argv_of
 from plumbline.core.process import Child
 from plumbline.probes.canary import memory
@@ -25,24 +24,24 @@ class Trouble(Struct, frozen=True):
 
 
 class WorkerProcess:
-    """A running worker: ``main([lifeline fd, *arguments])`` of ``plumbline.probes.<module>``. ``keep_fds`` stay open in
-    it. Raises ``OSError`` if it can't be started."""
+    """A running worker: ``main([lifeline fd, order])`` of ``module``. ``keep_fds`` stay open in it. Raises ``OSError``
+    if it can't be started. ``started``: monotonic seconds."""
 
     def __init__(
         self,
-        interpreter: str,
         module: str,
-        arguments: Sequence[str],
+        order: str,
         *,
         keep_fds: Sequence[int],
         started: float,
         site_packages: bool = False,
+        interpreter: str = sys.executable,
     ) -> None:
         self.started = started
         stderr = os.memfd_create("plumbline-canary-stderr")
         theirs, ours = os.pipe()
         try:
-            worker = argv_of(module, str(theirs), *arguments, site_packages=site_packages, interpreter=interpreter)
+            worker = argv_of(module, str(theirs), order, site_packages=site_packages, interpreter=interpreter)
             self._process = Child(worker, tied=False, stderr=stderr, keep_fds=(*keep_fds, theirs))
         except OSError:
             os.close(ours)
@@ -74,7 +73,7 @@ class WorkerProcess:
         """SIGTERM, then SIGKILL after ``asked_share`` of the time; False if it still hangs in the kernel."""
         return self._process.end(timeout_s * asked_share, killed_within_s=timeout_s * (0.95 - asked_share))
 
-    def bury(self) -> str:
+    def reap(self) -> str:
         """Reap it, close its descriptors, and return its last line of standard error. Only after it has ended."""
         self._process.reap()
         os.close(self._lifeline)
@@ -82,49 +81,10 @@ class WorkerProcess:
         os.close(self._stderr)
         return words
 
-    def why(self, last_words: str, said: Snapshot) -> Trouble:
+    def why(self, last_words: str, reported: Snapshot) -> Trouble:
         code = self._process.reap() or 0
-        if code == memory.EXIT_REFUSED and said.state == memory.REFUSED:
-            reason, _, message = said.text.partition("\n")
+        if code == memory.EXIT_REFUSED and reported.state == memory.REFUSED:
+            reason, _, message = reported.text.partition("\n")
             return Trouble(CanaryState.REFUSED, reason, message)
         how = f"by signal {-code}" if code < 0 else f"with status {code}"
         return Trouble(CanaryState.RESTARTING, "died", f"the worker ended {how}{last_words and ': '}{last_words}")
-
-
-class Workplace:
-    """Starts a canary's workers one after the other, with a backoff."""
-
-    def __init__(self, interpreter: str, clock: Callable[[], float] = time.monotonic) -> None:
-        self._interpreter, self._clock = interpreter, clock
-        self._backoff, self._retry_at = Backoff(), 0.0
-        self.runs = 0  # Workers started
-
-    @property
-    def due(self) -> bool:
-        return self._clock() >= self._retry_at
-
-    def spawn(
-        self, module: str, arguments: Sequence[str], *, keep_fds: Sequence[int], site_packages: bool = False
-    ) -> WorkerProcess | Trouble:
-        """A worker, or why it could not start; the next attempt is then delayed."""
-        try:
-            worker = WorkerProcess(
-                self._interpreter,
-                module,
-                arguments,
-                keep_fds=keep_fds,
-                started=self._clock(),
-                site_packages=site_packages,
-            )
-        except OSError as error:
-            self.failed()
-            return Trouble(CanaryState.RESTARTING, "died", error.strerror or "")
-        self.runs += 1
-        return worker
-
-    def failed(self) -> None:
-        """Its worker ended by itself: delay the next one."""
-        self._retry_at = self._clock() + self._backoff.failed()
-
-    def look_after(self, worker: WorkerProcess) -> None:
-        self._backoff.lasted(self._clock() - worker.started)

@@ -100,6 +100,10 @@ class DaemonMemory(memory.MappedWords):
         words = self.words
         return (*(words[at + memory.S_IN_FLIGHT_SINCE] for at in self._starts), words[memory.H_PREPARING_SINCE])
 
+    @property
+    def running(self) -> bool:
+        return self.words[memory.H_STATE] == memory.RUNNING
+
     def go(self) -> None:
         self.words[memory.H_GO] = 1
 

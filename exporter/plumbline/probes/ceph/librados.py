@@ -22,19 +22,18 @@ import errno
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
-from ctypes import byref, c_char_p, c_int, c_size_t, c_uint64, c_void_p
+from collections.abc import Iterator, Mapping
+from ctypes import byref, c_char_p, c_int, c_size_t, c_void_p
 from dataclasses import dataclass
 from typing import Any, Self
 
 from plumbline.core.foreign import Limits, parse_json
 from plumbline.core.kernel import read_kernel
 from plumbline.errors import KeyTypeUnknown, ParseError, Unavailable
-from plumbline.probes.ceph.librados_calls import LIBRARY, Timeval, check, load, release, time_t
+from plumbline.probes.ceph.librados_calls import LIBRARY, Timeval, check, load, release
 from plumbline.sources.ceph.keyring import AES256K, READ_AES256K, key_types
 
 _MAY_RENEW, _MUST_RENEW = 1, 2
-_FSID_BYTES = 37
 _PLACES_BYTES, _KEYRING_BYTES = 4096, 1 << 20
 _LOCKERS_BYTES = 4096
 _ANSWER = Limits(64 << 20, max_values=5_000_000)  # `osd dump` of ten thousand OSDs has some 10 MB
@@ -67,14 +66,6 @@ class Locker:
     address: str
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectStat:
-    """An object's size and time of its last change (wall clock)."""
-
-    size_bytes: int
-    changed_s: int
-
-
 class Cluster:
     """A connection, made by :func:`connect`. Threads may share it."""
 
@@ -92,18 +83,6 @@ class Cluster:
         if self._handle:
             self._library.rados_shutdown(self._handle)
             self._handle = c_void_p()
-
-    @property
-    def fsid(self) -> str:
-        """The cluster's id."""
-        buffer = ctypes.create_string_buffer(_FSID_BYTES)
-        check(self._library.rados_cluster_fsid(self._handle, buffer, len(buffer)), "fsid")
-        return buffer.value.decode()
-
-    @property
-    def client(self) -> str:
-        """This connection's name as a lock holder (:attr:`Locker.client`)."""
-        return f"client.{self._library.rados_get_instance_id(self._handle)}"
 
     def pool(self, name: str, *, namespace: str = "") -> Pool:
         """The pool, confined to a namespace. Raises :class:`Unavailable` without such a pool, or ``OSError``."""
@@ -153,8 +132,6 @@ class Pool:
 
     def __init__(self, library: ctypes.CDLL, context: c_void_p, name: str) -> None:
         self._library, self._context, self.name = library, context, name
-        # references to running operations: librados fills their buffers even if nobody needs the result any more
-        self._under_way: set[Operation] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -174,21 +151,15 @@ class Pool:
         """Replace the whole object; returns when it is on stable storage of every acting OSD."""
         self._check(self._library.rados_write_full(self._context, oid.encode(), data, len(data)), oid)
 
-    def read(self, oid: str, length: int, *, offset: int = 0) -> bytes:
+    def read(self, oid: str, length: int) -> bytes:
         """At most ``length`` bytes; fewer at the object's end."""
         buffer = ctypes.create_string_buffer(length)
-        got = self._check(self._library.rados_read(self._context, oid.encode(), buffer, length, offset), oid)
+        got = self._check(self._library.rados_read(self._context, oid.encode(), buffer, length, 0), oid)
         return buffer.raw[:got]
 
     def remove(self, oid: str) -> None:
         """Delete the object; ``FileNotFoundError`` if it does not exist."""
         self._check(self._library.rados_remove(self._context, oid.encode()), oid)
-
-    def stat(self, oid: str) -> ObjectStat:
-        """The object's size and time of last change."""
-        size, changed = c_uint64(), time_t()
-        self._check(self._library.rados_stat(self._context, oid.encode(), byref(size), byref(changed)), oid)
-        return ObjectStat(size.value, changed.value)
 
     def objects(self) -> Iterator[str]:
         """The names of all objects in the namespace, as they are found. Queries every placement group of the pool."""
@@ -202,20 +173,15 @@ class Pool:
         finally:
             self._library.rados_nobjects_list_close(listing)
 
-    # -- objects, asynchronously
-
-    def start_write_full(self, oid: str, data: bytes) -> Operation:
-        """Start to replace the whole object."""
-        return self._begin(self._library.rados_aio_write_full, oid, data, len(data))
-
-    def start_read(self, oid: str, length: int, *, offset: int = 0) -> Operation:
-        """Start to read; the operation's result is the bytes."""
-        buffer = ctypes.create_string_buffer(length)
-        return self._begin(self._library.rados_aio_read, oid, buffer, length, offset, buffer=buffer)
-
-    def start_remove(self, oid: str) -> Operation:
+    def start_remove(self, oid: str) -> Removal:
         """Start to delete the object."""
-        return self._begin(self._library.rados_aio_remove, oid)
+        completion = c_void_p()
+        self._check(self._library.rados_aio_create_completion2(None, None, byref(completion)), oid)
+        code = self._library.rados_aio_remove(self._context, oid.encode(), completion)
+        if code < 0:
+            self._library.rados_aio_release(completion)
+            self._check(code, oid)
+        return Removal(self._library, completion, f"{self.name}/{oid}")
 
     # -- advisory locks: the OSD stores them with the object and expires them by its own clock
 
@@ -260,13 +226,6 @@ class Pool:
             for client, cookie, address in zip(*columns, strict=True)
         )
 
-    def break_lock(self, oid: str, name: str, locker: Locker) -> bool:
-        """Take the lock away from its holder; ``False`` if that client no longer held it."""
-        code = self._library.rados_break_lock(
-            self._context, oid.encode(), name.encode(), locker.client.encode(), locker.cookie.encode()
-        )
-        return code != -errno.ENOENT and self._check(code, oid) == 0
-
     def _lock(self, oid: str, name: str, cookie: str, *, description: str, lease_s: float, flags: int) -> int:
         if lease_s <= 0:
             raise ValueError("a lock without an end would outlive a crash of its holder")
@@ -275,46 +234,22 @@ class Pool:
         words = (text.encode() for text in (oid, name, cookie, description))
         return int(self._library.rados_lock_exclusive(self._context, *words, byref(lease), flags))
 
-    def _begin(self, call: Callable[..., int], oid: str, *arguments: object, buffer: Any = None) -> Operation:
-        completion = c_void_p()
-        self._check(self._library.rados_aio_create_completion2(None, None, byref(completion)), oid)
-        operation = Operation(self._library, completion, f"{self.name}/{oid}", buffer, self._under_way)
-        self._under_way.add(operation)
-        code = call(self._context, oid.encode(), completion, *arguments)
-        if code < 0:
-            operation.forget()
-            self._check(code, oid)
-        return operation
-
     def _check(self, code: int, oid: str) -> int:
         return check(code, f"{self.name}/{oid}" if oid else self.name)
 
 
-class Operation:
-    """A running operation, made by the ``start_…`` methods of :class:`Pool`. Call :meth:`result` once."""
+class Removal:
+    """A removal under way, made by :meth:`Pool.start_remove`. Call :meth:`result` once."""
 
-    def __init__(
-        self, library: ctypes.CDLL, completion: c_void_p, where: str, buffer: Any, under_way: set[Operation]
-    ) -> None:
-        self._library, self._completion, self._where, self._buffer = library, completion, where, buffer
-        self._under_way = under_way
+    def __init__(self, library: ctypes.CDLL, completion: c_void_p, where: str) -> None:
+        self._library, self._completion, self._where = library, completion, where
 
-    def done(self) -> bool:
-        """Whether :meth:`result` would return at once."""
-        return bool(self._library.rados_aio_is_complete(self._completion))
-
-    def result(self) -> bytes:
-        """Wait for the end, at most the operation timeout; returns the bytes read, empty for others; ``OSError``."""
+    def result(self) -> None:
+        """Wait for the end, at most the operation timeout; ``OSError``."""
         self._library.rados_aio_wait_for_complete(self._completion)
         code = int(self._library.rados_aio_get_return_value(self._completion))
-        self.forget()
-        got = check(code, self._where)
-        return b"" if self._buffer is None else bytes(self._buffer.raw[:got])
-
-    def forget(self) -> None:
-        """Free what librados holds for it; only after it has ended or if it never began."""
         self._library.rados_aio_release(self._completion)
-        self._under_way.discard(self)
+        check(code, self._where)
 
 
 def connect(access: Access, *, library: str = LIBRARY) -> Cluster:

@@ -19,8 +19,6 @@ class Timeval(ctypes.Structure):
     _fields_ = (("tv_sec", ctypes.c_long), ("tv_usec", ctypes.c_long))
 
 
-time_t = ctypes.c_long
-"""C's ``time_t`` on every 64-bit Linux."""
 _OUT = POINTER(c_void_p)
 _CALLS: dict[str, tuple[Any, ...]] = {
     "rados_create2": (c_int, _OUT, c_char_p, c_char_p, c_uint64),
@@ -29,8 +27,6 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "rados_conf_get": (c_int, c_void_p, c_char_p, c_char_p, c_size_t),
     "rados_connect": (c_int, c_void_p),
     "rados_shutdown": (None, c_void_p),
-    "rados_cluster_fsid": (c_int, c_void_p, c_char_p, c_size_t),
-    "rados_get_instance_id": (c_uint64, c_void_p),
     "rados_mon_command": (
         c_int, c_void_p, POINTER(c_char_p), c_size_t, c_char_p, c_size_t,
         _OUT, POINTER(c_size_t), _OUT, POINTER(c_size_t),
@@ -43,16 +39,12 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "rados_write_full": (c_int, c_void_p, c_char_p, c_char_p, c_size_t),
     "rados_read": (c_int, c_void_p, c_char_p, c_char_p, c_size_t, c_uint64),
     "rados_remove": (c_int, c_void_p, c_char_p),
-    "rados_stat": (c_int, c_void_p, c_char_p, POINTER(c_uint64), POINTER(time_t)),
     "rados_nobjects_list_open": (c_int, c_void_p, _OUT),
     "rados_nobjects_list_next": (c_int, c_void_p, POINTER(c_char_p), POINTER(c_char_p), POINTER(c_char_p)),
     "rados_nobjects_list_close": (None, c_void_p),
     "rados_aio_create_completion2": (c_int, c_void_p, c_void_p, _OUT),
-    "rados_aio_write_full": (c_int, c_void_p, c_char_p, c_void_p, c_char_p, c_size_t),
-    "rados_aio_read": (c_int, c_void_p, c_char_p, c_void_p, c_char_p, c_size_t, c_uint64),
     "rados_aio_remove": (c_int, c_void_p, c_char_p, c_void_p),
     "rados_aio_wait_for_complete": (c_int, c_void_p),
-    "rados_aio_is_complete": (c_int, c_void_p),
     "rados_aio_get_return_value": (c_int, c_void_p),
     "rados_aio_release": (None, c_void_p),
     "rados_lock_exclusive": (
@@ -62,7 +54,6 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "rados_list_lockers": (
         c_ssize_t, c_void_p, c_char_p, c_char_p, POINTER(c_int), *(c_char_p, POINTER(c_size_t)) * 4,
     ),
-    "rados_break_lock": (c_int, c_void_p, c_char_p, c_char_p, c_char_p, c_char_p),
 }  # fmt: skip
 
 

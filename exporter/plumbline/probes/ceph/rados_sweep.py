@@ -11,7 +11,7 @@ TYPE_CHECKING = False  # like typing.TYPE_CHECKING, without importing typing
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from plumbline.probes.ceph.librados import Operation, Pool
+    from plumbline.probes.ceph.librados import Pool, Removal
 
 AT_A_TIME = 8  # Removals in flight: a disk in production hardly notices
 
@@ -30,7 +30,7 @@ def remove(
 ) -> tuple[int, int]:
     """Remove these objects, several at a time; missing ones count as removed. Returns as :func:`sweep`."""
     removed = left = 0
-    under_way: list[Operation] = []
+    under_way: list[Removal] = []
 
     def finish() -> None:
         nonlocal removed, left

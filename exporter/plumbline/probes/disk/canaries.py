@@ -1,13 +1,13 @@
 """The canaries on disks: from the configuration to one job for a file, or one for each raw disk of this host."""
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from plumbline.config.probes.disk import CanaryConfig, RawCanaryConfig
 from plumbline.config.workloads import BlockWorkload, Pattern
-from plumbline.probes.canary.crew import Crew
 from plumbline.probes.canary.job import CanaryJob
-from plumbline.probes.canary.plan import CanaryPlan, WorkerPlan
+from plumbline.probes.canary.pool import WorkerPool
+from plumbline.probes.canary.target import FileTarget, Target
 from plumbline.probes.disk import raw_device
 from plumbline.probes.disk.raw_disks import raw_disks
 from plumbline.probes.run.model import Host, Plan
@@ -18,9 +18,9 @@ from plumbline.probes.run.model import Host, Plan
 DISKS_PER_WORKER = 16
 
 
-class DevicePlan(WorkerPlan, frozen=True, kw_only=True):
-    """One canary on one whole disk: single reads at random places; it never writes. The worker reads the disk's size:
-    it is unknown before the disk is open."""
+class DeviceTarget(Target, frozen=True, kw_only=True):
+    """One whole disk: single reads at random places, never a write. The worker reads the disk's size: it is unknown
+    before the disk is open."""
 
     target: str  # The kernel's name of the disk
     dev: Path
@@ -40,11 +40,8 @@ class DevicePlan(WorkerPlan, frozen=True, kw_only=True):
     def where(self) -> str:
         return str(self.dev / self.target)
 
-    def order(self, members: Sequence[tuple[int, str]]) -> list[str]:
-        words = [str(self.dev), str(self.sys)]
-        for memory_fd, target in members:
-            words += [str(memory_fd), target]
-        return words
+    def order(self) -> dict[str, Any]:
+        return {"dev": str(self.dev), "sys": str(self.sys)}
 
 
 def build(config: CanaryConfig, workloads: tuple[BlockWorkload, ...], host: Host) -> Plan:
@@ -53,7 +50,7 @@ def build(config: CanaryConfig, workloads: tuple[BlockWorkload, ...], host: Host
     device_class = config.device_class or (below and below.device_class) or "unknown"
     # the file must exceed a rotational disk's own cache (64 to 512 MiB), or reads would measure the cache
     default_size = 2**30 if device_class == "hdd" else 2**24
-    plan = CanaryPlan(
+    target = FileTarget(
         name=config.name,
         workloads=tuple((workload, ()) for workload in workloads),
         device_class=device_class,
@@ -62,15 +59,15 @@ def build(config: CanaryConfig, workloads: tuple[BlockWorkload, ...], host: Host
         directory=directory,
         file_size_bytes=default_size if config.file_size is None else int(config.file_size),
     )
-    return Plan(continuous=(CanaryJob(config, plan, below.name if below else ""),))
+    return Plan(continuous=(CanaryJob(config, target, below.name if below else ""),))
 
 
 def build_raw(config: RawCanaryConfig, workload: BlockWorkload, host: Host) -> Plan:
     jobs = []
     for index, (name, disk) in enumerate(raw_disks(config.devices, host)):
         if index % DISKS_PER_WORKER == 0:
-            crew = Crew()
-        plan = DevicePlan(
+            pool = WorkerPool()
+        target = DeviceTarget(
             name=f"{config.name}/{name}",
             workloads=((workload, ()),),
             device_class=config.device_class or (disk and disk.device_class) or "unknown",
@@ -80,5 +77,5 @@ def build_raw(config: RawCanaryConfig, workload: BlockWorkload, host: Host) -> P
             dev=host.roots.dev,
             sys=host.roots.sys,
         )
-        jobs.append(CanaryJob(config, plan, name, crew))
+        jobs.append(CanaryJob(config, target, name, pool))
     return Plan(continuous=tuple(jobs))

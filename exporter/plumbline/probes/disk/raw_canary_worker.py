@@ -1,8 +1,8 @@
 """The worker of canaries on raw disks: like that of a canary in a file (:mod:`~plumbline.probes.canary.canary_worker`),
 but for several disks, which it only reads.
 
-It is started as ``… <lifeline fd> </dev> </sys> <memory fd> <disk> [<memory fd> <disk> …]``. Every disk has a thread of
-its own, so that a hung disk does not block the others; after a refusal, the thread tries its disk again.
+Every disk has a thread of its own, so that a hung disk does not block the others; after a refusal, the thread tries its
+disk again.
 
 Light modules only.
 """
@@ -17,7 +17,7 @@ from random import Random
 
 from plumbline.core.backoff import Backoff
 from plumbline.errors import ProbeRefused
-from plumbline.probes.canary.canary_worker import FAILURES_IN_A_ROW, Operator, Reader, operate, settle
+from plumbline.probes.canary.canary_worker import FAILURES_IN_A_ROW, Operator, Reader, operate, read_order, settle
 from plumbline.probes.canary.memory import PREPARING, REFUSED, RUNNING, WorkerMemory
 from plumbline.probes.disk import raw_device
 
@@ -26,13 +26,13 @@ STACK_BYTES = 256 * 1024
 
 def main(argv: list[str]) -> int:
     """Read until ended."""
-    read_devices(argv[1:], pause=settle(argv[0]))
+    pause, order = settle(argv[0]), read_order(argv[1])
+    disks = [(WorkerMemory(memory_fd), name) for memory_fd, name in order["targets"]]
+    read_devices(disks, order["dev"], order["sys"], pause=pause)
 
 
-def read_devices(places: Sequence[str], *, pause: Pause) -> NoReturn:
+def read_devices(disks: Sequence[tuple[WorkerMemory, str]], dev: str, sysfs: str, *, pause: Pause) -> NoReturn:
     """Start a thread per disk, after the daemon has set the I/O priority, which threads inherit."""
-    dev, sysfs, *pairs = places
-    disks = [(WorkerMemory(int(fd)), name) for fd, name in zip(pairs[::2], pairs[1::2], strict=True)]
     while not all(memory.go for memory, _ in disks):
         pause(0.01)
     _thread.stack_size(STACK_BYTES)

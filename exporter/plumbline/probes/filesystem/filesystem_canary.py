@@ -1,12 +1,12 @@
 """The canary on a mounted file system: from its configuration to one job. Its worker alone touches the file system."""
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from plumbline.config.probes.filesystem import FilesystemCanaryConfig
 from plumbline.config.workloads import FileOps
 from plumbline.probes.canary.job import CanaryJob
-from plumbline.probes.canary.plan import CanaryPlan
+from plumbline.probes.canary.target import FileTarget
 from plumbline.probes.filesystem import mount_place
 from plumbline.probes.filesystem.filesystem_canary_worker import ERRORS
 from plumbline.probes.filesystem.place import place_of
@@ -16,8 +16,8 @@ from plumbline.probes.run.model import Host, Plan
 MAX_BUSY_RATIO = 0.05  # of one operation at a time: a file system serves many, mostly from many disks
 
 
-class FilesystemPlan(CanaryPlan, frozen=True, kw_only=True):
-    """One canary in a directory on a mount. ``filesystem``: the type that it must have; ``sys``: to ask for ZFS."""
+class MountTarget(FileTarget, frozen=True, kw_only=True):
+    """A file of ours on a mount. ``filesystem``: the type that it must have; ``sys``: to ask for ZFS."""
 
     filesystem: str
     direct: bool
@@ -28,16 +28,19 @@ class FilesystemPlan(CanaryPlan, frozen=True, kw_only=True):
     reasons = guard.ADVICE | mount_place.ADVICE
     errors = ERRORS
 
-    def order(self, members: Sequence[tuple[int, str]]) -> list[str]:
-        ((memory_fd, _),) = members
-        reads = "direct" if self.direct else "buffered"
-        return [str(memory_fd), str(self.directory), self.filesystem, str(self.sys), reads]
+    def order(self) -> dict[str, Any]:
+        return {
+            "directory": str(self.directory),
+            "filesystem": self.filesystem,
+            "direct": self.direct,
+            "sys": str(self.sys),
+        }
 
 
 def build(config: FilesystemCanaryConfig, workload: FileOps, host: Host) -> Plan:
     directory = config.directory_in(host.storage)
     filesystem, device, mounted = place_of(directory, config.filesystem, host)
-    plan = FilesystemPlan(
+    target = MountTarget(
         name=config.name,
         workloads=((workload, ()),),
         device_class=config.device_class or filesystem or "unknown",
@@ -51,4 +54,4 @@ def build(config: FilesystemCanaryConfig, workload: FileOps, host: Host) -> Plan
         sys=host.roots.sys,
         provisional=not mounted,
     )
-    return Plan(continuous=(CanaryJob(config, plan, device),))
+    return Plan(continuous=(CanaryJob(config, target, device),))

@@ -22,6 +22,7 @@ from plumbline.probes.canary.canary_worker import (
     Writer,
     check_still_ours,
     operate,
+    read_order,
     settle,
     until_refused,
 )
@@ -37,15 +38,14 @@ CHECK_EVERY = 100  # Operations: the check asks the server, and arrivals while i
 
 
 def main(argv: list[str]) -> int:
-    """``<lifeline fd> <memory fd> <directory> <type, or empty> </sys> direct|buffered``. Work until ended."""
-    pause, memory = settle(argv[0]), WorkerMemory(int(argv[1]))
-    directory, filesystem, sysfs, reads = argv[2:]
-    return until_refused(
-        memory, lambda: work(memory, directory, filesystem, sysfs, direct=reads == "direct", pause=pause)
-    )
+    """Work until ended."""
+    pause, order = settle(argv[0]), read_order(argv[1])
+    ((memory_fd, _),) = order.pop("targets")
+    memory = WorkerMemory(memory_fd)
+    return until_refused(memory, lambda: work(memory, **order, pause=pause))
 
 
-def work(memory: WorkerMemory, directory: str, filesystem: str, sysfs: str, *, direct: bool, pause: Pause) -> None:
+def work(memory: WorkerMemory, directory: str, filesystem: str, sys: str, *, direct: bool, pause: Pause) -> None:
     """Check the mount, prepare, and operate for ever. Raises :class:`ProbeRefused` if it can't go on here."""
 
     def pause_preparing(seconds: float) -> None:
@@ -55,7 +55,7 @@ def work(memory: WorkerMemory, directory: str, filesystem: str, sysfs: str, *, d
 
     memory.say(PREPARING)
     memory.preparing(time.monotonic_ns())
-    mount_id = check_mount(directory, filesystem, sysfs, direct=direct)
+    mount_id = check_mount(directory, filesystem, sys, direct=direct)
     where = f"{directory}/{FILE_NAME}"
     try:
         with guard.prepare_directory(

@@ -6,7 +6,7 @@ what arrived. Retransmits are the sender's.
 
 import time
 
-from plumbline.config.probes.network import NETWORK_SERVER_PORT, PEER_ANSWERS_WITHIN_S, IperfConfig
+from plumbline.config.probes.network import IPERF3_PORT, PEER_ANSWERS_WITHIN_S, IperfConfig
 from plumbline.config.workloads import TcpThroughput
 from plumbline.core.escape import excerpt
 from plumbline.core.process import Completed
@@ -58,7 +58,7 @@ class IperfProbe(PeerProbe, frozen=True):
 
     @property
     def _port(self) -> int:
-        return self.peer.endpoint.port or NETWORK_SERVER_PORT
+        return self.peer.endpoint.port or IPERF3_PORT
 
     def _measure(self, run: Run) -> Findings:
         address, operations, streams = self.peer.address(), self.workload.operations, self.workload.streams
@@ -106,7 +106,7 @@ class IperfProbe(PeerProbe, frozen=True):
             where = f"{address} port {self._port}"
             if busy:
                 raise ProbeRefused("peer-busy", f"{where}: serves another client; the next run will try again")
-            advice = "; is network_server set there?" if refused else ""
+            advice = "; does plumbline-iperf3.service run there?" if refused else ""
             return failure(f"{operation}: {where}: {report.error}{advice}")
 
 

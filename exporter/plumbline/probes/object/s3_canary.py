@@ -1,7 +1,6 @@
 """The canary at an S3 endpoint: from its configuration to one job."""
 
-from collections.abc import Sequence
-from typing import Self
+from typing import Any, Self
 
 import msgspec
 from msgspec.structs import replace
@@ -9,18 +8,17 @@ from msgspec.structs import replace
 from plumbline.config.probes.object import S3CanaryConfig
 from plumbline.config.workloads import S3Ops
 from plumbline.probes.canary.job import CanaryJob
-from plumbline.probes.canary.plan import WorkerPlan
+from plumbline.probes.canary.target import INTERACTIVE, Target
 from plumbline.probes.object.s3 import DEVICE_CLASS, owner_of, prefix_of, target_of
 from plumbline.probes.object.s3_canary_worker import ADVICE, ERRORS
 from plumbline.probes.object.s3_worker import Task
 from plumbline.probes.run.model import Host, Plan
 
-APART = "@now"  # Appended to the probe's name in an interactive run beside the daemon; no name contains @
 SWEEP_WITHIN_S = 30.0
 
 
-class S3Plan(WorkerPlan, frozen=True, kw_only=True):
-    """One canary at one endpoint."""
+class EndpointTarget(Target, frozen=True, kw_only=True):
+    """A bucket of ours at an endpoint."""
 
     task: Task
 
@@ -36,13 +34,12 @@ class S3Plan(WorkerPlan, frozen=True, kw_only=True):
     def where(self) -> str:
         return f"{self.task.endpoint}: bucket {self.task.bucket}"
 
-    def beside(self, *, spare: bool) -> Self:  # noqa: ARG002
+    def interactive(self, *, spare: bool) -> Self:  # noqa: ARG002
         """Below a prefix of its own: at its start a worker removes all objects below its prefix."""
-        return replace(self, task=replace(self.task, prefix=f"{self.task.prefix.rstrip('/')}{APART}/"))
+        return replace(self, task=replace(self.task, prefix=f"{self.task.prefix.rstrip('/')}{INTERACTIVE}/"))
 
-    def order(self, members: Sequence[tuple[int, str]]) -> list[str]:
-        ((memory_fd, _),) = members
-        return [str(memory_fd), msgspec.json.encode(self.task).decode()]
+    def order(self) -> dict[str, Any]:
+        return {"task": msgspec.to_builtins(self.task)}
 
 
 def build(config: S3CanaryConfig, workload: S3Ops, host: Host) -> Plan:
@@ -58,7 +55,7 @@ def build(config: S3CanaryConfig, workload: S3Ops, host: Host) -> Plan:
         request_timeout_s=2 * float(config.stuck_after),
         timeout_s=SWEEP_WITHIN_S,
     )
-    plan = S3Plan(
+    target = EndpointTarget(
         name=config.name,
         workloads=((workload, ()),),
         device_class=config.device_class or DEVICE_CLASS,
@@ -68,4 +65,4 @@ def build(config: S3CanaryConfig, workload: S3Ops, host: Host) -> Plan:
         target=target_of(config.endpoint),
         task=task,
     )
-    return Plan(continuous=(CanaryJob(config, plan, ""),))
+    return Plan(continuous=(CanaryJob(config, target, ""),))

@@ -8,10 +8,8 @@ what a killed worker left goes at the next start.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import os
-import select
 import signal
 import sys
 import time
@@ -19,10 +17,11 @@ from collections.abc import Callable
 from random import Random
 from typing import TypeAlias
 
-from plumbline.core.foreign import decode_json
+import msgspec
+
 from plumbline.core.memory import keep_memory_private, limit_memory
 from plumbline.errors import ParseError, ProbeRefused
-from plumbline.probes.canary.canary_worker import Operator, operate, until_refused
+from plumbline.probes.canary.canary_worker import Operator, operate, read_order, settle, until_refused
 from plumbline.probes.canary.memory import PREPARING, RUNNING, WorkerMemory, WorkerStream
 from plumbline.probes.object.s3_credentials import open_credentials
 from plumbline.probes.object.s3_worker import (
@@ -54,31 +53,14 @@ Act: TypeAlias = Callable[[], None]
 
 
 def main(argv: list[str]) -> int:
-    """``<lifeline fd> <memory fd> <task>``. Work until ended."""
+    """Work until ended."""
     keep_memory_private()  # it will hold a key
-    memory, task = WorkerMemory(int(argv[1])), decode_json(argv[2], Task, source="the task")
+    order = read_order(argv[1])
+    ((memory_fd, _),) = order["targets"]
+    memory, task = WorkerMemory(memory_fd), msgspec.convert(order["task"], Task)
     limit_memory(most_memory(task))
-    pause = settle(os.dup(int(argv[0])))
+    pause = settle(argv[0], lambda: sys.exit(0))  # which removes the object on the way
     return until_refused(memory, lambda: work(memory, task, pause))
-
-
-def settle(lifeline: int) -> Callable[[float], None]:
-    """Exit by ``SystemExit``, so that the object is removed, when the daemon ends this process or dies: then the pipe
-    ``lifeline`` closes. Returns how to sleep."""
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    for number in (signal.SIGTERM, signal.SIGIO):
-        signal.signal(number, lambda *_: sys.exit(0))
-    fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
-    fcntl.fcntl(lifeline, fcntl.F_SETFL, os.O_ASYNC)
-    with contextlib.suppress(OSError):  # a sandbox forbids it: then the worker keeps the daemon's priority
-        os.nice(10)
-
-    def pause(seconds: float) -> None:
-        if select.select((lifeline,), (), (), seconds)[0]:
-            sys.exit(0)
-
-    pause(0)  # it may be gone already
-    return pause
 
 
 def work(memory: WorkerMemory, task: Task, pause: Callable[[float], None]) -> None:

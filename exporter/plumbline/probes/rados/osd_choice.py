@@ -26,6 +26,10 @@ class ChosenOsd(Struct, frozen=True):
     device: str = ""
     """The underlying disk, if it is on this host."""
 
+    @property
+    def name(self) -> str:
+        return f"osd.{self.number}"
+
 
 def look_up(words: Sequence[str], device_class: str | None, host: Host) -> tuple[ChosenOsd, ...]:
     """The OSDs, ordered by number; never raises because of the cluster."""

@@ -1,8 +1,8 @@
 """The RADOS canary's worker: librados, its threads and whatever hangs in them, in a small separate process.
 
-``probes/rados_canary.py`` starts it in an isolated interpreter as ``… <memory fd> <lifeline fd> <order as JSON>``. It
-connects, removes what an earlier worker left, chooses objects so that each OSD is primary for its own, and operates
-until it is ended; every few seconds it checks whether the OSD map changed, and chooses again if an OSD moved.
+``canary/pool.py`` starts it in an isolated interpreter as ``… <lifeline fd> <order as JSON>``. It connects, removes
+what an earlier worker left, chooses objects so that each OSD is primary for its own, and operates until it is ended;
+every few seconds it checks whether the OSD map changed, and chooses again if an OSD moved.
 
 Each OSD has two lanes, each a thread, so that a slow OSD delays no other's schedule, and a thread's clock stops when
 its own operation ends. One lane writes and removes: that involves the OSD *and its replicas*. The other only reads:
@@ -19,12 +19,9 @@ from __future__ import annotations
 import errno
 import functools
 import os
-import select
-import signal
 import sys
 import threading
 import time
-from bisect import bisect_left
 from random import Random
 
 from plumbline.core import threads
@@ -32,8 +29,9 @@ from plumbline.core.foreign import parse_json
 from plumbline.core.memory import LIBRADOS, keep_memory_private, limit_memory
 from plumbline.errors import KeyTypeUnknown, ParseError, ProbeRefused, Unavailable
 from plumbline.probes.canary import memory as canary_memory
-from plumbline.probes.canary.memory import WorkerMemory, WorkerStream, error_index
-from plumbline.probes.canary.pacing import charge, gap_ns
+from plumbline.probes.canary.canary_worker import settle
+from plumbline.probes.canary.memory import OUTDATED, WorkerMemory, WorkerStream, error_index
+from plumbline.probes.canary.pacing import gap_ns
 from plumbline.probes.ceph.librados import Access, Cluster, Pool, connect
 from plumbline.probes.ceph.rados_sweep import remove, sweep
 from plumbline.probes.rados import placement
@@ -44,14 +42,13 @@ from plumbline.sources.ceph.keyring import READ_AES256K
 TYPE_CHECKING = False  # like typing.TYPE_CHECKING, without importing typing
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any
+    from typing import Any, ClassVar, NoReturn
 
 OPERATIONS = ("write", "read", "remove")  # An OSD's streams, in this order
-NOTES = ("", "choosing", "down", "out", "gone", "no-primary")
+NOTES = ("", "down", "out", "gone", "no-primary")
 """Why an OSD has no operations; the index is the note in its streams."""
 ERRORS = ("EIO", "ENOSPC", "EDQUOT", "ETIMEDOUT", "short", "other")
 """Kinds of failed operations; ``EDQUOT``: the pool's quota is full."""
-OSDS_CHANGED = "osds-changed"  # Reported besides RUNNING if the configuration now means other OSDs than the worker's
 LOOK_AGAIN_S = 10.0
 LOOK_AT_ALL_S = 300.0  # How often the OSDs' classes and hosts are checked if no object moved
 SWEEP_WITHIN_S = 30.0
@@ -59,22 +56,15 @@ LEAVE_WITHIN_S = 1.0  # The daemon ends a worker that is not gone by then
 _QUESTION_GAP_S = 0.002
 
 
-def main(argv: list[str]) -> int:
+def main(argv: list[str]) -> NoReturn:
     """Work until ended; never returns while all goes well."""
     keep_memory_private()  # it will hold a key
     limit_memory(LIBRADOS)
-    lifeline, memory_fd, order = os.dup(int(argv[0])), int(argv[1]), Order(parse_json(argv[2], source="the order"))
-    try:  # contextlib is not light  # noqa: SIM105
-        os.nice(10)
-    except OSError:
-        pass  # a sandbox forbids it: then the worker keeps the daemon's priority
-    worker = Worker(WorkerMemory(memory_fd), order)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    signal.signal(signal.SIGTERM, lambda *_: worker.leave())
+    worker = Worker(Order(parse_json(argv[1], source="the order")))
+    pause = settle(argv[0], worker.leave)
     threads.start("canary", worker.work, died=die)
-    select.select((lifeline,), (), ())  # until the daemon is gone
-    worker.leave()
-    return 0
+    while True:
+        pause(3600.0)
 
 
 def die(mistake: Exception) -> None:
@@ -92,16 +82,20 @@ class Order:
         self.pool, self.namespace, self.prefix = str(facts["pool"]), str(facts["namespace"]), str(facts["prefix"])
         self.object_size, self.host, self.words = int(facts["object_size"]), str(facts["host"]), tuple(facts["words"])
         """``host``, ``all``, ``osd.3``: the configuration's words."""
-        self.osds = tuple((int(number), str(device_class)) for number, device_class in facts["osds"])
-        """The OSDs when this was planned: number and CRUSH class; each has three streams in the memory."""
+        self.targets = tuple((int(memory_fd), str(name)) for memory_fd, name in facts["targets"])
+        """Descriptor of the memory and name (``osd.3``) of each OSD; one without a name while they are unknown."""
+        self.osds = {_number(name): str(facts["classes"][name]) for _, name in self.targets if name}
+        """The OSDs when this was planned: number and CRUSH class."""
 
 
 class Worker:
     """The connection, the chosen objects, and the lanes."""
 
-    def __init__(self, memory: WorkerMemory, order: Order) -> None:
-        self.memory, self.order = memory, order
-        self.lock = threading.Lock()  # Guards the memory's counts, which all lanes update
+    def __init__(self, order: Order) -> None:
+        self.order = order
+        self.memories = tuple(WorkerMemory(memory_fd) for memory_fd, _ in order.targets)
+        self.of_osd = dict(zip(order.osds, self.memories, strict=False))  # Empty while the OSDs are unknown
+        self.locks = tuple(threading.Lock() for _ in self.memories)  # Guard their counts: of both lanes of an OSD
         self.names: dict[int, tuple[str, str]] = {}
         """OSD → its current object to write and remove, and the one to read, both in one placement group."""
         self.random = Random()  # noqa: S311
@@ -118,8 +112,7 @@ class Worker:
 
     def refuse(self, refusal: ProbeRefused) -> None:
         """Report it and end: the daemon starts another worker after a while."""
-        with self.lock:
-            self.memory.say(canary_memory.REFUSED, f"{refusal.reason}\n{refusal}")
+        self._report(canary_memory.REFUSED, f"{refusal.reason}\n{refusal}")
         os._exit(canary_memory.EXIT_REFUSED)
 
     def leave(self) -> None:
@@ -132,9 +125,10 @@ class Worker:
         os._exit(0)
 
     def _work(self) -> None:
-        order, memory = self.order, self.memory
-        memory.say(canary_memory.PREPARING)
-        memory.preparing(time.monotonic_ns())
+        order = self.order
+        self._report(canary_memory.PREPARING)
+        for memory in self.memories:
+            memory.preparing(time.monotonic_ns())
         try:
             cluster = connect(order.access)
         except Unavailable as unavailable:
@@ -143,25 +137,22 @@ class Worker:
         try:
             self.pool = cluster.pool(order.pool, namespace=order.namespace)
             sweep(self.pool, lambda name: name.startswith(f"{order.prefix}/"), within_s=SWEEP_WITHIN_S)
-            keeper = Keeper(self, cluster)
-            keeper.choose()
+            chooser = ObjectChooser(self, cluster)
+            chooser.choose()
         except Unavailable as unavailable:
             raise ProbeRefused("no-pool", str(unavailable)) from None
         except OSError as error:
             raise refused_by(error, order) from error
-        streams = iter(memory.streams)
-        for number, _ in order.osds:
-            write, read, erase = next(streams), next(streams), next(streams)
-            self._lanes += [WriteLane(self, number, (write, erase)), ReadLane(self, number, (read,))]
-        memory.preparing(0)
-        with self.lock:
-            memory.say(canary_memory.RUNNING, self._note)
+        self._lanes = [lane(self, number) for number in order.osds for lane in (WriteLane, ReadLane)]
+        for memory in self.memories:
+            memory.preparing(0)
+        self._report(canary_memory.RUNNING, self._note)
         for lane in self._lanes:
             threads.start("lane", lane.run, died=die)
         while True:
             time.sleep(LOOK_AGAIN_S)
             try:
-                keeper.look_again()
+                chooser.look_again()
             except (OSError, ParseError):
                 continue  # no monitor answers: the OSDs work without them, and so does the canary
 
@@ -169,12 +160,16 @@ class Worker:
         """Report a reason and a message besides RUNNING; empty: all is as planned."""
         if text != self._note:
             self._note = text
-            with self.lock:
-                if self._lanes:
-                    self.memory.say(canary_memory.RUNNING, text)
+            if self._lanes:
+                self._report(canary_memory.RUNNING, text)
+
+    def _report(self, state: int, text: str = "") -> None:
+        for memory, lock in zip(self.memories, self.locks, strict=True):
+            with lock:
+                memory.say(state, text)
 
 
-class Keeper:
+class ObjectChooser:
     """Keeps an object for each OSD while the OSD map changes."""
 
     def __init__(self, worker: Worker, cluster: Cluster) -> None:
@@ -200,12 +195,12 @@ class Keeper:
         self._all_looked_at = time.monotonic()
         self._compare(osds)
         states = {number: osd.state for number, osd in osds.by_number.items()}
-        usable = [number for number, _ in order.osds if states.get(number) == ""]
+        usable = [number for number in order.osds if states.get(number) == ""]
         self._placement.choose(usable, placement.pool_groups(self._cluster, order.pool))
         worker.names = names = dict(self._placement.names)
-        for index, (number, _) in enumerate(order.osds):
+        for number, memory in worker.of_osd.items():
             note = "" if number in names else states.get(number, "gone") or "no-primary"
-            for stream in worker.memory.streams[index * len(OPERATIONS) : (index + 1) * len(OPERATIONS)]:
+            for stream in memory.streams:
                 stream.note(NOTES.index(note))
 
     def look_again(self) -> None:
@@ -216,26 +211,30 @@ class Keeper:
 
     def _compare(self, osds: ClusterOsds) -> None:
         order = self._worker.order
-        planned = dict(order.osds)
+        planned = order.osds
         now = {
             number: osds.by_number[number].device_class if number in osds.by_number else planned.get(number, "")
             for number in osds.chosen(order.words, order.host)
         }
         others = sorted(now.items() ^ planned.items())
         names = ", ".join(dict.fromkeys(f"osd.{number}" for number, _ in others))
-        self._worker.say(f"{OSDS_CHANGED}\n{names}: new, moved, or of another class" if others else "")
+        self._worker.say(f"{OUTDATED}\n{names}: new, moved, or of another class" if others else "")
 
 
 class Lane:
     """One operation at a time at random moments; arrivals during an operation are charged."""
 
-    def __init__(self, worker: Worker, osd: int, streams: tuple[WorkerStream, ...]) -> None:
-        self.worker, self.osd, self.streams = worker, osd, streams
+    operations: ClassVar[tuple[str, ...]]
+
+    def __init__(self, worker: Worker, osd: int) -> None:
+        self.worker, self.osd, self.memory = worker, osd, worker.of_osd[osd]
+        self._counting = worker.locks[worker.memories.index(self.memory)]
+        self.streams = [self.memory.streams[OPERATIONS.index(name)] for name in self.operations]
         self.objects: set[str] = set()  # Objects of ours that may exist
         self._beginning = threading.Lock()
         self._leaving = False
         self.random = Random()  # noqa: S311
-        self._rate = worker.memory.rate * sum(stream.share for stream in streams)
+        self._rate = self.memory.rate * sum(stream.share for stream in self.streams)
 
     def run(self) -> None:
         try:
@@ -276,18 +275,9 @@ class Lane:
             failed = error
         latency = time.monotonic_ns() - started
         stream.started(0)
-        rate = self.worker.memory.rate
-        charges = [(other, charge(self.random, rate * other.share, latency, other.edges_ns)) for other in self.streams]
-        with self.worker.lock:
-            self.worker.memory.begin()
-            if whole:
-                stream.count(bisect_left(stream.edges_ns, latency), latency, time.time_ns())
-            else:
-                stream.count_error(error_index(failed, ERRORS), time.time_ns())
-            for other, charged in charges:
-                if charged.total:
-                    other.count_charge(charged)
-            self.worker.memory.end()
+        kind = None if whole else error_index(failed, ERRORS)
+        with self._counting:
+            self.memory.account(stream, latency, kind, self.memory.rate, self.random, streams=self.streams)
         if failed is not None and failed.errno in (errno.ESHUTDOWN, errno.ENOTCONN):
             raise refused_by(failed, self.worker.order)  # the cluster blocked this connection: a new one may work
         return whole
@@ -303,6 +293,8 @@ class Lane:
 
 
 class WriteLane(Lane):
+    operations = ("write", "remove")
+
     def arrive(self, written: str, read: str) -> None:  # noqa: ARG002
         """Write the object, or remove it if it exists."""
         (write, erase), pool = self.streams, self.worker.pool
@@ -320,8 +312,10 @@ class WriteLane(Lane):
 
 
 class ReadLane(Lane):
-    def __init__(self, worker: Worker, osd: int, streams: tuple[WorkerStream, ...]) -> None:
-        super().__init__(worker, osd, streams)
+    operations = ("read",)
+
+    def __init__(self, worker: Worker, osd: int) -> None:
+        super().__init__(worker, osd)
         self._data = os.urandom(worker.order.object_size)
         self._written = ""
 
@@ -346,6 +340,10 @@ class ReadLane(Lane):
 
         if not self.operate(self.streams[0], whole):
             self._written = ""
+
+
+def _number(name: str) -> int:
+    return int(name.removeprefix("osd."))
 
 
 def refused_by(error: OSError, order: Order) -> ProbeRefused:

@@ -22,7 +22,7 @@ KINDS: dict[type[ProbeConfig], str] = {
     S3Config: "object.s3.build",
     S3CanaryConfig: "object.s3_canary.build",
     ceph.OsdBenchConfig: "rados.osd_bench.build",
-    ceph.RadosCanaryConfig: "rados.rados_canary_job.build",
+    ceph.RadosCanaryConfig: "rados.rados_canary.build",
     ceph.RadosBenchConfig: "rados.rados_bench.build",
     ceph.RbdBenchConfig: "rbd.rbd_bench.build",
     ceph.RbdFioConfig: "rbd.rbd_fio.build",

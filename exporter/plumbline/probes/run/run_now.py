@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 import plumbline
 from plumbline.baseline.book import Book
-from plumbline.baseline.comparison import Beside, beside
+from plumbline.baseline.comparison import ReferenceFigure, reference_figures
 from plumbline.errors import ConfigError, PlumblineError, ProbeRefused
 from plumbline.probes.run.engine import STOPPED
 from plumbline.probes.run.histogram import quantile
@@ -34,7 +34,7 @@ _RARE = 1000
 
 class OperationReport(Struct, frozen=True):
     operation: str
-    figures: tuple[Beside, ...]
+    figures: tuple[ReferenceFigure, ...]
     facts: Mapping[str, float]  # Figures without a baseline: retransmits, loss_ratio, mtu_bytes
     baseline: str = ""  # Source and name of the baseline shown beside it; empty if there is none
     judges: bool = False  # False: the baseline is only shown
@@ -197,7 +197,7 @@ class OnDemand:
         facts = {"retransmits": result.retransmits, "loss_ratio": result.loss_ratio, "mtu_bytes": result.mtu_bytes}
         return OperationReport(
             operation=result.operation,
-            figures=beside(
+            figures=reference_figures(
                 entry, judges=judges, latency=result.latency, iops=result.iops, throughput=result.throughput
             ),
             facts={name: value for name, value in facts.items() if value is not None},

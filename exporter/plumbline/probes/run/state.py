@@ -128,6 +128,10 @@ class DiskSeen(msgspec.Struct, frozen=True):
     last_seen_ts: float
 
 
+class DisksSeen(tuple[DiskSeen, ...]):
+    """The present disks, and those that left within a week."""
+
+
 class PathRecord(msgspec.Struct, frozen=True):
     """A path to a multipath disk, and since when it has been gone; Unix seconds, ``None`` while it is there."""
 

@@ -57,7 +57,7 @@ class Row(msgspec.Struct, frozen=True):
         figure = self.figure(name)
         return f"{words.figure_text(figure)}{'' if self.row.judges else ' †'}" if figure else ""
 
-    def said(self, figure: Figure) -> str:
+    def tooltip(self, figure: Figure) -> str:
         return figure.printed + ("" if self.row.judges else " (in doubt)")
 
 
@@ -85,10 +85,10 @@ def _plots(rows: Sequence[Row], names: Sequence[str]) -> Iterator[Plot]:
 
 def by(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     """Groups of rows, in order of first appearance."""
-    found: dict[K, list[T]] = {}
+    groups: dict[K, list[T]] = {}
     for row in rows:
-        found.setdefault(key(row), []).append(row)
-    return found
+        groups.setdefault(key(row), []).append(row)
+    return groups
 
 
 def _line(row: Row) -> tuple[int, str]:
@@ -135,9 +135,9 @@ def _curves(family: Sequence[Row], names: Sequence[str], over_depth: bool, devic
     first = family[0].workload
     title = f"{words.action(first, family[0].row.operation)} over {'queue depth' if over_depth else 'block size'}"
     axis = _axis(first, over_depth)
-    found = by(family, _line).values()
-    series = tuple(_label(group[0], names) for group in found)
-    lines = [[next((row for row in group if varied(row.workload) == size), None) for size in sizes] for group in found]
+    groups = by(family, _line).values()
+    series = tuple(_label(group[0], names) for group in groups)
+    lines = [[next((row for row in group if varied(row.workload) == size), None) for size in sizes] for group in groups]
     panels, heads, columns = [], [axis.capitalize()], [ticks]
     for figure in _figures(family, rates=1 if over_depth else 2):
         heading = words.FIGURE_TITLES[figure]
@@ -166,7 +166,7 @@ def _curve(name: str, index: int, ticks: Sequence[str], line: Sequence[Row | Non
         value = row and row.figure(figure)
         if not (row and value):
             return None
-        return Point(x, value.base, f"{name}, {tick}: {row.said(value)}", doubt=not row.row.judges)
+        return Point(x, value.base, f"{name}, {tick}: {row.tooltip(value)}", doubt=not row.row.judges)
 
     return Curve(name, index, tuple(map(point, _places(len(ticks)), ticks, line)))
 
@@ -178,9 +178,9 @@ def _line_chart(title: str, figure: str, axis: str, ticks: Sequence[str], curves
     parts = []
     for curve in curves:
         # text alternative: the two ends of each line; the table has all figures
-        known = [(tick, point.said) for tick, point in zip(ticks, curve.points, strict=True) if point]
+        known = [(tick, point.tooltip) for tick, point in zip(ticks, curve.points, strict=True) if point]
         ends = dict.fromkeys((known[0], known[-1]))
-        parts.append(f"{curve.name}: " + ", ".join(f"{said.rpartition(': ')[2]} at {tick}" for tick, said in ends))
+        parts.append(f"{curve.name}: " + ", ".join(f"{text.rpartition(': ')[2]} at {tick}" for tick, text in ends))
     return LineChart(
         title=title,
         description=f"Lines over {axis}, {'logarithmic' if logarithmic else 'linear'} axis. {'; '.join(parts)}.",
@@ -213,8 +213,8 @@ def _bars(family: Sequence[Row], names: Sequence[str]) -> Plot:
             text = si(figure.base, unit) + (" IOPS" if unit == "1/s" else "")
         doubt = not row.row.judges
         label = labels[id(row)]
-        said = f"{group}, {label}: {row.said(figure)}"
-        return Bar(label, used.index(row.subject), figure.base, text + " (in doubt)" * doubt, said, doubt)
+        caption = f"{group}, {label}: {row.tooltip(figure)}"
+        return Bar(label, used.index(row.subject), figure.base, text + " (in doubt)" * doubt, caption, doubt)
 
     panels = []
     for name in figures:
@@ -223,9 +223,9 @@ def _bars(family: Sequence[Row], names: Sequence[str]) -> Plot:
             group: tuple(bar(group, row, figure) for row in rows if (figure := row.figure(name)))
             for group, rows in groups.items()
         }
-        found = tuple((group, of_group) for group, of_group in bars.items() if of_group)
-        described = "; ".join(bar.said for _, of_group in found for bar in of_group)
-        panels.append((heading, BarChart(f"{title}: {heading.lower()}", described, found)))
+        drawn = tuple((group, of_group) for group, of_group in bars.items() if of_group)
+        described = "; ".join(bar.tooltip for _, of_group in drawn for bar in of_group)
+        panels.append((heading, BarChart(f"{title}: {heading.lower()}", described, drawn)))
     cells = [(group, labels[id(row)], *map(row.table_text, figures)) for group, rows in groups.items() for row in rows]
     heads = ("Operation", "Of", *(heading for heading, _ in panels))
     series = tuple(names[index] for index in used)

@@ -30,18 +30,20 @@ class Subject(Struct, frozen=True):
         """What the document has besides its rows: headings with sentences."""
         shown = self.shown
         contradictions = (
-            f"{each.about}: {'; '.join(f'{place.text} ({place.where})' for place in each.says)}."
-            f" Used: {each.used}. {each.why}"
-            for each in shown.contradictions
+            f"{contradiction.about}: {'; '.join(f'{place.text} ({place.where})' for place in contradiction.says)}."
+            f" Used: {contradiction.used}. {contradiction.why}"
+            for contradiction in shown.contradictions
         )
-        left_out = (f"{each.where}: {each.says}. {each.why}" for each in shown.left_out)
-        pictures = (f"{each.where}: {'. '.join(filter(None, (each.shows, each.note)))}" for each in shown.pictures)
-        found = (
+        left_out = (f"{row.where}: {row.says}. {row.why}" for row in shown.left_out)
+        pictures = (
+            f"{picture.where}: {'. '.join(filter(None, (picture.shows, picture.note)))}" for picture in shown.pictures
+        )
+        lists = (
             ("Contradictions within the document", tuple(contradictions)),
             ("Figures not included as rows", tuple(left_out)),
             ("Pictures without figures", tuple(pictures)),
         )
-        return [(heading, lines) for heading, lines in found if lines]
+        return [(heading, lines) for heading, lines in lists if lines]
 
 
 class Cell(Struct, frozen=True):
@@ -116,7 +118,7 @@ def _section(layer: str, rows: Sequence[Row], names: Sequence[str]) -> Section:
 
 def _table(rows: Sequence[Row], columns: Sequence[int], notes: dict[str, int]) -> Iterator[TableRow]:
     for (device_class, workload, operation, config_hash), group in by(rows, _experiment).items():
-        cells = {each.subject: _cell(each.row, notes) for each in group}
+        cells = {row.subject: _cell(row.row, notes) for row in group}
         what = words.described(group[0].workload, operation)
         own_parameters = "" if group[0].plain else config_hash
         yield TableRow(device_class, workload, operation, what, own_parameters, tuple(map(cells.get, columns)))

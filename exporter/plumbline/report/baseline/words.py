@@ -57,6 +57,10 @@ _RADOS = {"write": "Sequential writes", "seq": "Sequential reads", "rand": "Rand
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
+def layer_title(name: str) -> str:
+    return LAYER_TITLES.get(name, name.capitalize() or "no layer")
+
+
 def base_unit(figure: str) -> str:
     return BASE_UNITS.get(figure, "s")
 
@@ -134,8 +138,8 @@ def tool(workload: Workload) -> str:
 def shape(workload: Workload, *, size: bool = True, depth: bool = True) -> str:
     """The parameters in words: ``4 KiB, 4 in flight in each of 4 processes``, without those that a plot varies."""
     parts = []
-    if size and (found := size_of(workload)):
-        parts.append(bytes_text(found))
+    if size and (size_bytes := size_of(workload)):
+        parts.append(bytes_text(size_bytes))
     jobs = workload.jobs if isinstance(workload, BlockWorkload) else 1
     if depth and (flight := depth_of(workload)):
         parts.append(f"{flight} in flight" + (f" in each of {jobs} processes" if jobs > 1 else ""))

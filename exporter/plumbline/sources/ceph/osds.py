@@ -7,7 +7,7 @@ deadline; it is reported as not answering, the others as usual.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -77,6 +77,13 @@ class OsdStore(Struct, frozen=True):
     fragmentation: float | None = None
     capacity_iops: Mapping[str, float] = field(default_factory=dict)  # by device class
     shards: Mapping[str, SetOption] | None = None  # of the options of shards and threads those that are set
+
+
+class OsdsReading(NamedTuple):
+    """All OSDs of this host, as they last answered."""
+
+    osds: tuple[OsdReading, ...] = ()
+    stores: tuple[OsdStore, ...] = ()
 
 
 def find_osds(patterns: Sequence[str]) -> dict[str, Path]:

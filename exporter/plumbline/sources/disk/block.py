@@ -7,9 +7,9 @@ disk sends an I/O request to the hypervisor, so it hangs when the disk hangs.
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -52,9 +52,20 @@ class BlockDevice(Struct, frozen=True):
 _Below: TypeAlias = Callable[[BlockDevice], Iterable[BlockDevice]]
 
 
+class BlockDevices(tuple[BlockDevice, ...]):
+    """All whole disks."""
+
+
+class DevicesReading(NamedTuple):
+    """The reported disks, and those with OSDs' data: disk → the OSDs, ``osd.3,osd.4``."""
+
+    devices: tuple[BlockDevice, ...] = ()
+    osds: Mapping[str, str] = {}
+
+
 def read_block_devices(
     roots: Roots, *, on_skip: Callable[[str, str], None], keep: Callable[[str], bool] | None = None
-) -> tuple[BlockDevice, ...]:
+) -> BlockDevices:
     """All whole disks (no partitions, nothing hidden) whose name ``keep`` accepts, by name; :class:`Unavailable`
     without sysfs. ``on_skip(name, reason)`` gets a disk that ``vanished`` meanwhile or has ``malformed`` numbers."""
     directory = roots.sys / "block"
@@ -73,7 +84,7 @@ def read_block_devices(
     def listed_below(device: BlockDevice) -> Iterable[BlockDevice]:
         return [devices[name] for name in device.lower if name in devices]
 
-    return tuple(
+    return BlockDevices(
         replace(device, device_class=_physical(device, listed_below).device_class) if device.lower else device
         for device in devices.values()
     )

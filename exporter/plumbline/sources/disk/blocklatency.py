@@ -23,7 +23,7 @@ import time
 from collections.abc import Callable, Container, Iterable, Mapping
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from plumbline.core import threads
 from plumbline.core.capabilities import Capability, effective
@@ -61,8 +61,8 @@ class DiskLatency(Struct, frozen=True):
 class LatencyReading(Struct, frozen=True):
     """All disks now present. ``untimed`` by reason."""
 
-    disks: tuple[DiskLatency, ...]
-    untimed: Mapping[str, int]
+    disks: tuple[DiskLatency, ...] = ()
+    untimed: Mapping[str, int] = field(default_factory=dict)
     restart_required: bool = False  # a disk can't be timed: the privileges to attach the program are gone
     without_room: tuple[str, ...] = ()  # disks that can't be timed: the table is full
     queue_buckets: bool = False  # whether the time in the queue is shown in buckets

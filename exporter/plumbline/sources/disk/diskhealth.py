@@ -91,3 +91,7 @@ class DiskState(Struct, frozen=True):
     def available(self) -> bool:
         """Whether the disk answers, with figures or that it is asleep."""
         return not self.reason
+
+
+class HealthReading(tuple[DiskState, ...]):
+    """Every disk that is queried."""

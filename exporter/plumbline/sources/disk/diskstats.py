@@ -52,6 +52,10 @@ class DiskStats(msgspec.Struct, frozen=True, array_like=True, gc=False):
     flushing_ms: Count | None = None
 
 
+class DiskStatsReading(tuple[DiskStats, ...]):
+    """The lines of the reported disks."""
+
+
 _decode = msgspec.json.Decoder(DiskStats).decode
 
 
@@ -131,9 +135,9 @@ class WholeDisks:
         return True
 
 
-def read_whole_disks(roots: Roots, disks: WholeDisks) -> tuple[DiskStats, ...]:
+def read_whole_disks(roots: Roots, disks: WholeDisks) -> DiskStatsReading:
     """As :func:`read_diskstats`, with the counters of hidden paths added to those of their disk."""
-    return merge_paths(read_diskstats(roots, keep=disks), disks.paths)
+    return DiskStatsReading(merge_paths(read_diskstats(roots, keep=disks), disks.paths))
 
 
 def merge_paths(disks: tuple[DiskStats, ...], paths: Mapping[str, str]) -> tuple[DiskStats, ...]:

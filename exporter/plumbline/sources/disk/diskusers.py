@@ -8,7 +8,7 @@ end here), and the OSD of a device where its files are unreadable (:mod:`~plumbl
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
 
@@ -50,6 +50,13 @@ class DiskUsers(Struct, frozen=True):
             if kind == ceph_osds.OSD and name:
                 found.setdefault(device, []).append(name)
         return {device: ",".join(sorted(names, key=_number)) for device, names in found.items()}
+
+
+class DiskUsesReading(NamedTuple):
+    """The users, and which devices are reported."""
+
+    users: DiskUsers = DiskUsers(BlockTree({}))
+    keep: Callable[[str], bool] = bool
 
 
 def users_of(tree: BlockTree, direct: Iterable[DirectUse], unreadable: Iterable[Path] = ()) -> DiskUsers:

@@ -58,7 +58,7 @@ class QueueSettings(Struct, frozen=True):
 class QueueReading(Struct, frozen=True):
     """All whole devices that have a queue, by name."""
 
-    queues: tuple[QueueSettings, ...]
+    queues: tuple[QueueSettings, ...] = ()
     skipped: tuple[tuple[str, str], ...] = ()  # devices that were skipped, and why
 
 

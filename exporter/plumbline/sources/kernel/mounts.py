@@ -105,6 +105,10 @@ class MountState(Struct, frozen=True):
     in_flight_s: float  # Duration of the running query; 0 when there is none
 
 
+class MountsReading(tuple[MountState, ...]):
+    """Every remote mount."""
+
+
 def is_remote(filesystem: str) -> bool:
     """Whether a filesystem type depends on a server or a daemon, so that a mount may exist without responding."""
     return filesystem in REMOTE or (filesystem.startswith(_FUSE) and filesystem not in _FUSE_LOCAL)

@@ -28,6 +28,10 @@ class Pressure(Struct, frozen=True):
     full_us: int | None = None  # All non-idle tasks waited for it at once
 
 
+class PressureReading(tuple[Pressure, ...]):
+    """All resources that the kernel accounts."""
+
+
 def parse_pressure(text: str, resource: str, *, source: str) -> Pressure:
     """Parse one file; unknown lines are skipped. :class:`ParseError` for a ``some`` or ``full`` without a total."""
     found: dict[str, int] = {}
@@ -41,7 +45,7 @@ def parse_pressure(text: str, resource: str, *, source: str) -> Pressure:
     return Pressure(resource, found.get("some"), found.get("full"))
 
 
-def read_pressure(roots: Roots) -> tuple[Pressure, ...]:
+def read_pressure(roots: Roots) -> PressureReading:
     """All resources that the kernel accounts; :class:`Unavailable` if there are none (``psi=0``, or before 4.20)."""
     found = []
     for resource in RESOURCES:
@@ -51,4 +55,4 @@ def read_pressure(roots: Roots) -> tuple[Pressure, ...]:
             found.append(parse_pressure(data.decode("ascii", "replace"), resource, source=str(path)))
     if not found:
         raise Unavailable("no readable file in /proc/pressure; it needs Linux 4.20 with CONFIG_PSI, and not psi=0")
-    return tuple(found)
+    return PressureReading(found)

@@ -18,6 +18,7 @@ includes timers and block completions (bias to time).
 
 import re
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -46,6 +47,13 @@ class Squeezes(Struct, frozen=True):
 
     budget: int
     time: int
+
+
+class SoftnetReading(NamedTuple):
+    """The counters of each CPU, and its squeezes where they could be attributed, by CPU."""
+
+    cpus: tuple[SoftnetCpu, ...] = ()
+    squeezes: Mapping[int, Squeezes] = {}
 
 
 def by_budget(*, squeezes: int, polled: float, softirq_s: float | None, limits: Limits) -> bool:

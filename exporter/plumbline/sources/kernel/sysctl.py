@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError, Unavailable
@@ -49,8 +49,8 @@ WORDS = ("net.ipv4.tcp_congestion_control", "net.core.default_qdisc", "kernel.os
 class SysctlReading(Struct, frozen=True):
     """Settings by name, without those that this kernel or namespace lacks."""
 
-    numbers: Mapping[str, tuple[int, ...]]
-    words: Mapping[str, str]
+    numbers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    words: Mapping[str, str] = field(default_factory=dict)
 
     def number(self, name: str) -> int | None:
         """A setting that is one number; ``None`` when it is absent."""

@@ -24,6 +24,7 @@ The file is formatted for people, so a scrape does not read it; the state change
 import re
 from collections.abc import Callable, Mapping
 from enum import IntFlag, StrEnum
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -234,6 +235,13 @@ class SlaveChurn(Struct, frozen=True):
 
 
 Churns = Mapping[tuple[str, str], SlaveChurn]  # Churn by (bond, slave)
+
+
+class BondsReading(NamedTuple):
+    """All bonds; ``churns`` holds what netlink of older kernels does not report."""
+
+    bonds: tuple[Bond, ...] = ()
+    churns: Mapping[tuple[str, str], SlaveChurn] = {}
 
 
 def parse_bonding(text: str, *, source: str) -> dict[str, SlaveChurn]:

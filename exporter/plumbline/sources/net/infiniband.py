@@ -96,8 +96,8 @@ class InfinibandPort(Struct, frozen=True):
 class InfinibandReading(Struct, frozen=True):
     """All ports, and whether IPoIB runs in connected mode, by interface name (``False``: datagram)."""
 
-    ports: tuple[InfinibandPort, ...]
-    ipoib_connected: Mapping[str, bool]
+    ports: tuple[InfinibandPort, ...] = ()
+    ipoib_connected: Mapping[str, bool] = field(default_factory=dict)
     skipped: tuple[tuple[str, str], ...] = ()  # Ports that were skipped, and why
 
 

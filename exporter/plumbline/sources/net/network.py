@@ -6,10 +6,11 @@ rarely changes, through :mod:`.portfacts` and :mod:`.knobs`.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from typing import TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.sources.net import drivers, ethnl
@@ -39,8 +40,8 @@ _SHARED_S = 1.0
 class LinksReading(Struct, frozen=True):
     """All links, and the known speeds in Mb/s by interface index."""
 
-    links: tuple[Link, ...]
-    speeds_mbps: Mapping[int, int]
+    links: tuple[Link, ...] = ()
+    speeds_mbps: Mapping[int, int] = field(default_factory=dict)
 
 
 class PortLosses(Struct, frozen=True):
@@ -55,6 +56,10 @@ class PortLosses(Struct, frozen=True):
     loss: NicLoss
 
 
+class LossesReading(tuple[PortLosses, ...]):
+    """Of all links."""
+
+
 class PortModes(Struct, frozen=True):
     """The link modes of one hardware port; ``fec`` and ``transceiver`` are ``None`` where unknown."""
 
@@ -62,6 +67,30 @@ class PortModes(Struct, frozen=True):
     modes: LinkModes
     fec: str | None
     transceiver: bool | None
+
+
+class LinkModesReading(tuple[PortModes, ...]):
+    """Of all hardware ports."""
+
+
+class RingsReading(tuple[tuple[str, RingSizes], ...]):
+    """Devices and their ring sizes."""
+
+
+class PauseReading(tuple[tuple[str, PauseState], ...]):
+    """Devices and their flow control."""
+
+
+class ChannelsReading(tuple[tuple[str, Channels], ...]):
+    """Devices and their channels."""
+
+
+class CoalescingReading(tuple[tuple[str, Coalescing], ...]):
+    """Devices and their interrupt coalescing."""
+
+
+class OffloadsReading(tuple[tuple[str, tuple[Offload, ...]], ...]):
+    """Devices and their offloads."""
 
 
 class PortReading(Struct, frozen=True):
@@ -88,8 +117,8 @@ class _Snapshot:
     reported: dict[int, Link]
     facts: Facts
     taken_s: float
-    used_by: set[str] = field(default_factory=set)
-    driver_stats: dict[int, tuple[int, ...] | None] = field(default_factory=dict)
+    used_by: set[str] = dataclass_field(default_factory=set)
+    driver_stats: dict[int, tuple[int, ...] | None] = dataclass_field(default_factory=dict)
 
 
 class NetworkReader:
@@ -128,7 +157,7 @@ class NetworkReader:
         snapshot = self._take("links")
         return LinksReading(tuple(snapshot.reported.values()), snapshot.facts.speeds_mbps)
 
-    def read_losses(self, on_skip: SkipHook) -> tuple[PortLosses, ...]:
+    def read_losses(self, on_skip: SkipHook) -> LossesReading:
         """Drops and errors by cause. A port is skipped when it vanishes or appeared after the last refresh."""
         snapshot = self._take("losses")
         found = []
@@ -137,7 +166,7 @@ class NetworkReader:
             if port is not None:
                 found.append(port)
         self._before = {index: last for index, last in self._before.items() if index in snapshot.links}
-        return tuple(found)
+        return LossesReading(found)
 
     def read_ports(self, on_skip: SkipHook) -> tuple[PortReading, ...]:
         """Every link with its counters and rules; ports whose driver can't be queried are skipped with the reason."""
@@ -163,11 +192,11 @@ class NetworkReader:
             found.append(PortReading(link, master, info, source, rules, plan, names, values, state, counted_by, ring))
         return tuple(found)
 
-    def read_pause(self, on_skip: SkipHook) -> tuple[tuple[str, PauseState], ...]:
+    def read_pause(self, on_skip: SkipHook) -> PauseReading:
         """Devices and their flow control, counters included; ``Unavailable`` when no port has it."""
         snapshot = self._take("pause")
         states = self._pause_states(snapshot, on_skip)
-        ports = tuple(
+        ports = PauseReading(
             (link.name, self._with_driver_counters(snapshot, link, states[index], on_skip))
             for index, link in snapshot.reported.items()
             if index in states
@@ -176,23 +205,24 @@ class NetworkReader:
             raise Unavailable("no network port has 802.3x flow control")
         return ports
 
-    def read_rings(self) -> tuple[tuple[str, RingSizes], ...]:
+    def read_rings(self) -> RingsReading:
         """Devices and their ring sizes as of the last refresh; ``Unavailable`` when no port has rings."""
-        return self._settings("rings", lambda knobs: knobs.rings, "the size of its rings")
+        return RingsReading(self._settings("rings", lambda knobs: knobs.rings, "the size of its rings"))
 
-    def read_channels(self) -> tuple[tuple[str, Channels], ...]:
+    def read_channels(self) -> ChannelsReading:
         """Devices and their channels as of the last refresh; ``Unavailable`` when no port reports any."""
-        return self._settings("channels", lambda knobs: knobs.channels, "its channels")
+        return ChannelsReading(self._settings("channels", lambda knobs: knobs.channels, "its channels"))
 
-    def read_coalescing(self) -> tuple[tuple[str, Coalescing], ...]:
+    def read_coalescing(self) -> CoalescingReading:
         """Devices and their interrupt coalescing as of the last refresh; ``Unavailable`` when no port reports it."""
-        return self._settings("coalescing", lambda knobs: knobs.coalescing, "its interrupt coalescing")
+        part = self._settings("coalescing", lambda knobs: knobs.coalescing, "its interrupt coalescing")
+        return CoalescingReading(part)
 
-    def read_offloads(self) -> tuple[tuple[str, tuple[Offload, ...]], ...]:
+    def read_offloads(self) -> OffloadsReading:
         """Devices and their offloads as of the last refresh; ``Unavailable`` when no port reports any."""
-        return self._settings("offloads", lambda knobs: knobs.offloads, "its offloads")
+        return OffloadsReading(self._settings("offloads", lambda knobs: knobs.offloads, "its offloads"))
 
-    def read_link_modes(self, on_skip: SkipHook) -> tuple[PortModes, ...]:
+    def read_link_modes(self, on_skip: SkipHook) -> LinkModesReading:
         """Link modes of hardware ports as of the last refresh; ``Unavailable`` when there are none. FEC and
         transceivers that could not be read are skipped."""
         snapshot = self._take("link modes")
@@ -213,7 +243,7 @@ class NetworkReader:
                 ports.append(PortModes(link.name, modes[index], fec.get(index), transceiver))
         if not ports:
             raise Unavailable("no network port reports its link modes")
-        return tuple(ports)
+        return LinkModesReading(ports)
 
     def read_bonds(self, on_skip: SkipHook) -> tuple[Bond, ...]:
         """Bonds with their slaves; ``Unavailable`` when there is none."""

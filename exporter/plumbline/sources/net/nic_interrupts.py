@@ -114,6 +114,10 @@ class IrqBalance(Struct, frozen=True):
     numa_remote: float | None  # Share on CPUs of other NUMA nodes than the port's; None if its own is unknown
 
 
+class IrqBalances(tuple[IrqBalance, ...]):
+    """Of the ports that were busy in the last interval."""
+
+
 def balance(
     port: NicInterrupts, before: InterruptReading, after: InterruptReading, *, seconds: float
 ) -> IrqBalance | None:
@@ -165,7 +169,7 @@ class IrqBalanceReader:
         """``clock`` gives monotonic seconds; ``keep`` decides which ports are reported."""
         self._roots, self._clock, self._keep = roots, clock, keep
         self._before: tuple[float, InterruptReading] | None = None
-        self._latest: tuple[float, tuple[IrqBalance, ...]] | PlumblineError = Unavailable(_ONE_READING)
+        self._latest: tuple[float, IrqBalances] | PlumblineError = Unavailable(_ONE_READING)
 
     def refresh(self) -> None:
         """Read, compare with the previous reading, and keep the result (or the error, which :attr:`latest` raises)."""
@@ -175,7 +179,7 @@ class IrqBalanceReader:
             self._before, self._latest = None, error
 
     @property
-    def latest(self) -> tuple[IrqBalance, ...]:
+    def latest(self) -> IrqBalances:
         """Ports that were busy in the last interval. ``Unavailable`` before the first interval or when it is old."""
         latest = self._latest
         if isinstance(latest, PlumblineError):
@@ -185,7 +189,7 @@ class IrqBalanceReader:
             raise Unavailable("interrupts were last read too long ago")
         return balances
 
-    def _look(self) -> tuple[float, tuple[IrqBalance, ...]] | PlumblineError:
+    def _look(self) -> tuple[float, IrqBalances] | PlumblineError:
         if self._before and self._clock() - self._before[0] < INTERVAL_S:
             return self._latest
         ports = read_nic_interrupts(self._roots, keep=self._keep)
@@ -196,4 +200,4 @@ class IrqBalanceReader:
         if before is None:
             return Unavailable(_ONE_READING)
         results = (balance(port, before[1], reading, seconds=now - before[0]) for port in ports)
-        return now, tuple(result for result in results if result is not None)
+        return now, IrqBalances(result for result in results if result is not None)

@@ -7,6 +7,7 @@ extends downwards: with a VLAN on a bond, the VLAN, the bond and its ports carry
 
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -14,7 +15,7 @@ from plumbline.core.roots import Roots
 from plumbline.errors import Unavailable
 from plumbline.sources.ceph.ceph_conf import CephConf, read_ceph_conf
 from plumbline.sources.ceph.ceph_sockets import CephSockets, read_sockets
-from plumbline.sources.net.links import Link, read_links, relations
+from plumbline.sources.net.links import Link, Relation, read_links, relations
 from plumbline.sources.net.netlink import Netlink
 from plumbline.sources.net.routes import Address, IpAddress, IpNetwork, read_addresses
 
@@ -31,6 +32,13 @@ class Role(Struct, frozen=True, order=True):
 
 
 Configured = Mapping[str, tuple[str, ...]]  # Devices by role; one that is absent or empty is detected
+
+
+class TopologyReading(NamedTuple):
+    """How links are stacked, and what Ceph uses them for."""
+
+    relations: tuple[Relation, ...] = ()
+    roles: tuple[Role, ...] = ()
 
 
 def assign(

@@ -109,16 +109,6 @@ def read_addresses(route: Netlink) -> tuple[Address, ...]:
     return tuple(address for address in parsed if address is not None)
 
 
-def networks_of(address: str) -> tuple[IpNetwork, ...]:
-    """The networks of one of this host's addresses, by its prefix length; empty when no device has it."""
-    ip = ipaddress.ip_address(address)
-    with _session() as route:
-        lengths = {local.prefix_length for local in read_addresses(route) if local.address == ip}
-    return tuple(
-        ipaddress.ip_network((ip, length), strict=False) for length in sorted(filter(None, lengths), reverse=True)
-    )
-
-
 def route_request(to: IpAddress, source: IpAddress | None) -> bytes:
     """The payload that asks for the route to ``to``, from the address ``source`` if given."""
     bits = to.max_prefixlen

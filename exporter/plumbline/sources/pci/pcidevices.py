@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError, Unavailable
@@ -58,8 +58,8 @@ class PciFunction(Struct, frozen=True):
 class PciReading(Struct, frozen=True):
     """All functions, in order of address, and errors by address (also of the ports above) and severity."""
 
-    functions: tuple[PciFunction, ...]
-    aer: Mapping[str, Mapping[str, int]]
+    functions: tuple[PciFunction, ...] = ()
+    aer: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     skipped: tuple[tuple[str, str], ...] = ()  # Functions that were skipped, and why
 
 

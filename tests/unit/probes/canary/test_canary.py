@@ -27,7 +27,7 @@ from plumbline.probes.canary import canary
 from plumbline.probes.canary.canary import Canary
 from plumbline.probes.canary.canary_worker import FILE_NAME
 from plumbline.probes.canary.job import CanaryJob
-from plumbline.probes.canary.plan import CanaryPlan
+from plumbline.probes.canary.target import FileTarget
 from plumbline.probes.run import guard
 from plumbline.probes.run.histogram import latency_edges, quantile
 from plumbline.probes.run.model import Progress
@@ -42,7 +42,7 @@ WRITE = BlockWorkload(
 MIB = 2**20
 
 
-def plan(where: Path, **changes: object) -> CanaryPlan:
+def plan(where: Path, **changes: object) -> FileTarget:
     values: dict[str, object] = {
         "name": "canary",
         "directory": where,
@@ -52,7 +52,7 @@ def plan(where: Path, **changes: object) -> CanaryPlan:
         "rate": 100.0,
         "max_busy_ratio": 1.0,
     }
-    return CanaryPlan(**(values | changes))  # type: ignore[arg-type]
+    return FileTarget(**(values | changes))  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -276,10 +276,10 @@ class TestWorker:
             "import sys, threading, time\n"
             "from pathlib import Path\n"
             "from plumbline.probes.canary.canary import Canary\n"
-            "from plumbline.probes.canary.plan import CanaryPlan\n"
+            "from plumbline.probes.canary.target import FileTarget\n"
             "from plumbline.config.workloads import load_catalogue\n"
             "work = load_catalogue().by_id['randread-4k-qd1-j1']\n"
-            "one = Canary(CanaryPlan(name='c', directory=Path(sys.argv[1]), file_size_bytes=2**20,\n"
+            "one = Canary(FileTarget(name='c', directory=Path(sys.argv[1]), file_size_bytes=2**20,\n"
             "             workloads=((work, ()),), device_class='ssd'))\n"
             "thread = threading.Thread(target=one.start); thread.start(); thread.join()\n"
             "while not one.read().workloads[0].latency.count: time.sleep(0.02)\n"
@@ -370,7 +370,7 @@ class TestTrouble:
 
 
 def measure(
-    one: CanaryPlan, run_s: float, progress: Callable[[Progress], None] = lambda _progress: None
+    one: FileTarget, run_s: float, progress: Callable[[Progress], None] = lambda _progress: None
 ) -> CanaryReading:
     once = RunOnce(
         storage=one.directory.parent, roots=Roots.under(Path("/")), environment=os.environ, rules=GatesConfig(),

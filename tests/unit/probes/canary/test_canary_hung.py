@@ -16,7 +16,7 @@ import pytest
 from plumbline.config.workloads import BlockWorkload, Pattern, Sync
 from plumbline.probes.canary.canary import Canary
 from plumbline.probes.canary.canary_worker import FILE_NAME
-from plumbline.probes.canary.plan import CanaryPlan
+from plumbline.probes.canary.target import FileTarget
 from plumbline.probes.run import guard
 from plumbline.probes.run.histogram import quantile
 from plumbline.probes.run.reading import CanaryReading, CanaryState
@@ -44,7 +44,7 @@ def canaries(mounts: Mounts) -> Iterator[list[Canary]]:
 
 def start(canaries: list[Canary], directory: Path, *workloads: BlockWorkload, rate: float = 100.0) -> Canary:
     one = Canary(
-        CanaryPlan(
+        FileTarget(
             name="canary",
             directory=directory,
             file_size_bytes=MIB,

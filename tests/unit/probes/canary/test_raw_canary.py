@@ -21,9 +21,9 @@ from plumbline.config.probes.disk import FioConfig, RawCanaryConfig
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.roots import Roots
 from plumbline.probes.canary.canary import Canary
-from plumbline.probes.canary.crew import Crew
 from plumbline.probes.canary.job import CanaryJob
-from plumbline.probes.disk.canaries import DevicePlan
+from plumbline.probes.canary.pool import WorkerPool
+from plumbline.probes.disk.canaries import DeviceTarget
 from plumbline.probes.run.histogram import quantile
 from plumbline.probes.run.kinds import plan_probe
 from plumbline.probes.run.model import Host
@@ -41,7 +41,7 @@ CATALOGUE = load_catalogue()
 READ = CATALOGUE.by_id["randread-4k-qd1-j1"]
 
 
-def plan(name: str, **changes: object) -> DevicePlan:
+def plan(name: str, **changes: object) -> DeviceTarget:
     values: dict[str, object] = {
         "name": f"raw/{name}",
         "target": name,
@@ -53,7 +53,7 @@ def plan(name: str, **changes: object) -> DevicePlan:
         "max_busy_ratio": 1.0,
         "stuck_after_s": 0.5,
     }
-    return DevicePlan(**(values | changes))  # type: ignore[arg-type]
+    return DeviceTarget(**(values | changes))  # type: ignore[arg-type]
 
 
 Start = Callable[..., list[Canary]]
@@ -65,8 +65,8 @@ def start(loops: Loops) -> Iterator[Start]:
     started: list[Canary] = []
 
     def start(*names: str, **changes: object) -> list[Canary]:
-        crew = Crew()
-        made = [Canary(plan(name, **changes), crew=crew, device=name) for name in names]
+        pool = WorkerPool()
+        made = [Canary(plan(name, **changes), pool=pool, device=name) for name in names]
         started.extend(made)
         for one in made:
             one.start()
@@ -91,7 +91,7 @@ def worker(one: Canary) -> psutil.Process:
 
 @pytest.mark.needs_root
 class TestReads:
-    def test_every_disk_of_a_crew_has_its_own_figures_and_stays_as_it_was(self, loops: Loops, start: Start) -> None:
+    def test_every_disk_of_a_pool_has_its_own_figures_and_stays_as_it_was(self, loops: Loops, start: Start) -> None:
         names = [loops.disk() for _ in range(3)]
         before = [checksum(name) for name in names]
         canaries = start(*names)
@@ -215,7 +215,7 @@ class TestTrouble:
         assert hung.pid is None
         assert other.pid == pid
 
-    def test_a_crew_that_hangs_is_left_behind_and_said(self, loops: Loops, start: Start) -> None:
+    def test_a_pool_that_hangs_is_left_behind_and_said(self, loops: Loops, start: Start) -> None:
         hung, other = start(loops.disk(), loops.disk())
         for one in (hung, other):
             until(one, healthy)
@@ -323,11 +323,11 @@ class TestTrouble:
         assert not psutil.pid_exists(pid)
 
     def test_one_that_comes_later_is_taken_in(self, loops: Loops) -> None:
-        crew = Crew()
-        first = Canary(plan(loops.disk()), crew=crew)
+        pool = WorkerPool()
+        first = Canary(plan(loops.disk()), pool=pool)
         first.start()
         counted = executed(until(first, lambda reading: executed(reading) >= 5))
-        second = Canary(plan(loops.disk()), crew=crew)
+        second = Canary(plan(loops.disk()), pool=pool)
         second.start()
         try:
             until(second, healthy)
@@ -354,12 +354,12 @@ class TestTrouble:
             "import sys, time\n"
             "from pathlib import Path\n"
             "from plumbline.probes.canary.canary import Canary\n"
-            "from plumbline.probes.disk.canaries import DevicePlan\n"
-            "from plumbline.probes.canary.crew import Crew\n"
+            "from plumbline.probes.disk.canaries import DeviceTarget\n"
+            "from plumbline.probes.canary.pool import WorkerPool\n"
             "from plumbline.config.workloads import load_catalogue\n"
-            "work, crew = load_catalogue().by_id['randread-4k-qd1-j1'], Crew()\n"
-            "made = [Canary(DevicePlan(name=n, target=n, workloads=((work, ()),), device_class='ssd',\n"
-            "        dev=Path('/dev'), sys=Path('/sys')), crew=crew) for n in sys.argv[1:]]\n"
+            "work, pool = load_catalogue().by_id['randread-4k-qd1-j1'], WorkerPool()\n"
+            "made = [Canary(DeviceTarget(name=n, target=n, workloads=((work, ()),), device_class='ssd',\n"
+            "        dev=Path('/dev'), sys=Path('/sys')), pool=pool) for n in sys.argv[1:]]\n"
             "[one.start() for one in made]\n"
             "while not all(one.read().workloads[0].latency.count for one in made): time.sleep(0.02)\n"
             "print(made[0].pid, flush=True)\n"
@@ -375,8 +375,8 @@ class TestTrouble:
 
     def test_no_descriptor_is_left(self, loops: Loops) -> None:
         def once() -> None:
-            crew = Crew()
-            made = [Canary(plan(name), crew=crew) for name in names]
+            pool = WorkerPool()
+            made = [Canary(plan(name), pool=pool) for name in names]
             for one in made:
                 one.start()
             for one in made:
@@ -497,8 +497,8 @@ class TestPlanning:
     def test_sixteen_share_a_worker(self) -> None:
         many = host(tuple(disk(f"sd{i:03}") for i in range(40)), {f"sd{i:03}": f"osd.{i}" for i in range(40)})
         made = plan_probe(RawCanaryConfig(name="raw"), many).continuous
-        crews = [id(job.crew) for job in made if isinstance(job, CanaryJob)]
-        assert [crews.count(each) for each in dict.fromkeys(crews)] == [16, 16, 8]
+        pools = [id(job.pool) for job in made if isinstance(job, CanaryJob)]
+        assert [pools.count(each) for each in dict.fromkeys(pools)] == [16, 16, 8]
 
     def test_fio_has_a_probe_for_each(self) -> None:
         config = FioConfig(name="raw-fio", workload="randread-4k-qd16-j1", devices=("osd",))

@@ -21,7 +21,7 @@ from plumbline.config.workloads import BlockWorkload, load_catalogue
 from plumbline.errors import ProbeRefused
 from plumbline.probes.canary import canary_worker
 from plumbline.probes.disk import raw_canary_worker, raw_device
-from plumbline.probes.disk.canaries import DevicePlan
+from plumbline.probes.disk.canaries import DeviceTarget
 from plumbline.probes.disk.fio_raw import RawFioPlan
 from plumbline.probes.disk.raw_device import open_device
 from support.descriptors import open_descriptors
@@ -132,7 +132,7 @@ class TestRefused:
             with pytest.raises(FieldError):
                 probe.chosen(CATALOGUE)
         with pytest.raises(ValueError, match="not a direct read"):
-            DevicePlan(
+            DeviceTarget(
                 name="a",
                 target="sdb",
                 workloads=((workload, ()),),

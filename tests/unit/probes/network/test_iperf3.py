@@ -94,7 +94,7 @@ def test_the_default_port_and_the_cap() -> None:
         (
             "refused.json",
             "transmit: 10.0.0.2 port 10048: unable to connect to server: Connection refused;"
-            " is network_server set there?",
+            " does plumbline-iperf3.service run there?",
         ),
         ("unreachable.json", "transmit: 10.0.0.2 port 10048: unable to connect to server: Connection timed out"),
         ("gone.json", "transmit: 10.0.0.2 port 10048: control socket has closed unexpectedly"),

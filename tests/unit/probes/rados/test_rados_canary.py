@@ -7,22 +7,26 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any, cast
 
+import psutil
 import pytest
 
 from plumbline.collectors import canary as collector
 from plumbline.config.workloads import RadosOps
 from plumbline.errors import ProbeRefused
 from plumbline.probes.canary import memory as canary_memory
+from plumbline.probes.canary.canary import Canary
 from plumbline.probes.canary.memory import WorkerMemory
+from plumbline.probes.canary.pool import WorkerPool
 from plumbline.probes.canary.process import Trouble
 from plumbline.probes.ceph.librados import Access
-from plumbline.probes.rados.rados_canary import OsdCanary, OsdPlan, RadosCanaries, RadosCanaryPlan
+from plumbline.probes.rados.osd_choice import ChosenOsd
+from plumbline.probes.rados.rados_canary import OsdTarget
 from plumbline.probes.rados.rados_canary_worker import (
     ERRORS,
     NOTES,
-    OSDS_CHANGED,
     Order,
     ReadLane,
     Worker,
@@ -33,45 +37,84 @@ from plumbline.probes.rados.rados_canary_worker import (
 from plumbline.probes.run.reading import CanaryState
 
 OPS = RadosOps(id="rados-ops-4k", layer="rados", object_size=4096)
+OSDS = (ChosenOsd(3, "hdd", "hdd"), ChosenOsd(7, "ssd", "fast"))
 
 
-def plan(**changes: object) -> RadosCanaryPlan:
+def target(osd: ChosenOsd, **changes: object) -> OsdTarget:
     values: dict[str, object] = {
-        "name": "rados-canary",
+        "name": f"rados-canary/{osd.name}",
+        "probe": "rados-canary",
+        "target": osd.name,
+        "device_class": osd.device_class,
+        "workloads": ((OPS, ()),),
+        "max_busy_ratio": 1.0,
         "access": Access("client.plumbline", "/nonexistent/ceph.conf"),
         "pool": "probe",
-        "namespace": "plumbline",
         "prefix": "plumbline/h/rados-canary",
         "host": "h",
         "words": ("host",),
-        "workload": OPS,
+        "object_size": 4096,
         "rate": 100.0,
         "stuck_after_s": 5.0,
-        "osds": (OsdPlan(3, "hdd", "hdd"), OsdPlan(7, "ssd", "fast", bounds=((0.001,), (), ()))),
+        "osds": OSDS,
     }
-    return RadosCanaryPlan(**(values | changes))  # type: ignore[arg-type]
+    return OsdTarget(**(values | changes))  # type: ignore[arg-type]
+
+
+def canaries() -> tuple[WorkerPool, list[Canary]]:
+    pool = WorkerPool(clock=lambda: 100.0)
+    bounds = {("rados-canary/osd.7", OPS.id, "write"): (0.001,)}
+    plans = [target(osd).with_bounds(bounds) for osd in OSDS]
+    return pool, [Canary(plan, pool=pool, clock=lambda: 100.0, wall=lambda: 1000.0) for plan in plans]
 
 
 class Pretended:
     """Canaries whose worker is this test: it writes their memory."""
 
     def __init__(self) -> None:
-        self.canaries = RadosCanaries(plan(), clock=lambda: 100.0, wall=lambda: 1000.0)
-        self.canaries._worker = cast(Any, object())
-        self.memory = WorkerMemory(self.canaries._memory_fd)
-        self.osds: list[OsdCanary] = [OsdCanary(self.canaries, osd) for osd in self.canaries.plan.osds]
-        self.memory.say(canary_memory.RUNNING)
+        self.pool, self.osds = canaries()
+        process = SimpleNamespace(pid=0, ended=False)
+        self.pool._worker = cast(Any, SimpleNamespace(process=process, members=tuple(self.osds)))
+        self.memories = [WorkerMemory(osd.memory_fd) for osd in self.osds]
+        self.say(canary_memory.RUNNING)
 
-    def done(self, stream: int, latency_ns: int = 10**6, wall_ns: int = 999 * 10**9) -> None:
-        each = self.memory.streams[stream]
+    def say(self, state: int, text: str = "") -> None:
+        for memory in self.memories:
+            memory.say(state, text)
+
+    def done(self, osd: int, stream: int, latency_ns: int = 10**6, wall_ns: int = 999 * 10**9) -> None:
+        each = self.memories[osd].streams[stream]
         each.count(next(i for i, edge in enumerate(each.edges_ns) if edge >= latency_ns), latency_ns, wall_ns)
+
+
+def test_all_osds_of_a_probe_have_a_plan_that_changes_together() -> None:
+    """Their worker removes all objects below its prefix when it starts: no second one may start for some of them."""
+    bounds = {("rados-canary/osd.7", OPS.id, "write"): (0.001,)}
+    three, seven = (target(osd) for osd in OSDS)
+    assert three.with_bounds(bounds) != three.with_bounds({})
+    assert seven.with_bounds(bounds) != seven.with_bounds({})
+    assert three.with_bounds(bounds) == three.with_bounds(dict(bounds))
+    assert three.faster(8, spare=False).prefix == seven.faster(8, spare=False).prefix == "plumbline/h/rados-canary@now"
+
+
+def test_the_worker_ends_with_the_first_of_its_osds() -> None:
+    _, (three, seven) = canaries()
+    three.start()
+    seven.start()
+    pid = three.pid
+    assert pid is not None
+    assert seven.pid == pid
+    assert three.stop(30.0)
+    assert (seven.pid, seven.read().state) == (None, CanaryState.STOPPED)
+    assert not psutil.pid_exists(pid)
+    assert seven.stop()
 
 
 class TestReading:
     def test_each_osd_has_its_own(self) -> None:
         pretended = Pretended()
         for stream in range(3):
-            pretended.done(stream)
+            pretended.done(0, stream)
         three, seven = (osd.read() for osd in pretended.osds)
         assert (three.probe, three.target, three.kind, three.device_class) == (
             "rados-canary/osd.3", "osd.3", "rados-canary", "hdd",
@@ -88,14 +131,14 @@ class TestReading:
 
     def test_one_is_stuck_alone(self) -> None:
         pretended = Pretended()
-        pretended.memory.streams[4].started(90 * 10**9)
+        pretended.memories[1].streams[1].started(90 * 10**9)
         three, seven = (osd.read() for osd in pretended.osds)
         assert (three.reason, three.in_flight_s) == ("", 0.0)
         assert (seven.reason, seven.in_flight_s, seven.success) == ("stuck", 10.0, False)
 
     def test_one_is_not_served(self) -> None:
         pretended = Pretended()
-        for stream in pretended.memory.streams[:3]:
+        for stream in pretended.memories[0].streams:
             stream.note(NOTES.index("out"))
         pretended.osds[0].read()
         three, seven = (osd.read() for osd in pretended.osds)
@@ -106,9 +149,9 @@ class TestReading:
 
     def test_why_one_was_not_served_is_known_afterwards(self) -> None:
         pretended = Pretended()
-        for stream in pretended.memory.streams[:3]:
+        for stream in pretended.memories[0].streams:
             stream.note(NOTES.index("no-primary"))
-        pretended.canaries._worker = None
+        pretended.pool._worker = None
         assert all(osd.stop() for osd in pretended.osds)
         three, seven = (osd.read() for osd in pretended.osds)
         assert (three.state, three.reason) == (CanaryState.STOPPED, "no-primary")
@@ -117,7 +160,7 @@ class TestReading:
 
     def test_errors_by_their_number(self) -> None:
         pretended = Pretended()
-        pretended.memory.streams[0].count_error(ERRORS.index("EDQUOT"), 999 * 10**9)
+        pretended.memories[0].streams[0].count_error(ERRORS.index("EDQUOT"), 999 * 10**9)
         reading = pretended.osds[0].read()
         assert reading.workloads[0].errors == dict.fromkeys(ERRORS, 0) | {"EDQUOT": 1}
         assert (reading.reason, reading.success) == ("errors", False)
@@ -125,7 +168,7 @@ class TestReading:
 
     def test_other_osds_than_planned(self) -> None:
         pretended = Pretended()
-        pretended.memory.say(canary_memory.RUNNING, f"{OSDS_CHANGED}\nosd.9: new")
+        pretended.say(canary_memory.RUNNING, f"{canary_memory.OUTDATED}\nosd.9: new")
         reading = pretended.osds[0].read()
         assert (reading.outdated, reading.reason) == (True, "")
 
@@ -133,23 +176,22 @@ class TestReading:
         """Else it would be well for every other second, as long as its last operations are young."""
         pretended = Pretended()
         for stream in range(3):
-            pretended.done(stream)
+            pretended.done(0, stream)
         osd = pretended.osds[0]
         assert osd.read().success is True
-        pretended.canaries._trouble = Trouble(CanaryState.REFUSED, "unreachable", "no monitor answered")
-        pretended.memory.say(canary_memory.PREPARING)
+        pretended.pool.trouble = Trouble(CanaryState.REFUSED, "unreachable", "no monitor answered")
+        pretended.say(canary_memory.PREPARING)
         reading = osd.read()
         assert (reading.state, reading.reason, reading.success) == (CanaryState.PREPARING, "preparing", False)
         assert (
             reading.message
             == "the worker is connecting and choosing its objects; the previous worker: no monitor answered"
         )
-        pretended.memory.say(canary_memory.RUNNING)
+        pretended.say(canary_memory.RUNNING)
         assert (osd.read().reason, osd.read().success) == ("", True)
 
     def test_without_a_cluster_it_says_why(self) -> None:
-        canaries = RadosCanaries(plan())
-        three, seven = (OsdCanary(canaries, osd) for osd in canaries.plan.osds)
+        _, (three, seven) = canaries()
         assert three.read().state is CanaryState.IDLE
         three.start()
         seven.start()
@@ -164,7 +206,7 @@ class TestReading:
         assert three.stop()
         assert seven.stop()
         assert three.read().state is CanaryState.STOPPED
-        assert canaries.stopped
+        assert (three.memory_fd, seven.memory_fd) == (-1, -1)
 
 
 class FakePool:
@@ -195,72 +237,72 @@ class FakePool:
             raise FileNotFoundError(errno.ENOENT, "gone", oid)
 
 
+Bench = tuple[FakePool, Worker, Canary]
+
+
 @pytest.fixture
-def bench() -> Iterator[tuple[FakePool, Worker, RadosCanaries]]:
-    canaries = RadosCanaries(plan())
+def bench() -> Iterator[Bench]:
+    _, osds = canaries()
     pool = FakePool()
-    worker = Worker(WorkerMemory(canaries._memory_fd), Order(json.loads(canaries.plan.order())))
+    order = osds[0].plan.order() | {"targets": [(osd.memory_fd, osd.plan.target) for osd in osds]}
+    worker = Worker(Order(json.loads(json.dumps(order))))
     worker.pool = cast(Any, pool)
-    yield pool, worker, canaries
-    canaries.stop(1.0)
+    yield pool, worker, osds[0]
+    for osd in osds:
+        osd.stop(1.0)
 
 
-def counted(canaries: RadosCanaries) -> list[tuple[int, int]]:
-    reading = OsdCanary(canaries, canaries.plan.osds[0]).read()
-    return [(each.latency.count - each.charged, sum(each.errors.values())) for each in reading.workloads]
-
-
-Bench = tuple[FakePool, Worker, RadosCanaries]
+def counted(canary: Canary) -> list[tuple[int, int]]:
+    return [(each.latency.count - each.charged, sum(each.errors.values())) for each in canary.read().workloads]
 
 
 class TestLanes:
     def test_a_write_and_its_removal(self, bench: Bench) -> None:
-        pool, worker, canaries = bench
-        streams = worker.memory.streams
-        lane = WriteLane(worker, 3, (streams[0], streams[2]))
+        pool, worker, osd = bench
+        lane = WriteLane(worker, 3)
         lane.arrive("w", "r")
         assert (len(pool.held["w"]), lane.objects) == (4096, {"w"})
         lane.arrive("w", "r")
-        assert (pool.held, lane.objects, counted(canaries)) == ({}, set(), [(1, 0), (0, 0), (1, 0)])
+        assert (pool.held, lane.objects, counted(osd)) == ({}, set(), [(1, 0), (0, 0), (1, 0)])
 
     def test_a_failed_write_leaves_nothing(self, bench: Bench) -> None:
-        pool, worker, canaries = bench
-        lane = WriteLane(worker, 3, (worker.memory.streams[0], worker.memory.streams[2]))
+        pool, worker, osd = bench
+        lane = WriteLane(worker, 3)
         pool.fail = errno.EDQUOT
         lane.arrive("w", "r")
-        assert (pool.held, lane.objects, counted(canaries)) == ({}, set(), [(0, 1), (0, 0), (0, 0)])
+        assert (pool.held, lane.objects, counted(osd)) == ({}, set(), [(0, 1), (0, 0), (0, 0)])
 
     def test_a_new_name_takes_the_old_object_away(self, bench: Bench) -> None:
         pool, worker, _ = bench
-        lane = WriteLane(worker, 3, (worker.memory.streams[0], worker.memory.streams[2]))
+        lane = WriteLane(worker, 3)
         lane.arrive("old", "r")
         lane.arrive("new", "r")
         assert set(pool.held) == {"new"}
-        reads = ReadLane(worker, 3, (worker.memory.streams[1],))
+        reads = ReadLane(worker, 3)
         reads.arrive("w", "old-read")
         reads.arrive("w", "new-read")
         assert set(pool.held) == {"new", "new-read"}
 
     def test_reads_check_what_they_read(self, bench: Bench) -> None:
-        pool, worker, canaries = bench
-        lane = ReadLane(worker, 3, (worker.memory.streams[1],))
+        pool, worker, osd = bench
+        lane = ReadLane(worker, 3)
         lane.arrive("w", "r")
-        assert counted(canaries)[1] == (1, 0)
+        assert counted(osd)[1] == (1, 0)
         pool.held["r"] = bytes(4096)
         lane.arrive("w", "r")
-        assert counted(canaries)[1] == (1, 1)
+        assert counted(osd)[1] == (1, 1)
         lane.arrive("w", "r")  # written anew
         pool.held["r"] = b"short"
         lane.arrive("w", "r")
-        assert counted(canaries)[1] == (2, 2)
+        assert counted(osd)[1] == (2, 2)
         del pool.held["r"]
         lane.arrive("w", "r")
         lane.arrive("w", "r")
-        assert counted(canaries)[1] == (4, 2)
+        assert counted(osd)[1] == (4, 2)
 
     def test_a_connection_that_was_shut_out_ends_the_worker(self, bench: Bench) -> None:
         pool, worker, _ = bench
-        lane = WriteLane(worker, 3, (worker.memory.streams[0], worker.memory.streams[2]))
+        lane = WriteLane(worker, 3)
         pool.fail = errno.ESHUTDOWN
         with pytest.raises(ProbeRefused) as refused:
             lane.arrive("w", "r")
@@ -268,7 +310,7 @@ class TestLanes:
 
     def test_who_leaves_makes_no_more(self, bench: Bench) -> None:
         pool, worker, _ = bench
-        lane = WriteLane(worker, 3, (worker.memory.streams[0], worker.memory.streams[2]))
+        lane = WriteLane(worker, 3)
         assert lane.leave() == ()
         late = threading.Thread(target=lane.arrive, args=("w", "r"), daemon=True)
         late.start()
@@ -289,7 +331,8 @@ class TestLanes:
 def test_kinds_of_errors(number: int, kind: str) -> None:
     assert ERRORS[error_index(OSError(number, "x"), ERRORS)] == kind
     assert ERRORS[error_index(None, ERRORS)] == "short"
-    assert refused_by(OSError(number, "x"), Order(json.loads(plan().order()))).reason
+    order = Order(json.loads(json.dumps(target(OSDS[0]).order() | {"targets": []})))
+    assert refused_by(OSError(number, "x"), order).reason
 
 
 def test_as_many_kinds_as_the_memory_has_words_for() -> None:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from plumbline.baseline.book import Book
-from plumbline.baseline.comparison import Beside, beside
+from plumbline.baseline.comparison import ReferenceFigure, reference_figures
 from plumbline.baseline.model import BaselineEntry, Source
 from plumbline.baseline.selection import select
 from plumbline.commands import probe_run
@@ -68,34 +68,36 @@ def fio(name: str, **changes: object) -> FioConfig:
 
 
 def test_a_ratio_says_how_much_worse_whichever_way_a_figure_counts() -> None:
-    found = beside(ENTRY, judges=True, latency={"mean": 0.5, "p50": 0.0012, "p99": 0.008}, iops=500.0, throughput=1.0)
+    found = reference_figures(
+        ENTRY, judges=True, latency={"mean": 0.5, "p50": 0.0012, "p99": 0.008}, iops=500.0, throughput=1.0
+    )
     assert found == (
-        Beside("latency.mean", 0.5),
-        Beside("latency.p50", 0.0012, 0.001, pytest.approx(1.2), True),
-        Beside("latency.p99", 0.008, 0.004, pytest.approx(2.0), False),
-        Beside("iops", 500.0, 1000.0, pytest.approx(2.0), False),
-        Beside("throughput", 1.0),
+        ReferenceFigure("latency.mean", 0.5),
+        ReferenceFigure("latency.p50", 0.0012, 0.001, pytest.approx(1.2), True),
+        ReferenceFigure("latency.p99", 0.008, 0.004, pytest.approx(2.0), False),
+        ReferenceFigure("iops", 500.0, 1000.0, pytest.approx(2.0), False),
+        ReferenceFigure("throughput", 1.0),
     )
 
 
 def test_what_is_only_shown_judges_nothing() -> None:
-    (figure,) = beside(ENTRY, judges=False, latency={"p50": 0.002})
+    (figure,) = reference_figures(ENTRY, judges=False, latency={"p50": 0.002})
     assert (figure.ratio, figure.within) == (pytest.approx(2.0), None)
-    assert beside(None, judges=False, latency={"p50": 0.002}) == (Beside("latency.p50", 0.002),)
+    assert reference_figures(None, judges=False, latency={"p50": 0.002}) == (ReferenceFigure("latency.p50", 0.002),)
 
 
 @pytest.mark.parametrize(
     ("figure", "tolerance", "text", "style"),
     [
-        (Beside("latency.p50", 2.0, 1.0, 2.0, False), 1.3, "2.0× slower", "bold red"),
-        (Beside("latency.p50", 1.1, 1.0, 1.1, True), 1.3, "as accepted", "green"),
-        (Beside("latency.p50", 0.5, 1.0, 0.5, True), 1.3, "2.0× faster", "green"),
-        (Beside("iops", 100.0, 300.0, 3.0, None), None, "3.0× less", ""),
-        (Beside("iops", 100.0, 101.0, 1.01, None), None, "about the same", ""),
-        (Beside("iops", 100.0), None, "", ""),
+        (ReferenceFigure("latency.p50", 2.0, 1.0, 2.0, False), 1.3, "2.0× slower", "bold red"),
+        (ReferenceFigure("latency.p50", 1.1, 1.0, 1.1, True), 1.3, "as accepted", "green"),
+        (ReferenceFigure("latency.p50", 0.5, 1.0, 0.5, True), 1.3, "2.0× faster", "green"),
+        (ReferenceFigure("iops", 100.0, 300.0, 3.0, None), None, "3.0× less", ""),
+        (ReferenceFigure("iops", 100.0, 101.0, 1.01, None), None, "about the same", ""),
+        (ReferenceFigure("iops", 100.0), None, "", ""),
     ],
 )
-def test_the_ratio_in_words(figure: Beside, tolerance: float | None, text: str, style: str) -> None:
+def test_the_ratio_in_words(figure: ReferenceFigure, tolerance: float | None, text: str, style: str) -> None:
     shown = probe_run.compared(figure, tolerance)
     assert (shown.plain, shown.style) == (text, style)
 
@@ -107,7 +109,7 @@ def said(act: Callable[[Console], None]) -> str:
 
 
 def test_a_report_for_a_person() -> None:
-    figures = beside(ENTRY, judges=True, latency={"p50": 0.002}, iops=900.0)
+    figures = reference_figures(ENTRY, judges=True, latency={"p50": 0.002}, iops=900.0)
     operation = OperationReport("read", figures, {"retransmits": 119.0}, "site: ours", True, 1.3)
     report = Report(
         "fio-a", "disk", "ssd", "w", "sdb", "h", "fio", "3.33", NOW, 10.0, "success", operations=(operation,)

@@ -11,7 +11,7 @@ from plumbline.collectors import topology
 from plumbline.sources.ceph.ceph_conf import CephConf
 from plumbline.sources.ceph.ceph_sockets import CephSockets
 from plumbline.sources.net.links import Link, Relation, relations
-from plumbline.sources.net.roles import CLUSTER, PUBLIC, Role, assign
+from plumbline.sources.net.roles import CLUSTER, PUBLIC, Role, TopologyReading, assign
 from plumbline.sources.net.routes import Address
 
 
@@ -121,7 +121,7 @@ def test_a_loop_of_relations_ends() -> None:
 def test_samples() -> None:
     reading = (Relation("br0", "bond0", "bridge"),)
     assert relations({4: LINKS[4], 7: LINKS[7]}) == reading
-    assert list(topology.samples(reading, (Role("br0", PUBLIC),))) == [
+    assert list(topology.samples(TopologyReading(reading, (Role("br0", PUBLIC),)))) == [
         (topology.RELATION, ("br0", "bond0", "bridge"), 1),
         (topology.ROLE, ("br0", "ceph_public"), 1),
     ]

@@ -18,7 +18,6 @@ from plumbline.config.types import Endpoint, LocalAddress
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.roots import Roots
 from plumbline.errors import ConfigError, ParseError, PlumblineError, ProbeRefused, Unavailable
-from plumbline.probes.network.iperf3_server import ServerPlan
 from plumbline.probes.run import schedule
 from plumbline.probes.run.gates import check_nic_busy
 from plumbline.probes.run.kinds import plan_probe
@@ -190,31 +189,6 @@ def test_local_addresses() -> None:
 def test_network_probes_that_are_refused(text: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         parse(f"probes: [{{name: n, {text[1:]}]", where="x.yaml", catalogue=CATALOGUE)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("{listen: stor01:10048}", "expected address:port"),
-        ("{listen: 10.0.0.11}", "expected address:port"),
-        ("{listen: 10.0.0.11:0}", "set a port: other nodes need to know it"),
-        ("{listen: '0.0.0.0:10048'}", "or set allow"),
-        ("{listen: 10.0.0.11:10048, allow: [10.0.0.1/24]}", "has host bits set"),
-        ("{listen: 10.0.0.11:10048, allow: [stor02]}", "does not appear to be an IPv4 or IPv6 network"),
-    ],
-)
-def test_network_servers_that_are_refused(text: str, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        parse(f"network_server: {text}", where="x.yaml", catalogue=CATALOGUE)
-
-
-def test_a_network_server() -> None:
-    text = "network_server: {listen: '[fd00::11]:10048', allow: ['fd00::/64', 10.0.0.7]}"
-    config = parse(text, where="x.yaml", catalogue=CATALOGUE).network_server
-    assert config is not None
-    plan = ServerPlan.of(config)
-    assert (plan.listen, [str(each) for each in plan.allow]) == ("[fd00::11]:10048", ["fd00::/64", "10.0.0.7/32"])
-    assert plan.argv("iperf3")[1:] == ("--server", "--one-off", "--bind", "fd00::11", "--port", "10048")
 
 
 @pytest.mark.parametrize(

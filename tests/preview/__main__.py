@@ -17,7 +17,7 @@ from . import page
 from .answers import PreviewError, Recorded, Recorder, Server, Source, Window, values
 from .variables import opened
 
-RENDERED = Path(__file__).parents[1] / "out"
+RENDERED = Path(__file__).parents[2] / "dashboards" / "out"
 
 
 def main() -> int:

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from plumbline.capacity import asked, changes, words
+from plumbline.capacity.facts import facts_of, queries
+from plumbline.capacity.figures import class_figures, pool_figures
+from plumbline.capacity.model import DataOsd, DataPool, Facts, Load, scopes
+from plumbline.capacity.purchases import purchases
+from plumbline.capacity.retention import FORECAST_S, forecast_note, period_note
 from plumbline.errors import ConfigError, PlumblineError
-from plumbline.report.retention import FORECAST_S, forecast_note, period_note
-from plumbline.report.whatif import asked, changes, words
-from plumbline.report.whatif.facts import facts_of, queries
-from plumbline.report.whatif.figures import class_figures, pool_figures
-from plumbline.report.whatif.model import Facts, Load, Osd, Pool, scopes
-from plumbline.report.whatif.purchases import purchases
 from plumbline.sources.prometheus.api import Track, parse_retention
 
 DAY = 86400
@@ -23,9 +23,9 @@ DAY = 86400
 
 def osds(
     hosts: int, *, each: int = 1, used: float = 400.0, device_class: str = "hdd", racks: int = 0
-) -> tuple[Osd, ...]:
+) -> tuple[DataOsd, ...]:
     return tuple(
-        Osd(
+        DataOsd(
             f"osd.{device_class}.{host}.{disk}", device_class, "default", f"r{host % racks}" if racks else "",
             f"h{host}", 1000.0, used, 90.0,
         )
@@ -34,11 +34,11 @@ def osds(
     )  # fmt: skip
 
 
-def cluster(*pools: Pool, of: tuple[Osd, ...] = (), **loads: Load) -> Facts:
+def cluster(*pools: DataPool, of: tuple[DataOsd, ...] = (), **loads: Load) -> Facts:
     return Facts("north", of or osds(4), pools or (VMS,), 0.9, 0.95, loads or {"hdd": LOAD})
 
 
-VMS = Pool("vms", "host", "default", "hdd", 3, 3.0, 1.0, stored=500.0, reads=100.0, writes=50.0, pgs=120.0)
+VMS = DataPool("vms", "host", "default", "hdd", 3, 3.0, 1.0, stored=500.0, reads=100.0, writes=50.0, pgs=120.0)
 LOAD = Load(
     {"3d": 100 / DAY, "14d": -1.0}, asked=250.0, osd_iops=125.0, measured_by="osd-bench", recovery=4.0, recovered_by=4
 )
@@ -195,7 +195,7 @@ def test_a_thousand_hosts_take_seconds() -> None:
 
 
 def test_unknown_stays_unknown() -> None:
-    bare = Facts("", (Osd("osd.0", "", "", "", "a", 1000.0, 500.0),), (), 0.9, 0.95)
+    bare = Facts("", (DataOsd("osd.0", "", "", "", "a", 1000.0, 500.0),), (), 0.9, 0.95)
     found = class_figures(bare, "")
     assert (found.host_loss, found.iops_used, found.rebuild_s, found.pgs) == (None, None, None, None)
     rows = {name: now for name, now, _ in words.class_rows(bare, bare, "")}
@@ -213,7 +213,7 @@ def test_facts_of_the_pages_that_are_there() -> None:
     measured = {"cluster": "north", "device_class": "hdd", "measured_by": "mclock"}
     answers["measured"] = (Track(measured, ((0, 315.0),)),)
     (facts,) = facts_of(answers).values()
-    assert facts.osds == (Osd("osd.0", "hdd", "default", "", "a", 1000.0, 500.0, 88.0, "a/sdx"),)
+    assert facts.osds == (DataOsd("osd.0", "hdd", "default", "", "a", 1000.0, 500.0, 88.0, "a/sdx"),)
     assert (facts.load("hdd").measured_by, facts.load("hdd").osd_iops, facts.backfillfull) == ("mclock", 315, 0.9)
 
 

@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from plumbline.capacity import changes
+from plumbline.capacity.model import HOST, OSD, RACK, Facts
 from plumbline.errors import ConfigError
-from plumbline.report.whatif import changes
-from plumbline.report.whatif.model import HOST, OSD, RACK, Facts
 
 Change = Callable[[Facts], Facts]
 DB = "db"
@@ -37,13 +37,13 @@ class Scenario(Struct, frozen=True):
 def hosts(text: str) -> Scenario:
     """``CLASS=N``, ``CLASS=NxDISKS`` or ``CLASS=NxDISKSxSIZE``."""
     flag = "--add-hosts"
-    found = _matched(
+    match = _matched(
         flag, text, rf"(?P<class>[^=]+)=(?P<n>\d+)(?:x(?P<disks>\d+)(?:x{_SIZE})?)?", "hdd=2 or hdd=2x16x12TB"
     )
-    number, disks = _count(flag, text, found["n"]), found["disks"] and _count(flag, text, found["disks"])
-    device_class, size = found["class"], _size(flag, text, found)
+    number, disks = _count(flag, text, match["n"]), match["disks"] and _count(flag, text, match["disks"])
+    device_class, size = match["class"], _size(flag, text, match)
     more = f" with {disks} disks" if disks else ""
-    name = f"{number} more {device_class} host{'s' * (number != 1)}{more}{_of_size(found)}"
+    name = f"{number} more {device_class} host{'s' * (number != 1)}{more}{_of_size(match)}"
     return Scenario(
         name, (lambda facts: changes.with_hosts(facts, device_class, number, disks=disks or None, size=size),)
     )
@@ -52,36 +52,36 @@ def hosts(text: str) -> Scenario:
 def disks(text: str) -> Scenario:
     """``CLASS=N`` or ``CLASS=NxSIZE``."""
     flag = "--add-disks"
-    found = _matched(flag, text, rf"(?P<class>[^=]+)=(?P<n>\d+)(?:x{_SIZE})?", "ssd=6 or ssd=6x3.84TB")
-    number, device_class, size = _count(flag, text, found["n"]), found["class"], _size(flag, text, found)
-    name = f"{number} more {device_class} disk{'s' * (number != 1)}{_of_size(found)}"
+    match = _matched(flag, text, rf"(?P<class>[^=]+)=(?P<n>\d+)(?:x{_SIZE})?", "ssd=6 or ssd=6x3.84TB")
+    number, device_class, size = _count(flag, text, match["n"]), match["class"], _size(flag, text, match)
+    name = f"{number} more {device_class} disk{'s' * (number != 1)}{_of_size(match)}"
     return Scenario(name, (lambda facts: changes.with_disks(facts, device_class, number, size=size),))
 
 
 def retire(text: str) -> Scenario:
     """``CLASS=TARGET``: the target class takes its data."""
-    found = _matched("--retire", text, r"(?P<class>[^=]+)=(?P<target>[^=]+)", "hdd=ssd: ssd takes what hdd holds")
-    gone, target = found["class"], found["target"]
+    match = _matched("--retire", text, r"(?P<class>[^=]+)=(?P<target>[^=]+)", "hdd=ssd: ssd takes what hdd holds")
+    gone, target = match["class"], match["target"]
     return Scenario(f"{gone} retired, {target} takes its data", (lambda facts: changes.retired(facts, gone, target),))
 
 
 def growth(text: str) -> Scenario:
     """``F`` or ``CLASS=F``."""
-    found = _matched("--growth", text, r"(?:(?P<class>[^=]+)=)?(?P<n>\d+(?:\.\d+)?)", "2 or hdd=1.5")
-    factor, device_class = float(found["n"]), found["class"] or None
+    match = _matched("--growth", text, r"(?:(?P<class>[^=]+)=)?(?P<n>\d+(?:\.\d+)?)", "2 or hdd=1.5")
+    factor, device_class = float(match["n"]), match["class"] or None
     if factor > MOST_GROWTH:
         raise ConfigError("--growth", f"at most {MOST_GROWTH:,.0f}", value=text)
     of = f" of {device_class}" if device_class else ""
-    return Scenario(f"growth{of} × {found['n']}", (lambda facts: changes.grown(facts, factor, device_class),))
+    return Scenario(f"growth{of} × {match['n']}", (lambda facts: changes.grown(facts, factor, device_class),))
 
 
 def pool(text: str) -> Scenario:
     """``NAME=COPIES`` or ``NAME=K+M``, with ``@DOMAIN`` for another failure domain."""
     flag, example = "--pool", "vms=2, archive=4+2 or archive=4+2@rack"
     pattern = r"(?P<name>.+)=(?P<k>\d{1,9})(?:\+(?P<m>\d{1,9}))?(?:@(?P<domain>osd|host|rack))?"
-    found = _matched(flag, text, pattern, example)
-    name, data, parity, domain = found["name"], int(found["k"]), int(found["m"] or 0), found["domain"] or None
-    if not 1 <= data <= 32 or parity > 32 or (found["m"] and not parity):
+    match = _matched(flag, text, pattern, example)
+    name, data, parity, domain = match["name"], int(match["k"]), int(match["m"] or 0), match["domain"] or None
+    if not 1 <= data <= 32 or parity > 32 or (match["m"] and not parity):
         raise ConfigError(flag, f"from 1 to 32 copies or chunks; such as {example}", value=text)
     how = f"{data}+{parity}" if parity else f"{data} cop{'ies' if data > 1 else 'y'}"
     where = f" over {domain}s" if domain else ""
@@ -92,8 +92,8 @@ def pool(text: str) -> Scenario:
 def lose(text: str) -> Scenario:
     """``host``, ``rack``, ``db`` (the one with most data), or with ``=NAME``; ``osd=osd.3,osd.4``."""
     example = "host, host=stor07, rack=r1, db=stor07/sdb or osd=osd.3,osd.4"
-    found = _matched("--lose", text, rf"(?P<what>{'|'.join(LOSSES)})(?:=(?P<name>.+))?", example)
-    what, name = found["what"], found["name"] or ""
+    match = _matched("--lose", text, rf"(?P<what>{'|'.join(LOSSES)})(?:=(?P<name>.+))?", example)
+    what, name = match["what"], match["name"] or ""
     if what == OSD and not name:
         raise ConfigError("--lose", f"which OSDs? Such as {example}", value=text)
     return lost(what, name)
@@ -101,15 +101,15 @@ def lose(text: str) -> Scenario:
 
 def standard(facts: Facts) -> tuple[Scenario, ...]:
     """What a review shows: more growth, one more host of each class, each kind of loss that the cluster can have."""
-    found = [growth("2")]
-    found += [hosts(f"{name}=1") for name in facts.classes if name and any(osd.host for osd in facts.of(name))]
+    scenarios = [growth("2")]
+    scenarios += [hosts(f"{name}=1") for name in facts.classes if name and any(osd.host for osd in facts.of(name))]
     if len({osd.host for osd in facts.osds}) > 1:
-        found.append(lost(HOST))
+        scenarios.append(lost(HOST))
     if len({osd.rack for osd in facts.osds if osd.rack}) > 1:
-        found.append(lost(RACK))
+        scenarios.append(lost(RACK))
     if any(osd.db for osd in facts.osds):
-        found.append(lost(DB))
-    return tuple(found)
+        scenarios.append(lost(DB))
+    return tuple(scenarios)
 
 
 def lost(what: str, name: str = "") -> Scenario:
@@ -131,13 +131,13 @@ def _count(flag: str, text: str, number: str) -> int:
     return int(number)
 
 
-def _size(flag: str, text: str, found: dict[str, str]) -> float | None:
-    if not found["size"]:
+def _size(flag: str, text: str, match: dict[str, str]) -> float | None:
+    if not match["size"]:
         return None
-    if not 0 < (size := float(found["size"]) * _UNITS[found["unit"]]) <= _UNITS["PB"]:
+    if not 0 < (size := float(match["size"]) * _UNITS[match["unit"]]) <= _UNITS["PB"]:
         raise ConfigError(flag, "a disk has more than 0 and at most 1 PB", value=text)
     return size
 
 
-def _of_size(found: dict[str, str]) -> str:
-    return f" of {found['size']} {found['unit']}" if found["size"] else ""
+def _of_size(match: dict[str, str]) -> str:
+    return f" of {match['size']} {match['unit']}" if match["size"] else ""

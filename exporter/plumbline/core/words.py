@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from plumbline.core.units import count_text, duration_text, si
-from plumbline.report.baseline.words import LAYER_TITLES
 
 count, duration = count_text, duration_text
-_MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 365.25 * 86400
+DAY_S = 86400
+_MINUTE, _HOUR, _YEAR = 60, 3600, 365.25 * DAY_S
 # a forecast of more than ten years only means: not soon
 LONG_DAYS = 3650.0
 _LAST_S = 253_402_300_799.0  # the end of the year 9999
@@ -92,7 +92,7 @@ def _days(value: float) -> str:
 
 def years(seconds: float) -> str:
     """``240 days``, ``2.4 years``."""
-    return f"{seconds / _YEAR:.1f} years" if seconds > 2 * _YEAR else _days(seconds / _DAY)
+    return f"{seconds / _YEAR:.1f} years" if seconds > 2 * _YEAR else _days(seconds / DAY_S)
 
 
 def host(instance: str) -> str:
@@ -101,8 +101,11 @@ def host(instance: str) -> str:
     return name if name and port.isdigit() else instance
 
 
-def layer(name: str) -> str:
-    return LAYER_TITLES.get(name, name.capitalize() or "no layer")
+def first_few(names: Iterable[str], most: int = 4) -> str:
+    """``sda, sdb, sdc, sdd and 57 more``."""
+    every = list(names)
+    more = f" and {len(every) - most:,} more" if len(every) > most else ""
+    return ", ".join(every[:most]) + more
 
 
 def listed(names: Sequence[str], most: int = 3) -> str:

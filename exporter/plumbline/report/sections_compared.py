@@ -4,11 +4,12 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
+from plumbline.capacity.retention import period_note
+from plumbline.core import words as say
 from plumbline.pages.document import Block, Paragraph, Table
-from plumbline.report import phrases as say
+from plumbline.report.baseline.words import layer_title
 from plumbline.report.model import Review, soonest
-from plumbline.report.retention import period_note
-from plumbline.report.sections import counted, host_weeks
+from plumbline.report.summary import counted, host_weeks
 
 UNKNOWN = ""
 _SHARE, _NUMBER, _DAYS, _RATIO = "share", "number", "days", "ratio"
@@ -22,11 +23,11 @@ class Fact(Struct, frozen=True):
     better: int
 
 
-def beside(review: Review) -> Iterator[Block]:
+def two_periods(review: Review) -> Iterator[Block]:
     """One table; a fact that one of the periods lacks has an empty cell there."""
     if review.earlier is None:
         return
-    several = len({each.cluster for one in (review.earlier, review) for each in one.coverage}) > 1
+    several = len({row.cluster for period in (review.earlier, review) for row in period.coverage}) > 1
     then, now = facts(review.earlier, several=several), facts(review, several=several)
     names = [*now, *(name for name in then if name not in now)]
     heads = ("", _of(review.earlier), _of(review), "Change")
@@ -39,38 +40,38 @@ def beside(review: Review) -> Iterator[Block]:
 
 def facts(review: Review, *, several: bool) -> dict[str, Fact]:
     """Name → fact, in the order of the sections; with ``several`` a name has its cluster."""
-    found: dict[str, Fact] = {}
+    by_name: dict[str, Fact] = {}
 
     def of(cluster: str) -> str:
         return f", cluster {cluster}" if several and cluster else ""
 
     for seen in review.coverage:
-        found[f"Observed{of(seen.cluster)}"] = Fact(seen.observed_s / review.period.length_s, _SHARE, 0)
+        by_name[f"Observed{of(seen.cluster)}"] = Fact(seen.observed_s / review.period.length_s, _SHARE, 0)
     for row in review.attainment:
-        found[f"Within tolerance: {say.layer(row.layer)}{of(row.cluster)}"] = Fact(row.within, _SHARE, 1)
-    worse = [each for each in review.changes if each.factor > 1 and not each.rerecorded]
+        by_name[f"Within tolerance: {layer_title(row.layer)}{of(row.cluster)}"] = Fact(row.within, _SHARE, 1)
+    worse = [change for change in review.changes if change.factor > 1 and not change.rerecorded]
     if review.changes_looked_at:
-        found["Changes for the worse"] = Fact(len(worse), _NUMBER, -1)
+        by_name["Changes for the worse"] = Fact(len(worse), _NUMBER, -1)
     if weeks := host_weeks(review):
         for name, count in zip(("Pages", "Tickets"), counted(review), strict=True):
-            found[f"{name}, each 1,000 hosts and week"] = Fact(1000 * count / weeks, _NUMBER, -1)
-    still = [each for each in review.findings if each.outcome in {"opened", "throughout"}]
-    found["Findings open at the end"] = Fact(len(still), _NUMBER, -1)
-    found["Storage hosts"] = Fact(sum(each.hosts for each in review.coverage), _NUMBER, 0)
-    for each in review.classes:
-        name = f"{each.device_class or 'all devices'}{of(each.cluster)}"
-        if each.used:
-            found[f"Used: {name}"] = Fact(each.used[-1][1], _SHARE, 0)
-        if each.days_to_full:
-            found[f"Full at the earliest: {name}"] = Fact(soonest(each.days_to_full), _DAYS, 1)
-        if each.host_loss:
-            found[f"Fullest after the largest host's loss, above × 1 is unsafe: {name}"] = Fact(
-                each.host_loss[-1][1], _RATIO, -1
+            by_name[f"{name}, each 1,000 hosts and week"] = Fact(1000 * count / weeks, _NUMBER, -1)
+    still = [finding for finding in review.findings if finding.outcome in {"opened", "throughout"}]
+    by_name["Findings open at the end"] = Fact(len(still), _NUMBER, -1)
+    by_name["Storage hosts"] = Fact(sum(row.hosts for row in review.coverage), _NUMBER, 0)
+    for entry in review.classes:
+        name = f"{entry.device_class or 'all devices'}{of(entry.cluster)}"
+        if entry.used:
+            by_name[f"Used: {name}"] = Fact(entry.used[-1][1], _SHARE, 0)
+        if entry.days_to_full:
+            by_name[f"Full at the earliest: {name}"] = Fact(soonest(entry.days_to_full), _DAYS, 1)
+        if entry.host_loss:
+            by_name[f"Fullest after the largest host's loss, above × 1 is unsafe: {name}"] = Fact(
+                entry.host_loss[-1][1], _RATIO, -1
             )
     for left in review.headroom:
-        name = f"{say.layer(left.layer)}, {left.device_class or 'all devices'} {left.figure}{of(left.cluster)}"
-        found[f"Capability in use: {name}"] = Fact(left.days[-1][1], _SHARE, -1)
-    return found
+        name = f"{layer_title(left.layer)}, {left.device_class or 'all devices'} {left.figure}{of(left.cluster)}"
+        by_name[f"Capability in use: {name}"] = Fact(left.days[-1][1], _SHARE, -1)
+    return by_name
 
 
 def _of(review: Review) -> str:

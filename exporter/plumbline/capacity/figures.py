@@ -8,21 +8,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from plumbline.report.period import DAY_S
-from plumbline.report.whatif.model import (
+from plumbline.capacity.model import (
     HOST,
     RACK,
     ROOT,
+    DataOsd,
+    DataPool,
     Facts,
     Growth,
     Load,
     Loss,
-    Osd,
-    Pool,
     domains,
     heals,
     lost_with,
 )
+from plumbline.core.words import DAY_S
 
 
 class ClassFigures(Struct, frozen=True):
@@ -99,7 +99,7 @@ def class_figures(facts: Facts, device_class: str) -> ClassFigures:
     )
 
 
-def pool_figures(facts: Facts, pool: Pool) -> PoolFigures:
+def pool_figures(facts: Facts, pool: DataPool) -> PoolFigures:
     count = domains(facts, pool)
     shares = [
         (used / quota)
@@ -126,37 +126,37 @@ def pool_figures(facts: Facts, pool: Pool) -> PoolFigures:
 def after_losses(facts: Facts, device_class: str) -> list[tuple[str, str, float]]:
     """(``host`` or ``rack``, its name, the fullest OSD once the others hold its data), of all whose data would be
     copied: the rules' ``plumbline:capacity_after_loss:ratio``."""
-    found = []
+    ratios = []
     for root in sorted({osd.root for osd in facts.of(device_class)}):
         osds = [osd for osd in facts.of(device_class) if osd.root == root]
         losses = lost_with(facts, root, device_class)
         if (ROOT, HOST) in losses:
-            found += _each_lost(HOST, [osd for osd in osds if osd.host], lambda osd: osd.host)
+            ratios += _each_lost(HOST, [osd for osd in osds if osd.host], lambda osd: osd.host)
         if (ROOT, RACK) in losses:
-            found += _each_lost(RACK, [osd for osd in osds if osd.rack], lambda osd: osd.rack)
+            ratios += _each_lost(RACK, [osd for osd in osds if osd.rack], lambda osd: osd.rack)
         for rack in sorted({osd.rack for osd in osds if osd.rack}) if (RACK, RACK) in losses else ():
             inside = [osd for osd in osds if osd.rack == rack and osd.host]
-            found += _each_lost(HOST, inside, lambda osd: osd.host)
-    return found
+            ratios += _each_lost(HOST, inside, lambda osd: osd.host)
+    return ratios
 
 
-def _each_lost(kind: str, osds: Sequence[Osd], name: Callable[[Osd], str]) -> list[tuple[str, str, float]]:
+def _each_lost(kind: str, osds: Sequence[DataOsd], name: Callable[[DataOsd], str]) -> list[tuple[str, str, float]]:
     """The fullest of the others × all used ÷ (all used − used of the lost)."""
     groups = _grouped(osds, name)
     fullest_of = {lost: max(osd.ratio for osd in members) for lost, members in groups.items()}
     ranked = sorted(fullest_of, key=lambda lost: -fullest_of[lost])
-    everything, found = sum(osd.used for osd in osds), []
+    everything, losses = sum(osd.used for osd in osds), []
     for lost, members in groups.items() if len(groups) > 1 else ():
         fullest = fullest_of[ranked[1] if lost == ranked[0] else ranked[0]]
         kept = everything - sum(osd.used for osd in members)
         if kept > 0:
-            found.append((kind, lost, fullest * everything / kept))
+            losses.append((kind, lost, fullest * everything / kept))
         elif everything == 0:
-            found.append((kind, lost, fullest))
-    return found
+            losses.append((kind, lost, fullest))
+    return losses
 
 
-def _largest_host(osds: Iterable[Osd]) -> float:
+def _largest_host(osds: Iterable[DataOsd]) -> float:
     groups = _grouped([osd for osd in osds if osd.host], lambda osd: "/".join((osd.root, osd.rack, osd.host)))
     return max((sum(osd.used for osd in members) for members in groups.values()), default=0.0)
 
@@ -178,8 +178,8 @@ def _days(room: float, growth: Growth) -> Growth:
     return {slope: room / rate / DAY_S for slope, rate in growth.items() if rate > 0}
 
 
-def _grouped(osds: Iterable[Osd], name: Callable[[Osd], str]) -> Mapping[str, list[Osd]]:
-    found: dict[str, list[Osd]] = defaultdict(list)
+def _grouped(osds: Iterable[DataOsd], name: Callable[[DataOsd], str]) -> Mapping[str, list[DataOsd]]:
+    groups: dict[str, list[DataOsd]] = defaultdict(list)
     for osd in osds:
-        found[name(osd)].append(osd)
-    return found
+        groups[name(osd)].append(osd)
+    return groups

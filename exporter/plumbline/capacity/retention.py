@@ -3,7 +3,7 @@
 import math
 
 from plumbline.core.units import duration_text
-from plumbline.report.period import DAY_S
+from plumbline.core.words import DAY_S
 
 # the longest slope of the rules' forecasts needs two thirds of its 30 days (alerts/config/capacity.libsonnet: slopes)
 FORECAST_S = 20 * DAY_S

@@ -66,7 +66,7 @@ def _head(figure: Figure, dashboard: Mapping[str, Any], values: Mapping[str, str
 
 def shrink(file: Path) -> None:
     """A PNG in place: fewer colours, no metadata."""
-    from PIL import Image  # noqa: PLC0415  (comes with matplotlib; only here)
+    from PIL import Image
 
     with Image.open(file) as picture:
         small = picture.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
+from plumbline.capacity import asked
 from plumbline.errors import ConfigError
-from plumbline.report.whatif import asked
 
 DIGITS = "1" * 5000  # more than int() takes
 

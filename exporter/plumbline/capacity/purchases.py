@@ -4,9 +4,9 @@ from bisect import bisect_left
 
 from msgspec import Struct
 
-from plumbline.report.whatif.changes import with_hosts
-from plumbline.report.whatif.figures import ClassFigures, class_figures
-from plumbline.report.whatif.model import Facts
+from plumbline.capacity.changes import with_hosts
+from plumbline.capacity.figures import ClassFigures, class_figures
+from plumbline.capacity.model import Facts
 
 YEAR_DAYS = 365.0
 MOST_HOSTS = 200  # more is no purchase but another cluster
@@ -48,13 +48,13 @@ def _purchase(facts: Facts, device_class: str) -> Purchase:
     return Purchase(device_class, hosts, then.osds - now.osds, then.size - now.size, why, unknown)
 
 
-def missed(found: ClassFigures) -> tuple[str, ...]:
+def missed(figures: ClassFigures) -> tuple[str, ...]:
     """Which of the two goals a class misses, in words; the fastest of the known growths counts."""
     why = []
-    if any(days < YEAR_DAYS for days in found.days_to_full.values()):
-        why.append(f"full in {min(found.days_to_full.values()):,.0f} days")
-    if found.host_loss is not None and found.host_loss > 1:
+    if any(days < YEAR_DAYS for days in figures.days_to_full.values()):
+        why.append(f"full in {min(figures.days_to_full.values()):,.0f} days")
+    if figures.host_loss is not None and figures.host_loss > 1:
         why.append("the others could not take the data of the host or rack that costs most")
-    elif any(days < YEAR_DAYS for days in found.days_to_unsafe.values()):
-        why.append(f"such a loss is unsafe in {min(found.days_to_unsafe.values()):,.0f} days")
+    elif any(days < YEAR_DAYS for days in figures.days_to_unsafe.values()):
+        why.append(f"such a loss is unsafe in {min(figures.days_to_unsafe.values()):,.0f} days")
     return tuple(why)

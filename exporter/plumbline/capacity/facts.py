@@ -9,12 +9,11 @@ share a database's disk is from Plumbline, because the manager names volumes ins
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
+from plumbline.capacity.model import SLOPES, DataOsd, DataPool, Facts, Load
+from plumbline.core import words as say
 from plumbline.errors import PlumblineError
-from plumbline.report import phrases as say
-from plumbline.report.fetch import Query, moment
-from plumbline.report.queries import SLOPES, quoted
-from plumbline.report.whatif.model import Facts, Load, Osd, Pool
 from plumbline.sources.prometheus.api import Track
+from plumbline.sources.prometheus.queries import Query, moment, quoted
 
 _PLACE = "ceph_daemon, device_class, root, rack, host"
 _RULE = "pool_id, pool, failure_domain, root, device_class"
@@ -79,18 +78,18 @@ def facts_of(answers: Mapping[str, Sequence[Track]]) -> dict[str, Facts]:
     return {facts.cluster: facts for facts in clusters if facts.osds}
 
 
-def only(found: Mapping[str, Facts], *, cluster: str | None, url: str) -> Facts:
+def only(clusters: Mapping[str, Facts], *, cluster: str | None, url: str) -> Facts:
     """The facts of the cluster that was asked for, or of the only one; else :class:`PlumblineError`."""
-    names = ", ".join(name or "one without a name" for name in found)
-    if not found:
+    names = ", ".join(name or "one without a name" for name in clusters)
+    if not clusters:
         of = f" of a cluster {cluster!r}" if cluster is not None else ""
         raise PlumblineError(
             f"{url}: no OSD's size{of} (plumbline:capacity_osd_size:bytes and …_used:bytes); are the recording rules of"
             " alerts/ loaded there, and does it scrape a node that reads the cluster's map or Ceph's manager?"
         )
-    if cluster is None and len(found) > 1:
+    if cluster is None and len(clusters) > 1:
         raise PlumblineError(f"{url}: several clusters ({names}); choose one with --cluster")
-    return next(iter(found.values()))
+    return next(iter(clusters.values()))
 
 
 def _values(tracks: Sequence[Track], labels: str) -> _By:
@@ -124,24 +123,24 @@ def _cluster(cluster: str, by: Mapping[str, _By], databases: Mapping[_Key, str])
     )
 
 
-def _osd(key: _Key, size: float, by: Mapping[str, _By], database: str) -> Osd:
+def _osd(key: _Key, size: float, by: Mapping[str, _By], database: str) -> DataOsd:
     cluster, daemon, device_class, root, rack, host = key
     pgs = by["osd_pgs"].get((cluster, daemon))
-    return Osd(daemon, device_class, root, rack, host, size, by["used"][key], pgs, database)
+    return DataOsd(daemon, device_class, root, rack, host, size, by["used"][key], pgs, database)
 
 
-def _counts(osds: Sequence[Osd]) -> Mapping[str, int]:
-    found: dict[str, int] = defaultdict(int)
+def _counts(osds: Sequence[DataOsd]) -> Mapping[str, int]:
+    counts: dict[str, int] = defaultdict(int)
     for osd in osds:
-        found[osd.device_class] += 1
-    return found
+        counts[osd.device_class] += 1
+    return counts
 
 
-def _pool(key: _Key, by: Mapping[str, _By], growth: Mapping[str, float]) -> Pool:
+def _pool(key: _Key, by: Mapping[str, _By], growth: Mapping[str, float]) -> DataPool:
     cluster, number, name, domain, root, device_class = key
     mine = (cluster, number)
-    applications = [found[2] for found in by["application"] if found[:2] == mine]
-    return Pool(
+    applications = [key[2] for key in by["application"] if key[:2] == mine]
+    return DataPool(
         name=name or number,
         failure_domain=domain,
         root=root,
@@ -175,7 +174,7 @@ def _load(key: _Key, by: Mapping[str, _By], growth: Mapping[str, float], osds: i
 
 def _slopes(values: _By) -> Mapping[_Key, Mapping[str, float]]:
     """Key without its slope → slope → value, the shortest slope first."""
-    found: dict[_Key, dict[str, float]] = defaultdict(dict)
+    slopes: dict[_Key, dict[str, float]] = defaultdict(dict)
     for key, value in values.items():
-        found[key[:-1]][key[-1]] = value
-    return {key: {slope: of[slope] for slope in SLOPES if slope in of} for key, of in found.items()}
+        slopes[key[:-1]][key[-1]] = value
+    return {key: {slope: of[slope] for slope in SLOPES if slope in of} for key, of in slopes.items()}

@@ -1,31 +1,35 @@
-"""The plan of a canary, in a file, on a raw disk or elsewhere, and the streams of operations that it means."""
+"""A canary's target: a file, a raw disk, a mount, an endpoint or an OSD, and the streams of operations on it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
-from typing import ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from plumbline.config.workloads import BlockWorkload, FileOps, Pattern, S3Ops, Sync
+from plumbline.config.workloads import BlockWorkload, FileOps, Pattern, RadosOps, S3Ops, Sync
 from plumbline.probes.canary import memory
 from plumbline.probes.canary.snapshot import StreamPlan
 from plumbline.probes.run import guard
 from plumbline.probes.run.histogram import edge_ns, latency_edges
+from plumbline.probes.run.reading import WorkloadReading
 
 # operations per second over all workloads, if the configuration sets no rate
 HDD_RATE, DEFAULT_RATE = 1.0, 10.0
 MIN_RATE, MAX_RATE = 0.001, 100.0
 
 OWN_DIRECTORY = "record"  # Subdirectory for an interactive run while the daemon's canary has locked the directory
+INTERACTIVE = "@now"  # Appended to a name in an interactive run beside the daemon; no name contains @
 
-CanaryWorkload: TypeAlias = BlockWorkload | FileOps | S3Ops
+CanaryWorkload: TypeAlias = BlockWorkload | FileOps | S3Ops | RadosOps
+Bounds: TypeAlias = Mapping[tuple[str, str, str], tuple[float, ...]]
 
 
-class WorkerPlan(Struct, frozen=True, kw_only=True):
-    """What all canaries with a worker of :mod:`.crew` have. ``rate`` is in operations per second over all workloads;
-    ``None`` means the device class' default. It is lowered if it would keep the device busy for more than
-    ``max_busy_ratio`` of the time, judged by the device's healthy latency."""
+class Target(Struct, frozen=True, kw_only=True):
+    """What all targets of canaries have. ``rate`` is in operations per second over all workloads; ``None`` means the
+    device class' default. It is lowered if it would keep the device busy for more than ``max_busy_ratio`` of the time,
+    judged by the device's healthy latency."""
 
     name: str
     workloads: tuple[tuple[CanaryWorkload, tuple[tuple[float, ...], ...]], ...]
@@ -40,13 +44,20 @@ class WorkerPlan(Struct, frozen=True, kw_only=True):
     provisional: bool = False  # Made before its target was there: once the canary runs, a new plan is needed
 
     kind: ClassVar[str]  # The type in the configuration
+    worker: ClassVar[str]  # The module that works in a process of its own
     reasons: ClassVar[Mapping[str, str]]  # For a refusal
     errors: ClassVar[tuple[str, ...]] = memory.ERRORS
+    notes: ClassVar[Mapping[str, str]] = {}
+    """Why a target has no operations while the others of its worker have: a word, and the sentence for it. The worker
+    sets the position, from 1 on."""
     look_at: ClassVar[str] = "the kernel's log"  # Where to look for the cause of a failed operation
-    worker: ClassVar[str] = "plumbline.probes.canary.canary_worker"  # The module that works in a process of its own
-    site_packages: ClassVar[bool] = False  # Whether that module needs them
+    prepares: ClassVar[str] = "preparing"  # What the worker does before the first operation
+    hangs_until: ClassVar[str] = "the device below answers or is removed"
+    site_packages: ClassVar[bool] = False  # Whether the worker needs them
     asked_share: ClassVar[float] = 0.4  # Of the time for its end, until it is killed
     locks: ClassVar[bool] = False  # Whether the worker locks its place, so that no second one works there
+    end_together: ClassVar[bool] = False  # Whether the worker ends with the first of its targets
+    cluster: ClassVar[bool] = False  # Whether it loads the Ceph cluster
 
     @property
     def where(self) -> str:
@@ -60,39 +71,45 @@ class WorkerPlan(Struct, frozen=True, kw_only=True):
             return max(MIN_RATE, min(self.rate, MAX_RATE))
         return HDD_RATE if self.device_class == "hdd" else DEFAULT_RATE
 
-    def with_bounds(self, bounds: Mapping[tuple[str, str, str], tuple[float, ...]]) -> Self:
+    def with_bounds(self, bounds: Bounds) -> Self:
         return replace(
             self,
             workloads=tuple(
-                (workload, tuple(bounds.get((self.name, workload.id, each), ()) for each in workload.operations))
+                (
+                    workload,
+                    tuple(bounds.get((self.name, workload.id, operation), ()) for operation in workload.operations),
+                )
                 for workload, _ in self.workloads
             ),
         )
 
-    def beside(self, *, spare: bool) -> Self:  # noqa: ARG002
-        """The same for an interactive run, where it and the daemon's canary can't disturb each other. ``spare``: see
-        :meth:`.ContinuousJob.faster`."""
+    def faster(self, factor: float, *, spare: bool) -> Self:
+        """See :meth:`.ContinuousJob.faster`."""
+        return replace(self.interactive(spare=spare), rate=min(MAX_RATE, factor * self.wanted_rate))
+
+    def interactive(self, *, spare: bool) -> Self:  # noqa: ARG002
+        """The same where an interactive run and the daemon's canary can't disturb each other."""
         return self
 
-    def order(self, members: Sequence[tuple[int, str]]) -> list[str]:
-        """The worker's arguments for canaries that share it: descriptor of the memory and target of each."""
+    def order(self) -> dict[str, Any]:
+        """What the worker needs to know besides each target's memory and name, as JSON; no secrets."""
         raise NotImplementedError
 
+    def failed(self, stream: WorkloadReading) -> str:
+        """The message for an operation that failed the last time."""
+        return f"{self.where}: the last {stream.operation} failed; see {self.look_at}"
 
-class CanaryPlan(WorkerPlan, frozen=True, kw_only=True):
-    """One canary: single operations of ``workloads`` in one file in ``directory``."""
+
+class FileTarget(Target, frozen=True, kw_only=True):
+    """A file of ours in ``directory``."""
 
     directory: Path
     file_size_bytes: int
 
     kind = "canary"
+    worker = "plumbline.probes.canary.canary_worker"
     reasons = guard.ADVICE
     locks = True
-
-    def beside(self, *, spare: bool) -> Self:
-        """Without a load cap: a person waits for it."""
-        directory = self.directory / OWN_DIRECTORY if spare else self.directory
-        return replace(self, directory=directory, max_busy_ratio=1.0)
 
     def __post_init__(self) -> None:
         for workload, _ in self.workloads:
@@ -103,14 +120,13 @@ class CanaryPlan(WorkerPlan, frozen=True, kw_only=True):
     def where(self) -> str:
         return str(self.directory)
 
-    def order(self, members: Sequence[tuple[int, str]]) -> list[str]:
-        ((memory_fd, _),) = members
-        return [str(memory_fd), str(self.directory.absolute())]
+    def interactive(self, *, spare: bool) -> Self:
+        """Without a load cap: a person waits for it."""
+        directory = self.directory / OWN_DIRECTORY if spare else self.directory
+        return replace(self, directory=directory, max_busy_ratio=1.0)
 
-
-def faster_rate(rate: float, factor: float) -> float:
-    """``factor`` times the rate, limited to the maximum for a canary."""
-    return min(MAX_RATE, factor * rate)
+    def order(self) -> dict[str, Any]:
+        return {"directory": str(self.directory.absolute())}
 
 
 class Stream(Struct, frozen=True):
@@ -136,21 +152,26 @@ class Stream(Struct, frozen=True):
 
 
 def block_bytes(workload: CanaryWorkload) -> int:
-    return workload.object_size if isinstance(workload, S3Ops) else workload.block_size
+    return workload.object_size if isinstance(workload, S3Ops | RadosOps) else workload.block_size
 
 
-def streams_of(plan: WorkerPlan) -> tuple[Stream, ...]:
+def streams_of(target: Target) -> tuple[Stream, ...]:
     """One stream per operation; a mixed workload is split by its share of reads, others evenly."""
-    edges: dict[tuple[float, ...], tuple[float, ...]] = {}
     streams = []
-    for workload, bounds in plan.workloads:
+    for workload, bounds in target.workloads:
         shares = _shares(workload)
         for operation, limits in zip(workload.operations, bounds or ((),) * len(shares), strict=True):
-            exact = tuple(sorted({edge_ns(bound) / 10**9 for bound in limits}))
-            stream_edges = edges.setdefault(exact, latency_edges(exact))
-            share = shares[operation] / len(plan.workloads)
-            streams.append(Stream(workload, operation, workload.config_hash(), exact, stream_edges, share))
+            exact, edges = edges_of(limits)
+            share = shares[operation] / len(target.workloads)
+            streams.append(Stream(workload, operation, workload.config_hash(), exact, edges, share))
     return tuple(streams)
+
+
+@cache
+def edges_of(bounds: tuple[float, ...]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Bounds as they are counted, and all edges: the same objects for ever."""
+    exact = tuple(sorted({edge_ns(bound) / 10**9 for bound in bounds}))
+    return exact, latency_edges(exact)
 
 
 def _shares(workload: CanaryWorkload) -> Mapping[str, float]:

@@ -16,11 +16,12 @@ ROOT = "root"
 ASSUMED_COPIES = 3
 # Ceph's default mon_max_pg_per_osd. No exporter tells the one in force.
 MAX_PGS = 250
-# slope (3d, 14d, 30d) → bytes per second
+SLOPES = ("3d", "14d", "30d")
+# slope → bytes per second
 Growth = Mapping[str, float]
 
 
-class Osd(Struct, frozen=True):
+class DataOsd(Struct, frozen=True):
     """An OSD that holds data. ``pgs``: its placement groups; ``db``: ``host/device`` of its separate database."""
 
     daemon: str
@@ -38,7 +39,7 @@ class Osd(Struct, frozen=True):
         return self.used / self.size
 
 
-class Pool(Struct, frozen=True):
+class DataPool(Struct, frozen=True):
     """``device_class`` is empty for a rule that takes any. ``stored``, ``quota_bytes`` before replication; ``pgs``: its
     placement groups, without copies; a quota that is not set is ``None``; ``reads`` and ``writes`` per second."""
 
@@ -87,8 +88,8 @@ class Facts(Struct, frozen=True):
     """A cluster at one moment; ``losses``: device class → what was lost."""
 
     cluster: str
-    osds: tuple[Osd, ...]
-    pools: tuple[Pool, ...]
+    osds: tuple[DataOsd, ...]
+    pools: tuple[DataPool, ...]
     backfillfull: float
     full: float
     loads: Mapping[str, Load] = field(default_factory=dict)
@@ -99,16 +100,16 @@ class Facts(Struct, frozen=True):
     def classes(self) -> tuple[str, ...]:
         return tuple(sorted({osd.device_class for osd in self.osds}))
 
-    def of(self, device_class: str) -> tuple[Osd, ...]:
+    def of(self, device_class: str) -> tuple[DataOsd, ...]:
         return tuple(osd for osd in self.osds if osd.device_class == device_class)
 
     def load(self, device_class: str) -> Load:
         return self.loads.get(device_class, Load())
 
 
-def domains(facts: Facts, pool: Pool) -> int | None:
+def domains(facts: Facts, pool: DataPool) -> int | None:
     """How many failure domains the pool's rule can choose from: of its class, or of all in its root."""
-    labels: dict[str, Callable[[Osd], str]] = {
+    labels: dict[str, Callable[[DataOsd], str]] = {
         OSD: lambda osd: osd.daemon,
         HOST: lambda osd: osd.host,
         RACK: lambda osd: osd.rack,
@@ -116,11 +117,11 @@ def domains(facts: Facts, pool: Pool) -> int | None:
     if pool.failure_domain not in labels or not pool.root:
         return None
     name = labels[pool.failure_domain]
-    found = {name(osd) for osd in facts.osds if osd.root == pool.root and pool.device_class in ("", osd.device_class)}
-    return len(found - {""}) or None
+    names = {name(osd) for osd in facts.osds if osd.root == pool.root and pool.device_class in ("", osd.device_class)}
+    return len(names - {""}) or None
 
 
-def heals(facts: Facts, pool: Pool) -> bool:
+def heals(facts: Facts, pool: DataPool) -> bool:
     """After losing one failure domain there are enough others for all copies; one copy is never restored."""
     count = domains(facts, pool)
     return count is not None and count > pool.copies > 1
@@ -138,14 +139,14 @@ def lost_with(facts: Facts, root: str, device_class: str) -> set[tuple[str, str]
     if not root:
         hosts = {osd.host for osd in facts.of(device_class) if osd.host}
         return {(ROOT, HOST)} if len(hosts) > ASSUMED_COPIES else set()
-    found = set()
+    pairs = set()
     for pool in facts.pools:
         if pool.root != root or pool.device_class not in ("", device_class) or domains(facts, pool) is None:
             continue
         if pool.failure_domain == OSD:
-            found.add((ROOT, HOST))
+            pairs.add((ROOT, HOST))
         elif heals(facts, pool):
-            found.add((ROOT, pool.failure_domain))
+            pairs.add((ROOT, pool.failure_domain))
         elif pool.copies > 1:
-            found.add((pool.failure_domain, pool.failure_domain))
-    return found
+            pairs.add((pool.failure_domain, pool.failure_domain))
+    return pairs

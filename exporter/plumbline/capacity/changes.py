@@ -11,9 +11,9 @@ from statistics import median
 
 from msgspec.structs import replace
 
+from plumbline.capacity.figures import moved_in
+from plumbline.capacity.model import HOST, OSD, RACK, ROOT, DataOsd, DataPool, Facts, Growth, Load, Loss, scopes
 from plumbline.errors import PlumblineError
-from plumbline.report.whatif.figures import moved_in
-from plumbline.report.whatif.model import HOST, OSD, RACK, ROOT, Facts, Growth, Load, Loss, Osd, Pool, scopes
 
 Change = Callable[[Facts], Facts]
 # names of OSDs and hosts that are not there yet begin with this
@@ -28,18 +28,18 @@ def with_hosts(
     known = _members(facts, device_class)
     root = _main_root(known)
     counts = Counter(Counter((osd.root, osd.rack, osd.host) for osd in known if osd.host).values())
-    each = disks or max(counts, key=lambda number: (counts[number], number), default=1)
+    on_each = disks or max(counts, key=lambda number: (counts[number], number), default=1)
     racks = {osd.rack: 0.0 for osd in known if osd.root == root}
     for osd in known:
         if osd.root == root:
             racks[osd.rack] += osd.size
-    added: list[Osd] = []
+    added: list[DataOsd] = []
     bytes_each = size or median(osd.size for osd in known)
     for _ in range(hosts):
         rack = min(sorted(racks), key=lambda name: racks[name])
-        racks[rack] += each * bytes_each
+        racks[rack] += on_each * bytes_each
         name = f"{_NEW}host-{_news(facts) + len(added)}"
-        added += [Osd(f"{name}/{disk}", device_class, root, rack, name, bytes_each, 0.0) for disk in range(each)]
+        added += [DataOsd(f"{name}/{disk}", device_class, root, rack, name, bytes_each, 0.0) for disk in range(on_each)]
     return _joined(facts, added)
 
 
@@ -51,13 +51,13 @@ def with_disks(facts: Facts, device_class: str, disks: int, *, size: float | Non
     for osd in known:
         if osd.root == root:
             hosts[osd.rack, osd.host] += osd.size
-    added: list[Osd] = []
+    added: list[DataOsd] = []
     bytes_each = size or median(osd.size for osd in known)
     for _ in range(disks):
         rack, host = min(sorted(hosts), key=lambda place: hosts[place])
         hosts[rack, host] += bytes_each
         name = f"{_NEW}disk-{_news(facts) + len(added)}"
-        added.append(Osd(name, device_class, root, rack, host, bytes_each, 0.0))
+        added.append(DataOsd(name, device_class, root, rack, host, bytes_each, 0.0))
     return _joined(facts, added)
 
 
@@ -72,9 +72,9 @@ def retired(facts: Facts, device_class: str, target: str) -> Facts:
     left = _taking(left, names, sum(osd.used for osd in gone), sum(osd.pgs or 0.0 for osd in gone))
     old, new = facts.load(device_class), facts.load(target)
     both = {slope: new.growth[slope] + old.growth[slope] for slope in new.growth if slope in old.growth}
-    asked = None if old.asked is None or new.asked is None else old.asked + new.asked
+    operations = None if old.asked is None or new.asked is None else old.asked + new.asked
     loads = {name: load for name, load in facts.loads.items() if name != device_class}
-    loads[target] = replace(new, growth=both, asked=asked)
+    loads[target] = replace(new, growth=both, asked=operations)
     pools = tuple(
         replace(pool, device_class=target, root=root) if pool.device_class == device_class else pool
         for pool in facts.pools
@@ -104,9 +104,9 @@ def grown(facts: Facts, factor: float, device_class: str | None = None) -> Facts
 def with_profile(facts: Facts, name: str, *, data: int, parity: int = 0, domain: str | None = None) -> Facts:
     """A pool with another profile: ``data`` copies, or with ``parity`` an erasure code of so many data and parity
     chunks. A read of an erasure code is taken to ask all data chunks, the worst."""
-    pool = next((each for each in facts.pools if each.name == name), None)
+    pool = next((pool for pool in facts.pools if pool.name == name), None)
     if pool is None:
-        raise PlumblineError(f"what-if: no pool {name!r}; there are: {', '.join(each.name for each in facts.pools)}")
+        raise PlumblineError(f"what-if: no pool {name!r}; there are: {', '.join(pool.name for pool in facts.pools)}")
     copies = data + parity
     new = replace(
         pool,
@@ -115,7 +115,7 @@ def with_profile(facts: Facts, name: str, *, data: int, parity: int = 0, domain:
         read_osds=float(data) if parity else 1.0,
         failure_domain=domain or pool.failure_domain,
     )
-    changed = replace(facts, pools=tuple(new if each is pool else each for each in facts.pools))
+    changed = replace(facts, pools=tuple(new if entry is pool else entry for entry in facts.pools))
     if pool.stored is None or pool.raw_ratio is None or new.raw_ratio is None:
         raise PlumblineError(f"what-if: what pool {name!r} stores is unknown; a daemon with a key must read the map")
     more = new.raw_ratio - pool.raw_ratio
@@ -136,23 +136,23 @@ def with_profile(facts: Facts, name: str, *, data: int, parity: int = 0, domain:
     return replace(changed, osds=tuple(osds), loads=loads)
 
 
-def _asked_otherwise(load: Load, facts: Facts, old: Pool, new: Pool, more: float) -> Load:
+def _asked_otherwise(load: Load, facts: Facts, old: DataPool, new: DataPool, more: float) -> Load:
     """Growth: what the pool grows by, × the difference of raw bytes. Operations: the pool's share of its class's; those
     of a pool of any class count in none."""
     growth = {slope: rate + old.growth[slope] * more for slope, rate in load.growth.items() if slope in old.growth}
     if not old.device_class:
         return replace(load, growth=growth)
     alike = [pool for pool in facts.pools if pool.device_class == old.device_class]
-    asked = [_operations(pool) for pool in alike]
+    asked_of = [_operations(pool) for pool in alike]
     before, after = _operations(old), _operations(new)
-    if load.asked is None or before is None or after is None or None in asked:
+    if load.asked is None or before is None or after is None or None in asked_of:
         return replace(load, growth=growth, asked=None)
-    everything = sum(each for each in asked if each is not None)
+    everything = sum(operations for operations in asked_of if operations is not None)
     factor = 1 + (after - before) / everything if everything else 1.0
     return replace(load, growth=growth, asked=load.asked * factor)
 
 
-def _operations(pool: Pool) -> float | None:
+def _operations(pool: DataPool) -> float | None:
     if pool.reads is None or pool.writes is None or pool.read_osds is None:
         return None
     return pool.reads * pool.read_osds + pool.writes * pool.copies
@@ -161,7 +161,7 @@ def _operations(pool: Pool) -> float | None:
 def chosen(facts: Facts, what: str, name: str = "") -> tuple[str, ...]:
     """The OSDs that go with a ``host``, a ``rack``, a ``db`` (``host/device``) or ``osd`` s (separated by commas).
     Without ``name`` the host, rack or database with most data."""
-    labels: dict[str, Callable[[Osd], str]] = {
+    labels: dict[str, Callable[[DataOsd], str]] = {
         HOST: lambda osd: osd.host, RACK: lambda osd: osd.rack, "db": lambda osd: osd.db, OSD: lambda osd: osd.daemon,
     }  # fmt: skip
     label, wanted = labels[what], set(name.split(",")) if name else set()
@@ -189,7 +189,7 @@ def lost(facts: Facts, daemons: Collection[str]) -> Facts:
     losses = dict(facts.losses)
     for (root, device_class), members in _by_root_and_class(osd for osd in facts.osds if osd.daemon in gone).items():
         within = scopes(facts, root, device_class)
-        moves: dict[tuple[str, ...], list[Osd]] = defaultdict(list)
+        moves: dict[tuple[str, ...], list[DataOsd]] = defaultdict(list)
         for together in _by_host(members):
             moves[_takers(together[0], left, within)] += together
         unrestored, took = sum(osd.used for osd in moves.pop((), [])), []
@@ -203,7 +203,7 @@ def lost(facts: Facts, daemons: Collection[str]) -> Facts:
     return replace(facts, osds=tuple(left), losses=losses)
 
 
-def _together(before: Loss | None, members: Sequence[Osd], unrestored: float, restore_s: float | None) -> Loss:
+def _together(before: Loss | None, members: Sequence[DataOsd], unrestored: float, restore_s: float | None) -> Loss:
     """With what was lost before: one restoration after the other."""
     hosts = tuple(sorted({osd.host for osd in members if osd.host}))
     used = sum(osd.used for osd in members)
@@ -214,33 +214,33 @@ def _together(before: Loss | None, members: Sequence[Osd], unrestored: float, re
     return Loss(names, before.osds + len(members), before.used + used, before.unrestored + unrestored, known)
 
 
-def _by_root_and_class(osds: Iterable[Osd]) -> Mapping[tuple[str, str], list[Osd]]:
-    found: dict[tuple[str, str], list[Osd]] = defaultdict(list)
+def _by_root_and_class(osds: Iterable[DataOsd]) -> Mapping[tuple[str, str], list[DataOsd]]:
+    groups: dict[tuple[str, str], list[DataOsd]] = defaultdict(list)
     for osd in osds:
-        found[osd.root, osd.device_class].append(osd)
-    return found
+        groups[osd.root, osd.device_class].append(osd)
+    return groups
 
 
-def _by_host(osds: Iterable[Osd]) -> Iterable[list[Osd]]:
-    found: dict[tuple[str, str], list[Osd]] = defaultdict(list)
+def _by_host(osds: Iterable[DataOsd]) -> Iterable[list[DataOsd]]:
+    groups: dict[tuple[str, str], list[DataOsd]] = defaultdict(list)
     for osd in osds:
-        found[osd.rack, osd.host].append(osd)
-    return found.values()
+        groups[osd.rack, osd.host].append(osd)
+    return groups.values()
 
 
-def _takers(osd: Osd, left: Iterable[Osd], within: Collection[str]) -> tuple[str, ...]:
+def _takers(osd: DataOsd, left: Iterable[DataOsd], within: Collection[str]) -> tuple[str, ...]:
     """The OSDs that a lost one's data goes to: of the narrowest scope that some pool asks for and that has any."""
-    others = [each for each in left if (each.root, each.device_class) == (osd.root, osd.device_class)]
+    others = [entry for entry in left if (entry.root, entry.device_class) == (osd.root, osd.device_class)]
     inside = {
-        HOST: [each for each in others if (each.rack, each.host) == (osd.rack, osd.host)],
-        RACK: [each for each in others if each.rack == osd.rack],
+        HOST: [other for other in others if (other.rack, other.host) == (osd.rack, osd.host)],
+        RACK: [other for other in others if other.rack == osd.rack],
         ROOT: others,
     }
-    found = next((inside[scope] for scope in inside if scope in within and inside[scope]), [])
-    return tuple(each.daemon for each in found)
+    takers = next((inside[scope] for scope in inside if scope in within and inside[scope]), [])
+    return tuple(osd.daemon for osd in takers)
 
 
-def _taking(osds: Iterable[Osd], daemons: Collection[str], data: float, pgs: float) -> list[Osd]:
+def _taking(osds: Iterable[DataOsd], daemons: Collection[str], data: float, pgs: float) -> list[DataOsd]:
     """``data`` and ``pgs`` are added to (or taken from) these OSDs in proportion to what they hold; by size if that is
     nothing."""
     everyone, names = list(osds), frozenset(daemons)
@@ -249,7 +249,7 @@ def _taking(osds: Iterable[Osd], daemons: Collection[str], data: float, pgs: flo
     data = max(data, -used)  # compressed or sparse data may use less than it counts
     all_pgs = sum(osd.pgs or 0.0 for osd in takers)
 
-    def taken(osd: Osd) -> Osd:
+    def taken(osd: DataOsd) -> DataOsd:
         more = data * (osd.used / used if used else osd.size / size)
         part = osd.pgs / all_pgs if osd.pgs is not None and all_pgs else 0.0
         return replace(osd, used=osd.used + more, pgs=None if osd.pgs is None else osd.pgs + pgs * part)
@@ -257,13 +257,13 @@ def _taking(osds: Iterable[Osd], daemons: Collection[str], data: float, pgs: flo
     return [taken(osd) if osd.daemon in names else osd for osd in everyone]
 
 
-def _members(facts: Facts, device_class: str) -> tuple[Osd, ...]:
-    if found := facts.of(device_class):
-        return found
+def _members(facts: Facts, device_class: str) -> tuple[DataOsd, ...]:
+    if osds := facts.of(device_class):
+        return osds
     raise PlumblineError(f"what-if: no OSD of the class {device_class!r}; there are: {', '.join(facts.classes)}")
 
 
-def _main_root(osds: Iterable[Osd]) -> str:
+def _main_root(osds: Iterable[DataOsd]) -> str:
     roots: dict[str, float] = defaultdict(float)
     for osd in osds:
         roots[osd.root] += osd.size
@@ -275,7 +275,7 @@ def _news(facts: Facts) -> int:
     return sum(osd.daemon.startswith(_NEW) for osd in facts.osds)
 
 
-def _joined(facts: Facts, added: Sequence[Osd]) -> Facts:
+def _joined(facts: Facts, added: Sequence[DataOsd]) -> Facts:
     """The new ones take their share by size of what the class holds in their root; each other keeps the same part."""
     if not added:
         return facts
