@@ -14,6 +14,7 @@ from plumbline.baseline import selection
 from plumbline.collectors import probe
 from plumbline.collectors.registry import every_spec
 from support.metrics import FOREIGN, known_metrics
+from support.offenders import for_every
 from support.programs import need
 from support.rulefiles import RuleSet, cut, load
 from support.rules import ALERTS, ROOT, RULES, TEST_FILES
@@ -149,7 +150,7 @@ def test_bucket_edges_are_never_written_down():
         assert not re.search(r"\ble\s*(=|!)", file.read_text("utf-8"))
 
 
-@pytest.mark.parametrize(
+@for_every(
     "file", sorted((ROOT / "alerts").glob("[ra]*s/*.libsonnet")), ids=lambda path: f"{path.parent.name}/{path.stem}"
 )
 def test_numbers_stand_in_the_configuration_alone(file):
