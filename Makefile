@@ -93,7 +93,7 @@ endif
 
 .PHONY: quick
 quick: $(TEST_VENV)/.installed-$(KEY) ## format, lint and the tests of what changed since main: under a minute (CONTRIBUTING.md)
-	@PYTHONPATH=tests:. $(TEST_VENV)/bin/python -m quick $(ARGS)
+	@PYTHONPATH=tests:. $(TEST_VENV)/bin/python -m support.quick
 
 .PHONY: test-long
 test-long: debian-packages $(TEST_VENV)/.installed-$(KEY) #: run the tests that take long: soak, slow disks, recordings, faults

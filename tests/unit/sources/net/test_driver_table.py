@@ -8,8 +8,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from plumbline.config.yaml import read_yaml
 from plumbline.sources.net.drivers import (
     Count,
