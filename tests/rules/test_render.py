@@ -1,5 +1,5 @@
 """``render.py``: committed files are what it writes, mistakes are one line, and a clone without Grafonnet lacks pages
-only."""
+only (that a new alert makes none stale: tests/unit/project/test_changes.py)."""
 
 import importlib.util
 import shutil
@@ -113,16 +113,6 @@ def add_an_alert(root, tunables=True, first_step=True, runbook=True):
         before(root / "alerts/lib/first_steps.libsonnet", "  PlumblineDiskHot:", f"{NAME}: disk,")
     if runbook:
         (root / f"alerts/runbooks/{NAME}.md").write_text(f"# {NAME}\n")
-
-
-def test_a_new_alert_makes_no_page_stale(copy_of_the_mixin):
-    add_an_alert(copy_of_the_mixin)
-    for part in ("rules", "native-rules", "dashboards"):
-        rendered = render(root=copy_of_the_mixin, part=part)
-        assert rendered.returncode == 0, rendered.stderr
-        fresh = render("--check", root=copy_of_the_mixin, part=part)
-        assert fresh.returncode == 0, fresh.stdout
-    assert "PlumblineDiskNoisy" in (copy_of_the_mixin / "alerts/out/plumbline-alerts.yaml").read_text("utf-8")
 
 
 def test_a_threshold_that_pages_draw_makes_these_stale_and_no_other(copy_of_the_mixin):
