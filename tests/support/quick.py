@@ -52,7 +52,7 @@ def which(paths: Iterable[str], root: Path = ROOT) -> list[str]:
     for path in paths:
         wanted.update(test for begin, tests in TESTS if re.match(begin, path) for test in tests)
         wanted.update(_own(path, root))
-    return sorted(test for test in wanted if not any(test != each and test.startswith(f"{each}/") for each in wanted))
+    return sorted(test for test in wanted if not any(test.startswith(f"{folder}/") for folder in wanted))
 
 
 def _own(path: str, root: Path) -> Iterator[str]:
