@@ -127,19 +127,6 @@ def test_a_threshold_that_pages_draw_makes_these_stale_and_no_other(copy_of_the_
     assert (rendered.returncode, rendered.stderr) == (0, f"render.py: {line}")
 
 
-def test_a_changed_source_or_page_is_named(copy_of_the_mixin):
-    with (copy_of_the_mixin / "dashboards/pages/osd.libsonnet").open("a") as file:
-        file.write("// more\n")
-    with (copy_of_the_mixin / "dashboards/out/plumbline-rbd.json").open("a") as file:
-        file.write("\n")
-    fresh = render("--check", root=copy_of_the_mixin, part="dashboards")
-    assert fresh.returncode == 1
-    assert fresh.stdout.startswith(
-        "stale pages: plumbline-osd.json, plumbline-rbd.json (changed: dashboards/pages/osd.libsonnet,"
-        " dashboards/out/plumbline-rbd.json itself)"
-    )
-
-
 @pytest.mark.parametrize(
     ("missing", "line"),
     [
