@@ -79,7 +79,8 @@ def test_a_changed_input_is_noticed_without_grafonnet(without_grafonnet):
     assert done.returncode == 1
     assert done.stdout == (
         "stale pages: plumbline-node.json (changed: dashboards/queries/node.libsonnet,"
-        " dashboards/out/plumbline-node.json itself): dashboards are not rendered without Grafonnet: run `make grafonnet`\n"
+        " dashboards/out/plumbline-node.json itself): dashboards are not rendered without Grafonnet:"
+        " run `make grafonnet`\n"
     )
 
 
