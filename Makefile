@@ -1,4 +1,5 @@
-# Plumbline. `make` alone prints the targets.
+# Plumbline. `make` alone prints the daily targets, `make help-all` all of them.
+# A comment after a target is its line of help: ## daily, #: the others.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
@@ -34,13 +35,18 @@ export TMPDIR ?= $(if $(filter tmpfs,$(shell stat -f -c %T /tmp)),/var/tmp,/tmp)
 # Without its cache pytest rewrites every test module anew, in each of its processes: ten seconds of a CPU each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help
-help: ## print the targets
-	@echo "Plumbline: does the cluster still perform as on the day it was accepted, and if not, which layer is to blame?"
+.PHONY: help help-all
+help:
+	@$(call LISTED,\#\#)
 	@echo
-	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "  make %-15s %s\n", $$1, $$2}'
-	@echo
-	@echo "  ARGS='…' passes flags on: make run ARGS='--web.listen-address 127.0.0.1:9999', make test ARGS='-k softnet'"
+	@echo "  make help-all prints the others. ARGS='…' passes flags on: make test ARGS='-k softnet'"
+
+help-all:
+	@$(call LISTED,\#[\#:])
+	@sed -n 's/^MODULE_\([a-z-]*\) := .*#: \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | $(COLUMNS)
+
+COLUMNS := awk -F '\t' '{printf "  make %-17s %s\n", $$1, $$2}'
+LISTED = sed -n 's/^\([a-z0-9-]*\):.*$(1) \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | $(COLUMNS)
 
 ##@ the daemon
 
@@ -53,7 +59,7 @@ demo: $(VENV)/.installed-$(KEY) demo-packages ## the daemon, a real Prometheus a
 	@exec $(VENV)/bin/python -m deploy.demo $(ARGS)
 
 .PHONY: demo-slow
-demo-slow: $(VENV)/.installed-$(KEY) demo-packages ## the same, then slow the probed disk and watch the alert fire and resolve
+demo-slow: $(VENV)/.installed-$(KEY) demo-packages #: the same, then slow the probed disk and watch the alert fire and resolve
 	@exec $(VENV)/bin/python -m deploy.demo --slow $(ARGS)
 
 # As root they are installed, otherwise named.
@@ -85,8 +91,12 @@ else
 	@$(TEST_VENV)/bin/python -m pytest $(LANES) $(BOUND) -m "not ceph and not packages and not long" $(ARGS)
 endif
 
+.PHONY: quick
+quick: $(TEST_VENV)/.installed-$(KEY) ## format, lint and the tests of what changed since main: under a minute (CONTRIBUTING.md)
+	@PYTHONPATH=tests:. $(TEST_VENV)/bin/python -m support.quick
+
 .PHONY: test-long
-test-long: debian-packages $(TEST_VENV)/.installed-$(KEY) ## run the tests that take long: soak, slow disks, recordings, faults
+test-long: debian-packages $(TEST_VENV)/.installed-$(KEY) #: run the tests that take long: soak, slow disks, recordings, faults
 	@$(TEST_VENV)/bin/python -m pytest $(LANES) $(BOUND) -o testpaths="tests/e2e tests/integration tests/rules tests/attack tests/unit/config/test_calendars.py" -m "long and not ceph and not packages" $(ARGS)
 
 # With ARGS='-k …' one of the two may have nothing to do (pytest's 5).
@@ -103,7 +113,7 @@ BEFORE_CEPH_18 := && .venv-test/bin/python $(PIP_INSTALL) --no-deps --upgrade --
 CEPH ?=
 ifdef CEPH
 .PHONY: test-ceph
-test-ceph: $(TEST_VENV)/.installed-$(KEY) ## install Ceph, run the tests that need a real cluster; CEPH=16, 18 or 20: in a Debian of its own; SMOKE=1: a few
+test-ceph: $(TEST_VENV)/.installed-$(KEY) #: install Ceph, run the tests that need a real cluster; CEPH=16, 18 or 20: in a Debian of its own; SMOKE=1: a few
 	@requirements/need-debian -f requirements/debian-hosts.txt || true
 	@PYTHONPATH=tests $(TEST_VENV)/bin/python -m newcomer "$(or $(patsubst $(CEPH):%,%,$(filter $(CEPH):%,$(DEBIAN_OF_CEPH))),$(error CEPH is 16, 18 or 20))" \
 	  'make debian-packages ceph-packages wheel $(BEFORE_CEPH_$(CEPH)) && exec make test-ceph CEPH= SMOKE=$(SMOKE) ARGS="$(subst ",\",$(ARGS))"' $(if $(SMOKE),|| [ $$? = 77 ])
@@ -115,16 +125,16 @@ else
 .PHONY: test-ceph test-ceph-calm test-ceph-lanes
 test-ceph: test-ceph-calm test-ceph-lanes
 
-test-ceph-calm: ceph-packages $(TEST_VENV)/.installed-$(KEY) ## of test-ceph what measures latencies, one by one: nothing else may run beside it
+test-ceph-calm: ceph-packages $(TEST_VENV)/.installed-$(KEY) #: of test-ceph what measures latencies, one by one: nothing else may run beside it
 	@$(TEST_VENV)/bin/python -m pytest $(CEPH_TESTS) -m "ceph and calm" $(ARGS) $(SOME)
 
-test-ceph-lanes: ceph-packages $(TEST_VENV)/.installed-$(KEY) ## of test-ceph the rest, each process with a cluster of its own
+test-ceph-lanes: ceph-packages $(TEST_VENV)/.installed-$(KEY) #: of test-ceph the rest, each process with a cluster of its own
 	@$(TEST_VENV)/bin/python -m pytest $(MORE_LANES) $(CEPH_TESTS) -m "ceph and not calm" $(ARGS) $(SOME)
 endif
 
 # The bases of the hosts are made once and kept in .debian/; make test-packages has the same.
 .PHONY: test-ansible
-test-ansible: $(TEST_VENV)/.installed-$(KEY) $(ANSIBLE_VENV)/.deps-$(KEY) ## deploy/ansible on a Debian with systemd and in a chroot: SUITE=bookworm or trixie (root; half an hour)
+test-ansible: $(TEST_VENV)/.installed-$(KEY) $(ANSIBLE_VENV)/.deps-$(KEY) #: deploy/ansible on a Debian with systemd and in a chroot: SUITE=bookworm or trixie (root; half an hour)
 	@PLUMBLINE_ANSIBLE=$(ANSIBLE_VENV)/bin $(TEST_VENV)/bin/python -m pytest -s -v tests/deploy/test_ansible.py $(ARGS)
 
 $(ANSIBLE_VENV)/.deps-$(KEY): requirements/ansible.txt requirements/debian-hosts.txt requirements/make-venv
@@ -140,7 +150,7 @@ PROMETHEUS3_TESTS := tests/rules tests/dashboards/test_queries.py tests/deploy t
   tests/integration/test_guarded_prometheus.py tests/integration/test_dashboards_live.py \
   tests/integration/test_native_histograms.py tests/integration/test_notifications.py
 .PHONY: test-prometheus3
-test-prometheus3: $(TEST_VENV)/.installed-$(KEY) ## rules, routes and queries with Debian 14's Prometheus 3 and Alertmanager (root; every panel's query: Ceph)
+test-prometheus3: $(TEST_VENV)/.installed-$(KEY) #: rules, routes and queries with Debian 14's Prometheus 3 and Alertmanager (root; every panel's query: Ceph)
 	@requirements/need-debian -f requirements/debian-hosts.txt || true
 	@programs=$$(PYTHONPATH=tests $(TEST_VENV)/bin/python -m support.prometheus3) && \
 	  PATH="$$programs:$$PATH" $(TEST_VENV)/bin/python -m pytest $(LANES) $(BOUND) $(PROMETHEUS3_TESTS) $(ARGS)
@@ -149,9 +159,10 @@ test-prometheus3: $(TEST_VENV)/.installed-$(KEY) ## rules, routes and queries wi
 check: lint fresh
 
 .PHONY: lint
-lint: $(TEST_VENV)/.installed-$(KEY) ## ruff, mypy (strict) and the import contracts
+lint: $(TEST_VENV)/.installed-$(KEY) ## ruff, codespell, mypy (strict) and the import contracts
 	@$(TEST_VENV)/bin/ruff check --quiet .
 	@$(TEST_VENV)/bin/ruff format --check --quiet . || { echo "not formatted; run: make fmt" >&2; exit 1; }
+	@$(TEST_VENV)/bin/codespell
 	@$(TEST_VENV)/bin/mypy --no-error-summary
 	@$(TEST_VENV)/bin/lint-imports --no-cache >.import-lint.log || { cat .import-lint.log; rm .import-lint.log; exit 1; }
 	@rm -f .import-lint.log
@@ -162,97 +173,73 @@ fmt: $(TEST_VENV)/.deps-$(KEY) ## format the code
 	@$(TEST_VENV)/bin/ruff format .
 
 .PHONY: fresh
-fresh: $(TEST_VENV)/.installed-$(KEY) ## are the committed rules and dashboards what their sources render to?
+fresh: $(TEST_VENV)/.installed-$(KEY) #: are the committed rules and dashboards what their sources render to?
 	@$(TEST_VENV)/bin/python render.py --check
 	@$(TEST_VENV)/bin/python docs/render.py --check
 	@$(TEST_VENV)/bin/python deploy/prometheus/keeplist.py --check
 
 .PHONY: render
-render: $(TEST_VENV)/.installed-$(KEY) ## render alerts/ and dashboards/ into their out/ folders
+render: $(TEST_VENV)/.installed-$(KEY) grafonnet ## render alerts/ and dashboards/ into their out/ folders, and the pages of docs/ that are generated
 	@$(TEST_VENV)/bin/python render.py
 	@$(TEST_VENV)/bin/python docs/render.py
 	@$(TEST_VENV)/bin/python deploy/prometheus/keeplist.py
 
+.PHONY: grafonnet
+grafonnet: #: fetch Grafonnet, which dashboards need, into dashboards/vendor; if that is impossible, one line says how else
+	@$(PYTHON) -m requirements.grafonnet
+
 .PHONY: site site-arguments
-site: site-arguments $(TEST_VENV)/.deps-$(KEY) ## rules and dashboards with your own numbers: SITE=site.libsonnet OUT=/etc/prometheus/plumbline
+site: site-arguments $(TEST_VENV)/.deps-$(KEY) grafonnet #: rules and dashboards with your own numbers: SITE=site.libsonnet OUT=/etc/prometheus/plumbline
 	@$(TEST_VENV)/bin/python render.py --site "$(SITE)" --out "$(OUT)"
 
 site-arguments:
 	@test -n "$(SITE)" -a -n "$(OUT)" || { echo "say which: make site SITE=site.libsonnet OUT=/etc/prometheus/plumbline" >&2; exit 2; }
 
 .PHONY: preview
-preview: $(TEST_VENV)/.deps-$(KEY) ## draw the dashboards from a Prometheus with data: ARGS='--prometheus URL --out DIR'
+preview: $(TEST_VENV)/.deps-$(KEY) #: draw the dashboards from a Prometheus with data: ARGS='--prometheus URL --out DIR'
 	@PYTHONPATH=tests $(TEST_VENV)/bin/python -m preview $(ARGS)
 
 .PHONY: pictures
-pictures: ceph-packages $(TEST_VENV)/.installed-$(KEY) ## draw docs/pictures anew: a real Ceph with one slow OSD, a month of growth (root; 10 minutes)
+pictures: ceph-packages $(TEST_VENV)/.installed-$(KEY) #: draw docs/pictures anew: a real Ceph with one slow OSD, a month of growth (root; 10 minutes)
 	@PYTHONPATH=tests:. $(TEST_VENV)/bin/python -m pictures $(ARGS)
 
 .PHONY: golden
-golden: $(TEST_VENV)/.installed-$(KEY) ## rewrite the golden expositions from the fixtures (refused under CI)
+golden: $(TEST_VENV)/.installed-$(KEY) #: rewrite the golden expositions from the fixtures (refused under CI)
 	@[ -z "$${CI:-}" ] || { echo "golden files are rewritten by a person who reads the difference, never by CI" >&2; exit 1; }
 	@PLUMBLINE_GOLDEN=write $(TEST_VENV)/bin/python -m pytest -q tests/golden
 	@git diff --stat -- tests/golden
 
-.PHONY: bench
-bench: $(TEST_VENV)/.installed-$(KEY) ## scrape cost against node_exporter and the exposition against the stock one; prints ratios
-	@PYTHONPATH=tests $(TEST_VENV)/bin/python -m bench $(ARGS)
+# What measures is a module of tests/: MODULE_ has its name and what it is always called with.
+MODULE_bench := bench #: scrape cost against node_exporter and the exposition against the stock one; prints ratios
+MODULE_bench-web := bench.web #: what TLS and a password cost a scrape, compared with node_exporter and the same file
+MODULE_bench-review := bench.review #: what plumbline report costs a Prometheus: 20 nodes for a month
+MODULE_bench-detection := bench.detection_climates #: false alerts and delays of the canaries' verdicts in every climate (half an hour); ARGS=--check: against Prometheus
+MODULE_bench-rivals := bench.detection --rivals #: the shipped verdicts and other designs in a real Prometheus, on synthetic histories
+MODULE_bench-failslow := bench.failslow $(DATA) #: the shipped verdict about disks on public traces with labels; DATA=clone of Joshua-Ludolf/FSA-benchmarking-Reproduction-Research
+MODULE_bench-queries := bench.queries #: panels and rules on 200 nodes with 2,000 OSDs, compared with node-mixin's and ceph-mixin's (long)
+MODULE_soak := endurance.soak #: 50,000 scrapes with reloads: memory, descriptors, threads (15 minutes to an hour; ARGS='--scrapes N')
+MODULE_kill-storm := endurance.kills #: SIGKILL to the daemon at 1,000 random moments: what is left? (15 minutes to an hour; ARGS='--kills N')
+MODULE_load-storm := endurance.load #: a load on a disk that changes every few minutes: who is woken? (two and a half hours; ARGS='--minutes N'; root)
+MODULE_scale-simulation := scale.simulation #: what a thousand storage hosts cost Prometheus, measured on fewer (ten minutes, 8 GB)
+MODULE_mutate-rules := rules.mutation #: small mistakes in every rule: which would no test notice? (long)
+IN_soak := unshare --net
+MEASURES := $(patsubst MODULE_%,%,$(filter MODULE_%,$(.VARIABLES)))
 
-.PHONY: bench-web
-bench-web: $(TEST_VENV)/.installed-$(KEY) ## what TLS and a password cost a scrape, beside node_exporter with the same file; prints ratios
-	@PYTHONPATH=tests $(TEST_VENV)/bin/python -m bench.web $(ARGS)
-
-.PHONY: mutate-rules
-mutate-rules: $(TEST_VENV)/.installed-$(KEY) ## small mistakes in every rule: which would no test notice? (long)
-	@PYTHONPATH=tests:. $(TEST_VENV)/bin/python tests/rules/mutation/__main__.py $(ARGS)
-
-.PHONY: bench-review
-bench-review: $(TEST_VENV)/.installed-$(KEY) ## what plumbline report costs a Prometheus: 20 nodes for a month
-	@PYTHONPATH=tests:. $(TEST_VENV)/bin/python -m bench.review $(ARGS)
-
-.PHONY: bench-detection
-bench-detection: $(TEST_VENV)/.installed-$(KEY) ## the shipped verdicts about canaries in every climate: false alerts and delays (half an hour); ARGS=--check: against Prometheus
-	@PYTHONPATH=tests $(TEST_VENV)/bin/python -m bench.detection_climates $(ARGS)
-
-.PHONY: bench-rivals
-bench-rivals: $(TEST_VENV)/.installed-$(KEY) ## the shipped verdicts in a real Prometheus on synthetic histories beside other designs
-	@PYTHONPATH=tests $(TEST_VENV)/bin/python -m bench.detection --rivals $(ARGS)
-
-.PHONY: bench-failslow
-bench-failslow: $(TEST_VENV)/.installed-$(KEY) ## the shipped verdict about disks on public traces with labels: false alerts and slow drives found; needs DATA=<clone>
-	@PYTHONPATH=tests $(TEST_VENV)/bin/python -m bench.failslow "$(or $(DATA),$(error DATA is a clone of https://github.com/Joshua-Ludolf/FSA-benchmarking-Reproduction-Research))" $(ARGS)
-
-.PHONY: bench-queries
-bench-queries: $(TEST_VENV)/.installed-$(KEY) ## panels and rules on 200 nodes with 2,000 OSDs beside node-mixin's and ceph-mixin's; prints ratios (long)
-	@PYTHONPATH=tests:. $(TEST_VENV)/bin/python -m bench.queries $(ARGS)
-
-.PHONY: soak
-soak: $(TEST_VENV)/.installed-$(KEY) ## 50,000 scrapes, reloads and ports between: memory, descriptors, threads (15 minutes to an hour; ARGS='--scrapes N')
-	@PYTHONPATH=tests unshare --net $(TEST_VENV)/bin/python -m endurance.soak $(ARGS)
-
-.PHONY: kill-storm
-kill-storm: $(TEST_VENV)/.installed-$(KEY) ## SIGKILL to the daemon at 1,000 random moments: what is left? (15 minutes to an hour; ARGS='--kills N')
-	@PYTHONPATH=tests $(TEST_VENV)/bin/python -m endurance.kills $(ARGS)
-
-.PHONY: load-storm
-load-storm: $(TEST_VENV)/.installed-$(KEY) ## a load on a disk that changes every few minutes: who is woken? (two and a half hours; ARGS='--minutes N'; root)
-	@PYTHONPATH=tests:. $(TEST_VENV)/bin/python -m endurance.load $(ARGS)
+.PHONY: $(MEASURES)
+$(MEASURES): $(TEST_VENV)/.installed-$(KEY)
+	@PYTHONPATH=tests:. $(IN_$@) $(TEST_VENV)/bin/python -m $(MODULE_$@) $(ARGS)
 
 .PHONY: scale
-scale: $(TEST_VENV)/.installed-$(KEY) ## two shards under Thanos give one Prometheus' verdicts: THANOS=/path/to/thanos (17 minutes)
+scale: $(TEST_VENV)/.installed-$(KEY) #: two shards under Thanos give one Prometheus' verdicts: THANOS=/path/to/thanos (17 minutes)
 	@command -v "$(THANOS)" >/dev/null || { echo "no $(THANOS): make scale THANOS=/path/to/thanos (docs/scale.md)" >&2; exit 1; }
 	@PLUMBLINE_THANOS="$(THANOS)" $(TEST_VENV)/bin/python -m pytest -s tests/scale $(ARGS)
 
-.PHONY: scale-simulation
-scale-simulation: $(TEST_VENV)/.installed-$(KEY) ## what a thousand storage hosts cost Prometheus, measured on fewer (ten minutes, 8 GB)
-	@PYTHONPATH=tests:. $(TEST_VENV)/bin/python -m scale.simulation $(ARGS)
-
 .PHONY: prove-rules
-prove-rules: $(TEST_VENV)/.installed-$(KEY) ## every alert quiet just below its threshold and on a transient, proven by changing it (minutes)
+prove-rules: $(TEST_VENV)/.installed-$(KEY) #: every alert quiet just below its threshold and on a transient, proven by changing it (minutes)
 	@PLUMBLINE_PROVE_RULES=1 $(TEST_VENV)/bin/python -m pytest -q tests/rules/test_coverage.py $(ARGS)
 
 .PHONY: bpf
-bpf: $(TEST_VENV)/.deps-$(KEY) ## compile the BPF program in place, for runs from the source tree
+bpf: $(TEST_VENV)/.deps-$(KEY) #: compile the BPF program in place, for runs from the source tree
 	@$(TEST_VENV)/bin/python hatch_build.py
 
 # What is still missing afterwards was named; those tests skip and say why.
@@ -283,23 +270,23 @@ $(TEST_VENV)/.installed-$(KEY): $(TEST_VENV)/.deps-$(KEY) $(SOURCES)
 ##@ releases
 
 .PHONY: wheel
-wheel: $(TEST_VENV)/.installed-$(KEY) ## build the wheel into dist/
+wheel: $(TEST_VENV)/.installed-$(KEY) #: build the wheel into dist/
 	@ls dist/*.whl
 
 .PHONY: packages
-packages: $(VENV)/.deps-$(KEY) $(SOURCES) ## build the wheel, the Debian package (SUITE=bookworm or trixie) and the RPM into dist/, the same bytes each time
+packages: $(VENV)/.deps-$(KEY) $(SOURCES) #: build the wheel, the Debian package (SUITE=bookworm or trixie) and the RPM into dist/, the same bytes each time
 	@requirements/need-debian -f requirements/debian-bpf.txt || true
 	@requirements/need-debian -f requirements/debian-release.txt || true
 	@rm -f dist/plumbline_*.deb dist/plumbline-*.rpm
 	@$(VENV)/bin/python -m deploy.packages --suite $(SUITE)
 
 .PHONY: chart
-chart: $(TEST_VENV)/.deps-$(KEY) ## write the Helm chart into dist/chart/plumbline
+chart: $(TEST_VENV)/.deps-$(KEY) #: write the Helm chart into dist/chart/plumbline
 	@$(TEST_VENV)/bin/python -m deploy.kubernetes.chart
 
 SIGNING_KEY ?=
 .PHONY: release release-arguments
-release: release-arguments $(TEST_VENV)/.deps-$(KEY) ## all of the above of this commit, summed and signed, into dist/release/: SIGNING_KEY=FILE
+release: release-arguments $(TEST_VENV)/.deps-$(KEY) #: all of the above of this commit, summed and signed, into dist/release/: SIGNING_KEY=FILE
 	@requirements/need-debian -f requirements/debian-bpf.txt || true
 	@requirements/need-debian -f requirements/debian-release.txt || true
 	@$(TEST_VENV)/bin/python -m deploy.release --key "$(SIGNING_KEY)" $(ARGS)
@@ -309,25 +296,25 @@ release-arguments:
 
 RELEASE ?= dist/release
 .PHONY: verify-release
-verify-release: ## is each file of a release as it was signed? RELEASE=dist/release ALLOWED=allowed_signers
+verify-release: #: is each file of a release as it was signed? RELEASE=dist/release ALLOWED=allowed_signers
 	@test -n "$(ALLOWED)" || { echo "say whose: make verify-release RELEASE=$(RELEASE) ALLOWED=allowed_signers" >&2; exit 2; }
 	@deploy/release/verify "$(ALLOWED)" "$(RELEASE)"
 
 .PHONY: test-packages
-test-packages: packages $(TEST_VENV)/.deps-$(KEY) ## install them on a fresh Debian (SUITE=bookworm or trixie; root, debootstrap, systemd in namespaces), remove, purge
+test-packages: packages $(TEST_VENV)/.deps-$(KEY) #: install them on a fresh Debian (SUITE=bookworm or trixie; root, debootstrap, systemd in namespaces), remove, purge
 	@requirements/need-debian -f requirements/debian-hosts.txt || true
 	@$(TEST_VENV)/bin/python -m pip install --quiet --no-deps --no-index --force-reinstall dist/*.whl
 	@$(TEST_VENV)/bin/python -m pytest -m packages tests/packages $(ARGS)
 
 # What is committed, on a root with nothing of ours. Its tree and logs of the last run stay in .debian/.
 .PHONY: test-newcomer
-test-newcomer: $(TEST_VENV)/.installed-$(KEY) ## make run, test and demo-slow on a bare Debian: SUITE=bookworm or trixie (root; half an hour)
+test-newcomer: $(TEST_VENV)/.installed-$(KEY) #: make run, test and demo-slow on a bare Debian: SUITE=bookworm or trixie (root; half an hour)
 	@requirements/need-debian -f requirements/debian-hosts.txt || true
 	@$(TEST_VENV)/bin/python -m pytest -s -v tests/newcomer $(ARGS)
 
 # QEMU and the guests' trees are made at the first run and kept in .debian/, some 1 GB for each release.
 .PHONY: lab
-lab: $(TEST_VENV)/.installed-$(KEY) ## the daemon in a virtual machine, beside the kernel's own tools: writes docs/lab.md; ARGS='--suite forky --only nvme,bond'; ARGS=--cluster: three hosts, faults, notifications (root)
+lab: $(TEST_VENV)/.installed-$(KEY) #: the daemon in a virtual machine, beside the kernel's own tools: writes docs/lab.md; ARGS='--suite forky --only nvme,bond'; ARGS=--cluster: three hosts, faults, notifications (root)
 	@requirements/need-debian -f requirements/debian-hosts.txt || true
 	@requirements/need-debian e2fsprogs || true
 	@requirements/need-debian -f requirements/debian-bpf.txt || true
@@ -340,7 +327,7 @@ PIP_COMPILE = CUSTOM_COMPILE_COMMAND="make lock" $(LOCK_VENV)/bin/pip-compile --
   --strip-extras --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options $(UPGRADE)
 
 .PHONY: lock
-lock: $(LOCK_VENV)/.deps-$(KEY) ## resolve the dependencies anew and pin them with hashes
+lock: $(LOCK_VENV)/.deps-$(KEY) #: resolve the dependencies anew and pin them with hashes
 	@$(PIP_COMPILE) -o requirements/run.txt pyproject.toml
 	@$(PIP_COMPILE) --extra s3 -c requirements/run.txt -o requirements/s3.txt pyproject.toml
 	@$(PIP_COMPILE) -o requirements/build.txt requirements/build.in
@@ -352,11 +339,11 @@ lock: $(LOCK_VENV)/.deps-$(KEY) ## resolve the dependencies anew and pin them wi
 
 # The licences are those of what is installed: so the shipped dependencies are installed there, too.
 .PHONY: audit
-audit: $(AUDIT_VENV)/.deps-$(KEY) ## pins, hashes, licences; then asks what is known against the dependencies (internet)
+audit: $(AUDIT_VENV)/.deps-$(KEY) #: pins, hashes, licences; then asks what is known against the dependencies (internet)
 	@$(AUDIT_VENV)/bin/python -m requirements.audit $(ARGS)
 
 .PHONY: sbom
-sbom: $(TEST_VENV)/.installed-$(KEY) ## what the daemon is made of, as CycloneDX: dist/sbom.cdx.json
+sbom: $(TEST_VENV)/.installed-$(KEY) #: what the daemon is made of, as CycloneDX: dist/sbom.cdx.json
 	@$(TEST_VENV)/bin/python -m requirements.sbom dist/plumbline-*.whl dist/sbom.cdx.json
 
 $(AUDIT_VENV)/.deps-$(KEY): requirements/run.txt requirements/s3.txt requirements/audit.txt requirements/make-venv
@@ -372,5 +359,5 @@ $(LOCK_VENV)/.deps-$(KEY): requirements/lock.txt requirements/make-venv
 .PHONY: clean
 clean: ## remove what make made: environments, wheel, caches, state of run and demo
 	@rm -rf $(VENV) $(TEST_VENV) $(LOCK_VENV) $(AUDIT_VENV) $(ANSIBLE_VENV) $(STATE) .debian .demo dist build \
-	  .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .import-lint.log
+	  .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .import-lint.log .tools
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

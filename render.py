@@ -2,14 +2,15 @@
 """Render mixin.libsonnet: rules and alerts to ``alerts/out``, dashboards to ``dashboards/out``; those rules and alerts
 that read native histograms to ``alerts/out-native``.
 
-The output depends on the jsonnet sources alone: same input, same bytes. Each folder has a manifest with the SHA-256 of
-what went in and what came out. ``--check`` renders in memory, prints a diff and exits 1 where a file is stale.
+The output depends on the jsonnet sources alone: same input, same bytes. ``--check`` renders in memory, prints a diff
+and exits 1 where a file is stale.
 
 ``--site FILE --out DIR`` renders a site's own copy: rules to DIR, dashboards to DIR/dashboards. FILE is jsonnet that is
 added to the mixin, for example ``{ _config+:: { dashboardBaseUrl: 'https://grafana.example.org' } }``.
 
-Dashboards need Grafonnet below ``dashboards/vendor`` (``jb install --jsonnetpkg-home=dashboards/vendor``). Without it a
-site gets its rules alone, and ``--check`` compares the dashboards with their manifest.
+Dashboards need Grafonnet below ``dashboards/vendor`` (``make grafonnet``). Without it they are left out.
+``dashboards/out/manifest.json`` has for each page the files and the values of ``_config`` that it was rendered from, so
+that ``--check`` still knows which pages are stale.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import difflib
 import hashlib
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +32,10 @@ except ModuleNotFoundError as error:
 
 ROOT = Path(__file__).resolve().parent
 VENDOR = ROOT / "dashboards" / "vendor"
-NO_GRAFONNET = (
-    "dashboards/vendor is missing, dashboards are not rendered: run `jb install --jsonnetpkg-home=dashboards/vendor`"
-)
+NO_GRAFONNET = "dashboards are not rendered without Grafonnet: run `make grafonnet`"
 MANIFEST = "manifest.json"
+"""Of the pages only: all else can always be rendered."""
+CONFIG = f"(import {json.dumps(str(ROOT / 'alerts' / 'config.libsonnet'))})._config"
 OUT = {
     "rules": ROOT / "alerts" / "out",
     "native-rules": ROOT / "alerts" / "out-native",
@@ -71,8 +72,20 @@ _Dumper.add_representer(str, _represent_text)
 
 
 def render(part: str, site: Path | None = None) -> dict[str, str]:
-    """File name → text of one part, its manifest included. Raise :class:`RenderError` for a mistake in the jsonnet."""
-    read = {_lock().name: _lock().read_bytes()} if part == "dashboards" else {}
+    """File name → text of one part; the committed pages with their manifest. Raise :class:`RenderError`."""
+    if part == "dashboards" and site is None:
+        return _pages()
+    addition = f" + (import {json.dumps(str(site.resolve()))})" if site else ADDED.get(part, "")
+    content = _evaluate(f"local mixin = (import {json.dumps(str(ROOT / 'mixin.libsonnet'))}){addition}; {FIELDS[part]}")
+    if part == "dashboards":
+        return {name: _json(dashboard) for name, dashboard in sorted(content.items())}
+    if site is None:
+        _require_runbooks(content["alerts"])
+    return {f"plumbline-{kind}.yaml": _rules(groups) for kind, groups in sorted(content.items())}
+
+
+def _evaluate(snippet: str, files: dict[str, bytes] | None = None, **natives: tuple[tuple[str, ...], Any]) -> Any:
+    """The value of a snippet. ``files`` receives our own files that it imports: path below the root → content."""
 
     def load(directory: str, name: str) -> tuple[str, bytes]:
         path = Path(directory) / name
@@ -80,22 +93,67 @@ def render(part: str, site: Path | None = None) -> dict[str, str]:
             path = VENDOR / name
         content = path.read_bytes()
         path = path.resolve()
-        if path.is_relative_to(ROOT) and not path.is_relative_to(VENDOR):
-            read[path.relative_to(ROOT).as_posix()] = content
+        if files is not None and path.is_relative_to(ROOT) and not path.is_relative_to(VENDOR.resolve()):
+            files[path.relative_to(ROOT).as_posix()] = content
         return str(path), content
 
-    addition = f" + (import {json.dumps(str(site.resolve()))})" if site else ADDED.get(part, "")
-    snippet = f"local mixin = (import {json.dumps(str(ROOT / 'mixin.libsonnet'))}){addition}; {FIELDS[part]}"
     try:
-        content = json.loads(_gojsonnet.evaluate_snippet("render", snippet, import_callback=load))
+        text = _gojsonnet.evaluate_snippet("render", snippet, import_callback=load, native_callbacks=natives)
     except RuntimeError as error:
-        raise RenderError(str(error).strip()) from error
-    if part != "dashboards":
-        files = {f"plumbline-{kind}.yaml": _rules(groups) for kind, groups in sorted(content.items())}
-    else:
-        files = {name: _json(dashboard) for name, dashboard in sorted(content.items())}
-    manifest = {"inputs": _hashes(read), "outputs": _hashes({name: text.encode() for name, text in files.items()})}
-    return files | {MANIFEST: json.dumps(manifest, indent=2) + "\n"}
+        raise RenderError(_message(str(error).strip())) from error
+    return json.loads(text)
+
+
+def _message(text: str) -> str:
+    """Our own errors name an alert or a key, and need no jsonnet stack."""
+    first = text.partition("\n")[0].removeprefix("RUNTIME ERROR: ")
+    return first if first.startswith(("Plumbline", "_config")) else text
+
+
+def _require_runbooks(groups: Mapping[str, Any]) -> None:
+    for rule in (rule for group in groups["groups"] for rule in group["rules"]):
+        path = Path("alerts", "runbooks", f"{rule['alert']}.md")
+        if not (ROOT / path).exists():
+            raise RenderError(f"{rule['alert']} has no runbook: write {path}")
+
+
+def _pages() -> dict[str, str]:
+    """The pages and their manifest. Each is evaluated by itself, to know which files and which values it reads."""
+    config = _evaluate(CONFIG)
+    known = dict(_leaves(config))
+    mixin = (
+        f"({{ _config:: {_recording(config)} }} + (import {json.dumps(str(ROOT / 'dashboards/dashboards.libsonnet'))}))"
+    )
+    pages: dict[str, str] = {}
+    manifest: dict[str, Any] = {"files": {}, "pages": {}}
+    for name in _evaluate(f"std.objectFields({mixin}.grafanaDashboards)"):
+        files = {_lock().name: _lock().read_bytes()}
+        values: dict[str, Any] = {}
+        read = (("path",), lambda path, values=values: values.setdefault(path, known[path]))
+        page = _evaluate(f"{mixin}.grafanaDashboards[{json.dumps(name)}]", files, read=read)
+        pages[name] = _json(page)
+        manifest["files"] |= _hashes(files)
+        manifest["pages"][name] = {"sha256": _digest(pages[name]), "files": sorted(files), "values": values}
+    return pages | {MANIFEST: json.dumps(manifest, indent=1, sort_keys=True) + "\n"}
+
+
+def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """(dotted path, value) of everything in the configuration that is no object; a list is one value."""
+    if not isinstance(value, dict):
+        yield path, value
+        return
+    for key, inner in value.items():
+        yield from _leaves(inner, f"{path}.{key}" if path else key)
+
+
+def _recording(value: Any, path: str = "") -> str:
+    """The configuration as jsonnet that calls ``read`` for each value that is used."""
+    if not isinstance(value, dict):
+        return f"std.native('read')({json.dumps(path)})"
+    fields = (
+        f"{json.dumps(key)}: {_recording(inner, f'{path}.{key}' if path else key)}" for key, inner in value.items()
+    )
+    return "{ " + ", ".join(fields) + " }"
 
 
 def _lock() -> Path:
@@ -104,7 +162,11 @@ def _lock() -> Path:
 
 
 def _hashes(files: Mapping[str, bytes]) -> dict[str, str]:
-    return {name: hashlib.sha256(files[name]).hexdigest() for name in sorted(files)}
+    return {name: _digest(content) for name, content in files.items()}
+
+
+def _digest(content: str | bytes) -> str:
+    return hashlib.sha256(content.encode() if isinstance(content, str) else content).hexdigest()
 
 
 def _json(dashboard: Mapping[str, Any]) -> str:
@@ -130,7 +192,7 @@ def stale(part: str, folder: Path) -> str:
     """What differs between ``folder`` and what should be in it; empty when it is fresh."""
     present = {path.name: path.read_text("utf-8") for path in folder.iterdir()} if folder.is_dir() else {}
     if part == "dashboards" and not VENDOR.is_dir():
-        return _unlike_manifest(present)
+        return stale_pages(present)
     wanted = render(part)
     diffs: list[str] = []
     for name in sorted(present | wanted):
@@ -143,13 +205,30 @@ def stale(part: str, folder: Path) -> str:
     return "".join(diffs)
 
 
-def _unlike_manifest(present: dict[str, str]) -> str:
-    """A line for each file that is not as it was when the dashboards were rendered last."""
-    recorded = json.loads(present.pop(MANIFEST, '{"inputs": {}, "outputs": {}}'))
-    inputs = {name: (ROOT / name).read_bytes() for name in recorded["inputs"] if (ROOT / name).exists()}
-    now = _hashes(inputs) | _hashes({name: text.encode() for name, text in present.items()})
-    before = recorded["inputs"] | recorded["outputs"]
-    return "".join(f"{name} changed\n" for name in sorted(before | now) if before.get(name) != now.get(name))
+def stale_pages(present: Mapping[str, str]) -> str:
+    """Of pages that cannot be rendered here: one line that names those that read what has changed; empty: none."""
+    manifest = json.loads(present.get(MANIFEST, '{"files": {}, "pages": {}}'))
+    now = dict(_leaves(_evaluate(CONFIG)))
+    hashes = _hashes({name: (ROOT / name).read_bytes() for name in manifest["files"] if (ROOT / name).exists()})
+    changed: dict[str, None] = {}
+    pages = sorted((present.keys() | manifest["pages"].keys()) - {MANIFEST})
+    names = []
+    for name in pages:
+        page = manifest["pages"].get(name, {"sha256": "", "files": [], "values": {}})
+        reasons = [file for file in page["files"] if hashes.get(file) != manifest["files"][file]]
+        reasons += [
+            f"{path}: {json.dumps(before)} is now {json.dumps(now.get(path))}"
+            for path, before in page["values"].items()
+            if now.get(path) != before
+        ]
+        if _digest(present.get(name, "")) != page["sha256"]:
+            reasons.append(f"dashboards/out/{name} itself")
+        if reasons:
+            names.append(name)
+            changed |= dict.fromkeys(reasons)
+    if not names:
+        return ""
+    return f"stale pages: {', '.join(names)} (changed: {', '.join(changed)}): {NO_GRAFONNET}\n"
 
 
 def write(files: Mapping[str, str], folder: Path) -> None:
@@ -195,8 +274,9 @@ def _render_defaults(parts: Iterable[str]) -> int:
     """The committed folders hold what is rendered and nothing else."""
     for part in parts:
         if part == "dashboards" and not VENDOR.is_dir():
-            print(f"render.py: {NO_GRAFONNET}", file=sys.stderr)
-            return 1
+            present = {path.name: path.read_text("utf-8") for path in OUT[part].iterdir()}
+            print(f"render.py: {stale_pages(present).strip() or 'no page reads what has changed'}", file=sys.stderr)
+            continue
         files = render(part)
         write(files, OUT[part])
         for path in OUT[part].iterdir():
@@ -206,16 +286,14 @@ def _render_defaults(parts: Iterable[str]) -> int:
 
 
 def _render_site(parts: Iterable[str], site: Path, out: Path) -> int:
-    """Grafana would take a manifest beside dashboards for a dashboard, so a site has none there."""
+    """Without Grafonnet a site gets its rules alone."""
     for part in parts:
         if part != "dashboards":
             write(render(part, site), out)
         elif not VENDOR.is_dir():
             print(f"render.py: {NO_GRAFONNET}", file=sys.stderr)
         else:
-            files = {name: text for name, text in render(part, site).items() if name != MANIFEST}
-            if files:
-                write(files, out / "dashboards")
+            write(render(part, site), out / "dashboards")
     return 0
 
 

@@ -3,7 +3,10 @@
   // `labels` holds at least `signal`; `layer` too unless the expression's own series carry it.
   // signal: latency | loss | saturation | error | health; inhibition tells them apart.
   new(config, name, expr, labels, summary, description)::
-    self.fromTunables(config.alerts[name], name, expr, labels, summary, description),
+    local tunables =
+      if std.objectHas(config.alerts, name) then config.alerts[name]
+      else error '%s has no severity: add it to the alerts of alerts/config/<room>.libsonnet' % name;
+    self.fromTunables(tunables, name, expr, labels, summary, description),
 
   fromTunables(tunables, name, expr, labels, summary, description):: {
     alert: name,

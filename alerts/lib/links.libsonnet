@@ -7,7 +7,9 @@ local promql = import 'promql.libsonnet';
 
   local pageOf(name) =
     local fitting = [prefix for prefix in std.objectFields(config.dashboardPages) if std.startsWith(name, prefix)];
-    config.dashboardPages[std.sort(fitting, keyF=std.length)[std.length(fitting) - 1]],
+    if fitting == [] then
+      error '%s opens no dashboard: add its name, or how it begins, to dashboardPages in alerts/config/links.libsonnet' % name
+    else config.dashboardPages[std.sort(fitting, keyF=std.length)[std.length(fitting) - 1]],
 
   // Templates know no time but what a query gives. Until now: who opens it at once sees it live.
   local from = '{{ with query "(time() - %d) * 1000" }}{{ . | first | value | printf "%%.0f" }}{{ end }}'

@@ -7,6 +7,9 @@ local firstSteps = import 'first_steps.libsonnet';
 
   local ordered(rule) =
     local parts = std.splitLimit(rule.annotations.description, suspected, 1);
+    local first =
+      if std.objectHas(firstSteps, rule.alert) then firstSteps[rule.alert]
+      else error '%s has no first step: add one to alerts/lib/first_steps.libsonnet' % rule.alert;
     rule {
       annotations+: {
         description:
@@ -14,8 +17,8 @@ local firstSteps = import 'first_steps.libsonnet';
           + (if 'for' in rule then '\nThis has lasted for at least %s.' % rule['for'] else '')
           + (if std.length(parts) > 1 then suspected + parts[1] else '')
           + '\nFirst: %s%s' % [
-            firstSteps[rule.alert],
-            if std.endsWith(firstSteps[rule.alert], '?') then '' else '.',
+            first,
+            if std.endsWith(first, '?') then '' else '.',
           ],
       },
     },

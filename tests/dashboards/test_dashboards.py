@@ -77,7 +77,11 @@ def test_a_changed_input_is_noticed_without_grafonnet(without_grafonnet):
         check=False,
     )
     assert done.returncode == 1
-    assert done.stdout == "dashboards/queries/node.libsonnet changed\nplumbline-node.json changed\n"
+    assert done.stdout == (
+        "stale pages: plumbline-node.json (changed: dashboards/queries/node.libsonnet,"
+        " dashboards/out/plumbline-node.json itself): dashboards are not rendered without Grafonnet:"
+        " run `make grafonnet`\n"
+    )
 
 
 def test_without_grafonnet_a_site_gets_its_rules_and_is_told(without_grafonnet):

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from support.dashboards import DASHBOARDS, Link, links, load, variables
+from support.offenders import for_every
 
 PAGES: dict[str, dict[str, Any]] = {page["uid"]: page for page in map(load, DASHBOARDS)}
 LINKS: list[Link] = [link for page in PAGES.values() for link in links(page)]
@@ -37,7 +36,7 @@ def test_uids_stay() -> None:
     assert len({page["title"] for page in PAGES.values()}) == len(PAGES)
 
 
-@pytest.mark.parametrize("link", LINKS, ids=lambda link: f"{link.where} to {link.uid}")
+@for_every("link", LINKS, ids=lambda link: f"{link.where} to {link.uid}")
 def test_a_link_leads_to_a_page_that_takes_what_it_carries(link: Link) -> None:
     assert link.uid in PAGES
     takes = variables(PAGES[link.uid])

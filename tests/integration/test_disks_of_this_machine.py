@@ -19,7 +19,7 @@ from plumbline.core.roots import Roots
 from plumbline.sources.disk.block import BlockDevice, device_below, read_block_devices
 from plumbline.sources.disk.diskstats import WholeDisks, read_diskstats, read_whole_disks
 from plumbline.sources.disk.diskusers import read_disk_users
-from support.loops import add_partition
+from support.loops import add_partition, let_go
 
 HERE = Roots.under(Path("/"))
 SIZE = 320 * 2**20  # sparse; mkfs.xfs takes no less than 300 MiB
@@ -49,7 +49,7 @@ def loop(tmp_path: Path, undo: ExitStack) -> Callable[..., str]:
             device = run("losetup", "--find", "--show", *options, str(image))
         except subprocess.CalledProcessError as error:
             pytest.skip(f"no loop device here: {error.stderr.strip()}")
-        undo.callback(run, "losetup", "--detach", device)
+        undo.callback(let_go, device)
         return device
 
     return attach

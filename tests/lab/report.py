@@ -18,7 +18,7 @@ devices are those of virtual machines with Debian's own kernels.
 `make lab` writes this page. It boots a guest under QEMU with the Debian package as a systemd service. The guest is
 emulated, so its timings are meaningless. Each row shows what the kernel's own tools report, what the daemon reports at
 the same time, and the verdict computed from both. To run parts of it, see
-[CONTRIBUTING.md](../CONTRIBUTING.md#what-runs-when).
+[tests.md](tests.md#what-runs-when).
 
 """
 _TAIL = """

@@ -17,6 +17,7 @@ import pytest
 
 from support.mutants import Mutant
 from support.mutation import Suite, eager, looser, only_quiet, survivors
+from support.offenders import for_every
 from support.programs import need
 from support.rulefiles import load, metric_of
 from support.rules import ALERTS
@@ -81,14 +82,14 @@ def _given(test: dict[str, Any]) -> set[str]:
     return {metric_of(each["series"]) for each in test["input_series"]}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@for_every("name", NAMES)
 def test_it_fires_with_all_its_annotations(suite: Suite, name: str) -> None:
     seen = [alert for _, case in cases(suite, name) for alert in case["exp_alerts"]]
     assert seen
     assert all(set(alert["exp_annotations"]) == ANNOTATIONS and alert["exp_labels"]["severity"] for alert in seen)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in ALWAYS])
+@for_every("name", [name for name in NAMES if name not in ALWAYS])
 def test_it_is_quiet_without_data(suite: Suite, name: str) -> None:
     """Quiet while something that it reads isn't there, which must not be taken for zero."""
     if name == "PlumblineTargetsAbsent":  # fires without data
@@ -100,7 +101,7 @@ def test_it_is_quiet_without_data(suite: Suite, name: str) -> None:
     ), f"no test without one of {sorted(suite.rules.leaves(name, ()))}"
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in ALWAYS])
+@for_every("name", [name for name in NAMES if name not in ALWAYS])
 def test_it_is_quiet_with_all_its_data(suite: Suite, name: str) -> None:
     """What is the least that the two tests below need, and costs nothing to see."""
     assert any(

@@ -4,7 +4,6 @@ import importlib.util
 import json
 import pkgutil
 import re
-import shutil
 import subprocess
 import sys
 
@@ -15,6 +14,7 @@ from plumbline.baseline import selection
 from plumbline.collectors import probe
 from plumbline.collectors.registry import every_spec
 from support.metrics import FOREIGN, known_metrics
+from support.offenders import for_every
 from support.programs import need
 from support.rulefiles import RuleSet, cut, load
 from support.rules import ALERTS, ROOT, RULES, TEST_FILES
@@ -150,7 +150,7 @@ def test_bucket_edges_are_never_written_down():
         assert not re.search(r"\ble\s*(=|!)", file.read_text("utf-8"))
 
 
-@pytest.mark.parametrize(
+@for_every(
     "file", sorted((ROOT / "alerts").glob("[ra]*s/*.libsonnet")), ids=lambda path: f"{path.parent.name}/{path.stem}"
 )
 def test_numbers_stand_in_the_configuration_alone(file):
@@ -211,82 +211,3 @@ def test_the_canarys_test_files_are_what_their_script_writes():
     spec.loader.exec_module(module)
     for name, how in module.FILES.items():
         assert (folder / name).read_text("utf-8") == module.render(*how), f"run tests/rules/write_canary.py ({name})"
-
-
-# --- the renderer -------------------------------------------------------------------------------------------------
-
-
-def render(*arguments, root=ROOT):
-    return subprocess.run(
-        [sys.executable, root / "render.py", "--only", "rules", *arguments], capture_output=True, text=True, check=False
-    )
-
-
-@pytest.fixture
-def copy_of_the_mixin(tmp_path):
-    for folder in ("alerts", "dashboards"):
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("vendor"))
-    for file in ("mixin.libsonnet", "render.py"):
-        shutil.copy(ROOT / file, tmp_path)
-    return tmp_path
-
-
-def test_the_committed_rules_are_fresh():
-    done = render("--check")
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_a_changed_tunable_is_noticed_and_rendering_mends_it(copy_of_the_mixin):
-    config = copy_of_the_mixin / "alerts" / "config" / "probe.libsonnet"
-    text = config.read_text("utf-8")
-    assert "minimumTolerance: 1.25" in text
-    config.write_text(text.replace("minimumTolerance: 1.25", "minimumTolerance: 1.35"))
-    stale = render("--check", root=copy_of_the_mixin)
-    assert stale.returncode == 1
-    assert "1.35" in stale.stdout
-    assert "make render" in stale.stderr
-    assert render(root=copy_of_the_mixin).returncode == 0
-    assert render("--check", root=copy_of_the_mixin).returncode == 0
-
-
-def test_a_foreign_file_among_the_rendered_is_noticed(copy_of_the_mixin):
-    (copy_of_the_mixin / "alerts" / "out" / "old.yaml").write_text("groups: []\n")
-    assert render("--check", root=copy_of_the_mixin).returncode == 1
-
-
-def test_a_mistake_in_the_jsonnet_is_one_message(copy_of_the_mixin):
-    config = copy_of_the_mixin / "alerts" / "config" / "probe.libsonnet"
-    config.write_text(config.read_text("utf-8").replace("minimumTolerance", "minimumTolerence", 1))
-    done = render("--check", root=copy_of_the_mixin)
-    assert done.returncode == 2
-    assert "minimumTolerance" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-def test_a_site_renders_its_own_copy(tmp_path):
-    site = tmp_path / "site.libsonnet"
-    site.write_text(
-        "{ _config+:: { dashboardBaseUrl: 'https://grafana.example.org', plumblineSelector: 'job=\"storage\"',"
-        " alerts+: { PlumblineDown+: { 'for': '2m' } } } }"
-    )
-    assert render("--site", site).returncode == 2, "the defaults are not overwritten"
-    done = render("--site", site, "--out", tmp_path / "out")
-    assert done.returncode == 0, done.stderr
-    text = (tmp_path / "out" / "plumbline-alerts.yaml").read_text("utf-8")
-    assert (
-        'up{job="storage"} == 0\n      unless on (cluster, instance)\n      plumbline:node_storage_up:info\n    for: 2m'
-        in text
-    )
-    assert "https://grafana.example.org/d/plumbline-node" in text
-    assert subprocess.run([need("promtool"), "check", "rules", tmp_path / "out" / "plumbline-alerts.yaml"],
-                          capture_output=True, check=False).returncode == 0  # fmt: skip
-
-
-def test_the_same_input_gives_the_same_bytes():
-    spec = importlib.util.spec_from_file_location("render", ROOT / "render.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    first, second = module.render("rules"), module.render("rules")
-    assert first == second
-    inputs = json.loads(first["manifest.json"])["inputs"]
-    assert {"mixin.libsonnet", "alerts/config.libsonnet", "alerts/lib/links.libsonnet"} <= inputs.keys()

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from support.metrics import known_metrics
+from support.offenders import for_every
 from support.programs import need
 from support.rules import ROOT
 from support.runbooks import PAGES, RUNBOOKS, code_blocks, commands, script_of, section, variables, whole
@@ -33,7 +34,7 @@ def test_every_alert_has_a_runbook_and_every_runbook_an_alert(alerts: list[dict[
     assert {path.stem for path in PAGES} == {rule["alert"] for rule in alerts}
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+@for_every("path", PAGES, ids=lambda path: path.stem)
 def test_it_says_the_four_things_and_what_to_type(path: Path) -> None:
     text = path.read_text("utf-8")
     assert text.startswith(f"# {path.stem}\n")
@@ -47,7 +48,7 @@ def test_it_says_the_four_things_and_what_to_type(path: Path) -> None:
         assert not re.search(r"<[a-z-]+>|TODO|\.\.\. ", block), "a placeholder can't be run"
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+@for_every("path", PAGES, ids=lambda path: path.stem)
 def test_its_variables_are_set_before_they_are_used(path: Path) -> None:
     known: set[str] = set()
     for block in code_blocks(whole(path)):
@@ -96,7 +97,7 @@ def test_the_queries_parse_and_ask_for_what_exists(tmp_path: Path) -> None:
         assert set(re.findall(r"\bplumbline[_:][a-z0-9_:]+", query)) <= known, (path.name, query)
 
 
-@pytest.mark.parametrize("path", [*PAGES, *SHARED], ids=lambda path: path.stem)
+@for_every("path", [*PAGES, *SHARED], ids=lambda path: path.stem)
 def test_what_it_points_to_is_there(path: Path) -> None:
     text = path.read_text("utf-8")
     for target in re.findall(r"\]\(([^)#:]+)\)", text):

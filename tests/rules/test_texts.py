@@ -7,14 +7,13 @@ import re
 from typing import Any
 
 import _gojsonnet
-import pytest
 
 from plumbline import cli
+from support.offenders import for_every
 from support.rules import ALERTS, ROOT, rules_of
 from support.runbooks import RUNBOOKS, code_blocks, commands, script_of, whole
 
 RULES = [rule for rule in rules_of(ALERTS) if "alert" in rule]
-NAMED = [f"{rule['alert']}-{rule['labels']['severity']}-{number}" for number, rule in enumerate(RULES)]
 WHO = re.compile(r"\$(external)?[lL]abels\.(instance|cluster|ceph_daemon|job|role)")
 SPAN = re.compile(r"\b\d+(\.\d+)?(s|m|h|d)\b|canary_slow:info")
 NO_SPAN = {"PlumblineWatchdog", "PlumblineCanaryReplicaSlow", "PlumblineLayerSettling", "PlumblineProbeTargetDown"}
@@ -40,7 +39,7 @@ def parts(rule: dict[str, Any]) -> re.Match[str]:
     return found
 
 
-@pytest.mark.parametrize("rule", RULES, ids=NAMED)
+@for_every("rule", RULES, ids=lambda rule: f"{rule['alert']} ({rule['labels']['severity']})")
 def test_the_order(rule: dict[str, Any]) -> None:
     found = parts(rule)
     assert WHO.search(found["what"]) or rule["alert"] == "PlumblineTargetsAbsent"
@@ -66,7 +65,7 @@ def test_there_is_a_first_step_for_each_alert_and_no_other() -> None:
     assert steps.keys() == {rule["alert"] for rule in RULES}
 
 
-@pytest.mark.parametrize("name", sorted({rule["alert"] for rule in RULES}))
+@for_every("name", sorted({rule["alert"] for rule in RULES}))
 def test_the_first_command_exists_and_its_runbook_has_it(name: str) -> None:
     """The runbook may call it on the node, with flags: the program is the same, and a subcommand of ours or Ceph's."""
     first = parts(next(rule for rule in RULES if rule["alert"] == name))["first"]

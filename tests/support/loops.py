@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from .daemon import eventually
 from .filesystems import MIB, run
 
 
@@ -50,7 +51,16 @@ class Loops:
     def close(self) -> None:
         """Take all away."""
         for name in list(reversed(self.names)):
-            self.detach(name)
+            self.names.remove(name)
+            let_go(f"/dev/{name}")
+
+
+def let_go(device: str) -> None:
+    """Detach a loop device and wait until it has let go of its file. The kernel does so when nobody has it open any
+    more, and udev opens it after each change: until then the file system below the file cannot be unmounted."""
+    run("losetup", "--detach", device)
+    bound = Path("/sys/block", Path(device).name, "loop")
+    eventually(lambda: not bound.exists())
 
 
 def checksum(name: str) -> str:

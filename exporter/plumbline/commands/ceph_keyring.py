@@ -27,8 +27,8 @@ def read_keyring(path: str) -> bytes | None:
 
 def user_in(keyring: bytes) -> str:
     """The only user in it; ``""`` when there are several, or anything besides."""
-    found = _KEYRING.fullmatch(keyring)
-    return found[1].decode("utf-8", "replace") if found else ""
+    match = _KEYRING.fullmatch(keyring)
+    return match[1].decode("utf-8", "replace") if match else ""
 
 
 def check_key(keyring: bytes, user: str) -> None:

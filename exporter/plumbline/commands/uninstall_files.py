@@ -259,10 +259,9 @@ def _whole(*fields: str) -> Content:
 
 def _fields(descriptor: int) -> tuple[str, ...]:
     try:
-        found = jsontext.decode(read_whole(descriptor, MAX_BYTES, STATE_FILE), dict[str, Any])
+        return tuple(jsontext.decode(read_whole(descriptor, MAX_BYTES, STATE_FILE), dict[str, Any]))
     except msgspec.DecodeError:
         return ()
-    return tuple(found)
 
 
 def _begins(pattern: bytes) -> Content:

@@ -188,10 +188,10 @@ def test_an_osd_of_which_nothing_is_known_is_no_cluster() -> None:
 def test_a_thousand_hosts_take_seconds() -> None:
     """Once for each lost host all others were looked at: minutes."""
     large = cluster(of=osds(1000, each=12, racks=20), hdd=replace(LOAD, growth={"3d": 1e12}))
-    began = time.monotonic()
+    began = time.process_time()
     assert purchases(large)[0].hosts is None
     assert hdd(changes.lost(large, changes.chosen(large, "rack"))).loss is not None
-    assert time.monotonic() - began < 60
+    assert time.process_time() - began < 60, "of a CPU, whatever else runs"
 
 
 def test_unknown_stays_unknown() -> None:

@@ -16,6 +16,7 @@ from plumbline.sources.net.bonding import Bond, Slave
 from plumbline.sources.net.linkmodes import LinkModes
 from plumbline.sources.net.port_settings import Moderation, PauseConfig, RingSizes
 from support.facts import LOOPBACK, NIC, QUIET, VIRTUAL, infiniband, interrupts, moderated, sysctls
+from support.offenders import for_every
 
 IDS = {check.id for check in CHECKS}
 
@@ -82,7 +83,7 @@ def test_a_check_for_a_line_of_10_1_names_it_as_its_source(bullet: str) -> None:
     assert any("10.1" in sources[check] for check in BULLETS[bullet])
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
+@for_every("check", CHECKS, ids=lambda check: check.id)
 def test_every_check_says_all_it_has_to(check) -> None:
     assert re.fullmatch(r"(network|infiniband)\.[a-z]+(-[a-z]+)*", check.id)
     for text in (check.advice, check.applies, check.why):

@@ -12,6 +12,7 @@ import pytest
 from plumbline import __version__
 from plumbline.cli import _parser, main
 from plumbline.collectors.registry import NAMES
+from support.offenders import for_every
 
 
 @pytest.fixture
@@ -100,7 +101,7 @@ def runs(parser: argparse.ArgumentParser) -> Iterator[str]:
                 yield from runs(below)
 
 
-@pytest.mark.parametrize("run", sorted(runs(_parser())))
+@for_every("run", sorted(runs(_parser())))
 def test_each_command_names_a_function_that_exists(run: str) -> None:
     module, _, function = run.partition(".")
     assert callable(getattr(import_module(f"plumbline.commands.{module}"), function))

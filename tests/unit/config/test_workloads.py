@@ -30,6 +30,7 @@ from plumbline.config.workloads import (
     load_catalogue,
 )
 from plumbline.errors import ConfigError
+from support.offenders import for_every
 
 CATALOGUE = load_catalogue()
 ALL = list(CATALOGUE.by_id.values())
@@ -78,7 +79,7 @@ def expected(each: Workload) -> str:
             return f"claim-{size(each.volume_bytes)}-write-{size(each.block_size)}"
 
 
-@pytest.mark.parametrize("each", ALL, ids=lambda each: each.id)
+@for_every("each", ALL, ids=lambda each: each.id)
 def test_an_id_says_what_its_parameters_are(each: Workload) -> None:
     assert each.id == expected(each)
     assert each.layer in LAYERS

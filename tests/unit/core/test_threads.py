@@ -17,6 +17,7 @@ from plumbline.core.answers import in_turn
 from plumbline.core.backoff import Backoff
 from plumbline.core.scheduler import Job, Scheduler
 from plumbline.core.threads import Threads
+from support.offenders import for_every
 
 SOURCE = Path(__file__).parents[3] / "exporter" / "plumbline"
 OTHERS = {
@@ -168,7 +169,7 @@ def test_questions_in_turn_keep_their_order_and_end_with_the_first_error() -> No
         next(got)
 
 
-@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
+@for_every("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
 def test_nothing_else_starts_a_thread(path: Path) -> None:
     starts = [
         f"line {node.lineno}: {ast.unparse(node)[:60]}" for node in ast.walk(ast.parse(path.read_text())) if other(node)

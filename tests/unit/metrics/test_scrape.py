@@ -5,7 +5,6 @@ import re
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 
 import pytest
 
@@ -145,16 +144,21 @@ def test_a_late_collector_whose_thread_has_ended_since_did_not_hang(ring: Hangin
 
 
 def test_the_page_waits_for_a_host_that_is_short_of_cpu() -> None:
-    with ExitStack() as stack:
-        work = stack.enter_context(no_cpu_to_spare())
+    """The collector goes on when its thread is looked at, which is when the page's first time is up."""
+    goes_on = threading.Event()
 
-        def compute(_skip: SkipHook) -> Samples:
-            work()
-            return ((MTU, ("eth0",), 1500),)
+    def starved(_thread: int) -> Stall:
+        goes_on.set()
+        return Stall("R", "", 0.0, 0.0)
 
-        page = exposition(fake("link", (MTU,), compute, skip_reasons=()), quick("sysctl", spec=SHARED))
-        threading.Timer(PAGE_S + 0.2, stack.close).start()
-        assert states(page.scrape()) == {"link": True, "sysctl": True}
+    def compute(_skip: SkipHook) -> Samples:
+        assert goes_on.wait(60)
+        return ((MTU, ("eth0",), 1500),)
+
+    page = Collecting(clock=time.monotonic, page_within_s=PAGE_S, stall=starved)
+    collectors = fake("link", (MTU,), compute, skip_reasons=()), quick("sysctl", spec=SHARED)
+    guards = [GuardedCollector(each, None, clock=time.monotonic, logger=LOG) for each in collectors]
+    assert [each.health.success for each in page.run(guards, ())] == [True, True]
 
 
 def test_it_is_back_when_it_has_answered(ring: Hanging, caplog: pytest.LogCaptureFixture) -> None:

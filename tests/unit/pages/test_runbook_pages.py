@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.pages import runbooks
+from support.offenders import for_every
 
 FOLDER = Path(__file__).parents[3] / "alerts" / "runbooks"
 ALERTS = sorted(path.stem for path in FOLDER.glob("Plumbline*.md"))
@@ -29,7 +30,7 @@ def test_the_wheel_holds_every_runbook() -> None:
     assert list(runbooks.names()) == ALERTS
 
 
-@pytest.mark.parametrize("name", ALERTS)
+@for_every("name", ALERTS)
 def test_a_runbook_is_rendered_as_a_whole(name: str) -> None:
     page = runbooks.page(name)
     assert page is not None
@@ -61,7 +62,7 @@ def test_a_shared_part_is_used_and_is_no_page_of_its_own(name: str) -> None:
     assert runbooks.page(name) is None
 
 
-@pytest.mark.parametrize("name", ["", *ALERTS])
+@for_every("name", ["", *ALERTS])
 def test_links_lead_to_a_runbook_or_the_web(name: str) -> None:
     page = runbooks.page(name)
     assert page is not None

@@ -16,6 +16,7 @@ from plumbline.config import types
 from plumbline.config.model import Config, load, parse
 from plumbline.config.probes import ProbeConfig
 from plumbline.config.workloads import load_catalogue
+from support.offenders import for_every
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES: dict[str, str] = yaml.safe_load((ROOT / "docs" / "configuration.yaml").read_text("utf-8"))
@@ -39,7 +40,7 @@ def test_every_key_of_the_references_has_a_meaning():
     assert [row for row in rows if row.endswith("|  |")] == []
 
 
-@pytest.mark.parametrize("section", EXAMPLES)
+@for_every("section", EXAMPLES)
 def test_every_example_of_the_reference_is_accepted(section: str) -> None:
     config = parse(EXAMPLES[section], where=f"docs/configuration.yaml: {section}", catalogue=load_catalogue())
     assert config != Config()
@@ -105,7 +106,7 @@ def test_the_sum_of_a_node_s_series_is_that_of_the_table() -> None:
     assert f"{20 * total / 30:,.0f}" in page
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "docs").glob("*.md")), ids=lambda path: path.stem)
+@for_every("path", sorted((ROOT / "docs").glob("*.md")), ids=lambda path: path.stem)
 def test_a_page_begins_with_what_it_is_for(path: Path) -> None:
     """A sentence, before code, tables, pictures and where the page comes from. The index begins with its headings."""
     text = path.read_text("utf-8")

@@ -4,7 +4,7 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
+from support.offenders import for_every
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "endurance.md"
@@ -22,7 +22,7 @@ def test_every_row_is_whole() -> None:
         assert all(row), row
 
 
-@pytest.mark.parametrize("named", sorted({name for row in ROWS for name in re.findall(r"`(tests/[^`]+)`", row[2])}))
+@for_every("named", sorted({name for row in ROWS for name in re.findall(r"`(tests/[^`]+)`", row[2])}))
 def test_the_test_exists(named: str) -> None:
     path, name = named.split("::")
     tree = ast.parse((ROOT / path).read_text())

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from support.offenders import for_every
+
 ROOT = Path(__file__).parents[3]
 TEXT = (ROOT / "SECURITY.md").read_text()
 ROWS = [line for line in TEXT.splitlines() if line.startswith("|")][2:]
@@ -19,7 +21,7 @@ def functions(file: Path) -> set[str]:
     return {each.name for each in ast.walk(ast.parse(file.read_text())) if isinstance(each, ast.FunctionDef)}
 
 
-@pytest.mark.parametrize(("file", "name"), NAMED)
+@for_every(("file", "name"), NAMED)
 def test_every_test_in_the_table_exists(file: str, name: str) -> None:
     assert name in functions(ROOT / file)
 

@@ -265,9 +265,8 @@ class StateStore:
         """See to it that the newest state is where the next daemon will look: write it again if that failed before, or
         if the directory or the file was replaced or removed since. May block as long as the disk does."""
         with self._lock:
-            if self._held is not None and (
-                self.save_failed or not self._held.in_place(STATE_FILE if self._saved else "")
-            ):
+            written = STATE_FILE if self._saved else ""
+            if self._held is not None and (self.save_failed or not self._held.in_place(written)):
                 self._save()
 
     def _take(self, *, create: bool) -> _File:
@@ -290,9 +289,9 @@ class StateStore:
             self._release()
 
     def _release(self) -> None:
-        if self._held is not None:
-            self._held.close()
-        self._held = None
+        held, self._held = self._held, None
+        if held is not None:
+            held.close()
 
     def get(self, probe: str) -> ProbeRecord:
         return self._probes.get(probe, _EMPTY)

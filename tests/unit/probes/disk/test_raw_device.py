@@ -27,6 +27,7 @@ from plumbline.probes.disk.raw_device import open_device
 from support.descriptors import open_descriptors
 from support.filesystems import MIB, Mounts, run
 from support.loops import Loops, checksum
+from support.offenders import for_every
 
 pytestmark = pytest.mark.needs_root
 CATALOGUE = load_catalogue()
@@ -124,7 +125,7 @@ def _names(of: object) -> set[str]:
 class TestRefused:
     """The eight ways that a raw disk could come to harm, each tried, and what said no."""
 
-    @pytest.mark.parametrize("workload", WRITING, ids=lambda each: each.id)
+    @for_every("workload", WRITING, ids=lambda each: each.id)
     def test_1_a_workload_that_writes(self, workload: BlockWorkload) -> None:
         fio = FioConfig(name="a", workload=workload.id, devices=("sdb",))
         canary = RawCanaryConfig(name="a", devices=("sdb",), workload=workload.id)

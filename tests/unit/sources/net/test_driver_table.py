@@ -8,8 +8,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from plumbline.config.yaml import read_yaml
 from plumbline.sources.net.drivers import (
     Count,
@@ -23,6 +21,7 @@ from plumbline.sources.net.drivers import (
     terms,
 )
 from plumbline.sources.net.links import LinkStats
+from support.offenders import for_every
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 TABLE = load_table()
@@ -33,9 +32,7 @@ CASES: dict[str, list[dict[str, Any]]] = {
     for path in sorted((FIXTURES / "driver-cases").glob("*.yaml"))
     for driver, cases in read_yaml(path.read_text(), where=path.name).items()
 }
-NUMBERED = [
-    pytest.param(driver, case, id=f"{driver}-{i}") for driver, cases in CASES.items() for i, case in enumerate(cases)
-]
+NUMBERED = [(driver, number, case) for driver, cases in CASES.items() for number, case in enumerate(cases)]
 
 
 def rows() -> Iterator[tuple[str, str, str, str]]:
@@ -79,8 +76,8 @@ def as_mapping(counts: Iterable[Count]) -> dict[str, Any]:
 # --- each driver
 
 
-@pytest.mark.parametrize(("driver", "case"), NUMBERED)
-def test_what_a_drivers_counters_come_to(driver: str, case: dict[str, Any]) -> None:
+@for_every(("driver", "number", "case"), NUMBERED, ids=lambda item: f"{item[0]}-{item[1]}")
+def test_what_a_drivers_counters_come_to(driver: str, number: int, case: dict[str, Any]) -> None:
     names, values = tuple(case["ethtool"]), tuple(case["ethtool"].values())
     rtnl = ZERO._replace(**case["rtnl"])
     plan = bind(TABLE.drivers[driver], names, Evidence(names, values, rtnl))
@@ -97,8 +94,8 @@ def test_every_driver_has_a_case() -> None:
     assert set(CASES) == set(TABLE.drivers)
 
 
-@pytest.mark.parametrize(("driver", "case"), NUMBERED)
-def test_no_counter_counts_in_two_causes(driver: str, case: dict[str, Any]) -> None:
+@for_every(("driver", "number", "case"), NUMBERED, ids=lambda item: f"{item[0]}-{item[1]}")
+def test_no_counter_counts_in_two_causes(driver: str, number: int, case: dict[str, Any]) -> None:
     names, values = tuple(case["ethtool"]), tuple(case["ethtool"].values())
     evidence = Evidence(names, values, ZERO._replace(**case["rtnl"]))
     for condition in (None, evidence):
@@ -121,7 +118,7 @@ def test_no_counter_counts_in_two_causes(driver: str, case: dict[str, Any]) -> N
 # --- every known name
 
 
-@pytest.mark.parametrize("driver", sorted({driver for driver, *_ in rows()}))
+@for_every("driver", sorted({driver for driver, *_ in rows()}))
 def test_every_known_name_is_used_or_left_out_with_a_reason(driver: str) -> None:
     rules = TABLE.drivers[driver]
     used = {
@@ -146,7 +143,7 @@ NEVER_DROPS = re.compile(
 ONLY_PAUSE = re.compile(r"[rt]x_pause(_xon|_xoff)?")
 
 
-@pytest.mark.parametrize("driver", sorted({driver for driver, *_ in rows()}))
+@for_every("driver", sorted({driver for driver, *_ in rows()}))
 def test_kinds_stay_apart(driver: str) -> None:
     counts = {family: added(TABLE.drivers[driver], family) for family in ("drops", "errors", "pause")}
     for owner, name, kind, _ in rows():
