@@ -441,7 +441,7 @@ NO_FILES = {
 }
 """Folders of a store, whose files have a row of their own; texts."""
 _CALLS = {"replace": (3, 3), "remove": (2, 2), "create": (2, 2), "edit": (2, 3), "set_aside": (1, 1), "lock": (1, 1)}
-_GENERAL = ("core/files.py", "core/together.py", "core/directories.py")
+_GENERAL = ("core/files.py", "fleet/together.py", "core/directories.py")
 
 
 def named(source: str) -> Iterator[str]:

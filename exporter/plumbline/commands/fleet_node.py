@@ -21,11 +21,11 @@ from plumbline.core.foreign import decode_json
 from plumbline.core.proofs import Content, Kept, exactly
 from plumbline.core.roots import Roots
 from plumbline.core.storage_names import CANDIDATE, CLASS_FILE, NEXT_SIGNATURE, RECORD_LOCK, RECORDED, SIGNATURE
-from plumbline.core.together import Change, change_together
 from plumbline.core.units import count_text
 from plumbline.errors import BaselineError, ConfigError, FileRefused, ParseError, ProbeRefused, StateError
 from plumbline.fleet.node import FileState, NodeState, Parcel
 from plumbline.fleet.store import sha256
+from plumbline.fleet.together import Change, change_together
 from plumbline.probes.ceph.cluster import CephGuard
 from plumbline.probes.run.gates import HeavyLock
 from plumbline.probes.run.run_now import check_storage

@@ -26,7 +26,7 @@ from plumbline.commands.node import this_node
 from plumbline.config.model import BaselineConfig, Config
 from plumbline.core.roots import Roots
 from plumbline.core.storage_names import CLASS_FILE
-from plumbline.daemon.running import World
+from plumbline.daemon.running import HostContext
 from plumbline.errors import BaselineError, StateError, Unavailable
 from plumbline.fleet.acceptance import accept, review
 from plumbline.fleet.answers import Refused
@@ -82,7 +82,7 @@ def test_the_daemon_takes_the_rest_and_says_once_why_not_the_class(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / CLASS_FILE).write_text("entries: no\n")
-    world = World(None, tmp_path, Roots.under(tmp_path), CATALOGUE, {}, "a")
+    world = HostContext(None, tmp_path, Roots.under(tmp_path), CATALOGUE, {}, "a")
     first = world.prepare(Config())
     world.prepare(Config(), book_before=first.book)
     (said,) = caplog.messages

@@ -14,9 +14,9 @@ from plumbline.config.model import Config
 from plumbline.core.files import OwnDirectory
 from plumbline.core.proofs import Kept, exactly
 from plumbline.core.storage_names import CANDIDATE, CLASS_FILE, NEXT_SIGNATURE, RECORDED, SIGNATURE
-from plumbline.core.together import Change, change_together
 from plumbline.errors import BaselineError, FileRefused, StateError
 from plumbline.fleet.node import Parcel
+from plumbline.fleet.together import Change, change_together
 from plumbline.probes.run.state import open_storage
 from support.fleet_files import node_text, signature_text
 from support.manifest import manifest
