@@ -10,11 +10,10 @@ local promql = import '../lib/promql.libsonnet';
 
   local array = alerts.PlumblineArrayDegraded,
   local zfs = alerts.PlumblineZfsPoolUnhealthy,
-  local multipath = alerts.PlumblineMultipathPathLost,
 
   // " (raid1), a rebuild stands at 43 %"
   local level = '{{ with query (printf `plumbline_md_info{device=%q,' + promql.instanceFormat(config) + '}` $labels.device '
-                + promql.instanceArguments(config) + ') }} ({{ (first .).Labels.raid_level }}){{ end }}',
+                + promql.instanceArguments(config) + ') }}{{ with (first .).Labels.raid_level }} ({{ . }}){{ end }}{{ end }}',
   local rebuild = '{{ with query (printf `plumbline_md_sync_ratio{device=%q,' + promql.instanceFormat(config) + '}` $labels.device '
                   + promql.instanceArguments(config)
                   + ') }} Rebuild progress: {{ . | first | value | humanizePercentage }}{{ else }} No rebuild is in progress{{ end }}.',
@@ -30,12 +29,16 @@ local promql = import '../lib/promql.libsonnet';
     |||
       max by (%(pool)s, state) (plumbline_zfs_pool_info{state%(operator)s"%(down)s"} == 1)
       and on (%(pool)s)
-      plumbline_zfs_pool_healthy == 0
+      (
+        plumbline_zfs_pool_healthy == 0
+        or
+        plumbline_zfs_vdev_healthy == 0
+      )
     ||| % (labels { operator: if tunables.down then '=~' else '!~', down: zfs.down }),
     disk,
     if tunables.down then 'A ZFS pool is out of service.' else 'A ZFS pool is not healthy.',
     'Pool {{ $labels.pool }} on {{ $labels.instance }} is {{ $labels.state }}' + vdevs + '.'
-    + (if tunables.down then ' Its data cannot be reached.' else ' Its redundancy is reduced or lost.'),
+    + (if tunables.down then ' Its data cannot be reached.' else ' Its redundancy, or that of its log, cache or spares, is reduced or lost.'),
   ),
 
   prometheusAlerts+:: {
@@ -50,18 +53,46 @@ local promql = import '../lib/promql.libsonnet';
           'A RAID array lacks disks.',
           'Array {{ $labels.device }}' + level + ' on {{ $labels.instance }} lacks {{ $value }} of its disks: the next failure may destroy the array.' + rebuild,
         ),
+        // Neither has a number of missing disks: what does not run, and a member beside the data (a journal, a spare).
+        alert.new(
+          config,
+          'PlumblineArrayDegraded',
+          |||
+            max by (%(interface)s, state) (plumbline_md_info{state=~"%(dead)s", raid_level!="%(container)s"}) > 0
+          ||| % (labels + array),
+          disk,
+          'A RAID array does not run.',
+          'Array {{ $labels.device }}' + level + ' on {{ $labels.instance }} is {{ $labels.state }}: it cannot be read.',
+        ),
+        alert.new(
+          config,
+          'PlumblineArrayDegraded',
+          |||
+            max by (%(interface)s, member, state) (plumbline_md_member_info{state=~"(.*,)?faulty(,.*)?"})
+            unless on (%(interface)s)
+            plumbline_md_degraded_disks > 0
+          ||| % labels,
+          disk,
+          'A member of a RAID array has failed.',
+          'Member {{ $labels.member }} of array {{ $labels.device }}' + level + ' on {{ $labels.instance }} is {{ $labels.state }}. No data disk is missing, but the array has lost a spare or its journal.',
+        ),
       ] + std.map(unhealthy, zfs.severities) + [
         alert.new(
           config,
           'PlumblineMultipathPathLost',
           |||
             max by (%(interface)s) (plumbline_multipath_usable_paths)
-            < on (%(interface)s)
-            max by (%(interface)s) (max_over_time(plumbline_multipath_paths[%(window)s]))
-          ||| % (labels + multipath),
+            and on (%(interface)s)
+            (
+              plumbline_multipath_lost_paths > 0
+              or
+              plumbline_multipath_usable_paths == 0
+            )
+          ||| % labels,
           disk,
           'A multipath device has lost a path.',
-          'Multipath device {{ $labels.device }} on {{ $labels.instance }} has {{ $value }} usable path' + promql.plural + ', fewer than it had within the last %s: it has less bandwidth and less redundancy.' % multipath.window,
+          'Multipath device {{ $labels.device }} on {{ $labels.instance }} has {{ $value }} usable path{{ if ne $value 1.0 }}s{{ end }}'
+          + '{{ if $value }} left, and has lost others: it has less bandwidth and less redundancy.{{ else }}: its I/O waits or fails.{{ end }}',
         ),
       ],
     }],

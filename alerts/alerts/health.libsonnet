@@ -46,13 +46,22 @@ local promql = import '../lib/promql.libsonnet';
         alert.new(
           config,
           'PlumblineDiskMediaErrors',
-          labelled(
-            'max by (%(interface)s) (increase(plumbline_disk_media_errors_total[%(window)s])) > 0' % (labels + media),
-            'kind', 'uncorrected errors'
-          ) + 'or\n' + labelled(
-            'max by (%(interface)s) (delta(plumbline_disk_reallocated_sectors[%(window)s])) > 0' % (labels + media),
-            'kind', 'reallocated sectors'
-          ),
+          std.join('or\n', [
+            labelled(
+              |||
+                max by (%(interface)s) (
+                  0 * %(identified)s
+                  + on (%(identity)s) group_left ()
+                  increase(plumbline:disk_damage:count{kind="%(kind)s"}[%(window)s])
+                ) > 0
+              ||| % (labels + media {
+                       kind: config.disk.damage[damage],
+                       identified: promql.nested(promql.identified(config, damage)),
+                     }),
+              'kind', config.disk.damage[damage]
+            )
+            for damage in std.objectFields(config.disk.damage)
+          ]),
           disk('error'),
           'A disk reports new media errors.',
           name + ' reported more {{ $labels.kind }} within %s: {{ printf "%%.0f" $value }}. Disks that begin to report errors rarely stop.' % media.window,

@@ -57,6 +57,12 @@ local promql = import '../lib/promql.libsonnet';
             max by (%(interface)s) (plumbline_nic_up) == 0
             and on (%(interface)s)
             max by (%(interface)s) (max_over_time(plumbline_nic_up[%(window)s])) == 1
+            and on (%(interface)s)
+            (
+              plumbline_nic_info{bus!=""}
+              and on (%(instance)s, bus)
+              max_over_time(plumbline:nic_place_up:bool[%(window)s]) == 1
+            )
             unless on (%(interface)s)
             label_replace(plumbline_bond_slave_up, "device", "$1", "slave", "(.+)")
           ||| % (labels + down) + ofHardware + promql.storageOnly(config),

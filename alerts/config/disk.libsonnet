@@ -40,6 +40,12 @@
       // kernel's SCSI and NVMe drivers abort a command; a disk that spins up needs 20 s.
       hungWindow: '2m',
 
+      // What a disk counts for its whole life and no healthy one counts further, in words.
+      damage: {
+        plumbline_disk_media_errors_total: 'uncorrected errors',
+        plumbline_disk_reallocated_sectors: 'reallocated sectors',
+      },
+
       // Wear comes in whole percents: two steps within this window (half of Prometheus's default retention and a
       // multiple of a week) make a rate, one is chance. A little less than two, because 0.30 - 0.28 is.
       wearWindow: '14d',
@@ -151,7 +157,14 @@
       },
 
       // Outlasts the swap of a disk in a maintenance script; the next failure may be one too many.
-      PlumblineArrayDegraded: { severity: 'warning', 'for': '5m' },
+      PlumblineArrayDegraded: {
+        severity: 'warning',
+        'for': '5m',
+        // Such an array serves nothing, and the kernel's count of missing disks does not exist for it (md.rst).
+        dead: 'broken|inactive',
+        // Holds disks of arrays with external metadata and no data; it is always inactive.
+        container: 'container',
+      },
 
       PlumblineZfsPoolUnhealthy: {
         'for': '5m',
@@ -166,8 +179,6 @@
       PlumblineMultipathPathLost: {
         severity: 'warning',
         'for': '5m',
-        // A path that is gone for good lowers the number of paths: so long the higher one is remembered.
-        window: '1d',
       },
 
       // Advice that costs every operation. An hour: udev rules and tuning scripts run after a boot.

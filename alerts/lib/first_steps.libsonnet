@@ -90,7 +90,7 @@ local osd = '{{ $labels.ceph_daemon }}';
   PlumblinePcieErrors: on('dmesg -T') + ': which error, which end?',
   PlumblineArrayDegraded: on('cat /proc/mdstat') + ': which member, and does it rebuild?',
   PlumblineZfsPoolUnhealthy: on('zpool status -v'),
-  PlumblineMultipathPathLost: on('multipath -ll {{ $labels.device }}') + ': which path?',
+  PlumblineMultipathPathLost: on('{{ if match "^nvme" $labels.device }}nvme list-subsys /dev/{{ $labels.device }}{{ else }}multipath -ll {{ $labels.device }}{{ end }}') + ': which path?',
   PlumblineMountDead: '`ps -eo pid,stat,wchan:32,etime,args` (is a FUSE server in state T or D?) and ' + on('dmesg -T') + '; do not run ls or df there, they would hang',
 
   // Ceph.

@@ -25,6 +25,23 @@ local unitSeconds = { s: 1, m: 60, h: 3600, d: 86400 };
     %(expr)s
   ||| % { expr: std.rstripChars(expr, '\n'), on: on, label: label, info: info },
 
+  // `expr` of a disk with the disk's `identity`: its serial number, else its name. Joined with what the same scrape says: by
+  // a recorded identity, the first figures after a reboot would be put down to the disk that had the name before.
+  identified(config, expr):: |||
+    label_replace(
+      label_replace(
+        %(named)s,
+        "identity", "$1", "device", "(.+)"
+      ),
+      "identity", "$1", "serial", "(.+)"
+    )
+  ||| % {
+    local labels = $.labels(config),
+    named: $.nested($.nested($.joined(
+      expr, labels.interface, 'serial', 'topk by (%(interface)s) (1, group by (%(interface)s, serial) (plumbline_disk_info))' % labels
+    ))),
+  },
+
   // Every series of `expr` with one more label, the same for all.
   labelled(expr, label, value):: 'label_replace(\n  %s,\n  "%s", "%s", "", ""\n)' % [self.nested(expr), label, value],
 

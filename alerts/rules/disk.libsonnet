@@ -73,12 +73,27 @@ local promql = import '../lib/promql.libsonnet';
             ||| % labels,
           },
           {
-            // Requests in flight, and none has completed.
+            // Requests in flight, and none has completed. A stacked device (dm, md, bcache) counts in software what is in
+            // flight, and that count can leak: kernels 6.4 to 6.9 do not lower it when a path fails over. So it hangs only
+            // if something below it has requests in flight, too; a disk's own count cannot leak.
             record: 'plumbline:disk_hung:info',
             expr: |||
               group by (%(interface)s) (min_over_time(plumbline_disk_queue_length[%(hungWindow)s]) > 0)
               and on (%(interface)s)
               sum by (%(interface)s) (increase(plumbline_disk_ios_total[%(hungWindow)s])) == 0
+              unless on (%(interface)s)
+              (
+                plumbline_disk_relation_info
+                unless on (%(interface)s)
+                (
+                  plumbline_disk_relation_info
+                  and on (%(instance)s, lower)
+                  label_replace(
+                    min_over_time(plumbline_disk_queue_length[%(hungWindow)s]) > 0,
+                    "lower", "$1", "device", "(.+)"
+                  )
+                )
+              )
             ||| % labels,
           },
         ],
@@ -243,11 +258,19 @@ local promql = import '../lib/promql.libsonnet';
           },
           {
             record: 'plumbline:disk_wear:ratio',
-            expr: |||
-              max by (%(interface)s) (plumbline_disk_wear_ratio)
-              * on (%(interface)s) group_left (identity)
-              plumbline:disk_identity:info
-            ||| % labels,
+            expr: 'max by (%(interface)s, identity) (\n' % labels
+                  + promql.indented(promql.identified(config, 'max by (%(interface)s) (plumbline_disk_wear_ratio)' % labels)) + '\n)',
+          },
+          {
+            // What a disk counts for its whole life. By its identity alone: with its name it would seem to grow when two disks
+            // change names at a reboot.
+            record: 'plumbline:disk_damage:count',
+            expr: std.join('\nor\n', [
+              promql.labelled(
+                'max by (%s) (\n%s\n)' % [labels.identity, promql.indented(promql.identified(config, damage))], 'kind', disk.damage[damage]
+              )
+              for damage in std.objectFields(disk.damage)
+            ]),
           },
           {
             // The disk's whole life so far, or the last two weeks where they wore it faster.

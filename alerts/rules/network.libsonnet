@@ -46,6 +46,17 @@ local promql = import '../lib/promql.libsonnet';
                  }) + promql.lowestOnly(config),
         },
         {
+          // Whether a port has a link, by its place on the bus: names change at a reboot.
+          record: 'plumbline:nic_place_up:bool',
+          expr: |||
+            max by (%(instance)s, bus) (
+              plumbline_nic_up
+              * on (%(interface)s) group_left (bus)
+              topk by (%(interface)s) (1, group by (%(interface)s, bus) (plumbline_nic_info{bus!=""}))
+            )
+          ||| % labels,
+        },
+        {
           // 1: this interface carries none of Ceph's traffic, on a node where it is known which ones do.
           record: 'plumbline:nic_without_storage:info',
           expr: |||

@@ -98,9 +98,10 @@ function(config)
     ), 14, 7],
     [p.timeSeries(
       'Arrays, pools and paths',
-      'Disks missing from md arrays, vdevs of ZFS pools that are not healthy, multipath paths that are not usable. Bad looks like: anything above 0.',
+      'Disks missing from md arrays, arrays that do not run, vdevs of ZFS pools that are not healthy, multipath paths that are broken or gone. Bad looks like: anything above 0.',
       'none', [
         p.target(q.array.degraded, '{{device}} disks lacking'),
+        p.target(q.array.dead, '{{device}} does not run'),
         p.target(q.array.vdevs, '{{pool}} vdevs'),
         p.target(q.array.paths, '{{device}} paths lost'),
         p.target(q.array.sync, '{{device}} rebuilt'),

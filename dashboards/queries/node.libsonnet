@@ -126,9 +126,10 @@ local firing = 'alertname=~"Plumbline.+", alertstate="firing"';
   },
   array: {
     degraded: 'max by (device) (plumbline_md_degraded_disks%s)' % sel(),
+    dead: 'count by (device) (plumbline_md_info%s)' % sel('state=~"broken|inactive", raid_level!="container"'),
     sync: 'max by (device) (plumbline_md_sync_ratio%s)' % sel(),
     vdevs: 'count by (pool) (plumbline_zfs_vdev_healthy%s == 0)' % sel(),
-    paths: 'max by (device) (plumbline_multipath_paths%s) - max by (device) (plumbline_multipath_usable_paths%s)' % [sel(), sel()],
+    paths: 'max by (device) (plumbline_multipath_lost_paths%s)' % sel(),
   },
   watcher: {
     duration: 'plumbline_collector_duration_seconds%s' % sel(),

@@ -11,7 +11,7 @@ from plumbline.core.words import first_few
 from plumbline.metrics.snapshot import Readings
 from plumbline.sources.arrays import Arrays
 from plumbline.sources.disk.md import MdArray
-from plumbline.sources.disk.multipath import STANDBY, USABLE, DiskPath, MultipathDisk
+from plumbline.sources.disk.multipath import UNREADABLE, DiskPath, MultipathDisk
 from plumbline.sources.disk.zfs import PoolStatus, Vdev
 
 
@@ -239,8 +239,6 @@ def _of_vdev(vdev: Vdev) -> str:
 
 # --- disks with several paths: is every path usable?
 
-_UNREADABLE = "unknown"
-
 
 @check(
     "array.path-lost",
@@ -254,8 +252,8 @@ _UNREADABLE = "unknown"
 )
 def path_lost(facts: ArrayFacts) -> Iterator[Verdict]:
     for disk in facts.multipaths:
-        unreadable = sum(path.state == _UNREADABLE for path in disk.paths)
-        lost = [path for path in disk.paths if path.state not in USABLE | STANDBY | {_UNREADABLE}]
+        unreadable = sum(path.state == UNREADABLE for path in disk.paths)
+        lost = disk.lost
         if unreadable and not lost:
             continue  # an unreadable state means neither usable nor lost
         several = len(disk.paths) > 1

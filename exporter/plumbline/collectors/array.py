@@ -65,6 +65,12 @@ MULTIPATH_INFO = gauge(
 )
 PATHS = gauge("plumbline_multipath_paths", "Paths to the disk, with those that disappeared within a week.", _DEVICE)
 PATHS_USABLE = gauge("plumbline_multipath_usable_paths", "Paths that can take I/O now.", _DEVICE)
+PATHS_LOST = gauge(
+    "plumbline_multipath_lost_paths",
+    "Paths that are broken or disappeared. A path on an array's passive side (ANA inaccessible) is neither lost nor"
+    " usable.",
+    _DEVICE,
+)
 PATH_INFO = gauge(
     "plumbline_multipath_path_info",
     "A path and its SCSI state (running, offline …), NVMe state (live, connecting …) or ANA state (optimized …); gone:"
@@ -130,6 +136,7 @@ def multipath_samples(disks: Iterable[MultipathDisk]) -> Iterator[Sample]:
         yield MULTIPATH_INFO, (disk.device, disk.name), 1
         yield PATHS, labels, len(disk.paths)
         yield PATHS_USABLE, labels, disk.usable
+        yield PATHS_LOST, labels, len(disk.lost)
         for path in disk.paths:
             yield PATH_INFO, (disk.device, path.name, path.state, path.transport, path.address), 1
 

@@ -92,7 +92,8 @@ def read_block_devices(
 
 def list_real_disks(roots: Roots) -> tuple[str, ...]:
     """Names of the built-in disks, without querying any of them; empty without sysfs. Not among them: devices that the
-    kernel makes from others, and what is ``removable`` (sticks, cards, discs; a disk in a hot-plug bay is not)."""
+    kernel makes from others, what is ``removable`` (sticks, cards, discs; a disk in a hot-plug bay is not), and volumes
+    that a hypervisor, a cloud or a storage network attaches and detaches."""
     directory = roots.sys / "block"
     return tuple(
         name.replace("!", "/")
@@ -100,6 +101,7 @@ def list_real_disks(roots: Roots) -> tuple[str, ...]:
         if not identity.is_software(link_text(directory / name) or "/virtual/block/")
         and not is_hidden(directory / name)
         and read_text(directory / name / "removable") != "1"
+        and not identity.is_attached(link_text(directory / name) or "", directory / name)
     )
 
 

@@ -94,14 +94,17 @@ class WholeDisks:
     """Remembers which names are whole disks (not partitions) that ``exclude`` doesn't fully match. Only sysfs
     distinguishes these: ``xvda1`` and ``mmcblk0`` are disks, ``nvme0n1p1`` and ``sda1`` are not. A name is looked up
     once, unless it is neither yet (just being plugged in). Hidden paths of an NVMe disk with native multipath are not
-    disks. Before Linux 6.4 the paths have counters and the disk has none (its ``queue/iostats`` is 0); then the path is
-    kept, and :attr:`paths` gives its disk."""
+    disks, but have counters of their own. Before Linux 6.4 the disk has none (its ``queue/iostats`` is 0): then
+    :attr:`paths` gives its disk for a path. Since then it counts, but until 6.9 its number of requests in flight is not
+    lowered when a path fails over: that number is taken from the paths in :attr:`queues`, whose requests are the
+    driver's own."""
 
     def __init__(self, roots: Roots, *, exclude: re.Pattern[str], partitions: bool = False) -> None:
         """``partitions``: also accept the partitions of accepted disks."""
         self._roots, self._exclude, self._partitions = roots, exclude, partitions
         self._known: dict[str, bool] = {}
         self.paths: dict[str, str] = {}  # hidden path → the disk that its counters belong to
+        self.queues: dict[str, str] = {}  # hidden path → the disk that counts the same requests
 
     def with_partitions(self) -> WholeDisks:
         """The same disks, with their partitions."""
@@ -129,15 +132,32 @@ class WholeDisks:
         """The kernel names paths after disk and controller: ``nvme1c0n1`` is a path of ``nvme1n1``."""
         match = _PATH.fullmatch(name)
         disk = f"{match[1]}{match[2]}" if match else ""
-        if not disk or read_text(self._roots.sys / "block" / disk / "queue/iostats") != "0" or not self(disk):
+        if not disk or not self(disk):
             return False
-        self.paths[name] = disk
+        counts = read_text(self._roots.sys / "block" / disk / "queue/iostats") != "0"
+        (self.queues if counts else self.paths)[name] = disk
         return True
 
 
 def read_whole_disks(roots: Roots, disks: WholeDisks) -> DiskStatsReading:
     """As :func:`read_diskstats`, with the counters of hidden paths added to those of their disk."""
-    return DiskStatsReading(merge_paths(read_diskstats(roots, keep=disks), disks.paths))
+    stats = read_diskstats(roots, keep=disks)
+    return DiskStatsReading(merge_paths(merge_queues(stats, disks.queues), disks.paths))
+
+
+def merge_queues(disks: tuple[DiskStats, ...], queues: Mapping[str, str]) -> tuple[DiskStats, ...]:
+    """``disks`` without the hidden paths in ``queues`` (path → disk). A disk has in flight what its paths have."""
+    if not queues:
+        return disks
+    in_flight: dict[str, int] = {}
+    for path in disks:
+        if (head := queues.get(path.name)) is not None:
+            in_flight[head] = in_flight.get(head, 0) + path.in_flight
+    return tuple(
+        msgspec.structs.replace(disk, in_flight=in_flight.get(disk.name, disk.in_flight))
+        for disk in disks
+        if disk.name not in queues
+    )
 
 
 def merge_paths(disks: tuple[DiskStats, ...], paths: Mapping[str, str]) -> tuple[DiskStats, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from plumbline.sources.disk.udevdb import decode_enc
-from plumbline.sources.kernel.sysfs import clean, read_bytes, read_text
+from plumbline.sources.kernel.sysfs import clean, entries, read_bytes, read_text
 
 _TRANSPORTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     # The first match wins: a hypervisor or a cable in between is more specific than the SCSI layer above it.
@@ -26,6 +26,10 @@ _TRANSPORTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("scsi", re.compile(r"host\d+")),
 )
 _PARAVIRTUAL = frozenset({"virtio", "xen", "vmbus"})
+# Storage networks and cables: volumes are mapped, and enclosures plugged in, while the host runs.
+_ATTACHED = _PARAVIRTUAL | {"iscsi", "fc", "usb"}
+# Network volumes that a cloud presents as NVMe disks on PCI Express. Its local disks have other models.
+_VOLUME = re.compile(r"Amazon Elastic Block Store|nvme_card-pd|MSFT NVMe Accelerator|Alibaba Cloud Elastic Block")
 _EMULATED = re.compile(r"(?:QEMU|VBOX|VMware|Virtual [Dd]isk|Msft)\b")
 
 
@@ -43,6 +47,25 @@ def transport_of(link: str, name: str) -> str | None:
         return word[0] if word else None
     parts = link.split("/")[:-1]
     return next((word for word, pattern in _TRANSPORTS if any(map(pattern.fullmatch, parts))), None)
+
+
+def is_attached(link: str, directory: Path) -> bool:
+    """Whether a disk comes and goes by design: a volume of a hypervisor, a cloud or a storage network, or one on a USB
+    cable. ``directory`` is its entry in ``/sys/block``. Queries no disk: the kernel has these attributes in memory."""
+    transport = transport_of(link, directory.name)
+    if transport in _ATTACHED:
+        return True
+    model = read_text(directory / "device/model") or ""
+    if transport == "nvme":
+        return bool(_VOLUME.match(model) or _EMULATED.match(model)) or _over_fabrics(directory / "device")
+    return bool(_EMULATED.match(read_text(directory / "device/vendor") or "") or _EMULATED.match(model))
+
+
+def _over_fabrics(device: Path) -> bool:
+    """``device`` is a controller, or with native multipath a subsystem that holds links to its controllers."""
+    controllers = [device, *(device / name for name in entries(device) if re.fullmatch(r"nvme[0-9]+", name))]
+    transports = {read_text(controller / "transport") for controller in controllers} - {None}
+    return bool(transports) and "pcie" not in transports
 
 
 def device_class_of(

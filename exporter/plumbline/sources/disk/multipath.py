@@ -31,6 +31,7 @@ from plumbline.sources.kernel import sysfs
 USABLE = frozenset({"running", "live", "optimized", "non-optimized"})
 STANDBY = frozenset({"inaccessible"})  # normal for an array's passive side: no I/O goes there
 GONE = "gone"  # no word of the kernel's: the path is no longer in sysfs
+UNREADABLE = "unknown"  # no word of the kernel's: neither usable nor lost
 
 _HEAD = re.compile(r"nvme(?P<subsystem>[0-9]+)n(?P<namespace>[0-9]+)")
 _CONTROLLER = re.compile(r"nvme[0-9]+")
@@ -50,6 +51,11 @@ class DiskPath(Struct, frozen=True):
         """Whether the path can carry I/O now."""
         return self.state in USABLE
 
+    @property
+    def lost(self) -> bool:
+        """Whether the path is gone or broken. A path that waits on an array's passive side is not."""
+        return self.state not in USABLE | STANDBY | {UNREADABLE}
+
 
 class MultipathDisk(Struct, frozen=True):
     """A disk and all paths to it."""
@@ -63,6 +69,11 @@ class MultipathDisk(Struct, frozen=True):
     def usable(self) -> int:
         """Number of paths that can carry I/O now."""
         return sum(path.usable for path in self.paths)
+
+    @property
+    def lost(self) -> tuple[DiskPath, ...]:
+        """The paths that are gone or broken."""
+        return tuple(path for path in self.paths if path.lost)
 
 
 def read_multipath(roots: Roots, known: Container[str] = frozenset()) -> tuple[MultipathDisk, ...]:
@@ -85,7 +96,7 @@ def _scsi_path(path: Path, name: str) -> DiskPath:
     link = sysfs.link_text(path / "device")
     return DiskPath(
         name,
-        sysfs.read_text(path / "device" / "state") or "unknown",
+        sysfs.read_text(path / "device" / "state") or UNREADABLE,
         sysfs.read_text(path / "device" / "transport") or "",
         sysfs.read_text(path / "device" / "address") or (Path(link).name if link else ""),
     )
@@ -108,7 +119,7 @@ def _nvme(root: Path, known: Container[str]) -> Iterator[MultipathDisk]:
 
 def _nvme_paths(controller: Path, namespace: str) -> Iterator[DiskPath]:
     """The controller's hidden paths to this namespace: ``nvme<subsystem>c<controller>n<namespace>``."""
-    state = sysfs.read_text(controller / "state") or "unknown"
+    state = sysfs.read_text(controller / "state") or UNREADABLE
     for name in sysfs.entries(controller):
         if not re.fullmatch(rf"nvme[0-9]+c[0-9]+n{namespace}", name):
             continue

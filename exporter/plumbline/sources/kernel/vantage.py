@@ -16,6 +16,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from plumbline.core.kernel import TABLE
 from plumbline.core.roots import Roots
@@ -63,11 +64,8 @@ def judge(signs: Signs) -> tuple[Vantage, str]:
     """The innermost vantage, and the sign that shows it."""
     if by := _container(signs):
         return Vantage.CONTAINER, by
-    if signs.dom0:
-        return Vantage.HOST, "Xen's dom0"
-    for text in signs.firmware:
-        if text.endswith(".metal"):  # a bare-metal Amazon instance, whose firmware also says Amazon EC2
-            return Vantage.HOST, f"firmware {text}"
+    if by := _owned(signs):
+        return Vantage.HOST, by
     if by := _machine(signs):
         return Vantage.VM, by
     return Vantage.HOST, "no sign of anything else"
@@ -84,6 +82,14 @@ def _container(signs: Signs) -> str:
         if any(_CONTAINER_GROUP.fullmatch(part) for part in group.split("/")):
             return f"control group {group}"
     return "OpenVZ" if signs.openvz else ""
+
+
+def _owned(signs: Signs) -> str:
+    """The sign that the hardware is this system's own, although a hypervisor shows."""
+    if signs.dom0:
+        return "Xen's dom0"
+    # a bare-metal Amazon instance, whose firmware also says Amazon EC2
+    return next((f"firmware {text}" for text in signs.firmware if text.endswith(".metal")), "")
 
 
 def _machine(signs: Signs) -> str:
@@ -127,21 +133,33 @@ def read_vantage(roots: Roots, *, root: Path, environment: Mapping[str, str]) ->
         pair.split("=", 1) for pair in _text(roots.proc / "1" / "environ").split("\0") if "=" in pair
     )  # only root may read it
     marks = ("/.dockerenv", "/run/.containerenv", "/run/systemd/container")
-    dmi = (_text(roots.sys / "class" / "dmi" / "id" / name).strip() for name in _DMI)
-    xen = roots.sys / "hypervisor"
     return judge(
-        Signs(
+        replace(
+            _read_machine(roots),
             container_word=environment.get("container", "") or init.get("container", ""),
             kubernetes="KUBERNETES_SERVICE_HOST" in environment,
             container_files=tuple(mark for mark in marks if _exists(root / mark.lstrip("/"))),
             groups=parse_groups(_text(roots.proc / "self" / "cgroup")),
             openvz=_exists(roots.proc / "vz") and not _exists(roots.proc / "bc"),
-            hypervisor=_text(xen / "type").strip(),
-            dom0=parse_dom0(_text(roots.proc / "xen" / "capabilities"), _text(xen / "properties" / "features")),
-            firmware=tuple(filter(None, dmi)),
-            hypervisor_flag=parse_hypervisor_flag(_text(roots.proc / "cpuinfo")),
-            hypervisor_node=_exists(roots.sys / "firmware" / "devicetree" / "base" / "hypervisor"),
         )
+    )
+
+
+def is_guest(roots: Roots) -> bool:
+    """Whether the kernel runs in a virtual machine, with or without a container around this process."""
+    signs = _read_machine(roots)
+    return not _owned(signs) and bool(_machine(signs))
+
+
+def _read_machine(roots: Roots) -> Signs:
+    dmi = (_text(roots.sys / "class" / "dmi" / "id" / name).strip() for name in _DMI)
+    xen = roots.sys / "hypervisor"
+    return Signs(
+        hypervisor=_text(xen / "type").strip(),
+        dom0=parse_dom0(_text(roots.proc / "xen" / "capabilities"), _text(xen / "properties" / "features")),
+        firmware=tuple(filter(None, dmi)),
+        hypervisor_flag=parse_hypervisor_flag(_text(roots.proc / "cpuinfo")),
+        hypervisor_node=_exists(roots.sys / "firmware" / "devicetree" / "base" / "hypervisor"),
     )
 
 

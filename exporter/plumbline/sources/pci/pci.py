@@ -32,6 +32,8 @@ _ADDRESS = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 _ADDRESSES = re.compile(rf"(?<=/){_ADDRESS}(?=/|$)")
 _SPEED = re.compile(r"([0-9]{1,3})(\.5|\.0)? GT/s(?: PCIe)?")
 _UNKNOWN_LANES = (0, 63, 255)
+# Vendors of ports that only hypervisors make (https://pci-ids.ucw.cz/): QEMU (two), VMware, VirtualBox, Parallels, Xen.
+_EMULATORS = frozenset({0x1B36, 0x1AF4, 0x15AD, 0x80EE, 0x1AB8, 0x5853})
 
 _INTEL, _AMD = 0x8086, 0x1022
 _CHIPSET_NAME = re.compile(r"\b(?:chipset|PCH|platform controller hub|ICH[0-9]*)\b", re.IGNORECASE)
@@ -113,6 +115,11 @@ class Bridge(Struct, frozen=True):
     vendor: int
     device: int
     name: str = ""
+
+    @property
+    def emulated(self) -> bool:
+        """Whether a hypervisor made it. Its link registers say what the hypervisor was told, not what a slot can do."""
+        return self.vendor in _EMULATORS
 
 
 def behind_chipset(bridges: Sequence[Bridge]) -> bool | None:

@@ -7,6 +7,9 @@ udev's database, which has them from https://pci-ids.ucw.cz/.
 Link files and configuration space are read from the device itself, about a microsecond per register, so this belongs in
 the slow tier (sixty drives below sixty ports: 80 ms of a CPU). A sleeping device would wake, so only its name, place
 and counters are reported. Virtual functions share their physical function's link and are omitted.
+
+A guest sees a card that is passed through, but not the slot of the host that holds it: the port above is the
+hypervisor's. So nothing is said of what the link could do, nor of the path to the CPU.
 """
 
 import os
@@ -21,6 +24,7 @@ from plumbline.core.roots import Roots
 from plumbline.errors import ParseError, Unavailable
 from plumbline.sources.disk.udevdb import read_properties
 from plumbline.sources.kernel import sysfs
+from plumbline.sources.kernel.vantage import is_guest
 from plumbline.sources.pci import pci, pciconfig
 from plumbline.sources.pci.pci import Bridge
 from plumbline.sources.pci.pciconfig import PciConfig
@@ -99,6 +103,7 @@ class _Reader:
         self.root = roots.sys / "bus" / "pci" / "devices"
         self._slots = _slots(roots)
         self._devices = _devices(roots)
+        self._guest = is_guest(roots)
 
     def function(self, address: str) -> PciFunction | None:
         """``None`` for functions of other kinds and for virtual functions; also when it has gone meanwhile."""
@@ -113,10 +118,11 @@ class _Reader:
         asleep = self._asleep(address)
         config = _NOTHING if asleep else _config(path / "config", extended=True)
         own, *bridges = (self._bridge(function) for function in (address, *ports))
+        guest = self._guest or any(bridge.emulated for bridge in bridges)
         mtps = lanes = max_mtps = max_lanes = None
         if not asleep:
             mtps, lanes = _link(path, "current")
-            if upstream:
+            if upstream and not guest:
                 max_mtps, max_lanes = map(_lower, _link(path, "max"), _link(self.root / upstream, "max"))
         return PciFunction(
             address=address,
@@ -136,7 +142,7 @@ class _Reader:
             ltr_enabled=config.ltr_enabled,
             ltr_snoop_ns=config.ltr_snoop_ns,
             ltr_no_snoop_ns=config.ltr_no_snoop_ns,
-            behind_chipset=pci.behind_chipset(bridges),
+            behind_chipset=None if guest else pci.behind_chipset(bridges),
             missing="asleep" if asleep else config.missing,
         )
 

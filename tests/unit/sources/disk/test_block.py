@@ -108,8 +108,8 @@ def test_real_disks_are_listed_without_asking_them(changing: Path) -> None:
         attribute.unlink()
         attribute.mkdir()  # reading it would fail
     assert list_real_disks(Roots.under(changing)) == (
-        "cciss/c0d0", "mmcblk0", "nvme0n1", "nvme1n1", "sda", "sdb", "sdc", "sdd", "sde", "xvda1",
-    )  # fmt: skip
+        "cciss/c0d0", "mmcblk0", "nvme0n1", "nvme1n1", "sda", "sdb", "sdc",
+    ), "neither USB's sdd nor the array's sde nor Xen's xvda1: they come and go by design"  # fmt: skip
     assert list_real_disks(Roots.under(changing / "nowhere")) == ()
 
 
@@ -290,3 +290,46 @@ def test_a_path_that_may_not_be_looked_at(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(Unavailable, match="Too many levels of symbolic links; the disk below it is unknown"):
         device_below(tmp_path / "loop", Roots.under(Path("/")))
+
+
+CARD = "../devices/pci0000:00/0000:00:1f.0"
+
+
+@pytest.mark.parametrize(
+    ("link", "attributes", "listed"),
+    [
+        (f"{CARD}/nvme/nvme7/nvme7n1", {"model": "SAMSUNG MZQL21T9HCJR-00A07", "transport": "pcie"}, True),
+        (f"{CARD}/nvme/nvme7/nvme7n1", {"model": "Amazon EC2 NVMe Instance Storage", "transport": "pcie"}, True),
+        (f"{CARD}/nvme/nvme7/nvme7n1", {"model": "Amazon Elastic Block Store", "transport": "pcie"}, False),
+        (f"{CARD}/nvme/nvme7/nvme7n1", {"model": "nvme_card-pd", "transport": "pcie"}, False),
+        (f"{CARD}/nvme/nvme7/nvme7n1", {"model": "nvme_card", "transport": "pcie"}, True),
+        (f"{CARD}/nvme/nvme7/nvme7n1", {"model": "MSFT NVMe Accelerator v1.0", "transport": "pcie"}, False),
+        (f"{CARD}/nvme/nvme7/nvme7n1", {"model": "QEMU NVMe Ctrl", "transport": "pcie"}, False),
+        ("../devices/virtual/nvme-fabrics/ctl/nvme7/nvme7n1", {"model": "Linux", "transport": "tcp"}, False),
+        (
+            "../devices/virtual/nvme-subsystem/nvme-subsys7/nvme7n1",
+            {"model": "Linux", "nvme8/transport": "rdma"},
+            False,
+        ),
+        ("../devices/virtual/nvme-subsystem/nvme-subsys7/nvme7n1", {"model": "X", "nvme8/transport": "pcie"}, True),
+        (f"{CARD}/virtio9/block/vdz", {}, False),
+        (f"{CARD}/host9/rport-9:0-2/target9:0:0/9:0:0:4/block/sdz", {"vendor": "NETAPP"}, False),
+        ("../devices/platform/host9/session4/target9:0:0/9:0:0:4/block/sdz", {"vendor": "LIO-ORG"}, False),
+        (f"{CARD}/host9/target9:0:0/9:0:0:0/block/sdz", {"vendor": "VMware", "model": "Virtual disk"}, False),
+        (f"{CARD}/host9/target9:2:0/9:2:0:0/block/sdz", {"vendor": "AVAGO", "model": "MR9361-8i"}, True),
+        (f"{CARD}/ata9/host9/target9:0:0/9:0:0:0/block/sdz", {"vendor": "ATA", "model": "ST4000NM0033"}, True),
+    ],
+)
+def test_a_volume_that_is_attached_is_no_disk_that_can_be_missed(
+    tmp_path: Path, link: str, attributes: dict[str, str], listed: bool
+) -> None:
+    name = link.rpartition("/")[2]
+    disk = tmp_path / "sys" / link.removeprefix("../")
+    for attribute, text in attributes.items():
+        file = disk / "device" / attribute
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text + "\n")
+    disk.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "sys/block").mkdir()
+    (tmp_path / "sys/block" / name).symlink_to(f"../{link.removeprefix('../')}")
+    assert list_real_disks(Roots.under(tmp_path)) == ((name,) if listed else ())

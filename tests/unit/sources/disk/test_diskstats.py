@@ -248,6 +248,21 @@ def test_a_disk_that_counts_itself_is_not_counted_twice(tmp_path: Path, iostats:
     assert [(disk.name, disk.reads) for disk in disks if disk.name.startswith("nvme1")] == [("nvme1n1", 0)]
 
 
+def test_a_disk_has_in_flight_what_its_paths_have(tmp_path: Path) -> None:
+    """Since Linux 6.4 the disk counts in software, and until 6.9 its count stays when a path fails over."""
+    shutil.copytree(FIXTURES / "disks-storage-node", tmp_path, symlinks=True, dirs_exist_ok=True)
+    (tmp_path / "sys/block/nvme1n1/queue/iostats").write_text("1\n")
+    lines = (
+        " 259 2 nvme1n1 70 0 0 0 0 0 0 0 9 0 0 0 0 0 0 0 0",
+        " 259 3 nvme1c1n1 50 0 0 0 0 0 0 0 2 0 0 0 0 0 0 0 0",
+        " 8 0 sda 5 0 0 0 0 0 0 0 4 0 0 0 0 0 0 0 0",
+    )
+    (tmp_path / "proc/diskstats").write_text("\n".join(lines) + "\n")
+    roots = Roots.under(tmp_path)
+    disks = read_whole_disks(roots, WholeDisks(roots, exclude=re.compile("")))
+    assert [(disk.name, disk.reads, disk.in_flight) for disk in disks] == [("nvme1n1", 70, 2), ("sda", 5, 4)]
+
+
 def test_an_excluded_disk_takes_its_paths_along() -> None:
     assert not [name for name in read("disks-storage-node", exclude="nvme1n1") if name.startswith("nvme1")]
 

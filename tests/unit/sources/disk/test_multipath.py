@@ -39,6 +39,15 @@ def test_the_passive_side_is_not_usable() -> None:
     ]
 
 
+def test_the_passive_side_is_not_lost() -> None:
+    assert {device: [path.name for path in disk.lost] for device, disk in DISKS.items()} == {
+        "dm-0": ["sdq"],
+        "dm-1": [],
+        "nvme1n1": ["nvme1c2n1"],
+        "nvme1n2": ["nvme1c2n2"],
+    }
+
+
 def test_nvme_left_to_device_mapper(tmp_path: Path) -> None:
     dm = tmp_path / "sys/block/dm-0"
     controller = tmp_path / "sys/class/nvme/nvme0"
@@ -74,6 +83,7 @@ def test_a_path_that_says_nothing_is_unknown_and_not_usable(tmp_path: Path) -> N
     (disk,) = read_multipath(Roots.under(tmp_path))
     assert disk == MultipathDisk("dm-0", "dm-0", (DiskPath("sda", "unknown", "", ""),), "mpath-1")
     assert not disk.paths[0].usable
+    assert not disk.lost
 
 
 def test_a_host_without() -> None:

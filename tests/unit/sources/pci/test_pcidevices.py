@@ -77,6 +77,40 @@ def test_the_most_is_what_both_ends_can_do() -> None:
     assert [FUNCTIONS[each].slot for each in ("0000:17:00.0", "0000:af:00.1", "0000:b0:00.0")] == ["2", "5", "6-1"]
 
 
+@pytest.mark.parametrize(
+    ("port", "cpu"),
+    [
+        (0x1B36, ""),  # QEMU's own root port
+        (0x15AD, ""),  # VMware's
+        (0x8086, "flags\t\t: fpu hypervisor sse\n"),  # QEMU can emulate Intel's, too: ioh3420
+    ],
+)
+def test_a_guest_does_not_see_the_slot_of_a_card(tmp_path: Path, port: int, cpu: str) -> None:
+    devices = tmp_path / "sys/devices/pci0000:00/0000:00:1c.0/0000:01:00.0"
+    devices.mkdir(parents=True)
+    links = {
+        devices.parent: ("0x060400", f"0x{port:04x}", "16.0 GT/s PCIe", "32"),
+        devices: ("0x010802", "0x144d", "8.0 GT/s PCIe", "4"),
+    }
+    (tmp_path / "sys/bus/pci/devices").mkdir(parents=True)
+    for path, (kind, vendor, speed, lanes) in links.items():
+        texts = {
+            "class": kind,
+            "vendor": vendor,
+            "device": "0x3420",
+            "current_link_speed": speed,
+            "current_link_width": lanes,
+        }
+        for name, text in (texts | {"max_link_speed": "16.0 GT/s PCIe", "max_link_width": "32"}).items():
+            (path / name).write_text(text + "\n")
+        (tmp_path / "sys/bus/pci/devices" / path.name).symlink_to(f"../../../{path.relative_to(tmp_path / 'sys')}")
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/cpuinfo").write_text(cpu)
+    (function,) = read_pci(Roots.under(tmp_path)).functions
+    assert (function.mtps, function.lanes) == (8000, 4), "the real link of the card"
+    assert (function.max_mtps, function.max_lanes, function.behind_chipset) == (None, None, None)
+
+
 def test_a_drive_that_has_gone_tells_nothing_of_its_link() -> None:
     gone = FUNCTIONS["0000:19:00.0"]
     assert (gone.mtps, gone.max_mtps, gone.lanes, gone.max_lanes) == (None, None, None, None)
