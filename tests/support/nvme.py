@@ -36,7 +36,7 @@ USED = {
     "spare_percent": 97,
     "spare_threshold_percent": 10,
     "used_percent": 104,
-    "read_units": 2**70,
+    "read_units": 2**40,
     "written_units": 3,
     "power_cycles": 12,
     "power_on_hours": 26000,

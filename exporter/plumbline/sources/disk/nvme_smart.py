@@ -29,6 +29,7 @@ from plumbline.core.roots import Roots
 from plumbline.errors import ParseError
 from plumbline.sources.disk.diskhealth import DROP_IN, DiskHealth, NoHealth, Reason
 from plumbline.sources.kernel.sysfs import entries, link_text, read_text
+from plumbline.sources.plausible import BYTES, CELSIUS, COUNT, HOURS, LIMIT_CELSIUS, PERCENT, WEAR_PERCENT
 
 ADMIN_CMD = 0xC0484E41
 COMMAND = struct.Struct("=BBHIIIQQII6III")
@@ -78,18 +79,18 @@ def parse_health(page: bytes, limits: Limits, *, source: str) -> DiskHealth:
     read, written, cycles, hours, shutdowns, errors = (int.from_bytes(field, "little") for field in wide)
     return DiskHealth(
         warnings={name: bool(warning >> bit & 1) for bit, name in enumerate(WARNINGS)},
-        wear_percent=used,
-        spare_percent=spare,
-        spare_threshold_percent=threshold,
-        media_errors=errors,
-        unsafe_shutdowns=shutdowns,
-        power_cycles=cycles,
-        power_on_hours=hours,
-        written_bytes=written * _DATA_UNIT_BYTES,
-        read_bytes=read * _DATA_UNIT_BYTES,
-        temperature_celsius=_celsius(kelvin),
-        warning_celsius=_celsius(limits.warning_kelvin),
-        critical_celsius=_celsius(limits.critical_kelvin),
+        wear_percent=WEAR_PERCENT.of(used),
+        spare_percent=PERCENT.of(spare),
+        spare_threshold_percent=PERCENT.of(threshold),
+        media_errors=COUNT.of(errors),
+        unsafe_shutdowns=COUNT.of(shutdowns),
+        power_cycles=COUNT.of(cycles),
+        power_on_hours=HOURS.of(hours),
+        written_bytes=BYTES.of(written * _DATA_UNIT_BYTES),
+        read_bytes=BYTES.of(read * _DATA_UNIT_BYTES),
+        temperature_celsius=CELSIUS.of(kelvin - _ZERO_CELSIUS_KELVIN),
+        warning_celsius=LIMIT_CELSIUS.of(limits.warning_kelvin - _ZERO_CELSIUS_KELVIN),
+        critical_celsius=LIMIT_CELSIUS.of(limits.critical_kelvin - _ZERO_CELSIUS_KELVIN),
     )
 
 
@@ -164,7 +165,3 @@ def _no_health(node: Path, error: OSError) -> NoHealth:
     if error.errno in (errno.ENOTTY, errno.EINVAL, errno.EISDIR):
         return NoHealth(Reason.NOT_SUPPORTED, f"{failed}; not an NVMe controller")
     return NoHealth(Reason.NO_ANSWER, f"{failed}; see dmesg")
-
-
-def _celsius(kelvin: int) -> float | None:
-    return kelvin - _ZERO_CELSIUS_KELVIN if kelvin else None

@@ -41,6 +41,7 @@ from plumbline.core.process import ProcessRunner
 from plumbline.core.roots import Roots
 from plumbline.sources.disk.diskhealth import DROP_IN, Answer, Asleep, DiskHealth, NoHealth, Reason
 from plumbline.sources.kernel import sysfs
+from plumbline.sources.plausible import BYTES, CELSIUS, COUNT, HOURS, LIMIT_CELSIUS, WEAR_PERCENT, Range
 
 TIMEOUT_S = 10.0  # a healthy disk answers in a tenth of a second, one that corrects errors in a few seconds
 MAX_OUTPUT_BYTES = 1 << 19  # a long answer, with full logs, is 60 KB
@@ -49,9 +50,11 @@ ASLEEP_STATUS = 3
 _NO_DISK = 0b11
 _PLACE = re.compile(r"/(?P<host>[0-9]+):(?P<channel>[0-9]+):[0-9]+:[0-9]+/block/")
 _MEGARAID_DISK_CHANNELS = 2
+_BLOCK = Range(1, 65536)
+_WEAR_LEFT_PERCENT = Range(1, 100)
 _NO_POWER_MODE = "no answer to CHECK POWER MODE: the disk is dead or in SLEEP (a reset ends that); see dmesg"
-Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-Whole = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+# What finds a figure in the answer. The figures themselves are ``object``: see :mod:`plumbline.sources.plausible`.
+Place = Annotated[int, Meta(ge=0, le=2**31)]
 
 
 class _Message(msgspec.Struct, frozen=True):
@@ -60,7 +63,7 @@ class _Message(msgspec.Struct, frozen=True):
 
 
 class _Program(msgspec.Struct, frozen=True):
-    exit_status: Whole = 0
+    exit_status: Place = 0
     messages: tuple[_Message, ...] = ()
 
 
@@ -75,13 +78,13 @@ class _Status(msgspec.Struct, frozen=True):
 class _Temperature(msgspec.Struct, frozen=True):
     """Degrees Celsius."""
 
-    current: Whole | None = None
-    drive_trip: Whole | None = None
-    op_limit_max: Whole | None = None
+    current: object = None
+    drive_trip: object = None
+    op_limit_max: object = None
 
 
 class _Hours(msgspec.Struct, frozen=True):
-    hours: Count | None = None
+    hours: object = None
 
 
 class _Raw(msgspec.Struct, frozen=True):
@@ -91,9 +94,9 @@ class _Raw(msgspec.Struct, frozen=True):
 
 
 class _Attribute(msgspec.Struct, frozen=True):
-    id: Whole
+    id: Place
     name: str = ""
-    value: Whole = 0
+    value: object = None
     raw: _Raw = _Raw()
 
 
@@ -106,13 +109,13 @@ class _Flags(msgspec.Struct, frozen=True):
 
 
 class _Statistic(msgspec.Struct, frozen=True):
-    offset: Whole
-    value: Whole | None = None
+    offset: Place
+    value: object = None
     flags: _Flags = _Flags()
 
 
 class _Page(msgspec.Struct, frozen=True):
-    number: Whole
+    number: Place
     table: tuple[_Statistic, ...] = ()
 
 
@@ -124,7 +127,7 @@ class _Errors(msgspec.Struct, frozen=True):
     """One SCSI error counter page; ``gigabytes_processed`` is 10⁹ octets, with three decimals."""
 
     gigabytes_processed: str = ""
-    total_uncorrected_errors: Count | None = None
+    total_uncorrected_errors: object = None
 
 
 class _Report(msgspec.Struct, frozen=True):
@@ -136,12 +139,12 @@ class _Report(msgspec.Struct, frozen=True):
     smart_status: _Status = _Status()
     temperature: _Temperature = _Temperature()
     power_on_time: _Hours = _Hours()
-    power_cycle_count: Count | None = None
-    logical_block_size: Annotated[int, Meta(ge=1, le=65536)] | None = None
+    power_cycle_count: object = None
+    logical_block_size: object = None
     ata_smart_attributes: _Attributes = _Attributes()
     ata_device_statistics: _Statistics = _Statistics()
-    scsi_grown_defect_list: Count | None = None
-    scsi_percentage_used_endurance_indicator: Count | None = None
+    scsi_grown_defect_list: object = None
+    scsi_percentage_used_endurance_indicator: object = None
     scsi_error_counter_log: dict[str, _Errors] = {}
 
 
@@ -231,9 +234,9 @@ def _refused(reported: str, source: str) -> NoHealth:
 
 def _ata(report: _Report) -> DiskHealth:
     attributes = {attribute.id: attribute for attribute in report.ata_smart_attributes.table}
-    block = report.logical_block_size
+    block = _BLOCK.of(report.logical_block_size)
 
-    def statistic(page: int, offset: int) -> int | None:
+    def statistic(page: int, offset: int) -> object:
         for log_page in report.ata_device_statistics.pages:
             if log_page.number == page:
                 for entry in log_page.table:
@@ -246,27 +249,24 @@ def _ata(report: _Report) -> DiskHealth:
         if attribute is None or not re.fullmatch(names, attribute.name):
             return None
         match = re.match(r"[0-9]{1,19}(?![0-9A-Za-z.])", attribute.raw.string)
-        return int(match[0]) if match else None
+        return COUNT.of(int(match[0])) if match else None
 
     def octets(offset: int, number: int) -> int | None:
-        sectors = _counted(statistic(1, offset))
+        sectors = BYTES.of(statistic(1, offset))
         if sectors is not None:
-            return None if block is None else sectors * block
+            return None if block is None else BYTES.of(sectors * block)
         for suffix, unit in _UNITS.items():
             count = raw(number, f"(Host|Lifetime)_(Reads|Writes){suffix}")
             if count is not None:
-                return count * unit
+                return BYTES.of(count * unit)
         return None
 
-    wear = _counted(statistic(7, 0x008))
+    wear = WEAR_PERCENT.of(statistic(7, 0x008))
     if wear is None and report.in_smartctl_database:
-        left = [
-            attributes[number].value
-            for number, name in _WEAR_LEFT
-            if number in attributes and attributes[number].name == name and 1 <= attributes[number].value <= 100
-        ]
+        named = (attributes[number] for number, name in _WEAR_LEFT if _has_name(attributes.get(number), name))
+        left = [value for attribute in named if (value := _WEAR_LEFT_PERCENT.of(attribute.value)) is not None]
         wear = 100 - left[0] if left else None
-    uncorrected = _counted(statistic(4, 0x008))
+    uncorrected = COUNT.of(statistic(4, 0x008))
     heat = report.temperature
     return DiskHealth(
         smart_passed=report.smart_status.passed,
@@ -275,12 +275,12 @@ def _ata(report: _Report) -> DiskHealth:
         unsafe_shutdowns=raw(174, "Unsafe_Shutdown_Count|Unexpect_Power_Loss_Ct")
         if 174 in attributes
         else raw(192, "Unsafe_Shutdown_Count"),
-        power_cycles=report.power_cycle_count,
-        power_on_hours=report.power_on_time.hours,
+        power_cycles=COUNT.of(report.power_cycle_count),
+        power_on_hours=HOURS.of(report.power_on_time.hours),
         written_bytes=octets(0x018, 241),
         read_bytes=octets(0x028, 242),
-        temperature_celsius=_celsius(heat.current),
-        warning_celsius=_celsius(statistic(5, 0x058) if heat.op_limit_max is None else heat.op_limit_max),
+        temperature_celsius=CELSIUS.of(heat.current),
+        warning_celsius=LIMIT_CELSIUS.of(statistic(5, 0x058) if heat.op_limit_max is None else heat.op_limit_max),
         reallocated_sectors=raw(5, "Reallocated_Sector_Ct|Retired_Block_Count|Reallocate_NAND_Blk_Cnt"),
         pending_sectors=raw(197, r".*Pending.*"),
         offline_uncorrectable_sectors=raw(198, r"Offline_Uncorrectable.*"),
@@ -303,32 +303,27 @@ _WEAR_LEFT = (
 
 def _scsi(report: _Report) -> DiskHealth:
     pages = report.scsi_error_counter_log
-    counts = [page.total_uncorrected_errors for page in pages.values()]
+    counts = [COUNT.of(page.total_uncorrected_errors) for page in pages.values()]
     uncorrected = [count for count in counts if count is not None]
 
     def octets(page: str) -> int | None:
         match = re.fullmatch(r"([0-9]{1,12})\.([0-9]{3})", pages[page].gigabytes_processed) if page in pages else None
-        return int(match[1] + match[2]) * 10**6 if match else None
+        return BYTES.of(int(match[1] + match[2]) * 10**6) if match else None
 
     heat = report.temperature
     return DiskHealth(
         smart_passed=report.smart_status.passed,
-        wear_percent=report.scsi_percentage_used_endurance_indicator,
+        wear_percent=WEAR_PERCENT.of(report.scsi_percentage_used_endurance_indicator),
         media_errors=sum(uncorrected) if uncorrected else None,
-        power_cycles=report.power_cycle_count,
-        power_on_hours=report.power_on_time.hours,
+        power_cycles=COUNT.of(report.power_cycle_count),
+        power_on_hours=HOURS.of(report.power_on_time.hours),
         written_bytes=octets("write"),
         read_bytes=octets("read"),
-        temperature_celsius=_celsius(heat.current),
-        critical_celsius=_celsius(heat.drive_trip or None),  # 0: not set
-        reallocated_sectors=report.scsi_grown_defect_list,
+        temperature_celsius=CELSIUS.of(heat.current),
+        critical_celsius=LIMIT_CELSIUS.of(heat.drive_trip),
+        reallocated_sectors=COUNT.of(report.scsi_grown_defect_list),
     )
 
 
-def _counted(value: int | None) -> int | None:
-    return value if value is not None and value >= 0 else None
-
-
-def _celsius(degrees: int | None) -> int | None:
-    """A plausible disk temperature; some firmware reports -1 or 255 for none."""
-    return degrees if degrees is not None and -60 <= degrees <= 150 else None
+def _has_name(attribute: _Attribute | None, name: str) -> bool:
+    return attribute is not None and attribute.name == name

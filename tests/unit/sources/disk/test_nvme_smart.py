@@ -29,9 +29,11 @@ FIXTURES = Path(__file__).parents[3] / "fixtures"
 
 def test_every_field_stands_where_the_specification_says() -> None:
     fields = {
-        name: (number * 37 + 1) % 251 if first == last else number * 257 + 1
+        name: (number * 13 + 1) % 99 if first == last else number * 257 + 1
         for number, (name, (first, last)) in enumerate(OCTETS.items(), 1)
     }
+
+    fields["temperature_kelvin"] = 373
 
     health = parse_health(smart_page(fields, tuple(range(300, 308))), Limits(), source="nvme0")
 
@@ -46,13 +48,14 @@ def test_every_field_stands_where_the_specification_says() -> None:
         power_on_hours=fields["power_on_hours"],
         written_bytes=fields["written_units"] * 512_000,
         read_bytes=fields["read_units"] * 512_000,
-        temperature_celsius=fields["temperature_kelvin"] - 273,
+        temperature_celsius=100,
     )
 
 
-def test_wide_counters_are_128_bits() -> None:
-    health = parse_health(smart_page({"read_units": 2**128 - 1}), Limits(), source="nvme0")
-    assert health.read_bytes == (2**128 - 1) * 512_000
+@pytest.mark.parametrize("units", [2**64, 2**70, 2**128 - 1])
+def test_wide_counters_are_128_bits_and_no_disk_can_fill_them(units: int) -> None:
+    health = parse_health(smart_page(USED | {"read_units": units}), Limits(), source="nvme0")
+    assert (health.read_bytes, health.written_bytes) == (None, 3 * 512_000)
 
 
 @pytest.mark.parametrize("page", [b"", bytes(511), bytes(513), bytes(512), b"\xff" * 512])
@@ -78,7 +81,7 @@ def test_health_in_the_units_of_all_disks() -> None:
         "memory-region": False,
     }
     assert (health.wear_percent, health.spare_percent, health.spare_threshold_percent) == (104, 97, 10)
-    assert (health.written_bytes, health.read_bytes) == (3 * 512_000, 2**70 * 512_000)
+    assert (health.written_bytes, health.read_bytes) == (3 * 512_000, 2**40 * 512_000)
     assert (health.temperature_celsius, health.warning_celsius, health.critical_celsius) == (38, 70, None)
     assert (health.power_cycles, health.power_on_hours, health.unsafe_shutdowns, health.media_errors) == (
         12,

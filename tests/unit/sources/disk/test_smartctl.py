@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -239,3 +240,60 @@ def test_the_real_program_about_a_loop_device(tmp_path: Path) -> None:
             read_smartctl(loop, "sata", program, ProcessRunner(os.environ))
     finally:
         subprocess.run(["losetup", "-d", loop], timeout=60, check=True)
+
+
+def _sata(**statistics: int) -> bytes:
+    """A disk at 48 °C; its device statistics by page and offset."""
+    pages: dict[int, list[dict[str, object]]] = {}
+    for place, value in statistics.items():
+        page, offset = place.removeprefix("at_").split("_")
+        pages.setdefault(int(page), []).append({"offset": int(offset, 16), "value": value, "flags": {"valid": True}})
+    return json.dumps(
+        {
+            "smartctl": {"exit_status": 0},
+            "device": {"protocol": "ATA"},
+            "smart_status": {"passed": True},
+            "temperature": {"current": 48},
+            "power_on_time": {"hours": 1200},
+            "ata_device_statistics": {"pages": [{"number": page, "table": table} for page, table in pages.items()]},
+        }
+    ).encode()
+
+
+@pytest.mark.parametrize(
+    ("limit", "believed"), [(0, None), (13, None), (29, None), (-1, None), (127, None), (255, None), (70, 70), (40, 40)]
+)
+def test_a_temperature_limit_that_can_not_be_is_none(limit: int, believed: int | None) -> None:
+    health = parse_answer(_sata(at_5_058=limit), source="sda")
+    assert isinstance(health, DiskHealth)
+    assert (health.warning_celsius, health.temperature_celsius) == (believed, 48)
+
+
+@pytest.mark.parametrize(
+    "count", [2**31 - 1, 2**32 - 1, 2**48 - 1, 2**63 - 1, 2**64 - 1, -1, 1.5, "12", None, [], True]
+)
+def test_a_count_that_can_not_be_is_unknown_and_the_rest_stands(count: object) -> None:
+    answer = json.loads(_sata())
+    answer["device"]["protocol"] = "SCSI"
+    answer |= {
+        "scsi_grown_defect_list": 7,
+        "temperature": {"current": 31, "drive_trip": 0},
+        "scsi_error_counter_log": {
+            "read": {"gigabytes_processed": "111.889", "total_uncorrected_errors": 3},
+            "write": {"gigabytes_processed": "24.267", "total_uncorrected_errors": count},
+        },
+    }
+    health = parse_answer(json.dumps(answer).encode(), source="sdb")
+    assert isinstance(health, DiskHealth)
+    assert (health.media_errors, health.reallocated_sectors, health.power_on_hours) == (3, 7, 1200)
+    assert (health.smart_passed, health.temperature_celsius, health.critical_celsius) == (True, 31, None)
+    for place in (("scsi_grown_defect_list",), ("power_on_time", "hours"), ("temperature", "current")):
+        spoiled = json.loads(json.dumps(answer))
+        *way, last = place
+        inner = spoiled
+        for step in way:
+            inner = inner[step]
+        inner[last] = count
+        health = parse_answer(json.dumps(spoiled).encode(), source="sdb")
+        assert isinstance(health, DiskHealth)
+        assert health.smart_passed is True, place
