@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from plumbline.checks.model import Keep, Severity
-from plumbline.checks.network.bonds import degraded, not_aggregated, unmonitored
-from plumbline.checks.network.facts import NetworkFacts
+from plumbline.checks.network.bonds import degraded, not_aggregated, speed_unknown, unmonitored
+from plumbline.checks.network.facts import NetworkFacts, Nic
 from plumbline.sources.net.bonding import Bond, Churn, LacpState, Slave
 from support.facts import only
 
@@ -101,3 +102,19 @@ def test_unmonitored() -> None:
     assert found.fix is not None
     assert found.fix.now == "ip link set dev bond0 type bond miimon 100"
     assert found.fix.keep == Keep("/etc/network/interfaces", "bond-miimon 100", "in the stanza of bond0")
+
+
+def test_a_member_that_is_up_without_a_speed() -> None:
+    """In active-backup nothing else shows it; what a hypervisor emulates has none."""
+    bond = host(
+        slave("ens1f0", True), slave("ens1f1", True), slave("ens1f2", False), slave("tap0", True), mode="active-backup"
+    )
+    nics = (
+        Nic("ens1f0", "ixgbe", "0000:3b:00.0", up=True, speed_mbps=10_000),
+        Nic("ens1f1", "ixgbe", "0000:3b:00.1", up=True),
+        Nic("ens1f2", "ixgbe", "0000:3b:00.2"),
+        Nic("tap0", "virtio_net", "virtio0", up=True),
+    )
+    verdicts = list(speed_unknown.findings(replace(bond, nics=nics)))
+    assert [(found.subject, found.met) for found in verdicts] == [("ens1f0", True), ("ens1f1", False)]
+    assert verdicts[1].is_ == "up in bond0, with unknown speed"

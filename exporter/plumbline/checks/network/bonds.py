@@ -81,6 +81,31 @@ def _faults(bond: Bond, slaves: list[Slave]) -> Iterator[str]:
 
 
 @check(
+    "network.bond-speed-unknown",
+    "Know the speed of every member of a bond.",
+    "Members of bonds, of physical ports, that are up.",
+    "The bond chooses and weighs its members by their speed. A port that is up without one negotiated nothing with the "
+    "switch, or its transceiver or driver is at fault: in active-backup, nothing else shows it before a failover.",
+    "Documentation/networking/bonding.rst (primary_reselect, ad_select: by speed and duplex); ethtool(8)",
+    Severity.WARNING,
+    "ethtool <member>",
+)
+def speed_unknown(facts: NetworkFacts) -> Iterator[Verdict]:
+    nics = {nic.device: nic for nic in facts.nics}
+    should = "a known speed"
+    for bond in facts.bonds:
+        for slave in bond.slaves:
+            nic = nics.get(slave.device)
+            if nic is None or not nic.physical or not slave.up:
+                continue
+            caution = (
+                "This only shows. Check the transceiver and the switch's port, and the driver's messages in dmesg."
+            )
+            fix = None if nic.speed_mbps else Fix(f"ethtool {shlex.quote(slave.device)}", caution=caution)
+            yield Verdict(slave.device, f"up in {bond.device}, with unknown speed" if fix else should, should, fix)
+
+
+@check(
     "network.bond-unmonitored",
     "Have the bond monitor its members' links.",
     "Bonds that report their settings.",
@@ -161,4 +186,4 @@ def datagram(facts: NetworkFacts) -> Iterator[Verdict]:
         yield Verdict(device, "connected" if connected else "datagram", "connected", None if connected else fix)
 
 
-CHECKS = (degraded, not_aggregated, unmonitored, inactive, datagram)
+CHECKS = (degraded, not_aggregated, speed_unknown, unmonitored, inactive, datagram)

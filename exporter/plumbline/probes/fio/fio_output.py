@@ -16,6 +16,7 @@ from them may exceed the true maximum; it is clamped to the maximum here.
 """
 
 import math
+import re
 from typing import Annotated
 
 import msgspec
@@ -28,7 +29,8 @@ REPORT_MAX_BYTES = 8 << 20  # Anything larger is not a report: one with all bins
 
 _STATISTIC = {"50.000000": "p50", "95.000000": "p95", "99.000000": "p99", "99.900000": "p999"}
 _Count = Annotated[int, Meta(ge=0)]
-_Measure = Annotated[float, Meta(ge=0)]
+_Measure = Annotated[float, Meta(ge=0)] | None  # None: fio had nothing to calculate it from
+_NO_NUMBER = re.compile(rb"([:\[,]\s*)-?(?:nan|inf)(?=\s*[,}\]])", re.IGNORECASE)
 
 
 class _Times(msgspec.Struct, frozen=True):
@@ -117,20 +119,23 @@ def split_notes(data: bytes) -> tuple[str, ...]:
 
 
 def _split(data: bytes) -> tuple[tuple[str, ...], bytes | None]:
-    """Text lines before the first line that is ``{``, and the document from there to the last line that is ``}``."""
+    """Text lines before the first line that begins with ``{``, and the document from there to the last line that ends
+    with ``}``. What fio could not calculate (``nan``, ``-nan``, ``inf``) is ``null``: no error where nobody uses it."""
     lines = data.split(b"\n")
-    begin = next((at for at, line in enumerate(lines) if line.rstrip() == b"{"), None)
+    begin = next((at for at, line in enumerate(lines) if line.startswith(b"{")), None)
     head = lines if begin is None else lines[:begin]
     notes = tuple(text for line in head if (text := line.decode("utf-8", "replace").strip()))
     if begin is None:
         return notes, None
-    end = next((at for at in range(len(lines) - 1, begin, -1) if lines[at].rstrip() == b"}"), len(lines))
-    return notes, b"\n".join(lines[begin : end + 1])
+    end = next((at for at in range(len(lines) - 1, begin - 1, -1) if lines[at].rstrip().endswith(b"}")), len(lines))
+    return notes, _NO_NUMBER.sub(rb"\1null", b"\n".join(lines[begin : end + 1]))
 
 
 def _figures(direction: _Direction, source: str) -> Figures | None:
     if direction.total_ios == 0:
         return None
+    if direction.iops is None or direction.bw_bytes is None:
+        raise ParseError(source, "no rate of the operations that finished")
     latency = _latency(direction.lat_ns, source) or _latency(direction.clat_ns, source)
     return Figures(direction.total_ios, direction.iops, direction.bw_bytes, latency)
 
@@ -138,10 +143,12 @@ def _figures(direction: _Direction, source: str) -> Figures | None:
 def _latency(times: _Times, source: str) -> Latency | None:
     if times.n == 0:
         return None
+    if times.mean is None or times.max is None:
+        raise ParseError(source, "no latency of the operations that finished")
     statistics = {"mean": times.mean / 1e9}
     for key, name in _STATISTIC.items():
-        if key in times.percentile:
-            statistics[name] = min(times.percentile[key], times.max) / 1e9
+        if (percentile := times.percentile.get(key)) is not None:
+            statistics[name] = min(percentile, times.max) / 1e9
     statistics["max"] = times.max / 1e9
     try:
         bins = sorted((int(middle) / 1e9, count) for middle, count in times.bins.items())

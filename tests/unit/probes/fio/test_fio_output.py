@@ -142,3 +142,24 @@ def test_notes_of_a_broken_report():
 def test_notes_say_what_stderr_said():
     said = (FIXTURES / "enospc.stderr").read_text().splitlines()
     assert report("enospc.json").notes[0] == said[0]
+
+
+@pytest.mark.parametrize("number", ["nan", "-nan", "inf", "-inf", "NaN"])
+def test_what_fio_could_not_calculate_is_refused_only_where_it_is_used(number: str):
+    write = {"total_ios": 1, "iops": 1, "bw_bytes": 1, "lat_ns": {"N": 1, "mean": 5, "max": 5}}
+    text = minimal(**write).decode()
+    unused = text.replace('"iops": 0', f'"iops": {number}').replace('"bw_bytes": 0', f'"bw_bytes" : {number} ')
+    for document in (unused, " ".join(unused.split()), f"note {{\n{unused}"):
+        found = parse_report(document.encode(), job="plumbline")
+        assert found.read is None
+        assert found.write is not None
+        assert (found.write.iops, found.write.latency.statistics["mean"]) == (1, 5e-9)
+    for used in ('"iops": 1', '"mean": 5'):
+        with pytest.raises(ParseError, match="of the operations that finished"):
+            parse_report(text.replace(used, f"{used.split(':')[0]}: {number}").encode(), job="plumbline")
+
+
+def test_a_document_on_one_line():
+    document = json.dumps(json.loads(minimal(total_ios=1, iops=2, bw_bytes=3))).encode()
+    for data in (document, b"fio: a note\n" + document + b"\n"):
+        assert parse_report(data, job="plumbline").write.iops == 2
