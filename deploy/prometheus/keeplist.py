@@ -44,7 +44,7 @@ COMMANDS = (
     "exporter/plumbline/ceph_top/from_prometheus.py",
     "exporter/plumbline/report/classes.py",
     "exporter/plumbline/report/queries.py",
-    "exporter/plumbline/report/whatif/facts.py",
+    "exporter/plumbline/capacity/facts.py",
 )
 LABELS = frozenset({"ceph_daemon", "ceph_version"})
 """Labels that look like metrics."""
