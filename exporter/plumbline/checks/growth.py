@@ -1,7 +1,7 @@
 """How much counters grew recently."""
 
 from collections import defaultdict, deque
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from msgspec import Struct
 
@@ -9,24 +9,7 @@ WINDOW_S = 3600.0
 """Growth within the last hour counts as "recently": a burst a day ago is no reason to change a setting now, and one a
 minute ago must still be there when somebody looks."""
 
-CounterName: TypeAlias = Literal[
-    "disk media errors",
-    "frames lost in the ring",
-    "frames lost in the port's buffer",
-    "pause frames received",
-    "softnet processed",
-    "softnet dropped",
-    "softnet squeezed",
-    "softnet squeezed by budget",
-    "softnet squeezed by time",
-    "tcp receive queue drops",
-    "pcie errors",
-    "idle states entered",
-    "pressure",
-    "quota periods",
-    "quota periods throttled",
-]
-_Key: TypeAlias = tuple[CounterName, tuple[str | int, ...]]
+_Key: TypeAlias = tuple[str, tuple[str | int, ...]]
 
 
 class Count(Struct, frozen=True):
@@ -67,8 +50,9 @@ class Growth:
                 if not self._gained[key]:
                     del self._gained[key]  # or devices that are gone would be kept for ever
 
-    def count(self, counter: CounterName, total: int | None, *of: str | int) -> Count | None:
-        """This counter of a device, CPU …, with its growth; ``None`` where ``total`` is unknown."""
+    def count(self, counter: str, total: int | None, *of: str | int) -> Count | None:
+        """This counter of a device, CPU …, with its growth; ``None`` where ``total`` is unknown. ``counter``: a name
+        that no other counter has."""
         if total is None:
             return None
         key = counter, of
