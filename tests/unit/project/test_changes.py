@@ -56,12 +56,12 @@ class Copy:
 
 
 def test_every_row_counts_what_it_lists() -> None:
-    assert len(TABLE) == 10
+    assert len(TABLE) == 11
     for change, (count, files) in TABLE.items():
         assert count == len(re.sub(r" or `[^`]+`| \(.*?\)|;.*", "", files).split(", ")), change
 
 
-def test_a_collector(tmp_path: Path) -> None:
+def test_a_collector_and_its_check(tmp_path: Path) -> None:
     copy = Copy(tmp_path, "exporter")
     copy.write("exporter/plumbline/sources/kernel/noise.py", "def read_noise() -> int:\n    return 7\n")
     copy.write(
@@ -84,6 +84,15 @@ def test_a_collector(tmp_path: Path) -> None:
     )
     assert {"noise", "plumbline_noise_level"} <= set(copy.python("-c", program).split())
     assert len(copy.touched) == TABLE["a collector"][0]
+    judged = (
+        'noise = check("host.noise", "Be quiet.", "", "", "", Severity.INFO, "")(\n'
+        "    lambda host: iter([Verdict('noise', 'loud', 'quiet')])\n)\n"
+    )
+    copy.insert("exporter/plumbline/checks/host.py", "\nCHECKS = (", judged)
+    copy.insert("exporter/plumbline/checks/host.py", "cpu_governor, cpu_idle_states, ", "noise, ")
+    program = "from plumbline.checks.run import CHECKS; print(*(check.id for check in CHECKS))"
+    assert "host.noise" in copy.python("-c", program).split()
+    assert len(copy.touched) == TABLE["a collector whose reading is judged"][0]
 
 
 def test_an_alert(tmp_path: Path) -> None:
