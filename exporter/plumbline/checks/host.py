@@ -17,12 +17,14 @@ from plumbline.sources.disk.diskusers import DiskUsesReading
 from plumbline.sources.kernel.cpupower import CpuPower, IdleState
 from plumbline.sources.kernel.hugepages import HugePages
 from plumbline.sources.kernel.pressure import PressureReading
+from plumbline.sources.kernel.schedstat import RunQueueReading
 from plumbline.sources.kernel.sysctl import SysctlReading
 
 # As in alerts/config/host.libsonnet, where the reasons are; a test compares them
 PRESSURE = {"cpu": 0.2, "io": 0.2, "memory": 0.05}
 EXIT_LATENCY_US = 50
 QUOTA_SHARE = 0.1
+RUN_QUEUE_TASKS = 1.0
 
 _TMPFILES = "/etc/tmpfiles.d/90-storage-host.conf"
 _CPUS = "/sys/devices/system/cpu/cpu*"
@@ -50,6 +52,7 @@ class HostFacts(Struct, frozen=True):
     hugepages: str | None = None
     waiting: Mapping[str, float] | None = None  # resource → share of the time with a task that waits for it
     quotas: tuple[Quota, ...] = ()
+    run_queues: Mapping[int, float] | None = None  # CPU → mean number of tasks that waited for it
 
 
 def host_facts(readings: Readings, growth: Growth) -> HostFacts:
@@ -57,6 +60,9 @@ def host_facts(readings: Readings, growth: Growth) -> HostFacts:
     pressures = {
         resource.resource: growth.count("pressure", resource.some_us, resource.resource)
         for resource in readings.or_empty(PressureReading)
+    }
+    run_queues = {
+        queue.cpu: growth.count("run queue", queue.waited_ns, queue.cpu) for queue in readings.or_empty(RunQueueReading)
     }
     power, hugepages = readings.get(CpuPower), readings.get(HugePages)
     states = power.states if power else ()
@@ -73,6 +79,7 @@ def host_facts(readings: Readings, growth: Growth) -> HostFacts:
     if not any(readings.or_empty(DevicesReading).osds.values()) and not any(kind in _OSD_KINDS for _, kind, _ in uses):
         return HostFacts()
     seen_us = (growth.seen_s or 0.0) * 1e6
+    seen_ns = 1e3 * seen_us
     return HostFacts(
         power,
         {name: count.grew for name, count in entries.items() if count and count.grew is not None} or None,
@@ -84,6 +91,11 @@ def host_facts(readings: Readings, growth: Growth) -> HostFacts:
             if count and count.grew is not None and seen_us
         },
         tuple(quotas),
+        {
+            cpu: count.grew / seen_ns
+            for cpu, count in run_queues.items()
+            if count and count.grew is not None and seen_ns
+        },
     )
 
 
@@ -231,6 +243,36 @@ def pressure(host: HostFacts) -> Iterator[Verdict]:
 
 
 @check(
+    "host.run-queue",
+    "Let no task wait long for one CPU of an OSD's host.",
+    "Hosts with OSDs whose kernel counts it, watched for some time; the last hour is judged: CPUs in whose run queue "
+    f"{RUN_QUEUE_TASKS:g} task or more waited on average, in every moment.",
+    "A thread that has to wait for its CPU delays the operation that it carries by milliseconds, on a host whose other "
+    "CPUs may be idle: tasks or interrupts are bound to this one.",
+    "Documentation/scheduler/sched-stats.rst",
+    Severity.INFO,
+    "ps -eLo psr,tid,ni,pcpu,comm --sort=psr,-pcpu",
+)
+def run_queue(host: HostFacts) -> Iterator[Verdict]:
+    if not host.run_queues:
+        return
+    busy = {cpu: tasks for cpu, tasks in host.run_queues.items() if tasks >= RUN_QUEUE_TASKS}
+    longest = sorted(busy, key=lambda cpu: (-busy[cpu], cpu))
+    actual = "tasks waited long for " + (
+        f"{len(busy)} of {plural(len(host.run_queues), 'CPU')}: "
+        + first_few(f"CPU {cpu} ({busy[cpu]:.1f} at a time)" for cpu in longest)
+        if busy
+        else "no CPU"
+    )
+    fix = Fix(
+        "ps -eLo psr,tid,ni,pcpu,comm --sort=psr,-pcpu",
+        caution="This only shows what ran last on which CPU. Spread interrupts (irqbalance), let tasks use more CPUs"
+        " (taskset, CPUAffinity=), move the load away, or take a larger host.",
+    )
+    yield Verdict("cpu", actual, f"less than {RUN_QUEUE_TASKS:g} waiting task on each CPU", fix if busy else None)
+
+
+@check(
     "host.osd-cpu-quota",
     "Let no CPU quota stop an OSD.",
     "OSDs whose control group, or one above it, has a CPU quota that can be seen; the last hour is judged: "
@@ -257,4 +299,4 @@ def osd_cpu_quota(host: HostFacts) -> Iterator[Verdict]:
         yield Verdict(quota.daemon, actual, f"less than {QUOTA_SHARE:.0%}", fix if share >= QUOTA_SHARE else None)
 
 
-CHECKS = (cpu_governor, cpu_idle_states, numa_balancing, huge_pages, pressure, osd_cpu_quota)
+CHECKS = (cpu_governor, cpu_idle_states, numa_balancing, huge_pages, pressure, run_queue, osd_cpu_quota)
