@@ -1,5 +1,6 @@
 // What is built from disks: md arrays, ZFS pools, multipath maps.
 local alert = import '../lib/alert.libsonnet';
+local first = import '../lib/first_steps.libsonnet';
 local promql = import '../lib/promql.libsonnet';
 
 {
@@ -40,6 +41,12 @@ local promql = import '../lib/promql.libsonnet';
     'Pool {{ $labels.pool }} on {{ $labels.instance }} is {{ $labels.state }}' + vdevs + '.'
     + (if tunables.down then ' Its data cannot be reached.' else ' Its redundancy, or that of its log, cache or spares, is reduced or lost.'),
   ),
+
+  _firstSteps+:: {
+    PlumblineArrayDegraded: first.on('cat /proc/mdstat') + ': which member, and does it rebuild?',
+    PlumblineZfsPoolUnhealthy: first.on('zpool status -v'),
+    PlumblineMultipathPathLost: first.on('{{ if match "^nvme" $labels.device }}nvme list-subsys /dev/{{ $labels.device }}{{ else }}multipath -ll {{ $labels.device }}{{ end }}') + ': which path?',
+  },
 
   prometheusAlerts+:: {
     groups+: [{

@@ -1,6 +1,7 @@
 // The canary against its limit: vantage points that agree are a page, one canary alone is a ticket; the catastrophe in
 // one window; the tail as a budget.
 local alert = import '../lib/alert.libsonnet';
+local first = import '../lib/first_steps.libsonnet';
 local over = import '../lib/canary.libsonnet';
 local promql = import '../lib/promql.libsonnet';
 local suspects = import '../lib/suspects.libsonnet';
@@ -175,6 +176,15 @@ local suspects = import '../lib/suspects.libsonnet';
     'Too many canary operations are slower than the baseline allows, or fail.',
     '{{ $value | humanizePercentage }} of the operations of canary ' + subject + ', were slower than the limit set by the baseline or failed, over %s; the budget is %g%%.' % [over, 100 * canary.slowOperationsBudget] + cause(tunables),
   ),
+
+  _firstSteps+:: {
+    PlumblineCanaryLatencyExtreme: 'follow what is suspected (' + first.query('plumbline:suspected:info') + ' lists all of it); if nothing is, `ceph -s`, then ' + first.probes + ': what does the canary use?',
+    PlumblineCanaryLatencyHigh: first.query('plumbline:canary_limit:ratio') + ': one canary, one node or all?',
+    PlumblineCanaryBudgetBurn: '`ceph -s`, if it is in Ceph, and ' + first.on('iostat -x 1 60') + ': work that comes at intervals, or errors?',
+    PlumblineCanaryReplicaSlow: 'nothing here; follow the alert of the slow OSD (' + first.query('plumbline:osd_suspect:info') + ')',
+    PlumblineCanaryRestless: first.query('plumbline:canary_spread:ratio') + ': this canary alone, or its whole layer?',
+    PlumblineFleetLatencyHigh: '`ceph -s`, then `ceph config log 5`: what has changed for all of them?',
+  },
 
   prometheusAlerts+:: {
     groups+: [{

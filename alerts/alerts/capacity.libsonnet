@@ -32,6 +32,14 @@ local promql = import '../lib/promql.libsonnet';
 
   local planned = [name for name in std.objectFields(growth.days) if name != 'default'],
 
+  _firstSteps+:: {
+    PlumblineCapacityHostLossUnsafe: '`ceph osd df tree`: is it balance or space that is missing?',
+    PlumblineCapacityHostLossSoon: '`ceph df`: which pool grows? Order hardware now',
+    PlumblineCapacityNoSelfHealing: '`ceph osd tree`; plan one host more than there are copies',
+    PlumblineCapacityGrowthFast: '`ceph df detail`: which pool grows?',
+    PlumblineCapacityHeadroomLow: '`ceph osd pool stats`: which pool, and is it always or at peaks?',
+  },
+
   prometheusAlerts+:: {
     groups+: [{
       name: 'plumbline-capacity',

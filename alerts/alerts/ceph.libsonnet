@@ -1,8 +1,13 @@
 // The cluster as the probes' user sees it.
 local alert = import '../lib/alert.libsonnet';
+local first = import '../lib/first_steps.libsonnet';
 
 {
   local config = $._config,
+
+  _firstSteps+:: {
+    PlumblineCephUnreachable: first.probes + ' says whether the key, the network or the quorum is the reason',
+  },
 
   prometheusAlerts+:: {
     groups+: [{

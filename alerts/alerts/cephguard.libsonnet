@@ -1,5 +1,6 @@
 // What tells us of Ceph, watched: without these a cluster whose metrics are gone or stand still looks healthy.
 local alert = import '../lib/alert.libsonnet';
+local first = import '../lib/first_steps.libsonnet';
 local histograms = import '../lib/histogram.libsonnet';
 local osd = import '../lib/osd.libsonnet';
 local promql = import '../lib/promql.libsonnet';
@@ -55,6 +56,14 @@ local promql = import '../lib/promql.libsonnet';
     'A Ceph daemon does not answer the ceph-exporter.',
     '{{ $labels.ceph_daemon }}%s{{ with $labels.hostname }} on {{ . }}{{ end }} does not answer on its admin socket: it hangs, or it has exited and left the socket behind. Its counters are missing.' % inCluster,
   ),
+
+  _firstSteps+:: {
+    PlumblineCephPerfCountersMissing: '`ceph orch ls --service-type ceph-exporter`: is it there and scraped?',
+    PlumblineCephManagerStale: '`ceph mgr stat`; if the manager is stuck, `ceph mgr fail`',
+    PlumblineCephExporterStale: '`ceph orch ps`; find the daemon on that host that does not answer',
+    PlumblineCephExporterDown: '`ceph daemon %s version` on its host' % first.osd,
+    PlumblineCephMetricsAbsent: '`ceph mgr services`: is a manager active, and is it scraped?',
+  },
 
   prometheusAlerts+:: {
     groups+: [{

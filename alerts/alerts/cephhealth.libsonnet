@@ -4,6 +4,7 @@
 // limits, its file systems), one alert for all checks that remain. A check's series stays, with 0, once it was raised:
 // so `== 1`, and no arithmetic. `max by`, because two managers around a failover tell everything twice.
 local alert = import '../lib/alert.libsonnet';
+local first = import '../lib/first_steps.libsonnet';
 local osd = import '../lib/osd.libsonnet';
 local promql = import '../lib/promql.libsonnet';
 local suspects = import '../lib/suspects.libsonnet';
@@ -105,6 +106,21 @@ local suspects = import '../lib/suspects.libsonnet';
       'Ceph reports a problem of its own.',
       'Ceph reports {{ $labels.name }}%s, and no other alert covers it.' % inCluster,
     ),
+
+  _firstSteps+:: {
+    PlumblineCephPgUnavailable: '`ceph health detail`, then `ceph pg PG query`: which OSDs do they wait for?',
+    PlumblineCephDataDamaged: '`ceph health detail` names placement groups and OSDs; do not restart any of them yet',
+    PlumblineCephMonitorDown: '`ceph quorum_status` names the monitor; do not restart another one',
+    PlumblineCephFull: '`ceph health detail`, then `ceph df detail`: an OSD, a pool or a quota?',
+    PlumblineCephNearlyFull: '`ceph osd df tree`: one OSD, or all?',
+    PlumblineCephFilesystemDown: '`ceph fs status`: is a metadata server missing?',
+    PlumblineCephOsdDown: '`ceph osd tree down`, then its log and the disk on its host',
+    PlumblineCephOsdFlapping: '`ceph log last 200 info cluster`: network, or crashes?',
+    PlumblineCephRecoveryStalled: '`ceph osd dump` for its flags, then `ceph osd df tree`',
+    PlumblineCephSlowOperations: '`ceph tell %s dump_historic_slow_ops`: which step is the longest?' % first.osd,
+    PlumblineCephKeysInsecure: '`ceph health detail` names the keys',
+    PlumblineCephHealth: '`ceph health detail`',
+  },
 
   prometheusAlerts+:: {
     groups+: [

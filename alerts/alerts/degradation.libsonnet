@@ -2,6 +2,7 @@
 // Two of three are beyond the tolerance exactly when their median is, and the daemon keeps that (`_recent_`): so a probe
 // of ten minutes and one of a month are judged alike, by rules that look back no further than the last scrape.
 local alert = import '../lib/alert.libsonnet';
+local first = import '../lib/first_steps.libsonnet';
 local promql = import '../lib/promql.libsonnet';
 
 {
@@ -29,6 +30,11 @@ local promql = import '../lib/promql.libsonnet';
   ),
 
   local subject = 'Probe {{ $labels.probe }} ({{ $labels.workload }}, {{ $labels.operation }}) on {{ $labels.instance }}: ',
+
+  _firstSteps+:: {
+    PlumblineProbeLatencyHigh: first.probes + '; is a canary of the same layer slow, too?',
+    PlumblineProbeThroughputLow: first.probes + '; is its latency high, too?',
+  },
 
   prometheusAlerts+:: {
     groups+: [{

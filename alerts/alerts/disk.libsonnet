@@ -1,5 +1,6 @@
 // A disk among its peers, against its own past, and whether it answers at all.
 local alert = import '../lib/alert.libsonnet';
+local first = import '../lib/first_steps.libsonnet';
 local promql = import '../lib/promql.libsonnet';
 
 {
@@ -29,6 +30,14 @@ local promql = import '../lib/promql.libsonnet';
     '{{ range $index, $finding := query (printf `plumbline_finding{check=%q,urgency!="info",'
     + promql.instanceFormat(config) + '} == 1` $labels.check ' + promql.instanceArguments(config)
     + ') | sortByLabel "subject" }}{{ if $index }}, {{ end }}{{ .Labels.subject }}{{ end }}',
+
+  _firstSteps+:: {
+    PlumblineDiskLatencyOutlier: first.disk + ': errors, firmware, link, load?',
+    PlumblineDiskLatencyRegressed: first.disk + '; are the other disks of the node slower, too?',
+    PlumblineDiskHung: first.disk + ' names its OSD; do not run smartctl, it would hang',
+    PlumblineDiskMissing: first.on('dmesg -T') + ': removed after errors, or pulled?',
+    PlumblineDiskQueueSettings: first.check + ' shows the command that sets it',
+  },
 
   prometheusAlerts+:: {
     groups+: [{

@@ -1,5 +1,6 @@
 // Advice that stays unheeded: what `plumbline check` finds, once a node and layer, not once a finding.
 local alert = import '../lib/alert.libsonnet';
+local first = import '../lib/first_steps.libsonnet';
 local promql = import '../lib/promql.libsonnet';
 
 {
@@ -33,6 +34,10 @@ local promql = import '../lib/promql.libsonnet';
     + names(each.finding, of.selector)
     + '.',
   ),
+
+  _firstSteps+:: {
+    PlumblineFindingOpen: first.check + ' shows the reason for each and the command that fixes it',
+  },
 
   prometheusAlerts+:: {
     groups+: [{

@@ -11,6 +11,11 @@ local promql = import '../lib/promql.libsonnet';
   local slow = alerts.PlumblineGatewayLatencyHigh,
   local errors = alerts.PlumblineGatewayErrors,
 
+  _firstSteps+:: {
+    PlumblineGatewayLatencyHigh: '`ceph -s`, then `ceph osd perf`; if RADOS is quiet, CPU and network of the gateways (`ceph orch ps`)',
+    PlumblineGatewayErrors: '`ceph orch ps --daemon-type rgw`, then the log of these gateways: which status codes, which users and buckets?',
+  },
+
   prometheusAlerts+:: {
     groups+: [{
       name: 'plumbline-gateway',

@@ -1,5 +1,6 @@
 // What a disk says of its own health, and that it says anything.
 local alert = import '../lib/alert.libsonnet';
+local first = import '../lib/first_steps.libsonnet';
 local promql = import '../lib/promql.libsonnet';
 
 {
@@ -18,6 +19,16 @@ local promql = import '../lib/promql.libsonnet';
 
   local labelled(expr, label, text) =
     'label_replace(\n  %s,\n  "%s", "%s", "", ""\n)\n' % [expr, label, text],
+
+  _firstSteps+:: {
+    PlumblineDiskHealthUnavailable: first.on('dmesg -T') + ', then `timeout 90 smartctl -i` of the disk',
+    PlumblineDiskMediaErrors: first.disk + ' names its OSD; plan its replacement',
+    PlumblineDiskFailing: first.disk + ' names its OSD; drain it while it can still be read',
+    PlumblineDiskPendingSectors: first.on('smartctl -A /dev/{{ $labels.device }}') + ': does the number grow?',
+    PlumblineDiskWearOut: first.disk + '; order its replacement',
+    PlumblineDiskSpareLow: first.disk + '; order its replacement',
+    PlumblineDiskHot: first.on('ipmitool sdr type Fan') + '; one disk, one row or all?',
+  },
 
   prometheusAlerts+:: {
     groups+: [{

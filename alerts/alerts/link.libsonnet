@@ -1,5 +1,6 @@
 // What a link should be and is not: its speed, its bond, its MTU, its InfiniBand port.
 local alert = import '../lib/alert.libsonnet';
+local first = import '../lib/first_steps.libsonnet';
 local promql = import '../lib/promql.libsonnet';
 
 {
@@ -32,6 +33,17 @@ local promql = import '../lib/promql.libsonnet';
     + roleArguments + ' .Labels.mtu) | sortByLabel "instance" }}'
     + '{{ if $each }}, {{ end }}{{ .Labels.instance }} {{ .Labels.device }}{{ end }}{{ end }})'
     + '{{ end }}',
+
+  _firstSteps+:: {
+    PlumblineNicLinkSlow: first.on('ethtool {{ $labels.device }}') + ': who advertises less?',
+    PlumblineNicLinkDown: first.on('ethtool {{ $labels.device }}') + ', then the cable and the switch port',
+    PlumblineNicLinkFlapping: first.on('dmesg -T') + ': when, and does its switch port say the same?',
+    PlumblineNicMtuMismatch: '`ip -d link show` on the nodes named; which MTU was planned?',
+    PlumblineBondSlaveDown: first.on('cat /proc/net/bonding/{{ $labels.device }}') + ', then the cable and the switch port',
+    PlumblineBondMisaggregated: first.on('cat /proc/net/bonding/{{ $labels.device }}') + ', then LACP on the switch port',
+    PlumblineInfinibandPortDown: first.on('ibstat {{ $labels.device }}'),
+    PlumblineInfinibandErrors: first.on('ibqueryerrors') + ', then the cable',
+  },
 
   prometheusAlerts+:: {
     groups+: [{

@@ -15,6 +15,10 @@ local promql = import '../lib/promql.libsonnet';
     local bytes = query(metric, 'bytes', 'humanize');
     query(metric, 'operations', 'humanize') + std.strReplace(bytes, '{{ . | first', ', {{ . | first'),
 
+  _firstSteps+:: {
+    PlumblineCanaryBusy: 'nothing now; `plumbline ceph top` shows where the load is',
+  },
+
   prometheusAlerts+:: {
     groups+: [{
       name: 'plumbline-load',

@@ -1,9 +1,14 @@
 // File systems behind a server: mounted, and dead.
 local alert = import '../lib/alert.libsonnet';
+local first = import '../lib/first_steps.libsonnet';
 local suspects = import '../lib/suspects.libsonnet';
 
 {
   local config = $._config,
+
+  _firstSteps+:: {
+    PlumblineMountDead: '`ps -eo pid,stat,wchan:32,etime,args` (is a FUSE server in state T or D?) and ' + first.on('dmesg -T') + '; do not run ls or df there, they would hang',
+  },
 
   prometheusAlerts+:: {
     groups+: [{

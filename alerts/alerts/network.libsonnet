@@ -1,5 +1,6 @@
 // Loss on the way in: at the card, and in the kernel's receive path behind it.
 local alert = import '../lib/alert.libsonnet';
+local first = import '../lib/first_steps.libsonnet';
 local promql = import '../lib/promql.libsonnet';
 
 {
@@ -46,6 +47,19 @@ local promql = import '../lib/promql.libsonnet';
   local squeeze = alerts.PlumblineSoftnetTimeSqueeze,
   local backlog = alerts.PlumblineSoftnetBacklogOverflow,
   local pause = alerts.PlumblineNicPauseStorm,
+
+  _firstSteps+:: {
+    PlumblineNicRingDrops: first.nic + ': ring, interrupts, pause frames',
+    PlumblineNicRingSmall: first.on('ethtool -g {{ $labels.device }}') + ' shows the maximum',
+    PlumblineNicFifoDrops: first.on('ethtool -S {{ $labels.device }}') + ', then the PCIe link of the card',
+    PlumblineNicErrors: first.nic + ', then the cable and the transceiver',
+    PlumblineNicPauseStorm: first.on('ethtool -S {{ $labels.device }}') + '; who sends them?',
+    PlumblineNicIrqsOnOneCpu: first.on('systemctl is-active irqbalance'),
+    PlumblineSoftnetTimeSqueeze: first.on('cat /proc/net/softnet_stat') + ': one CPU or all?',
+    PlumblineSoftnetBacklogOverflow: first.on('cat /proc/net/softnet_stat') + ': one CPU or all?',
+    PlumblineTcpRetransmits: first.on('ss -tin') + ': which peers?',
+    PlumblineTcpListenOverflow: first.on('ss -tln') + ': which socket has Recv-Q near Send-Q?',
+  },
 
   prometheusAlerts+:: {
     groups+: [{

@@ -1,5 +1,6 @@
 // What the network's probes find that no counter of this node tells: a path that is smaller than its ends, lost packets.
 local alert = import '../lib/alert.libsonnet';
+local first = import '../lib/first_steps.libsonnet';
 local promql = import '../lib/promql.libsonnet';
 
 {
@@ -13,6 +14,11 @@ local promql = import '../lib/promql.libsonnet';
     * on (%(probe)s) group_left (target, device)
     max by (%(probe)s, target, device) (plumbline_probe_target_info%(which)s)
   ||| % (labels { metric: metric, which: which }),
+
+  _firstSteps+:: {
+    PlumblinePathMtuBelowInterface: first.on('ping -M do -s 8972 {{ $labels.target }}') + '; do all probes to that node say so?',
+    PlumblineNetworkLoss: first.on('ping {{ $labels.target }}') + '; do all probes to that node lose packets?',
+  },
 
   prometheusAlerts+:: {
     groups+: [{

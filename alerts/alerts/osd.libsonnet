@@ -1,5 +1,6 @@
 // OSDs that are slow, by what is to blame; hung and blocked ones; capacities that mClock has wrong.
 local alert = import '../lib/alert.libsonnet';
+local first = import '../lib/first_steps.libsonnet';
 local osds = import '../lib/osd.libsonnet';
 local promql = import '../lib/promql.libsonnet';
 local suspects = import '../lib/suspects.libsonnet';
@@ -103,6 +104,20 @@ local suspects = import '../lib/suspects.libsonnet';
       else ' has spilled {{ $value | humanize1024 }}B more to the data device within %s: lookups there are as slow as that device.' % databaseFull.spilledWindow
     ),
   ),
+
+  _firstSteps+:: {
+    PlumblineOsdSlowDisk: '`iostat -x 1 5` on its host, then `plumbline disk` of the device in brackets (`ceph device ls-by-daemon %s`, if none is): errors, firmware, link, load?' % first.osd,
+    PlumblineOsdSlowPeer: '`ceph tell %s dump_historic_ops`: where does the time go?' % first.osd,
+    PlumblineOsdLimited: '`systemctl show` of its unit on its host: which limit is set?',
+    PlumblineOsdQueueing: '`ceph pg ls-by-primary %s`: a hot pool, or too few threads?' % first.osd,
+    PlumblineOsdOutlier: '`ceph tell %s dump_historic_ops`: where does the time go?' % first.osd,
+    PlumblineOsdHeartbeatSlow: '`plumbline check` on its host (on each host, if none is named), then losses and errors of its interfaces',
+    PlumblineOsdConnectionSlow: '`plumbline check` on its host, then losses and errors of its interfaces and switch ports',
+    PlumblineOsdSocketHung: '`ceph osd dump`: is it up? Then its process on {{ $labels.instance }}',
+    PlumblineOsdOperationsBlocked: '`ceph tell %s dump_blocked_ops`' % first.osd,
+    PlumblineOsdDatabaseFull: '`ceph tell %s compact` at a quiet hour; does it shrink?' % first.osd,
+    PlumblineOsdCapacityMisjudged: '`ceph config dump` for osd_mclock_max_capacity_iops; who set it?',
+  },
 
   prometheusAlerts+:: {
     groups+: [{

@@ -1,5 +1,6 @@
 // The PCIe links that disks, host adapters and network cards hang on.
 local alert = import '../lib/alert.libsonnet';
+local first = import '../lib/first_steps.libsonnet';
 local promql = import '../lib/promql.libsonnet';
 
 {
@@ -30,6 +31,11 @@ local promql = import '../lib/promql.libsonnet';
   local growing(kind) =
     '(sum by (%(address)s, aer_severity) (increase(plumbline_pcie_aer_errors_total{aer_severity=~"%(severity)s"}[%(window)s])) >= %(minimum)d)'
     % (labels + errors { severity: kind[0], minimum: kind[1] }),
+
+  _firstSteps+:: {
+    PlumblinePcieLinkDegraded: first.check + ' shows link and slot',
+    PlumblinePcieErrors: first.on('dmesg -T') + ': which error, which end?',
+  },
 
   prometheusAlerts+:: {
     groups+: [{

@@ -1,5 +1,6 @@
 // Watching the watcher: the probes. Their own trouble is layer `self`; what they prove of a disk carries its layer.
 local alert = import '../lib/alert.libsonnet';
+local first = import '../lib/first_steps.libsonnet';
 local over = import '../lib/canary.libsonnet';
 local promql = import '../lib/promql.libsonnet';
 local suspects = import '../lib/suspects.libsonnet';
@@ -21,6 +22,18 @@ local suspects = import '../lib/suspects.libsonnet';
     'Probe {{ $labels.probe }} on {{ $labels.instance }} has been in flight for {{ $value | humanizeDuration }}: layer {{ $labels.layer }} does not answer, and everything else that uses the same device, mount or cluster probably waits as well.'
     + (if each.clients then suspects.cause(config) else ''),
   ),
+
+  _firstSteps+:: {
+    PlumblineProbeOverdue: first.probes + ' says whether it fails, is skipped or hangs',
+    PlumblineProbeStuck: first.probes + ', then `dmesg -T` there',
+    PlumblineProbeFailing: first.probes + ' gives the reason',
+    PlumblineProbeSkipped: first.probes + ' says what holds it back',
+    PlumblineCanaryOverdue: first.probes + ' says whether it was refused',
+    PlumblineCanaryFailing: first.probes + ' shows what it uses; then `dmesg -T` there for a disk, `ceph -s` for RADOS, the log of the gateway for S3',
+    PlumblineBaselineMissing: first.on('plumbline baseline list') + '; record one while the node is quiet',
+    PlumblineBaselineOutdated: first.on('plumbline baseline list') + '; was the change intended?',
+    PlumblineBaselineMismatch: first.on('plumbline baseline list') + '; did somebody change the probe?',
+  },
 
   prometheusAlerts+:: {
     groups+: [{

@@ -13,6 +13,12 @@ local promql = import '../lib/promql.libsonnet';
     instance: promql.join(config.instanceLabels),
   },
 
+  _firstSteps+:: {
+    PlumblineProbeTargetDown: 'nothing here; follow PlumblineDown of the host that `ceph osd find` names',
+    PlumblineLayerSettling: 'nothing here; follow the alert that pages for that layer',
+    PlumblineRecoveryUnderWay: 'nothing, if the change was intended; otherwise `ceph osd tree down`',
+  },
+
   prometheusAlerts+:: {
     groups+: [{
       name: 'plumbline-inhibitors',

@@ -1,5 +1,6 @@
 // Watching the watcher: the exporter itself. Layer `self`.
 local alert = import '../lib/alert.libsonnet';
+local first = import '../lib/first_steps.libsonnet';
 local promql = import '../lib/promql.libsonnet';
 
 {
@@ -38,6 +39,24 @@ local promql = import '../lib/promql.libsonnet';
     body_size_limit: 'scrapes_exceeded_body_size_limit',
     target_limit: 'scrape_pool_exceeded_target_limit',
     label_limit: 'scrape_pool_exceeded_label_limits',
+  },
+
+  _firstSteps+:: {
+    PlumblineWatchdog: 'nothing while it arrives; when it stops, `curl http://localhost:9090/-/ready` on the Prometheus host',
+    PlumblineTargetsAbsent: '`promtool check config /etc/prometheus/prometheus.yml` on the Prometheus host',
+    PlumblineDown: '`ping` the node; if it answers, `systemctl status plumbline` there',
+    PlumblineCollectorFailing: first.journal + ' says why',
+    PlumblineConfigReloadFailed: first.on('plumbline config check /etc/plumbline/plumbline.yaml') + ' names the key',
+    PlumblineStateNotSaved: first.on('df -h /var/lib/plumbline') + ': full or read-only?',
+    PlumblineWebGuardsLost: first.journal + ' names what is missing',
+    PlumblineDaemonHeavy: '`curl http://{{ $labels.instance }}/metrics` and look for the slowest collector',
+    PlumblineThreadFailing: first.journal + ' has the traceback',
+    PlumblineScrapeSlow: '`time curl http://{{ $labels.instance }}/metrics` from here and on the node',
+    PlumblineScrapeRejected: '`curl http://{{ $labels.instance }}/api/v1/targets` names the targets and the limit',
+    PlumblineRuleFailing: '`curl http://{{ $labels.instance }}/api/v1/rules` shows lastError',
+    PlumblineRulesLate: '`curl http://{{ $labels.instance }}/metrics` shows which group takes how long',
+    PlumblineAlertsDropped: '`curl http://{{ $labels.instance }}/api/v1/alertmanagers`: is one there, and does it answer?',
+    PlumblineNotificationsFailing: '`journalctl -u prometheus-alertmanager` on the Alertmanager host says why',
   },
 
   prometheusAlerts+:: {

@@ -1,15 +1,14 @@
 // Every description answers in one order: what is wrong and for whom, how long it has lasted, what is suspected, what to do
 // first. The alerts say the first (and, in a rule without `for`, the span that it looks at); the others are added here.
-local firstSteps = import 'first_steps.libsonnet';
-
 {
+  local firstSteps = $._firstSteps,
   local suspected = '\nSuspected: ',
 
   local ordered(rule) =
     local parts = std.splitLimit(rule.annotations.description, suspected, 1);
     local first =
       if std.objectHas(firstSteps, rule.alert) then firstSteps[rule.alert]
-      else error '%s has no first step: add one to alerts/lib/first_steps.libsonnet' % rule.alert;
+      else error '%s has no first step: add one to _firstSteps beside the alert' % rule.alert;
     rule {
       annotations+: {
         description:

@@ -110,7 +110,7 @@ def add_an_alert(root, tunables=True, first_step=True, runbook=True):
     if tunables:
         before(root / "alerts/config/disk.libsonnet", "      PlumblineDiskHot: {", f"{NAME}: {{ severity: 'info' }},")
     if first_step:
-        before(root / "alerts/lib/first_steps.libsonnet", "  PlumblineDiskHot:", f"{NAME}: disk,")
+        before(root / "alerts/alerts/health.libsonnet", "    PlumblineDiskHot:", f"{NAME}: first.disk,")
     if runbook:
         (root / f"alerts/runbooks/{NAME}.md").write_text(f"# {NAME}\n")
 
@@ -131,7 +131,7 @@ def test_a_threshold_that_pages_draw_makes_these_stale_and_no_other(copy_of_the_
     ("missing", "line"),
     [
         ("tunables", "PlumblineDiskNoisy has no severity: add it to the alerts of alerts/config/<room>.libsonnet"),
-        ("first_step", "PlumblineDiskNoisy has no first step: add one to alerts/lib/first_steps.libsonnet"),
+        ("first_step", "PlumblineDiskNoisy has no first step: add one to _firstSteps beside the alert"),
         ("runbook", "PlumblineDiskNoisy has no runbook: write alerts/runbooks/PlumblineDiskNoisy.md"),
     ],
 )

@@ -102,7 +102,7 @@ def test_an_alert(tmp_path: Path) -> None:
     first = "alert.new(\n          config,\n          'PlumblineDiskMediaErrors',"
     copy.insert("alerts/config/disk.libsonnet", "PlumblineDiskHot: {", "PlumblineDiskNoisy: { severity: 'info' },")
     copy.insert("alerts/alerts/health.libsonnet", first, alert)
-    copy.insert("alerts/lib/first_steps.libsonnet", "PlumblineDiskHot:", "PlumblineDiskNoisy: disk,")
+    copy.insert("alerts/alerts/health.libsonnet", "PlumblineDiskHot:", "PlumblineDiskNoisy: first.disk,")
     copy.write("alerts/runbooks/PlumblineDiskNoisy.md", "# PlumblineDiskNoisy\n")
     copy.write("tests/rules/noisy_alerts.yaml", "")
     copy.python("render.py", "--only", "rules")
