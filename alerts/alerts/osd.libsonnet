@@ -109,6 +109,7 @@ local suspects = import '../lib/suspects.libsonnet';
     PlumblineOsdSlowDisk: '`iostat -x 1 5` on its host, then `plumbline disk` of the device in brackets (`ceph device ls-by-daemon %s`, if none is): errors, firmware, link, load?' % first.osd,
     PlumblineOsdSlowPeer: '`ceph tell %s dump_historic_ops`: where does the time go?' % first.osd,
     PlumblineOsdLimited: '`systemctl show` of its unit on its host: which limit is set?',
+    PlumblineRunQueueLong: first.check + ' names the CPUs; then `ps` there: what runs on them?',
     PlumblineOsdQueueing: '`ceph pg ls-by-primary %s`: a hot pool, or too few threads?' % first.osd,
     PlumblineOsdOutlier: '`ceph tell %s dump_historic_ops`: where does the time go?' % first.osd,
     PlumblineOsdHeartbeatSlow: '`plumbline check` on its host (on each host, if none is named), then losses and errors of its interfaces',
@@ -158,6 +159,20 @@ local suspects = import '../lib/suspects.libsonnet';
           osd('latency'),
           'An OSD is slow although its disk is not.',
           name + ': an operation takes {{ $value | humanizeDuration }}, much longer than on the other OSDs of its device class, and its own disk' + devices + ' is not the cause. ' + signs,
+        ),
+        alert.new(
+          config,
+          'PlumblineRunQueueLong',
+          |||
+            count by (%(instance)s) (
+              rate(plumbline_cpu_run_queue_wait_seconds_total[%(window)s]) >= %(tasks)g
+            )
+            and on (%(instance)s)
+            plumbline:osd_node:info
+          ||| % (alerts.PlumblineRunQueueLong { instance: promql.join(config.instanceLabels) }),
+          osd('saturation'),
+          'Tasks wait for the same CPU of a host with OSDs.',
+          'On {{ $labels.instance }}, {{ $value }} CPU' + promql.plural + ' had a task or more waiting in the run queue at every moment of %s, on average: what runs there delays operations, even where other CPUs are idle.' % alerts.PlumblineRunQueueLong.window,
         ),
         alert.new(
           config,

@@ -114,6 +114,9 @@ local lasting = { severity: 'warning', 'for': '10m', keepFiringFor: '10m' };
       PlumblineOsdLimited: lasting,
       PlumblineOsdQueueing: lasting,
 
+      // Information: it explains slow OSDs and is none itself. Below a task at any moment is what a busy host has.
+      PlumblineRunQueueLong: { severity: 'info', 'for': '15m', keepFiringFor: '15m', window: '10m', tasks: 1 },
+
       // Nothing explains it, so it waits longer for something that does.
       PlumblineOsdOutlier: { severity: 'warning', 'for': '15m', keepFiringFor: '15m' },
 

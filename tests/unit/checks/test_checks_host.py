@@ -147,6 +147,9 @@ def test_the_numbers_are_the_rules() -> None:
     floors = dict(re.findall(r"(\w+): ([0-9.e-]+),", (CONFIG / "host.libsonnet").read_text("utf-8")))
     assert {name: float(floors[f"{name}_pressure"]) for name in host.PRESSURE} == host.PRESSURE
     assert float(floors["cpu_idle"]) * 1e6 == host.EXIT_LATENCY_US
+    waiting = re.search(r"PlumblineRunQueueLong: .* tasks: ([0-9.]+) ", (CONFIG / "osd.libsonnet").read_text("utf-8"))
+    assert waiting is not None
+    assert float(waiting[1]) == host.RUN_QUEUE_TASKS
     throttled = re.search(r"throttledShare: ([0-9.]+),", (CONFIG / "osd.libsonnet").read_text("utf-8"))
     assert throttled is not None
     assert float(throttled[1]) == host.QUOTA_SHARE
