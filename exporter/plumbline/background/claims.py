@@ -23,7 +23,7 @@ class ClaimWatch:
 
     def __init__(self, storage: Path, catalogue: WorkloadCatalogue, vantage: str) -> None:
         self._storage, self._catalogue, self._vantage = storage, catalogue, vantage
-        self._said: tuple[str, ...] = ()
+        self._known: tuple[str, ...] = ()
         self.slot = PeriodicSlot[tuple[ClaimState, ...]]("claims", EVERY_S, "results of claims", self._read)
 
     def statuses(self) -> list[ProbeStatus]:
@@ -38,5 +38,5 @@ class ClaimWatch:
         return tuple(claim.identity(self._catalogue) for claim in self.slot.last or ())
 
     def _read(self) -> tuple[ClaimState, ...]:
-        claims, self._said = read_claims(self._storage, said=self._said)
+        claims, self._known = read_claims(self._storage, known=self._known)
         return claims

@@ -36,7 +36,7 @@ _WRITE_MAX_NS = 10**13
 _WAITS_FOR_POD = frozenset({"WaitForPodScheduled", "WaitForFirstConsumer"})
 
 
-class Said(msgspec.Struct, frozen=True):
+class WriteReport(msgspec.Struct, frozen=True):
     """The output of :mod:`.first_write`."""
 
     write_ns: int | None = None
@@ -58,16 +58,16 @@ class Times:
 
     def operations(self) -> tuple[OperationResult, ...]:
         """What is known."""
-        found: dict[str, float] = {}
+        durations: dict[str, float] = {}
         if self.bound is not None:
-            found["bind"] = self.bound - self.created
+            durations["bind"] = self.bound - self.created
             if self.started is not None:
-                found["mount"] = max(0.0, self.started - self.bound)
+                durations["mount"] = max(0.0, self.started - self.bound)
         if self.write_ns is not None and self.written is not None:
-            found |= {"write": self.write_ns / 1e9, "total": self.written - self.created}
+            durations |= {"write": self.write_ns / 1e9, "total": self.written - self.created}
         return tuple(
             OperationResult(operation=name, latency=dict.fromkeys(("mean", "p50"), value), bins=((value, 1),))
-            for name, value in found.items()
+            for name, value in durations.items()
         )
 
 
@@ -88,7 +88,7 @@ class ClaimRun(msgspec.Struct, frozen=True):
         where = f"PodTemplate {self.name}"
         try:
             spec = template.template["spec"]
-            (volume,) = (each for each in spec["volumes"] if each["name"] == VOLUME)
+            (volume,) = (volume_entry for volume_entry in spec["volumes"] if volume_entry["name"] == VOLUME)
             claim = volume["ephemeral"]["volumeClaimTemplate"]["spec"]
             named, size = claim["storageClassName"], claim["resources"]["requests"]["storage"]
             (_,) = spec["containers"]
@@ -194,24 +194,31 @@ class ClaimRun(msgspec.Struct, frozen=True):
     def _why_not(self, pod: Pod, times: Times) -> str:
         """In which step it is stuck, and what Kubernetes last said of it."""
         step = "not bound" if times.bound is None else "not mounted" if times.started is None else "not written"
-        said = ""
+        reason = ""
         try:
             now = self.api.ask("GET", "pods", Pod, name=pod.metadata.name)
             waiting = now.state.waiting
-            said = next((each.message for each in now.status.conditions if each.status == "False" and each.message), "")
-            said = (waiting.message if waiting else "") or said
+            reason = next(
+                (
+                    condition.message
+                    for condition in now.status.conditions
+                    if condition.status == "False" and condition.message
+                ),
+                "",
+            )
+            reason = (waiting.message if waiting else "") or reason
             event = self._last_event(claim_of(pod)) if times.bound is None else None
             if event is None or event.reason in _WAITS_FOR_POD:
                 event = self._last_event(pod.metadata.name) or event
-            said = f"{event.reason}: {event.message}" if event else said
+            reason = f"{event.reason}: {event.message}" if event else reason
         except ApiError as error:
-            said = str(error)
-        return f"{step} within {self.timeout_s:g} s" + (f"; {' '.join(said.split())[:500]}" if said else "")
+            reason = str(error)
+        return f"{step} within {self.timeout_s:g} s" + (f"; {' '.join(reason.split())[:500]}" if reason else "")
 
     def _last_event(self, name: str) -> Event | None:
         """The last warning about a pod or claim; without any, the last event."""
         events = self.api.ask("GET", "events", Events, query={"fieldSelector": f"involvedObject.name={name}"}).items
-        return max(reversed(events), key=lambda each: (each.type == "Warning", each.last), default=None)
+        return max(reversed(events), key=lambda event: (event.type == "Warning", event.last), default=None)
 
     def _remove(self, pod: Pod) -> str:
         """Delete a pod of ours and wait until it and its claim are gone; otherwise what is left."""
@@ -255,10 +262,10 @@ def claim_of(pod: Pod) -> str:
 def written(message: str, exit_code: int, reason: str) -> int:
     """Nanoseconds of the write, from the container's last message. Raises :class:`ClaimFailed`."""
     try:
-        said = parse(message.encode(), Said, source="first write")
+        report = parse(message.encode(), WriteReport, source="first write")
     except ParseError:
         shown = re.sub(r"\s+", " ", message)[:200]
         raise ClaimFailed(f"the container ended with {exit_code} ({reason}) and said: {shown or 'nothing'}") from None
-    if said.write_ns is None or not 0 < said.write_ns <= _WRITE_MAX_NS or exit_code:
-        raise ClaimFailed(f"the first write failed: {said.error[:200] or f'exit status {exit_code}'}")
-    return said.write_ns
+    if report.write_ns is None or not 0 < report.write_ns <= _WRITE_MAX_NS or exit_code:
+        raise ClaimFailed(f"the first write failed: {report.error[:200] or f'exit status {exit_code}'}")
+    return report.write_ns

@@ -93,26 +93,26 @@ def identity_of(name: str, storage_class: str, catalogue: WorkloadCatalogue) -> 
 def parse_claim(data: bytes, *, name: str, source: str) -> ClaimState:
     """Raises :class:`ParseError` for whatever the program that writes these files would not write."""
     try:
-        found = jsontext.decode(data, _File)
+        file = jsontext.decode(data, _File)
     except (msgspec.DecodeError, ValueError) as error:
         raise ParseError(source, f"not the result of a claim: {one_line(error)}") from error
-    if found.version != VERSION:
-        raise ParseError(source, f"version {found.version}; this release reads {VERSION}")
-    if not STORAGE_CLASS.fullmatch(found.storage_class):
+    if file.version != VERSION:
+        raise ParseError(source, f"version {file.version}; this release reads {VERSION}")
+    if not STORAGE_CLASS.fullmatch(file.storage_class):
         raise ParseError(source, "storage_class: not a name of Kubernetes")
-    if not all(0 < each <= 60 * _LONGEST_S for each in (found.interval_s, found.timeout_s)):
+    if not all(0 < item <= 60 * _LONGEST_S for item in (file.interval_s, file.timeout_s)):
         raise ParseError(source, "interval_s, timeout_s: expected seconds")
-    record = found.record
-    results = [each for each in (record.result, record.success, *record.failures) if each is not None]
+    record = file.record
+    results = [item for item in (record.result, record.success, *record.failures) if item is not None]
     wrong = (
-        *_wrong(name, found.storage_class, results),
-        *(each for run in record.recent for each in _wrong_operations(run)),
+        *_wrong(name, file.storage_class, results),
+        *(item for run in record.recent for item in _wrong_operations(run)),
     )
     if wrong:
         raise ParseError(source, wrong[0])
     if record.skipped or not record.totals.keys() <= {*VolumeClaim.operations}:
         raise ParseError(source, "record: counts what a claim does not count")
-    return ClaimState(name, found.storage_class, found.interval_s, found.timeout_s, record)
+    return ClaimState(name, file.storage_class, file.interval_s, file.timeout_s, record)
 
 
 def _wrong(name: str, storage_class: str, results: Iterable[ProbeResult]) -> Iterator[str]:
@@ -131,20 +131,24 @@ def _wrong(name: str, storage_class: str, results: Iterable[ProbeResult]) -> Ite
 
 
 def _wrong_operations(operations: Iterable[OperationResult]) -> Iterator[str]:
-    for each in operations:
-        only_times = OperationResult(operation=each.operation, latency=each.latency)
-        if each.operation not in VolumeClaim.operations or each != only_times or not each.latency.keys() <= _STATISTICS:
+    for operation in operations:
+        only_times = OperationResult(operation=operation.operation, latency=operation.latency)
+        if (
+            operation.operation not in VolumeClaim.operations
+            or operation != only_times
+            or not operation.latency.keys() <= _STATISTICS
+        ):
             yield "record: a figure that a claim does not have"
-        if not all(0 <= value <= _LONGEST_S for value in each.latency.values()):
+        if not all(0 <= value <= _LONGEST_S for value in operation.latency.values()):
             yield "record: a time that can't be"
 
 
 def read_claims(
-    storage: Path, *, said: Iterable[str] = (), quiet: bool = False, of_any_user: bool = False
+    storage: Path, *, known: Iterable[str] = (), quiet: bool = False, of_any_user: bool = False
 ) -> tuple[tuple[ClaimState, ...], tuple[str, ...]]:
-    """Every claim with results here, and what is wrong with the other files, logged unless ``said`` before.
+    """Every claim with results here, and what is wrong with the other files, logged unless ``known`` before.
     ``of_any_user``: for a command that looks at the state of a daemon of another user."""
-    found: list[ClaimState] = []
+    states: list[ClaimState] = []
     wrong: list[str] = []
     try:
         owner = storage.stat().st_uid if of_any_user else None
@@ -152,7 +156,7 @@ def read_claims(
             names = [name for name in own.names() if CLAIM_FILE.fullmatch(name)]
             for file in names[:MOST]:
                 try:
-                    found.append(_read(own, file))
+                    states.append(_read(own, file))
                 except FileNotFoundError:
                     continue  # removed just now
                 except OSError as error:
@@ -165,9 +169,9 @@ def read_claims(
         pass  # no daemon has run here yet
     except (OSError, FileRefused) as error:
         wrong.append(f"{storage}: {error}")
-    for message in set() if quiet else set(wrong) - set(said):
+    for message in set() if quiet else set(wrong) - set(known):
         log.warning("claims: %s", message)
-    return tuple(found), tuple(wrong)
+    return tuple(states), tuple(wrong)
 
 
 def _read(own: OwnDirectory, file: str) -> ClaimState:

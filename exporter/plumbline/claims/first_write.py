@@ -17,12 +17,12 @@ BLOCK = 4096
 
 def main(argv: list[str], say_in: str = SAY_IN) -> int:
     try:
-        said, failed = f'{{"write_ns": {write(argv[0])}}}', 0
+        report, failed = f'{{"write_ns": {write(argv[0])}}}', 0
     except OSError as error:
         text = (error.strerror or "failed").replace("\\", "\\\\").replace('"', '\\"')
-        said, failed = f'{{"error": "{text}"}}', 1
+        report, failed = f'{{"error": "{text}"}}', 1
     with open(say_in, "w", encoding="utf-8") as file:  # pathlib is not light  # noqa: PTH123
-        file.write(said)
+        file.write(report)
     return failed
 
 

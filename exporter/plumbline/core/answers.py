@@ -204,10 +204,10 @@ def _open(name: str, check: Callable[[int], object]) -> int:
     return fd
 
 
-def _check_regular(found: os.stat_result, name: str) -> None:
-    if stat.S_ISDIR(found.st_mode):
+def _check_regular(status: os.stat_result, name: str) -> None:
+    if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "not a regular file", name)
 
 

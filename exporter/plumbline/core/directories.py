@@ -13,12 +13,12 @@ from plumbline.core.renaming import rename_new
 def remove_directory(directory: OwnDirectory) -> None:
     """Remove this empty directory; :class:`FileRefused` if its name leads to another directory by now."""
     known = os.fstat(directory.fd)
-    _remove(Path(directory.name), lambda found: os.path.samestat(found, known), os.rmdir)
+    _remove(Path(directory.name), lambda status: os.path.samestat(status, known), os.rmdir)
 
 
 def remove_link(path: Path) -> None:
     """Remove a symbolic link; :class:`FileRefused` if the path is not a symbolic link by now."""
-    _remove(path, lambda found: stat.S_ISLNK(found.st_mode), os.unlink)
+    _remove(path, lambda status: stat.S_ISLNK(status.st_mode), os.unlink)
 
 
 def _remove(path: Path, is_it: Callable[[os.stat_result], bool], remove: Callable[..., None]) -> None:

@@ -47,7 +47,7 @@ class OwnDirectory:
         checks then apply to its target."""
         name = os.fspath(path).rstrip("/") or "/"
         owner = os.geteuid() if owner is None else owner
-        if stat.S_ISLNK((found := os.lstat(name)).st_mode) and not (follow and found.st_uid in {0, owner}):
+        if stat.S_ISLNK((status := os.lstat(name)).st_mode) and not (follow and status.st_uid in {0, owner}):
             raise refused("symlink", name)
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
         fd = os.open(name, flags)
@@ -256,9 +256,9 @@ class OwnDirectory:
                 except FileExistsError:
                     continue
             try:
-                found = os.fstat(fd)
-                if found.st_nlink:
-                    self._check(found, name)
+                status = os.fstat(fd)
+                if status.st_nlink:
+                    self._check(status, name)
                     if proof is not None and not made:
                         self._prove(fd, name, proof)
                     os.set_blocking(fd, True)
@@ -273,16 +273,16 @@ class OwnDirectory:
         if not proof.holds(self, fd):
             raise refused("not-ours", self.where(name))
 
-    def _check(self, found: os.stat_result, name: str) -> None:
+    def _check(self, status: os.stat_result, name: str) -> None:
         where = self.where(name)
-        if stat.S_ISLNK(found.st_mode):
+        if stat.S_ISLNK(status.st_mode):
             raise refused("symlink", where)
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(status.st_mode):
             raise refused("not-a-regular-file", where)
-        if found.st_nlink != 1:
-            raise refused("links", where, f"has {found.st_nlink} names (hard links)")
-        if found.st_uid != self._owner:
-            raise refused("owner", where, f"belongs to user {found.st_uid}")
+        if status.st_nlink != 1:
+            raise refused("links", where, f"has {status.st_nlink} names (hard links)")
+        if status.st_uid != self._owner:
+            raise refused("owner", where, f"belongs to user {status.st_uid}")
 
     def _look(self, name: str, proof: Proof, *, missing: bool = True) -> None:
         """Refuse anything but a file that is proven. ``missing``: it may be missing."""
@@ -354,11 +354,11 @@ class OwnDirectory:
             pass  # report the first error, not this one
 
 
-def check_directory(found: os.stat_result, name: str, owner: int) -> None:
+def check_directory(status: os.stat_result, name: str, owner: int) -> None:
     """Refuse a directory that users other than ``owner`` may write to: they could replace our files."""
-    if found.st_uid != owner:
-        raise refused("owner", name, f"belongs to user {found.st_uid}")
-    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if status.st_uid != owner:
+        raise refused("owner", name, f"belongs to user {status.st_uid}")
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise refused("mode", name)
 
 

@@ -44,11 +44,11 @@ def decode(data: bytes, kind: type[T]) -> T:
 
 
 def _escaped(text: str) -> str:
-    return _ODD.sub(lambda found: f"\0{ord(found[0]):04x}", text)
+    return _ODD.sub(lambda match: f"\0{ord(match[0]):04x}", text)
 
 
 def _read(text: str) -> str:
-    return _WRITTEN.sub(lambda found: chr(int(found[1], 16)), text)
+    return _WRITTEN.sub(lambda match: chr(int(match[1], 16)), text)
 
 
 def _each_text(value: Any, change: Callable[[str], str]) -> Any:

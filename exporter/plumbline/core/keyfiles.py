@@ -61,10 +61,10 @@ def open_secret(path: str | Path) -> int:
 
 def _check(path: str, secret: bool, account: str, descriptor: int) -> None:
     trusted = {0, os.geteuid(), *_ids(account)}
-    found = os.fstat(descriptor)
-    mode = stat.S_IMODE(found.st_mode)
-    if found.st_uid not in trusted:
-        raise _refused(path, f"belongs to user {found.st_uid}; chown it to the user who runs this, or to root")
+    status = os.fstat(descriptor)
+    mode = stat.S_IMODE(status.st_mode)
+    if status.st_uid not in trusted:
+        raise _refused(path, f"belongs to user {status.st_uid}; chown it to the user who runs this, or to root")
     if mode & (stat.S_IWGRP | stat.S_IWOTH) and _others(descriptor, mode, _WRITE):
         raise _refused(path, f"may be changed by others (mode {mode:04o}); chmod {'600' if secret else 'go-w'} it")
     actual = _actual(descriptor)
@@ -73,7 +73,7 @@ def _check(path: str, secret: bool, account: str, descriptor: int) -> None:
     link = os.lstat(path)
     if stat.S_ISLNK(link.st_mode) and link.st_uid not in trusted:
         raise _refused(path, f"is a link of user {link.st_uid}; name its target")
-    if secret and not _handed(actual, descriptor) and _readable(descriptor, found, account):
+    if secret and not _handed(actual, descriptor) and _readable(descriptor, status, account):
         raise _refused(path, f"is accessible to others (mode {mode:04o}); chmod 600 it")
 
 
@@ -83,22 +83,22 @@ def _actual(descriptor: int) -> str:
 
 
 def _check_directory(path: str, directory: Path, trusted: set[int]) -> None:
-    found = directory.stat()
-    if found.st_uid not in trusted:
-        raise _refused(path, f"stands in {directory} of user {found.st_uid}, who may exchange it; move it")
-    if found.st_mode & stat.S_ISVTX:
+    status = directory.stat()
+    if status.st_uid not in trusted:
+        raise _refused(path, f"stands in {directory} of user {status.st_uid}, who may exchange it; move it")
+    if status.st_mode & stat.S_ISVTX:
         return
-    if found.st_mode & stat.S_IWOTH or (found.st_mode & stat.S_IWGRP and found.st_gid != 0):
+    if status.st_mode & stat.S_IWOTH or (status.st_mode & stat.S_IWGRP and status.st_gid != 0):
         raise _refused(path, f"stands in {directory}, where others may exchange it; chmod go-w that directory")
 
 
-def _readable(descriptor: int, found: os.stat_result, account: str) -> bool:
+def _readable(descriptor: int, status: os.stat_result, account: str) -> bool:
     """Whether somebody may read it who is not meant."""
-    mode = found.st_mode
+    mode = status.st_mode
     if mode & stat.S_IRWXO:
         return True
-    through_group = found.st_uid != os.geteuid() and found.st_gid in {os.getegid(), *os.getgroups()}
-    if through_group or found.st_gid in _ids(account):
+    through_group = status.st_uid != os.geteuid() and status.st_gid in {os.getegid(), *os.getgroups()}
+    if through_group or status.st_gid in _ids(account):
         return False
     return bool(mode & stat.S_IRWXG) and _others(descriptor, mode, stat.S_IRWXO)
 

@@ -71,9 +71,9 @@ def degradation_text(figure: str, ratio: float | None, tolerance_ratio: float | 
     return "as accepted" if tolerance_ratio else "about the same"
 
 
-def count_text(number: int, one: str, many: str = "") -> str:
+def count_text(number: int, singular: str, many: str = "") -> str:
     """``1 host``, ``1,200 hosts``."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+    return f"{number:,} {singular if number == 1 else many or singular + 's'}"
 
 
 def _unbroken(text: str) -> str:

@@ -71,9 +71,9 @@ def level(value: float, unit: str) -> str:
     return f"× {number(value)}" if unit == "ratio" else si(value, unit)
 
 
-def days_range(found: Iterable[tuple[str, float]]) -> str:
+def days_range(forecasts: Iterable[tuple[str, float]]) -> str:
     """``61 to 94 days``: the lowest and the highest forecast of the slopes; empty if there is none."""
-    values = sorted(days for _, days in found if not math.isnan(days))
+    values = sorted(days for _, days in forecasts if not math.isnan(days))
     if not values:
         return ""
     low, high = values[0], values[-1]

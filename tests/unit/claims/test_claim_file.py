@@ -169,7 +169,7 @@ def test_a_file_of_another_name_or_another_user_or_too_large_is_named_once(
     assert len(wrong) == 4
     logged = len(caplog.records)
     assert logged == 4
-    assert read_claims(storage, said=wrong)[1] == wrong
+    assert read_claims(storage, known=wrong)[1] == wrong
     assert len(caplog.records) == logged
 
 

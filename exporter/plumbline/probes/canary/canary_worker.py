@@ -177,10 +177,10 @@ def operate(
 def check_still_ours(fd: int, file_bytes: int, where: str) -> None:
     """Refuse a file that was removed, truncated or linked; the next worker starts from the directory again."""
     try:
-        found = os.fstat(fd)
+        status = os.fstat(fd)
     except OSError:
         return  # the disk's fault, not the file's: the operations count the error
-    if found.st_nlink != 1 or found.st_size != file_bytes:
+    if status.st_nlink != 1 or status.st_size != file_bytes:
         raise guard.refused("file-lost", where, "was removed, linked or truncated while the canary ran")
 
 

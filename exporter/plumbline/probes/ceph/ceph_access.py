@@ -160,11 +160,11 @@ def _keyrings(conf: str, user: str) -> list[str]:
     """Where Ceph looks, in its order; variables other than those of the user's name are left to Ceph."""
     kind, _, name = user.partition(".")
     by_section = {section: value for _, section, key, value in options(conf) if key == "keyring"}
-    found = next((by_section[section] for section in (user, kind, "global") if section in by_section), _KEYRINGS)
+    keyrings = next((by_section[section] for section in (user, kind, "global") if section in by_section), _KEYRINGS)
     values = {"cluster": "ceph", "name": user, "type": kind, "id": name}
     for variable, value in values.items():
-        found = re.sub(rf"\${variable}\b|\$\{{{variable}\}}", value, found)
-    return [path for path in re.split(r"[,; ]+", found) if path]
+        keyrings = re.sub(rf"\${variable}\b|\$\{{{variable}\}}", value, keyrings)
+    return [path for path in re.split(r"[,; ]+", keyrings) if path]
 
 
 def _key_problem(path: str, user: str) -> str:

@@ -90,13 +90,13 @@ def parse_status(status: Any, detail: Any = None) -> ClusterStatus:
 
 def closed(status: ClusterStatus, limits: GatesConfig, pools: tuple[str, ...] = ()) -> dict[str, str]:
     """Each closed gate → what closes it, in the order of :data:`GATES`. ``pools``: ours."""
-    found = {
+    reasons = {
         MAINTENANCE: _maintenance(status.checks),
         FULL: _full(status.checks, pools),
         RECOVERY: "" if limits.recovery else _recovery(status),
         HEALTH: _health(status.checks, limits),
     }
-    return {gate: found[gate] for gate in GATES if found[gate]}
+    return {gate: reasons[gate] for gate in GATES if reasons[gate]}
 
 
 def _check(name: str, raised: Mapping[str, Any], detail: Mapping[str, Any] | None) -> Check:

@@ -121,8 +121,8 @@ def class_of(rule: Any, classes: Any) -> str | None:
     with shaped("ceph osd crush"):
         taken = {str(step["item_name"]).partition("~")[2] for step in rule["steps"] if step["op"] == "take"}
         existing = {str(name) for name in classes}
-    found = taken if taken and "" not in taken else existing
-    return found.pop() if len(found) == 1 else ("mixed" if found else None)
+    candidates = taken if taken and "" not in taken else existing
+    return candidates.pop() if len(candidates) == 1 else ("mixed" if candidates else None)
 
 
 def sweep_bench(cluster: Cluster, *, pool: str, namespace: str, names: list[str], prefix: str) -> dict[str, int]:

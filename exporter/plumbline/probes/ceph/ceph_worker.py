@@ -109,8 +109,8 @@ class Worker:
         return place.unlock(oid, name, cookie=cookie)
 
     def _lockers(self, *, pool: str, namespace: str, oid: str, name: str) -> list[dict[str, str]]:
-        found = self._pool(pool, namespace).lockers(oid, name)
-        return [{"client": holder.client, "cookie": holder.cookie, "address": holder.address} for holder in found]
+        lockers = self._pool(pool, namespace).lockers(oid, name)
+        return [{"client": holder.client, "cookie": holder.cookie, "address": holder.address} for holder in lockers]
 
 
 def main(argv: list[str]) -> int:

@@ -104,12 +104,12 @@ class Cluster:
         """
         command = json.dumps({"prefix": prefix, "format": "json", **(arguments or {})}).encode()
         commands = (c_char_p * 1)(command)
-        output, said = c_void_p(), c_void_p()
+        output, status = c_void_p(), c_void_p()
         output_bytes, said_bytes = c_size_t(), c_size_t()
         code = self._library.rados_mon_command(
-            self._handle, commands, 1, None, 0, byref(output), byref(output_bytes), byref(said), byref(said_bytes)
+            self._handle, commands, 1, None, 0, byref(output), byref(output_bytes), byref(status), byref(said_bytes)
         )
-        answer, words = self._take(output, output_bytes), self._take(said, said_bytes).decode(errors="replace")
+        answer, words = self._take(output, output_bytes), self._take(status, said_bytes).decode(errors="replace")
         if code < 0:
             why = f"{os.strerror(-code)}: {words.strip()}" if words.strip() else os.strerror(-code)
             raise OSError(-code, why, f"ceph {prefix}")

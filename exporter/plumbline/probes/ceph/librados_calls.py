@@ -60,16 +60,16 @@ _CALLS: dict[str, tuple[Any, ...]] = {
 def load(library: str = LIBRARY) -> ctypes.CDLL:
     """The library with typed prototypes of the calls used here. Raises :class:`Unavailable` if it is missing or old."""
     try:
-        found = ctypes.CDLL(library)
+        handle = ctypes.CDLL(library)
     except OSError:
         raise Unavailable(f"{library} is not installed (Debian package librados2)") from None
     for name, (result, *arguments) in _CALLS.items():
         try:
-            function = getattr(found, name)
+            function = getattr(handle, name)
         except AttributeError:
             raise Unavailable(f"{library} has no {name}: Ceph 16 or newer is needed") from None
         function.restype, function.argtypes = result, arguments
-    return found
+    return handle
 
 
 def release(library: ctypes.CDLL) -> str:
@@ -78,11 +78,11 @@ def release(library: ctypes.CDLL) -> str:
     ``rados_version()`` is no help: it numbers the interface, 3.0.0 from Ceph 14 to 20.
     """
     try:
-        told = library["_Z19ceph_version_to_strv"]  # C++: const char *ceph_version_to_str(), in libceph-common
+        version = library["_Z19ceph_version_to_strv"]  # C++: const char *ceph_version_to_str(), in libceph-common
     except AttributeError:
         return ""
-    told.restype, told.argtypes = c_char_p, ()
-    return (told() or b"").decode(errors="replace")
+    version.restype, version.argtypes = c_char_p, ()
+    return (version() or b"").decode(errors="replace")
 
 
 def check(code: int, where: str) -> int:

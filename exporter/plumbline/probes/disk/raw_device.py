@@ -123,11 +123,11 @@ def refused_by(error: OSError, where: str) -> ProbeRefused:
     return refused(reason, where, "is a symbolic link" if reason == "symlink" else error.strerror or str(error))
 
 
-def _check_node(found: os.stat_result, number: str, where: str) -> None:
-    if stat.S_ISLNK(found.st_mode):
+def _check_node(status: os.stat_result, number: str, where: str) -> None:
+    if stat.S_ISLNK(status.st_mode):
         raise refused("symlink", where, "is a symbolic link")
-    if not stat.S_ISBLK(found.st_mode):
+    if not stat.S_ISBLK(status.st_mode):
         raise refused("not-the-disk", where, "is not a block device")
-    node = f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}"
+    node = f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}"
     if node != number:
         raise refused("not-the-disk", where, f"is device {node}; the kernel's disk of this name is {number}")

@@ -21,8 +21,8 @@ def raw_disks(names: Sequence[str], host: Host) -> tuple[tuple[str, BlockDevice 
             devices += [disk for disk in host.osd_disks() if not _without_disk(disk, disks)]
         else:
             devices.append(name.replace("!", "/"))  # ``cciss!c0d0`` is sysfs' spelling of the kernel's ``cciss/c0d0``
-    found = {lowest: disks.get(lowest) for device in devices for lowest in _lowest(device, disks)}
-    return tuple(sorted(found.items()))
+    raw = {lowest: disks.get(lowest) for device in devices for lowest in _lowest(device, disks)}
+    return tuple(sorted(raw.items()))
 
 
 def _without_disk(name: str, disks: dict[str, BlockDevice]) -> bool:

@@ -107,10 +107,10 @@ def check_mount(directory: str, expected: str, sysfs: str, *, direct: bool) -> i
         if error.errno in DEAD:
             raise refused("mount-dead", directory, error.strerror or "its server is gone") from error
         raise guard.refused_by(error, os.path.dirname(directory)) from error  # noqa: PTH120  (pathlib is not light)
-    found = mount_place.mounted_as(mount_id)
-    if found is None:
+    actual = mount_place.mounted_as(mount_id)
+    if actual is None:
         raise refused("not-mounted", directory, "its mount is not visible to Plumbline")
-    filesystem, mount_point, root = found
+    filesystem, mount_point, root = actual
     if wrong := mount_place.wrong_place(filesystem, mount_point, expected, root=root):
         raise ProbeRefused("not-mounted", f"{directory}: {wrong}")
     if filesystem == "zfs" and direct:

@@ -26,7 +26,7 @@ def mounted_as(mount_id: int) -> tuple[str, str, bool] | None:
 
 def find_mount(mountinfo: list[bytes], mount_id: int) -> tuple[str, str, bool] | None:
     """The same in the lines of ``/proc/self/mountinfo`` (proc_pid_mountinfo(5))."""
-    found, root = None, b""
+    mount, root = None, b""
     for line in mountinfo:
         head, _, tail = line.partition(b" - ")
         number, _, device, _, point, *_ = [*head.split(b" ", 5), *[b""] * 5]
@@ -34,8 +34,8 @@ def find_mount(mountinfo: list[bytes], mount_id: int) -> tuple[str, str, bool] |
             root = device  # of several the last one is on top
         if number == b"%d" % mount_id:
             kind = tail.split(b" ")[0].decode("utf-8", "replace")
-            found = kind, point.decode("utf-8", "replace"), device
-    return None if found is None else (found[0], found[1], found[2] == root)
+            mount = kind, point.decode("utf-8", "replace"), device
+    return None if mount is None else (mount[0], mount[1], mount[2] == root)
 
 
 def wrong_place(filesystem: str, mount_point: str, expected: str | None, *, root: bool) -> str:

@@ -13,11 +13,11 @@ def place_of(directory: Path, expected: str | None, host: Host) -> tuple[str, st
     """The type of the file system, the disk below, and whether the right one is mounted; if it is not, the expected
     type or an empty one, and no disk."""
     mounts = _own(host.roots)
-    found = mount_named(str(directory), mounts)
-    if found is None or wrong_place(found.filesystem, found.mount_point, expected, root=shows_root(found, mounts)):
+    mount = mount_named(str(directory), mounts)
+    if mount is None or wrong_place(mount.filesystem, mount.mount_point, expected, root=shows_root(mount, mounts)):
         return expected or "", "", False
     below = host.disk_below(directory)
-    return found.filesystem, below.name if below else "", True
+    return mount.filesystem, below.name if below else "", True
 
 
 def mount_by_name(directory: str, roots: Roots) -> Mount | None:

@@ -10,8 +10,8 @@ _DIRECT_SINCE = (2, 3)
 
 def zfs_release(version: str) -> tuple[int, int] | None:
     """Major and minor release of ``2.1.11-1`` (``/sys/module/zfs/version``)."""
-    found = re.match(r"(\d{1,4})\.(\d{1,4})(?!\d)", version, re.ASCII)
-    return (int(found[1]), int(found[2])) if found else None
+    match = re.match(r"(\d{1,4})\.(\d{1,4})(?!\d)", version, re.ASCII)
+    return (int(match[1]), int(match[2])) if match else None
 
 
 def ignores_direct(sysfs: str | os.PathLike[str]) -> str:

@@ -170,7 +170,7 @@ def measure(
         os.close(report_fd)
 
     def named(text: str) -> str:
-        return _OPEN_FILE.sub(lambda found: files.get(int(found[1]), found[0]), text)
+        return _OPEN_FILE.sub(lambda match: files.get(int(match[1]), match[0]), text)
 
     outcome, message = judge(completed, "fio", plan.timeout_s, split_notes(written))
     try:
@@ -196,18 +196,18 @@ def judge(completed: Completed, what: str, timeout_s: float, notes: Sequence[str
     if completed.truncated:
         return Outcome.FAILURE, f"{what}: wrote too much output and was stopped; first line: {first_line(completed)}"
     if completed.returncode != 0:
-        said = next(iter(notes), "") or first_line(completed)
+        reason = next(iter(notes), "") or first_line(completed)
         status = completed.returncode
         how = f"signal {-status}" if status is not None and status < 0 else f"exit status {status}"
-        return Outcome.FAILURE, f"{what}: {said.removeprefix('fio: ') or 'no message'} ({how})"
+        return Outcome.FAILURE, f"{what}: {reason.removeprefix('fio: ') or 'no message'} ({how})"
     return Outcome.SUCCESS, ""
 
 
 def judge_report(report: FioReport, workload: BlockWorkload) -> tuple[Outcome, str]:
     if report.error:
         # fio can report an error of a job and exit with 0
-        said = report.notes[0] if report.notes else os.strerror(report.error)
-        return Outcome.FAILURE, f"fio: {said.removeprefix('fio: ')}"
+        reason = report.notes[0] if report.notes else os.strerror(report.error)
+        return Outcome.FAILURE, f"fio: {reason.removeprefix('fio: ')}"
     if not all(_of(report, name) for name in workload.operations):
         return Outcome.FAILURE, "fio finished without a single operation; give it a longer runtime"
     return Outcome.SUCCESS, ""

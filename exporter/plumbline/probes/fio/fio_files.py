@@ -45,5 +45,5 @@ def lay_out(fds: list[int], size_bytes: int, bytes_per_second: int, where: str) 
 
 def is_full(fd: int, size_bytes: int) -> bool:
     """Whether the file is long enough and has no holes. A longer one is used in part, so it need not be rewritten."""
-    found = os.fstat(fd)
-    return found.st_size >= size_bytes and found.st_blocks * 512 >= size_bytes
+    status = os.fstat(fd)
+    return status.st_size >= size_bytes and status.st_blocks * 512 >= size_bytes

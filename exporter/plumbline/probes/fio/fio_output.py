@@ -100,10 +100,10 @@ def parse_report(data: bytes, *, job: str, source: str = "fio output") -> FioRep
     if document is None:
         raise ParseError(source, "holds no JSON document" + (f", only: {notes[0][:200]}" if notes else ""))
     decoded = decode_json(document, _Document, source=source, what="not what fio writes", line=len(notes) + 1)
-    found = [entry for entry in decoded.jobs if entry.jobname == job]
-    if len(found) != 1:
-        raise ParseError(source, f"expected one job named {job!r}, found {len(found)} of {len(decoded.jobs)}")
-    entry = found[0]
+    entries = [entry for entry in decoded.jobs if entry.jobname == job]
+    if len(entries) != 1:
+        raise ParseError(source, f"expected one job named {job!r}, found {len(entries)} of {len(decoded.jobs)}")
+    entry = entries[0]
     return FioReport(
         error=entry.error,
         read=_figures(entry.read, source),

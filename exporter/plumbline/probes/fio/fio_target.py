@@ -77,9 +77,9 @@ def find(
     """The proof's result, with the depth in ``queue_depth``; 0 if even one operation at a time misses the latency.
     ``run`` executes a run, with locks and gates. A failed proof is returned as it is."""
     search = LatencySearch(target_s, percentile, _window_s(probe))
-    found = run(_at_depth(probe, DEEPEST, search))
-    if found.outcome is Outcome.SUCCESS:
-        deepest = found.operations[0].queue_depth or 1
+    at_deepest = run(_at_depth(probe, DEEPEST, search))
+    if at_deepest.outcome is Outcome.SUCCESS:
+        deepest = at_deepest.operations[0].queue_depth or 1
         depths = list(dict.fromkeys(max(1, int(deepest * share)) for share in _SHARES))
     else:
         # fio 3.33 with the rbd engine aborted here once in three ("corrupted double-linked list"): then halve the depth
@@ -121,5 +121,5 @@ def _window_s(probe: FioKind) -> float:
 
 
 def _with_depth(result: ProbeResult, depth: int) -> ProbeResult:
-    operations = tuple(structs.replace(each, queue_depth=depth) for each in result.operations)
+    operations = tuple(structs.replace(operation, queue_depth=depth) for operation in result.operations)
     return structs.replace(result, operations=operations)

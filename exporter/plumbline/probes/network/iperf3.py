@@ -63,7 +63,7 @@ class IperfProbe(PeerProbe, frozen=True):
     def _measure(self, run: Run) -> Findings:
         address, operations, streams = self.peer.address(), self.workload.operations, self.workload.streams
         deadline = time.monotonic() + float(self.config.timeout)
-        found: list[OperationResult] = []
+        results: list[OperationResult] = []
         for index, operation in enumerate(operations):
             run.progress(Progress(operation, index / len(operations)))
             done = self._transfer(address, operation, run, deadline, first=index == 0)
@@ -72,10 +72,10 @@ class IperfProbe(PeerProbe, frozen=True):
             throughput = done.bytes_per_second
             if done.streams not in (0, streams) or not throughput:
                 return failure(f"{operation}: {done.streams} of {streams} streams, nothing arrived")
-            found.append(OperationResult(operation=operation, throughput=throughput, retransmits=done.retransmits))
+            results.append(OperationResult(operation=operation, throughput=throughput, retransmits=done.retransmits))
             figures = f"{operation} {si(throughput * 8, 'b/s')}"
             run.progress(Progress(operation, (index + 1) / len(operations), figures))
-        return Findings(Outcome.SUCCESS, tuple(found))
+        return Findings(Outcome.SUCCESS, tuple(results))
 
     def _transfer(
         self, address: IpAddress, operation: str, run: Run, deadline: float, *, first: bool
@@ -118,5 +118,5 @@ def _report(completed: Completed) -> Report | str:
     try:
         return parse_report(completed.stdout)
     except ParseError as error:
-        said = completed.stderr.decode("utf-8", "replace").strip().splitlines()
-        return excerpt(said[0]) if said else f"{error} (exit status {completed.returncode})"
+        lines = completed.stderr.decode("utf-8", "replace").strip().splitlines()
+        return excerpt(lines[0]) if lines else f"{error} (exit status {completed.returncode})"

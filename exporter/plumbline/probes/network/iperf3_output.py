@@ -45,9 +45,9 @@ def parse_report(data: bytes, *, source: str = SOURCE) -> Report:
     document = parse_json(data.decode("utf-8", "replace"), source=source)
     if not isinstance(document, dict):
         raise ParseError(source, "not an object")
-    said = document.get("error")
-    if isinstance(said, str) and said.strip():
-        return Report(None, " ".join(said.split())[:300])
+    error = document.get("error")
+    if isinstance(error, str) and error.strip():
+        return Report(None, " ".join(error.split())[:300])
     return Report(_transfer(_object(document, "end", source), source))
 
 

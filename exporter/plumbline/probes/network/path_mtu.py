@@ -118,20 +118,20 @@ def measure(
     try:
         if not asker.meet(low):
             return failure(f"{target}: no answer to packets of {low} bytes{asker.said}")
-        found = biggest(low, high, asker.ask)
-        if found < high and asker.ask(found + 1).passes:
-            return failure(f"{target}: packets of {found + 1} bytes passed only sometimes: the path loses packets")
+        mtu = biggest(low, high, asker.ask)
+        if mtu < high and asker.ask(mtu + 1).passes:
+            return failure(f"{target}: packets of {mtu + 1} bytes passed only sometimes: the path loses packets")
     except _TimeOver:
         return Findings(Outcome.TIMEOUT, message=f"{target}: no result after {timeout_s:g} s{asker.said}")
-    operation = OperationResult(operation="path-mtu", mtu_bytes=found)
-    return Findings(Outcome.SUCCESS, (operation,), _remark(found, high, way, asker))
+    operation = OperationResult(operation="path-mtu", mtu_bytes=mtu)
+    return Findings(Outcome.SUCCESS, (operation,), _remark(mtu, high, way, asker))
 
 
-def _remark(found: int, high: int, way: Way, asker: _Asker) -> str:
-    if found >= high:
+def _remark(mtu: int, high: int, way: Way, asker: _Asker) -> str:
+    if mtu >= high:
         return ""
     reporter = f"reported by {asker.hop}" if asker.hop else "no router reports it: a switch drops larger packets"
-    return f"{way.device} has an MTU of {high}, the path carries {found}: {reporter}"
+    return f"{way.device} has an MTU of {high}, the path carries {mtu}: {reporter}"
 
 
 class _Asker:

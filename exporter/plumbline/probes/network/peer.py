@@ -37,13 +37,13 @@ class Peer(Struct, frozen=True):
 
 def peers(config: NetworkPeriodic, host: Host) -> list[Peer]:
     """One per target. The device class is the configured one, else the speed of the port that leads there."""
-    found = []
+    addresses = []
     for target in config.targets:
         way = host.way_to(target.host, config.bind)
         speed = way.speed_mbps if way else None
         device_class = config.device_class or (speed_word(speed) if speed else "unknown")
-        found.append(Peer(target, config.bind, way.device if way else "", device_class))
-    return found
+        addresses.append(Peer(target, config.bind, way.device if way else "", device_class))
+    return addresses
 
 
 class Findings(Struct, frozen=True):
@@ -86,14 +86,14 @@ class PeerProbe(Struct, frozen=True):
     def run(self, run: Run) -> ProbeResult:
         version = self._version(run)
         started, begun = run.clock(), time.monotonic()
-        found = self._measure(run)
+        result = self._measure(run)
         return self.identity.result(
             tool_version=version,
             started=started,
             duration=time.monotonic() - begun,
-            outcome=found.outcome,
-            operations=found.operations,
-            message=found.message,
+            outcome=result.outcome,
+            operations=result.operations,
+            message=result.message,
         )
 
     def clean_up(self, run: Run) -> None:

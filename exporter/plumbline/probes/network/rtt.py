@@ -74,7 +74,7 @@ def measure(
     """Send ``packets`` one after the other; ends early after ``timeout_s``, or if the first ones get no answer."""
     deadline = time.monotonic() + timeout_s - LOST_AFTER_S
     seconds: list[float] = []
-    asked, said = 0, ""
+    asked, refusal = 0, ""
     ask()  # not counted: it may wait for the neighbour's hardware address to be resolved
     while asked < packets and time.monotonic() < deadline:
         run.stopping.wait(gap_s)
@@ -84,12 +84,12 @@ def measure(
         if isinstance(reply, Answer):
             seconds.append(reply.seconds)
         elif isinstance(reply, Unreachable):
-            said = f"{f'{reply.hop} reports: ' if reply.hop else ''}{reply.reason}"
+            refusal = f"{f'{reply.hop} reports: ' if reply.hop else ''}{reply.reason}"
         if not seconds and asked >= _GIVE_UP_AFTER:
             break
         run.progress(Progress("measuring", asked / packets, _figures(seconds, asked)))
     if not seconds:
-        return failure(f"{target}: no answer to {asked} packets{f'; {said}' if said else ''}")
+        return failure(f"{target}: no answer to {asked} packets{f'; {refusal}' if refusal else ''}")
     if asked < min(packets, _MINIMUM):
         return Findings(Outcome.TIMEOUT, message=f"{target}: only {asked} packets in {timeout_s:g} s")
     result = OperationResult(
@@ -112,9 +112,9 @@ def statistics(seconds: Sequence[float]) -> dict[str, float]:
 def _figures(seconds: Sequence[float], asked: int) -> str:
     if not seconds:
         return f"no answer to {asked} packets"
-    found = statistics(seconds)
+    figures = statistics(seconds)
     lost = asked - len(seconds)
-    return f"p50 {si(found['p50'], 's')}, p99 {si(found['p99'], 's')}, {lost} lost"
+    return f"p50 {si(figures['p50'], 's')}, p99 {si(figures['p99'], 's')}, {lost} lost"
 
 
 def handshake(

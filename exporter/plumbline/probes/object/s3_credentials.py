@@ -25,7 +25,7 @@ class Credentials(msgspec.Struct, frozen=True):
 def parse_credentials(text: str, *, source: str) -> Credentials:
     """Parse ``access_key = …`` and ``secret_key = …``; empty lines and ``#`` comments are allowed. Raises
     :class:`ParseError`, which names the line and never its content."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for number, line in enumerate(text.split("\n"), 1):
         written = line.strip()
         if not written or written.startswith("#"):
@@ -33,15 +33,15 @@ def parse_credentials(text: str, *, source: str) -> Credentials:
         key, equals, value = (part.strip() for part in written.partition("="))
         if not equals or key not in _KEYS:
             raise ParseError(source, "expected access_key = … or secret_key = …", line=number)
-        if key in found:
+        if key in values:
             raise ParseError(source, f"{key} is given twice", line=number)
         if not value or not value.isascii() or not value.isprintable() or " " in value:
             raise ParseError(source, f"{key} is empty or contains an invalid character", line=number)
-        found[key] = value
+        values[key] = value
     for key in _KEYS:
-        if key not in found:
+        if key not in values:
             raise ParseError(source, f"{key} is missing")
-    return Credentials(found["access_key"], found["secret_key"])
+    return Credentials(values["access_key"], values["secret_key"])
 
 
 def open_credentials(path: str, ca_file: str | None = None) -> int:

@@ -42,11 +42,13 @@ def look_up(words: Sequence[str], device_class: str | None, host: Host) -> tuple
     else:
         named = {int(word.removeprefix("osd.")) for word in words if word not in (HOST, ALL)}
         classes = dict.fromkeys(named | (disks.keys() if {HOST, ALL} & set(words) else set()), "")
-    found = []
+    chosen = []
     for number, crush_class in sorted(classes.items()):
         disk = disks.get(number, "")
-        found.append(ChosenOsd(number, crush_class, device_class or crush_class or kernel.get(disk) or "unknown", disk))
-    return tuple(found)
+        chosen.append(
+            ChosenOsd(number, crush_class, device_class or crush_class or kernel.get(disk) or "unknown", disk)
+        )
+    return tuple(chosen)
 
 
 def only_class(host: Host) -> str:

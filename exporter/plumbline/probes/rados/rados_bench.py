@@ -173,8 +173,8 @@ class RadosBenchReport(Struct, frozen=True):
 
 def parse_rados_bench(text: str, *, source: str = "rados bench") -> RadosBenchReport:
     """Parse the totals; :class:`ParseError` for a run that is incomplete, did nothing, or has invalid figures."""
-    _, found, totals = text.rpartition('"datas"')
-    if not found:
+    _, marker, totals = text.rpartition('"datas"')
+    if not marker:
         raise ParseError(source, "no JSON document")
     duration = _positive(totals, "total_time_run", source)
     made = _find(totals, "total_writes_made")
@@ -205,6 +205,6 @@ def _positive(text: str, key: str, source: str) -> float:
 
 def _find(text: str, key: str) -> float | None:
     """The last number of this name, in quotes or not; ``None`` if it is missing or not finite."""
-    found = re.findall(rf'"{key}:?"\s*:\s*"?({_NUMBER})"?', text)
-    value = float(found[-1]) if found else math.nan
+    numbers = re.findall(rf'"{key}:?"\s*:\s*"?({_NUMBER})"?', text)
+    value = float(numbers[-1]) if numbers else math.nan
     return value if math.isfinite(value) else None

@@ -103,10 +103,10 @@ def parse_rbd_bench(text: str, *, source: str = "rbd bench") -> RbdBenchReport:
             io_size = int(match[1])
         if not line.startswith("elapsed:"):
             continue
-        found = _LAST.match(line)
-        if found is None:
+        last_line = _LAST.match(line)
+        if last_line is None:
             raise ParseError(source, f"expected elapsed, ops, ops/sec and bytes/sec, found {line[:100]!r}", line=number)
-        _, operations, iops, amount, unit = found.groups()
+        _, operations, iops, amount, unit = last_line.groups()
         if not (operations.isascii() and operations.isdigit() and len(operations) <= 18):
             raise ParseError(source, f"not a number of operations: {operations[:40]!r}", line=number)
         if unit is not None and unit not in _UNITS:

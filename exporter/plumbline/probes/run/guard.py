@@ -105,14 +105,14 @@ class ProbeDirectory:
         except (OSError, FileRefused) as error:
             raise refused_by(error, where) from error
         try:
-            found = os.fstat(fd)
-            if found.st_size != size_bytes or found.st_blocks * 512 < size_bytes:
+            status = os.fstat(fd)
+            if status.st_size != size_bytes or status.st_blocks * 512 < size_bytes:
                 fill(fd, size_bytes, where, pause)
             if not (direct or dsync):
                 return fd
             wanted = (os.O_DIRECT if direct else 0) | (os.O_DSYNC if dsync else 0)
             other = _open_direct(self.files, name, wanted, write=True)
-            if not os.path.samestat(os.fstat(other), found):
+            if not os.path.samestat(os.fstat(other), status):
                 os.close(other)
                 raise refused("not-ours", where, "was replaced by another file while it was opened")
         except (OSError, FileRefused) as error:
@@ -317,12 +317,12 @@ def _locked_marker(directory: OwnDirectory) -> int:
 def _held(directory: OwnDirectory, name: str, size_bytes: int) -> int:
     """How many of ``size_bytes`` are already allocated in a file of ours."""
     try:
-        found = os.stat(name, dir_fd=directory.fd, follow_symlinks=False)
+        status = os.stat(name, dir_fd=directory.fd, follow_symlinks=False)
     except FileNotFoundError:
         return 0
-    if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1 or found.st_uid != os.geteuid():
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1 or status.st_uid != os.geteuid():
         return 0  # refused when it is opened
-    return min(size_bytes, found.st_size, found.st_blocks * 512)
+    return min(size_bytes, status.st_size, status.st_blocks * 512)
 
 
 def _check_filesystem(fd: int, where: str, *, growth: int | None) -> None:

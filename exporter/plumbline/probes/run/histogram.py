@@ -114,14 +114,14 @@ class OperationTotals(msgspec.Struct, frozen=True, kw_only=True):
 
 def add_operations(totals: Mapping[str, OperationTotals], result: ProbeResult) -> dict[str, OperationTotals]:
     """``totals`` by operation plus those of ``result``; operations without a distribution are left out."""
-    measured = {each.operation: each.bins for each in result.operations if each.bins}
+    measured = {operation.operation: operation.bins for operation in result.operations if operation.bins}
     added = {name: totals.get(name, OperationTotals()).plus(bins) for name, bins in measured.items()}
     return {**totals, **added}
 
 
 def without_bins(result: ProbeResult) -> ProbeResult:
     """The result as it is stored: a distribution of a thousand bins goes into the totals instead."""
-    operations = tuple(msgspec.structs.replace(each, bins=()) for each in result.operations)
+    operations = tuple(msgspec.structs.replace(operation, bins=()) for operation in result.operations)
     return msgspec.structs.replace(result, operations=operations)
 
 

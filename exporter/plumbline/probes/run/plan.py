@@ -158,7 +158,7 @@ def _ask_each(subjects: Iterable[K], ask: Callable[[K], T], *, what: str = "the 
             return []
 
     asks = {subject: partial(ask_or_skip, subject) for subject in sorted(subjects, key=str)}
-    found, silent = ask_side_by_side(asks, ANSWER_WITHIN_S)
+    answered, silent = ask_side_by_side(asks, ANSWER_WITHIN_S)
     for subject in sorted(silent, key=str):
         log.warning("%s: %s does not answer; its class is unknown until the next reload", subject, what)
-    return {subject: answer for subject, answers in found.items() for answer in answers}
+    return {subject: answer for subject, answers in answered.items() for answer in answers}

@@ -62,11 +62,11 @@ class CanaryReading(Struct, frozen=True, kw_only=True):
     @property
     def last_completion_ts(self) -> float | None:
         """Unix seconds of the last operation, whatever its outcome."""
-        return _latest(each.last_completion_ts for each in self.workloads)
+        return _latest(workload.last_completion_ts for workload in self.workloads)
 
     @property
     def last_success_ts(self) -> float | None:
-        return _latest(each.last_success_ts for each in self.workloads)
+        return _latest(workload.last_success_ts for workload in self.workloads)
 
 
 def _latest(times: Iterable[float | None]) -> float | None:

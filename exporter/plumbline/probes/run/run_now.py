@@ -72,11 +72,11 @@ def pick(plan: ProbingPlan, names: Sequence[str]) -> list[Item]:
     items = {name_of(item): item for item in planned}
     chosen: dict[str, Item] = {}
     for name in names:
-        found = {key: item for key, item in items.items() if key == name or key.startswith(f"{name}/")}
-        if not found:
+        picked = {key: item for key, item in items.items() if key == name or key.startswith(f"{name}/")}
+        if not picked:
             there = ", ".join(sorted(items)) or "none"
             raise ConfigError("probe", f"no such probe is configured and enabled; there are: {there}", value=name)
-        chosen |= found
+        chosen |= picked
     return list(chosen.values())
 
 
@@ -141,7 +141,7 @@ class OnDemand:
         return replace(
             self._report(identity, result.started, result.duration, result.outcome, result.tool_version),
             message=result.message,
-            operations=tuple(self._operation(identity, each) for each in result.operations),
+            operations=tuple(self._operation(identity, operation) for operation in result.operations),
         )
 
     def _canaries(self, jobs: Sequence[ContinuousJob], progress: Callable[[Progress], None]) -> list[Report]:
@@ -156,16 +156,20 @@ class OnDemand:
         return [self._of_reading(job, reading, began) for job, reading in zip(jobs, readings, strict=True)]
 
     def _of_reading(self, job: ContinuousJob, reading: CanaryReading, began: float) -> Report:
-        whole, identities = _of_several(job), {each.workload: each for each in job.identities()}
-        failed = {error: n for each in reading.workloads for error, n in each.errors.items() if n}
-        if not failed and not any(each.latency.count for each in reading.workloads) and reading.reason:
+        whole, identities = _of_several(job), {identity.workload: identity for identity in job.identities()}
+        failed = {error: n for workload in reading.workloads for error, n in workload.errors.items() if n}
+        if not failed and not any(workload.latency.count for workload in reading.workloads) and reading.reason:
             # nothing was tried: the target is down, out, or does not answer
             return self._refused(whole, began, ProbeRefused(reading.reason, reading.message))
-        outcome = FAILED if failed or not any(each.latency.count for each in reading.workloads) else Outcome.SUCCESS
+        outcome = (
+            FAILED if failed or not any(workload.latency.count for workload in reading.workloads) else Outcome.SUCCESS
+        )
         return replace(
             self._report(whole, began, self._once.clock() - began, outcome, plumbline.__version__),
             message="" if outcome is Outcome.SUCCESS else _failures(failed),
-            operations=tuple(self._operation(identities[each.workload], _figures(each)) for each in reading.workloads),
+            operations=tuple(
+                self._operation(identities[workload.workload], _figures(workload)) for workload in reading.workloads
+            ),
         )
 
     def _refused(self, identity: Identity, began: float, error: PlumblineError) -> Report:
@@ -216,18 +220,18 @@ def _of_several(job: ContinuousJob) -> Identity:
             probe=job.name, kind="", layer="", device_class="", workload="", operations=(), config_hash="",
             tool="plumbline",
         )  # fmt: skip
-    workloads = ", ".join(each.workload for each in identities)
+    workloads = ", ".join(identity.workload for identity in identities)
     return replace(identities[0], probe=job.name, workload=workloads, config_hash="")
 
 
-def _figures(each: WorkloadReading) -> OperationResult:
+def _figures(workload: WorkloadReading) -> OperationResult:
     latency = {}
-    if each.latency.count:
-        latency["mean"] = each.latency.sum / each.latency.count
+    if workload.latency.count:
+        latency["mean"] = workload.latency.sum / workload.latency.count
         for name, q in QUANTILES.items():
-            if (q < 0.999 or each.latency.count >= _RARE) and (found := quantile(each.latency, q)) is not None:
-                latency[name] = found
-    return OperationResult(operation=each.operation, latency=latency)
+            if (q < 0.999 or workload.latency.count >= _RARE) and (value := quantile(workload.latency, q)) is not None:
+                latency[name] = value
+    return OperationResult(operation=workload.operation, latency=latency)
 
 
 def _failures(failed: Mapping[str, int]) -> str:

@@ -66,20 +66,20 @@ class Followed:
 
     def poll(self, now: float) -> None:
         self.canary.poll()
-        for each in self.canary.read().workloads:
-            key = (each.workload, each.operation)
+        for workload in self.canary.read().workloads:
+            key = (workload.workload, workload.operation)
             kept = self._kept.get(key) or self._kept.setdefault(key, (RecentHistogram(), MedianHistory()))
             for memory in kept:
-                memory.add(now, each.latency)
+                memory.add(now, workload.latency)
 
-    def recent(self, each: WorkloadReading) -> HistogramValue | None:
+    def recent(self, workload: WorkloadReading) -> HistogramValue | None:
         """The last minutes of one operation, up to the given reading; ``None`` if not known yet."""
-        kept = self._kept.get((each.workload, each.operation))
-        return kept[0].difference(each.latency) if kept else None
+        kept = self._kept.get((workload.workload, workload.operation))
+        return kept[0].difference(workload.latency) if kept else None
 
-    def medians(self, each: WorkloadReading) -> tuple[float | None, ...]:
+    def medians(self, workload: WorkloadReading) -> tuple[float | None, ...]:
         """Medians of one operation, one per minute; seconds, oldest first."""
-        kept = self._kept.get((each.workload, each.operation))
+        kept = self._kept.get((workload.workload, workload.operation))
         return kept[1].values if kept else ()
 
 
@@ -112,19 +112,19 @@ class Probing:
         """Run exactly ``plan``. Canaries and jobs whose plan is unchanged are not touched."""
         self._rules = rules
         wanted = {job.name: job.plan(bounds) for job in plan.continuous}
-        kept = {name: each for name, each in self._canaries.items() if wanted.get(name) == each.plan}
-        for name, each in self._canaries.items():
-            if name not in kept and not each.canary.stop(timeout=1.0):
-                self._leaving.append(each.canary)
+        kept = {name: running for name, running in self._canaries.items() if wanted.get(name) == running.plan}
+        for name, running in self._canaries.items():
+            if name not in kept and not running.canary.stop(timeout=1.0):
+                self._leaving.append(running.canary)
         canaries = {
             job.name: kept.get(job.name) or Followed(wanted[job.name], job.make(bounds)) for job in plan.continuous
         }
-        for name, each in canaries.items():
+        for name, running in canaries.items():
             if name not in kept:
-                each.canary.start()
+                running.canary.start()
         self._canaries = canaries  # replaced whole: a scrape may be iterating over the old ones
         self._periodic = plan.periodic
-        self.needs_cluster = any(each.cluster for each in plan.identities())
+        self.needs_cluster = any(identity.cluster for identity in plan.identities())
         self._store.forget_others(frozenset(probe.identity.probe for probe in plan.periodic))
         self._scheduler.replace(self._job(probe) for probe in plan.periodic)
 
@@ -134,11 +134,11 @@ class Probing:
         for canary in self._leaving:
             canary.poll()
         self._leaving = [canary for canary in self._leaving if canary.pid is not None]
-        for each in self._canaries.values():
-            each.poll(now)
+        for running in self._canaries.values():
+            running.poll(now)
 
     def readings(self) -> list[CanaryReading]:
-        return [each.canary.read() for each in self._canaries.values()]
+        return [running.canary.read() for running in self._canaries.values()]
 
     def followed(self) -> Sequence[Followed]:
         return [*self._canaries.values()]
@@ -176,7 +176,8 @@ class Probing:
                 stuck.discard(name)
 
         stopping = [
-            threads.start("end", partial(stop, name, each.canary), of=name) for name, each in self._canaries.items()
+            threads.start("end", partial(stop, name, running.canary), of=name)
+            for name, running in self._canaries.items()
         ]
         jobs = self._scheduler.stop(timeout_s)
         for thread in stopping:

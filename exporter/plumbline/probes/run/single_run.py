@@ -192,8 +192,8 @@ class _DiskFigures:
 
     def _operations(self) -> tuple[int, int] | None:
         try:
-            for each in read_diskstats(self._roots, keep=lambda name: name == self._device):
-                return each.reads, each.writes
+            for counters in read_diskstats(self._roots, keep=lambda name: name == self._device):
+                return counters.reads, counters.writes
         except PlumblineError:
             pass
         return None
@@ -219,10 +219,10 @@ class _Watch:
         """Call a few times a second. Raises :class:`ProbeRefused` on a stop, and if no canary runs in time."""
         if self._stopping.is_set():
             raise ProbeRefused(STOPPED, "stopped")
-        now, working = time.monotonic(), [each for each in readings if each.state is CanaryState.RUNNING]
+        now, working = time.monotonic(), [reading for reading in readings if reading.state is CanaryState.RUNNING]
         if not working and self._until is None:
             if now >= self._ready_by:
-                why = next((each.message for each in readings if each.message), "no answer")
+                why = next((reading.message for reading in readings if reading.message), "no answer")
                 raise ProbeRefused("stuck", f"not running after {_READY_WITHIN_S:.0f} s: {why}")
             self._progress(Progress("preparing"))
             return
@@ -233,14 +233,18 @@ class _Watch:
 
 def _live(working: Sequence[CanaryReading], total: int) -> str:
     """The medians; with several canaries only the slowest one's."""
-    medians = [(_medians(each), each.target or each.probe) for each in working]
+    medians = [(_medians(reading), reading.target or reading.probe) for reading in working]
     if total == 1:
-        return ", ".join(f"{operation} p50 {si(s, 's')}" for found, _ in medians for operation, s in found.items())
-    each = [(s, f"{target} {operation}") for found, target in medians for operation, s in found.items()]
-    slowest = f", slowest: {max(each)[1]} p50 {si(max(each)[0], 's')}" if each else ""
+        return ", ".join(
+            f"{operation} p50 {si(s, 's')}" for medians_of, _ in medians for operation, s in medians_of.items()
+        )
+    figures = [(s, f"{target} {operation}") for medians_of, target in medians for operation, s in medians_of.items()]
+    slowest = f", slowest: {max(figures)[1]} p50 {si(max(figures)[0], 's')}" if figures else ""
     return f"{len(working)} of {total} running{slowest}"
 
 
 def _medians(reading: CanaryReading) -> dict[str, float]:
-    found = {each.operation: quantile(each.latency, 0.5) for each in reading.workloads if each.latency.count}
-    return {operation: median for operation, median in found.items() if median is not None}
+    medians = {
+        workload.operation: quantile(workload.latency, 0.5) for workload in reading.workloads if workload.latency.count
+    }
+    return {operation: median for operation, median in medians.items() if median is not None}

@@ -105,11 +105,13 @@ class ProbeRecord(msgspec.Struct, frozen=True, kw_only=True):
 def _prolonged(
     history: Mapping[str, tuple[float, ...]], operations: Iterable[OperationResult]
 ) -> dict[str, tuple[float, ...]]:
-    found = dict(history)
-    for each in operations:
-        if each.leading is not None:
-            found[each.operation] = (*found.get(each.operation, ()), each.leading[1])[-HISTORY_RUNS:]
-    return found
+    prolonged = dict(history)
+    for operation in operations:
+        if operation.leading is not None:
+            prolonged[operation.operation] = (*prolonged.get(operation.operation, ()), operation.leading[1])[
+                -HISTORY_RUNS:
+            ]
+    return prolonged
 
 
 class DiskRecord(msgspec.Struct, frozen=True):
@@ -246,9 +248,9 @@ class StateStore:
         content = self._take(create=True)
         now = self._clock.wall()
         self._probes = {name: as_of(record, now) for name, record in content.probes.items()}
-        self.disks = tuple(moved(each, min(0.0, now - each.last_seen), *_DISK_TIMES) for each in content.disks)
+        self.disks = tuple(moved(disk, min(0.0, now - disk.last_seen), *_DISK_TIMES) for disk in content.disks)
         self.paths = tuple(
-            moved(each, min(0.0, now - (each.gone_since or 0.0)), "gone_since") for each in content.paths
+            moved(path, min(0.0, now - (path.gone_since or 0.0)), "gone_since") for path in content.paths
         )
 
     def follow_clock(self) -> float:
@@ -257,8 +259,8 @@ class StateStore:
             jumped_s = self._clock.jumped_s()
             if jumped_s:
                 self._probes = {name: moved_record(record, jumped_s) for name, record in self._probes.items()}
-                self.disks = tuple(moved(each, jumped_s, *_DISK_TIMES) for each in self.disks)
-                self.paths = tuple(moved(each, jumped_s, "gone_since") for each in self.paths)
+                self.disks = tuple(moved(disk, jumped_s, *_DISK_TIMES) for disk in self.disks)
+                self.paths = tuple(moved(path, jumped_s, "gone_since") for path in self.paths)
             return self._clock.jumped_in_all_s
 
     def look(self) -> None:

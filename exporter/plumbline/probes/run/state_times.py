@@ -18,7 +18,7 @@ def moved_record(record: ProbeRecord, by_s: float) -> ProbeRecord:
         moved(record, by_s, "ticked"),
         result=record.result and moved(record.result, by_s, "started"),
         success=record.success and moved(record.success, by_s, "started"),
-        failures=tuple(moved(each, by_s, "started") for each in record.failures),
+        failures=tuple(moved(failure, by_s, "started") for failure in record.failures),
     )
 
 

@@ -29,8 +29,8 @@ class Tool(Struct, frozen=True):
         refuse_if_stopped(done.cancelled)
         match = self.answers.match(done.stdout.decode("utf-8", "replace"))
         if done.returncode != 0 or match is None:
-            said = "no answer" if done.timed_out else first_line(done) or f"exit status {done.returncode}"
-            raise ProbeRefused("tool-missing", f"{path} --version failed: {said}; reinstall {self.package}")
+            answer = "no answer" if done.timed_out else first_line(done) or f"exit status {done.returncode}"
+            raise ProbeRefused("tool-missing", f"{path} --version failed: {answer}; reinstall {self.package}")
         return match[1]
 
     @property

@@ -80,10 +80,10 @@ def read_ceph_conf(roots: Roots) -> CephConf:
             data = read_named(path, MAX_BYTES)
         except OSError:
             continue
-        found = parse_ceph_conf(data.decode("utf-8", "replace"), source=str(path))
-        if found != CephConf():
-            return found
-        empty = found
+        settings = parse_ceph_conf(data.decode("utf-8", "replace"), source=str(path))
+        if settings != CephConf():
+            return settings
+        empty = settings
     if empty is None:
         raise Unavailable(f"{paths[0]}: missing, or not readable by this user")
     return empty
@@ -109,13 +109,13 @@ def options(text: str) -> Iterator[tuple[int, str, str, str]]:
 
 
 def _networks(value: str, *, source: str, line: int) -> tuple[Network, ...]:
-    found = []
+    networks = []
     for part in filter(None, _SEPARATORS.split(value)):
         try:
-            found.append(ipaddress.ip_network(part, strict=False))
+            networks.append(ipaddress.ip_network(part, strict=False))
         except ValueError:
             raise ParseError(source, f"not a network: {part[:60]!r}; write it as 192.0.2.0/24", line=line) from None
-    return tuple(found)
+    return tuple(networks)
 
 
 def _addresses(value: str) -> Iterator[IpAddress]:

@@ -71,15 +71,15 @@ def read_osd_links(roots: Roots) -> OsdLinks:
     """Read the links of all three layouts."""
     ceph, rook = roots.var / "lib" / "ceph", roots.var / "lib" / "rook"
     unreadable: list[Path] = []
-    found = [(path.name.rpartition("-")[2], path) for path in _children(ceph / "osd", unreadable)]
+    directories = [(path.name.rpartition("-")[2], path) for path in _children(ceph / "osd", unreadable)]
     for cluster in _children(ceph, unreadable):
         if re.fullmatch(_UUID, cluster.name):
             paths = (path for path in _children(cluster, unreadable) if path.name.startswith("osd."))
-            found += [(path.name.removeprefix("osd."), path) for path in paths]
+            directories += [(path.name.removeprefix("osd."), path) for path in paths]
     for path in (path for namespace in _children(rook, unreadable) for path in _children(namespace, unreadable)):
         if re.fullmatch(f"{_UUID}_{_UUID}", path.name):
-            found.append((read_text(path / "whoami") or "", path))
-    links = tuple(link for number, path in found if number.isdigit() for link in _links_in(f"osd.{number}", path))
+            directories.append((read_text(path / "whoami") or "", path))
+    links = tuple(link for number, path in directories if number.isdigit() for link in _links_in(f"osd.{number}", path))
     topmost = (path for path in unreadable if not set(path.parents) & set(unreadable))
     return OsdLinks(links, tuple(dict.fromkeys(topmost)))
 

@@ -78,14 +78,14 @@ def parse_sockets(text: str, *, source: str) -> CephSockets:
 
 def read_sockets(roots: Roots) -> CephSockets:
     """Read both tables; empty when they can't be read."""
-    found = CephSockets()
+    sockets = CephSockets()
     for name in ("tcp", "tcp6"):
         path = roots.proc / "net" / name
         data = sysfs.read_bytes(path, TABLE)
         if data is not None:
             table = parse_sockets(data.decode("ascii", "replace"), source=str(path))
-            found = CephSockets(found.daemons | table.daemons, found.monitors | table.monitors)
-    return found
+            sockets = CephSockets(sockets.daemons | table.daemons, sockets.monitors | table.monitors)
+    return sockets
 
 
 def _split(text: str, source: str, line: int) -> tuple[str, int]:

@@ -199,22 +199,22 @@ def parse_osd_tree(answer: Any) -> tuple[OsdInMap, ...]:
             nodes.setdefault(int(node["id"]), node)
             for child in node.get("children", ()):
                 above.setdefault(int(child), int(node["id"]))
-        found = {
+        osds = {
             number: _osd(node, _place(node, _ancestors(number, above, nodes)))
             for number, node in nodes.items()
             if node["type"] == "osd"
         }
         for node in answer.get("stray", ()):
-            found.setdefault(int(node["id"]), _osd(node, None))
-    return tuple(found[number] for number in sorted(found))
+            osds.setdefault(int(node["id"]), _osd(node, None))
+    return tuple(osds[number] for number in sorted(osds))
 
 
 def parse_osd_df(answer: Any) -> Mapping[str, OsdUse]:
     """Parse the decoded ``osd df``: OSD → its usage, if it has reported any; :class:`ParseError` when malformed."""
     with parsing("osd df"):
         nodes = [*answer["nodes"], *answer.get("stray", ())]
-        found = {str(node["name"]): OsdUse(int(node["kb"]), int(node["kb_used"])) for node in nodes}
-    return {daemon: use for daemon, use in found.items() if use.size_kib > 0}
+        uses = {str(node["name"]): OsdUse(int(node["kb"]), int(node["kb_used"])) for node in nodes}
+    return {daemon: use for daemon, use in uses.items() if use.size_kib > 0}
 
 
 def parse_rules(answer: Any) -> Mapping[int, Rule]:
@@ -281,13 +281,13 @@ def _place(node: Mapping[str, Any], ancestors: Mapping[str, str]) -> Place:
 
 def _ancestors(number: int, above: Mapping[int, int], nodes: Mapping[int, Any]) -> Mapping[str, str]:
     """Bucket type → name of the nearest bucket of that type."""
-    found: dict[str, str] = {}
+    ancestors: dict[str, str] = {}
     seen = {number}
     while (parent := above.get(number)) is not None and parent not in seen:  # a malformed tree may contain a cycle
-        found.setdefault(str(nodes[parent]["type"]), str(nodes[parent]["name"]))
+        ancestors.setdefault(str(nodes[parent]["type"]), str(nodes[parent]["name"]))
         seen.add(parent)
         number = parent
-    return found
+    return ancestors
 
 
 def _finite(value: Any) -> float:

@@ -70,13 +70,13 @@ def parse_osds(tree: Any, nodes: Any) -> ClusterOsds:
         hosts = {
             child: str(node["name"]) for node in everything if node["type"] == "host" for child in node["children"]
         }
-        found = {}
+        osds = {}
         for node in everything:
             if node["type"] == "osd":
                 number = int(node["id"])
-                found[number] = Osd(number, str(node.get("device_class", "")), hosts.get(number, ""), _state(node))
+                osds[number] = Osd(number, str(node.get("device_class", "")), hosts.get(number, ""), _state(node))
         by_host = {str(host): tuple(int(number) for number in numbers) for host, numbers in nodes.items()}
-    return ClusterOsds(found, by_host)
+    return ClusterOsds(osds, by_host)
 
 
 def ask_osds(cluster: Monitors) -> ClusterOsds:
@@ -99,8 +99,8 @@ def _state(node: Any) -> str:
     return "out" if float(node["reweight"]) == 0 else ""
 
 
-def _same_host(one: str, other: str) -> bool:
+def _same_host(host: str, other: str) -> bool:
     """``node1`` and ``node1.example.org`` are the same; two long names only if equal."""
-    if "." in one and "." in other:
-        return one == other
-    return bool(one) and one.partition(".")[0] == other.partition(".")[0]
+    if "." in host and "." in other:
+        return host == other
+    return bool(host) and host.partition(".")[0] == other.partition(".")[0]

@@ -24,7 +24,7 @@ _KEY = re.compile(r"\s*key\s*=\s*[\"']?([A-Za-z0-9+/=]+)")
 
 def key_types(text: str) -> dict[str, str]:
     """User → ``aes``, ``aes256k``, or the number of another type; users without a key are left out."""
-    found = {}
+    types = {}
     user = ""
     for line in text.splitlines():
         if section := _SECTION.match(line):
@@ -34,5 +34,5 @@ def key_types(text: str) -> dict[str, str]:
                 number = int.from_bytes(base64.b64decode(key[1], validate=True)[:2], "little")
             except binascii.Error:
                 continue
-            found[user] = _TYPES.get(number, str(number))
-    return found
+            types[user] = _TYPES.get(number, str(number))
+    return types

@@ -168,18 +168,23 @@ def parse_dump(data: bytes, *, source: str) -> tuple[Connection, ...]:
     """The established connections to OSDs, those that this OSD made without the peer's number; :class:`ParseError` when
     malformed."""
     messenger = decode(_Dump, data, source=source).messenger
-    found = []
+    parsed = []
     for entry in messenger.connections:
-        each = entry.async_connection
-        info = each.tcp_info
-        if each.peer.type != "osd" or not each.status.connected or each.status.loopback or info is None:
+        connection = entry.async_connection
+        info = connection.tcp_info
+        if (
+            connection.peer.type != "osd"
+            or not connection.status.connected
+            or connection.status.loopback
+            or info is None
+        ):
             continue
-        address = next(iter(each.peer.addr.addrvec), _Address())
-        found.append(
+        address = next(iter(connection.peer.addr.addrvec), _Address())
+        parsed.append(
             Connection(
-                key=(messenger.nonce, each.conn_id),
+                key=(messenger.nonce, connection.conn_id),
                 address=address.addr,
-                peer=each.peer.id if each.peer.id >= 0 else None,
+                peer=connection.peer.id if connection.peer.id >= 0 else None,
                 rtt_s=info.tcpi_rtt_us / 1e6,
                 deviation_s=info.tcpi_rttvar_us / 1e6,
                 retransmits=info.tcpi_total_retrans,
@@ -187,14 +192,14 @@ def parse_dump(data: bytes, *, source: str) -> tuple[Connection, ...]:
                 nonce=address.nonce,
             )
         )
-    return tuple(found)
+    return tuple(parsed)
 
 
 def parse_names(data: bytes, *, source: str) -> dict[int, int]:
     """Nonce → number of the OSDs that connected for heartbeats; :class:`ParseError` when malformed."""
     messenger = decode(_Dump, data, source=source).messenger
-    peers = [each.peer for each in messenger.anon_conns]
-    peers += [each.async_connection.peer for each in messenger.connections]
+    peers = [anon_conn.peer for anon_conn in messenger.anon_conns]
+    peers += [connection.async_connection.peer for connection in messenger.connections]
     return {
         address.nonce: peer.id
         for peer in peers
@@ -237,8 +242,11 @@ class ConnectionReader:
         for gone in self._counted.keys() - sockets.keys():
             del self._counted[gone], self._total[gone]
         osds = (
-            *(self._summed(daemon, MESSENGER, found) for daemon, found in by_messenger.items()),
-            *(self._summed(daemon, KERNEL, found, _wanted(self._known)) for daemon, found in by_kernel.items()),
+            *(self._summed(daemon, MESSENGER, connections) for daemon, connections in by_messenger.items()),
+            *(
+                self._summed(daemon, KERNEL, connections, _wanted(self._known))
+                for daemon, connections in by_kernel.items()
+            ),
         )
         self._known = frozenset(addresses)
         seen = {osd.daemon for osd in osds}
@@ -246,14 +254,20 @@ class ConnectionReader:
 
     def _dumped(self, sockets: Mapping[str, Path], timeout_s: float) -> dict[str, list[Connection]]:
         answers = _ask(sockets, _connections, timeout_s)
-        found = {daemon: read for daemon in sockets if (read := _parsed(parse_dump, *answers[daemon])) is not None}
-        nonces = {daemon: {each.nonce for each in read if each.peer is None} for daemon, read in found.items()}
+        dumps = {daemon: read for daemon in sockets if (read := _parsed(parse_dump, *answers[daemon])) is not None}
+        nonces = {
+            daemon: {connection.nonce for connection in read if connection.peer is None}
+            for daemon, read in dumps.items()
+        }
         self._learn(nonces, sockets, timeout_s)
         return {
             daemon: [
-                each if each.peer is not None else replace(each, peer=self._names.get(each.nonce)) for each in read
+                connection
+                if connection.peer is not None
+                else replace(connection, peer=self._names.get(connection.nonce))
+                for connection in read
             ]
-            for daemon, read in found.items()
+            for daemon, read in dumps.items()
         }
 
     def _learn(self, nonces: Mapping[str, set[int]], sockets: Mapping[str, Path], timeout_s: float) -> None:
@@ -261,14 +275,14 @@ class ConnectionReader:
         present: set[int] = set().union(*nonces.values())
         due = {nonce for nonce in present - self._names.keys() if not self._waits.get(nonce)}
         strange = {daemon: sockets[daemon] for daemon in nonces if nonces[daemon] & due}
-        names, told = dict(self._names), set[int]()
+        names, answered = dict(self._names), set[int]()
         for daemon, (question, answer) in _ask(strange, _heartbeats, timeout_s).items():
-            if (found := _parsed(parse_names, question, answer)) is not None:
-                names |= found
-                told |= nonces[daemon]
+            if (parsed := _parsed(parse_names, question, answer)) is not None:
+                names |= parsed
+                answered |= nonces[daemon]
         self._names = {nonce: names[nonce] for nonce in present & names.keys()}
         self._waits = {
-            nonce: ASKED_AGAIN_AFTER if nonce in told else max(self._waits.get(nonce, 0) - 1, 0)
+            nonce: ASKED_AGAIN_AFTER if nonce in answered else max(self._waits.get(nonce, 0) - 1, 0)
             for nonce in present - names.keys()
         }
 
@@ -283,26 +297,26 @@ class ConnectionReader:
         if not owners:
             return {}
         wanted = _wanted(addresses)
-        found: dict[str, list[Connection]] = {}
+        by_osd: dict[str, list[Connection]] = {}
         try:
             connections = list(self._kernel(_ports(addresses)))
         except PlumblineError:
             return {}
-        for each in connections:
-            owner, address = owners.get(each.cgroup or 0), _endpoint(each)
+        for connection in connections:
+            owner, address = owners.get(connection.cgroup or 0), _endpoint(connection)
             if owner is not None and wanted(address):
-                found.setdefault(owner, []).append(
+                by_osd.setdefault(owner, []).append(
                     Connection(
-                        key=(each.cookie,),
+                        key=(connection.cookie,),
                         address=address,
                         peer=addresses.get(address),
-                        rtt_s=each.rtt_us / 1e6,
-                        deviation_s=each.deviation_us / 1e6,
-                        retransmits=each.retransmits,
-                        idle_s=each.idle_ms / 1e3,
+                        rtt_s=connection.rtt_us / 1e6,
+                        deviation_s=connection.deviation_us / 1e6,
+                        retransmits=connection.retransmits,
+                        idle_s=connection.idle_ms / 1e3,
                     )
                 )
-        return found
+        return by_osd
 
     def _summed(
         self,
@@ -313,20 +327,20 @@ class ConnectionReader:
     ) -> OsdConnections:
         """``looked_at``: whether connections to an address were read before: one that comes into view is not new."""
         before = self._counted.get(daemon)
-        self._counted[daemon] = {each.key: each.retransmits for each in connections}
+        self._counted[daemon] = {connection.key: connection.retransmits for connection in connections}
         lost: dict[Far, int] = {}
-        for each in connections:
-            if before is None or (each.key not in before and not looked_at(each.address)):
-                seen = each.retransmits
+        for connection in connections:
+            if before is None or (connection.key not in before and not looked_at(connection.address)):
+                seen = connection.retransmits
             else:
-                seen = before.get(each.key, 0)
+                seen = before.get(connection.key, 0)
             # fewer than before: Ceph keeps its connection when TCP's breaks and is made anew
-            if more := each.retransmits - (seen if seen <= each.retransmits else 0):
-                far = Far(each.address, each.peer)
+            if more := connection.retransmits - (seen if seen <= connection.retransmits else 0):
+                far = Far(connection.address, connection.peer)
                 lost[far] = lost.get(far, 0) + more
         self._total[daemon] = self._total.get(daemon, 0) + sum(lost.values())
-        recent = [each for each in connections if each.idle_s <= RECENT_S]
-        worst = max(recent, key=lambda each: (each.surely_s, each.rtt_s), default=None)
+        recent = [connection for connection in connections if connection.idle_s <= RECENT_S]
+        worst = max(recent, key=lambda connection: (connection.surely_s, connection.rtt_s), default=None)
         return OsdConnections(
             daemon=daemon,
             source=source,
@@ -334,8 +348,8 @@ class ConnectionReader:
             worst_s=worst.rtt_s if worst else None,
             worst_deviation_s=worst.deviation_s if worst else None,
             worst=Far(worst.address, worst.peer) if worst else None,
-            median_s=median(each.rtt_s for each in recent) if recent else None,
-            median_deviation_s=median(each.deviation_s for each in recent) if recent else None,
+            median_s=median(connection.rtt_s for connection in recent) if recent else None,
+            median_deviation_s=median(connection.deviation_s for connection in recent) if recent else None,
             retransmits=self._total[daemon],
             losing=max(lost, key=lambda far: lost[far], default=None),
         )

@@ -54,15 +54,15 @@ def parse_heartbeats(data: bytes, *, source: str) -> tuple[Heartbeats, ...]:
     for entry in decode(_Dump, data, source=source).entries:
         if not entry.stale:
             peers[entry.interface].append((entry.average.one_minute / 1e3, entry.to_osd))
-    return tuple(_summary(interface, found) for interface, found in sorted(peers.items()))
+    return tuple(_summary(interface, pings) for interface, pings in sorted(peers.items()))
 
 
-def _summary(interface: str, found: list[tuple[float, int]]) -> Heartbeats:
-    worst_s, worst_peer = max(found)
+def _summary(interface: str, pings: list[tuple[float, int]]) -> Heartbeats:
+    worst_s, worst_peer = max(pings)
     return Heartbeats(
         interface=interface,
-        median_s=median(seconds for seconds, _ in found),
+        median_s=median(seconds for seconds, _ in pings),
         worst_s=worst_s,
         worst_peer=worst_peer,
-        peers=len(found),
+        peers=len(pings),
     )

@@ -90,11 +90,11 @@ def parse_blocked(data: bytes, *, source: str) -> BlockedOperations:
 
 def parse_slow(data: bytes, *, source: str) -> tuple[SlowOperation, ...]:
     """Parse ``dump_historic_slow_ops``, where Ceph keeps the last 20; :class:`ParseError` when malformed."""
-    found = []
+    slow = []
     for operation in decode(_Historic, data, source=source).ops:
         stage, stage_s = _waited(operation.type_data.events)
-        found.append(SlowOperation(operation.age, operation.duration, stage, stage_s))
-    return tuple(found)
+        slow.append(SlowOperation(operation.age, operation.duration, stage, stage_s))
+    return tuple(slow)
 
 
 def _stands(type_data: _TypeData) -> str:

@@ -207,12 +207,12 @@ def parse_latencies(histograms: bytes, counters: bytes, *, source: str) -> dict[
     Operations that the release does not count are omitted. The two dumps are moments apart, so the sum may include
     a few operations more than the buckets. :class:`ParseError` when the format differs.
     """
-    found = decode(_OsdCounters, histograms, source=source).osd
+    osd_counters = decode(_OsdCounters, histograms, source=source).osd
     sums = decode(_OsdCounters, counters, source=source).osd
     return {
-        operation: _collapse(found[name], _average(sums, average, source), f"{source}: {name}")
+        operation: _collapse(osd_counters[name], _average(sums, average, source), f"{source}: {name}")
         for operation, (name, average) in OPERATIONS.items()
-        if name in found
+        if name in osd_counters
     }
 
 
@@ -239,17 +239,17 @@ def _average(counters: Mapping[str, msgspec.Raw], name: str, source: str) -> Lon
 
 def parse_stages(counters: bytes, *, source: str) -> OsdStages:
     """Parse ``perf dump``; a kind of operation with missing counters is omitted. :class:`ParseError` when malformed."""
-    found = decode(_StoreTimes, counters, source=source)
+    times = decode(_StoreTimes, counters, source=source)
     operations = {}
     for operation, short in _SHORT.items():
         names = (f"op_{short}_{part}latency" for part in ("", "process_", "prepare_"))
-        total, process, prepare = (_average(found.osd, name, source) for name in names)
+        total, process, prepare = (_average(times.osd, name, source) for name in names)
         if total is not None and process is not None and prepare is not None:
             operations[operation] = OperationStages(total, process, prepare)
-    store = found.bluestore
+    store = times.bluestore
     return OsdStages(
         operations=operations,
-        replica_writes=_average(found.osd, "subop_w_latency", source),
+        replica_writes=_average(times.osd, "subop_w_latency", source),
         commit=store.commit_lat if store.txc_commit_lat is None else store.txc_commit_lat,
         device=store.state_aio_wait_lat,
         kv=store.kv_sync_lat,
@@ -259,16 +259,16 @@ def parse_stages(counters: bytes, *, source: str) -> OsdStages:
 
 def parse_onode_cache(counters: bytes, *, source: str) -> OnodeCache | None:
     """Parse ``perf dump``; ``None`` when the release lacks these counters. Before 17, their names were longer."""
-    found = decode(_StoreOnodes, counters, source=source).bluestore
-    hits = found.old_hits if found.onode_hits is None else found.onode_hits
-    misses = found.old_misses if found.onode_misses is None else found.onode_misses
+    onodes = decode(_StoreOnodes, counters, source=source).bluestore
+    hits = onodes.old_hits if onodes.onode_hits is None else onodes.onode_hits
+    misses = onodes.old_misses if onodes.onode_misses is None else onodes.onode_misses
     return None if hits is None or misses is None else OnodeCache(hits, misses)
 
 
 def parse_database(counters: bytes, *, source: str) -> Database | None:
     """Parse ``perf dump``; ``None`` when the store is not BlueStore."""
-    found = decode(_StoreDatabase, counters, source=source)
-    bluefs, rocksdb = found.bluefs, found.rocksdb
+    database = decode(_StoreDatabase, counters, source=source)
+    bluefs, rocksdb = database.bluefs, database.rocksdb
     if bluefs is None:
         return None
     separate = bluefs.slow_total_bytes > 0 and bluefs.db_total_bytes > 0
@@ -308,8 +308,8 @@ def parse_capacity(data: bytes, option: str, *, source: str) -> float:
 
 def parse_set_options(data: bytes, options: Iterable[str], *, source: str) -> dict[str, SetOption]:
     """Of these options those that are set somewhere, from ``config diff``; :class:`ParseError` when malformed."""
-    found = decode(_Diff, data, source=source).diff
-    return {option: _set_option(found[option], f"{source}: {option}") for option in options if option in found}
+    in_force = decode(_Diff, data, source=source).diff
+    return {option: _set_option(in_force[option], f"{source}: {option}") for option in options if option in in_force}
 
 
 def _set_option(levels: Mapping[str, Any], source: str) -> SetOption:

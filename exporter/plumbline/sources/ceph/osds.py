@@ -88,20 +88,20 @@ class OsdsReading(NamedTuple):
 
 def find_osds(patterns: Sequence[str]) -> dict[str, Path]:
     """``osd.3`` → its socket. Of two with the same name (two clusters on one host), the first counts."""
-    found: dict[str, Path] = {}
+    sockets: dict[str, Path] = {}
     for path in find_sockets(patterns):
         match = _SOCKET.fullmatch(path.name)
         if match:
-            found.setdefault(f"osd.{int(match[1])}", path)
-    return found
+            sockets.setdefault(f"osd.{int(match[1])}", path)
+    return sockets
 
 
 def osds_here(patterns: Sequence[str]) -> dict[str, Path]:
     """As :func:`find_osds`; :class:`Unavailable` when there are none."""
-    found = find_osds(patterns)
-    if not found:
+    sockets = find_osds(patterns)
+    if not sockets:
         raise Unavailable("no OSD's admin socket here, or none that this user may see; see docs/ceph.md")
-    return found
+    return sockets
 
 
 def read_osds(
@@ -204,8 +204,8 @@ def _limited(reading: OsdReading, limits: Callable[[int], GroupLimits | None], p
 
 
 def _recent(data: bytes, *, source: str) -> tuple[SlowOperation, ...]:
-    found = parse_slow(data, source=source)
-    return tuple(operation for operation in found if operation.age_s - operation.duration_s <= SLOW_WITHIN_S)
+    slow = parse_slow(data, source=source)
+    return tuple(operation for operation in slow if operation.age_s - operation.duration_s <= SLOW_WITHIN_S)
 
 
 def _store(daemon: str, answers: _Answers) -> OsdStore:

@@ -223,8 +223,8 @@ def _disk_at(number: int, roots: Roots, depth: int) -> BlockDevice | None:
     def below(device: BlockDevice) -> Iterable[BlockDevice]:
         if device.transport == "loop":
             backing = read_bytes(roots.sys / "block" / device.name / "loop/backing_file")
-            found = _below_if_exists(os.fsdecode(backing.rstrip(b"\n")), roots, depth + 1) if backing else None
-            return [found] if found else []
+            disk_below = _below_if_exists(os.fsdecode(backing.rstrip(b"\n")), roots, depth + 1) if backing else None
+            return [disk_below] if disk_below else []
         return [read_block_device(lower, roots) for lower in device.lower]
 
     try:

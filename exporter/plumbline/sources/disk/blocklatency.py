@@ -165,7 +165,11 @@ class BlockLatency:
                 f"{btf}: missing; the BPF program can't run on a kernel built without CONFIG_DEBUG_INFO_BTF"
             )
         image, library, held = self._image(), self._library(), effective(roots)
-        missing = [] if Capability.SYS_ADMIN in held else [each.label for each in _NEEDED if each not in held]
+        missing = (
+            []
+            if Capability.SYS_ADMIN in held
+            else [capability.label for capability in _NEEDED if capability not in held]
+        )
         if missing:
             raise Unavailable(f"{' and '.join(missing)} missing; {DROP_IN} gives the service these capabilities")
         disks = len(set(request_names(roots, keep=self._keep).values()))
@@ -228,17 +232,17 @@ class BlockLatency:
 
     def _foresee(self, names: Iterable[str], within_s: float | None) -> dict[str, bool]:
         """Whether the kernel records issues, for each disk that answers in time."""
-        found: dict[str, bool] = {}
+        loadable: dict[str, bool] = {}
 
         def look_up() -> None:
             for name in names:
-                found[name] = self._notes(self._roots, name)
+                loadable[name] = self._notes(self._roots, name)
 
         if within_s is None:
             look_up()
-            return found
+            return loadable
         threads.start("queue-settings", look_up).join(within_s)
-        return dict(found)  # the thread may still be running
+        return dict(loadable)  # the thread may still be running
 
     def _name(self, attached: _Attached, name: str, shown: str, noted: bool) -> bool:
         slot = self._slots.get(shown)

@@ -48,13 +48,13 @@ class BlockTree(Struct, frozen=True):
 
     def below(self, name: str) -> tuple[str, ...]:
         """``name`` itself, then the whole devices below it in every layer, down to the disks."""
-        found: dict[str, None] = {}
+        disks_below: dict[str, None] = {}
         level = [name]
         for _ in range(_MAX_STACK):
-            disks = [self.nodes[each].disk for each in level if each in self.nodes]
-            found.update(dict.fromkeys(disks))
+            disks = [self.nodes[number].disk for number in level if number in self.nodes]
+            disks_below.update(dict.fromkeys(disks))
             level = [lower for disk in disks if disk in self.nodes for lower in self.nodes[disk].lower]
-        return tuple(found)
+        return tuple(disks_below)
 
     def direct_above(self, name: str) -> tuple[str, ...]:
         """The partitions of ``name`` and the devices stacked directly on it, by name."""
@@ -65,7 +65,7 @@ class BlockTree(Struct, frozen=True):
     def relations(self) -> Iterator[tuple[str, str]]:
         """Yield (stacked device, whole device directly below)."""
         for node in self.nodes.values():
-            for lower in dict.fromkeys(self.nodes[each].disk for each in node.lower if each in self.nodes):
+            for lower in dict.fromkeys(self.nodes[number].disk for number in node.lower if number in self.nodes):
                 yield node.name, lower
 
 

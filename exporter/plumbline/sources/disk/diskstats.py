@@ -170,7 +170,7 @@ def merge_paths(disks: tuple[DiskStats, ...], paths: Mapping[str, str]) -> tuple
         head = merged.get(paths.get(path.name, ""))
         if head is not None:
             pairs = zip(_counts(head), _counts(path), strict=True)
-            sums = (one if other is None else other if one is None else one + other for one, other in pairs)
+            sums = (value if other is None else other if value is None else value + other for value, other in pairs)
             merged[head.name] = DiskStats(head.name, *sums)  # type: ignore[arg-type]
     return tuple(merged.values())
 

@@ -45,11 +45,11 @@ class DiskUsers(Struct, frozen=True):
 
     def osds(self) -> dict[str, str]:
         """Whole device → the OSDs whose data it holds (``osd.3,osd.4``), in numeric order."""
-        found: dict[str, list[str]] = {}
+        by_osd: dict[str, list[str]] = {}
         for device, kind, name in self.uses:
             if kind == ceph_osds.OSD and name:
-                found.setdefault(device, []).append(name)
-        return {device: ",".join(sorted(names, key=_number)) for device, names in found.items()}
+                by_osd.setdefault(device, []).append(name)
+        return {device: ",".join(sorted(names, key=_number)) for device, names in by_osd.items()}
 
 
 class DiskUsesReading(NamedTuple):
@@ -141,11 +141,11 @@ def _swapped(tree: BlockTree, roots: Roots) -> Iterator[DirectUse]:
     for swap in _readable(read_swaps, roots):
         if not swap.is_file:
             node = node_at(swap.path, tree, roots)
-            found = [node] if node else []
+            nodes = [node] if node else []
         else:  # by its path alone: accessing the file may hang
             mount = mount_named(swap.path, _readable(read_mounts, roots))
-            found = _nodes_of(mount, tree, roots) if mount else []
-        for node in found:
+            nodes = _nodes_of(mount, tree, roots) if mount else []
+        for node in nodes:
             yield DirectUse(node.name, "swap", swap.path)
 
 
@@ -162,11 +162,11 @@ def _of_osds(tree: BlockTree, links: ceph_osds.OsdLinks, before: list[DirectUse]
         if node.name in assigned:
             continue
         volume = lvm.volume_of(node)
-        found = volume and (
+        osd_use = volume and (
             ceph_osds.osd_by_tags(tags.get(node.dm_uuid, ())) or ceph_osds.osd_by_name(volume.volume, units)
         )
-        if found:
-            yield DirectUse(node.name, *found)
+        if osd_use:
+            yield DirectUse(node.name, *osd_use)
         elif (kind := ceph_osds.kind_of_partition(node)) and not (
             kind == ceph_osds.OSD and _disk_is_assigned(node, tree, assigned)
         ):

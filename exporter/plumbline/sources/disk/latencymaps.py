@@ -169,15 +169,15 @@ def slot_total(memory: memoryview, sizes: Sizes, slot: int) -> int:
 
 def parse_slot(words: Sequence[int], slot: int) -> MappingProxyType[str, Times]:
     """One disk's histograms by operation, from the result of :func:`sum_lanes`."""
-    found = {}
+    histograms = {}
     for index, operation in enumerate(OPERATIONS):
         start = (slot * len(OPERATIONS) + index) * _OPERATION_WORDS
         counts = start + 2
-        found[operation] = Times(
+        histograms[operation] = Times(
             Histogram(tuple(words[counts : counts + BUCKETS]), words[start]),
             Histogram(tuple(words[counts + BUCKETS : counts + 2 * BUCKETS]), words[start + 1]),
         )
-    return MappingProxyType(found)
+    return MappingProxyType(histograms)
 
 
 def parse_misses(fdinfo: str) -> int:

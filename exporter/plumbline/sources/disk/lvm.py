@@ -87,7 +87,7 @@ def parse_metadata(text: str, *, source: str) -> Section:
 
 def tags_by_uuid(metadata: Section) -> Mapping[str, tuple[str, ...]]:
     """dm uuid → tags, for every logical volume in the metadata of one or more groups."""
-    found: dict[str, tuple[str, ...]] = {}
+    tags_of: dict[str, tuple[str, ...]] = {}
     for group in metadata.values():
         if not isinstance(group, dict):
             continue
@@ -95,21 +95,21 @@ def tags_by_uuid(metadata: Section) -> Mapping[str, tuple[str, ...]]:
         for volume in volumes.values() if isinstance(volumes, dict) else ():
             if isinstance(volume, dict):
                 ids, tags = (group.get("id"), volume.get("id")), volume.get("tags", [])
-                uuid = "LVM-" + "".join(each.replace("-", "") for each in ids if isinstance(each, str))
+                uuid = "LVM-" + "".join(part.replace("-", "") for part in ids if isinstance(part, str))
                 if _UUID.fullmatch(uuid) and isinstance(tags, list):
-                    found[uuid] = tuple(tags)
-    return found
+                    tags_of[uuid] = tuple(tags)
+    return tags_of
 
 
 def read_tags(roots: Roots) -> Mapping[str, tuple[str, ...]]:
     """dm uuid → tags, from LVM's backups; empty where they can't be read. Damaged backups are skipped."""
-    found: dict[str, tuple[str, ...]] = {}
+    tags: dict[str, tuple[str, ...]] = {}
     directory = roots.etc / "lvm" / "backup"
     for name in entries(directory):
         text = (read_bytes(directory / name, TABLE) or b"").decode("utf-8", "replace")
         with suppress(ParseError):
-            found |= tags_by_uuid(parse_metadata(text, source=str(directory / name)))
-    return found
+            tags |= tags_by_uuid(parse_metadata(text, source=str(directory / name)))
+    return tags
 
 
 def _value(tokens: Iterator[tuple[int, str, str]], key: str, line: int, source: str) -> str | list[str]:

@@ -155,11 +155,11 @@ def _level(path: Path) -> str:
 
 
 def _members(path: Path) -> list[MdMember]:
-    found = []
+    members = []
     for entry in sysfs.entries(path):
         state = sysfs.read_text(path / entry / "state") if entry.startswith("dev-") else None
         if state is None:
             continue  # not a member, or being removed
         slot, errors = sysfs.read_text(path / entry / "slot") or "", sysfs.read_number(path / entry / "errors")
-        found.append(MdMember(entry.removeprefix("dev-"), state, slot, errors))
-    return found
+        members.append(MdMember(entry.removeprefix("dev-"), state, slot, errors))
+    return members

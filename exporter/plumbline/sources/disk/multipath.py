@@ -110,8 +110,8 @@ def _nvme(root: Path, known: Container[str]) -> Iterator[MultipathDisk]:
             head = _HEAD.fullmatch(device)
             if not head:
                 continue
-            found = (_nvme_paths(root / subsystem / controller, head["namespace"]) for controller in controllers)
-            paths = tuple(path for of_controller in found for path in of_controller)
+            paths_of = (_nvme_paths(root / subsystem / controller, head["namespace"]) for controller in controllers)
+            paths = tuple(path for of_controller in paths_of for path in of_controller)
             identity = sysfs.read_text(root / subsystem / device / "wwid") or device
             if len(paths) > 1 or any(path.transport != "pcie" for path in paths) or identity in known:
                 yield MultipathDisk(device, subsystem, paths, identity)

@@ -62,7 +62,7 @@ _SECTION = re.compile(r"\t(?P<name>logs|cache|spares|special|dedup)\s*")
 _HEADING = re.compile(
     r" *(?P<key>pool|state|status|action|see|scan|remove|checkpoint|config|errors):(?: (?P<value>.*))?"
 )
-_FOUND = re.compile(r"(\d{1,20}) data errors?\b.*")
+_DATA_ERRORS = re.compile(r"(\d{1,20}) data errors?\b.*")
 _NONE_FOUND = "No known data errors"
 _POWERS = {letter: 1 << 10 * power for power, letter in enumerate("KMGTPE", start=1)}
 _ERROR_KINDS = ("read", "write", "checksum")
@@ -201,5 +201,5 @@ def _text_vdevs(lines: Iterable[tuple[int, str]]) -> Iterator[Vdev]:
 
 
 def _data_errors(text: str) -> int | None:
-    found = _FOUND.fullmatch(text)
-    return int(found[1]) if found else 0 if text == _NONE_FOUND else None
+    match = _DATA_ERRORS.fullmatch(text)
+    return int(match[1]) if match else 0 if text == _NONE_FOUND else None

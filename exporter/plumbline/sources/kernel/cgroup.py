@@ -66,28 +66,28 @@ def parse_membership(text: str) -> dict[str, PurePosixPath]:
 
     Paths outside of this process's control group namespace (``/../…``) are left out, and so are malformed lines.
     """
-    found = {}
+    paths = {}
     for line in text.splitlines():
         parts = line.split(":", 2)
         if len(parts) == 3 and parts[2].startswith("/") and ".." not in parts[2].split("/"):
-            found[parts[1]] = PurePosixPath(parts[2].removesuffix(" (deleted)"))
-    return found
+            paths[parts[1]] = PurePosixPath(parts[2].removesuffix(" (deleted)"))
+    return paths
 
 
 def parse_throttle(text: str, *, source: str) -> dict[str, int]:
     """One file of ``blkio.throttle``: limit by ``major:minor``; :class:`ParseError` for a malformed line."""
-    found = {}
+    limits = {}
     for number, line in enumerate(text.splitlines(), start=1):
         device, _, limit = line.partition(" ")
         if not _DEVICE.fullmatch(device) or not re.fullmatch(r"[0-9]{1,20}", limit):
             raise ParseError(source, f"not a limit of a device: {line[:80]!r}", line=number)
-        found[device] = int(limit)
-    return found
+        limits[device] = int(limit)
+    return limits
 
 
 def parse_io_max(text: str, *, source: str) -> dict[tuple[str, str, str], int]:
     """``io.max``: limit by (``major:minor``, operation, unit); unknown keys are skipped."""
-    found = {}
+    limits = {}
     for number, line in enumerate(text.splitlines(), start=1):
         device, _, settings = line.partition(" ")
         if not _DEVICE.fullmatch(device):
@@ -98,8 +98,8 @@ def parse_io_max(text: str, *, source: str) -> dict[tuple[str, str, str], int]:
                 if setting.partition("=")[0] in ("rbps", "wbps", "riops", "wiops"):
                     raise ParseError(source, f"not a limit: {setting[:40]!r}", line=number)
             elif match[3] != "max":
-                found[device, _OPERATIONS[match[1]], match[2]] = int(match[3])
-    return found
+                limits[device, _OPERATIONS[match[1]], match[2]] = int(match[3])
+    return limits
 
 
 def parse_quota(text: str, *, source: str) -> bool:
@@ -112,14 +112,14 @@ def parse_quota(text: str, *, source: str) -> bool:
 
 def parse_periods(text: str, *, source: str) -> tuple[int, int] | None:
     """Periods and throttled periods of ``cpu.stat``; ``None`` without them."""
-    found = {}
+    counts = {}
     for number, line in enumerate(text.splitlines(), start=1):
         name, _, value = line.partition(" ")
         if name in ("nr_periods", "nr_throttled"):
             if not re.fullmatch(r"[0-9]{1,20}", value):
                 raise ParseError(source, f"not a number: {line[:80]!r}", line=number)
-            found[name] = int(value)
-    return (found["nr_periods"], found["nr_throttled"]) if len(found) == 2 else None
+            counts[name] = int(value)
+    return (counts["nr_periods"], counts["nr_throttled"]) if len(counts) == 2 else None
 
 
 def read_limits(roots: Roots, pid: int) -> GroupLimits | None:
@@ -194,10 +194,10 @@ def _quota(folder: Path, group: str) -> Iterator[CpuQuota]:
 
 
 def _lowest(limits: Iterable[IoLimit]) -> tuple[IoLimit, ...]:
-    found: dict[tuple[str, str, str], IoLimit] = {}
+    lowest: dict[tuple[str, str, str], IoLimit] = {}
     for limit in sorted(limits, key=lambda limit: limit.limit):
-        found.setdefault((limit.device, limit.operation, limit.unit), limit)
-    return tuple(found[key] for key in sorted(found))
+        lowest.setdefault((limit.device, limit.operation, limit.unit), limit)
+    return tuple(lowest[key] for key in sorted(lowest))
 
 
 def _named(roots: Roots, number: str) -> str:

@@ -65,11 +65,11 @@ def read_cpu_power(roots: Roots, *, on_skip: Callable[[str, str], None] = lambda
         raise Unavailable(f"{base}: no CPU with a frequency governor or idle states; a guest's are its host's")
     together = [
         IdleState(
-            max(each.number for each in same),
+            max(same_state.number for same_state in same),
             name,
-            max(each.exit_latency_us for each in same),
-            sum(each.allowed_cpus for each in same),
-            sum(each.entries for each in same),
+            max(same_state.exit_latency_us for same_state in same),
+            sum(same_state.allowed_cpus for same_state in same),
+            sum(same_state.entries for same_state in same),
         )
         for name, same in states.items()
     ]

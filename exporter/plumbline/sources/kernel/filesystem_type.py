@@ -28,11 +28,11 @@ def filesystem_type(fd: int, depth: int = 0) -> str | None:
     unknown. ``depth``: number of overlays already passed."""
     try:
         mount_id = mount_of(fd)
-        found = filesystem_of(_read("/proc/self/mountinfo"), mount_id) if mount_id is not None else None
+        filesystem = filesystem_of(_read("/proc/self/mountinfo"), mount_id) if mount_id is not None else None
     except OSError:
         return None  # no /proc: the type is unknown
-    if found and found[0] == "overlay" and depth < _MAX_OVERLAYS:
-        upper = [option[9:] for option in found[1].split(",") if option.startswith("upperdir=")]
+    if filesystem and filesystem[0] == "overlay" and depth < _MAX_OVERLAYS:
+        upper = [option[9:] for option in filesystem[1].split(",") if option.startswith("upperdir=")]
         try:
             below = os.open(upper[0], os.O_PATH | os.O_CLOEXEC) if upper else -1
         except OSError:
@@ -42,7 +42,7 @@ def filesystem_type(fd: int, depth: int = 0) -> str | None:
                 return filesystem_type(below, depth + 1)
             finally:
                 os.close(below)
-    return found[0] if found else None
+    return filesystem[0] if filesystem else None
 
 
 def mount_of(fd: int) -> int | None:

@@ -66,7 +66,7 @@ def parse_interrupts(
     cpus = tuple(int(name[1]) for name in names if name)
     if not cpus or len(cpus) != len(header) or len(set(cpus)) != len(cpus):
         raise ParseError(source, f"{lines[0][:40]!r} names no CPUs", line=1)
-    found: dict[int, Counts] = {}
+    counts_of: dict[int, Counts] = {}
     for number, line in enumerate(lines[1:], start=2):
         match = _IRQ.match(line)
         if not match or (irqs is not None and int(match[1]) not in irqs):
@@ -74,8 +74,8 @@ def parse_interrupts(
         counts = line[match.end() :].split(None, len(cpus))[: len(cpus)]
         if len(counts) < len(cpus) or not b"".join(counts).isdigit() or max(map(len, counts)) > _MAX_DIGITS:
             raise ParseError(source, f"interrupt {int(match[1])} has no {len(cpus)} counters", line=number)
-        found[int(match[1])] = list(map(int, counts))
-    return cpus, found
+        counts_of[int(match[1])] = list(map(int, counts))
+    return cpus, counts_of
 
 
 def read_interrupts(roots: Roots, irqs: Iterable[int]) -> InterruptReading:

@@ -48,8 +48,8 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
 class BpfError(PlumblineError):
     """libbpf or the kernel refused; ``errno`` is the reason, ``said`` is libbpf's own output about it."""
 
-    def __init__(self, what: str, errno: int, said: Iterable[str] = ()) -> None:
-        self.errno, self.said = errno, tuple(said)
+    def __init__(self, what: str, errno: int, messages: Iterable[str] = ()) -> None:
+        self.errno, self.said = errno, tuple(messages)
         first = next((line for line in self.said if line), "")
         super().__init__(f"{what}: {os.strerror(errno)}" + (f" ({first})" if first else ""))
 
@@ -66,8 +66,8 @@ class Library:
         try:
             self._library = ctypes.CDLL(name, use_errno=True)
             for function, (result, arguments) in _FUNCTIONS.items():
-                found = getattr(self._library, function)
-                found.restype, found.argtypes = result, arguments
+                pointer = getattr(self._library, function)
+                pointer.restype, pointer.argtypes = result, arguments
         except (OSError, AttributeError) as error:
             raise Unavailable(f"{name} can't be loaded: {error}; install libbpf1 (Debian), libbpf (others)") from error
         self._said: deque[str] = deque(maxlen=200)
@@ -105,10 +105,10 @@ class Library:
         """Number of parameters of a function-pointer typedef in this kernel; ``None``: it has no such typedef."""
         btf = self.call("btf__load_vmlinux_btf")
         try:
-            found = self.call("btf__find_by_name_kind", btf, typedef.encode(), _TYPEDEF)
+            number = self.call("btf__find_by_name_kind", btf, typedef.encode(), _TYPEDEF)
             for _ in ("typedef", "pointer"):
-                found = self._type(btf, found).type
-            return int(self._type(btf, found).info & 0xFFFF)
+                number = self._type(btf, number).type
+            return int(self._type(btf, number).info & 0xFFFF)
         except BpfError:
             return None
         finally:

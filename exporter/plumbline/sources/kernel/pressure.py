@@ -34,25 +34,25 @@ class PressureReading(tuple[Pressure, ...]):
 
 def parse_pressure(text: str, resource: str, *, source: str) -> Pressure:
     """Parse one file; unknown lines are skipped. :class:`ParseError` for a ``some`` or ``full`` without a total."""
-    found: dict[str, int] = {}
+    totals: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.startswith(("some ", "full ")):
             continue
         match = _LINE.fullmatch(line.rstrip())
         if match is None:
             raise ParseError(source, f"not a pressure line: {line[:80]!r}", line=number)
-        found[match[1]] = int(match[2])
-    return Pressure(resource, found.get("some"), found.get("full"))
+        totals[match[1]] = int(match[2])
+    return Pressure(resource, totals.get("some"), totals.get("full"))
 
 
 def read_pressure(roots: Roots) -> PressureReading:
     """All resources that the kernel accounts; :class:`Unavailable` if there are none (``psi=0``, or before 4.20)."""
-    found = []
+    pressures = []
     for resource in RESOURCES:
         path = roots.proc / "pressure" / resource
         data = sysfs.read_bytes(path)  # EOPNOTSUPP under psi=0; irq needs Linux 6.1 and its own option
         if data is not None:
-            found.append(parse_pressure(data.decode("ascii", "replace"), resource, source=str(path)))
-    if not found:
+            pressures.append(parse_pressure(data.decode("ascii", "replace"), resource, source=str(path)))
+    if not pressures:
         raise Unavailable("no readable file in /proc/pressure; it needs Linux 4.20 with CONFIG_PSI, and not psi=0")
-    return PressureReading(found)
+    return PressureReading(pressures)

@@ -74,19 +74,19 @@ def read_sysctl(
     on_skip: Callable[[str, str], None] = lambda _name, _reason: None,
 ) -> SysctlReading:
     """The named settings, if readable; a malformed one is skipped. ``Unavailable`` when none can be read."""
-    found: dict[str, tuple[int, ...]] = {}
+    values: dict[str, tuple[int, ...]] = {}
     for name in numbers:
         path = _path(roots, name)
         text = sysfs.read_text(path)
         try:
             if text is not None:
-                found[name] = parse_numbers(text, count=len(NUMBERS[name]), source=str(path))
+                values[name] = parse_numbers(text, count=len(NUMBERS[name]), source=str(path))
         except ParseError as error:
             on_skip(name, str(error))
     texts = {name: text for name in words if (text := sysfs.read_text(_path(roots, name))) is not None}
-    if not found and not texts:
+    if not values and not texts:
         raise Unavailable(f"{roots.proc / 'sys'}: none of the settings can be read")
-    return SysctlReading(found, texts)
+    return SysctlReading(values, texts)
 
 
 def _path(roots: Roots, name: str) -> Path:

@@ -163,8 +163,8 @@ def read_bonds(links: Mapping[int, Link], *, on_skip: SkipHook) -> tuple[Bond, .
 def parse_bond(info: bytes, device: str, slaves: tuple[Slave, ...] = ()) -> Bond:
     """Parse a bond's ``IFLA_LINKINFO``; :class:`ParseError` when an attribute is malformed or there is no mode."""
     source = f"netlink route: bond {device}"
-    found = parse_attributes(info, 0, len(info), source=source).nested(_INFO_DATA)
-    number = found.number(_MODE)
+    attributes = parse_attributes(info, 0, len(info), source=source).nested(_INFO_DATA)
+    number = attributes.number(_MODE)
     if number is None:
         raise ParseError(source, "no mode")
     mode = _name(_MODES, number)
@@ -173,13 +173,13 @@ def parse_bond(info: bytes, device: str, slaves: tuple[Slave, ...] = ()) -> Bond
     return Bond(
         device,
         mode,
-        _name(_HASH_POLICIES, found.number(_XMIT_HASH_POLICY)) if hashed else "",
-        _name(_LACP_RATES, found.number(_LACP_RATE)) if lacp else "",
-        _name(_AD_SELECTS, found.number(_AD_SELECT)) if lacp else "",
-        found.number(_MIIMON),
-        found.number(_ARP_INTERVAL),
-        found.number(_MIN_LINKS),
-        _aggregator(found.nested(_AD_INFO)),
+        _name(_HASH_POLICIES, attributes.number(_XMIT_HASH_POLICY)) if hashed else "",
+        _name(_LACP_RATES, attributes.number(_LACP_RATE)) if lacp else "",
+        _name(_AD_SELECTS, attributes.number(_AD_SELECT)) if lacp else "",
+        attributes.number(_MIIMON),
+        attributes.number(_ARP_INTERVAL),
+        attributes.number(_MIN_LINKS),
+        _aggregator(attributes.nested(_AD_INFO)),
         slaves,
     )
 
@@ -187,31 +187,31 @@ def parse_bond(info: bytes, device: str, slaves: tuple[Slave, ...] = ()) -> Bond
 def parse_slave(info: bytes, device: str) -> Slave:
     """Parse a slave's ``IFLA_LINKINFO``; :class:`ParseError` when an attribute is malformed."""
     source = f"netlink route: bond slave {device}"
-    found = parse_attributes(info, 0, len(info), source=source).nested(_INFO_SLAVE_DATA)
+    attributes = parse_attributes(info, 0, len(info), source=source).nested(_INFO_SLAVE_DATA)
     kinds = (_SLAVE_STATE, _SLAVE_MII_STATUS, _SLAVE_ACTOR, _SLAVE_PARTNER)
-    state, link, actor, partner = (found.number(kind) for kind in kinds)
+    state, link, actor, partner = (attributes.number(kind) for kind in kinds)
     return Slave(
         device,
         None if state is None else state == 0,
         None if link is None else link == _BOND_LINK_UP,
-        found.number(_SLAVE_LINK_FAILURES),
-        found.number(_SLAVE_AGGREGATOR),
+        attributes.number(_SLAVE_LINK_FAILURES),
+        attributes.number(_SLAVE_AGGREGATOR),
         # the standard has eight bits; the partner's arrive in sixteen
         None if actor is None else LacpState(actor & 0xFF),
         None if partner is None else LacpState(partner & 0xFF),
-        _churn(found.number(_SLAVE_CHURN_ACTOR)),
-        _churn(found.number(_SLAVE_CHURN_PARTNER)),
+        _churn(attributes.number(_SLAVE_CHURN_ACTOR)),
+        _churn(attributes.number(_SLAVE_CHURN_PARTNER)),
     )
 
 
-def _aggregator(found: Attributes) -> Aggregator | None:
-    number = found.number(_AD_AGGREGATOR)
+def _aggregator(attributes: Attributes) -> Aggregator | None:
+    number = attributes.number(_AD_AGGREGATOR)
     if number is None:
         return None  # not LACP, or no active aggregator: the kernel leaves the nest empty
-    start, end = found.spans.get(_AD_PARTNER_MAC, (0, 0))
+    start, end = attributes.spans.get(_AD_PARTNER_MAC, (0, 0))
     if end - start not in (0, _MAC_BYTES):
-        raise ParseError(found.source, f"partner MAC of {end - start} bytes, expected {_MAC_BYTES}")
-    return Aggregator(number, found.number(_AD_NUM_PORTS), found.data[start:end].hex(":"))
+        raise ParseError(attributes.source, f"partner MAC of {end - start} bytes, expected {_MAC_BYTES}")
+    return Aggregator(number, attributes.number(_AD_NUM_PORTS), attributes.data[start:end].hex(":"))
 
 
 def _name(names: tuple[str, ...], number: int | None) -> str:
@@ -246,19 +246,19 @@ class BondsReading(NamedTuple):
 
 def parse_bonding(text: str, *, source: str) -> dict[str, SlaveChurn]:
     """Parse churn by slave. Other lines (patched kernels have more) are skipped; a malformed churn line raises."""
-    found: dict[str, dict[str, str]] = {}
+    sections: dict[str, dict[str, str]] = {}
     block: dict[str, str] | None = None
     for number, line in enumerate(text.split("\n"), start=1):
         key, _, value = line.partition(": ")
         if key == "Slave Interface":
-            if not value or value in found:
+            if not value or value in sections:
                 raise ParseError(source, f"slave {value!r} has no name or is listed twice", line=number)
-            block = found[value] = {}
+            block = sections[value] = {}
         elif block is not None and key in _FIELDS:
             if not _FIELDS[key].fullmatch(value):
                 raise ParseError(source, f"{key}: {value[:40]!r}", line=number)
             block[key] = value
-    return {slave: _slave(fields) for slave, fields in found.items()}
+    return {slave: _slave(fields) for slave, fields in sections.items()}
 
 
 def read_churns(roots: Roots, *, on_skip: SkipHook) -> Churns:

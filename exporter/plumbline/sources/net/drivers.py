@@ -88,10 +88,10 @@ def parse_table(files: Mapping[str, str]) -> DriverTable:
     entries: dict[str, tuple[str, DriverRules]] = {}
     for where, text in files.items():
         file = convert(_File, read_yaml(text, where=where) or {}, where=where)
-        found = {"fallback": file.fallback, "software": file.software}
-        found |= {f"kinds.{name}": rules for name, rules in file.kinds.items()}
-        found |= {f"drivers.{name}": rules for name, rules in file.drivers.items()}
-        for key, rules in found.items():
+        rules_of = {"fallback": file.fallback, "software": file.software}
+        rules_of |= {f"kinds.{name}": rules for name, rules in file.kinds.items()}
+        rules_of |= {f"drivers.{name}": rules for name, rules in file.drivers.items()}
+        for key, rules in rules_of.items():
             if rules is None:
                 continue
             if key in entries:
@@ -224,12 +224,12 @@ class Plan(msgspec.Struct, frozen=True):
 
 def bind(rules: DriverRules, names: Sequence[str], evidence: Evidence | None = None) -> Plan:
     """Bind the rules to a driver that reports these ``ethtool -S`` names, in this order."""
-    found = _Names(names, evidence)
-    drops = tuple(_cells(rules.drops, found))
-    errors = tuple(_cells(rules.errors, found))
-    pause = tuple(_cells({side: {"": forms} for side, forms in rules.pause.items()}, found))
+    driver_names = _Names(names, evidence)
+    drops = tuple(_cells(rules.drops, driver_names))
+    errors = tuple(_cells(rules.errors, driver_names))
+    pause = tuple(_cells({side: {"": forms} for side, forms in rules.pause.items()}, driver_names))
     asked = any(cell.ethtool_plus or cell.ethtool_minus for cell in drops + errors + pause)
-    return Plan(drops, errors, pause, asked, found.undecided)
+    return Plan(drops, errors, pause, asked, driver_names.undecided)
 
 
 def losses(plan: Plan, ethtool: Sequence[int], rtnl: LinkStats | None) -> NicLoss:
@@ -280,8 +280,8 @@ def value(name: str, names: Sequence[str], ethtool: Sequence[int], rtnl: LinkSta
     """The value of one table name on a port; ``None`` when the port has no such counter."""
     if name.startswith(RTNL):
         return rtnl[LinkStats._fields.index(name.removeprefix(RTNL))] if rtnl else None
-    found = matching(name, names)
-    return sum(ethtool[index] for index in found) if found else None
+    matches = matching(name, names)
+    return sum(ethtool[index] for index in matches) if matches else None
 
 
 class _Names:
@@ -304,12 +304,12 @@ class _Names:
         return False
 
 
-def _cells(family: Mapping[Any, Mapping[Any, Forms]], found: _Names) -> Iterator[Cell]:
+def _cells(family: Mapping[Any, Mapping[Any, Forms]], driver_names: _Names) -> Iterator[Cell]:
     for direction, causes in family.items():
         for cause, forms in causes.items():
             for form, when in alternatives(forms):
-                cell = _bind_form(direction, cause, form, found.names)
-                if cell is not None and (not when or found.hold(when)):
+                cell = _bind_form(direction, cause, form, driver_names.names)
+                if cell is not None and (not when or driver_names.hold(when)):
                     yield cell
                     break
 
@@ -321,10 +321,10 @@ def _bind_form(direction: str, cause: str, form: str, names: Sequence[str]) -> C
         if term.startswith(RTNL):
             indices.setdefault(("rtnl", sign), []).append(LinkStats._fields.index(term.removeprefix(RTNL)))
             continue
-        found = matching(term, names)
-        if not found and not term.endswith("?"):
+        matches = matching(term, names)
+        if not matches and not term.endswith("?"):
             return None
-        indices.setdefault(("ethtool", sign), []).extend(found)
+        indices.setdefault(("ethtool", sign), []).extend(matches)
     ethtool_plus, ethtool_minus, rtnl_plus, rtnl_minus = (
         tuple(indices.get((side, sign), ())) for side in ("ethtool", "rtnl") for sign in ("+", "-")
     )

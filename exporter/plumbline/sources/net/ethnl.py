@@ -46,11 +46,11 @@ def request(command: int, *, flags: int = 0, ifindex: int | None = None) -> byte
 
 def parse_reply(message: Message, *, source: str) -> tuple[int, Attributes]:
     """Parse a reply → interface index and attributes; :class:`ParseError` without an index."""
-    found = parse_attributes(message.data, message.start + _GENL_HEADER_BYTES, message.end, source=source)
-    ifindex = _ifindex(message.data, found.spans.get(_HEADER), source)
+    reply = parse_attributes(message.data, message.start + _GENL_HEADER_BYTES, message.end, source=source)
+    ifindex = _ifindex(message.data, reply.spans.get(_HEADER), source)
     if ifindex is None:
         raise ParseError(source, "reply names no interface")
-    return ifindex, found
+    return ifindex, reply
 
 
 def _ifindex(data: bytes, header: Span | None, source: str) -> int | None:

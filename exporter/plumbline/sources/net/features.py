@@ -90,8 +90,8 @@ def parse_names(message: Message) -> tuple[str, ...]:
     top = parse_attributes(data, message.start + 4, message.end, source=source)
     names: dict[int, str] = {}
     for string_set in top.nested(_STRINGSETS).spans.values():
-        found = parse_attributes(data, *string_set, source=source)
-        for _, *span in attributes(data, *found.spans.get(_STRINGSET_STRINGS, (0, 0)), source=source):
+        strings = parse_attributes(data, *string_set, source=source)
+        for _, *span in attributes(data, *strings.spans.get(_STRINGSET_STRINGS, (0, 0)), source=source):
             index, name = _string(parse_attributes(data, *span, source=source))
             names[index] = name
     if not names:
@@ -113,11 +113,11 @@ def offloads(active: int, masks: Mapping[str, int]) -> tuple[Offload, ...]:
     return tuple(Offload(name, bool(active & mask)) for name, mask in masks.items())
 
 
-def _string(found: Attributes) -> tuple[int, str]:
-    index = found.number(1)
-    if index is None or 2 not in found.spans:
-        raise ParseError(found.source, "string lacks an index or a value")
+def _string(string: Attributes) -> tuple[int, str]:
+    index = string.number(1)
+    if index is None or 2 not in string.spans:
+        raise ParseError(string.source, "string lacks an index or a value")
     if index >= _MAX_FEATURES:
-        raise ParseError(found.source, f"feature number {index}")
-    start, end = found.spans[2]
-    return index, label(found.data[start:end].partition(b"\0")[0])
+        raise ParseError(string.source, f"feature number {index}")
+    start, end = string.spans[2]
+    return index, label(string.data[start:end].partition(b"\0")[0])

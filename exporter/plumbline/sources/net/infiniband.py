@@ -133,14 +133,14 @@ def read_infiniband(roots: Roots) -> InfinibandReading:
                 modes[name] = mode == "connected"
         for port in sysfs.entries(path / "ports"):
             try:
-                found = _read_port(path, device, port, netdevs)
+                port_reading = _read_port(path, device, port, netdevs)
             except ParseError:
                 skipped.append((f"{device}/{port}", "malformed"))
                 continue
-            if found is None:
+            if port_reading is None:
                 skipped.append((f"{device}/{port}", "unreadable"))
             else:
-                ports.append(found)
+                ports.append(port_reading)
     if not devices:
         raise Unavailable(f"{root}: no InfiniBand or RoCE adapter")
     return InfinibandReading(tuple(ports), modes, tuple(skipped))
@@ -174,8 +174,8 @@ def _read_port(device_path: Path, device: str, port: str, netdevs: Mapping[str, 
 
 def _counters(directory: Path, names: tuple[str, ...]) -> dict[str, int]:
     present = set(sysfs.entries(directory))
-    found = {name: sysfs.read_parsed(directory / name, parse_counter) for name in names if name in present}
-    return {name: value for name, value in found.items() if value is not None}
+    counters = {name: sysfs.read_parsed(directory / name, parse_counter) for name in names if name in present}
+    return {name: value for name, value in counters.items() if value is not None}
 
 
 def _netdev(device_path: Path, port_path: Path) -> str:

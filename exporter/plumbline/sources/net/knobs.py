@@ -141,10 +141,10 @@ def value(part: T | PlumblineError) -> T:
 
 def _ask_ports(ports: Mapping[int, Link], ask: Callable[[bytes], T]) -> dict[int, T]:
     """The answers by interface index, without the ports that do not answer."""
-    found = {}
+    answers = {}
     for index, link in ports.items():
         try:
-            found[index] = ask(link.raw_name)
+            answers[index] = ask(link.raw_name)
         except Unavailable:
             continue  # the driver does not support this, or the port has gone
-    return found
+    return answers

@@ -114,7 +114,7 @@ def parse_link(message: Message) -> Link:
         raise ParseError(SOURCE, f"link message of {end - position} bytes is too short")
     _family, _type, index, flags, _change = _IFINFO.unpack_from(data, position)
     position += _IFINFO.size
-    found: dict[int, Span] = {}
+    spans: dict[int, Span] = {}
     unpack = ATTRIBUTE.unpack_from
     # netlink.attributes() inlined: called 45 times per link, the generator would take half of the total time
     while position + 4 <= end:
@@ -123,9 +123,9 @@ def parse_link(message: Message) -> Link:
             raise ParseError(SOURCE, f"link {index}: attribute {kind} claims {length} bytes, {end - position} are left")
         kind &= NLA_TYPE_MASK
         if kind in _ATTRIBUTES:
-            found[kind] = (position + 4, position + length)
+            spans[kind] = (position + 4, position + length)
         position += (length + 3) & ~3
-    get = found.get
+    get = spans.get
     raw_name = _text(data, get(_IFNAME))
     if not raw_name:
         raise ParseError(SOURCE, f"link {index} has no name")
@@ -150,7 +150,7 @@ def parse_link(message: Message) -> Link:
         label(_text(data, get(_PARENT_BUS))),
         _stats(data, get(_STATS64)),
         # with a namespace ID, the index belongs to that namespace: a different link may have it here
-        0 if _LINK_NETNSID in found else _number(data, get(_LINK)) or 0,
+        0 if _LINK_NETNSID in spans else _number(data, get(_LINK)) or 0,
         slave_kind,
         data[info[0] : info[1]] if info and _BOND in (kind_name, slave_kind) else b"",
     )
@@ -181,15 +181,15 @@ class Relation(NamedTuple):
 
 def relations(links: Mapping[int, Link]) -> tuple[Relation, ...]:
     """All relations inside one network namespace; an end in another namespace is omitted."""
-    found = []
+    pairs = []
     for index, link in links.items():
         lower = links.get(link.lower_index)
         if lower is not None and link.lower_index != index and link.kind not in _PAIRED_KINDS:
-            found.append(Relation(link.name, lower.name, link.kind))
+            pairs.append(Relation(link.name, lower.name, link.kind))
         master = links.get(link.master_index)
         if master is not None:
-            found.append(Relation(master.name, link.name, link.slave_kind or master.kind))
-    return tuple(found)
+            pairs.append(Relation(master.name, link.name, link.slave_kind or master.kind))
+    return tuple(pairs)
 
 
 def label(name: bytes) -> str:

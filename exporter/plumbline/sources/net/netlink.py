@@ -138,8 +138,8 @@ class Attributes(NamedTuple):
 
 def parse_attributes(data: bytes, start: int, end: int, *, source: str) -> Attributes:
     """The attributes in ``data[start:end]``; of several of one type, the last."""
-    found = {kind: (first, last) for kind, first, last in attributes(data, start, end, source=source)}
-    return Attributes(data, found, source)
+    spans = {kind: (first, last) for kind, first, last in attributes(data, start, end, source=source)}
+    return Attributes(data, spans, source)
 
 
 def attribute(kind: int, value: bytes) -> bytes:

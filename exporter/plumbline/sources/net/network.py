@@ -160,20 +160,20 @@ class NetworkReader:
     def read_losses(self, on_skip: SkipHook) -> LossesReading:
         """Drops and errors by cause. A port is skipped when it vanishes or appeared after the last refresh."""
         snapshot = self._take("losses")
-        found = []
+        losses = []
         for link in snapshot.reported.values():
             port = self._hardware(snapshot, link, on_skip) if link.hardware else self._software_link(snapshot, link)
             if port is not None:
-                found.append(port)
+                losses.append(port)
         self._before = {index: last for index, last in self._before.items() if index in snapshot.links}
-        return LossesReading(found)
+        return LossesReading(losses)
 
     def read_ports(self, on_skip: SkipHook) -> tuple[PortReading, ...]:
         """Every link with its counters and rules; ports whose driver can't be queried are skipped with the reason."""
         snapshot = self._take("ports")
         rings = snapshot.facts.knobs.rings if not isinstance(snapshot.facts.knobs.rings, PlumblineError) else {}
         states = self._pause_states(snapshot, on_skip)
-        found = []
+        ports = []
         for index, link in snapshot.reported.items():
             port = self._port(snapshot, link, on_skip) if link.hardware else None
             if link.hardware and port is None:
@@ -189,8 +189,8 @@ class NetworkReader:
                 state = self._with_driver_counters(snapshot, link, netlink, on_skip)
             counted_by = "" if state is None or not _counts(state) else "netlink" if state == netlink else "driver"
             names, master, ring = port.names if port and values else (), _master(snapshot, link), rings.get(index)
-            found.append(PortReading(link, master, info, source, rules, plan, names, values, state, counted_by, ring))
-        return tuple(found)
+            ports.append(PortReading(link, master, info, source, rules, plan, names, values, state, counted_by, ring))
+        return tuple(ports)
 
     def read_pause(self, on_skip: SkipHook) -> PauseReading:
         """Devices and their flow control, counters included; ``Unavailable`` when no port has it."""
@@ -274,10 +274,10 @@ class NetworkReader:
     ) -> tuple[tuple[str, T], ...]:
         snapshot = self._take(consumer)
         settings, links = value(part(snapshot.facts.knobs)), snapshot.reported
-        found = tuple((links[index].name, setting) for index, setting in settings.items() if index in links)
-        if not found:
+        named = tuple((links[index].name, setting) for index, setting in settings.items() if index in links)
+        if not named:
             raise Unavailable(f"no network port reports {what}")
-        return found
+        return named
 
     def _pause_states(self, snapshot: _Snapshot, on_skip: SkipHook) -> Mapping[int, PauseState]:
         """Flow control of the ports that support it, with the kernel's own counters."""

@@ -53,13 +53,13 @@ def read_nic_interrupts(roots: Roots, *, keep: Callable[[str], bool]) -> tuple[N
         function = _function(roots.sys / "class" / "net" / device / "device")
         if function is not None:
             sharing.setdefault(function, []).append(device)
-    found = []
+    readings = []
     for function, devices in sharing.items():
         cpus = _near_cpus(roots, function)
         for device, own in _share(roots, devices, _vectors(function)).items():
             if own and keep(device):
-                found.append(NicInterrupts(device, own, cpus))
-    return tuple(found)
+                readings.append(NicInterrupts(device, own, cpus))
+    return tuple(readings)
 
 
 def _function(link: Path) -> Path | None:

@@ -102,12 +102,12 @@ def _by_conf(local: list[tuple[str, IpAddress]], conf: CephConf) -> dict[str, li
 
 def _lowers(links: Mapping[int, Link]) -> dict[str, list[str]]:
     kinds = {link.name: link for link in links.values()}
-    found: dict[str, list[str]] = defaultdict(list)
+    lowers: dict[str, list[str]] = defaultdict(list)
     for relation in relations(links):
         lower = kinds[relation.lower]
         if lower.hardware or lower.kind in _CARRIERS:
-            found[relation.device].append(relation.lower)
-    return found
+            lowers[relation.device].append(relation.lower)
+    return lowers
 
 
 def _with_lowers(device: str, lowers: Mapping[str, list[str]]) -> set[str]:

@@ -79,10 +79,10 @@ def _look_up(host: str, version: int | None, within_s: float) -> IpAddress:
             return getattr(error, "strerror", None) or str(error)
 
     answered, _ = ask_side_by_side({host: ask}, within_s, what="resolve")
-    found = answered.get(host, f"no answer within {within_s:g} s")
-    if isinstance(found, str):
-        raise Unavailable(f"{host}: the name can't be resolved: {found}; see /etc/hosts and /etc/resolv.conf")
-    return found
+    answer = answered.get(host, f"no answer within {within_s:g} s")
+    if isinstance(answer, str):
+        raise Unavailable(f"{host}: the name can't be resolved: {answer}; see /etc/hosts and /etc/resolv.conf")
+    return answer
 
 
 def parse_address(message: Message) -> Address | None:
@@ -91,9 +91,9 @@ def parse_address(message: Message) -> Address | None:
     if end - start < _IFADDR.size:
         raise ParseError(SOURCE, f"address message of {end - start} bytes is too short")
     family, prefix, _flags, _scope, index = _IFADDR.unpack_from(data, start)
-    found = netlink.parse_attributes(data, start + _IFADDR.size, end, source=SOURCE).spans
+    spans = netlink.parse_attributes(data, start + _IFADDR.size, end, source=SOURCE).spans
     # on a point-to-point link, IFA_ADDRESS is the peer's address
-    first, last = found.get(_IFA_LOCAL, found.get(_IFA_ADDRESS, (0, 0)))
+    first, last = spans.get(_IFA_LOCAL, spans.get(_IFA_ADDRESS, (0, 0)))
     if family not in _ADDRESS_BYTES or not last:
         return None
     if last - first != _ADDRESS_BYTES[family]:

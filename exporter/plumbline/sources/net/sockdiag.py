@@ -55,8 +55,8 @@ def parse_connection(message: Message, *, source: str) -> TcpConnection | None:
     if end - start < _MESSAGE.size:
         raise ParseError(source, f"a socket of {end - start} bytes, expected {_MESSAGE.size}")
     _, port, _, remote, cookie = _MESSAGE.unpack_from(data, start)
-    found = parse_attributes(data, start + _MESSAGE.size, end, source=source)
-    size, span = _ADDRESS_BYTES.get(data[start]), found.spans.get(_INFO)
+    attributes = parse_attributes(data, start + _MESSAGE.size, end, source=source)
+    size, span = _ADDRESS_BYTES.get(data[start]), attributes.spans.get(_INFO)
     if size is None or span is None:
         return None
     if span[1] - span[0] < _TCP_INFO.size:
@@ -72,17 +72,17 @@ def parse_connection(message: Message, *, source: str) -> TcpConnection | None:
         deviation_us=deviation_us,
         retransmits=retransmits,
         idle_ms=idle_ms,
-        cgroup=found.number(_CGROUP_ID),
+        cgroup=attributes.number(_CGROUP_ID),
     )
 
 
 def request(family: int, ports: range) -> bytes:
     """The payload that asks for established TCP connections of one family whose peer has one of the ``ports``."""
-    one = 2 * _OPERATION.size
+    operation_bytes = 2 * _OPERATION.size
     steps = ((_PORT_AT_LEAST, ports.start), (_PORT_AT_MOST, ports.stop - 1))
     program = b"".join(
         # false: four bytes beyond the end, which is how a program says no
-        _OPERATION.pack(code, one, (len(steps) - at) * one + 4) + _OPERATION.pack(0, 0, port)
+        _OPERATION.pack(code, operation_bytes, (len(steps) - at) * operation_bytes + 4) + _OPERATION.pack(0, 0, port)
         for at, (code, port) in enumerate(steps)
     )
     asked = _REQUEST.pack(family, socket.IPPROTO_TCP, 1 << (_INFO - 1), 0, 1 << _ESTABLISHED)

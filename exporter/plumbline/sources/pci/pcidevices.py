@@ -76,13 +76,13 @@ def read_pci(roots: Roots, ports: Iterable[str] = ()) -> PciReading:
     skipped: list[tuple[str, str]] = []
     for address in sysfs.entries(reader.root):
         try:
-            found = reader.function(address)
-            errors = {end: reader.aer(end) for end in (address, found.upstream) if end} if found else {}
+            function = reader.function(address)
+            errors = {end: reader.aer(end) for end in (address, function.upstream) if end} if function else {}
         except ParseError:
             skipped.append((address, "malformed"))
             continue
-        if found is not None:
-            functions.append(found)
+        if function is not None:
+            functions.append(function)
             aer.update((end, counts) for end, counts in errors.items() if counts)
     for port in ports:
         try:
@@ -148,13 +148,13 @@ class _Reader:
 
     def aer(self, address: str) -> Mapping[str, int]:
         """Errors since the function appeared, by severity. The kernel has them, even for a sleeping function."""
-        found = {}
+        counts = {}
         for severity, total in pci.AER_TOTALS.items():
             path = self.root / address / f"aer_dev_{severity}"
             data = sysfs.read_bytes(path)
             if data:
-                found[severity] = pci.parse_aer(data.decode("ascii", "replace"), source=str(path), total=total)
-        return found
+                counts[severity] = pci.parse_aer(data.decode("ascii", "replace"), source=str(path), total=total)
+        return counts
 
     def _class(self, address: str) -> int | None:
         return sysfs.read_parsed(self.root / address / "class", pci.parse_class)
@@ -181,9 +181,9 @@ class _Reader:
         return "" if number is None else str(number)
 
 
-def _lower(one: int | None, other: int | None) -> int | None:
+def _lower(value: int | None, other: int | None) -> int | None:
     """``None`` when one end is unknown: a virtual machine sees a card but not its slot."""
-    return None if one is None or other is None else min(one, other)
+    return None if value is None or other is None else min(value, other)
 
 
 def _config(path: Path, *, extended: bool) -> PciConfig:
@@ -236,20 +236,20 @@ def _numa_node(path: Path) -> int | None:
 def _slots(roots: Roots) -> dict[str, str]:
     """``0000:5e:00`` → the slot's name."""
     root = roots.sys / "bus" / "pci" / "slots"
-    found: dict[str, str] = {}
+    slots: dict[str, str] = {}
     for slot in sysfs.entries(root):
         address = sysfs.read_text(root / slot / "address")
         if address:
-            found.setdefault(address, slot)
-    return found
+            slots.setdefault(address, slot)
+    return slots
 
 
 def _devices(roots: Roots) -> defaultdict[str, set[str]]:
     """Devices by the address of their function. Reads only links, so no disk is queried."""
-    found: defaultdict[str, set[str]] = defaultdict(set)
+    devices: defaultdict[str, set[str]] = defaultdict(set)
     for root in (roots.sys / "block", roots.sys / "class" / "net"):
         for entry in sysfs.entries(root):
             addresses = pci.addresses_in(sysfs.link_text(root / entry) or "")
             if addresses:  # a path of native NVMe multipath is hidden, and its disk's name has no controller
-                found[addresses[-1]].add(_NVME_PATH.sub(r"\1\2", entry).replace("!", "/"))
-    return found
+                devices[addresses[-1]].add(_NVME_PATH.sub(r"\1\2", entry).replace("!", "/"))
+    return devices

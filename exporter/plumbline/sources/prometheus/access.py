@@ -67,16 +67,16 @@ def load_access(path: Path) -> Access:
     """Read the file and the files it names; :class:`ConfigError` in one line, without their content."""
     where = str(path)
     data = read_yaml(read_text(path, max_bytes=MAX_BYTES, read=read_anchor), where=where)
-    found = convert_secret(_HttpConfig, data, where=where, reference="docs/report.md")
+    config = convert_secret(_HttpConfig, data, where=where, reference="docs/report.md")
     inline = (
-        found.basic_auth and found.basic_auth.password,
-        found.authorization and found.authorization.credentials,
+        config.basic_auth and config.basic_auth.password,
+        config.authorization and config.authorization.credentials,
     )
     if any(secret is not None for secret in inline):
         read_text(path, max_bytes=MAX_BYTES, read=read_secret)
-    if found.basic_auth and found.authorization:
+    if config.basic_auth and config.authorization:
         raise ConfigError(where, "conflicts with basic_auth; give only one", key="authorization")
-    return Access(_header(found, path), _context(found.tls_config, path) if found.tls_config else None)
+    return Access(_header(config, path), _context(config.tls_config, path) if config.tls_config else None)
 
 
 def _header(config: _HttpConfig, path: Path) -> str | None:
@@ -104,10 +104,10 @@ def _secret(text: Secret | None, file: str | None, path: Path, key: str) -> str:
         raise ConfigError(str(path), reason, key=key)
     if file is None:
         return str(text)
-    found = read_text(path.parent / file, max_bytes=MAX_BYTES, read=read_secret).strip()
-    if not found:
+    secret = read_text(path.parent / file, max_bytes=MAX_BYTES, read=read_secret).strip()
+    if not secret:
         raise ConfigError(str(path.parent / file), "is empty")
-    return found
+    return secret
 
 
 def _context(tls: _TlsConfig, path: Path) -> ssl.SSLContext:

@@ -153,10 +153,10 @@ def parse_vector(data: bytes, *, source: str) -> tuple[Series, ...]:
     """Parse an instant query's answer; series whose value is unknown are omitted. :class:`ParseError` on an error."""
     series = []
     for result in _results(data, "vector", source):
-        found = _decode(bytes(result), _Result, source)
-        name = found.metric.pop("__name__", "")
-        if (value := _value(found.value[1], source)) is not None:
-            series.append(Series(name, found.metric, value))
+        vector = _decode(bytes(result), _Result, source)
+        name = vector.metric.pop("__name__", "")
+        if (value := _value(vector.value[1], source)) is not None:
+            series.append(Series(name, vector.metric, value))
     return tuple(series)
 
 
@@ -164,11 +164,11 @@ def parse_matrix(data: bytes, *, source: str) -> tuple[Track, ...]:
     """Parse a range query's answer; unknown points, and series without others, are omitted. Otherwise as above."""
     tracks = []
     for result in _results(data, "matrix", source):
-        found = _decode(bytes(result), _Values, source)
-        if any(at >= then for (at, _), (then, _) in pairwise(found.values)):
+        matrix = _decode(bytes(result), _Values, source)
+        if any(at >= then for (at, _), (then, _) in pairwise(matrix.values)):
             raise ParseError(source, "not an answer of Prometheus: a series whose times do not increase")
-        points = ((at, _value(text, source)) for at, text in found.values)
-        tracks.append(Track(found.metric, tuple((at, value) for at, value in points if value is not None)))
+        points = ((at, _value(text, source)) for at, text in matrix.values)
+        tracks.append(Track(matrix.metric, tuple((at, value) for at, value in points if value is not None)))
     return tuple(track for track in tracks if track.points)
 
 

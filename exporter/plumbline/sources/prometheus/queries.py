@@ -33,11 +33,11 @@ class Server(Struct, frozen=True):
     def answers(self, queries: Sequence[Query]) -> dict[str, tuple[Track, ...]]:
         """Key → series, with the pieces of a series joined in order of time; every key of ``queries`` is present."""
         self.progress(0, len(queries), queries[0].key if queries else "")
-        found = []
+        series = []
         for done, tracks in enumerate(in_turn(queries, self._answer, AT_ONCE, what="ask-prometheus")):
-            found.append((queries[done].key, tracks))
+            series.append((queries[done].key, tracks))
             self.progress(done + 1, len(queries), queries[done].key)
-        return joined(found)
+        return joined(series)
 
     def _answer(self, query: Query) -> tuple[Track, ...]:
         if query.step_s:
@@ -50,20 +50,20 @@ class Server(Struct, frozen=True):
                 timeout_s=self.timeout_s,
                 access=self.access,
             )
-        found = read_vector(self.url, query.query, timeout_s=self.timeout_s, at_s=query.end_s, access=self.access)
-        return tuple(Track({**series.labels}, ((query.end_s, series.value),)) for series in found)
+        vector = read_vector(self.url, query.query, timeout_s=self.timeout_s, at_s=query.end_s, access=self.access)
+        return tuple(Track({**series.labels}, ((query.end_s, series.value),)) for series in vector)
 
 
 def joined(answers: Iterable[tuple[str, tuple[Track, ...]]]) -> dict[str, tuple[Track, ...]]:
     """Joins the pieces with the same key and labels into one series."""
-    found: dict[str, dict[tuple[tuple[str, str], ...], list[tuple[float, float]]]] = {}
+    by_series: dict[str, dict[tuple[tuple[str, str], ...], list[tuple[float, float]]]] = {}
     for key, tracks in answers:
-        series = found.setdefault(key, {})
+        series = by_series.setdefault(key, {})
         for track in tracks:
             series.setdefault(tuple(sorted(track.labels.items())), []).extend(track.points)
     return {
         key: tuple(Track(dict(labels), tuple(sorted(points))) for labels, points in series.items())
-        for key, series in found.items()
+        for key, series in by_series.items()
     }
 
 
