@@ -29,7 +29,7 @@ _RESOLVED_WITHIN_S = 2.0
 _NO_MEDIUM = (None, "virtual", "unknown")
 
 
-class _Found(msgspec.Struct, frozen=True):
+class _Suggestions(msgspec.Struct, frozen=True):
     """What is shown. ``judging``: device class → profile, of which ``add_judge`` is not configured yet; ``heavy``: the
     probes left out because they load the cluster or the network."""
 
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     taken = [probe.name for probe in node.config.probes]
     wanted = probes(advice, judging, taken, heavy=options.heavy)
     names = {probe["name"] for probe in wanted}
-    found = _Found(
+    suggestions = _Suggestions(
         advice,
         judging,
         tuple(missing),
@@ -61,8 +61,12 @@ def run(options: argparse.Namespace) -> int:
         {cls: profile for cls, profile in judging.items() if cls not in configured},
         tuple(probe for probe in probes(advice, judging, taken, heavy=True) if probe["name"] not in names),
     )
-    data = {"host": node.host, **msgspec.structs.asdict(found)}
-    show(options, data, lambda console: _print(console, found, default_probes=node.config.probes == Config().probes))
+    data = {"host": node.host, **msgspec.structs.asdict(suggestions)}
+    show(
+        options,
+        data,
+        lambda console: _print(console, suggestions, default_probes=node.config.probes == Config().probes),
+    )
     return 0
 
 
@@ -141,40 +145,40 @@ def _ceph(node: Node, options: argparse.Namespace, missing: list[str]) -> Iterat
         missing.append(f"pools: {error}")
         return
     for via, layer, pool in ((Via.POOL, "rados", access.pool), (Via.IMAGE, "rbd", access.rbd_pool)):
-        found = ask_pool_class(pool, node.config.ceph, os.environ)
-        if found is None:
+        class_of_pool = ask_pool_class(pool, node.config.ceph, os.environ)
+        if class_of_pool is None:
             missing.append(f"pool {pool}: the cluster does not tell its device class")
         else:
-            yield Subject(via, layer, found, (pool,))
+            yield Subject(via, layer, class_of_pool, (pool,))
 
 
-def _print(console: Console, found: _Found, *, default_probes: bool) -> None:
-    advice, wanted = found.advice, found.add_probes
+def _print(console: Console, suggestions: _Suggestions, *, default_probes: bool) -> None:
+    advice, wanted = suggestions.advice, suggestions.add_probes
     rows = [
         (
-            f"{one.subject.layer} {one.subject.device_class}",
-            f"{one.subject.via}: {', '.join(one.subject.names)}",
-            one.profile or "none",
-            "yes" if one.comparable else "no",
-            _why(one),
+            f"{item.subject.layer} {item.subject.device_class}",
+            f"{item.subject.via}: {', '.join(item.subject.names)}",
+            item.profile or "none",
+            "yes" if item.comparable else "no",
+            _why(item),
         )
-        for one in advice
+        for item in advice
     ]
     table(console, ("Layer, class", "Here", "Document", "Comparable", "Why"), rows, wraps={"Why": 0})
-    for text in found.not_looked_at:
+    for text in suggestions.not_looked_at:
         line(console, f"not looked at: {text}", "yellow")
     hardware = dict.fromkeys(  # a pool and its images have the same
-        f"{one.profile}, {one.subject.device_class}: measured on {one.hardware}"
-        + (f"; here: {one.subject.about}" if one.subject.about else "")
-        for one in advice
-        if one.comparable and found.judging.get(one.subject.device_class) == one.profile
+        f"{item.profile}, {item.subject.device_class}: measured on {item.hardware}"
+        + (f"; here: {item.subject.about}" if item.subject.about else "")
+        for item in advice
+        if item.comparable and suggestions.judging.get(item.subject.device_class) == item.profile
     )
     for text in hardware:
         line(console, text)
     line(console, "")
-    if wanted or found.add_judge:
+    if wanted or suggestions.add_judge:
         line(console, "Add to the configuration:", "bold")
-        for text in _lines(wanted, found.add_judge):
+        for text in _lines(wanted, suggestions.add_judge):
             line(console, f"  {text}")
         if wanted and default_probes:
             line(
@@ -182,28 +186,28 @@ def _print(console: Console, found: _Found, *, default_probes: bool) -> None:
                 "A list of probes replaces the default ones: docs/configuration.md has them, to copy.",
                 "yellow",
             )
-    elif any(one.comparable for one in advice):
+    elif any(item.comparable for item in advice):
         line(console, "Nothing to add: what is comparable is measured, and judged by the configured profiles.")
     else:
         line(
             console,
             "Nothing to add: no documented figure is comparable here; plumbline baseline record makes your own.",
         )
-    if found.heavy:
+    if suggestions.heavy:
         line(console, "With --heavy also these, which load the cluster or the network:", "bold")
-        for text in _lines(found.heavy, {}):
+        for text in _lines(suggestions.heavy, {}):
             line(console, f"  {text}")
     if any(probe.get("devices") for probe in wanted):
         line(console, "Reading raw disks takes a right of its own: systemd/README.md, raw-devices.conf.")
-    if any(one.subject.device_class in _NO_MEDIUM and one.subject.layer == "disk" for one in advice):
+    if any(item.subject.device_class in _NO_MEDIUM and item.subject.layer == "disk" for item in advice):
         line(console, "A virtual disk, or one behind a RAID controller, hides its medium: say it by --device-class.")
 
 
-def _why(one: Advice) -> str:
-    if not one.comparable:
-        return one.why
-    how = f"measured by {one.measured_by}" if one.measured_by else "not measured yet"
-    return f"{one.why}; the cheapest is {one.workload}, {one.figure}: {how}"
+def _why(item: Advice) -> str:
+    if not item.comparable:
+        return item.why
+    how = f"measured by {item.measured_by}" if item.measured_by else "not measured yet"
+    return f"{item.why}; the cheapest is {item.workload}, {item.figure}: {how}"
 
 
 def _lines(probes: Sequence[Mapping[str, Any]], judge: Mapping[str, str]) -> list[str]:

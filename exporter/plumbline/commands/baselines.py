@@ -114,9 +114,9 @@ def print_show(console: Console, shown: Shown) -> None:
         _heading(console, "Notes")
     for note, mark in notes.items():
         _item(console, f"[{mark}] {note}", hang=4 + len(str(mark)) + 1)
-    said: set[str] = set()
+    shown_notes: set[str] = set()
     for budget in shown.budgets:
-        _budget(console, budget, said)
+        _budget(console, budget, shown_notes)
     _section(console, "Settings", map(_setting, shown.settings))
     _section(console, "How it was measured", map(_method, shown.methods))
     _section(console, "Pictures without figures", map(_picture, shown.pictures))
@@ -208,7 +208,7 @@ def _plain(seconds: float) -> str:
     return f"{Decimal(f'{seconds:.12g}'):f}"
 
 
-def _budget(console: Console, budget: ShownBudget, said: set[str]) -> None:
+def _budget(console: Console, budget: ShownBudget, shown_notes: set[str]) -> None:
     """``said``: notes of earlier budgets, which are not repeated."""
     _heading(console, f"Latency budget: {budget.about} ({budget.workload})")
     _item(console, f"{budget.where}: {budget.hardware}")
@@ -234,8 +234,8 @@ def _budget(console: Console, budget: ShownBudget, said: set[str]) -> None:
     notes += [_off(link) for link in budget.links if link.breaks]
     notes += [f"{stage}: {note}" for stage, note in budget.stage_notes.items()]
     for note in (*notes, *budget.notes):
-        if note not in said:
-            said.add(note)
+        if note not in shown_notes:
+            shown_notes.add(note)
             _item(console, note)
 
 
@@ -255,8 +255,8 @@ def _method(item: Method) -> str:
 
 
 def _picture(item: Picture) -> str:
-    said = "; ".join(filter(None, (item.note, _workloads(item.workloads))))
-    return f"{_at(item.where, item.line, item.last_line)}: {item.shows}" + (f" ({said})" if said else "")
+    details = "; ".join(filter(None, (item.note, _workloads(item.workloads))))
+    return f"{_at(item.where, item.line, item.last_line)}: {item.shows}" + (f" ({details})" if details else "")
 
 
 def _workloads(ids: Sequence[str]) -> str:
@@ -270,11 +270,11 @@ def _contradiction(console: Console, item: Contradiction) -> None:
     used = f"used: {item.used} ({item.why})"
     if console.is_terminal:
         _item(console, item.about)
-        for said in item.says:
-            _item(console, f"“{said.text}” {_at(said.where, said.line)}", indent=4)
+        for statement in item.says:
+            _item(console, f"“{statement.text}” {_at(statement.where, statement.line)}", indent=4)
         _item(console, used, indent=4)
     else:
-        quoted = "; ".join(f"“{said.text}” ({_at(said.where, said.line)})" for said in item.says)
+        quoted = "; ".join(f"“{statement.text}” ({_at(statement.where, statement.line)})" for statement in item.says)
         line(console, f"  {item.about}: {quoted}; {used}")
 
 
@@ -297,10 +297,10 @@ def _heading(console: Console, text: str) -> None:
 
 def _item(console: Console, text: str, *, indent: int = 2, hang: int = 0) -> None:
     """A paragraph; on a terminal, its further lines are indented more."""
-    said = f"{' ' * indent}{clean(text)}"
+    text_line = f"{' ' * indent}{clean(text)}"
     rest = " " * (hang or indent + 2)
-    wide = console.width if console.is_terminal else len(said) + 1
-    for part in textwrap.wrap(said, wide, subsequent_indent=rest, break_on_hyphens=False):
+    wide = console.width if console.is_terminal else len(text_line) + 1
+    for part in textwrap.wrap(text_line, wide, subsequent_indent=rest, break_on_hyphens=False):
         line(console, part)
 
 

@@ -80,10 +80,10 @@ def _print_standard(console: Console, now: Facts, scenarios: Sequence[Scenario],
     _notes(console, [*words.notes(now, now.classes), *more])
 
 
-def _notes(console: Console, found: Sequence[str]) -> None:
-    if found:
+def _notes(console: Console, notes: Sequence[str]) -> None:
+    if notes:
         line(console, "")
-    for text in found:
+    for text in notes:
         line(console, f"- {text}", "yellow")
 
 
@@ -99,11 +99,11 @@ def _json(scenario: Scenario, now: Facts, then: Facts, more: Sequence[str]) -> d
 
 
 def _standard_json(now: Facts, scenarios: Sequence[Scenario], more: Sequence[str]) -> dict[str, object]:
-    found = {each.name: _figures(each.of(now)) for each in scenarios}
+    figures = {scenario.name: _figures(scenario.of(now)) for scenario in scenarios}
     return {
         "cluster": now.cluster,
         "now": _figures(now),
-        "scenarios": found,
+        "scenarios": figures,
         "notes": [*words.notes(now, now.classes), *more],
     }
 

@@ -113,8 +113,10 @@ def requirements(
     user = f"client.{ceph.user}"
     bench = f"client.{ceph.osd_bench_user or ceph.user + BENCH_SUFFIX}"
     classes = [
-        Pool(f"{ceph.pool}-{each}", OBJECTS, groups, rule=f"plumbline-{each}", device_class=each)
-        for each in device_classes
+        Pool(
+            f"{ceph.pool}-{device_class}", OBJECTS, groups, rule=f"plumbline-{device_class}", device_class=device_class
+        )
+        for device_class in device_classes
     ]
     return Requirements(
         pools=(Pool(ceph.pool, OBJECTS, groups), *classes, Pool(ceph.rbd_pool, IMAGES, IMAGE_GROUPS)),
@@ -143,7 +145,9 @@ class Cluster:
 
     def classes_of_ours(self, pool: str) -> list[str]:
         """Device classes that already have a pool of ours."""
-        ours = [found.pool_name for found in self._all_pools() if APPLICATION in found.application_metadata]
+        ours = [
+            pool_entry.pool_name for pool_entry in self._all_pools() if APPLICATION in pool_entry.application_metadata
+        ]
         return sorted(name.removeprefix(f"{pool}-") for name in ours if name.startswith(f"{pool}-"))
 
     def classes(self) -> list[str]:
@@ -154,11 +158,11 @@ class Cluster:
         kinds = {pool.name: pool.kind for pool in required.pools}
         rules = {rule.rule_id: rule for rule in self._decoded(tuple[_Rule, ...], "osd", "crush", "rule", "dump")}
         pools = {}
-        for found in self._all_pools():
-            name = found.pool_name
-            if found.crush_rule not in rules:
+        for pool_entry in self._all_pools():
+            name = pool_entry.pool_name
+            if pool_entry.crush_rule not in rules:
                 raise ParseError("ceph osd pool ls detail", f"pool {name} has a CRUSH rule that does not exist")
-            facts = PoolFacts(found.application_metadata, rules[found.crush_rule].rule_name)
+            facts = PoolFacts(pool_entry.application_metadata, rules[pool_entry.crush_rule].rule_name)
             if name in kinds and facts.is_ours(kinds[name]):
                 facts = PoolFacts(facts.applications, facts.rule, first_foreign(kinds[name], self._objects(name)))
             pools[name] = facts
@@ -213,10 +217,10 @@ class Cluster:
             return None
         _check(done)
         source = f"ceph auth get {user}"
-        (found,) = decode_json(done.stdout, tuple[_User], source=source)
-        if found.entity != user:
+        (user_entry,) = decode_json(done.stdout, tuple[_User], source=source)
+        if user_entry.entity != user:
             raise ParseError(source, "the answer is about another user")
-        return found.caps, found.key.encode()
+        return user_entry.caps, user_entry.key.encode()
 
     def _run(self, command: tuple[str, ...]) -> Completed:
         done = self._try(command)

@@ -58,10 +58,10 @@ class Requirements(Struct, frozen=True):
 
     @property
     def users(self) -> dict[str, tuple[str, dict[str, str]]]:
-        found = {self.user: (self.keyring, {"mon": MON_CAPS, "osd": self.osd_caps})}
+        users = {self.user: (self.keyring, {"mon": MON_CAPS, "osd": self.osd_caps})}
         if self.bench_user:
-            found[self.bench_user] = (self.bench_keyring, {"mon": MON_CAPS, "osd": BENCH_OSD_CAPS})
-        return found
+            users[self.bench_user] = (self.bench_keyring, {"mon": MON_CAPS, "osd": BENCH_OSD_CAPS})
+        return users
 
 
 class PoolFacts(Struct, frozen=True):
@@ -145,13 +145,13 @@ def remove(requirements: Requirements, facts: Facts) -> Plan:
     names = {pool.name: pool for pool in requirements.pools}
     rules: set[str] = set()
     for name, pool in names.items():
-        found = facts.pools.get(name)
-        if found is None or not found.is_ours(pool.kind) or found.foreign:
+        existing = facts.pools.get(name)
+        if existing is None or not existing.is_ours(pool.kind) or existing.foreign:
             continue
         confirmed = (name, name, "--yes-i-really-really-mean-it")
         steps.append(Step(("ceph", "osd", "pool", "delete", *confirmed), f"the pool for {pool.kind}, and all in it"))
-        rules.add(found.rule)
-    in_use = {found.rule for name, found in facts.pools.items() if name not in names or found.foreign}
+        rules.add(existing.rule)
+    in_use = {existing.rule for name, existing in facts.pools.items() if name not in names or existing.foreign}
     steps += [
         Step(("ceph", "osd", "crush", "rule", "rm", rule), "its rule; no other pool uses it")
         for rule in sorted(rules & {pool.rule for pool in requirements.pools if pool.rule} - in_use)
@@ -196,13 +196,13 @@ def _make_user(user: str, keyring: str, caps: Mapping[str, str], facts: Facts) -
 def _foreign(requirements: Requirements, facts: Facts) -> Iterator[str]:
     """What has one of our names but is not ours, and what to do about it."""
     for pool in requirements.pools:
-        found = facts.pools.get(pool.name)
-        if found is not None and not found.is_ours(pool.kind):
-            what = f"used by {', '.join(sorted(found.applications))}" if found.applications else "without our mark"
-            advice = "keep it" if found.applications else f"mark it: {_mark_command(pool)}"
+        actual = facts.pools.get(pool.name)
+        if actual is not None and not actual.is_ours(pool.kind):
+            what = f"used by {', '.join(sorted(actual.applications))}" if actual.applications else "without our mark"
+            advice = "keep it" if actual.applications else f"mark it: {_mark_command(pool)}"
             yield f"pool {pool.name} is {what}: name another pool in `ceph`, or, if it is yours and empty, {advice}"
-        elif found is not None and found.foreign:
-            yield f"pool {pool.name} holds an object that is not ours ({found.foreign}): move it, or name another pool"
+        elif actual is not None and actual.foreign:
+            yield f"pool {pool.name} holds an object that is not ours ({actual.foreign}): move it, or name another pool"
     for user, (keyring, caps) in requirements.users.items():
         if user in facts.users and not _is_our_user(facts.users[user], caps, requirements):
             rights = "; ".join(f"{part} '{cap}'" for part, cap in sorted(facts.users[user].items())) or "none"
@@ -222,15 +222,15 @@ def _mark_command(pool: Pool) -> str:
     return f"{enable} rbd; ceph osd pool application set {pool.name} rbd {' '.join(MARK)}"
 
 
-def _is_our_user(found: Mapping[str, str], caps: Mapping[str, str], requirements: Requirements) -> bool:
+def _is_our_user(actual: Mapping[str, str], caps: Mapping[str, str], requirements: Requirements) -> bool:
     """Whether its rights are ours, or part of ours under another set of device classes: only our pools."""
-    if found == caps:
+    if actual == caps:
         return True
-    if not found.keys() <= {"mon", "osd"} or found.get("mon", MON_CAPS) != MON_CAPS:
+    if not actual.keys() <= {"mon", "osd"} or actual.get("mon", MON_CAPS) != MON_CAPS:
         return False
     prefixes = {pool.name for pool in requirements.pools if not pool.device_class}
-    clauses = [clause.strip() for clause in found.get("osd", "").split(",")]
+    clauses = [clause.strip() for clause in actual.get("osd", "").split(",")]
     pools = [re.fullmatch(r"(?:allow rwx|profile rbd) pool=([^ ]+)(?: namespace=[^ ]+)?", clause) for clause in clauses]
     return all(
-        match and any(match[1] == each or match[1].startswith(f"{each}-") for each in prefixes) for match in pools
+        match and any(match[1] == prefix or match[1].startswith(f"{prefix}-") for prefix in prefixes) for match in pools
     )

@@ -64,6 +64,8 @@ def run(options: argparse.Namespace) -> int:
     if result.outcome is not Outcome.SUCCESS:
         complain(f"plumbline: {identity.probe}: {result.outcome}: {result.message}")
         return _FAILED
-    times = ", ".join(f"{each.operation} {seconds_text(each.latency['mean'])}" for each in result.operations)
+    times = ", ".join(
+        f"{operation.operation} {seconds_text(operation.latency['mean'])}" for operation in result.operations
+    )
     say(f"{identity.probe}: {times}")
     return _DONE

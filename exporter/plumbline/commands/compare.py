@@ -49,12 +49,12 @@ _HEADS = ("Layer", "Workload", "Operation", "Figure", "Accepted", "Compared", "R
 def run(options: argparse.Namespace) -> int:
     """Exit code 0: nothing is worse beyond its tolerance, 1: something is, 3: it could not be compared."""
     try:
-        found = compare_here(options.a, options.b, node=this_node(options), classes=options.classes)
+        comparison = compare_here(options.a, options.b, node=this_node(options), classes=options.classes)
     except PlumblineError as error:
         complain(f"plumbline: {error}")
         return NOT_COMPARED
-    show(options, as_data(found), lambda console: print_comparison(console, found))
-    return found.exit_code
+    show(options, as_data(comparison), lambda console: print_comparison(console, comparison))
+    return comparison.exit_code
 
 
 def compare_here(a: str, b: str, *, node: Node, classes: Iterable[str] = ()) -> Comparison:
@@ -88,17 +88,17 @@ def _now(node: Node) -> Side:
     return Side(NOW, NOW, f"the latest results on {node.host}", items, fingerprint=fingerprint, missing=missing)
 
 
-def as_data(found: Comparison) -> dict[str, Any]:
+def as_data(comparison: Comparison) -> dict[str, Any]:
     """Data for ``--json``: the two sides without their items, which the rows contain."""
     return {
-        "a": _side_data(found.a),
-        "b": _side_data(found.b),
-        "exit_code": found.exit_code,
-        "rows": [msgspec.structs.asdict(row) | {"verdict": row.word.value} for row in found.rows],
-        "other_parameters": found.others,
-        "only_a": found.only_a,
-        "only_b": found.only_b,
-        "environment": found.environment,
+        "a": _side_data(comparison.a),
+        "b": _side_data(comparison.b),
+        "exit_code": comparison.exit_code,
+        "rows": [msgspec.structs.asdict(row) | {"verdict": row.word.value} for row in comparison.rows],
+        "other_parameters": comparison.others,
+        "only_a": comparison.only_a,
+        "only_b": comparison.only_b,
+        "environment": comparison.environment,
     }
 
 
@@ -116,13 +116,13 @@ def _side(loaded: Loaded) -> Side:
 
 
 def _classes(pairs: Iterable[str]) -> dict[str, str]:
-    found = {}
+    by_class = {}
     for pair in pairs:
         ours, separator, theirs = pair.partition("=")
         if not (ours and separator and theirs):
             raise ConfigError("--as", "expected two device classes, such as ssd=nvme", value=pair)
-        found[ours] = theirs
-    return found
+        by_class[ours] = theirs
+    return by_class
 
 
 def figures_now(
@@ -179,24 +179,24 @@ def _run(name: str) -> str:
     return f"plumbline probe run {shlex.quote(name)}"
 
 
-def print_comparison(console: Console, found: Comparison) -> None:
+def print_comparison(console: Console, comparison: Comparison) -> None:
     """A table of what both sides have, then what could not be compared and why, then the verdict."""
-    line(console, f"accepted: {_heading(found.a)}", "bold")
-    line(console, f"compared: {_heading(found.b)}", "bold")
-    if found.rows:
-        table(console, _HEADS, [cells for row in found.rows for cells in _cells(row)])
-    for doubt in dict.fromkeys(row.doubt for row in found.rows if row.doubt):
+    line(console, f"accepted: {_heading(comparison.a)}", "bold")
+    line(console, f"compared: {_heading(comparison.b)}", "bold")
+    if comparison.rows:
+        table(console, _HEADS, [cells for row in comparison.rows for cells in _cells(row)])
+    for doubt in dict.fromkeys(row.doubt for row in comparison.rows if row.doubt):
         line(console, f"not judged, the document contradicts itself: {doubt}", _NOTE)
-    for other in found.others:
+    for other in comparison.others:
         what = f"{other.layer} {other.device_class} {other.workload} {other.operation}"
         hashes = f"{', '.join(other.a)} and {', '.join(other.b)}"
         line(console, f"not compared, other parameters: {what} (config_hash {hashes})", _NOTE)
-    _only(console, f"only in {found.a.name}", found.only_a)
-    _only(console, f"only in {found.b.name}", found.only_b)
-    for missing in found.b.missing:
+    _only(console, f"only in {comparison.a.name}", comparison.only_a)
+    _only(console, f"only in {comparison.b.name}", comparison.only_b)
+    for missing in comparison.b.missing:
         line(console, f"not available: {missing}", _NOTE)
-    _environment(console, found)
-    _verdict(console, found)
+    _environment(console, comparison)
+    _verdict(console, comparison)
 
 
 def _heading(side: Side) -> str:
@@ -234,32 +234,32 @@ def _only(console: Console, heading: str, only: Sequence[Only]) -> None:
         line(console, f"{heading}: {place}: {', '.join(workloads)}")
 
 
-def _environment(console: Console, found: Comparison) -> None:
-    if found.environment is None:
-        without = [side.name for side in (found.a, found.b) if side.fingerprint is None]
+def _environment(console: Console, comparison: Comparison) -> None:
+    if comparison.environment is None:
+        without = [side.name for side in (comparison.a, comparison.b) if side.fingerprint is None]
         line(console, f"environment not compared: {' and '.join(without)} has no fingerprint")
         return
-    for change in found.environment.changes:
+    for change in comparison.environment.changes:
         line(console, f"possible cause, {change.part.value}: {change.then} → {change.now}", _NOTE)
-    if not found.environment.changes:
-        parts = ", ".join(part.value for part in found.environment.compared)
+    if not comparison.environment.changes:
+        parts = ", ".join(part.value for part in comparison.environment.compared)
         line(
             console,
             f"environment unchanged: {parts}" if parts else "environment not compared: no part is known on both sides",
         )
 
 
-def _verdict(console: Console, found: Comparison) -> None:
-    worse, better, same = (found.count(word) for word in (Word.WORSE, Word.BETTER, Word.AS_ACCEPTED))
+def _verdict(console: Console, comparison: Comparison) -> None:
+    worse, better, same = (comparison.count(word) for word in (Word.WORSE, Word.BETTER, Word.AS_ACCEPTED))
     if not worse + better + same:
         line(console, "nothing could be compared", _NOTE)
         return
-    for row in found.rows:
+    for row in comparison.rows:
         beyond = [figure for figure in row.figures if figure.word is Word.WORSE]
         if beyond:
             ratios = ", ".join(f"{figure.name.removeprefix('latency.')} {figure.ratio:.2f}" for figure in beyond)
             where = " ".join(filter(None, (row.layer, row.device_class_b, row.workload, row.operation, row.what)))
             line(console, f"worse: {where}: {ratios}", "bold red")
-    unjudged = found.count(Word.NOT_JUDGED)
+    unjudged = comparison.count(Word.NOT_JUDGED)
     summary = f"{worse} worse beyond tolerance, {better} better, {same} as accepted"
     line(console, summary + (f", {unjudged} not judged" if unjudged else ""), "bold red" if worse else "green")

@@ -94,11 +94,11 @@ def describe(devices: Iterable[BlockDevice], users: DiskUsers) -> tuple[Disk, ..
 
 def pick(disks: Sequence[Disk], device: str | None) -> tuple[Disk, ...]:
     """All, or the one of that name (``sda``, ``/dev/sda``); :class:`Unavailable` names the existing ones."""
-    found = tuple(disk for disk in disks if device is None or disk.device == device.removeprefix("/dev/"))
-    if device is not None and not found:
+    picked = tuple(disk for disk in disks if device is None or disk.device == device.removeprefix("/dev/"))
+    if device is not None and not picked:
         names = ", ".join(disk.device for disk in disks) or "none"
         raise Unavailable(f"no disk {device}; there are: {names}")
-    return found
+    return picked
 
 
 def in_the_end(disk: Disk) -> tuple[Use, ...]:

@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
         complain(f"plumbline: {error}")
         return _WRONG_USAGE
     answers = ask(options, timeout_s, prometheus_access, daemon_access)
-    missing = sum(each.state is State.MISSING for each in answers)
+    missing = sum(answer.state is State.MISSING for answer in answers)
     show(options, {"answers": answers, "missing": missing}, lambda console: _print(console, answers))
     return 1 if missing else 0
 
@@ -67,7 +67,10 @@ def ask(
 
 
 def _print(console: Console, answers: Sequence[Answer]) -> None:
-    rows = [(Text(each.state.value, _STYLE[each.state]), each.question, each.says, each.mend) for each in answers]
+    rows = [
+        (Text(answer.state.value, _STYLE[answer.state]), answer.question, answer.says, answer.mend)
+        for answer in answers
+    ]
     table(console, ("State", "Question", "Answer", "What to do"), rows, wraps={"Answer": 0, "What to do": 0})
-    counts = {state: sum(each.state is state for each in answers) for state in State}
+    counts = {state: sum(answer.state is state for answer in answers) for state in State}
     line(console, ", ".join(f"{count} {state.value}" for state, count in counts.items() if count))

@@ -79,19 +79,19 @@ def ask_daemon(url: str, *, timeout_s: float, access: Access) -> tuple[list[Answ
 
 def samples_of(text: str) -> Samples:
     """The finite samples of a page in the text format, by name; none of a page that is something else."""
-    found: dict[str, list[Sample]] = {}
+    samples: dict[str, list[Sample]] = {}
     try:
         for family in text_string_to_metric_families(text):
             for sample in filter(lambda sample: abs(sample.value) <= MOST, family.samples):
-                found.setdefault(sample.name, []).append(sample)
+                samples.setdefault(sample.name, []).append(sample)
     except (ValueError, LookupError, TypeError):
         return {}
-    return found
+    return samples
 
 
 def _whole(samples: Samples) -> Answer:
     question, collectors = "do all collectors work", samples.get(_SUCCESS, ())
-    failing = [each.labels.get("collector", "") for each in collectors if not each.value]
+    failing = [collector.labels.get("collector", "") for collector in collectors if not collector.value]
     if failing:
         return Answer(
             question, State.MISSING, f"collectors that fail: {first_few(failing)}", f"the status page; {_LOG}"
@@ -101,14 +101,14 @@ def _whole(samples: Samples) -> Answer:
 
 def _configured(samples: Samples) -> Answer:
     question = "is the configuration file in force"
-    if any(not each.value for each in samples.get(_RELOAD_OK, ())):
+    if any(not sample.value for sample in samples.get(_RELOAD_OK, ())):
         mend = "plumbline config check /etc/plumbline/plumbline.yaml"
         return Answer(question, State.MISSING, "the file was refused; an older configuration is in force", mend)
     return Answer(question, State.WELL, "the last reload succeeded")
 
 
 def only_loopback(samples: Samples) -> bool:
-    return any(each.labels.get("reach") == "loopback" for each in samples.get(_WEB, ()))
+    return any(sample.labels.get("reach") == "loopback" for sample in samples.get(_WEB, ()))
 
 
 def ask_baseline(samples: Samples) -> Answer:
@@ -116,8 +116,8 @@ def ask_baseline(samples: Samples) -> Answer:
     question, targets = "is there a baseline", samples.get(_MISSING, ())
     if not targets:
         return Answer(question, State.MISSING, "no probe runs, so nothing is measured", "probes: docs/probes.md")
-    without = {each.labels.get("probe", "") for each in targets if each.value}
-    judged = {each.labels.get("probe", "") for each in targets} - without
+    without = {target.labels.get("probe", "") for target in targets if target.value}
+    judged = {target.labels.get("probe", "") for target in targets} - without
     if not without:
         return Answer(question, State.WELL, f"every probe is judged: {first_few(sorted(judged))}")
     says = f"no baseline judges: {first_few(sorted(without))}"

@@ -43,7 +43,7 @@ def not_asked() -> list[Answer]:
 
 def ask_prometheus(server: Server, page: Samples | None) -> list[Answer]:
     """``page``: the daemon's samples; without them nobody can know which series are its."""
-    scraped, found = _scraped(server, page)
+    scraped, answers = _scraped(server, page)
     try:
         rules = read_rules(server.url, timeout_s=server.timeout_s, access=server.access)
     except PlumblineError as error:
@@ -52,10 +52,10 @@ def ask_prometheus(server: Server, page: Samples | None) -> list[Answer]:
     shown = [alert.annotations for rule in rules if rule.name.startswith(_PREFIX) for alert in rule.alerts]
     return [
         scraped,
-        _judged(server, rules, found),
+        _judged(server, rules, answers),
         _delivered(server),
-        ask_links(RUNBOOKS, [each.get("runbook_url", "") for each in shown], server.timeout_s),
-        ask_links(DASHBOARDS, [each.get("dashboard_url", "") for each in shown], server.timeout_s),
+        ask_links(RUNBOOKS, [annotations.get("runbook_url", "") for annotations in shown], server.timeout_s),
+        ask_links(DASHBOARDS, [annotations.get("dashboard_url", "") for annotations in shown], server.timeout_s),
     ]
 
 

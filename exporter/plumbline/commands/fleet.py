@@ -123,12 +123,12 @@ def _planned(
 ) -> tuple[Session, dict[str, int], dict[str, str], dict[str, NodeFault]]:
     """A new recording: of whom, the size of each class, why each node, and which nodes it goes on without."""
     catalogue = load_catalogue()
-    found = ask_all(nodes, hosts)
-    states = {name: state for name, state in found.items() if isinstance(state, NodeState)}
-    faults = {name: state for name, state in found.items() if isinstance(state, NodeFault)}
+    answers = ask_all(nodes, hosts)
+    states = {name: state for name, state in answers.items() if isinstance(state, NodeState)}
+    faults = {name: state for name, state in answers.items() if isinstance(state, NodeFault)}
     for name, fault in faults.items():
         complain(f"left out: {name}: {fault.reason}")
-    for text in namesakes(found):
+    for text in namesakes(answers):
         complain(f"plumbline: {text}")
     if not states:
         raise Unavailable("no node answered; try one by hand: ssh NODE plumbline --version")

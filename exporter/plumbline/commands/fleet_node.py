@@ -92,12 +92,12 @@ def _file(path: Path, *, text: bool = False) -> FileState | None:
     if not os.access(path, os.R_OK):
         return None
     try:
-        found = read_text(path, max_bytes=MAX_BYTES)
-        file = parse_site(found, where=str(path), host=None, catalogue=load_catalogue()).file
+        content = read_text(path, max_bytes=MAX_BYTES)
+        file = parse_site(content, where=str(path), host=None, catalogue=load_catalogue()).file
     except (ConfigError, BaselineError):
         return None
     recorded = file.recorded.isoformat() if file.recorded else ""
-    return FileState(sha256=sha256(found), recorded=recorded, text=found if text else "")
+    return FileState(sha256=sha256(content), recorded=recorded, text=content if text else "")
 
 
 def run_install(options: argparse.Namespace) -> int:

@@ -29,11 +29,16 @@ def run_push(options: argparse.Namespace) -> int:
     with set_by_signals(stopping), progress(make_console(sys.stderr), ASKING, piped=False):
         placed = push(store, accepted, nodes, hosts, ask_all(nodes, hosts))
     rows = [
-        (one.node, one.choice.kind or "none", one.choice.why, Text(one.said, style="bold red" if one.failed else ""))
-        for one in placed
+        (
+            placement.node,
+            placement.choice.kind or "none",
+            placement.choice.why,
+            Text(placement.message, style="bold red" if placement.failed else ""),
+        )
+        for placement in placed
     ]
     table(console, ("Node", "Baseline", "Which", "Said"), rows)
-    failed = [one.node for one in placed if one.failed]
+    failed = [placement.node for placement in placed if placement.failed]
     counts = f"{len(placed) - len(failed)} of {len(placed)} nodes have one"
     line(console, counts, "bold red" if failed else "green")
     return 1 if failed else 0
@@ -47,19 +52,19 @@ def run_status(options: argparse.Namespace) -> int:
         states = ask_all(nodes, hosts)
     accepted, recorded = store.last_acceptance(), store.loaded(RECORDED, catalogue)
     kept = {name: site for name, (_, site) in (store.loaded(ACCEPTED, catalogue) | recorded).items()}
-    found = []
+    rows = []
     for host in hosts:
         state = states[host.name]
         row = {"node": host.name, "class": class_of(host, None), "domain": host.domain}
         if isinstance(state, NodeFault):
-            found.append(row | {"error": state.reason, "own": False})
+            rows.append(row | {"error": state.reason, "own": False})
             continue
         fleet_class = class_of(host, state)
         own = accepted.nodes.get(host.name) if accepted else None
         since = changed(kept.get(host.name), state)
         choice = choose(host.name, fleet_class, state, accepted) if accepted else None
         placed = bool(own and state.measured and state.measured.sha256 == own.sha256)
-        found.append(
+        rows.append(
             row
             | {
                 "class": fleet_class,
@@ -71,8 +76,8 @@ def run_status(options: argparse.Namespace) -> int:
                 "own": placed and not since,
             }
         )
-    show(options, found, lambda console: _print_status(console, found, accepted))
-    return 0 if all(row["own"] for row in found) else 1
+    show(options, rows, lambda console: _print_status(console, rows, accepted))
+    return 0 if all(row["own"] for row in rows) else 1
 
 
 def _judges_by(state: NodeState, placed: bool) -> str:
@@ -82,9 +87,9 @@ def _judges_by(state: NodeState, placed: bool) -> str:
     return "its class's" if state.fleet_class is not None else "none"
 
 
-def _print_status(console: Console, found: Sequence[Mapping[str, Any]], accepted: Acceptance | None) -> None:
+def _print_status(console: Console, statuses: Sequence[Mapping[str, Any]], accepted: Acceptance | None) -> None:
     rows = []
-    for row in found:
+    for row in statuses:
         remarks = [row["error"]] if "error" in row else [*row["changed"], row["next"]]
         if row.get("waits"):
             remarks.append("recorded, not accepted yet")

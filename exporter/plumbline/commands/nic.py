@@ -128,13 +128,13 @@ def pick(
     readings: Sequence[PortReading], device: str | None, skipped: Sequence[tuple[str, str]] = ()
 ) -> tuple[PortReading, ...]:
     """All of them, or the one of that name; :class:`Unavailable` names the existing ones, or why reading failed."""
-    found = tuple(reading for reading in readings if device in (None, reading.link.name))
-    if device is not None and not found:
+    picked = tuple(reading for reading in readings if device in (None, reading.link.name))
+    if device is not None and not picked:
         if reason := dict(skipped).get(device):
             raise Unavailable(f"{device}: its driver can't be queried ({reason}); see `ip -s link show {device}`")
         names = ", ".join(sorted(reading.link.name for reading in readings)) or "none"
         raise Unavailable(f"no network device {device}; there are: {names}")
-    return found
+    return picked
 
 
 def _figures(reading: PortReading) -> Iterator[Figure]:

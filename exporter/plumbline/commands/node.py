@@ -145,4 +145,6 @@ def osd_classes(*, config_file: Path | None, roots: Roots) -> dict[str, str]:
     classes = {device.name: device.device_class for device in devices}
     # the disk itself last, so that it wins: a volume on an NVMe disk does not have its class
     below = sorted(users.osds().items(), key=lambda item: not item[0].startswith(("dm-", "md", "bcache")))
-    return {osd: found for device, osds in below for osd in osds.split(",") if (found := classes.get(device))}
+    return {
+        osd: device_class for device, osds in below for osd in osds.split(",") if (device_class := classes.get(device))
+    }

@@ -129,14 +129,14 @@ def daemon_runs(storage: Path, roots: Roots) -> bool:
 
 def parse_flocks(text: str) -> frozenset[int]:
     """Inodes locked by flock(2), from ``1: FLOCK  ADVISORY  WRITE 3324 08:01:123456 0 EOF`` (proc_locks(5))."""
-    found = set()
+    inodes = set()
     for entry in text.splitlines():
         words = entry.split()
         if len(words) >= 6 and words[1] == "FLOCK":
             inode = words[5].rpartition(":")[2]
             if inode.isascii() and inode.isdigit():
-                found.add(int(inode))
-    return frozenset(found)
+                inodes.add(int(inode))
+    return frozenset(inodes)
 
 
 def _periodic(probe: PeriodicProbe, record: ProbeRecord, host: str, now: float, daemon: bool) -> Listed:

@@ -152,7 +152,7 @@ def record_here(
         left_out |= {name: str(error) for name, error in walked.failed.items() if _tool_missing(error)}
         if not walked.runs:
             raise BaselineError("record", "; ".join(f"{name}: {why}" for name, why in left_out.items()))
-        targets = [target for item in items for each in identities_of(item) for target in targets_of(each)]
+        targets = [target for item in items for identity in identities_of(item) for target in targets_of(identity)]
         records = entries_of(targets, walked.runs, quantile)
         refusals = [line for record in records for line in record.refusals]
         if refusals and not request.force:
@@ -250,7 +250,7 @@ def _checked(
     if findings and not force:
         raise _refusal(findings, "--restart measures again, --force accepts it with a note")
     if findings:
-        file = file_of(head, records, [*notes, *(f"accepted by --force: {each}" for each in findings)])
+        file = file_of(head, records, [*notes, *(f"accepted by --force: {finding}" for finding in findings)])
     return format_record(file, catalogue), file
 
 
@@ -296,17 +296,17 @@ def _who() -> str:
 
 def _devices(roots: Roots, names: set[str]) -> tuple[Device, ...]:
     try:
-        found = read_block_devices(roots, on_skip=lambda _item, _reason: None, keep=names.__contains__)
+        devices = read_block_devices(roots, on_skip=lambda _item, _reason: None, keep=names.__contains__)
     except Unavailable:
         return ()
     return tuple(
         Device(
-            name=each.name,
-            device_class=each.device_class or "unknown",
-            model=each.model or "",
-            serial=each.serial or "",
+            name=device.name,
+            device_class=device.device_class or "unknown",
+            model=device.model or "",
+            serial=device.serial or "",
         )
-        for each in found
+        for device in devices
     )
 
 
@@ -343,10 +343,12 @@ def _row(record: EntryRecord) -> tuple[str, ...]:
 
 
 def _at_latency(entry: SiteEntry) -> str:
-    found = entry.iops_at_latency
-    if found is None:
+    result = entry.iops_at_latency
+    if result is None:
         return ""
-    return f"{found.iops.value:.0f} IOPS at {found.target.text} (p{found.percentile:g}), {found.queue_depth} in flight"
+    return (
+        f"{result.iops.value:.0f} IOPS at {result.target.text} (p{result.percentile:g}), {result.queue_depth} in flight"
+    )
 
 
 def _short(figure: Quantity | None, unit: str) -> str:

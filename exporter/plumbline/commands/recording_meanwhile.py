@@ -71,47 +71,47 @@ class Meanwhile:
         if self._began is None:
             self._began = now, self._served(), self._own(readings)
         for reading in readings:
-            for each in reading.workloads:
-                stream = reading.probe, each.workload, each.operation
-                followed = self._streams.setdefault(stream, _Following(now, each.latency))
+            for workload in reading.workloads:
+                stream = reading.probe, workload.workload, workload.operation
+                followed = self._streams.setdefault(stream, _Following(now, workload.latency))
                 if now - followed.since < at_least_s:
                     continue
-                grown = difference(followed.histogram, each.latency)
+                grown = difference(followed.histogram, workload.latency)
                 if grown is not None:
                     followed.slices.append(Slice.of(grown, ended=now, seconds=now - followed.since))
-                followed.since, followed.histogram = now, each.latency
+                followed.since, followed.histogram = now, workload.latency
 
     def _served(self) -> dict[str, Served]:
         wanted = frozenset(self._devices.values())
         if not wanted:
             return {}
         try:
-            found = read_diskstats(self._roots, keep=wanted.__contains__)
+            disks = read_diskstats(self._roots, keep=wanted.__contains__)
         except PlumblineError:
             return {}  # No figure then
         return {
-            each.name: (each.reads + each.writes, (each.sectors_read + each.sectors_written) * SECTOR_BYTES)
-            for each in found
+            disk.name: (disk.reads + disk.writes, (disk.sectors_read + disk.sectors_written) * SECTOR_BYTES)
+            for disk in disks
         }
 
     def _own(self, readings: Sequence[CanaryReading]) -> dict[str, Served]:
         """What the canaries themselves did, by disk. What an OSD makes of an operation is unknown, so it is not
         taken away there."""
-        found: dict[str, Served] = {}
+        served: dict[str, Served] = {}
         for reading in readings:
             device = self._devices.get(reading.probe)
-            for each in reading.workloads:
-                if device and each.layer == "disk":
-                    done = float(_done(each))
-                    operations, octets = found.get(device, (0.0, 0.0))
-                    size = size_of(self._workloads[each.workload]) or 0
-                    found[device] = operations + done, octets + done * size
-        return found
+            for workload in reading.workloads:
+                if device and workload.layer == "disk":
+                    done = float(_done(workload))
+                    operations, octets = served.get(device, (0.0, 0.0))
+                    size = size_of(self._workloads[workload.workload]) or 0
+                    served[device] = operations + done, octets + done * size
+        return served
 
 
-def _done(each: WorkloadReading) -> int:
-    return each.latency.count - each.charged + sum(each.errors.values())
+def _done(workload: WorkloadReading) -> int:
+    return workload.latency.count - workload.charged + sum(workload.errors.values())
 
 
-def _minus(one: Served, other: Served) -> Served:
-    return one[0] - other[0], one[1] - other[1]
+def _minus(total: Served, other: Served) -> Served:
+    return total[0] - other[0], total[1] - other[1]

@@ -175,10 +175,10 @@ class Steps:
         )
 
     def _search(self, probe: FioKind, target_s: float, percentile: float, tell: Tell) -> Measured:
-        result = fio_target.find(probe, target_s, percentile, lambda each: self._run(each, tell, check=False))
+        result = fio_target.find(probe, target_s, percentile, lambda step: self._run(step, tell, check=False))
         _check(result)
         (operation,) = result.operations
-        found = RunFigures(
+        figures = RunFigures(
             probe=result.probe,
             workload=probe.identity.workload,
             operation=operation.operation,
@@ -186,12 +186,12 @@ class Steps:
             sought=(target_s, percentile),
             depth=operation.queue_depth or 0,
         )
-        return Measured((found,), result.tool, result.tool_version)
+        return Measured((figures,), result.tool, result.tool_version)
 
     def _canaries(self, jobs: Sequence[ContinuousJob], run_s: float, tell: Tell) -> Measured:
-        identities = [each for job in jobs for each in job.identities()]
-        busy = {device: self._busy(device) for device in sorted({each.device for each in identities})}
-        devices = {job.name: each.device for job in jobs for each in job.identities()}
+        identities = [identity for job in jobs for identity in job.identities()]
+        busy = {device: self._busy(device) for device in sorted({identity.device for identity in identities})}
+        devices = {job.name: identity.device for job in jobs for identity in job.identities()}
 
         def measure() -> tuple[list[CanaryReading], Meanwhile]:
             meanwhile = Meanwhile(self._roots, devices, load_catalogue().by_id)
@@ -203,9 +203,9 @@ class Steps:
 
         readings, meanwhile = self._patiently(measure, tell)
         figures = [
-            one
+            recorded
             for job, reading in zip(jobs, readings, strict=True)
-            for one in _of_reading(job, reading, meanwhile, devices[job.name], busy)
+            for recorded in _of_reading(job, reading, meanwhile, devices[job.name], busy)
         ]
         return Measured(tuple(figures), "plumbline", plumbline.__version__)
 
@@ -247,15 +247,15 @@ class Steps:
 
 def figures_of(result: ProbeResult, *, capped: bool, disturbed: str = "") -> Iterator[RunFigures]:
     """The figures of a successful run. A capped rate says nothing about the device, so it is left out."""
-    for each in result.operations:
+    for operation in result.operations:
         yield RunFigures(
             probe=result.probe,
             workload=result.workload,
-            operation=each.operation,
-            bins=each.bins,
-            latency=each.latency,
-            iops=None if capped else each.iops,
-            throughput=None if capped else each.throughput,
+            operation=operation.operation,
+            bins=operation.bins,
+            latency=operation.latency,
+            iops=None if capped else operation.iops,
+            throughput=None if capped else operation.throughput,
             disturbed=disturbed,
         )
 
@@ -263,19 +263,19 @@ def figures_of(result: ProbeResult, *, capped: bool, disturbed: str = "") -> Ite
 def _of_reading(
     job: ContinuousJob, reading: CanaryReading, meanwhile: Meanwhile, device: str, busy: Mapping[str, str]
 ) -> Iterator[RunFigures]:
-    failed = {error: count for each in reading.workloads for error, count in each.errors.items() if count}
+    failed = {error: count for workload in reading.workloads for error, count in workload.errors.items() if count}
     if failed:
-        said = ", ".join(f"{count} {error}" for error, count in sorted(failed.items()))
-        raise BaselineError(job.name, f"failed operations: {said}")
-    for each in reading.workloads:
-        if not each.latency.count:
-            raise BaselineError(job.name, f"{each.workload}: {reading.message or 'no operation finished'}")
+        errors = ", ".join(f"{count} {error}" for error, count in sorted(failed.items()))
+        raise BaselineError(job.name, f"failed operations: {errors}")
+    for workload in reading.workloads:
+        if not workload.latency.count:
+            raise BaselineError(job.name, f"{workload.workload}: {reading.message or 'no operation finished'}")
         yield RunFigures(
             probe=job.name,
-            workload=each.workload,
-            operation=each.operation,
-            histogram=each.latency,
-            slices=meanwhile.slices((job.name, each.workload, each.operation)),
+            workload=workload.workload,
+            operation=workload.operation,
+            histogram=workload.latency,
+            slices=meanwhile.slices((job.name, workload.workload, workload.operation)),
             load=meanwhile.load.get(device),
             disturbed=busy.get(device, ""),
         )

@@ -98,14 +98,14 @@ def _write(options: argparse.Namespace, text: str) -> int:
 def report(names: Sequence[str], *, node: Node, form: str, title: str | None, made: datetime | None = None) -> str:
     """The report's text. Without names: baselines measured here or for this node, and those that may judge here."""
     loaded = [lookup(name, node) for name in dict.fromkeys(names)] or _of_this_node(node)
-    found = build(
+    document = build(
         [subject(item) for item in loaded],
         load_catalogue(),
         title=title or _hosts(loaded) or node.host,
         made=f"{made or datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         version=__version__,
     )
-    return _RENDER[form](found)
+    return _RENDER[form](document)
 
 
 def subject(loaded: Loaded) -> Subject:
@@ -121,12 +121,12 @@ def subject(loaded: Loaded) -> Subject:
 
 def _of_this_node(node: Node) -> list[Loaded]:
     judging = set(node.config.baseline.judge.values())
-    found: list[Loaded] = [*node.sites, *(node.profiles[name] for name in node.profiles if name in judging)]
-    if not found:
+    loaded: list[Loaded] = [*node.sites, *(node.profiles[name] for name in node.profiles if name in judging)]
+    if not loaded:
         raise ConfigError(
             "report", f"nothing was measured here yet; name a baseline, there are: {', '.join(node.profiles)}"
         )
-    return found
+    return loaded
 
 
 def _hosts(loaded: Sequence[Loaded]) -> str:
@@ -139,10 +139,10 @@ def _hardware(key: str, item: Hardware) -> str:
     return ", ".join(filter(None, (device_class, item.model, item.description, item.note)))
 
 
-def _fingerprint(found: Fingerprint) -> list[tuple[str, str]]:
-    said = []
-    for part in found.known():
-        value = getattr(found, part.value)
+def _fingerprint(fingerprint: Fingerprint) -> list[tuple[str, str]]:
+    rows = []
+    for part in fingerprint.known():
+        value = getattr(fingerprint, part.value)
         text = "; ".join(f"{name}: {what}" for name, what in value.items()) if isinstance(value, dict) else str(value)
-        said.append((f"fingerprint {part.value}", text))
-    return said
+        rows.append((f"fingerprint {part.value}", text))
+    return rows

@@ -77,23 +77,23 @@ class Folder(Struct, frozen=True):
 
 def find(storage: Path, directories: Iterable[Path] = ()) -> tuple[Folder, ...]:
     """The existing directories, inner ones first; only reads. ``directories``: outside the storage path."""
-    found: dict[Path, Folder] = {}
+    folders: dict[Path, Folder] = {}
     for directory in directories:
-        found |= {folder.path: folder for folder in _probe_folders(directory) if folder.path not in found}
+        folders |= {folder.path: folder for folder in _probe_folders(directory) if folder.path not in folders}
     storage = storage.resolve()  # DynamicUser= makes it a link
     own = _open(storage)
     if own is None:
-        return tuple(found.values())
+        return tuple(folders.values())
     with own:
         names = _names(own)
         for name in names:
-            found |= {folder.path: folder for folder in _probe_folders(storage / name) if folder.path not in found}
-        gone = {folder.path.name for folder in found.values() if folder.path.parent == storage and folder.whole}
+            folders |= {folder.path: folder for folder in _probe_folders(storage / name) if folder.path not in folders}
+        gone = {folder.path.name for folder in folders.values() if folder.path.parent == storage and folder.whole}
         if _is_storage(own, names):
-            found[storage] = _folder(own, _in_storage, besides=gone, last=MARKER)
+            folders[storage] = _folder(own, _in_storage, besides=gone, last=MARKER)
         elif any(map(reserved, names)):
-            found[storage] = _folder(own, lambda _: None, besides=gone)
-    return tuple(found.values())
+            folders[storage] = _folder(own, lambda _: None, besides=gone)
+    return tuple(folders.values())
 
 
 def remove(folders: Iterable[Folder]) -> Iterator[Path]:
@@ -167,8 +167,8 @@ def _open(path: Path) -> OwnDirectory | None:
 
 
 def _identity(own: OwnDirectory) -> tuple[int, int]:
-    found = os.fstat(own.fd)
-    return found.st_dev, found.st_ino
+    status = os.fstat(own.fd)
+    return status.st_dev, status.st_ino
 
 
 def _probe_folders(directory: Path) -> list[Folder]:
@@ -197,12 +197,12 @@ def _folder(
         if name in besides:
             continue
         proof = ours(name)
-        found = _look(own, name, proof) if proof is not None else None
-        if proof is None or found is None:
+        identity = _look(own, name, proof) if proof is not None else None
+        if proof is None or identity is None:
             strange.append(name)
         else:
             files[name] = proof
-            size += found.st_blocks * 512
+            size += identity.st_blocks * 512
     return Folder(Path(own.name), _identity(own), files, tuple(strange), size)
 
 

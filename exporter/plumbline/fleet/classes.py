@@ -66,19 +66,19 @@ def beside(members: Mapping[str, LoadedSite], fleet_class: str) -> tuple[Beside,
         for entry in site.entries:
             for figure, value in figures(entry):
                 of.setdefault((experiment(entry), figure), []).append((node, entry, value))
-    found: list[Beside] = []
+    spreads: list[Beside] = []
     for (_, figure), rows in of.items():
         values = [value for _, _, value in rows]
         middle, spread = median(values), mad(values)
         limit = limit_of(spread) if len(rows) >= LEAST_NODES else None
         rows.sort(key=lambda row: -_ratio(figure, row[2], middle))
-        found += [
+        spreads += [
             Beside(
                 node, fleet_class, entry, figure, value, middle, _ratio(figure, value, middle), limit, spread, len(rows)
             )
             for node, entry, value in rows
         ]
-    return tuple(found)
+    return tuple(spreads)
 
 
 def limit_of(mad_ratio: float) -> float:
@@ -132,16 +132,19 @@ def _class_entry(same: Sequence[tuple[BaselineEntry, SiteEntry]]) -> SiteEntry:
     latencies = {
         name: Latency.of(rounded(median(values)))
         for name in STATISTICS
-        if len(values := [one.latency[name] for one, _ in same if name in one.latency]) == len(same)
+        if len(values := [recorded.latency[name] for recorded, _ in same if name in recorded.latency]) == len(same)
     }
-    iops, throughput = _middle(one.iops for one, _ in same), _middle(one.throughput for one, _ in same)
+    iops, throughput = (
+        _middle(recorded.iops for recorded, _ in same),
+        _middle(recorded.throughput for recorded, _ in same),
+    )
     of: dict[str, list[float]] = {}
-    for one, _ in same:
-        for figure, value in figures(one):
+    for recorded, _ in same:
+        for figure, value in figures(recorded):
             of.setdefault(figure, []).append(value)
     main = next(iter(of.values()))
     worst = [_ratio(figure, value, median(values)) for figure, values in of.items() for value in values]
-    own = [one.tolerance_ratio for one, _ in same if one.tolerance_ratio]
+    own = [recorded.tolerance_ratio for recorded, _ in same if recorded.tolerance_ratio]
     return SiteEntry(
         workload=entry.workload,
         operation=entry.operation,

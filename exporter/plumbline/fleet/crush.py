@@ -22,21 +22,21 @@ def read_racks(url: str, *, timeout_s: float, access: Access = OPEN) -> Mapping[
 
 def racks_of(text: str, *, where: str) -> Mapping[str, str]:
     """Host as CRUSH names it → its rack. Raises :class:`ConfigError` where the page says nothing about racks."""
-    found: dict[str, str] = {}
+    racks: dict[str, str] = {}
     try:
         for family in text_string_to_metric_families(text):
             for sample in family.samples:
                 host, rack = sample.labels.get("host"), sample.labels.get("rack")
                 if sample.name == PLACE and host and rack:
-                    found[host] = rack
+                    racks[host] = rack
     except (ValueError, LookupError, TypeError) as error:
         raise ConfigError(where, f"is no page of metrics: {one_line(error)}") from None
-    if not found:
+    if not racks:
         reason = (
             f"no rack in {PLACE}; ask the node that queries the cluster's map (ceph.map), or name domains in the list"
         )
         raise ConfigError(where, reason)
-    return found
+    return racks
 
 
 def missing(hosts: Sequence[Host], racks: Mapping[str, str]) -> list[str]:

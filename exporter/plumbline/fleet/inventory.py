@@ -146,18 +146,18 @@ def _pairs(words: list[str], at: str) -> Iterator[tuple[str, str]]:
 
 def _expanded(pattern: str, at: str) -> Iterator[str]:
     """``stor[01:12]`` → ``stor01`` … ``stor12``; with several ranges every combination."""
-    found = _RANGE.search(pattern)
-    if found is None:
+    match = _RANGE.search(pattern)
+    if match is None:
         yield pattern
         return
-    first, last = int(found[1]), int(found[2])
+    first, last = int(match[1]), int(match[2])
     if first > last:
         raise ConfigError(at, "is an empty range; the lower number comes first", value=pattern)
     ranges = _RANGE.findall(pattern)
     if len(ranges) > _MOST_RANGES or prod(max(0, int(to) - int(since)) + 1 for since, to in ranges) > _MOST_HOSTS:
         raise ConfigError(at, f"is more than {_MOST_HOSTS:,} hosts", value=pattern)
     for number in range(first, last + 1):
-        yield from _expanded(f"{pattern[: found.start()]}{number:0{len(found[1])}d}{pattern[found.end() :]}", at)
+        yield from _expanded(f"{pattern[: match.start()]}{number:0{len(match[1])}d}{pattern[match.end() :]}", at)
 
 
 # -- Ansible's YAML and JSON
@@ -191,11 +191,11 @@ def _take_list(data: Mapping[str, Any], groups: dict[str, _Group], where: str) -
     for name, body in data.items():
         if name == _MARK:
             continue
-        made, found = groups.setdefault(name, _Group()), _mapping(body, where, name)
-        made.children += _names(found.get("children"), where, f"{name}.children")
+        made, mapping = groups.setdefault(name, _Group()), _mapping(body, where, name)
+        made.children += _names(mapping.get("children"), where, f"{name}.children")
         for child in made.children:  # an empty group is printed only as a child: `ungrouped`
             groups.setdefault(child, _Group())
-        for host in _names(found.get("hosts"), where, f"{name}.hosts"):
+        for host in _names(mapping.get("hosts"), where, f"{name}.hosts"):
             _count(hosts, where)
             made.hosts[host] = _plain(_mapping(known.get(host), where, f"{_MARK}.hostvars.{host}"))
     groups["all"].hosts = {
@@ -208,14 +208,14 @@ def _take_group(
 ) -> None:
     if depth > 50:
         raise ConfigError(where, "groups are nested too deeply", key=name)
-    made, found = groups.setdefault(name, _Group()), _mapping(body, where, name)
-    made.variables |= _plain(_mapping(found.get("vars"), where, f"{name}.vars"))
-    for host, variables in _mapping(found.get("hosts"), where, f"{name}.hosts").items():
+    made, mapping = groups.setdefault(name, _Group()), _mapping(body, where, name)
+    made.variables |= _plain(_mapping(mapping.get("vars"), where, f"{name}.vars"))
+    for host, variables in _mapping(mapping.get("hosts"), where, f"{name}.hosts").items():
         plain = _plain(_mapping(variables, where, f"{name}.hosts.{host}"))
         for expanded in _expanded(str(host), where):
             _count(hosts, where)
             made.hosts.setdefault(expanded, {}).update(plain)
-    for child, inner in _mapping(found.get("children"), where, f"{name}.children").items():
+    for child, inner in _mapping(mapping.get("children"), where, f"{name}.children").items():
         made.children.append(str(child))
         _take_group(str(child), inner, groups, hosts, where, depth=depth + 1)
 
@@ -253,16 +253,16 @@ def _flat(groups: Mapping[str, _Group], wanted: str, domain_var: str, where: str
     members = [host for name in _below(wanted, children) for host in groups[name].hosts]
     keys = {domain_var, *_OURS, *(f"plumbline_{key}" for key in _OURS), *_ANSIBLES}
     inherited: dict[str, dict[str, str]] = {name: {} for name in groups}
-    found: dict[str, dict[str, str]] = {host: {} for host in members}
+    outer_variables: dict[str, dict[str, str]] = {host: {} for host in members}
     own: dict[str, dict[str, str]] = {host: {} for host in members}
     for name in _outer_first(children, where):
         variables = inherited.pop(name) | _only(keys, groups[name].variables)
         for child in children[name]:
             inherited[child] |= variables
-        for host in groups[name].hosts.keys() & found.keys():
-            found[host] |= variables
+        for host in groups[name].hosts.keys() & outer_variables.keys():
+            outer_variables[host] |= variables
             own[host] |= _only(keys, groups[name].hosts[host])
-    return {host: found[host] | own[host] for host in found}
+    return {host: outer_variables[host] | own[host] for host in outer_variables}
 
 
 def _only(keys: Set[str], variables: Mapping[str, str]) -> dict[str, str]:

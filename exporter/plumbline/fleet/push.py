@@ -28,7 +28,7 @@ class Choice(Struct, frozen=True):
 class Placed(Struct, frozen=True):
     node: str
     choice: Choice
-    said: str = ""
+    message: str = ""
     failed: bool = False
 
 
@@ -52,7 +52,9 @@ def choose(name: str, fleet_class: str, state: NodeState, acceptance: Acceptance
 def replaced(own: AcceptedFile, state: NodeState) -> str:
     """How the disks differ from those of the acceptance; empty if they don't, or if that is unknown."""
     then, now = Fingerprint(disks=own.fingerprint.disks), Fingerprint(disks=state.fingerprint.disks)
-    return next((short(f"{each.then}; now {each.now}") for each in changes(then, now) if each.part is Part.DISKS), "")
+    return next(
+        (short(f"{change.then}; now {change.now}") for change in changes(then, now) if change.part is Part.DISKS), ""
+    )
 
 
 def push(
@@ -83,9 +85,9 @@ def _parcel(store: Store, acceptance: Acceptance, choice: Choice) -> Parcel:
     """What is sent. Raises :class:`BaselineError` where it is not here as it was accepted."""
     folder, files = (ACCEPTED, acceptance.nodes) if choice.kind == "measured" else (CLASSES, acceptance.classes)
     try:
-        found = store.accepted(folder, files, choice.name)
+        accepted = store.accepted(folder, files, choice.name)
     except StateError as error:
         raise BaselineError(choice.name, short(str(error))) from error
-    if found is None:
+    if accepted is None:
         raise BaselineError(choice.name, "is not accepted")
-    return Parcel(kind=choice.kind, text=found[0], signature=found[1])
+    return Parcel(kind=choice.kind, text=accepted[0], signature=accepted[1])

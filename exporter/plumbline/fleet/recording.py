@@ -107,16 +107,16 @@ def change_text(change: Change) -> str:
 
 def due(kept: Mapping[str, LoadedSite], states: Mapping[str, NodeState], *, everything: bool) -> dict[str, str]:
     """Node → why it is recorded: of those that need it, or of all."""
-    found = {}
+    hosts_due = {}
     for name, state in states.items():
         since = changed(kept.get(name), state)
         if since is None:
-            found[name] = "not recorded yet"
+            hosts_due[name] = "not recorded yet"
         elif since:
-            found[name] = "; ".join(map(change_text, since))
+            hosts_due[name] = "; ".join(map(change_text, since))
         elif everything:
-            found[name] = "on request"
-    return found
+            hosts_due[name] = "on request"
+    return hosts_due
 
 
 @dataclass(slots=True)

@@ -58,7 +58,7 @@ def waves(
             if len(wave) == limits.at_once:
                 break
             free = (
-                one for one in left[place] if taken[one.fleet_class] < limits.of_class(class_sizes[one.fleet_class])
+                host for host in left[place] if taken[host.fleet_class] < limits.of_class(class_sizes[host.fleet_class])
             )
             if (chosen := next(free, None)) is not None:
                 wave.append(chosen)
