@@ -47,7 +47,7 @@ class _Check:
             argv_of("plumbline.probes.filesystem.mount_look", self.mount.mount_point), tied=True, stdout=subprocess.PIPE
         )
 
-    def take_answer(self) -> None:
+    def apply_answer(self) -> None:
         process = self.process
         if process is None or not process.ended:
             return
@@ -83,7 +83,7 @@ class MountWatch:
         self._checks.refresh()
         checks = self._checks.last or {}
         for check in (*self._leaving, *checks.values()):
-            check.take_answer()
+            check.apply_answer()
         self._leaving = [check for check in self._leaving if check.process is not None]
         for check in checks.values():
             if check.process is None:
@@ -123,7 +123,7 @@ class MountWatch:
         while any(check.process for check in checks.values()):
             late = self._clock() >= deadline
             for check in checks.values():
-                check.take_answer()
+                check.apply_answer()
                 if late or cancel.is_set():
                     check.kill(self._clock())
             if late or cancel.wait(_POLL_S):

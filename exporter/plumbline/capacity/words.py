@@ -3,10 +3,10 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from plumbline.capacity.asked import Scenario
 from plumbline.capacity.figures import ClassFigures, PoolFigures, class_figures, pool_figures
 from plumbline.capacity.model import HOST, RACK, DataPool, Facts, Load, Loss, lost_with
 from plumbline.capacity.purchases import MOST_HOSTS, Purchase, purchases
+from plumbline.capacity.scenarios import Scenario
 from plumbline.core import words as say
 from plumbline.core.units import si
 

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from plumbline.capacity import asked, words
-from plumbline.capacity.asked import Scenario
+from plumbline.capacity import scenarios, words
 from plumbline.capacity.facts import facts_of, only, queries
 from plumbline.capacity.figures import class_figures, pool_figures
 from plumbline.capacity.model import Facts
 from plumbline.capacity.retention import forecast_note
+from plumbline.capacity.scenarios import Scenario
 from plumbline.commands.shared import access, positive_duration, show
 from plumbline.core.console import Step, line, make_console, progress, table
 from plumbline.sources.prometheus.api import read_retention
@@ -33,11 +33,11 @@ def run(options: argparse.Namespace) -> int:
     now = only(facts_of(answers), cluster=options.cluster, url=options.prometheus)
     more = [note] if (note := forecast_note(kept_s)) else []
     if scenario is None:
-        scenarios = asked.standard(now)
+        standard = scenarios.standard(now)
         show(
             options,
-            _standard_json(now, scenarios, more),
-            lambda console: _print_standard(console, now, scenarios, more),
+            _standard_json(now, standard, more),
+            lambda console: _print_standard(console, now, standard, more),
         )
     else:
         then = scenario.of(now)
@@ -48,12 +48,12 @@ def run(options: argparse.Namespace) -> int:
 def scenario_of(options: argparse.Namespace) -> Scenario | None:
     """All that is asked as one, in this order: hardware, pools, growth, and a loss last. ``None``: nothing."""
     parts = [
-        *map(asked.hosts, options.add_hosts),
-        *map(asked.disks, options.add_disks),
-        *map(asked.retire, options.retire),
-        *map(asked.pool, options.pool),
-        *map(asked.growth, options.growth),
-        *map(asked.lose, options.lose),
+        *map(scenarios.hosts, options.add_hosts),
+        *map(scenarios.disks, options.add_disks),
+        *map(scenarios.retire, options.retire),
+        *map(scenarios.pool, options.pool),
+        *map(scenarios.growth, options.growth),
+        *map(scenarios.lose, options.lose),
     ]
     if not parts:
         return None
@@ -72,8 +72,8 @@ def _print(console: Console, scenario: Scenario, now: Facts, then: Facts, more: 
     _notes(console, [*words.notes(then, words.changed(now, then)), *more])
 
 
-def _print_standard(console: Console, now: Facts, scenarios: Sequence[Scenario], more: Sequence[str]) -> None:
-    table(console, words.SCENARIO_HEADS, words.scenario_rows(now, scenarios))
+def _print_standard(console: Console, now: Facts, standard: Sequence[Scenario], more: Sequence[str]) -> None:
+    table(console, words.SCENARIO_HEADS, words.scenario_rows(now, standard))
     if now.pools:
         line(console, "")
         table(console, words.POOL_HEADS, words.pool_rows(now))
@@ -98,8 +98,8 @@ def _json(scenario: Scenario, now: Facts, then: Facts, more: Sequence[str]) -> d
     }
 
 
-def _standard_json(now: Facts, scenarios: Sequence[Scenario], more: Sequence[str]) -> dict[str, object]:
-    figures = {scenario.name: _figures(scenario.of(now)) for scenario in scenarios}
+def _standard_json(now: Facts, standard: Sequence[Scenario], more: Sequence[str]) -> dict[str, object]:
+    figures = {scenario.name: _figures(scenario.of(now)) for scenario in standard}
     return {
         "cluster": now.cluster,
         "now": _figures(now),

@@ -23,7 +23,7 @@ from plumbline.core.words import listed
 from plumbline.errors import BaselineError, ConfigError, Unavailable
 from plumbline.fleet import acceptance, crush
 from plumbline.fleet.answers import NodeFault
-from plumbline.fleet.classes import LEAST_NODES, Beside
+from plumbline.fleet.classes import LEAST_NODES, ClassSpread
 from plumbline.fleet.inventory import Host, read_inventory, with_domains
 from plumbline.fleet.node import Nodes, NodeState
 from plumbline.fleet.recording import (
@@ -38,7 +38,7 @@ from plumbline.fleet.recording import (
     namesakes,
 )
 from plumbline.fleet.ssh import Ssh, words_of
-from plumbline.fleet.store import ACCEPTED, RECORDED, Session, Store, Turn
+from plumbline.fleet.store import ACCEPTED, RECORDED, NodeRecording, Session, Store
 from plumbline.fleet.waves import Limits, Member, waves
 
 NOT_COMPARED = 3
@@ -140,7 +140,7 @@ def _planned(
     if unknown := set(options.node) - set(classes):
         raise ConfigError("--node", "is not in the inventory", value=", ".join(sorted(unknown)))
     turns = {
-        host.name: Turn(fleet_class=classes[host.name], domain=host.domain)
+        host.name: NodeRecording(fleet_class=classes[host.name], domain=host.domain)
         for host in hosts
         if host.name in why and (not options.node or host.name in options.node)
     }
@@ -240,7 +240,7 @@ def _print_review(console: Console, reviewed: acceptance.Reviewed, only: Sequenc
         rows = [row for row in reviewed.rows if row.node in only]
         table(console, ("Node", *heads[2:7], "Its own", "Ratio", "In line to"), [_node_row(row) for row in rows])
     else:
-        by_figure: dict[tuple[Any, ...], list[Beside]] = {}
+        by_figure: dict[tuple[Any, ...], list[ClassSpread]] = {}
         for row in reviewed.rows:
             by_figure.setdefault((row.fleet_class, row.entry.key, row.entry.config_hash, row.figure), []).append(row)
         table(console, heads, [_class_row(rows) for rows in by_figure.values()])
@@ -262,29 +262,29 @@ def _print_review(console: Console, reviewed: acceptance.Reviewed, only: Sequenc
     line(console, f"{counted}; {verdict}", "bold red" if odd else "green")
 
 
-def _class_row(rows: Sequence[Beside]) -> tuple[str | Text, ...]:
+def _class_row(rows: Sequence[ClassSpread]) -> tuple[str | Text, ...]:
     """One figure of one class; the node that is furthest from the median."""
     far = max(rows, key=lambda row: max(row.ratio, 1 / row.ratio))
     furthest = Text(f"{far.node} ×{far.ratio:.2f}", style="bold red" if far.outlier else "")
     return (far.fleet_class, str(far.nodes), *_what(far), _middle(far), f"±{far.mad_ratio:.1%}", _limit(far), furthest)
 
 
-def _node_row(row: Beside) -> tuple[str | Text, ...]:
+def _node_row(row: ClassSpread) -> tuple[str | Text, ...]:
     ratio = Text(f"{row.ratio:.2f}", style="bold red" if row.outlier else "")
     return (row.node, *_what(row), _middle(row), figure_text(row.figure, row.value), ratio, _limit(row))
 
 
-def _what(row: Beside) -> tuple[str, ...]:
+def _what(row: ClassSpread) -> tuple[str, ...]:
     entry = row.entry
     layer = f"{entry.layer} {entry.device_class}"
     return layer, entry.workload, entry.operation, row.figure.removeprefix("latency.")
 
 
-def _middle(row: Beside) -> str:
+def _middle(row: ClassSpread) -> str:
     return figure_text(row.figure, row.middle)
 
 
-def _limit(row: Beside) -> str:
+def _limit(row: ClassSpread) -> str:
     return "not judged" if row.limit is None else f"×{row.limit:.2f}"
 
 

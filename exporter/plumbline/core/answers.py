@@ -44,7 +44,7 @@ def _result(outcome: tuple[T] | BaseException) -> T:
     return outcome[0]
 
 
-class Beside(Generic[T]):
+class ThreadedCall(Generic[T]):
     """Runs one call at a time in its own thread; the caller, woken by ``ready``, fetches the answer later."""
 
     def __init__(self, ready: Callable[[], object]) -> None:

@@ -30,7 +30,7 @@ from plumbline.config.model import Config, split_address
 from plumbline.config.options import Overrides, check_key_files, read_config, storage_path
 from plumbline.config.workloads import load_catalogue
 from plumbline.core import threads
-from plumbline.core.answers import Beside, ask_side_by_side
+from plumbline.core.answers import ThreadedCall, ask_side_by_side
 from plumbline.core.memory import give_back_memory, keep_memory_private, share_one_heap
 from plumbline.core.roots import Roots
 from plumbline.core.scheduler import Job, Scheduler
@@ -127,7 +127,7 @@ class Daemon:
         self._reread, self._store, self._context = reread, store, context
         self._signals = Signals()
         # Runs work that may block; its answer is what to do next in the main loop.
-        self._beside = Beside[Callable[[], object]](self._signals.wake)
+        self._call = ThreadedCall[Callable[[], object]](self._signals.wake)
         # Monotonic seconds: the start, and when the page of metrics becomes available.
         self._began_s = self._page_from_s = math.inf
         self._reload_error = ""
@@ -224,18 +224,18 @@ class Daemon:
         while not signals.stop:
             signals.wait(1.0)
             self._wired.probing.poll()
-            if (then := self._beside.fetch()) and not signals.stop:
+            if (then := self._call.fetch()) and not signals.stop:
                 then()
             self._follow_disks()
             if self._wired.watch.network.wants_refresh:
                 self._housekeeping.kick(NETWORK_FACTS)
-            if self._beside.idle and time.monotonic() >= next_plan and (because := self._wired.outdated):
+            if self._call.idle and time.monotonic() >= next_plan and (because := self._wired.outdated):
                 next_plan = time.monotonic() + PLAN_ANEW_EVERY_S
                 self._plan_anew(because)
-            if self._beside.idle and (signals.reload or time.monotonic() >= next_check):
+            if self._call.idle and (signals.reload or time.monotonic() >= next_check):
                 next_check = time.monotonic() + RELOAD_CHECK_EVERY_S
                 forced, signals.reload = signals.reload, False
-                self._beside.ask(partial(self._look_for_changes, forced=forced), name="reload")
+                self._call.ask(partial(self._look_for_changes, forced=forced), name="reload")
 
     def _end(self, events: list[LinkEvents | BlockHotplug]) -> None:
         began = time.monotonic()
@@ -297,7 +297,7 @@ class Daemon:
 
     def _follow_disks(self) -> None:
         """Plan again when disks or OSDs appear or disappear: some probes exist once for each of them."""
-        if not (self._wired.watch.facts_read and self._beside.idle):
+        if not (self._wired.watch.facts_read and self._call.idle):
             return
         disks = (frozenset(disk.name for disk in self._wired.watch.disks), dict(self._wired.watch.storage.osds))
         if disks == self._planned_for:
@@ -316,7 +316,7 @@ class Daemon:
             except PlumblineError as error:
                 return partial(log.warning, "%s, the probes stay as they are: %s", because, error)
 
-        self._beside.ask(plan, name="plan")
+        self._call.ask(plan, name="plan")
 
     def _apply_plan(self, running: PreparedConfig, because: str, level: int) -> None:
         if running.plan != self._wired.running.plan:

@@ -15,7 +15,7 @@ from plumbline.core import jsontext
 from plumbline.core.units import figure_text
 from plumbline.errors import BaselineError
 from plumbline.fleet.answers import NodeFault, checked_site, from_node
-from plumbline.fleet.classes import Beside, beside, by_class, class_file, drift
+from plumbline.fleet.classes import ClassSpread, by_class, class_file, class_spread, drift
 from plumbline.fleet.store import (
     ACCEPTED,
     CLASSES,
@@ -37,11 +37,11 @@ class Reviewed(Struct, frozen=True):
     nodes: Mapping[str, LoadedSite]
     texts: Mapping[str, str]
     new: tuple[str, ...]
-    rows: tuple[Beside, ...]
+    rows: tuple[ClassSpread, ...]
     faults: Mapping[str, NodeFault] = {}
 
     @property
-    def outliers(self) -> tuple[Beside, ...]:
+    def outliers(self) -> tuple[ClassSpread, ...]:
         """Rows of new nodes that are out of line with their class."""
         return tuple(row for row in self.rows if row.outlier and row.node in self.new)
 
@@ -66,7 +66,7 @@ def review(store: Store, catalogue: WorkloadCatalogue, *, without: Iterable[str]
     if not every and not faults:
         raise BaselineError(str(store.path), "nothing is recorded; begin with `plumbline fleet record`")
     nodes = {name: site for name, (_, site) in every.items()}
-    rows = [row for name, members in by_class(nodes).items() for row in beside(members, name)]
+    rows = [row for name, members in by_class(nodes).items() for row in class_spread(members, name)]
     return Reviewed(nodes, {name: text for name, (text, _) in every.items()}, new, tuple(rows), faults)
 
 
@@ -195,7 +195,7 @@ def _accepted_file(name: str, reviewed: Reviewed) -> AcceptedFile:
     )
 
 
-def words(row: Beside) -> str:
+def words(row: ClassSpread) -> str:
     """``stor03: disk hdd randread-4k-qd1-j1 read: latency.p50 16 ms, its class 8 ms: 2.00 times as bad (…)``."""
     entry, unit = row.entry, row.figure
     own, typical = figure_text(unit, row.value), figure_text(unit, row.middle)

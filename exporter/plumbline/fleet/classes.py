@@ -28,7 +28,7 @@ LEAST_NODES = 3  # of two that differ, nobody can say which is wrong
 _DEVIATIONS, _OF_NORMAL = 3.0, 1.4826  # MAD × 1.4826 is the standard deviation of normally distributed figures
 
 
-class Beside(Struct, frozen=True):
+class ClassSpread(Struct, frozen=True):
     """One figure of a node beside its class's, in base units. ``ratio``: degradation, 2 is twice as bad; ``limit``: the
     most that is in line, ``None`` if the class is too small to judge. ``nodes``: how many have the figure."""
 
@@ -59,21 +59,21 @@ def figures(entry: BaselineEntry) -> Iterator[tuple[str, float]]:
         yield "throughput", entry.throughput
 
 
-def beside(members: Mapping[str, LoadedSite], fleet_class: str) -> tuple[Beside, ...]:
+def class_spread(members: Mapping[str, LoadedSite], fleet_class: str) -> tuple[ClassSpread, ...]:
     """Every figure of the nodes of one class beside its median; by experiment, the worst node first."""
     of: dict[tuple[Experiment, str], list[tuple[str, BaselineEntry, float]]] = {}
     for node, site in members.items():
         for entry in site.entries:
             for figure, value in figures(entry):
                 of.setdefault((experiment(entry), figure), []).append((node, entry, value))
-    spreads: list[Beside] = []
+    spreads: list[ClassSpread] = []
     for (_, figure), rows in of.items():
         values = [value for _, _, value in rows]
         middle, spread = median(values), mad(values)
         limit = limit_of(spread) if len(rows) >= LEAST_NODES else None
         rows.sort(key=lambda row: -_ratio(figure, row[2], middle))
         spreads += [
-            Beside(
+            ClassSpread(
                 node, fleet_class, entry, figure, value, middle, _ratio(figure, value, middle), limit, spread, len(rows)
             )
             for node, entry, value in rows

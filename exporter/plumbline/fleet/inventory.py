@@ -167,11 +167,11 @@ def _groups_of_yaml(text: str, where: str) -> dict[str, _Group]:
     data = _mapping(_data(text, where), where, "")
     groups: dict[str, _Group] = {"all": _Group()}
     if _MARK in data:
-        _take_list(data, groups, where)
+        _add_list(data, groups, where)
     else:
         hosts = count(1)
         for name, body in data.items():
-            _take_group(str(name), body, groups, hosts, where)
+            _add_group(str(name), body, groups, hosts, where)
     return groups
 
 
@@ -184,7 +184,7 @@ def _data(text: str, where: str) -> Any:
         raise ConfigError(error.source, error.reason) from None
 
 
-def _take_list(data: Mapping[str, Any], groups: dict[str, _Group], where: str) -> None:
+def _add_list(data: Mapping[str, Any], groups: dict[str, _Group], where: str) -> None:
     """What ``ansible-inventory --list`` prints: the variables of every host are complete in ``_meta``."""
     hosts = count(1)
     known = _mapping(_mapping(data[_MARK], where, _MARK).get("hostvars"), where, f"{_MARK}.hostvars")
@@ -203,7 +203,7 @@ def _take_list(data: Mapping[str, Any], groups: dict[str, _Group], where: str) -
     } | groups["all"].hosts
 
 
-def _take_group(
+def _add_group(
     name: str, body: Any, groups: dict[str, _Group], hosts: Iterator[int], where: str, *, depth: int = 0
 ) -> None:
     if depth > 50:
@@ -217,7 +217,7 @@ def _take_group(
             made.hosts.setdefault(expanded, {}).update(plain)
     for child, inner in _mapping(mapping.get("children"), where, f"{name}.children").items():
         made.children.append(str(child))
-        _take_group(str(child), inner, groups, hosts, where, depth=depth + 1)
+        _add_group(str(child), inner, groups, hosts, where, depth=depth + 1)
 
 
 def _mapping(value: Any, where: str, key: str) -> Mapping[str, Any]:

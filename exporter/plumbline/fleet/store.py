@@ -40,7 +40,7 @@ _MAX_ACCEPTANCE = 512 << 20  # files of some hundred nodes, even if each is as l
 _KINDS = {RECORDED: "measured", ACCEPTED: "measured", CLASSES: "class"}
 
 
-class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class NodeRecording(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A node's part in a recording. ``status``: ``due``, ``running`` (or interrupted), ``recorded``, ``failed``.
     ``anew``: the node refused what it had measured; ``seconds``: how long it took; ``finished``: Unix seconds."""
 
@@ -59,7 +59,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     version: int = 1
     started: float
     options: tuple[str, ...] = ()
-    turns: dict[str, Turn] = {}
+    turns: dict[str, NodeRecording] = {}
 
     def named(self, *statuses: str) -> tuple[str, ...]:
         return tuple(name for name, turn in self.turns.items() if turn.status in statuses)

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from plumbline.capacity import words
-from plumbline.capacity.asked import standard
 from plumbline.capacity.retention import forecast_note
+from plumbline.capacity.scenarios import standard
 from plumbline.core import words as say
 from plumbline.core.units import si
 from plumbline.core.words import DAY_S

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from plumbline.capacity import asked, changes, words
+from plumbline.capacity import changes, scenarios, words
 from plumbline.capacity.facts import facts_of, queries
 from plumbline.capacity.figures import class_figures, pool_figures
 from plumbline.capacity.model import DataOsd, DataPool, Facts, Load, scopes
@@ -220,11 +220,12 @@ def test_facts_of_the_pages_that_are_there() -> None:
 @pytest.mark.parametrize(
     ("parse", "text"),
     [
-        (asked.hosts, "hdd"), (asked.hosts, "hdd=0"), (asked.hosts, "hdd=2x12TB"), (asked.hosts, "hdd=2x16x0TB"),
-        (asked.disks, "hdd=2x5000PB"), (asked.disks, "=2"), (asked.retire, "hdd"), (asked.growth, "-1"),
-        (asked.growth, "nan"), (asked.growth, "1001"), (asked.growth, "hdd=" + 400 * "9"),
-        (asked.pool, "vms"), (asked.pool, "vms=0"), (asked.pool, "vms=4+0"), (asked.pool, "vms=3@row"),
-        (asked.lose, "osd"), (asked.lose, "pdu"), (asked.hosts, "hdd=99999"),
+        (scenarios.hosts, "hdd"), (scenarios.hosts, "hdd=0"), (scenarios.hosts, "hdd=2x12TB"),
+        (scenarios.hosts, "hdd=2x16x0TB"),
+        (scenarios.disks, "hdd=2x5000PB"), (scenarios.disks, "=2"), (scenarios.retire, "hdd"), (scenarios.growth, "-1"),
+        (scenarios.growth, "nan"), (scenarios.growth, "1001"), (scenarios.growth, "hdd=" + 400 * "9"),
+        (scenarios.pool, "vms"), (scenarios.pool, "vms=0"), (scenarios.pool, "vms=4+0"), (scenarios.pool, "vms=3@row"),
+        (scenarios.lose, "osd"), (scenarios.lose, "pdu"), (scenarios.hosts, "hdd=99999"),
     ],
 )  # fmt: skip
 def test_flags_that_are_wrong(parse, text: str) -> None:
@@ -235,15 +236,15 @@ def test_flags_that_are_wrong(parse, text: str) -> None:
 @pytest.mark.parametrize(
     ("scenario", "complaint"),
     [
-        (asked.hosts("nvme=1"), "no OSD of the class 'nvme'; there are: hdd"),
-        (asked.retire("hdd=hdd"), "can't take its own data"),
-        (asked.pool("x=2"), "no pool 'x'; there are: vms"),
-        (asked.lose("host=x"), "no host 'x'; there are: h0, h1, h2, h3"),
-        (asked.lose("rack"), "no rack of an OSD is known"),
-        (asked.lose("osd=osd.hdd.0.0,osd.hdd.1.0,osd.hdd.2.0,osd.hdd.3.0"), "no OSD would be left"),
+        (scenarios.hosts("nvme=1"), "no OSD of the class 'nvme'; there are: hdd"),
+        (scenarios.retire("hdd=hdd"), "can't take its own data"),
+        (scenarios.pool("x=2"), "no pool 'x'; there are: vms"),
+        (scenarios.lose("host=x"), "no host 'x'; there are: h0, h1, h2, h3"),
+        (scenarios.lose("rack"), "no rack of an OSD is known"),
+        (scenarios.lose("osd=osd.hdd.0.0,osd.hdd.1.0,osd.hdd.2.0,osd.hdd.3.0"), "no OSD would be left"),
     ],
 )
-def test_what_the_cluster_does_not_have(scenario: asked.Scenario, complaint: str) -> None:
+def test_what_the_cluster_does_not_have(scenario: scenarios.Scenario, complaint: str) -> None:
     with pytest.raises(PlumblineError, match=complaint):
         scenario.of(cluster())
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.core.answers import Beside, ask_in_time, in_memory, read_named, stat_named
+from plumbline.core.answers import ThreadedCall, ask_in_time, in_memory, read_named, stat_named
 from support.daemon import eventually
 
 SOON_S = 30.0
@@ -96,31 +96,31 @@ def test_what_a_question_raises_is_raised() -> None:
 
 def test_beside_the_asker() -> None:
     ready, going = threading.Event(), threading.Event()
-    beside = Beside[int](ready.set)
-    assert beside.idle
-    beside.ask(lambda: 7 if going.wait(SOON_S) else 0, name="seven")
-    assert (beside.idle, beside.fetch()) == (False, None)
+    threaded = ThreadedCall[int](ready.set)
+    assert threaded.idle
+    threaded.ask(lambda: 7 if going.wait(SOON_S) else 0, name="seven")
+    assert (threaded.idle, threaded.fetch()) == (False, None)
     going.set()
     assert ready.wait(SOON_S)
     found: list[int] = []
-    eventually(lambda: found.append(answer) or True if (answer := beside.fetch()) else False)
+    eventually(lambda: found.append(answer) or True if (answer := threaded.fetch()) else False)
     assert found == [7]
-    assert beside.idle
+    assert threaded.idle
 
 
 def test_what_fails_beside_fails_where_it_is_fetched() -> None:
-    beside = Beside[int](lambda: None)
-    beside.ask(lambda: 1 // 0, name="fail")
+    threaded = ThreadedCall[int](lambda: None)
+    threaded.ask(lambda: 1 // 0, name="fail")
 
     def fetched() -> bool:
         try:
-            beside.fetch()
+            threaded.fetch()
         except ZeroDivisionError:
             return True
         return False
 
     eventually(fetched)
-    assert beside.idle
+    assert threaded.idle
 
 
 def test_a_path_for_what_is_in_memory() -> None:

@@ -34,7 +34,7 @@ from plumbline.fleet.classes import class_file
 from plumbline.fleet.inventory import Host
 from plumbline.fleet.node import FileState, NodeState, Parcel
 from plumbline.fleet.recording import Recording, Times
-from plumbline.fleet.store import RECORDED, Session, Store, Turn, sha256
+from plumbline.fleet.store import RECORDED, NodeRecording, Session, Store, sha256
 from plumbline.fleet.waves import Limits
 from plumbline.metrics.guard import ITEM_REASONS
 from support.fleet_files import CATALOGUE, node_text, signature_text
@@ -191,7 +191,7 @@ def test_a_node_that_is_gone_keeps_no_other_from_its_turn_and_loses_no_run(tmp_p
     nodes = Answering(
         node_text("a", fleet_class="box"), {"b": Unavailable("not reached"), "c": Refused("spread of 4 times")}
     )
-    session = Session(started=0.0, turns={name: Turn(fleet_class="box") for name in ("b", "c", "a")})
+    session = Session(started=0.0, turns={name: NodeRecording(fleet_class="box") for name in ("b", "c", "a")})
     recording_of(store, nodes, []).run(session, sizes)
     kept = store.session()
     assert kept is not None
@@ -207,7 +207,7 @@ def test_a_node_that_is_gone_keeps_no_other_from_its_turn_and_loses_no_run(tmp_p
 def test_an_interrupted_recording_takes_no_other_choice_of_nodes(
     tmp_path: Path, more: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    Store(tmp_path / "fleet").keep_session(Session(started=0.0, turns={"a": Turn(fleet_class="box")}))
+    Store(tmp_path / "fleet").keep_session(Session(started=0.0, turns={"a": NodeRecording(fleet_class="box")}))
     (tmp_path / "list").write_text("a\nb\n")
     argv = ["fleet", "record", "--dir", str(tmp_path / "fleet"), "--inventory", str(tmp_path / "list"), *more]
     assert main(argv) == 1
@@ -241,7 +241,7 @@ def test_of_two_recordings_of_one_fleet_the_second_is_refused(tmp_path: Path) ->
 def test_only_what_was_asked_for_is_kept_of_a_node(tmp_path: Path, text: str, kept: bool) -> None:
     store, said = Store(tmp_path / "fleet"), list[str]()
     recording = recording_of(store, Answering(text), said)
-    session = Session(started=0.0, turns={"a": Turn(fleet_class="box")})
+    session = Session(started=0.0, turns={"a": NodeRecording(fleet_class="box")})
     after = recording.run(session, {"box": 1})
     assert after.named("recorded" if kept else "failed") == ("a",)
     if not kept:

@@ -109,7 +109,7 @@ class Cluster:
         code = self._library.rados_mon_command(
             self._handle, commands, 1, None, 0, byref(output), byref(output_bytes), byref(status), byref(said_bytes)
         )
-        answer, words = self._take(output, output_bytes), self._take(status, said_bytes).decode(errors="replace")
+        answer, words = self._copied(output, output_bytes), self._copied(status, said_bytes).decode(errors="replace")
         if code < 0:
             why = f"{os.strerror(-code)}: {words.strip()}" if words.strip() else os.strerror(-code)
             raise OSError(-code, why, f"ceph {prefix}")
@@ -118,7 +118,7 @@ class Cluster:
             raise ParseError(f"ceph {prefix}", "unexpected answer: neither an object nor a list")
         return value
 
-    def _take(self, buffer: c_void_p, size: c_size_t) -> bytes:
+    def _copied(self, buffer: c_void_p, size: c_size_t) -> bytes:
         if not buffer:
             return b""
         try:

@@ -28,11 +28,11 @@ from plumbline.probes.object.s3_worker import (
     Client,
     RequestError,
     Task,
+    claim_bucket,
     connect,
     most_memory,
     read_credentials,
     sweep,
-    take_bucket,
 )
 
 ERRORS = ("4xx", "5xx", "timeout", "connection", "content", "other")
@@ -70,7 +70,7 @@ def work(memory: WorkerMemory, task: Task, pause: Callable[[float], None]) -> No
     try:
         credentials = open_credentials(task.credentials_name, task.ca_file)
         client = connect(task, read_credentials(credentials, task.credentials_name))
-        take_bucket(task, client, make=True)
+        claim_bucket(task, client, make=True)
         sweep(task, client, time.monotonic() + task.timeout_s)
     except ParseError as error:
         raise ProbeRefused("credentials", str(error)) from error

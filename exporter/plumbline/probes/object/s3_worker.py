@@ -279,7 +279,7 @@ def work(task: Task, client: Client) -> Timed:
     """Create or check the bucket, remove an earlier run's leftovers, then measure."""
     deadline = time.monotonic() + task.timeout_s
     spent: dict[str, list[int]] = {"put": [], "get": [], "list": [], "delete": []}
-    if take_bucket(task, client, make=task.operations > 0):
+    if claim_bucket(task, client, make=task.operations > 0):
         sweep(task, client, deadline)
         for number in range(task.operations):
             if time.monotonic() > deadline:
@@ -314,7 +314,7 @@ def measure(task: Task, client: Client, key: str, spent: dict[str, list[int]]) -
     timed("delete", lambda: client.ask("delete_object", Key=key))
 
 
-def take_bucket(task: Task, client: Client, *, make: bool) -> bool:
+def claim_bucket(task: Task, client: Client, *, make: bool) -> bool:
     """Whether there is a bucket that we may write to: created by us, or found empty, and marked. Raises
     :class:`ProbeRefused`: ``not-ours`` for a bucket with objects but no marker, ``versioned`` for one that keeps every
     version. :class:`RequestError`, also if it can't be learnt whether it does."""

@@ -29,7 +29,7 @@ from plumbline.errors import FileRefused, StateError
 from plumbline.probes.run.histogram import Count, OperationTotals, add_operations, without_bins
 from plumbline.probes.run.result import OperationResult, Outcome, ProbeResult
 from plumbline.probes.run.state_times import as_of, moved_record
-from plumbline.probes.run.storage import Held, explained, sweep, take
+from plumbline.probes.run.storage import Held, acquire, explained, sweep
 
 SCHEMA_VERSION = 3
 """Raised only when an older release would misread the file; fields that it may ignore need no new version."""
@@ -178,7 +178,7 @@ def read_state(directory: Path) -> Mapping[str, ProbeRecord]:
 
 
 def open_storage(directory: Path, *, create: bool = True) -> OwnDirectory:
-    """The storage path, created or taken, and marked: :func:`.storage.take`."""
+    """The storage path, created or taken, and marked: :func:`.storage.acquire`."""
 
     def loads(data: bytes) -> bool:
         try:
@@ -187,7 +187,7 @@ def open_storage(directory: Path, *, create: bool = True) -> OwnDirectory:
             return False
         return True
 
-    return take(directory, loads, most_bytes=MAX_BYTES, create=create)
+    return acquire(directory, loads, most_bytes=MAX_BYTES, create=create)
 
 
 def is_state(data: bytes) -> bool:
@@ -245,7 +245,7 @@ class StateStore:
 
     def open(self) -> None:
         """Create, mark and lock the directory, then load its state. Raises :class:`StateError` if that fails."""
-        content = self._take(create=True)
+        content = self._acquire(create=True)
         now = self._clock.wall()
         self._probes = {name: as_of(record, now) for name, record in content.probes.items()}
         self.disks = tuple(moved(disk, min(0.0, now - disk.last_seen), *_DISK_TIMES) for disk in content.disks)
@@ -271,7 +271,7 @@ class StateStore:
             if self._held is not None and (self.save_failed or not self._held.in_place(written)):
                 self._save()
 
-    def _take(self, *, create: bool) -> _File:
+    def _acquire(self, *, create: bool) -> _File:
         """Open, lock and read the directory that the path leads to now, instead of any before."""
         with explained(self.directory):
             held = Held(open_storage(self.directory, create=create))
@@ -333,7 +333,7 @@ class StateStore:
         if self._held is None or self._held.own.same():
             return None
         try:
-            self._take(create=False)
+            self._acquire(create=False)
         except StateError as error:
             return error
         log.info("%s: was replaced by another directory; that is used now", self.directory)

@@ -39,7 +39,7 @@ _MAX_BYTES = 2**24
 log = logging.getLogger(__name__)
 
 
-def take(path: Path, is_state: Callable[[bytes], bool], *, most_bytes: int, create: bool = True) -> OwnDirectory:
+def acquire(path: Path, is_state: Callable[[bytes], bool], *, most_bytes: int, create: bool = True) -> OwnDirectory:
     """Open the storage path, check its owner, mark it. Raises :class:`StateError` (one line) if not ours. ``is_state``
     decides whether the content of a ``state.json``, of at most ``most_bytes``, is ours. ``create``: make the path if it
     is missing."""

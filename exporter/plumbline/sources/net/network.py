@@ -154,12 +154,12 @@ class NetworkReader:
         self._facts = self._facts_reader.read(self._facts)
 
     def read_links(self) -> LinksReading:
-        snapshot = self._take("links")
+        snapshot = self._snapshot_for("links")
         return LinksReading(tuple(snapshot.reported.values()), snapshot.facts.speeds_mbps)
 
     def read_losses(self, on_skip: SkipHook) -> LossesReading:
         """Drops and errors by cause. A port is skipped when it vanishes or appeared after the last refresh."""
-        snapshot = self._take("losses")
+        snapshot = self._snapshot_for("losses")
         losses = []
         for link in snapshot.reported.values():
             port = self._hardware(snapshot, link, on_skip) if link.hardware else self._software_link(snapshot, link)
@@ -170,7 +170,7 @@ class NetworkReader:
 
     def read_ports(self, on_skip: SkipHook) -> tuple[PortReading, ...]:
         """Every link with its counters and rules; ports whose driver can't be queried are skipped with the reason."""
-        snapshot = self._take("ports")
+        snapshot = self._snapshot_for("ports")
         rings = snapshot.facts.knobs.rings if not isinstance(snapshot.facts.knobs.rings, PlumblineError) else {}
         states = self._pause_states(snapshot, on_skip)
         ports = []
@@ -194,7 +194,7 @@ class NetworkReader:
 
     def read_pause(self, on_skip: SkipHook) -> PauseReading:
         """Devices and their flow control, counters included; ``Unavailable`` when no port has it."""
-        snapshot = self._take("pause")
+        snapshot = self._snapshot_for("pause")
         states = self._pause_states(snapshot, on_skip)
         ports = PauseReading(
             (link.name, self._with_driver_counters(snapshot, link, states[index], on_skip))
@@ -225,7 +225,7 @@ class NetworkReader:
     def read_link_modes(self, on_skip: SkipHook) -> LinkModesReading:
         """Link modes of hardware ports as of the last refresh; ``Unavailable`` when there are none. FEC and
         transceivers that could not be read are skipped."""
-        snapshot = self._take("link modes")
+        snapshot = self._snapshot_for("link modes")
         knobs = snapshot.facts.knobs
         modes = value(knobs.linkmodes)
         fec = _or_skip("fec", knobs.fec, on_skip)
@@ -247,7 +247,7 @@ class NetworkReader:
 
     def read_bonds(self, on_skip: SkipHook) -> tuple[Bond, ...]:
         """Bonds with their slaves; ``Unavailable`` when there is none."""
-        snapshot = self._take("bonds")
+        snapshot = self._snapshot_for("bonds")
         bonds = tuple(bond for bond in read_bonds(snapshot.links, on_skip=on_skip) if self._keep(bond.device))
         if not bonds:
             raise Unavailable("no network links are bonded")
@@ -255,9 +255,9 @@ class NetworkReader:
 
     def read_relations(self) -> tuple[Relation, ...]:
         """Which link is stacked on which, among reported links: a relation with an excluded link is omitted."""
-        return relations(self._take("relations").reported)
+        return relations(self._snapshot_for("relations").reported)
 
-    def _take(self, consumer: str) -> _Snapshot:
+    def _snapshot_for(self, consumer: str) -> _Snapshot:
         """The current links. Collectors of one scrape share a dump; a repeated request starts the next scrape."""
         now = self._clock()
         snapshot = self._snapshot
@@ -272,7 +272,7 @@ class NetworkReader:
     def _settings(
         self, consumer: str, part: Callable[[Knobs], Mapping[int, T] | PlumblineError], what: str
     ) -> tuple[tuple[str, T], ...]:
-        snapshot = self._take(consumer)
+        snapshot = self._snapshot_for(consumer)
         settings, links = value(part(snapshot.facts.knobs)), snapshot.reported
         named = tuple((links[index].name, setting) for index, setting in settings.items() if index in links)
         if not named:

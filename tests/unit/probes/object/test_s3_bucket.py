@@ -13,7 +13,7 @@ import pytest
 from plumbline.errors import ProbeRefused
 from plumbline.probes.object.s3_canary_worker import Cycle, RequestFailed
 from plumbline.probes.object.s3_credentials import Credentials
-from plumbline.probes.object.s3_worker import RequestError, Task, connect, take_bucket
+from plumbline.probes.object.s3_worker import RequestError, Task, claim_bucket, connect
 from plumbline.probes.run.guard import MARKER, MARKER_TEXT
 
 TASK = Task(
@@ -58,7 +58,7 @@ def failing(error: RequestError) -> Callable[[], None]:
 
 
 def take(bucket: Bucket) -> bool:
-    return take_bucket(TASK, bucket, make=True)  # type: ignore[arg-type]
+    return claim_bucket(TASK, bucket, make=True)  # type: ignore[arg-type]
 
 
 def test_another_host_marks_the_empty_bucket_meanwhile() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from plumbline.capacity import asked
+from plumbline.capacity import scenarios
 from plumbline.errors import ConfigError
 
 DIGITS = "1" * 5000  # more than int() takes
@@ -13,10 +13,10 @@ DIGITS = "1" * 5000  # more than int() takes
 @pytest.mark.parametrize(
     ("parse", "text"),
     [
-        (asked.hosts, f"hdd={DIGITS}"),
-        (asked.disks, f"hdd={DIGITS}"),
-        (asked.pool, f"vms={DIGITS}"),
-        (asked.pool, f"vms=4+{DIGITS}"),
+        (scenarios.hosts, f"hdd={DIGITS}"),
+        (scenarios.disks, f"hdd={DIGITS}"),
+        (scenarios.pool, f"vms={DIGITS}"),
+        (scenarios.pool, f"vms=4+{DIGITS}"),
     ],
 )
 def test_a_number_of_thousands_of_digits_is_one_line(parse: Callable[[str], object], text: str) -> None:
