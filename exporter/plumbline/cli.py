@@ -31,7 +31,7 @@ from plumbline.commands.shared import (
 )
 from plumbline.config.model import DEFAULT_LISTEN_ADDRESS
 from plumbline.config.workloads import LAYERS
-from plumbline.core.visible_log import VisibleFormatter
+from plumbline.core.log_limit import VisibleFormatter
 from plumbline.errors import PlumblineError
 
 

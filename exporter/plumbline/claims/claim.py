@@ -198,14 +198,8 @@ class ClaimRun(msgspec.Struct, frozen=True):
         try:
             now = self.api.ask("GET", "pods", Pod, name=pod.metadata.name)
             waiting = now.state.waiting
-            reason = next(
-                (
-                    condition.message
-                    for condition in now.status.conditions
-                    if condition.status == "False" and condition.message
-                ),
-                "",
-            )
+            unmet = (item.message for item in now.status.conditions if item.status == "False" and item.message)
+            reason = next(unmet, "")
             reason = (waiting.message if waiting else "") or reason
             event = self._last_event(claim_of(pod)) if times.bound is None else None
             if event is None or event.reason in _WAITS_FOR_POD:

@@ -1,13 +1,16 @@
-"""Bounds what the log gets of events that somebody else can cause as often as they like.
+"""What the log gets: records on one line, and a bounded number of those that somebody else causes.
 
 A memory of what was logged must not be keyed by anything that comes from outside: it would grow, or fill up and leave
 no place for the daemon's own failures. So the keys are members of an :class:`~enum.Enum`, which the code alone defines.
 """
 
+import logging
 import threading
 import time
 from collections.abc import Callable
 from enum import Enum
+
+from plumbline.core.escape import visible
 
 
 class LogLimit:
@@ -27,3 +30,13 @@ class LogLimit:
                 return False
             self._logged_at[kind] = now
             return True
+
+
+class VisibleFormatter(logging.Formatter):
+    """Formats a record as one line, apart from the lines of a traceback."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  (logging's name)
+        return visible(super().formatMessage(record))
+
+    def formatException(self, ei: object) -> str:  # noqa: N802  (logging's name)
+        return "\n".join(visible(line) for line in super().formatException(ei).split("\n"))  # type: ignore[arg-type]

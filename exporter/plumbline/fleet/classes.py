@@ -134,10 +134,8 @@ def _class_entry(same: Sequence[tuple[BaselineEntry, SiteEntry]]) -> SiteEntry:
         for name in STATISTICS
         if len(values := [recorded.latency[name] for recorded, _ in same if name in recorded.latency]) == len(same)
     }
-    iops, throughput = (
-        _middle(recorded.iops for recorded, _ in same),
-        _middle(recorded.throughput for recorded, _ in same),
-    )
+    iops = _middle(recorded.iops for recorded, _ in same)
+    throughput = _middle(recorded.throughput for recorded, _ in same)
     of: dict[str, list[float]] = {}
     for recorded, _ in same:
         for figure, value in figures(recorded):

@@ -16,7 +16,7 @@ from plumbline.commands.disk import Disk, Layer, Use, print_disk, print_disks
 from plumbline.commands.shared import print_json
 from plumbline.core.console import line, make_console, table
 from plumbline.core.escape import visible
-from plumbline.core.visible_log import VisibleFormatter
+from plumbline.core.log_limit import VisibleFormatter
 from plumbline.metrics.exposition import Exposition, SkipHook
 from plumbline.metrics.rendering import Format, Renderer
 from plumbline.metrics.spec import Samples

@@ -105,13 +105,12 @@ class ProbeRecord(msgspec.Struct, frozen=True, kw_only=True):
 def _prolonged(
     history: Mapping[str, tuple[float, ...]], operations: Iterable[OperationResult]
 ) -> dict[str, tuple[float, ...]]:
-    prolonged = dict(history)
+    longer = dict(history)
     for operation in operations:
         if operation.leading is not None:
-            prolonged[operation.operation] = (*prolonged.get(operation.operation, ()), operation.leading[1])[
-                -HISTORY_RUNS:
-            ]
-    return prolonged
+            name, latest = operation.operation, operation.leading[1]
+            longer[name] = (*longer.get(name, ()), latest)[-HISTORY_RUNS:]
+    return longer
 
 
 class DiskRecord(msgspec.Struct, frozen=True):
@@ -379,9 +378,8 @@ class StateStore:
         self.save_failed = False
 
     def _encoded(self) -> bytes:
-        return jsontext.encode(
-            _File(schema_version=SCHEMA_VERSION, probes=self._probes, disks=self.disks, paths=self.paths)
-        )
+        content = _File(schema_version=SCHEMA_VERSION, probes=self._probes, disks=self.disks, paths=self.paths)
+        return jsontext.encode(content)
 
     def _keep_older(self, own: OwnDirectory) -> None:
         """Keep the older file before the first one of this schema replaces it: an older release can't read the new."""

@@ -242,11 +242,8 @@ class ConnectionReader:
         for gone in self._counted.keys() - sockets.keys():
             del self._counted[gone], self._total[gone]
         osds = (
-            *(self._summed(daemon, MESSENGER, connections) for daemon, connections in by_messenger.items()),
-            *(
-                self._summed(daemon, KERNEL, connections, _wanted(self._known))
-                for daemon, connections in by_kernel.items()
-            ),
+            *(self._summed(daemon, MESSENGER, conns) for daemon, conns in by_messenger.items()),
+            *(self._summed(daemon, KERNEL, conns, _wanted(self._known)) for daemon, conns in by_kernel.items()),
         )
         self._known = frozenset(addresses)
         seen = {osd.daemon for osd in osds}
@@ -255,17 +252,11 @@ class ConnectionReader:
     def _dumped(self, sockets: Mapping[str, Path], timeout_s: float) -> dict[str, list[Connection]]:
         answers = _ask(sockets, _connections, timeout_s)
         dumps = {daemon: read for daemon in sockets if (read := _parsed(parse_dump, *answers[daemon])) is not None}
-        nonces = {
-            daemon: {connection.nonce for connection in read if connection.peer is None}
-            for daemon, read in dumps.items()
-        }
+        nonces = {daemon: {conn.nonce for conn in read if conn.peer is None} for daemon, read in dumps.items()}
         self._learn(nonces, sockets, timeout_s)
         return {
             daemon: [
-                connection
-                if connection.peer is not None
-                else replace(connection, peer=self._names.get(connection.nonce))
-                for connection in read
+                conn if conn.peer is not None else replace(conn, peer=self._names.get(conn.nonce)) for conn in read
             ]
             for daemon, read in dumps.items()
         }
