@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from typing import Any
 
 import yaml
 from deploy.kubernetes import render
+from deploy.packages.folders import SUMS, make_empty, sums
 from deploy.packages.project import ROOT, BuildError, project_version
 
 HERE = Path(__file__).resolve().parent
@@ -274,13 +274,14 @@ def chart() -> dict[str, str]:
 
 
 def write(target: Path) -> None:
-    """The chart's folder, anew."""
+    """The chart's folder, anew; a file that no earlier run wrote there is left, and then nothing is written."""
     files = chart()
-    shutil.rmtree(target, ignore_errors=True)
+    make_empty(target)
     for name, text in files.items():
         path = target / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
+    (target / SUMS).write_text(sums(target), "utf-8")
 
 
 def main(argv: list[str]) -> int:

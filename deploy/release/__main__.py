@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import gzip
-import hashlib
 import io
 import os
 import shutil
@@ -23,12 +22,12 @@ from pathlib import Path
 
 from deploy.kubernetes import chart
 from deploy.packages.build import build_all
+from deploy.packages.folders import SUMS, make_empty, sums
 from deploy.packages.project import NAME, ROOT, BuildError, package_version, project_version, source_date
 from deploy.rpm import build as rpm
 from requirements.locks import SHIPPED, LockError, read_lock
 from requirements.sbom import SbomError, bill, text_of
 
-SUMS = "SHA256SUMS"
 NAMESPACE = "plumbline-release"
 """What the signature is for (ssh-keygen -Y), and the name of the signer: as ``verify`` has it."""
 MONITORING = (
@@ -70,9 +69,8 @@ def archive(files: Mapping[str, bytes], date: int) -> bytes:
 
 
 def release(out: Path, key: Path, date: int) -> None:
-    """Fill ``out``, which is emptied first."""
-    shutil.rmtree(out, ignore_errors=True)
-    out.mkdir(parents=True)
+    """Fill ``out``. What an earlier release put there is removed first; with any other file, nothing is done."""
+    make_empty(out, f"{SUMS}.sig")
     wheel, *_ = build_all(out, date)
     version = project_version()
     charted = {f"{NAME}/{name}": text.encode() for name, text in chart.chart().items()}
@@ -86,9 +84,7 @@ def release(out: Path, key: Path, date: int) -> None:
     document = bill(wheel, {name: read_lock(name) for name in SHIPPED}, date)
     (out / "sbom.cdx.json").write_text(text_of(document), "utf-8")
     shutil.copy(Path(__file__).with_name("verify"), out / "verify")
-    sums = (f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in sorted(out.iterdir()))
-    text = "".join(sums)
-    (out / SUMS).write_text(text, "utf-8")
+    (out / SUMS).write_text(sums(out), "utf-8")
     sign(out / SUMS, key)
 
 

@@ -88,3 +88,15 @@ def test_file_systems_mounted_over_it_and_taken_off(tmp_path: Path) -> None:
             subprocess.run(["umount", "-l", storage], check=True)
         (storage / "state.json").unlink(missing_ok=True)
         assert eventually(lambda: state_in(storage))
+
+
+def test_no_probe_makes_its_directory_in_a_foreign_one(tmp_path: Path) -> None:
+    with running(tmp_path, config={"probes": [{"name": "canary", "type": "canary"}]}) as daemon:
+        assert eventually(lambda: (daemon.storage / "canary" / "canary.dat").exists())
+        daemon.storage.rename(tmp_path / "away")
+        daemon.storage.mkdir(mode=0o700)
+        (daemon.storage / "thesis.tex").write_text("mine")
+        before = manifest(daemon.storage)
+        (tmp_path / "away" / "canary" / "canary.dat").unlink()  # the worker ends, the next one starts by the path
+        assert eventually(lambda: "no longer, a storage path of Plumbline" in daemon.get("/").text)
+        assert manifest(daemon.storage) == before

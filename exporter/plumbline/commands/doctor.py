@@ -60,7 +60,7 @@ def ask(
     if options.prometheus is None:
         answers += not_asked()
     else:
-        answers += ask_prometheus(Server(options.prometheus, timeout_s, prometheus_access), page)
+        answers += ask_prometheus(Server(options.prometheus, timeout_s, prometheus_access, url), page)
     if page is not None:
         answers.append(ask_baseline(page))
     return [*answers, ask_ceph(node)]

@@ -1,6 +1,8 @@
 """What ``plumbline doctor`` asks Prometheus: is this daemon scraped, do rules see it, do links resolve."""
 
+import socket
 from collections.abc import Iterable, Sequence
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -24,11 +26,22 @@ _TRIED = 3  # links of one kind: they differ in the node alone
 
 
 class Server(Struct, frozen=True):
-    """A Prometheus server, and how long one question may take."""
+    """A Prometheus server, and how long one question may take. ``daemon``: its own page."""
 
     url: str
     timeout_s: float
     access: Access
+    daemon: str = ""
+
+    def may_name(self, link: str) -> bool:
+        """Whether a link that it names is opened: on its own host, or the daemon's. Any other address would be the
+        choice of whoever controls the server, asked from this node."""
+        try:
+            to, own = urlsplit(link), urlsplit(self.daemon)
+            near = to.hostname == urlsplit(self.url).hostname and "@" not in to.netloc
+            return near or not to.hostname or to.netloc in (own.netloc, f"{socket.gethostname()}:{own.port}")
+        except ValueError:
+            return False
 
     def query(self, text: str) -> tuple[Series, ...]:
         return read_vector(self.url, text, timeout_s=self.timeout_s, access=self.access)
@@ -54,8 +67,8 @@ def ask_prometheus(server: Server, page: Samples | None) -> list[Answer]:
         scraped,
         _judged(server, rules, answers),
         _delivered(server),
-        ask_links(RUNBOOKS, [annotations.get("runbook_url", "") for annotations in shown], server.timeout_s),
-        ask_links(DASHBOARDS, [annotations.get("dashboard_url", "") for annotations in shown], server.timeout_s),
+        ask_links(RUNBOOKS, [annotations.get("runbook_url", "") for annotations in shown], server),
+        ask_links(DASHBOARDS, [annotations.get("dashboard_url", "") for annotations in shown], server),
     ]
 
 
@@ -117,7 +130,7 @@ def _delivered(server: Server) -> Answer:
     return Answer(DELIVERED, State.WELL, f"Prometheus sends alerts to {', '.join(managers)}")
 
 
-def ask_links(question: str, links: Iterable[str], timeout_s: float) -> Answer:
+def ask_links(question: str, links: Iterable[str], server: Server) -> Answer:
     """``links``: of active alerts, of which one always fires. A page that asks for a login is there."""
     setting = (
         "runbookScheme, runbookPort or runbookBaseUrl" if question == RUNBOOKS else "dashboardBaseUrl"
@@ -132,8 +145,11 @@ def ask_links(question: str, links: Iterable[str], timeout_s: float) -> Answer:
         state = State.NOT_ASKED if question == DASHBOARDS else State.MISSING
         return Answer(question, state, "alerts have none", setting)
     for link in there[:_TRIED]:
+        if not server.may_name(link):
+            says = f"{link}: not opened, it is on another host"
+            return Answer(question, State.NOT_ASKED, says, "open it in a browser")
         try:
-            status = read_page(link, timeout_s=timeout_s).status
+            status = read_page(link, timeout_s=server.timeout_s).status
         except Unavailable as error:
             return Answer(question, State.MISSING, str(error), setting)
         if status >= 400 and status not in (401, 403):

@@ -6,6 +6,7 @@ quiet host that is one list comparison a family.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -14,6 +15,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 from msgspec import Struct
 
 from plumbline.core.capabilities import Capability
+from plumbline.core.escape import visible
 from plumbline.core.histogram import HistogramValue
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.metrics.snapshot import CollectorHealth, Family
@@ -31,6 +33,8 @@ ITEM_REASONS = ("malformed", "unreadable", "vanished")  # why a collector may sk
 _PLAIN = frozenset({int, float})
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LATE = "late"
+_MOST_CHARACTERS = 256  # of a label value: paths of Kubernetes' volumes have 160
+_MOST_SERIES = 100_000  # of a family: ten times the disks that the daemon is tested with
 _MAX_REASONS = 16  # a reason is a label value: a collector that puts a device name there must not grow without limit
 
 
@@ -179,24 +183,43 @@ def _claim(families: Iterable[Family], taken: dict[str, set[Labels]]) -> None:
         others.update(family.labels)
 
 
-def _checked_labels(spec: MetricSpec, rows: Iterable[Labels]) -> tuple[Labels, ...]:
-    """The label sets as printable text; ``ValueError`` for a wrong count, a wrong type or a repeated set."""
+def _checked_labels(spec: MetricSpec, rows: Sequence[Labels]) -> tuple[Labels, ...]:
+    """The label sets as printable text; ``ValueError`` for a wrong count, a wrong type or a repeated set. Strangers
+    choose names (of pools, images, mounts, firmware), so values and sets are bounded here, for every collector."""
+    if len(rows) > _MOST_SERIES:
+        raise PlumblineError(f"{spec.name}: {len(rows)} series, more than {_MOST_SERIES}; none is shown")
     count = len(spec.labels)
-    checked = []
     for row in rows:
         if type(row) is not tuple or len(row) != count or not all(isinstance(value, str) for value in row):
             raise ValueError(f"{spec.name}: label values {row!r} do not fit the labels {spec.labels}")
-        clean = all(value.isascii() or not _SURROGATE.search(value) for value in row)
-        checked.append(row if clean else tuple(map(_printable, row)))
-    if len(set(checked)) != len(checked):
-        twice = next(row for row in checked if checked.count(row) > 1)
+    if len(set(rows)) != len(rows):
+        twice = next(row for row in rows if rows.count(row) > 1)
         raise ValueError(f"{spec.name}: the series {twice} appears twice")
+    checked = [row if all(map(_is_plain, row)) else tuple(map(_printable, row)) for row in rows]
+    if len(set(checked)) != len(rows):  # a name holds what stands for a character of another
+        checked = [tuple(map(_distinct, row)) for row in rows]
     return tuple(checked)
 
 
+def _is_plain(value: str) -> bool:
+    return len(value) <= _MOST_CHARACTERS and value.isprintable()
+
+
 def _printable(value: str) -> str:
-    r"""Lone surrogates escaped (byte 0xFF: ``\xff``): U+FFFD would merge names that differ only in such a byte."""
-    return _SURROGATE.sub(_written_out, value)
+    r"""At most :data:`_MOST_CHARACTERS`, on one line, without characters that steer a terminal or reorder a text. Lone
+    surrogates are escaped as bytes (byte 0xFF: ``\xff``): U+FFFD would merge names that differ only in such a byte."""
+    text = visible(_SURROGATE.sub(_written_out, value))
+    return text if len(text) <= _MOST_CHARACTERS else _cut(text, value)
+
+
+def _distinct(value: str) -> str:
+    return value if _is_plain(value) else _cut(_printable(value), value)
+
+
+def _cut(text: str, value: str) -> str:
+    """The beginning of ``text`` with a checksum of the whole ``value``, which keeps names apart that begin alike."""
+    checksum = hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    return f"{text[: _MOST_CHARACTERS - 14]}…~{checksum}"
 
 
 def _written_out(match: re.Match[str]) -> str:

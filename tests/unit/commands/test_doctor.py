@@ -128,7 +128,7 @@ def test_the_daemon_is_asked_where_it_listens(listens: str, url: str) -> None:
 
 def links(question: str, wanted: Callable[[str], list[str]], answers: Answers) -> tuple[State, str]:
     with serving(answers) as url:
-        found = ask_links(question, wanted(url), 5)
+        found = ask_links(question, wanted(url), Server(url, 5, OPEN, "http://stor01:10047"))
         return found.state, found.says.replace(url, "URL")
 
 
@@ -143,6 +143,24 @@ def test_links_that_resolve_and_links_that_do_not() -> None:
     assert links(DASHBOARDS, lambda _: [], there)[0] is State.MISSING
     state, says = links(RUNBOOKS, lambda _: ["alerts/runbooks/A.md"], there)
     assert (state, says[:20]) == (State.MISSING, "alerts/runbooks/A.md")
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        "http://169.254.169.254/latest/meta-data/",
+        "http://[fe80::1%25eth0]/runbooks/A",
+        "http://URL@192.0.2.1/runbooks/A",
+        "http://stor01:2379/runbooks/A",
+        "http://localhost.localdomain:10047/runbooks/A",
+        "http://[::1/runbooks/A",
+        "http://192.0.2.1\\@127.0.0.1/",
+    ],
+)
+def test_no_link_to_another_host_is_opened(link: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("plumbline.commands.doctor_prometheus.read_page", pytest.fail)
+    state, says = links(RUNBOOKS, lambda _: [link], {})
+    assert (state, says) == (State.NOT_ASKED, f"{link}: not opened, it is on another host")
 
 
 def prometheus(page: str, answers: Answers) -> dict[str, tuple[State, str]]:

@@ -1,5 +1,6 @@
 """One collector, guarded."""
 
+import hashlib
 import logging
 from collections.abc import Iterator
 
@@ -123,7 +124,42 @@ def test_undecodable_names_stay_apart_and_become_valid_text() -> None:
         "é\u2028",
     ]
     _, families, _ = guarded([(MTU, (name,), 1) for name in names]).run({})
-    assert families[0].labels == (("\\xff",), ("\\xfe",), ("\\ud800",), ("é\u2028",))
+    assert families[0].labels == (("\\xff",), ("\\xfe",), ("\\ud800",), ("é\\u2028",))
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("pool\nseverity: page", "pool\\nseverity: page"),
+        ("a\r\x1b[2J\x00", "a\\r\\x1b[2J\\x00"),
+        ("\u202egnp.exe", "\\u202egnp.exe"),
+        ("ze\u200bro", "ze\\u200bro"),
+        ("größe 日本", "größe 日本"),
+    ],
+)
+def test_a_name_can_neither_add_a_line_nor_reorder_a_text(name: str, shown: str) -> None:
+    _, families, _ = guarded([(MTU, (name,), 1)]).run({})
+    assert families[0].labels == ((shown,),)
+
+
+def test_long_names_are_cut_and_stay_apart() -> None:
+    _, families, _ = guarded([(MTU, ("x" * 200_000 + end,), 1) for end in "ab"]).run({})
+    ((first,), (second,)) = families[0].labels
+    assert first[:242] == second[:242] == "x" * 242
+    assert first[242:] == "…~" + hashlib.sha256(b"x" * 200_000 + b"a").hexdigest()[:12]
+    assert second[242:] == "…~" + hashlib.sha256(b"x" * 200_000 + b"b").hexdigest()[:12]
+
+
+def test_a_name_that_is_another_ones_escape_does_not_fail_the_collector() -> None:
+    _, families, _ = guarded([(MTU, ("a\n",), 1), (MTU, ("a\\n",), 2)]).run({})
+    checksum = hashlib.sha256(b"a\n").hexdigest()[:12]
+    assert families[0].labels == ((f"a\\n…~{checksum}",), ("a\\n",))
+
+
+def test_a_stranger_can_not_make_any_number_of_series() -> None:
+    health, families, _ = guarded([(MTU, (str(number),), 1) for number in range(100_001)]).run({})
+    assert families == []
+    assert health.reason == "plumbline_nic_mtu_bytes: 100001 series, more than 100000; none is shown"
 
 
 def test_labels_are_the_same_object_while_the_series_stay() -> None:

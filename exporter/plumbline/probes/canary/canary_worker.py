@@ -23,6 +23,7 @@ import time
 from random import Random
 
 from plumbline.core import light_json
+from plumbline.core.proofs import Marked
 from plumbline.errors import ProbeRefused
 from plumbline.probes.canary.memory import (
     ERRORS,
@@ -49,7 +50,7 @@ def main(argv: list[str]) -> int:
     pause, order = settle(argv[0]), read_order(argv[1])
     ((memory_fd, _),) = order["targets"]
     memory = WorkerMemory(memory_fd)
-    return until_refused(memory, lambda: work(memory, order["directory"], pause=pause))
+    return until_refused(memory, lambda: work(memory, order["directory"], below=order["below"], pause=pause))
 
 
 def read_order(text: str) -> dict[str, Any]:
@@ -90,8 +91,9 @@ def until_refused(memory: WorkerMemory, act: Callable[[], None]) -> int:
     return EXIT_REFUSED
 
 
-def work(memory: WorkerMemory, directory: str, *, pause: Pause) -> None:
-    """Prepare, then operate for ever. Raises :class:`ProbeRefused` if it can't go on here."""
+def work(memory: WorkerMemory, directory: str, *, below: Sequence[str], pause: Pause) -> None:
+    """Prepare, then operate for ever. ``below``: name and content of the parent's mark, or empty. Raises
+    :class:`ProbeRefused` if it can't go on here."""
     clock = time.monotonic_ns
 
     def pause_preparing(seconds: float) -> None:
@@ -101,7 +103,8 @@ def work(memory: WorkerMemory, directory: str, *, pause: Pause) -> None:
 
     memory.say(PREPARING)
     memory.preparing(clock())
-    with guard.prepare_directory(directory, size_bytes=memory.file_bytes, files=(FILE_NAME,)) as place:
+    mark = Marked(below[0], below[1].encode()) if below else None
+    with guard.prepare_directory(directory, size_bytes=memory.file_bytes, files=(FILE_NAME,), below=mark) as place:
         fds = {
             dsync: place.open_file(FILE_NAME, memory.file_bytes, direct=True, dsync=dsync, pause=pause_preparing)
             for dsync in {stream.dsync for stream in memory.streams}

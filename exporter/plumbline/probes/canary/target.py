@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from plumbline.config.workloads import BlockWorkload, FileOps, Pattern, RadosOps, S3Ops, Sync
+from plumbline.core.storage_names import MARKER, MARKER_TEXT
 from plumbline.probes.canary import memory
 from plumbline.probes.canary.snapshot import StreamPlan
 from plumbline.probes.run import guard
@@ -105,6 +106,7 @@ class FileTarget(Target, frozen=True, kw_only=True):
 
     directory: Path
     file_size_bytes: int
+    in_storage: bool = False  # The directory is created only if its parent still has the storage path's mark
 
     kind = "canary"
     worker = "plumbline.probes.canary.canary_worker"
@@ -122,11 +124,12 @@ class FileTarget(Target, frozen=True, kw_only=True):
 
     def interactive(self, *, spare: bool) -> Self:
         """Without a load cap: a person waits for it."""
-        directory = self.directory / OWN_DIRECTORY if spare else self.directory
-        return replace(self, directory=directory, max_busy_ratio=1.0)
+        place = replace(self, directory=self.directory / OWN_DIRECTORY, in_storage=False) if spare else self
+        return replace(place, max_busy_ratio=1.0)
 
     def order(self) -> dict[str, Any]:
-        return {"directory": str(self.directory.absolute())}
+        below = [MARKER, MARKER_TEXT.decode()] if self.in_storage else []
+        return {"directory": str(self.directory.absolute()), "below": below}
 
 
 class Stream(Struct, frozen=True):

@@ -57,6 +57,7 @@ def build(config: CanaryConfig, workloads: tuple[BlockWorkload, ...], host: Host
         rate=config.rate,
         stuck_after_s=float(config.stuck_after),
         directory=directory,
+        in_storage=not config.directory,
         file_size_bytes=default_size if config.file_size is None else int(config.file_size),
     )
     return Plan(continuous=(CanaryJob(config, target, below.name if below else ""),))

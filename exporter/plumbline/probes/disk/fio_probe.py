@@ -62,7 +62,8 @@ def build(config: FioConfig, workload: BlockWorkload, host: Host) -> Plan:
         directory = Path(config.directory) if config.directory else host.storage / config.name
         below = host.disk_below(directory)
         device_class = config.device_class or (below and below.device_class) or "unknown"
-        files = FioPlan.of(config, workload, directory=directory, device_class=device_class)
+        in_storage = not config.directory
+        files = FioPlan.of(config, workload, directory=directory, device_class=device_class, in_storage=in_storage)
         return Plan(periodic=(FioProbe(config, files, below.name if below else ""),))
     probes = []
     for name, disk in raw_disks(config.devices, host):

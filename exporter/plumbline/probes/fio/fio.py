@@ -16,6 +16,7 @@ from plumbline.config.workloads import BlockWorkload
 from plumbline.core.isolated import argv_of
 from plumbline.core.process import Completed
 from plumbline.core.proofs import Opened
+from plumbline.core.storage_names import MARK as STORAGE
 from plumbline.errors import FileRefused, ParseError, ProbeRefused
 from plumbline.probes.fio.fio_files import is_full
 from plumbline.probes.fio.fio_job import FILE, JOB, PARTIAL, REPORT, FioPlan, RunPlan, layout_pace, measure_argv
@@ -38,7 +39,11 @@ def run_fio(plan: FioPlan, run: Run, tool: Tool = FIO) -> ProbeResult:
     reasons, ``stopped``). A run that started and failed returns a result with its outcome and message."""
     version = tool.version(run.runner)
     with prepare_directory(
-        plan.directory, size_bytes=plan.total_bytes, files=plan.files, direct=plan.workload.direct
+        plan.directory,
+        size_bytes=plan.total_bytes,
+        files=plan.files,
+        direct=plan.workload.direct,
+        below=STORAGE if plan.in_storage else None,
     ) as directory:
         started = run.clock()
         files = _Files(plan, run, directory)

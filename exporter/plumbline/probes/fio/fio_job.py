@@ -100,14 +100,18 @@ class FioPlan(RunPlan, frozen=True, kw_only=True):
     """A run in files of a directory, one per job, of ``file_size`` bytes each."""
 
     directory: Path
+    in_storage: bool = False  # The directory is created only if its parent still has the storage path's mark
     file_size: int
 
     @classmethod
-    def of(cls, config: FioFiles, workload: BlockWorkload, *, directory: Path, device_class: str) -> FioPlan:
+    def of(
+        cls, config: FioFiles, workload: BlockWorkload, *, directory: Path, device_class: str, in_storage: bool = False
+    ) -> FioPlan:
         return cls(
             probe=config.name,
             workload=workload,
             directory=directory,
+            in_storage=in_storage,
             device_class=device_class,
             runtime_s=float(config.runtime),
             timeout_s=float(config.timeout),

@@ -140,14 +140,21 @@ class ProbeDirectory:
 
 
 def prepare_directory(
-    path: str | os.PathLike[str], *, size_bytes: int, files: Collection[str] = (), direct: bool = True
+    path: str | os.PathLike[str],
+    *,
+    size_bytes: int,
+    files: Collection[str] = (),
+    direct: bool = True,
+    below: Marked | None = None,
 ) -> ProbeDirectory:
     """Create (its last component only) or take the directory, check it, mark it, lock it.
 
     ``size_bytes`` is the total that the probe will write, in equal shares in ``files`` if any are named; what these
     files already hold is overwritten in place. Free space must be twice the growth beyond that, plus
     :data:`RESERVE_BYTES`; there is no requirement if ``size_bytes`` is 0. ``direct`` requires a file system with
-    O_DIRECT. Raises :class:`ProbeRefused` with a reason of :data:`ADVICE` if a check fails, and leaves nothing behind.
+    O_DIRECT. ``below``: the mark without which nothing is created in the parent: the storage path may have been
+    replaced by somebody else's directory since the start. Raises :class:`ProbeRefused` with a reason of :data:`ADVICE`
+    if a check fails, and leaves nothing behind.
     """
     where = os.fspath(path).rstrip("/")
     parent_name, name = os.path.split(where)
@@ -165,6 +172,9 @@ def prepare_directory(
         except FileNotFoundError:
             # check the parent, so that a refusal leaves no new directory
             _check_filesystem(parent, where, growth=size_bytes)
+            if below is not None and not below.holds(OwnDirectory(parent, parent_name or ".", os.geteuid()), parent):
+                what = f"is not created: {parent_name or '.'} is not, or no longer, a storage path of Plumbline"
+                raise refused("not-ours", where, what) from None
             os.mkdir(name, 0o700, dir_fd=parent)
             made = True
             fd = _open_directory(name, parent, where)

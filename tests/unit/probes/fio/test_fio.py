@@ -21,6 +21,7 @@ from plumbline.config.probes.disk import FioConfig
 from plumbline.config.types import Duration, Size
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.process import Completed, ProcessRunner
+from plumbline.core.storage_names import MARKER, MARKER_TEXT
 from plumbline.errors import ProbeRefused
 from plumbline.probes.fio.fio import remove_surplus, run_fio
 from plumbline.probes.fio.fio_job import FioPlan
@@ -415,3 +416,17 @@ def test_messages_name_the_file(disk: Path, fio: Script):
     lay_out(of)
     body = "for word; do case $word in --filename=*) echo fio: bad ${word#*=} >&2;; esac; done; exit 1"
     assert fio.run(of, body).message == "fio: bad fio.0 (exit status 1)"
+
+
+def test_its_directory_is_made_only_in_a_marked_storage_path(fio: Script, disk: Path) -> None:
+    storage = disk / "storage"
+    storage.mkdir(mode=0o700)
+    (storage / "thesis.tex").write_text("mine")
+    of = replace(plan(storage / "fio-a"), in_storage=True)
+    with pytest.raises(ProbeRefused, match="is not, or no longer, a storage path of Plumbline") as refusal:
+        fio.run(of, "exit 1")
+    assert refusal.value.reason == "not-ours"
+    assert [path.name for path in storage.iterdir()] == ["thesis.tex"]
+    (storage / MARKER).write_bytes(MARKER_TEXT)
+    assert fio.run(of, "exit 1").outcome is Outcome.FAILURE
+    assert (storage / "fio-a").is_dir()
