@@ -92,7 +92,7 @@ def test_file_systems_mounted_over_it_and_taken_off(tmp_path: Path) -> None:
 
 def test_no_probe_makes_its_directory_in_a_foreign_one(tmp_path: Path) -> None:
     with running(tmp_path, config={"probes": [{"name": "canary", "type": "canary"}]}) as daemon:
-        assert eventually(lambda: (daemon.storage / "canary" / "canary.dat").exists())
+        assert eventually((daemon.storage / "canary" / "canary.dat").exists)
         daemon.storage.rename(tmp_path / "away")
         daemon.storage.mkdir(mode=0o700)
         (daemon.storage / "thesis.tex").write_text("mine")

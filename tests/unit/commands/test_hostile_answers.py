@@ -303,6 +303,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 @pytest.fixture
 def account(certificates: Certificates, monkeypatch: pytest.MonkeyPatch) -> Path:
     (certificates.folder / "token").write_text("a-token")
+    (certificates.folder / "token").chmod(0o600)
     return certificates.folder
 
 

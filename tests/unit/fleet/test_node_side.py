@@ -68,7 +68,7 @@ def test_a_refused_class_file_costs_neither_its_old_figures_nor_the_nodes_own(tm
 
 def test_the_collector_goes_on_and_counts_a_refused_class_file(tmp_path: Path) -> None:
     (tmp_path / CLASS_FILE).write_text("entries: no\n")
-    host = SimpleNamespace(book=book(tmp_path), baselines=(), parts=SimpleNamespace(fingerprint=Fingerprint))
+    host = SimpleNamespace(book=book(tmp_path), baselines=(), parts=SimpleNamespace(latest=lambda kind: kind()))
     skipped: list[tuple[str, str]] = []
     reading = COLLECTOR.read(host, lambda item, reason: skipped.append((item, reason)))  # type: ignore[arg-type]
     assert list(COLLECTOR.samples(reading)) == []

@@ -9,6 +9,7 @@ import pytest
 from deploy.kubernetes import chart
 from deploy.packages.project import BuildError
 from deploy.release import __main__ as release
+
 from support.manifest import manifest as contents
 
 FOREIGN: dict[str, Callable[[Path], object]] = {
