@@ -21,6 +21,7 @@ from plumbline.baseline.record.text import format_record
 from plumbline.baseline.site import MAX_BYTES, parse_site
 from plumbline.cli import _parser, main
 from plumbline.collectors.baseline import COLLECTOR
+from plumbline.collectors.host import Latest
 from plumbline.commands.fleet_node import install
 from plumbline.commands.node import this_node
 from plumbline.config.model import BaselineConfig, Config
@@ -68,7 +69,9 @@ def test_a_refused_class_file_costs_neither_its_old_figures_nor_the_nodes_own(tm
 
 def test_the_collector_goes_on_and_counts_a_refused_class_file(tmp_path: Path) -> None:
     (tmp_path / CLASS_FILE).write_text("entries: no\n")
-    host = SimpleNamespace(book=book(tmp_path), baselines=(), parts=SimpleNamespace(latest=lambda kind: kind()))
+    host = SimpleNamespace(
+        book=book(tmp_path), baselines=(), parts=SimpleNamespace(latest=Latest({Fingerprint: Fingerprint}))
+    )
     skipped: list[tuple[str, str]] = []
     reading = COLLECTOR.read(host, lambda item, reason: skipped.append((item, reason)))  # type: ignore[arg-type]
     assert list(COLLECTOR.samples(reading)) == []
