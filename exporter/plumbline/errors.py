@@ -11,13 +11,16 @@ PlumblineError            one clear line: what, where, what to do
     └── KeyTypeUnknown    the installed librados can't read this type of key
 """
 
+_LONGEST = 5000  # a path has up to 4096
+
 
 class PlumblineError(Exception):
     """Base of all errors raised on purpose; ``str()`` is one line a person can act on, whatever somebody else's names
-    and texts in it hold."""
+    and texts in it hold, and at most :data:`_LONGEST` characters."""
 
     def __str__(self) -> str:
-        return visible(super().__str__())
+        text = visible(super().__str__())
+        return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def visible(text: str) -> str:

@@ -202,6 +202,7 @@ def test_drop_ins_and_secrets_under_a_real_systemd(machine: DebianHost, deb: Pat
 
     # purge takes the links away, not the administrator's own file
     machine.run("dpkg", "--purge", "plumbline")
+    assert (machine.root / "etc/plumbline/s3-keys").exists()
     assert [path.name for path in drop_ins.iterdir()] == ["asked.conf"]
 
 

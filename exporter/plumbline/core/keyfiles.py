@@ -20,6 +20,7 @@ import os
 import pwd
 import stat
 import struct
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from plumbline.core.answers import open_named, read_named
 from plumbline.core.memory import keep_memory_private
 
 CEPH = "ceph"
+_MOST_LINKS = 40  # as of the kernel (path_resolution(7)); somebody may turn a link after the file was opened
 _CEPH_IDS = {64045, 167}  # of Debian and of Red Hat, which containers use: the host may have no name for it
 _HANDED = ("/run/secrets/", "/run/credentials/")
 _ACL = "system.posix_acl_access"
@@ -70,11 +72,29 @@ def _check(path: str, secret: bool, account: str, descriptor: int) -> None:
     actual = _actual(descriptor)
     for directory in {Path(path).absolute().parent, Path(actual).parent}:
         _check_directory(path, directory, trusted)
-    link = os.lstat(path)
-    if stat.S_ISLNK(link.st_mode) and link.st_uid not in trusted:
-        raise _refused(path, f"is a link of user {link.st_uid}; name its target")
+    for link in _links(path):
+        if (owner := link.lstat().st_uid) not in trusted:
+            raise _refused(path, f"is a link of user {owner}; name its target")
+        _check_directory(path, link.parent, trusted)
     if secret and not _handed(actual, descriptor) and _readable(descriptor, status, account):
         raise _refused(path, f"is accessible to others (mode {mode:04o}); chmod 600 it")
+
+
+def _links(path: str) -> Iterator[Path]:
+    """Every link that leads to an existing file: its name, a directory on the way, and what these lead through."""
+    at, left, passed = Path("/"), list(Path(path).absolute().parts[:0:-1]), 0
+    while left:
+        part = left.pop()
+        step = at.parent if part == ".." else at / part
+        if step.is_symlink():
+            if (passed := passed + 1) > _MOST_LINKS:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+            yield step
+            target = step.readlink()
+            at = Path("/") if target.is_absolute() else at
+            left += [name for name in reversed(target.parts) if name != "/"]
+        else:
+            at = step
 
 
 def _actual(descriptor: int) -> str:

@@ -95,7 +95,7 @@ def _is_yaml(text: str) -> bool:
 def _groups_of_lines(text: str, where: str) -> dict[str, _Group]:
     groups: dict[str, _Group] = {"all": _Group()}
     name, kind = _ALL, ""
-    hosts = count(1)
+    entries = count(1)
     for number, line in enumerate(text.splitlines(), 1):
         at = f"{where}:{number}"
         words = _words(line, at)
@@ -105,8 +105,10 @@ def _groups_of_lines(text: str, where: str) -> dict[str, _Group]:
             name, kind = section[1], section[2] or ""
             groups.setdefault(name, _Group())
         elif kind == "children":
-            groups.setdefault(words[0], _Group())
+            if words[0] not in groups:
+                groups[words[0]] = _Group()
             groups[name].children.append(words[0])
+            _count(entries, at)
         elif kind == "vars":
             key, _, value = line.partition("=")
             groups[name].variables[key.strip()] = " ".join(_words(value, at))
@@ -114,12 +116,13 @@ def _groups_of_lines(text: str, where: str) -> dict[str, _Group]:
             pairs = dict(_pairs(words[1:], at))
             for host in _expanded(words[0], at):
                 groups[name].hosts.setdefault(host, {}).update(pairs)
-                _count(hosts, at)
+                _count(entries, at)
     return groups
 
 
-def _count(hosts: Iterator[int], at: str) -> None:
-    if next(hosts) > _MOST_HOSTS:
+def _count(entries: Iterator[int], at: str) -> None:
+    """Hosts and groups inside others, as often as they are named: a group of all groups in all groups has no end."""
+    if next(entries) > _MOST_HOSTS:
         raise ConfigError(at, f"the lines up to here name more than {_MOST_HOSTS:,} hosts; is this an inventory?")
 
 
@@ -194,6 +197,7 @@ def _add_list(data: Mapping[str, Any], groups: dict[str, _Group], where: str) ->
         made, mapping = groups.setdefault(name, _Group()), _mapping(body, where, name)
         made.children += _names(mapping.get("children"), where, f"{name}.children")
         for child in made.children:  # an empty group is printed only as a child: `ungrouped`
+            _count(hosts, where)
             groups.setdefault(child, _Group())
         for host in _names(mapping.get("hosts"), where, f"{name}.hosts"):
             _count(hosts, where)
@@ -217,6 +221,7 @@ def _add_group(
             made.hosts.setdefault(expanded, {}).update(plain)
     for child, inner in _mapping(mapping.get("children"), where, f"{name}.children").items():
         made.children.append(str(child))
+        _count(hosts, where)
         _add_group(str(child), inner, groups, hosts, where, depth=depth + 1)
 
 

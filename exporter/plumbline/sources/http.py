@@ -2,7 +2,7 @@
 
 The time bounds the whole exchange, with the name server, TLS, a proxy, redirects and the last byte of the answer: a
 timeout for each read would let a server that sends a byte a second hold us for ever. A redirect is followed only to the
-same host, and never from HTTPS to HTTP.
+same host and port (another port for HTTPS only), and never from HTTPS to HTTP.
 """
 
 import socket
@@ -175,7 +175,8 @@ class _SameHost(urllib.request.HTTPRedirectHandler):
         self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
     ) -> urllib.request.Request | None:
         before, after = urlsplit(req.full_url), urlsplit(newurl)
-        if after.hostname != before.hostname or after.scheme not in {"https", before.scheme}:
+        same = after.hostname == before.hostname and (after.port == before.port or after.scheme != before.scheme)
+        if not same or after.scheme not in {"https", before.scheme}:
             raise urllib.error.URLError(f"it redirects to {one_line(newurl)}; if that is right, give that address")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 

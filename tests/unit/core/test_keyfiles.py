@@ -150,6 +150,21 @@ def test_a_link_of_another_user_is_refused(file: Path, tmp_path: Path) -> None:
         secret(link)
 
 
+@pytest.mark.parametrize("read", [secret, anchor])
+@pytest.mark.parametrize("of", ["file", "directory"])
+def test_no_link_on_the_way_may_be_turned_by_others(
+    file: Path, tmp_path: Path, of: str, read: Callable[[Path], bytes]
+) -> None:
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared/middle").symlink_to(file if of == "file" else file.parent)
+    (tmp_path / "link").symlink_to(tmp_path / "shared/middle")
+    path = tmp_path / "link" if of == "file" else tmp_path / "link/key"
+    assert read(path) == b"x"
+    (tmp_path / "shared").chmod(0o777)
+    with pytest.raises(PermissionError, match="shared, where others may exchange it"):
+        read(path)
+
+
 @ROOT
 @pytest.mark.needs_root
 @pytest.mark.parametrize("read", [secret, anchor, opened])

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from plumbline.errors import ConfigError
@@ -131,3 +133,26 @@ def test_racks_of_crush_by_the_short_name_and_the_lists_domain_elsewhere() -> No
 def test_a_page_without_racks_says_so(text: str) -> None:
     with pytest.raises(ConfigError, match="page"):
         racks_of(text, where="page")
+
+
+def dense(groups: int) -> dict[str, str]:
+    """Every group inside every later one: there are more ways to a host than can be walked."""
+    names = [f"g{number}" for number in range(groups)]
+    later = {name: names[number + 1 :] for number, name in enumerate(names)}
+    lines = (f"[{name}:children]\n" + "\n".join(inner) for name, inner in later.items())
+    printed = {name: {"children": inner, "hosts": ["h"]} for name, inner in later.items()}
+    return {
+        "INI": "\n".join(lines) + f"\n[{names[-1]}]\nh\n[g0:vars]\nrole=hdd\n",
+        "JSON": json.dumps({"_meta": {"hostvars": {"h": {"role": "hdd"}}}} | printed),
+    }
+
+
+@pytest.mark.parametrize("kind", ["INI", "JSON"])
+def test_groups_inside_each_other_are_looked_at_once(kind: str) -> None:
+    assert parse_inventory(dense(300)[kind], where="f") == (Host("h", role="hdd"),)
+
+
+@pytest.mark.parametrize("kind", ["INI", "JSON"])
+def test_thousands_of_groups_inside_each_other_are_refused(kind: str) -> None:
+    with pytest.raises(ConfigError, match="name more than 100,000 hosts; is this an inventory"):
+        parse_inventory(dense(1000)[kind], where="f")
