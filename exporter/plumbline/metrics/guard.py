@@ -6,7 +6,6 @@ quiet host that is one list comparison a family.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -218,6 +217,8 @@ def _distinct(value: str) -> str:
 
 def _cut(text: str, value: str) -> str:
     """The beginning of ``text`` with a checksum of the whole ``value``, which keeps names apart that begin alike."""
+    import hashlib  # noqa: PLC0415  (loads OpenSSL, which a daemon that is only scraped does not need)
+
     checksum = hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     return f"{text[: _MOST_CHARACTERS - 14]}…~{checksum}"
 
