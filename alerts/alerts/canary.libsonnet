@@ -24,6 +24,7 @@ local suspects = import '../lib/suspects.libsonnet';
   local baseline = 'the {{ $labels.source }} baseline ({{ $labels.profile }})',
 
   local whole = over(config).whole,
+  local seen(metric, span) = promql.seen(config, metric, span, config.seen.slots.fast),
 
   // Recovery is slow by nature and seen elsewhere. Errors and catastrophes are never held back.
   local gated(expr, window) = |||
@@ -42,8 +43,10 @@ local suspects = import '../lib/suspects.libsonnet';
       and
       min_over_time(%(metric)s[%(whole)s]) > %(threshold)g
       and
+      %(seen)s
+      and
       %(metric)s offset %(span)s
-    ||| % { metric: metric, threshold: threshold, span: span, whole: whole(span) },
+    ||| % { metric: metric, threshold: threshold, span: span, whole: whole(span), seen: seen(metric, span) },
 
   // Most hosts, and hardly one of the others as usual, or most for longer.
   local most = 'plumbline:fleet_beyond:ratio{verdict="page"}',
@@ -272,10 +275,13 @@ local suspects = import '../lib/suspects.libsonnet';
                        %(level)s > %(burst)g
                        and on (%(series)s)
                        avg_over_time(%(share)s[%(short)s]) > %(burst)g
+                       and
+                       %(seen)s
                      ||| % (labels + burn.ticket {
                               level: level(burn.ticket.long),
                               share: share,
                               burst: burn.ticket.burstBurn * canary.slowOperationsBudget,
+                              seen: seen(share, burn.ticket.short),
                             }),
                      level(burn.ticket.long),
                      burn.ticket.long,

@@ -130,7 +130,13 @@ local suspects = import '../lib/suspects.libsonnet';
           alert.new(
             config,
             'PlumblineCephPgUnavailable',
-            'plumbline:pg_unavailable:count > 0',
+            // The count alone is of whatever groups peer at this moment, which a split keeps above 0 for hours while each of
+            // them takes a second. That one group stays inactive only Ceph can tell.
+            |||
+              plumbline:pg_unavailable:count > 0
+              and on (%(cluster)s)
+              max by (%(cluster)s) (ceph_health_detail{name="PG_AVAILABILITY"}) == 1
+            ||| % labels,
             { layer: 'rados', signal: 'error' },
             'Placement groups are unavailable.',
             '%s: {{ $value }} placement group%s not active, or not reported by any OSD. Clients that need data there hang.' % [pool, promql.plural] + suspects.cause(config),
@@ -191,7 +197,7 @@ local suspects = import '../lib/suspects.libsonnet';
           alert.new(
             config,
             'PlumblineCephOsdFlapping',
-            osd.onHost(config, 'changes(plumbline:osd_up:bool[%(window)s]) >= %(changes)d' % tunables.PlumblineCephOsdFlapping),
+            osd.onHost(config, 'plumbline:osd_up_changes:count >= %d' % tunables.PlumblineCephOsdFlapping.changes),
             { layer: 'osd', signal: 'error' },
             'An OSD repeatedly goes down and comes back.',
             '{{ $labels.ceph_daemon }}%s%s changed between down and up {{ $value }} times in %s: each time its placement groups peer again and clients wait.' % [ofCluster, onHost, tunables.PlumblineCephOsdFlapping.window],

@@ -9,6 +9,7 @@ local promql = import '../lib/promql.libsonnet';
   local labels = {
     cluster: promql.join(clusters),
     target: promql.join(clusters + ['target']),
+    osd: promql.join(clusters + ['ceph_daemon']),
     probeAndTarget: promql.join(config.instanceLabels + ['probe', 'target']),
     instance: promql.join(config.instanceLabels),
   },
@@ -34,8 +35,13 @@ local promql = import '../lib/promql.libsonnet';
               min_over_time(plumbline:recovery:bool[%(longest)s]) == 1
               and on (%(cluster)s)
               plumbline:recovery:bool offset %(longest)s
+              and on (%(cluster)s)
+              %(seen)s
             )
-          ||| % (labels { longest: config.recovery.longest }),
+          ||| % (labels {
+                   longest: config.recovery.longest,
+                   seen: promql.seen(config, 'plumbline:recovery:bool', config.recovery.longest, config.seen.slots.slow),
+                 }),
           { layer: 'rados', signal: 'health' },
           'Ceph is moving data; alerts about latency are held back.',
           "Recovery or backfill is in progress{{ with $labels.cluster }} in cluster {{ . }}{{ end }}: it adds to the load of disks and network. Warnings and pages about latency are held back, except PlumblineCanaryLatencyExtreme; alerts about losses and errors are sent.",
@@ -57,7 +63,9 @@ local promql = import '../lib/promql.libsonnet';
             label_replace(
               plumbline:osd_host:info
               and on (%(instance)s)
-              (max by (%(instance)s) (up{%(selector)s}) == 0 unless on (%(instance)s) plumbline:node_storage_up:info),
+              (max by (%(instance)s) (up{%(selector)s}) == 0)
+              unless on (%(osd)s)
+              plumbline:osd_up:bool == 1,
               "target", "$1", "ceph_daemon", "(.+)"
             )
           ||| % (labels { selector: config.plumblineSelector }),

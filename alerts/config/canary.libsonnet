@@ -76,10 +76,6 @@
       // that ends sooner is not.
       usualQuantile: 0.995,
 
-      // A burn window with holes is judged when this part of it has data; with less, ten minutes after a start
-      // one hiccup would be the whole history.
-      burnCoverage: 0.8,
-
       // How long a recovery holds back the pages about latency after it has ended: the longest span they look at.
       recoveryWindow: '15m',
       // And the tickets about the median, which look back further. Drifts and burnt budgets wait as long as their window
@@ -162,7 +158,8 @@
         page: { severity: 'critical', 'for': '0m', keepFiringFor: '10m', span: '10m', burn: 5, usual: 3 },
         ticket: {
           severity: 'warning',
-          'for': '2m',
+          // Its figures come every 4 m (`paces.drawn`): two of them.
+          'for': '5m',
           keepFiringFor: '10m',
           span: '1h',
           burn: 2.5,

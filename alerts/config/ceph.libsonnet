@@ -95,9 +95,9 @@ local lists = {
       PlumblineCephPgUnavailable: {
         // A page: every client that touches one of these placement groups hangs.
         severity: 'critical',
-        // Peering after the restart of an OSD takes seconds; after a manager's failover all states are unknown for up
-        // to half a minute. Ceph itself says so after one minute.
-        'for': '2m',
+        // Ceph itself says so when one group has not been active for a minute (mon_pg_stuck_threshold). After a manager's
+        // failover all states are unknown for up to half a minute.
+        'for': '1m',
       },
 
       PlumblineCephDataDamaged: {

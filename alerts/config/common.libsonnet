@@ -12,6 +12,16 @@
     // and alerts/out-native.
     histograms: 'classic',
 
+    // What is said of a whole span needs samples from all of it.
+    seen: {
+      // Of the slots of a span. One missed scrape leaves out a minute, a quarter of the shortest span (4 m).
+      share: 0.7,
+
+      // One sample at least in each, for scrapes and evaluations of 15 and 30 s; for scrapes of 60 s, the slowest in use; and
+      // for what is recorded at the `paces` below.
+      slots: { fast: '30s', scraped: '60s', compared: '2m', slow: '4m' },
+    },
+
     // How often groups are evaluated that look at every disk and OSD; all others as Prometheus' evaluation_interval says.
     // With 2,000 of each they are nearly all of the work that rules make: `make bench-queries`.
     paces: {

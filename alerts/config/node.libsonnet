@@ -15,8 +15,12 @@
           // An OSD of the node is down or unheard of too, or most of the cluster's nodes are silent.
           { severity: 'critical', answers: false },
           // The daemon alone: its OSDs are up, or it has none and other nodes see what clients feel.
-          { severity: 'warning', answers: true },
+          // Five minutes as well: it begins when `noticed` is over.
+          { severity: 'warning', answers: true, 'for': '2m' },
         ],
+        // Until then nobody believes that the OSDs of a silent node are up: 20 s until their peers report them, 15 s until
+        // the manager's page says so, a scrape and an evaluation of 60 s at most.
+        noticed: '3m',
         // Of a cluster's nodes; fewer than this see too little of it.
         minimumUp: 0.5,
       },

@@ -55,6 +55,17 @@ local unitSeconds = { s: 1, m: 60, h: 3600, d: 86400 };
     local last = std.length(duration) - 1;
     std.parseInt(std.substr(duration, 0, last)) * unitSeconds[duration[last]],
 
+  // Whether a span was seen: so many slots of it hold a sample. The lowest or median of a range says nothing about that, and
+  // neither does a sample at its beginning: both hold with one before a gap and one after it.
+  seen(config, series, span, slot)::
+    'count_over_time(last_over_time(%s[%s])[%s:%s]) >= %d' % [
+      series,
+      slot,
+      span,
+      slot,
+      std.ceil(config.seen.share * $.seconds(span) / $.seconds(slot)),
+    ],
+
   // What tells clusters apart (nothing, where `instance` is all that identifies a node).
   clusterLabels(config):: std.filter(function(label) label != 'instance', config.instanceLabels),
 

@@ -31,6 +31,8 @@ local promql = import '../lib/promql.libsonnet';
   } + canary,
 
   local expr = over(config),
+  // Of hours and days; a minute's gap says nothing there.
+  local seen(series, span) = promql.seen(config, series, span, config.seen.slots.slow),
 
   local offsets = expr.past('plumbline:canary_hour:ratio offset %s'),
 
@@ -172,7 +174,9 @@ local promql = import '../lib/promql.libsonnet';
             quantile_over_time(0.5, %(ratio)s[%(seasonWindow)s])
             and on (%(judged)s)
             %(ratio)s offset %(seasonWindow)s
-          ||| % labels,
+            and on (%(judged)s)
+            %(seen)s
+          ||| % (labels { seen: seen(labels.ratio, canary.seasonWindow) }),
         },
         {
           record: 'plumbline:canary_season:ratio',
@@ -278,7 +282,9 @@ local promql = import '../lib/promql.libsonnet';
             avg_over_time(plumbline:canary_expected:ratio[%(driftSpan)s] offset %(seasonDelay)s)
             and on (%(judged)s)
             plumbline:canary_hour:ratio offset %(driftSpan)s
-          ||| % (labels + high),
+            and on (%(judged)s)
+            %(seen)s
+          ||| % (labels + high { seen: seen('plumbline:canary_hour:ratio', high.driftSpan) }),
         },
         {
           // Steady: a hiccup makes everything slow for minutes, but not for half of an hour.
@@ -287,7 +293,9 @@ local promql = import '../lib/promql.libsonnet';
             quantile_over_time(0.5, %(share)s[%(span)s])
             and
             %(share)s offset %(span)s
-          ||| % (burn { share: share }),
+            and
+            %(seen)s
+          ||| % (burn { share: share, seen: seen(share, burn.span) }),
           labels: { window: burn.span },
         },
         {
@@ -296,11 +304,8 @@ local promql = import '../lib/promql.libsonnet';
           expr: |||
             avg_over_time(%(share)s[%(long)s])
             and
-            count_over_time(%(share)s[%(long)s]) >= %(points)d
-          ||| % (burn {
-                   share: share,
-                   points: std.floor(canary.burnCoverage * promql.seconds(burn.long) / promql.seconds(canary.interval)),
-                 }),
+            %(seen)s
+          ||| % (burn { share: share, seen: seen(share, burn.long) }),
           labels: { window: burn.long },
         },
         {
@@ -317,13 +322,20 @@ local promql = import '../lib/promql.libsonnet';
             max by (%(judged)s) (plumbline:canary_limit:ratio{verdict="ticket"})
             and on (%(judged)s)
             %(ratio)s offset %(span)s
-          ||| % (labels + high),
+            and on (%(judged)s)
+            %(seen)s
+          ||| % (labels + high { seen: seen(labels.ratio, high.span) }),
           canary.recoveryLongWindow,
           |||
             min_over_time(%(ratio)s[%(capWhole)s]) > %(cap)g
             and
             %(ratio)s offset %(capSpan)s
-          ||| % (labels + high { capWhole: expr.whole(high.capSpan) })
+            and
+            %(seen)s
+          ||| % (labels + high {
+                   capWhole: expr.whole(high.capSpan),
+                   seen: promql.seen(config, labels.ratio, high.capSpan, config.seen.slots.fast),
+                 })
         ),
         slow(
           high.driftSpan,
@@ -348,7 +360,14 @@ local promql = import '../lib/promql.libsonnet';
             quantile_over_time(0.5, plumbline:canary_hour:ratio[%(hoursWindow)s]) > %(hoursRatio)g
             and on (%(judged)s)
             plumbline:canary_hour:ratio offset %(dayWindow)s
-          ||| % (labels + high),
+            and on (%(judged)s)
+            %(seenDay)s
+            and on (%(judged)s)
+            %(seenHours)s
+          ||| % (labels + high {
+                   seenDay: seen('plumbline:canary_hour:ratio', canary.dayWindow),
+                   seenHours: seen('plumbline:canary_hour:ratio', high.hoursWindow),
+                 }),
           canary.dayWindow
         ),
       ],

@@ -78,7 +78,11 @@ local promql = import '../lib/promql.libsonnet';
             // if something below it has requests in flight, too; a disk's own count cannot leak.
             record: 'plumbline:disk_hung:info',
             expr: |||
-              group by (%(interface)s) (min_over_time(plumbline_disk_queue_length[%(hungWindow)s]) > 0)
+              group by (%(interface)s) (
+                min_over_time(plumbline_disk_queue_length[%(hungWindow)s]) > 0
+                and
+                %(seen)s
+              )
               and on (%(interface)s)
               sum by (%(interface)s) (increase(plumbline_disk_ios_total[%(hungWindow)s])) == 0
               unless on (%(interface)s)
@@ -89,12 +93,14 @@ local promql = import '../lib/promql.libsonnet';
                   plumbline_disk_relation_info
                   and on (%(instance)s, lower)
                   label_replace(
-                    min_over_time(plumbline_disk_queue_length[%(hungWindow)s]) > 0,
+                    min_over_time(plumbline_disk_queue_length[%(hungWindow)s]) > 0 and %(seen)s,
                     "lower", "$1", "device", "(.+)"
                   )
                 )
               )
-            ||| % labels,
+            ||| % (labels {
+                     seen: promql.seen(config, 'plumbline_disk_queue_length', disk.hungWindow, config.seen.slots.scraped),
+                   }),
           },
         ],
       },
@@ -216,8 +222,10 @@ local promql = import '../lib/promql.libsonnet';
               * on (%(interface)s) group_left (identity)
               plumbline:disk_identity:info
             ||| % (labels {
-                     local median(metric) = 'quantile_over_time(0.5, %s{operation=~"%s"}[%s])'
-                                            % [latency(metric), disk.judgedOperations, disk.longWindow],
+                     local median(metric) =
+                       local of = '%s{operation=~"%s"}' % [latency(metric), disk.judgedOperations];
+                       'quantile_over_time(0.5, %s[%s]) and %s'
+                       % [of, disk.longWindow, promql.seen(config, of, disk.longWindow, config.seen.slots.slow)],
                      figures: indent(figures({ latency: median('p99_seconds'), load: median('ops_per_second') })),
                    }),
           },

@@ -219,7 +219,13 @@ local promql = import '../lib/promql.libsonnet';
           },
           {
             record: 'plumbline:gateway_hour:figure',
-            expr: 'quantile_over_time(0.5, plumbline:gateway_cluster:figure[%(longWindow)s])' % labels,
+            expr: |||
+              quantile_over_time(0.5, plumbline:gateway_cluster:figure[%(longWindow)s])
+              and
+              %(seen)s
+            ||| % (labels {
+                     seen: promql.seen(config, 'plumbline:gateway_cluster:figure', labels.longWindow, config.seen.slots.slow),
+                   }),
           },
           {
             // What is usual at this hour: the median of the past days.

@@ -117,7 +117,9 @@ local promql = import '../lib/promql.libsonnet';
             quantile_over_time(0.5, %(now)s[%(hour)s])
             and on (%(figures)s)
             %(now)s offset %(hour)s
-          ||| % (labels { now: now }),
+            and on (%(figures)s)
+            %(seen)s
+          ||| % (labels { now: now, seen: promql.seen(config, now, labels.hour, config.seen.slots.slow) }),
         },
         {
           // As recorded; else the most that was usual at this hour of the days before.

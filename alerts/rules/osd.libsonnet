@@ -130,10 +130,6 @@ local promql = import '../lib/promql.libsonnet';
             ||| % osd.labels(config),
           },
           {
-            record: 'plumbline:osd_up:bool',
-            expr: one('ceph_osd_up'),
-          },
-          {
             // Which device class, host and networks. Two managers may disagree for a moment, and what joins this needs
             // one for each OSD.
             record: 'plumbline:osd:info',

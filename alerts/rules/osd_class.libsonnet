@@ -186,6 +186,8 @@ local promql = import '../lib/promql.libsonnet';
               min_over_time(plumbline:osd_equals:ratio{figure=~"%(means)s"}[%(equalsWindow)s])
               >=
               plumbline:osd_equals_limit:ratio
+              and
+              %(seen)s
               unless on (%(figure)s)
               (
                 plumbline:osd_compared:figure
@@ -193,7 +195,14 @@ local promql = import '../lib/promql.libsonnet';
                 %(equalsFloor)g * plumbline:osd_class:figure
               )
             )
-          ||| % (labels { means: means, equalsWindow: equals.window, equalsFloor: equals.floorShare })
+          ||| % (labels {
+                   means: means,
+                   equalsWindow: equals.window,
+                   equalsFloor: equals.floorShare,
+                   seen: promql.seen(
+                     config, 'plumbline:osd_equals:ratio{figure=~"%s"}' % means, equals.window, config.seen.slots.compared
+                   ),
+                 })
           + osds.quiet(config),
           labels: { by: 'equals' },
         },

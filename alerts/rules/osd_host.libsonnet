@@ -77,8 +77,19 @@ local promql = import '../lib/promql.libsonnet';
                  }),
         },
         {
+          // Not with the figures of OSDs, which come every two minutes: pages and the changes below need it at once.
+          record: 'plumbline:osd_up:bool',
+          expr: osds.one(config, 'ceph_osd_up'),
+        },
+        {
+          // Between down and up, at every scrape.
+          record: 'plumbline:osd_up_changes:count',
+          expr: osds.one(config, 'changes(ceph_osd_up[%s])' % config.alerts.PlumblineCephOsdFlapping.window),
+        },
+        {
           // Nodes whose daemon is silent while their storage answers: all OSDs last seen there are up, or there are none
-          // and another node sees the cluster. Not where most of the cluster's nodes are silent.
+          // and another node sees the cluster. Not where most of the cluster's nodes are silent. Not before Ceph had the time
+          // to notice: OSDs of a host that is dead are up at first, and the page would start anew.
           record: 'plumbline:node_storage_up:info',
           expr: |||
             (
@@ -92,9 +103,15 @@ local promql = import '../lib/promql.libsonnet';
               or
               (group by (%(instance)s) (%(up)s == 0) unless on (%(instance)s) plumbline:osd_host:info)
             )
+            and on (%(instance)s)
+            max by (%(instance)s) (max_over_time(%(up)s[%(noticed)s])) == 0
+            and on (%(instance)s)
+            max by (%(instance)s) (%(seen)s)
             and on (%(cluster)s)
             avg by (%(cluster)s) (%(up)s) >= %(minimumUp)g
           ||| % (labels {
+                   noticed: config.alerts.PlumblineDown.noticed,
+                   seen: promql.seen(config, labels.up, config.alerts.PlumblineDown.noticed, config.seen.slots.scraped),
                    instance: promql.join(config.instanceLabels),
                    minimumUp: config.alerts.PlumblineDown.minimumUp,
                  }),
