@@ -24,6 +24,7 @@
 + (import 'alerts/rules/capacity_map.libsonnet')
 + (import 'alerts/rules/capacity.libsonnet')
 + (import 'alerts/rules/capacity_load.libsonnet')
++ (import 'alerts/rules/explained.libsonnet')
 + (import 'alerts/rules/blame.libsonnet')
 + (import 'alerts/alerts/self.libsonnet')
 + (import 'alerts/alerts/probe.libsonnet')

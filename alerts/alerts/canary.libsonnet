@@ -74,6 +74,8 @@ local suspects = import '../lib/suspects.libsonnet';
       plumbline:degradation:ratio{statistic="mean"} > %(meanRatio)g
       and
       plumbline:degradation_long:ratio{statistic="mean"} > %(meanLongRatio)g
+      > on (%(tolerance)s) group_left ()
+      plumbline:baseline_in_force:floor_ratio{statistic="mean"}
       unless on (%(judged)s)
       plumbline:degradation:ratio{statistic="p50"}
     ||| % (labels + high),
@@ -117,7 +119,15 @@ local suspects = import '../lib/suspects.libsonnet';
   local extremeAlert(tunables, layers) = alert.fromTunables(
     tunables,
     'PlumblineCanaryLatencyExtreme',
-    'plumbline:degradation_fast:ratio{statistic="p50", %s} >= %g' % [layers, extreme.ratio],
+    |||
+      plumbline:degradation_fast:ratio{statistic="p50", %(layers)s} >= %(ratio)g
+      and on (%(judged)s)
+      (
+        plumbline:degradation_fast:ratio{statistic="p50"} - 1
+        >= on (%(tolerance)s) group_left ()
+        %(floorSeconds)g / min by (%(tolerance)s) (plumbline:baseline_in_force:latency_seconds{statistic="p50"})
+      )
+    ||| % (labels + extreme { layers: layers }),
     latency,
     'A canary is many times slower than its baseline.',
     'Canary ' + subject + ': the {{ $labels.statistic }} latency of the last %s is {{ printf "%%.1f" $value }} times ' % canary.fastWindow + baseline + '.' + waiting + cause(tunables),
@@ -145,6 +155,14 @@ local suspects = import '../lib/suspects.libsonnet';
          }),
 
   // Failed operations are in both shares; their own is never held back, and compared with nothing.
+  // Slower than the bound, and all the same as fast as nobody notices.
+  local unnoticed = '\nunless on (%s)\n(\n  %s\n)' % [
+    labels.series,
+    promql.nested(std.join('\nor\n', [
+      'plumbline:canary_latency:seconds{statistic="p99", layer="%s"} < %g' % [layer, config.floorSeconds[layer]]
+      for layer in std.objectFields(config.floorSeconds)
+    ])),
+  ],
   local burning(metric) = lasting('%s{%s}' % [metric, clients], burn.page.burn * canary.slowOperationsBudget, burn.page.span),
 
   // Except what is usual for the canary itself, where that is known.
@@ -246,7 +264,7 @@ local suspects = import '../lib/suspects.libsonnet';
         burnAlert(
           burn.page,
           gated(
-            agreed(unusual(burning(share), 'min_over_time(%s[%s])' % [share, whole(burn.page.span)], burn.ticket.span, burn.page.usual)),
+            agreed(unusual(std.rstripChars(burning(share), '\n') + unnoticed, 'min_over_time(%s[%s])' % [share, whole(burn.page.span)], burn.ticket.span, burn.page.usual)),
             canary.recoveryWindow
           ) + 'or\n' + burning('plumbline:canary_failed_operations:ratio'),
           burn.page.span
@@ -269,13 +287,13 @@ local suspects = import '../lib/suspects.libsonnet';
                      level(burn.ticket.span),
                      burn.ticket.span,
                      burn.ticket.usual
-                   ) + raised), '\n', '\n  '),
+                   ) + raised + unnoticed[1:]), '\n', '\n  '),
                    bursts: std.strReplace(promql.nested(unusual(
                      |||
                        %(level)s > %(burst)g
                        and on (%(series)s)
                        avg_over_time(%(share)s[%(short)s]) > %(burst)g
-                       and
+                       and on (%(series)s)
                        %(seen)s
                      ||| % (labels + burn.ticket {
                               level: level(burn.ticket.long),

@@ -17,11 +17,17 @@ local promql = import '../lib/promql.libsonnet';
     max by (%(tolerance)s) (plumbline:baseline_in_force:tolerance_ratio)
   ||| % (labels { ratio: judged }),
 
+  // And not only by a few microseconds.
+  local noticeable = |||
+    > on (%(tolerance)s, statistic) group_left ()
+    plumbline:baseline_in_force:floor_ratio
+  ||| % labels,
+
   local baseline = 'the {{ $labels.source }} baseline ({{ $labels.profile }})',
-  local votedAlert(name, judged, summary, description) = alert.new(
+  local votedAlert(name, judged, summary, description, floor='') = alert.new(
     config,
     name,
-    beyond(judged(config, 'plumbline:degradation:ratio'))
+    beyond(judged(config, 'plumbline:degradation:ratio')) + floor
     + 'and on (%(judged)s)\n' % labels
     + beyond(judged(config, 'plumbline:degradation_median_of_three:ratio')),
     { signal: 'latency' },
@@ -45,6 +51,7 @@ local promql = import '../lib/promql.libsonnet';
           promql.judgedLatency,
           'A probe measures a higher latency than the baseline.',
           subject + 'the {{ $labels.statistic }} latency is {{ printf "%.2f" $value }} times ' + baseline,
+          noticeable,
         ),
         votedAlert(
           'PlumblineProbeThroughputLow',

@@ -25,9 +25,16 @@ local promql = import '../lib/promql.libsonnet';
           'PlumblineGatewayLatencyHigh',
           |||
             plumbline:gateway_latency_past:ratio >= %(pastRatio)g
+            and on (%(past)s)
+            plumbline:gateway_hour:figure{figure="latency"} >= %(floorSeconds)g
             or
             plumbline:gateway_latency_peers:ratio >= %(peersRatio)g
-          ||| % slow,
+            and on (%(gateway)s)
+            plumbline:gateway_latency:mean5m >= %(floorSeconds)g
+          ||| % (slow {
+                   past: promql.join(promql.clusterLabels(config) + ['layer', 'operation']),
+                   gateway: promql.join(promql.clusterLabels(config) + ['layer', 'gateway', 'operation']),
+                 }),
           { signal: 'latency' },
           'Gateways between clients and RADOS take much longer than they should.',
           '{{ if $labels.gateway }}{{ $labels.gateway }}' + ofCluster + ' takes {{ printf "%.1f" $value }} times as long for {{ $labels.operation }} as the median gateway of its kind in the cluster.'

@@ -1,5 +1,6 @@
 // Alerts that are sent to nobody: Alertmanager holds others back while they fire.
 local alert = import '../lib/alert.libsonnet';
+local first = import '../lib/first_steps.libsonnet';
 local layers = import '../lib/layers.libsonnet';
 local promql = import '../lib/promql.libsonnet';
 
@@ -16,12 +17,27 @@ local promql = import '../lib/promql.libsonnet';
 
   _firstSteps+:: {
     PlumblineProbeTargetDown: 'nothing here; follow PlumblineDown of the host that `ceph osd find` names',
+    PlumblineLatencyExplained: 'nothing here; follow what is suspected (' + first.query('plumbline:suspected:info') + ')',
     PlumblineLayerSettling: 'nothing here; follow the alert that pages for that layer',
     PlumblineRecoveryUnderWay: 'nothing, if the change was intended; otherwise `ceph osd tree down`',
   },
 
   prometheusAlerts+:: {
     groups+: [{
+      // As fast as what it holds back, and right behind what it reads.
+      name: 'plumbline-explained',
+      interval: config.canary.interval,
+      rules: [
+        alert.new(
+          config,
+          'PlumblineLatencyExplained',
+          'plumbline:latency_explained:info',
+          { signal: 'health' },
+          'Latency of a layer follows from something below; tickets about it are held back.',
+          'Layer {{ $labels.layer }}{{ with $labels.cluster }} of cluster {{ . }}{{ end }}{{ with $labels.ceph_daemon }}, {{ . }}{{ end }}: something below has an alert of its own and is late by enough seconds to be the reason. Latency tickets of this layer follow from that and are held back.',
+        ),
+      ],
+    }, {
       name: 'plumbline-inhibitors',
       rules: [
         alert.new(

@@ -42,6 +42,28 @@
         ],
       },
 
+      // What explains another's lateness is late by this share of it: an operation of a client is several of a disk, and
+      // several round trips, one after the other.
+      explains: 0.1,
+
+      // Alerts whose figure stays until the next run, an hour or a day: they explain nothing that is slow now.
+      periodic: ['PlumblineProbeLatencyHigh', 'PlumblineProbeThroughputLow', 'PlumblineNetworkLoss', 'PlumblinePathMtuBelowInterface'],
+
+      // A pending alert is not confirmed: its seconds count for this much.
+      pending: 0.5,
+
+      // How long an operation waits where nothing has measured it. The largest explains most and is named first.
+      seconds: {
+        // As long as the clients look for a host that does not answer, and longer than all below.
+        gone: 60,
+        // The kernel's drivers abort a command after this; packets that are too large never arrive.
+        hung: { names: $._config.blame.hung.names + ['PlumblinePathMtuBelowInterface'], seconds: 30 },
+        // Until its peers report an OSD (osd_heartbeat_grace).
+        down: { names: ['PlumblineCephOsdDown', 'PlumblineCephOsdFlapping'], seconds: 20 },
+        // Any other: a lost segment.
+        other: $._config.osd.connection.timeoutSeconds,
+      },
+
       // A wrong MTU is suspected as soon as it is seen: it looks like a dead host, and its own ticket waits.
       mtu: { names: ['PlumblineNicMtuMismatch'] },
     },
@@ -69,6 +91,14 @@
         // The tickets look back over windows that still hold the recovery when it is over. Simulated: 3.3 false
         // tickets a series-month without, none with these two hours.
         keepFiringFor: '2h',
+      },
+
+      PlumblineLatencyExplained: {
+        // Holds back tickets while something below is late by enough. Who is slow above is well again later: queues drain last,
+        // and a ticket that is kept firing says nothing new. After this it is sent.
+        severity: 'info',
+        'for': '0m',
+        keepFiringFor: '15m',
       },
 
       PlumblineLayerSettling: {

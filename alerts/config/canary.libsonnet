@@ -133,6 +133,8 @@
         // Fast on purpose. Benign hiccups reach 8 times, and two that overlap more than 10; a throttled or dying disk
         // is hundreds of times slower.
         ratio: 20,
+        // And seconds above it: as with disks, less is nothing that a client waits for.
+        floorSeconds: $._config.alerts.PlumblineDiskLatencyOutlier.floorSeconds,
         page: { severity: 'critical', 'for': '1m' },
         ticket: { severity: 'warning', 'for': '1m' },
       },

@@ -31,6 +31,8 @@
         pastRatio: 4,
         // Neighbours get the same requests.
         peersRatio: 3,
+        // The mean itself: as with disks, what takes less is nothing that a client waits for.
+        floorSeconds: $._config.alerts.PlumblineDiskLatencyOutlier.floorSeconds,
       },
 
       PlumblineGatewayErrors: {

@@ -11,6 +11,20 @@
     // For baselines that don't say how far they stray; the daemon assumes the same for the canary's bound.
     defaultTolerance: 1.5,
 
+    // Seconds above the baseline that are nothing, whatever the ratio: what a host adds by itself. A ping wakes two hosts
+    // (leaving a deep idle state and coalescing interrupts takes up to 0.1 ms each), a disk one (an interrupt and a switch), an
+    // operation of the layers above several threads. A page cache answers within 5 us, and three times that is no fault.
+    floorSeconds: {
+      network: 200e-6,
+      disk: 30e-6,
+      osd: 100e-6,
+      rados: 100e-6,
+      rbd: 100e-6,
+      filesystem: 100e-6,
+      object: 100e-6,
+      client: 100e-6,
+    },
+
     probe: {
       // A result older than this many intervals is stale: no longer compared, and the probe is overdue.
       staleIntervals: 3,

@@ -22,15 +22,21 @@ local ofKind(which, layers='layer!=""', states=['firing']) =
   );
 
 {
+  // Not what is late by too little to explain anything (plumbline:negligible:info).
+  explaining(instance, expr):: '%s\nunless on (%s)\nplumbline:negligible:info\n' % [
+    std.rstripChars(expr, '\n'),
+    promql.join(instance + ['layer', 'device', 'ceph_daemon', 'probe', 'alertname']),
+  ],
+
   // 1 for each layer that some alert of these kinds names now, `by` these labels and `layer`. Absent: none does.
   // An alert that is pending has not been confirmed; one kept firing still is what people were told.
-  outOfLine(kinds, by):: |||
+  outOfLine(kinds, by, only=function(expr) expr):: |||
     max by (%(labels)s) (
       %(alerts)s
     )
   ||| % {
     labels: promql.join(by + ['layer']),
-    alerts: promql.nested(std.join('\nor\n', [ofKind(kind) for kind in kinds])),
+    alerts: promql.nested(only('(\n  %s\n)' % promql.nested(std.join('\nor\n', [ofKind(kind) for kind in kinds])))),
   },
 
   // 1 for each of these layers that somebody is woken for now because it is slow or broken, `by` these labels and
@@ -51,14 +57,14 @@ local ofKind(which, layers='layer!=""', states=['firing']) =
 
   // Alerts of these kinds in these layers, firing or pending, one for each set of these labels. A page is sent within
   // minutes, a ticket about its cause often later: so pending ones too.
-  alerts(kinds, layers, labels):: |||
+  alerts(kinds, layers, labels, states=['firing', 'pending']):: |||
     max by (%(labels)s) (
       %(alerts)s
     )
   ||| % {
     labels: promql.join(labels),
     local within = among('layer', layers),
-    alerts: promql.nested(std.join('\nor\n', [ofKind(kind, within, ['firing', 'pending']) for kind in kinds])),
+    alerts: promql.nested(std.join('\nor\n', [ofKind(kind, within, states) for kind in kinds])),
   },
 
   // The lowest of the layers that `metric` holds 1 for, for each set of the labels `by`; siblings are all named.

@@ -40,19 +40,19 @@ local subject(config) =
   + alert + ')';
 
 {
-  // A line break and "Suspected: disk sdb on stor02:10047 (osd.3; PlumblineDiskLatencyOutlier, pending)." Firing before
-  // pending, of each the lowest layer first, in it the slowest part. For alerts whose series carry the labels of a cluster.
+  // A line break and "Suspected: disk sdb on stor02:10047 (osd.3; PlumblineDiskLatencyOutlier, pending)." What
+  // explains most seconds comes first. For alerts whose series carry the labels of a cluster.
   // `differing`: labels of the alert that a suspect does not share, so that a page about a layer is no cause of itself.
   cause(config, differing=[])::
     local clusters = promql.clusterLabels(config);
     '\nSuspected: {{ range $index, $each := ' + query(clusters, 'sort(plumbline:suspected:info{%s})', differing)
-    + ' | sortByLabel "alertstate" }}' + listed(subject(config))
+    + ' }}' + listed(subject(config))
     + '{{ else }}nothing yet; no host, network, disk or OSD is out of line{{ end }}.',
 
   // The same, but only of hosts that are gone and of the network: what keeps a monitor out. Nothing where neither is suspected.
   causeOutside(config)::
     '{{ with ' + query(promql.clusterLabels(config), 'sort(plumbline:suspected:info{layer=~"self|network",%s})')
-    + ' | sortByLabel "alertstate" }}\nSuspected: {{ range $index, $each := . }}' + listed(subject(config))
+    + ' }}\nSuspected: {{ range $index, $each := . }}' + listed(subject(config))
     + '{{ end }}.{{ end }}',
 
   // " Full: osd.3 on stor02, osd.7 on stor03." with `name` Full: the daemons that an expression finds, nothing where it finds

@@ -40,6 +40,15 @@ local promql = import '../lib/promql.libsonnet';
           record: 'plumbline:baseline_in_force:latency_seconds',
           expr: figure('plumbline_baseline_latency_seconds', ', statistic'),
         },
+        {
+          // What is above a ratio of this is above the least that counts in seconds, too (`floorSeconds`).
+          record: 'plumbline:baseline_in_force:floor_ratio',
+          expr: '1 +\n(\n  %s\n)' % promql.nested(std.join('\nor\n', [
+            '%g / min by (%s, statistic) (plumbline:baseline_in_force:latency_seconds{layer="%s"})'
+            % [config.floorSeconds[layer], labels.tolerance, layer]
+            for layer in std.objectFields(config.floorSeconds)
+          ])),
+        },
         { record: 'plumbline:baseline_in_force:iops', expr: figure('plumbline_baseline_iops') },
         {
           record: 'plumbline:baseline_in_force:throughput_bytes_per_second',

@@ -9,28 +9,32 @@ local promql = import '../lib/promql.libsonnet';
   local clusters = promql.clusterLabels(config),
   local everywhere = [blame.cluster, blame.woken, blame.hung],
 
-  local suspects(kinds, names) = std.rstripChars(layers.alerts(
-    kinds,
-    names,
-    config.instanceLabels + ['layer', 'device', 'ceph_daemon', 'probe', 'alertname', 'alertstate']
-  ), '\n'),
+  local labels = config.instanceLabels + ['layer', 'device', 'ceph_daemon', 'probe', 'alertname', 'alertstate'],
+  local suspects(kinds, names, state) = std.rstripChars(layers.alerts(kinds, names, labels, [state]), '\n'),
+  local weighted(kinds, names) =
+    '(\n  %s\n  or\n  %g * %s\n)' % [
+      promql.nested(suspects(kinds, names, 'firing')),
+      blame.pending,
+      promql.nested(suspects(kinds, names, 'pending')),
+    ],
 
-  // How many times as slow as its equals a part is, for the layers where that is one figure.
-  local slowness = {
-    disk: { part: config.instanceLabels + ['device'], ratio: 'plumbline:disk_mean_equals:ratio or plumbline:disk_latency_peers:ratio' },
-    osd: { part: clusters + ['ceph_daemon'], ratio: 'plumbline:osd_class:ratio' },
-  },
+  local explaining(expr) = layers.explaining(config.instanceLabels, expr),
 
-  // The worst first: less than a whole place, so that the layers keep their order.
-  local parts(layer) =
-    local placed = '%s * %d' % [suspects([blame.cluster, blame.suspected], [layer]), std.find([layer], blame.order)[0] + 1];
-    if !(layer in slowness) then placed else std.rstripChars(|||
-      %(placed)s
-      - on (%(part)s) group_left ()
-      (1 - 1 / clamp_min(max by (%(part)s) (%(ratio)s), 1))
-      or
-      %(placed)s
-    ||| % { placed: placed, part: promql.join(slowness[layer].part), ratio: slowness[layer].ratio }, '\n'),
+  // The seconds of its lateness, negative: sorted, what explains most comes first. What nobody measured waits for as long as
+  // such a fault makes operations wait.
+  local late(layer, part) =
+    '-1 * plumbline:suspect:info{layer="%(layer)s"}\n* on (%(part)s) group_left ()\nmax by (%(part)s) (plumbline:part_excess:seconds{layer="%(layer)s"})'
+    % { layer: layer, part: promql.join(part) },
+  local unmeasured(matchers, seconds) = '-%g * plumbline:suspect:info%s' % [seconds, matchers],
+  local named(names) = '{alertname=~"%s"}' % std.join('|', names),
+  local bySeconds = std.join('\nor\n', [
+    unmeasured(named(blame.seconds.hung.names), blame.seconds.hung.seconds),
+    unmeasured(named(blame.seconds.down.names), blame.seconds.down.seconds),
+    late('disk', config.instanceLabels + ['device']),
+    late('osd', clusters + ['ceph_daemon']),
+    late('network', clusters + ['ceph_daemon']),
+    unmeasured('', blame.seconds.other),
+  ]),
 
   // The alert is about all interfaces of a role. Suspected are those whose MTU is not that of most, before what follows
   // from it on others.
@@ -43,14 +47,14 @@ local promql = import '../lib/promql.libsonnet';
         != on (%(role)s) group_left ()
         quantile by (%(role)s) (0.5, plumbline:nic_role_mtu:bytes)
       )
-    ) * 0 + %(place)g
+    ) * 0 - %(seconds)g
   ||| % {
     local role = clusters + ['role'],
     local known = ['layer', 'alertname', 'alertstate'],
     part: promql.join(config.instanceLabels + ['device'] + known),
     role: promql.join(role),
     alert: promql.nested(std.rstripChars(layers.alerts([blame.mtu], ['network'], role + known), '\n')),
-    place: std.find(['network'], blame.order)[0] + 0.5,
+    seconds: blame.seconds.hung.seconds,
   }, '\n'),
 
   prometheusRules+:: {
@@ -64,7 +68,7 @@ local promql = import '../lib/promql.libsonnet';
         {
           // RADOS and what stands on it is served by all hosts: a probe here waits for a disk there.
           record: 'plumbline:layer_out_of_line_cluster:bool',
-          expr: layers.outOfLine(everywhere, clusters),
+          expr: layers.outOfLine(everywhere, clusters, explaining),
         },
         {
           // An alert about the cluster as such is on no host.
@@ -78,11 +82,15 @@ local promql = import '../lib/promql.libsonnet';
           expr: layers.lowest(blame.order, 'plumbline:layer_out_of_line_cluster:bool', clusters),
         },
         {
-          // What a page about a client's layer may follow from; the value is the place of its layer in the order, less for a
-          // part that is slower than others of its layer. A host that is gone stands for all on it, a disk for its OSD.
+          // What may be slow or lost below a client's layer, and by enough to be what clients wait for.
+          record: 'plumbline:suspect:info',
+          expr: explaining(weighted([blame.cluster, blame.suspected], ['network', 'disk', 'osd'])),
+        },
+        {
+          // What a page about a client's layer may follow from. A host that is gone stands for all on it, a disk for its OSD.
           record: 'plumbline:suspected:info',
           expr: |||
-            %(hosts)s
+            -%(gone)g * %(hosts)s
             or
             (
               %(parts)s
@@ -93,15 +101,15 @@ local promql = import '../lib/promql.libsonnet';
             (
               plumbline:osd_disk:info
               and on (%(device)s)
-              %(disks)s
+              plumbline:suspect:info{layer="disk"}
             )
           ||| % {
             instance: promql.join(config.instanceLabels),
             osd: promql.join(clusters + ['ceph_daemon']),
             device: promql.join(config.instanceLabels + ['device']),
-            hosts: suspects([blame.gone], ['self']),
-            parts: promql.nested(std.join('\nor\n', [wrongMtus] + [parts(layer) for layer in ['network', 'disk', 'osd']])),
-            disks: promql.nested(suspects([blame.cluster, blame.suspected], ['disk'])),
+            hosts: weighted([blame.gone], ['self']),
+            gone: blame.seconds.gone,
+            parts: promql.nested(wrongMtus + '\nor\n' + bySeconds),
           },
         },
       ],

@@ -6,7 +6,8 @@
 //              without history the whole tolerance, so that a new canary is judged by its baseline alone, more widely
 //   spread   = how far the series strays from its season, over a week; until there is a day of it, what the baseline
 //              was recorded with. Of a page: how far the median host does, because several have to agree
-//   limit    = expected x the larger of `beyond` and (1 + spread) ^ spreads; at least the tolerance, at most `cap`
+//   limit    = expected x the larger of `beyond` and (1 + spread) ^ spreads; at least the tolerance, at most `cap`; but
+//              never so low that it is less than `floorSeconds` above the baseline
 //   near     = half of the way from what is expected to the page's limit
 //
 // No rule here reads its own past result (as a CUSUM would): both Prometheus servers of a pair, one after a restart
@@ -51,13 +52,24 @@ local promql = import '../lib/promql.libsonnet';
   local limit(verdict) = {
     record: 'plumbline:canary_limit:ratio',
     expr: |||
-      clamp_max(
-        %(raw)s,
-        %(cap)g
+      max by (%(judged)s) (
+        clamp_max(
+          %(raw)s,
+          %(cap)g
+        )
+        or
+        label_replace(%(floor)s, "limit", "floor", "", "")
       )
-    ||| % (labels { raw: promql.nested(rawLimit(verdict)) }),
+    ||| % (labels { raw: promql.nested(promql.nested(rawLimit(verdict))), floor: promql.nested(floor) }),
     labels: { verdict: verdict },
   },
+
+  // The least ratio that is above the least number of seconds.
+  local floor = std.rstripChars(|||
+    0 * plumbline:canary_expected:ratio
+    + on (%(tolerance)s) group_left ()
+    plumbline:baseline_in_force:floor_ratio{statistic="p50"}
+  ||| % labels, '\n'),
 
   // Before it is capped: at least the tolerance. Where there is no spread, `beyond` alone.
   local rawLimit(verdict) = |||
@@ -328,6 +340,8 @@ local promql = import '../lib/promql.libsonnet';
           canary.recoveryLongWindow,
           |||
             min_over_time(%(ratio)s[%(capWhole)s]) > %(cap)g
+            > on (%(judged)s)
+            max by (%(judged)s) (plumbline:canary_limit:ratio{verdict="ticket"})
             and
             %(ratio)s offset %(capSpan)s
             and

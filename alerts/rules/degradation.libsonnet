@@ -68,6 +68,17 @@ local promql = import '../lib/promql.libsonnet';
         probeRateRatio(recent, 'plumbline_probe_median_of_three_', 'iops', 'iops'),
         probeRateRatio(recent, 'plumbline_probe_median_of_three_', 'throughput_bytes_per_second', 'throughput'),
         {
+          // How much longer than its baseline, in seconds: of two figures the one with more of them explains the other.
+          record: 'plumbline:degradation:excess_seconds',
+          expr: |||
+            (%(latency)s)
+            * on (%(tolerance)s, statistic) group_left ()
+            min by (%(tolerance)s, statistic) (plumbline:baseline_in_force:latency_seconds)
+            - on (%(tolerance)s, statistic) group_left ()
+            min by (%(tolerance)s, statistic) (plumbline:baseline_in_force:latency_seconds)
+          ||| % (labels { latency: promql.judgedLatency(config, ratio) }),
+        },
+        {
           // Only what judges: a single run's maximum would colour every layer red for ever.
           record: 'plumbline:layer_degradation:ratio',
           expr: |||

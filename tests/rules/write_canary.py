@@ -602,12 +602,12 @@ TAIL = (
         samples=[("359m", asked("slow_level:ratio", "stor01", ',window="6h"'), 0.1)],
     ),
     Case(
-        "a ticket begins two minutes after an hour, and ends ten minutes after most of the hour is good again",
+        "a ticket begins five minutes after an hour, and ends ten minutes after most of the hour is good again",
         [],
         quiet=[("61m", BURN), ("135m", BURN)],
         firing=[
             burn(moment, "3%", "warning", over="1h", source="measured", profile="baseline.yaml")
-            for moment in ("62m30s", "125m")
+            for moment in ("66m30s", "125m")
         ],
         more=[share_of("0.03x179 0x200")],
     ),
