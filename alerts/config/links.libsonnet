@@ -33,6 +33,7 @@
 
       // Figures that stand on the page of all disks or OSDs alone.
       PlumblineCanaryReplicaSlow: 'osds',
+      PlumblineLatencyExplained: 'overview',
       PlumblineCephExporter: 'osds',
       PlumblineCephManagerStale: 'osds',
       PlumblineCephPerfCountersMissing: 'osds',

@@ -22,6 +22,7 @@ INHIBITORS = {
     "PlumblineRecoveryUnderWay",
     "PlumblineProbeTargetDown",
     "PlumblineCanaryReplicaSlow",
+    "PlumblineLatencyExplained",
     "PlumblineLayerSettling",
 }
 """Told to nobody, so that what they silence may be louder: a recovery, a host that is down, a slow OSD."""
@@ -449,11 +450,16 @@ def test_each_layer_speaks_before_all_above_it(rules, one, lower, upper):
     """In the order of the blame rules: tickets on one host for what is on a host, in the cluster for what is on all."""
     where = HERE if upper in {"disk", "osd"} else THERE
     ticket, page = (layered(one, lower, severity, where) for severity in ("warning", "critical"))
+    explained = [one("PlumblineLatencyExplained", layer=upper)] if upper != "disk" else []
     if lower == "network":
         ticket = one("PlumblineNicRingDrops", instance=where)
     above_ticket, above_page = (layered(one, upper, severity) for severity in ("warning", "critical"))
-    assert audible(rules, [ticket, above_ticket]) == [ticket]
-    assert audible(rules, [ticket, above_page]) == [ticket, above_page], "a ticket never silences a page"
+    assert audible(rules, [ticket, *explained, above_ticket]) == [ticket, *explained]
+    if explained:
+        assert audible(rules, [ticket, above_ticket]) == [ticket, above_ticket], "late by too little"
+        of_osd = {**explained[0], "ceph_daemon": "osd.3"}
+        assert audible(rules, [of_osd, above_ticket]) == [of_osd, above_ticket]
+    assert audible(rules, [ticket, *explained, above_page]) == [ticket, *explained, above_page], "a ticket never silences a page"
     if upper in CLIENTS:
         assert audible(rules, [page, above_page]) == [page]
     apart = [above_ticket] if (lower, upper) == ("network", "disk") else []
@@ -463,6 +469,13 @@ def test_each_layer_speaks_before_all_above_it(rules, one, lower, upper):
     assert audible(rules, [above_page, page])[-1] == page, "never downwards"
     bare = [{key: value for key, value in each.items() if key != "cluster"} for each in (page, above_ticket)]
     assert len(audible(rules, bare)) == len(heard)
+
+
+def test_the_result_of_a_periodic_probe_silences_nothing_but_what_it_is_about(rules, firing):
+    """It stays until the next run, an hour or a day, whatever has become of it."""
+    names = ("PlumblineProbeLatencyHigh", "PlumblineProbeThroughputLow", "PlumblineNetworkLoss")
+    for labels in itertools.chain.from_iterable(firing[name] for name in names):
+        assert [rule for rule in rules if rule.is_source(labels)] == []
 
 
 @pytest.mark.parametrize("name", ["PlumblineDiskHung", "PlumblineDiskLatencyOutlier", "PlumblineNicRingDrops"])
