@@ -116,18 +116,26 @@ local suspects = import '../lib/suspects.libsonnet';
                 + ', seen over {{ range $index, $each := . | sortByLabel "span" }}{{ if $index }} and {{ end }}{{ .Labels.span }}{{ end }}{{ end }}'
                 + '{{ if eq $labels.statistic "mean" }}, seen over %s and %s{{ end }}' % [canary.shortWindow, canary.meanLongWindow],
 
+  // A device that fails serves less, not more: what serves clearly more has a burst of work, and one that lasts meets the
+  // alerts above.
   local extremeAlert(tunables, layers) = alert.fromTunables(
     tunables,
     'PlumblineCanaryLatencyExtreme',
     |||
       plumbline:degradation_fast:ratio{statistic="p50", %(layers)s} >= %(ratio)g
-      and on (%(judged)s)
+      unless on (%(judged)s)
       (
         plumbline:degradation_fast:ratio{statistic="p50"} - 1
-        >= on (%(tolerance)s) group_left ()
+        < on (%(tolerance)s) group_left ()
         %(floorSeconds)g / min by (%(tolerance)s) (plumbline:baseline_in_force:latency_seconds{statistic="p50"})
       )
-    ||| % (labels + extreme { layers: layers }),
+      unless on (%(series)s)
+      max_over_time(plumbline:canary_load:ratio[%(loadWindow)s]) >= %(loadFactor)g
+      unless on (%(judged)s)
+      plumbline:degradation_fast:ratio{statistic="p50"}
+      <= on (%(judged)s)
+      %(usual)g * plumbline:canary_usual_peak:ratio
+    ||| % (labels + extreme { layers: layers, loadFactor: config.load.factor }),
     latency,
     'A canary is many times slower than its baseline.',
     'Canary ' + subject + ': the {{ $labels.statistic }} latency of the last %s is {{ printf "%%.1f" $value }} times ' % canary.fastWindow + baseline + '.' + waiting + cause(tunables),
@@ -136,7 +144,8 @@ local suspects = import '../lib/suspects.libsonnet';
   local share = 'plumbline:canary_slow_operations:ratio',
   local level(window) = 'plumbline:canary_slow_level:ratio{window="%s"}' % window,
 
-  // Of at least so many vantage points: one host's hiccups are its own.
+  // Of at least so many vantage points: one host's hiccups are its own. And about as many parts: one OSD is a ticket, from
+  // however many hosts it is measured.
   local agreed(expr) = |||
     %(expr)s
     and on (%(likeness)s)
@@ -146,10 +155,17 @@ local suspects = import '../lib/suspects.libsonnet';
           %(nested)s
         )
       ) >= %(least)d
+      and on (%(likeness)s)
+      count by (%(likeness)s) (
+        group by (%(likeness)s, part) (
+          %(parts)s
+        )
+      ) >= %(least)d
     )
   ||| % (labels {
            expr: std.rstripChars(expr, '\n'),
            nested: std.strReplace(promql.nested(expr), '\n', '\n      '),
+           parts: promql.nested(promql.nested(over(config).ofPart('(\n  %s\n)' % promql.nested(expr)))),
            hosts: promql.join(config.instanceLabels + promql.likeness),
            least: canary.minimumHosts.client,
          }),
@@ -320,7 +336,7 @@ local suspects = import '../lib/suspects.libsonnet';
           gated('max without (verdict) (\n%s\n)' % promql.indented(agreeing), canary.recoveryWindow),
           latency,
           'The canaries of most hosts are slower than their baselines.',
-          'On {{ $value | humanizePercentage }} of the hosts{{ with $labels.cluster }} of cluster {{ . }}{{ end }}, {{ $labels.operation }} operations of layer {{ $labels.layer }} ({{ $labels.workload }}, device class {{ $labels.device_class }}) have been slower than their limits for at least %s: the whole layer is slow, not one device.' % fleet.span
+          'On {{ $value | humanizePercentage }} of the OSDs or hosts that canaries measure{{ with $labels.cluster }} in cluster {{ . }}{{ end }}, {{ $labels.operation }} operations of layer {{ $labels.layer }} ({{ $labels.workload }}, device class {{ $labels.device_class }}) have been slower than their limits for at least %s: clients see it wherever they look. One part may be the cause where writes wait for its replicas.' % fleet.span
           + suspects.vantagePoints(
             config,
             'PlumblineFleetLatencyHigh',

@@ -155,10 +155,16 @@ local suspects = import '../lib/suspects.libsonnet';
         alert.new(
           config,
           'PlumblineOsdLimited',
-          placed(figure('commit|store_read|subop|queue', suspect('limit'))),
+          // One that is starved completes too few operations for a figure: then its pings.
+          placed(figure('commit|store_read|subop|queue', suspect('limit')) + |||
+            or on (%(osd)s)
+            max by (%(osd)s) (plumbline_osd_heartbeat_seconds{statistic="worst"})
+            and on (%(osd)s)
+            %(limit)s
+          ||| % (labels { limit: suspect('limit') })),
           osd('latency'),
           'An OSD is slow although its disk is not.',
-          name + ': an operation takes {{ $value | humanizeDuration }}, much longer than on the other OSDs of its device class, and its own disk' + devices + ' is not the cause. ' + signs,
+          name + ': an operation or a ping takes {{ $value | humanizeDuration }}, much longer than on the other OSDs of its device class, and its own disk' + devices + ' is not the cause. ' + signs,
         ),
         alert.new(
           config,

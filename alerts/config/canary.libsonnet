@@ -135,6 +135,10 @@
         ratio: 20,
         // And seconds above it: as with disks, less is nothing that a client waits for.
         floorSeconds: $._config.alerts.PlumblineDiskLatencyOutlier.floorSeconds,
+        // The load of so long explains it: the latency's own window (60 s), the wait (1 m), and the pace of the load's figures.
+        loadWindow: '3m',
+        // And so much more than most nights at this hour is news.
+        usual: $._config.canary.beyond,
         page: { severity: 'critical', 'for': '1m' },
         ticket: { severity: 'warning', 'for': '1m' },
       },

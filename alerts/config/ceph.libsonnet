@@ -185,8 +185,9 @@ local lists = {
       // A restart takes a minute or two.
       PlumblineCephExporterDown: { severity: 'warning', 'for': '10m' },
 
-      // A failover takes half a minute, an update of the managers some minutes.
-      PlumblineCephMetricsAbsent: { severity: 'warning', 'for': '15m' },
+      // A failover takes half a minute, and an update restarts one manager after the other. Longer, and nobody would hear of an
+      // OSD that is down or of a placement group that is inactive.
+      PlumblineCephMetricsAbsent: { severity: 'warning', 'for': '4m' },
     },
   },
 }

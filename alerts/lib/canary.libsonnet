@@ -29,6 +29,22 @@ function(config) {
     for offset in config.canary.seasonOffsets
   ]),
 
+  // What a canary measures, in a label `part`: its OSD, whichever hosts measure it; else its host, whose hiccups all its canaries
+  // share. Agreement counts these: two hosts that measure one OSD are one witness.
+  ofPart(expr):: |||
+    (
+      %(expr)s
+      * on (%(probe)s) group_left (part)
+      topk by (%(probe)s) (1,
+        group by (%(probe)s, part) (
+          label_replace(plumbline_probe_target_info{target=~"osd[.].+"}, "part", "$1", "target", "(.+)")
+        )
+      )
+      or on (%(series)s)
+      label_replace(%(expr)s, "part", "$1", "instance", "(.+)")
+    )
+  ||| % (labels { expr: promql.nested(std.rstripChars(expr, '\n')) }),
+
   // Measured ÷ baseline at this moment: of the median, or of the mean where the baseline has no median.
   latest:: |||
     max by (%(judged)s) (

@@ -55,6 +55,9 @@ local promql = import '../lib/promql.libsonnet';
     expr: expr,
     labels: { end: end },
   },
+  // Starved of CPU time by its quota: it answers pings late and hands its disk's answers on late, and neither the network nor
+  // the disk is the reason.
+  local throttled = 'plumbline:osd_cpu_throttled:ratio >= %(throttledShare)g' % labels,
   local suspects(regex) = 'group by (%s) (plumbline:osd_suspect:info{verdict=~"%s"})' % [labels.osd, regex],
   local rtt(statistic) = 'max by (%s) (plumbline:osd_connection_rtt:seconds{statistic="%s"})' % [labels.osd, statistic],
   local located = 'group by (%(osdAt)s) (plumbline:osd:info)' % labels,
@@ -106,20 +109,24 @@ local promql = import '../lib/promql.libsonnet';
           // Pings have no disk in them. Most of the others accuse it, or it is far from all of its peers.
           record: 'plumbline:osd_far:info',
           expr: |||
-            group by (%(osd)s) (
-              plumbline:osd_accusations:count
-              > on (%(network)s) group_left ()
-              %(pingShare)g * count by (%(network)s) (plumbline_osd_heartbeat_seconds{statistic="worst"})
-            )
-            or
-            group by (%(osd)s) (
-              max by (%(osd)s, interface) (plumbline_osd_heartbeat_seconds{statistic="median"}) >= %(pingFloor)g
-              >= on (%(network)s) group_left ()
-              %(ratio)g * quantile by (%(network)s) (0.5, plumbline_osd_heartbeat_seconds{statistic="median"})
+            (
+              group by (%(osd)s) (
+                plumbline:osd_accusations:count
+                > on (%(network)s) group_left ()
+                %(pingShare)g * count by (%(network)s) (plumbline_osd_heartbeat_seconds{statistic="worst"})
+              )
+              or
+              group by (%(osd)s) (
+                max by (%(osd)s, interface) (plumbline_osd_heartbeat_seconds{statistic="median"}) >= %(pingFloor)g
+                >= on (%(network)s) group_left ()
+                %(ratio)g * quantile by (%(network)s) (0.5, plumbline_osd_heartbeat_seconds{statistic="median"})
+              )
             )
             unless on (%(osd)s)
             %(host)s
-          ||| % (labels { host: suspects('host') }),
+            unless on (%(osd)s)
+            %(throttled)s
+          ||| % (labels { host: suspects('host'), throttled: throttled }),
         },
         // Its store is slow, and its devices say so, too; where they can't be compared, another signal has to. By the
         // mean, whose limits are lower, both have to.
@@ -143,14 +150,17 @@ local promql = import '../lib/promql.libsonnet';
           )
           unless on (%(osd)s)
           %(host)s
+          unless on (%(osd)s)
+          %(throttled)s
         ||| % (labels {
+                 throttled: throttled,
                  slow: slow('commit|store_read'),
                  byMean: slow('commit|store_read', 'equals'),
                  blockByMean: slow('block', 'equals'),
                  host: suspects('host'),
                })),
         // Its store is slow, and its devices, where they can be compared, are not: what holds it back is above them. Or it
-        // is out of CPU time by quota. After the disk, because a device that is slow or at work all the time explains the
+        // is out of CPU time by quota, which its pings show when it hardly does an operation any more. After the disk, because a device that is slow or at work all the time explains the
         // store. Before the queue, which only grows because of it. Beside the network: that slows no commit, but an OSD
         // without CPU time answers pings late.
         verdict('limit', |||
@@ -159,15 +169,20 @@ local promql = import '../lib/promql.libsonnet';
             and on (%(osd)s)
             plumbline:osd_class:ratio{figure="block"}
             or
-            %(slowAnyhow)s
+            (
+              %(slowAnyhow)s
+              or
+              max by (%(osd)s) (plumbline_osd_heartbeat_seconds{statistic="worst"}) >= %(pingFloor)g
+            )
             and on (%(osd)s)
-            plumbline:osd_cpu_throttled:ratio >= %(throttledShare)g
+            %(throttled)s
           )
           unless on (%(osd)s)
           %(others)s
         ||| % (labels {
                  slow: slow('commit|store_read'),
                  slowAnyhow: slowAnyhow,
+                 throttled: throttled,
                  others: suspects('host|disk'),
                })),
         verdict('queue', |||

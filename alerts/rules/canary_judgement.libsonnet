@@ -154,12 +154,24 @@ local promql = import '../lib/promql.libsonnet';
         beyond('page', 'plumbline:canary_limit:ratio{verdict="page"}'),
         beyond('near', 'plumbline:canary_near:ratio'),
         {
-          // Hosts, not canaries: two canaries of one host share its hiccups. The median, so that one odd device of
-          // a host neither makes nor hides a verdict about the layer. Too few hosts agree about nothing.
+          // Independent parts, not canaries: two hosts that measure one OSD, and two canaries of one host, are one. The median of
+          // each, so that one odd device of a host neither makes nor hides a verdict about the layer. Too few parts, or hosts that
+          // look, agree about nothing.
           record: 'plumbline:fleet_beyond:ratio',
           expr: |||
             avg by (%(clusters)s, verdict) (
-              quantile by (%(hosts)s, verdict) (0.5, plumbline:canary_beyond:bool) > bool 0.5
+              quantile by (%(parts)s, verdict) (
+                0.5,
+                %(beyond)s
+              ) > bool 0.5
+            )
+            and on (%(clusters)s)
+            (
+              count by (%(clusters)s) (
+                group by (%(parts)s) (
+                  %(beyond)s
+                )
+              ) >= %(client)d
             )
             and on (%(clusters)s)
             (
@@ -171,7 +183,12 @@ local promql = import '../lib/promql.libsonnet';
                 group by (%(hosts)s) (plumbline:canary_beyond:bool{layer=~"%(clientPattern)s"})
               ) >= %(client)d
             )
-          ||| % (labels + canary.minimumHosts),
+          ||| % (labels + canary.minimumHosts {
+                   parts: likeness + ', part',
+                   beyond: promql.nested(promql.nested(promql.nested(
+                     std.rstripChars(expr.ofPart('max without (source, profile) (plumbline:canary_beyond:bool)'), '\n')
+                   ))),
+                 }),
         },
       ],
     }, {
@@ -198,6 +215,21 @@ local promql = import '../lib/promql.libsonnet';
               %(offsets)s
             )
           ||| % (labels { offsets: std.strReplace(offsets, '\n', '\n  ') }),
+        },
+        {
+          // The highest minute of an hour.
+          record: 'plumbline:canary_peak:ratio',
+          expr: 'max_over_time(%s[%s])' % [labels.ratio, canary.seasonWindow],
+        },
+        {
+          // What most of a week's days reach within half an hour of this moment: a backup, or whatever begins by the clock.
+          record: 'plumbline:canary_usual_peak:ratio',
+          expr: |||
+            quantile without (season) (
+              0.5,
+              %(peaks)s
+            )
+          ||| % { peaks: promql.nested(expr.past('plumbline:canary_peak:ratio offset %s')) },
         },
         {
           // What no season explains.

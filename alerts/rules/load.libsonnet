@@ -43,8 +43,9 @@ local promql = import '../lib/promql.libsonnet';
     )
   ||| % (labels { metric: metric }),
 
-  // Of an OSD on another host its own operations.
-  local servedByOsd = |||
+  // An OSD on another host has its disks there, and that host's daemon counts what they serve; where none runs, Ceph's own
+  // operations.
+  local ofTarget(ofOsd) = |||
     max by (%(series)s) (
       max by (%(series)s) (plumbline_canary_workload_info)
       * on (%(probe)s) group_left ()
@@ -52,12 +53,44 @@ local promql = import '../lib/promql.libsonnet';
         max by (%(probeTarget)s) (plumbline_probe_target_info{target=~"osd[.].+",device=""})
         * on (%(target)s) group_left ()
         label_replace(
-          sum by (%(osd)s) (plumbline:osd_operations:rate5m),
+          %(ofOsd)s,
           "target", "$1", "ceph_daemon", "(.+)"
         )
       )
     )
+  ||| % (labels { ofOsd: promql.nested(promql.nested(promql.nested(promql.nested(ofOsd)))) }),
+  local servedByDisks(metric) = ofTarget(|||
+    max by (%(osd)s) (
+      plumbline:osd_disk:info
+      * on (%(interface)s) group_left ()
+      sum by (%(interface)s) (rate(%(metric)s{operation=~"read|write"}[%(window)s]))
+    )
+  ||| % (labels { metric: metric })),
+
+  // What canaries ask of a target themselves, from however many hosts.
+  local own = |||
+    max by (%(series)s) (plumbline_canary_workload_info)
+    * on (%(probe)s) group_left ()
+    max by (%(probe)s) (
+      max by (%(probeTarget)s) (plumbline_probe_target_info)
+      * on (%(target)s) group_left ()
+      sum by (%(target)s) (
+        sum by (%(probe)s) (plumbline:canary_attempts_fast:ops_per_second)
+        * on (%(probe)s) group_left (target)
+        max by (%(probeTarget)s) (plumbline_probe_target_info)
+      )
+    )
   ||| % labels,
+  local withoutOwn(expr) = |||
+    clamp_min(
+      %(expr)s
+      - on (%(series)s)
+      %(own)s,
+      0
+    )
+    or on (%(series)s)
+    %(expr)s
+  ||| % (labels { expr: promql.nested(std.rstripChars(expr, '\n')), own: promql.nested(std.rstripChars(own, '\n')) }),
 
   local recorded(metric) = |||
     max by (%(series)s) (
@@ -106,9 +139,12 @@ local promql = import '../lib/promql.libsonnet';
         {
           record: now,
           expr: anyOf([
-            figure(served('plumbline_disk_ios_total'), 'operations'),
-            figure(served('plumbline_disk_io_bytes_total'), 'bytes'),
-            figure(servedByOsd, 'operations'),
+            figure(withoutOwn(anyOf([
+              served('plumbline_disk_ios_total'),
+              servedByDisks('plumbline_disk_ios_total'),
+              ofTarget('sum by (%s) (plumbline:osd_operations:rate5m)' % labels.osd),
+            ])), 'operations'),
+            figure(anyOf([served('plumbline_disk_io_bytes_total'), servedByDisks('plumbline_disk_io_bytes_total')]), 'bytes'),
           ]),
         },
         {
@@ -122,7 +158,7 @@ local promql = import '../lib/promql.libsonnet';
           ||| % (labels { now: now, seen: promql.seen(config, now, labels.hour, config.seen.slots.slow) }),
         },
         {
-          // As recorded; else the most that was usual at this hour of the days before.
+          // As recorded; else the most that was usual at this hour of the days before; of a canary without such days the last hour.
           record: 'plumbline:canary_load_reference:figure',
           expr: |||
             %(recorded)s
@@ -130,6 +166,8 @@ local promql = import '../lib/promql.libsonnet';
             max without (season) (
               %(offsets)s
             )
+            or on (%(figures)s)
+            plumbline:canary_load_hour:figure
           ||| % (labels {
                    recorded: anyOf([
                      figure(recorded('plumbline_baseline_load_ops_per_second'), 'operations'),

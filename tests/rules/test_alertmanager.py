@@ -535,6 +535,13 @@ def test_a_full_cluster_explains_that_its_canaries_get_no_space_and_nothing_else
     assert audible(rules, [full, *silent, *heard]) == [full, *heard]
 
 
+def test_managers_that_stand_still_explain_that_nobody_can_connect_to_them(rules, one):
+    gone, full = one("PlumblineCephMetricsAbsent"), one("PlumblineTcpListenOverflow")
+    assert audible(rules, [gone, full]) == [gone]
+    elsewhere = {**full, "cluster": "south"}
+    assert audible(rules, [gone, elsewhere]) == [gone, elsewhere]
+
+
 def test_slow_heartbeats_explain_cephs_own_warning_about_them_and_no_other(rules, one):
     def health(name, **labels):
         return one("PlumblineCephHealth", severity="warning", **labels) | {"name": name}

@@ -44,6 +44,8 @@ WITHOUT_A_COUNT = {
     ("plumbline:capacity_demand:ratio", "ceph_pool_rd_bytes"): RESET,
     ("plumbline:capacity_demand:ratio", "ceph_pool_wr_bytes"): RESET,
     ("plumbline:canary_slow:info", "plumbline:recovery:bool"): ONCE,
+    ("plumbline:canary_peak:ratio", "plumbline:degradation_fast:ratio"): ONCE,
+    ("PlumblineCanaryLatencyExtreme", "plumbline:canary_load:ratio"): ONCE,
     ("PlumblineCanaryLatencyHigh", "plumbline:recovery:bool"): ONCE,
     ("PlumblineCanaryBudgetBurn", "plumbline:recovery:bool"): ONCE,
     ("PlumblineFleetLatencyHigh", "plumbline:recovery:bool"): ONCE,
