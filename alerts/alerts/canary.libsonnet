@@ -74,7 +74,9 @@ local suspects = import '../lib/suspects.libsonnet';
       plumbline:degradation:ratio{statistic="mean"} > %(meanRatio)g
       and
       plumbline:degradation_long:ratio{statistic="mean"} > %(meanLongRatio)g
-      > on (%(tolerance)s) group_left ()
+      unless on (%(judged)s)
+      plumbline:degradation:ratio{statistic="mean"}
+      <= on (%(tolerance)s) group_left ()
       plumbline:baseline_in_force:floor_ratio{statistic="mean"}
       unless on (%(judged)s)
       plumbline:degradation:ratio{statistic="p50"}

@@ -42,6 +42,8 @@ local lists = {
   // (BLUESTORE_SLOW_OP_ALERT), or is somebody's wish (flags, muted pools).
   broken: [
     'MON_CLOCK_SKEW',
+    // Monitors that do not see each other (20): the quorum holds by those that do, and one more fault may end it.
+    'MON_NETSPLIT',
     'RECENT_CRASH',
     'RECENT_MGR_MODULE_CRASH',
     'MGR_MODULE_.+',
@@ -76,7 +78,7 @@ local lists = {
 
   // What a check is about, where that is not RADOS. A check that two layers name is the lower one's.
   layers: {
-    network: ['OSD_SLOW_PING_TIME_.+'],
+    network: ['OSD_SLOW_PING_TIME_.+', 'MON_NETSPLIT'],
     disk: ['DEVICE_HEALTH.*'],
     osd: ['BLUEFS_.+', 'BLUESTORE_.+', '[A-Z]+_DEVICE_STALLED_READ_ALERT', 'OSD_.+'],
     filesystem: ['FS_.+', 'MDS_.+'],

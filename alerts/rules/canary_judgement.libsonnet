@@ -372,8 +372,8 @@ local promql = import '../lib/promql.libsonnet';
           canary.recoveryLongWindow,
           |||
             min_over_time(%(ratio)s[%(capWhole)s]) > %(cap)g
-            > on (%(judged)s)
-            max by (%(judged)s) (plumbline:canary_limit:ratio{verdict="ticket"})
+            unless on (%(judged)s)
+            %(ratio)s <= on (%(judged)s) max by (%(judged)s) (plumbline:canary_limit:ratio{verdict="ticket"})
             and
             %(ratio)s offset %(capSpan)s
             and

@@ -36,6 +36,10 @@ function(config)
 
   {
     stats: {
+      // Of each cluster the worst that its managers say: 0, 1 and 2.
+      health: 'max(max by (cluster) (ceph_health_status%s))' % sel(),
+      osdsDown: 'count(plumbline:osd_up:bool%s == 0) or 0 * count(plumbline:osd_up:bool%s)' % [sel(), sel()],
+      degraded: 'sum(max by (cluster) (ceph_num_objects_degraded%s))' % sel(),
       clusters: 'count(count by (cluster) (plumbline_build_info%s))' % sel(),
       nodes: 'count(count by (cluster, instance) (plumbline_build_info%s))' % sel(),
       silent: 'count(up%s == 0) or vector(0)' % sel(config.plumblineSelector),

@@ -163,7 +163,7 @@ class Canary:
                     bounds=stream.bounds,
                     latency=HistogramValue(stream.edges, cumulative, total, counts.sum_ns / 1e9),
                     charged=counts.charged,
-                    errors=dict(zip(self.plan.errors, counts.errors, strict=True)),
+                    errors=dict(zip(self.plan.errors, counts.errors, strict=False)),
                     in_flight_s=in_flight[index] if in_flight else 0.0,
                     last_completion_ts=counts.last_completion_ns / 1e9 or None,
                     last_success_ts=counts.last_success_ns / 1e9 or None,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from plumbline.probes.canary.pacing import Charge
 
 MAGIC = int.from_bytes(b"PLUMBCAN", "little")
-VERSION = 2
+VERSION = 3
 WORD_BYTES = 8
 MILLION = 10**6
 
@@ -47,7 +47,11 @@ S_NOTE = 5  # A number that the worker sets for this stream alone; 0: none
 S_IN_FLIGHT_SINCE, S_LAST_COMPLETION, S_LAST_SUCCESS, S_SUM_NS, S_CHARGED, S_ERRORS = range(6, 12)
 ERRORS = ("EIO", "ENOSPC", "EROFS", "ETIMEDOUT", "short", "other")
 """Kinds of failed operations, by errno; ``short``: fewer bytes than requested."""
-STREAM_WORDS = S_ERRORS + len(ERRORS)
+NAMES = {"ESHUTDOWN": "blocklisted"}
+"""Errno → kind, where librados means something else by it (EBLOCKLISTED in Ceph's include/types.h)."""
+ERROR_WORDS = 7
+"""Kinds of failed operations that a stream has room for; a canary may have fewer."""
+STREAM_WORDS = S_ERRORS + ERROR_WORDS
 
 WRITE, SEQUENTIAL, DSYNC = 1, 2, 4  # Bits of a stream's flags
 
@@ -60,6 +64,7 @@ def error_index(error: OSError | None, errors: tuple[str, ...] = ERRORS) -> int:
     """Index into ``errors`` for a failed operation; ``None`` means a short one. An error without an errno may have its
     kind as an attribute."""
     kind = "short" if error is None else getattr(error, "kind", "") or errorcode.get(error.errno or 0, "")
+    kind = NAMES.get(kind, kind)
     return errors.index(kind if kind in errors else "other")
 
 

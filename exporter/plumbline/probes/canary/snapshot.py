@@ -137,7 +137,7 @@ class DaemonMemory(memory.MappedWords):
             last_success_ns=copy[at + memory.S_LAST_SUCCESS],
             sum_ns=copy[at + memory.S_SUM_NS],
             charged=copy[at + memory.S_CHARGED],
-            errors=tuple(copy[at + memory.S_ERRORS : at + memory.S_ERRORS + len(memory.ERRORS)]),
+            errors=tuple(copy[at + memory.S_ERRORS : at + memory.S_ERRORS + memory.ERROR_WORDS]),
             buckets=tuple(copy[at + memory.STREAM_WORDS + copy[at + memory.S_EDGES] : at + copy[at + memory.S_WORDS]]),
             note=copy[at + memory.S_NOTE],
         )

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 OPERATIONS = ("write", "read", "remove")  # An OSD's streams, in this order
 NOTES = ("", "down", "out", "gone", "no-primary")
 """Why an OSD has no operations; the index is the note in its streams."""
-ERRORS = ("EIO", "ENOSPC", "EDQUOT", "ETIMEDOUT", "short", "other")
+ERRORS = ("EIO", "ENOSPC", "EDQUOT", "ETIMEDOUT", "blocklisted", "short", "other")
 """Kinds of failed operations; ``EDQUOT``: the pool's quota is full."""
 LOOK_AGAIN_S = 10.0
 LOOK_AT_ALL_S = 300.0  # How often the OSDs' classes and hosts are checked if no object moved

@@ -324,6 +324,7 @@ class TestLanes:
         (errno.EIO, "EIO"),
         (errno.EDQUOT, "EDQUOT"),
         (errno.ETIMEDOUT, "ETIMEDOUT"),
+        (errno.ESHUTDOWN, "blocklisted"),
         (errno.EPERM, "other"),
         (0, "other"),
     ],
@@ -335,5 +336,5 @@ def test_kinds_of_errors(number: int, kind: str) -> None:
     assert refused_by(OSError(number, "x"), order).reason
 
 
-def test_as_many_kinds_as_the_memory_has_words_for() -> None:
-    assert len(ERRORS) == len(canary_memory.ERRORS)
+def test_no_more_kinds_than_the_memory_has_words_for() -> None:
+    assert len(ERRORS) <= canary_memory.ERROR_WORDS
