@@ -83,14 +83,18 @@ local promql = import '../lib/promql.libsonnet';
   ||| % labels,
   local withoutOwn(expr) = |||
     clamp_min(
-      %(expr)s
+      (
+        %(expr)s
+      )
       - on (%(series)s)
-      %(own)s,
+      (
+        %(own)s
+      ),
       0
     )
     or on (%(series)s)
     %(expr)s
-  ||| % (labels { expr: promql.nested(std.rstripChars(expr, '\n')), own: promql.nested(std.rstripChars(own, '\n')) }),
+  ||| % (labels { expr: promql.nested(promql.nested(expr)), own: promql.nested(promql.nested(own)) }),
 
   local recorded(metric) = |||
     max by (%(series)s) (
