@@ -459,7 +459,9 @@ def test_each_layer_speaks_before_all_above_it(rules, one, lower, upper):
         assert audible(rules, [ticket, above_ticket]) == [ticket, above_ticket], "late by too little"
         of_osd = {**explained[0], "ceph_daemon": "osd.3"}
         assert audible(rules, [of_osd, above_ticket]) == [of_osd, above_ticket]
-    assert audible(rules, [ticket, *explained, above_page]) == [ticket, *explained, above_page], "a ticket never silences a page"
+    assert audible(rules, [ticket, *explained, above_page]) == [ticket, *explained, above_page], (
+        "a ticket never silences a page"
+    )
     if upper in CLIENTS:
         assert audible(rules, [page, above_page]) == [page]
     apart = [above_ticket] if (lower, upper) == ("network", "disk") else []

@@ -1,7 +1,7 @@
 """Every ratio to a small figure has a floor in the figure's unit, or a reason why not: microseconds make any ratio.
 
-A ratio is what an alert compares, directly or through what rules record from it. ``FLOORED`` says where its floor is and by
-which text of a rule's expression; ``WITHOUT`` says why a ratio needs none.
+A ratio is what an alert compares, directly or through what rules record from it. ``FLOORED`` says where its floor is and
+by which text of a rule's expression; ``WITHOUT`` says why a ratio needs none.
 """
 
 from __future__ import annotations
@@ -14,17 +14,29 @@ FLOORED = {
     "plumbline:degradation:ratio": ("PlumblineProbeLatencyHigh", "plumbline:baseline_in_force:floor_ratio"),
     "plumbline:degradation_fast:ratio": ("plumbline:canary_limit:ratio", "plumbline:baseline_in_force:floor_ratio"),
     "plumbline:degradation_long:ratio": ("PlumblineCanaryLatencyHigh", "plumbline:baseline_in_force:floor_ratio"),
-    "plumbline:disk_latency_peers:ratio": ("PlumblineDiskLatencyOutlier", "plumbline:disk_latency:p99_seconds >= 0.001"),
+    "plumbline:disk_latency_peers:ratio": (
+        "PlumblineDiskLatencyOutlier",
+        "plumbline:disk_latency:p99_seconds >= 0.001",
+    ),
     "plumbline:disk_mean_equals:ratio": ("PlumblineDiskLatencyOutlier", "plumbline:disk_model:figure"),
-    "plumbline:disk_latency_past:ratio": ("PlumblineDiskLatencyRegressed", "plumbline:disk_hour:figure{figure=\"latency\"} >= 0.001"),
+    "plumbline:disk_latency_past:ratio": (
+        "PlumblineDiskLatencyRegressed",
+        'plumbline:disk_hour:figure{figure="latency"} >= 0.001',
+    ),
     "plumbline:osd_class:ratio": ("plumbline:osd_slow:info", "0.15 * min by"),
     "plumbline:osd_equals:ratio": ("plumbline:osd_slow:info", "1 * plumbline:osd_class:figure"),
     "plumbline:gateway_latency_past:ratio": ("PlumblineGatewayLatencyHigh", ">= 0.001"),
     "plumbline:gateway_latency_peers:ratio": ("PlumblineGatewayLatencyHigh", ">= 0.001"),
-    "plumbline:canary_slow_level:ratio": ("PlumblineCanaryBudgetBurn", "plumbline:canary_latency:seconds{statistic=\"p99\""),
-    "plumbline:canary_slow_operations:ratio": ("PlumblineCanaryBudgetBurn", "plumbline:canary_latency:seconds{statistic=\"p99\""),
+    "plumbline:canary_slow_level:ratio": (
+        "PlumblineCanaryBudgetBurn",
+        'plumbline:canary_latency:seconds{statistic="p99"',
+    ),
+    "plumbline:canary_slow_operations:ratio": (
+        "PlumblineCanaryBudgetBurn",
+        'plumbline:canary_latency:seconds{statistic="p99"',
+    ),
     "plumbline:canary_load:ratio": ("plumbline:canary_load:ratio", "plumbline:canary_load_floor:figure"),
-}  # fmt: skip
+}
 WITHOUT = {
     "plumbline:canary_failed_operations:ratio": "a share of operations that failed",
     "plumbline:canary_hour:ratio": "the median of a ratio that has a floor where it is judged, by the same limit",
@@ -46,11 +58,11 @@ WITHOUT = {
     "plumbline:disk_wear:ratio": "a share of a disk's life",
     "plumbline:baseline_in_force:tolerance_ratio": "a limit",
     "plumbline:baseline_in_force:floor_ratio": "is the floor",
-    "plumbline:degradation_median_of_three:ratio": "judged together with the latest run, which has the floor; rates have none that is small",
+    "plumbline:degradation_median_of_three:ratio": "judged with the latest run, which has the floor",
     "plumbline:canary_spread:ratio": "how far a ratio strays; raises a limit",
     "plumbline:fleet_spread:ratio": "how far a ratio strays; raises a limit",
     "plumbline:canary_slow_usual:ratio": "what is usual",
-}  # fmt: skip
+}
 
 
 def compared() -> set[str]:

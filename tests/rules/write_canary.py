@@ -278,7 +278,8 @@ def fleet(moment: str, share: str, points: str, suspected: str = UNSUSPECTED, **
         {"severity": "critical", **labels},
         {
             "summary": "The canaries of most hosts are slower than their baselines.",
-            "description": f"On {share} of the OSDs or hosts that canaries measure in cluster north, read operations of layer {layer}"
+            "description": f"On {share} of the OSDs or hosts that canaries measure in cluster north,"
+            f" read operations of layer {layer}"
             " (randread-4k-qd1-j1, device class nvme) have been slower than their limits for at least 4m:"
             " clients see it wherever they look. One part may be the cause where writes wait for its replicas."
             f"\nHosts that agree: {points}.{suspected}",

@@ -68,7 +68,7 @@ class Paces:
         return self.recorded.get(metric, SCRAPE)
 
     def slow_inputs(self, expr: str, than: float, except_for: Iterable[str]) -> set[str]:
-        """Recorded metrics below an expression, directly or not, that are slower than this; not what is below ``except_for``."""
+        """Recorded metrics below an expression, directly or not, slower than this; none below ``except_for``."""
         left_out, found, pending, seen = set(except_for), set[str](), metrics_of(expr), set[str]()
         while pending:
             name = pending.pop()
