@@ -1,6 +1,6 @@
 """Every ratio to a small figure has a floor in the figure's unit, or a reason why not: microseconds make any ratio.
 
-A ratio is what an alert compares, directly or through what rules record from it. ``FLOORED`` says where its floor is and
+A ratio is what an alert compares, directly or through what rules record from it. ``FLOORED`` says where its floor is,
 by which text of a rule's expression; ``WITHOUT`` says why a ratio needs none.
 """
 

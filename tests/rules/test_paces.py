@@ -16,7 +16,7 @@ REFERENCES = {
     "plumbline:canary_near:ratio": "half of the way to that limit",
     "plumbline:canary_slow_usual:ratio": "the slowest hours of a week",
     "plumbline:canary_usual_peak:ratio": "the highest minutes of a week at this hour",
-    "plumbline:canary_load:ratio": "its own pace is a minute; where an OSD's disks are, and the load of one without, are slower",
+    "plumbline:canary_load:ratio": "its own pace is a minute; only where an OSD's disks are is known more slowly",
 }
 """What an alert compares with, not what it waits for: it may be older than the alert is fast. With the reason."""
 AT_ONCE = {
@@ -75,9 +75,9 @@ def _windows(paces: Paces, expr: str) -> list[str]:
                 if paces.pace(metric) > EVALUATION
             ]
         latest = bool(above) and isinstance(above[-1], promql.Call) and above[-1].function == "last_over_time"
-        if isinstance(node, promql.Selector) and node.window and node.metric in paces.recorded and not latest:
-            if seconds(node.window) < 2 * paces.pace(node.metric):
-                found.append(f"{node.metric}[{node.window}] may hold one sample")
+        of_rule = isinstance(node, promql.Selector) and node.metric in paces.recorded
+        if of_rule and not latest and 0 < seconds(node.window) < 2 * paces.pace(node.metric):
+            found.append(f"{node.metric}[{node.window}] may hold one sample")
     return found
 
 

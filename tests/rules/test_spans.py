@@ -1,7 +1,7 @@
 """What is said of a whole span is said of one that was seen: a gap is no span.
 
-The lowest, the median or the mean of a range holds with one sample before a gap and one after it. So a rule that judges by
-one of these also counts the samples of the same range, or stands below with the reason why not.
+The lowest, the median or the mean of a range holds with one sample before a gap and one after it. So a rule that judges
+by one of these also counts the samples of the same range, or stands below with the reason why not.
 """
 
 from __future__ import annotations
