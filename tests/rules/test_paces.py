@@ -75,8 +75,12 @@ def _windows(paces: Paces, expr: str) -> list[str]:
                 if paces.pace(metric) > EVALUATION
             ]
         latest = bool(above) and isinstance(above[-1], promql.Call) and above[-1].function == "last_over_time"
-        of_rule = isinstance(node, promql.Selector) and node.metric in paces.recorded
-        if of_rule and not latest and 0 < seconds(node.window) < 2 * paces.pace(node.metric):
+        if (
+            isinstance(node, promql.Selector)
+            and not latest
+            and node.metric in paces.recorded
+            and 0 < seconds(node.window) < 2 * paces.pace(node.metric)
+        ):
             found.append(f"{node.metric}[{node.window}] may hold one sample")
     return found
 
