@@ -584,7 +584,7 @@ TAIL = (
     Case(
         "bursts, a third of the time: ten in a hundred over six hours; just usual, too few or ended: none",
         [],
-        quiet=[("280m", BURN)],
+        quiet=[("250m", BURN)],
         firing=[burn("359m", "9.958%", "warning", over="6h", source="measured", profile="baseline.yaml")],
         interval="15s",
         more=[
