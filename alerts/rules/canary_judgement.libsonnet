@@ -402,6 +402,10 @@ local promql = import '../lib/promql.libsonnet';
             avg_over_time(plumbline:canary_hour:ratio[%(dayWindow)s])
             > on (%(tolerance)s) group_left ()
             %(tolerated)s
+            unless on (%(judged)s)
+            plumbline:canary_hour:ratio
+            <= on (%(tolerance)s) group_left ()
+            plumbline:baseline_in_force:floor_ratio{statistic="p50"}
             and on (%(judged)s)
             quantile_over_time(0.5, plumbline:canary_hour:ratio[%(hoursWindow)s]) > %(hoursRatio)g
             and on (%(judged)s)

@@ -91,18 +91,32 @@ local promql = import '../lib/promql.libsonnet';
         },
         {
           // What a review counts: recorded as it happens, because nobody can compare a quarter's worth of samples
-          // with the baselines of their day in one query. `bool`: within is 0, and what is not judged is absent.
+          // with the baselines of their day in one query. `bool`: within is 0, as is less than the least number of
+          // seconds; what is not judged is absent.
           record: 'plumbline:degradation_beyond:bool',
           expr: |||
             (
-              (%(latency)s)
-              or
-              %(ratio)s{statistic=~"iops|throughput"}
+              (
+                %(judged)s
+              )
+              > bool on (%(tolerance)s) group_left ()
+              max by (%(tolerance)s) (plumbline:baseline_in_force:tolerance_ratio)
             )
-            > bool on (%(tolerance)s) group_left ()
-            max by (%(tolerance)s) (plumbline:baseline_in_force:tolerance_ratio)
+            unless on (%(figure)s)
+            (%(ratio)s <= on (%(tolerance)s, statistic) group_left () plumbline:baseline_in_force:floor_ratio)
+            or on (%(figure)s)
+            0 * (
+              (
+                %(judged)s
+              )
+              and on (%(tolerance)s)
+              plumbline:baseline_in_force:tolerance_ratio
+            )
           ||| % (labels {
-                   latency: promql.judgedLatency(config, ratio),
+                   judged: promql.nested(promql.nested(
+                     '(%s)\nor\n%s{statistic=~"iops|throughput"}' % [promql.judgedLatency(config, ratio), ratio]
+                   )),
+                   figure: labels.judged + ', statistic',
                    ratio: ratio,
                  }),
         },

@@ -96,8 +96,10 @@ local promql = import '../lib/promql.libsonnet';
 
   prometheusRules+:: {
     groups+: [{
-      name: 'plumbline-explained.rules',
-      interval: config.canary.interval,
+      // By how much each disk, OSD and host is late: figures of all of them, no faster than they come. An alert about one has
+      // waited for longer.
+      name: 'plumbline-excess.rules',
+      interval: config.paces.compared,
       rules: [
         part('disk', labels.device, |||
           plumbline:disk_mean:figure{figure="latency"}
@@ -129,6 +131,13 @@ local promql = import '../lib/promql.libsonnet';
           or
           label_replace(plumbline:osd_connection_rtt:seconds{statistic="worst"}, "of", "connection", "", "")
         |||),
+      ],
+    }, {
+      // As fast as the routes need it: a ticket is sent 45 s after it fires (`group_wait`), and by then a rule here and the alert
+      // that reads it have seen what fires below.
+      name: 'plumbline-explained.rules',
+      interval: config.canary.interval,
+      rules: [
         {
           // How much longer than their baselines operations of a client's layer take, the worst of them.
           record: 'plumbline:layer_excess:seconds',

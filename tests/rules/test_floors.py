@@ -1,7 +1,7 @@
 """Every ratio to a small figure has a floor in the figure's unit, or a reason why not: microseconds make any ratio.
 
 A ratio is what an alert compares, directly or through what rules record from it. ``FLOORED`` says where its floor is,
-by which text of a rule's expression; ``WITHOUT`` says why a ratio needs none.
+by rule and text of the rule's expression; ``WITHOUT`` says why a ratio needs none.
 """
 
 from __future__ import annotations
@@ -11,36 +11,35 @@ from support.paces import metrics_of
 from support.rules import ALERTS, RULES, rules_of
 
 FLOORED = {
-    "plumbline:degradation:ratio": ("PlumblineProbeLatencyHigh", "plumbline:baseline_in_force:floor_ratio"),
-    "plumbline:degradation_fast:ratio": ("plumbline:canary_limit:ratio", "plumbline:baseline_in_force:floor_ratio"),
-    "plumbline:degradation_long:ratio": ("PlumblineCanaryLatencyHigh", "plumbline:baseline_in_force:floor_ratio"),
-    "plumbline:disk_latency_peers:ratio": (
-        "PlumblineDiskLatencyOutlier",
-        "plumbline:disk_latency:p99_seconds >= 0.001",
-    ),
-    "plumbline:disk_mean_equals:ratio": ("PlumblineDiskLatencyOutlier", "plumbline:disk_model:figure"),
-    "plumbline:disk_latency_past:ratio": (
-        "PlumblineDiskLatencyRegressed",
-        'plumbline:disk_hour:figure{figure="latency"} >= 0.001',
-    ),
-    "plumbline:osd_class:ratio": ("plumbline:osd_slow:info", "0.15 * min by"),
-    "plumbline:osd_equals:ratio": ("plumbline:osd_slow:info", "1 * plumbline:osd_class:figure"),
-    "plumbline:gateway_latency_past:ratio": ("PlumblineGatewayLatencyHigh", ">= 0.001"),
-    "plumbline:gateway_latency_peers:ratio": ("PlumblineGatewayLatencyHigh", ">= 0.001"),
-    "plumbline:canary_slow_level:ratio": (
-        "PlumblineCanaryBudgetBurn",
-        'plumbline:canary_latency:seconds{statistic="p99"',
-    ),
-    "plumbline:canary_slow_operations:ratio": (
-        "PlumblineCanaryBudgetBurn",
-        'plumbline:canary_latency:seconds{statistic="p99"',
-    ),
-    "plumbline:canary_load:ratio": ("plumbline:canary_load:ratio", "plumbline:canary_load_floor:figure"),
+    "plumbline:degradation:ratio": {
+        "PlumblineProbeLatencyHigh": "plumbline:baseline_in_force:floor_ratio",
+        "plumbline:degradation_beyond:bool": "plumbline:baseline_in_force:floor_ratio",
+    },
+    "plumbline:degradation_fast:ratio": {"plumbline:canary_limit:ratio": "plumbline:baseline_in_force:floor_ratio"},
+    "plumbline:canary_hour:ratio": {"plumbline:canary_slow:info": "plumbline:baseline_in_force:floor_ratio"},
+    "plumbline:degradation_long:ratio": {"PlumblineCanaryLatencyHigh": "plumbline:baseline_in_force:floor_ratio"},
+    "plumbline:disk_latency_peers:ratio": {
+        "PlumblineDiskLatencyOutlier": "plumbline:disk_latency:p99_seconds >= 0.001"
+    },
+    "plumbline:disk_mean_equals:ratio": {"PlumblineDiskLatencyOutlier": "plumbline:disk_model:figure"},
+    "plumbline:disk_latency_past:ratio": {
+        "PlumblineDiskLatencyRegressed": 'plumbline:disk_hour:figure{figure="latency"} >= 0.001'
+    },
+    "plumbline:osd_class:ratio": {"plumbline:osd_slow:info": "0.15 * min by"},
+    "plumbline:osd_equals:ratio": {"plumbline:osd_slow:info": "1 * plumbline:osd_class:figure"},
+    "plumbline:gateway_latency_past:ratio": {"PlumblineGatewayLatencyHigh": ">= 0.001"},
+    "plumbline:gateway_latency_peers:ratio": {"PlumblineGatewayLatencyHigh": ">= 0.001"},
+    "plumbline:canary_slow_level:ratio": {
+        "PlumblineCanaryBudgetBurn": 'plumbline:canary_latency:seconds{statistic="p99"'
+    },
+    "plumbline:canary_slow_operations:ratio": {
+        "PlumblineCanaryBudgetBurn": 'plumbline:canary_latency:seconds{statistic="p99"'
+    },
+    "plumbline:canary_load:ratio": {"plumbline:canary_load:ratio": "plumbline:canary_load_floor:figure"},
 }
 WITHOUT = {
     "plumbline:canary_failed_operations:ratio": "a share of operations that failed",
-    "plumbline:canary_hour:ratio": "the median of a ratio that has a floor where it is judged, by the same limit",
-    "plumbline:canary_drift:ratio": "of that median against a year's tolerance; both are above the floor's baseline",
+    "plumbline:canary_drift:ratio": "hours against the same hours of other days: what a host adds by itself is in both",
     "plumbline:canary_expected:ratio": "what is usual, not what is judged",
     "plumbline:canary_season:ratio": "what is usual",
     "plumbline:canary_limit:ratio": "has the floor in it",
@@ -81,7 +80,7 @@ def test_every_ratio_that_is_judged_has_a_floor_or_a_reason() -> None:
 
 def test_every_floor_stands_in_its_rule() -> None:
     rules = rules_of(RULES) + rules_of(ALERTS)
-    for ratio, (name, text) in FLOORED.items():
+    for ratio, name, text in ((ratio, *floor) for ratio, floors in FLOORED.items() for floor in floors.items()):
         expressions = [rule["expr"] for rule in rules if name in (rule.get("record"), rule.get("alert"))]
         assert any(text in expr for expr in expressions), (ratio, name)
         assert any(ratio in metrics_of(rule["expr"]) for rule in rules), ratio
