@@ -19,7 +19,8 @@ from plumbline.collectors import baseline, daemon, probe
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.histogram import HistogramValue
 from plumbline.metrics.spec import MetricSpec, le_text
-from plumbline.probes.canary.target import WorkerPlan, streams_of
+from plumbline.probes.canary.target import Target as CanaryTarget
+from plumbline.probes.canary.target import streams_of
 from plumbline.probes.fio.fio import operations_of
 from plumbline.probes.fio.fio_output import parse_report as parse_fio
 from plumbline.probes.network.iperf3_output import parse_report as parse_iperf3
@@ -217,7 +218,7 @@ def test_each_kind_of_canary_is_judged(name: str, tmp_path: Path) -> None:
     """Thirty operations a minute, each twice as slow as the baseline says."""
     workload, layer = CANARIES[name]
     known = CATALOGUE.get(workload, where="test", key="workload")
-    plan = WorkerPlan(name=name, workloads=((known, ()),), device_class="ssd")  # type: ignore[arg-type]
+    plan = CanaryTarget(name=name, workloads=((known, ()),), device_class="ssd")  # type: ignore[arg-type]
     streams = streams_of(plan.with_bounds({(name, workload, each): (0.0008,) for each in known.operations}))
     given: list[dict[str, str]] = []
     medians: dict[str, float] = {}
