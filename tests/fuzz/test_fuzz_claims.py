@@ -20,7 +20,7 @@ from plumbline.probes.run.state import ProbeRecord
 
 IDENTITY = identity_of("fast", "ssd", load_catalogue())
 ONE = OperationResult(operation="total", latency={"mean": 2.0, "p50": 2.0}, bins=((2.0, 1),))
-RESULT = IDENTITY.result(tool_version="v1", started=1.0, duration=2.0, outcome=Outcome.SUCCESS, operations=(ONE,))
+RESULT = IDENTITY.result(tool_version="v1.34.4", started=1.0, duration=2.0, outcome=Outcome.SUCCESS, operations=(ONE,))
 REAL = jsontext.encode(
     _File(
         version=VERSION,

@@ -87,7 +87,7 @@ def test_the_openmetrics_parser_accepts_the_other() -> None:
         for family in text_string_to_metric_families((HERE / "samples.openmetrics").read_text("utf-8"))
     }
     assert families["plumbline_nic_drops"].type == "counter"
-    assert families["plumbline_nic_drops"].samples[2].labels["device"] == "back\\slash\n"
+    assert families["plumbline_nic_drops"].samples[2].labels["device"] == "back\\slash\\n"
     assert len(families["plumbline_canary_latency_seconds"].samples) == 2 * (len(EDGES) + 3)
 
 

@@ -197,6 +197,7 @@ def test_wrong_keys_and_no_pool_say_what_to_do(
 ) -> None:
     wrong = tmp_path / "keyring"
     wrong.write_text("[client.plumbline]\n\tkey = AQBLxb5mAAAAABAAvG5Lv0mSO0Pca6H0MF8Dkg==\n")
+    wrong.chmod(0o600)
     asking = guard(msgspec.structs.replace(config, keyring=str(wrong)))
     refused = refusal(asking.check)
     assert refused.reason == "unreachable"

@@ -106,6 +106,7 @@ def test_it_makes_all_once_and_takes_all_back(here: Here) -> None:
     assert secret in here.keyring.read_text(), "a second node gets the same key"
 
     here.keyring.write_text(f"[{USER}]\n\tkey = AQBLxb5mAAAAABAAvG5Lv0mSO0Pca6H0MF8Dkg==\n")
+    here.keyring.chmod(0o600)
     assert "its key was changed" in done(here.plumbline("setup", "--apply"))
     assert secret in here.keyring.read_text(), "as after `ceph auth rotate`, which Ceph 16 has not"
 

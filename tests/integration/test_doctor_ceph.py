@@ -68,4 +68,5 @@ def test_the_doctor_says_whether_the_cluster_answers_with_the_rights_given(
     assert "plumbline ceph setup" in without["mend"]
     wrong = tmp_path / "wrong.keyring"
     wrong.write_text("[client.plumbline]\n\tkey = AQBQTHVpAAAAABAAnbFMpvWkKZQCsaTWIHXkzQ==\n")
+    wrong.chmod(0o600)
     assert answer({"keyring": str(wrong)})["state"] == "missing"

@@ -200,6 +200,7 @@ def test_the_lease_of_a_killed_holder_ends(access: Access, pool: Pool) -> None:
 def test_a_wrong_key_is_refused_at_once(ceph: CephCluster, access: Access, tmp_path: Path) -> None:
     foreign = tmp_path / "keyring"
     foreign.write_text(ceph.keyring("osd.0").read_text().replace("[osd.0]", f"[{USER}]"))
+    foreign.chmod(0o600)
     said, took = timed(lambda: connect(replace(access, keyring=str(foreign))), Unavailable)
     assert said.startswith(f"{access.conf} as {USER}: the monitors refuse it; does the keyring hold this user's key")
     assert took < access.connect_timeout_s

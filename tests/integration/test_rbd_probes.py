@@ -330,6 +330,7 @@ def test_the_class_of_the_devices_below(ceph: CephCluster, here: Host) -> None:
 def test_a_wrong_key(ceph: CephCluster, here: Host, tmp_path: Path) -> None:
     keyring = tmp_path / "keyring"
     keyring.write_text(f"[{USER}]\n key = AQAAAAAAAAAAABAAAAAAAAAAAAAAAAAAAAAAAA==\n")
+    keyring.chmod(0o600)
     wrong = replace(here, ceph=CephConfig(conf=str(ceph.conf), keyring=str(keyring), timeout=Duration(5)))
     assert refusal(fio_probe(wrong)).reason == "permission"
 

@@ -34,18 +34,18 @@ MCLOCK = 300.0
 SPAN_S = 4 * 86400
 
 
-def osds() -> list[capacity.DataOsd]:
+def osds() -> list[capacity.Osd]:
     """Uneven hosts in three racks, and a class of its own in one more root."""
     used = (300, 250, 225, 200, 275, 175)
-    found = [capacity.DataOsd(n, f"h{n // 2}", gb, rack=f"r{n // 4}") for n, gb in enumerate([*used, *used])]
-    return found + [capacity.DataOsd(20 + n, f"s{n}", 300, device_class="ssd", root="fast") for n in range(4)]
+    found = [capacity.Osd(n, f"h{n // 2}", gb, rack=f"r{n // 4}") for n, gb in enumerate([*used, *used])]
+    return found + [capacity.Osd(20 + n, f"s{n}", 300, device_class="ssd", root="fast") for n in range(4)]
 
 
 POOLS = (
-    capacity.DataPool(1, "vms", stored_gb=500),
-    capacity.DataPool(2, "racked", copies=2, failure_domain="rack"),
-    capacity.DataPool(4, "in each rack", failure_domain="rack"),
-    capacity.DataPool(3, "quick", copies=2, device_class="ssd", root="fast"),
+    capacity.Pool(1, "vms", stored_gb=500),
+    capacity.Pool(2, "racked", copies=2, failure_domain="rack"),
+    capacity.Pool(4, "in each rack", failure_domain="rack"),
+    capacity.Pool(3, "quick", copies=2, device_class="ssd", root="fast"),
 )
 
 

@@ -19,6 +19,8 @@ from plumbline.probes.ceph.ceph_task import ask_map
 from plumbline.sources.ceph.ceph_osds import head_daemon
 from support.ceph_map import answers, said
 
+pytestmark = pytest.mark.usefixtures("private_files")
+
 FSID = "118b4ac0-805d-4ea7-86a6-8fc54d89e369"
 
 

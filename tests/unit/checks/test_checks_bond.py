@@ -117,4 +117,4 @@ def test_a_member_that_is_up_without_a_speed() -> None:
     )
     verdicts = list(speed_unknown.findings(replace(bond, nics=nics)))
     assert [(found.subject, found.met) for found in verdicts] == [("ens1f0", True), ("ens1f1", False)]
-    assert verdicts[1].is_ == "up in bond0, with unknown speed"
+    assert verdicts[1].actual == "up in bond0, with unknown speed"

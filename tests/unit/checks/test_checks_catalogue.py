@@ -114,6 +114,7 @@ BAD = NetworkFacts(
         BAD_NIC,
         replace(NIC, device="ens2f1", mtu_bytes=9000, roles=frozenset({"ceph_public"})),
         replace(NIC, device="ib0"),
+        replace(NIC, device="a", speed_mbps=None),
     ),
     tuple(SoftnetCpu(cpu, Count(9, 9), Count(9, 9), Count(9, 9), Count(9, 9), Count(9, 9)) for cpu in range(8)),
     sysctls(

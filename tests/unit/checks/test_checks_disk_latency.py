@@ -8,8 +8,8 @@ from plumbline.sources.disk.blocklatency import LatencyReading
 def test_disks_without_room_are_counted_and_the_first_are_named() -> None:
     names = tuple(f"sd{letter}" for letter in "abcdefgh")
     (verdict,) = latency_histograms.judge(LatencyReading((), {}, without_room=names))
-    assert verdict.is_ == "8 disks are not timed, there is no room for them in the kernel's table: sda, sdb, sdc …"
+    assert verdict.actual == "8 disks are not timed, there is no room for them in the kernel's table: sda, sdb, sdc …"
     assert isinstance(verdict.fix, Fix)
     assert "up to 1,000 disks" in verdict.fix.caution
     (verdict,) = latency_histograms.judge(LatencyReading((), {}))
-    assert verdict.is_ == "measured in the kernel"
+    assert verdict.actual == "measured in the kernel"

@@ -62,7 +62,10 @@ def test_results_add_up_over_jobs_and_the_daemon_shows_them_like_its_own(storage
     watch = ClaimWatch(storage, CATALOGUE, "container")
     assert watch.statuses() == []
     watch.slot.refresh()
-    shown = {(spec.name, labels): value for spec, labels, value in probe.samples(watch.statuses(), now=4010.0)}
+    shown = {
+        (spec.name, labels): value
+        for spec, labels, value in probe.samples(probe.ProbesReading(tuple(watch.statuses()), now=4010.0))
+    }
     place = ("claim/fast", "client", "rook-ceph-block", "claim-1g-write-4k", "total")
     assert shown["plumbline_probe_latency_seconds", (*place, "mean")] == 5.0
     assert shown["plumbline_probe_median_of_three_latency_seconds", (*place, "p50")] == 5.0

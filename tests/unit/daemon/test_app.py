@@ -183,7 +183,7 @@ def test_a_claim_measured_by_a_job_is_judged_by_a_baseline(tmp_path: Path) -> No
     assert wired.outdated == ""
     identity = identity_of("fast", "rook-ceph-block", CATALOGUE)
     result = identity.result(
-        tool_version="v1", started=1.0, duration=1.0, outcome=Outcome.FAILURE, message="no room in the pool"
+        tool_version="v1.34.4", started=1.0, duration=1.0, outcome=Outcome.FAILURE, message="no room in the pool"
     )
     add_result(store.directory, ClaimState("fast", "rook-ceph-block", 60.0, 9.0), result)
     wired.claims.slot.refresh()

@@ -38,7 +38,7 @@ ELSEWHERE = {
     "probes/filesystem/metadata_worker.py:sweep": _MEASURED,
     "claims/first_write.py:main": "a container's last message, where Kubernetes wants it",
     "claims/first_write.py:write": "the file that is measured, on a new volume",
-    "probes/run/storage.py:take": "makes the directories above the storage path",
+    "probes/run/storage.py:acquire": "makes the directories above the storage path",
     "probes/run/guard.py:fill": "cuts short a file that it opened by a proof, for writing",
     "probes/canary/snapshot.py:lay_down": "a file in memory",
     "core/answers.py:in_memory": "a file in memory",

@@ -58,24 +58,24 @@ def test_unit_tests_mirror_the_rooms() -> None:
 # room → files and lines of Python. A feature pays for itself, or raises the number and says why in a comment beside it.
 # After a merge the failing test prints the whole table, to be put here.
 BUDGET = {
-    ".": (4, 470),
+    ".": (4, 473),
     "background": (10, 1326),
     "baseline": (26, 3989),
     "capacity": (9, 1262),
     "ceph_top": (5, 672),
-    "checks": (20, 3092),
+    "checks": (20, 3115),  # a member of a bond without a speed
     "claims": (5, 806),
-    "collectors": (31, 2779),
-    "commands": (33, 5653),
+    "collectors": (31, 2786),  # lost paths of multipath disks
+    "commands": (33, 5669),  # doctor opens no link that a server chooses
     "config": (14, 2055),
-    "core": (33, 2930),
+    "core": (33, 2950),  # every link on the way to a key file is checked
     "daemon": (5, 746),
-    "fleet": (13, 2034),
-    "metrics": (10, 1185),
+    "fleet": (13, 2039),
+    "metrics": (10, 1209),  # label values are bounded in one place
     "pages": (8, 846),
-    "probes": (90, 11597),
+    "probes": (90, 11636),  # no directory is made in a storage path without our mark
     "report": (21, 3039),
-    "sources": (79, 11624),
+    "sources": (80, 11743),  # ranges of what devices report; volumes, guests and leaking counts
     "status": (8, 1273),
     "web": (9, 1444),
 }

@@ -27,7 +27,7 @@ NO_SECRET = {
     ("baseline/site.py", "read_site"): "a baseline",
     ("baseline/signature.py", "check_signed"): "a signature",
     ("commands/advise.py", "_write"): "the configuration",
-    ("commands/ceph_admin.py", "_read_keyring"): "compared with what Ceph has, not used",
+    ("commands/ceph_keyring.py", "read_keyring"): "compared with what Ceph has, not used",
     ("commands/fleet_node.py", "_file"): "a baseline",
     ("fleet/inventory.py", "read_inventory"): "an inventory",
     ("probes/ceph/ceph_access.py", "key_file"): "ceph.conf; the keyring goes through the door",

@@ -92,7 +92,7 @@ def _faults(bond: Bond, slaves: list[Slave]) -> Iterator[str]:
 )
 def speed_unknown(facts: NetworkFacts) -> Iterator[Verdict]:
     nics = {nic.device: nic for nic in facts.nics}
-    should = "a known speed"
+    expected = "a known speed"
     for bond in facts.bonds:
         for slave in bond.slaves:
             nic = nics.get(slave.device)
@@ -102,7 +102,7 @@ def speed_unknown(facts: NetworkFacts) -> Iterator[Verdict]:
                 "This only shows. Check the transceiver and the switch's port, and the driver's messages in dmesg."
             )
             fix = None if nic.speed_mbps else Fix(f"ethtool {shlex.quote(slave.device)}", caution=caution)
-            yield Verdict(slave.device, f"up in {bond.device}, with unknown speed" if fix else should, should, fix)
+            yield Verdict(slave.device, f"up in {bond.device}, with unknown speed" if fix else expected, expected, fix)
 
 
 @check(

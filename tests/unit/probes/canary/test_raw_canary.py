@@ -523,7 +523,9 @@ def test_the_scrape_says_which_disk_it_is(loops: Loops, start: Start) -> None:
     name = loops.disk()
     (one,) = start(name)
     reading = until(one, healthy)
-    samples = {(spec.name, labels): value for spec, labels, value in collector.samples([reading])}
+    samples = {
+        (spec.name, labels): value for spec, labels, value in collector.samples(collector.CanariesReading((reading,)))
+    }
     assert samples["plumbline_probe_target_info", (f"raw/{name}", name, name)] == 1
     assert samples["plumbline_probe_runs_skipped_total", (f"raw/{name}", "device-gone")] == 0
     (info,) = [labels for spec, labels in samples if spec == "plumbline_probe_info"]

@@ -27,6 +27,8 @@ from plumbline.probes.run.model import Host, Run
 from plumbline.probes.run.result import Outcome
 from plumbline.sources.ceph.cluster_osds import ClusterOsds, Osd
 
+pytestmark = pytest.mark.usefixtures("private_files")
+
 CEPH = Path(__file__).parents[3] / "fixtures" / "ceph-16.2"
 OSDS = ClusterOsds(
     {0: Osd(0, "hdd", "a", ""), 1: Osd(1, "ssd", "a", ""), 2: Osd(2, "hdd", "b", "down")},

@@ -125,7 +125,7 @@ class TestReading:
         assert [each.latency.count for each in seven.workloads] == [0, 0, 0]
         assert seven.workloads[0].bounds == (0.001,)
         assert 0.001 in seven.workloads[0].latency.edges
-        samples = list(collector.samples([three, seven]))
+        samples = list(collector.samples(collector.CanariesReading((three, seven))))
         targets = {labels for spec, labels, _ in samples if spec.name == "plumbline_probe_target_info"}
         assert targets == {("rados-canary/osd.3", "osd.3", ""), ("rados-canary/osd.7", "osd.7", "")}
 

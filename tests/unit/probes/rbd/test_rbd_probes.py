@@ -30,6 +30,8 @@ from plumbline.probes.run.model import Host, Progress, Run
 from plumbline.probes.run.result import Outcome
 from plumbline.probes.run.tool import FIO, RBD
 
+pytestmark = pytest.mark.usefixtures("private_files")
+
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 REPORT = (FIXTURES / "ceph-16.2" / "fio-rbd-randwrite.json").read_bytes().replace(b'"randwrite-4k"', b'"plumbline"')
 BENCH = (FIXTURES / "ceph-16.2" / "rbd-bench-write.txt").read_bytes()
