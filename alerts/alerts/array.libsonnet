@@ -52,36 +52,28 @@ local promql = import '../lib/promql.libsonnet';
     groups+: [{
       name: 'plumbline-array',
       rules: [
-        alert.new(
-          config,
-          'PlumblineArrayDegraded',
-          'max by (%(interface)s) (plumbline_md_degraded_disks) > 0' % labels,
-          disk,
-          'A RAID array lacks disks.',
-          'Array {{ $labels.device }}' + level + ' on {{ $labels.instance }} lacks {{ $value }} of its disks: the next failure may destroy the array.' + rebuild,
-        ),
-        // Neither has a number of missing disks: what does not run, and a member beside the data (a journal, a spare).
+        // Two states have no number of missing disks: what does not run, and a member beside the data (a journal, a spare).
         alert.new(
           config,
           'PlumblineArrayDegraded',
           |||
+            max by (%(interface)s) (plumbline_md_degraded_disks) > 0
+            or
             max by (%(interface)s, state) (plumbline_md_info{state=~"%(dead)s", raid_level!="%(container)s"}) > 0
+            or
+            (
+              max by (%(interface)s, member, state) (plumbline_md_member_info{state=~"(.*,)?faulty(,.*)?"})
+              unless on (%(interface)s)
+              plumbline_md_degraded_disks > 0
+            )
           ||| % (labels + array),
           disk,
-          'A RAID array does not run.',
-          'Array {{ $labels.device }}' + level + ' on {{ $labels.instance }} is {{ $labels.state }}: it cannot be read.',
-        ),
-        alert.new(
-          config,
-          'PlumblineArrayDegraded',
-          |||
-            max by (%(interface)s, member, state) (plumbline_md_member_info{state=~"(.*,)?faulty(,.*)?"})
-            unless on (%(interface)s)
-            plumbline_md_degraded_disks > 0
-          ||| % labels,
-          disk,
-          'A member of a RAID array has failed.',
-          'Member {{ $labels.member }} of array {{ $labels.device }}' + level + ' on {{ $labels.instance }} is {{ $labels.state }}. No data disk is missing, but the array has lost a spare or its journal.',
+          '{{ if $labels.member }}A member of a RAID array has failed.{{ else if $labels.state }}A RAID array does not run.{{ else }}A RAID array lacks disks.{{ end }}',
+          '{{ if $labels.member }}Member {{ $labels.member }} of array {{ $labels.device }}' + level
+          + ' on {{ $labels.instance }} is {{ $labels.state }}. No data disk is missing, but the array has lost a spare or its journal.'
+          + '{{ else }}Array {{ $labels.device }}' + level + ' on {{ $labels.instance }}'
+          + '{{ if $labels.state }} is {{ $labels.state }}: it cannot be read.'
+          + '{{ else }} lacks {{ $value }} of its disks: the next failure may destroy the array.' + rebuild + '{{ end }}{{ end }}',
         ),
       ] + std.map(unhealthy, zfs.severities) + [
         alert.new(

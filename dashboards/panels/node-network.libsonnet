@@ -36,9 +36,10 @@ function(config)
     ), 6, 8],
     [p.timeSeries(
       'Time squeeze and backlog overflow, per CPU',
-      'How often the receive softirq left with work undone because its budget or time ran out (no loss by itself), and packets dropped for a backlog beyond net.core.netdev_max_backlog. Bad looks like: any overflow, or a squeeze that grows with load on one CPU while others are idle.',
+      'How often the receive softirq left with work undone because its budget or time ran out (no loss by itself), packets dropped for a backlog beyond net.core.netdev_max_backlog, and how many tasks wait for the CPU. Bad looks like: any overflow, or a squeeze that grows with load on one CPU while others are idle.',
       'ops', [
         p.target(q.network.squeeze, 'squeeze, cpu {{cpu}}'),
+        p.target(q.network.waiting, 'tasks waiting, cpu {{cpu}}'),
         p.target(q.network.backlogDrops, 'overflow, cpu {{cpu}}'),
       ]
     ), 6, 8],

@@ -61,6 +61,7 @@ local firing = 'alertname=~"Plumbline.+", alertstate="firing"';
     drops: 'sum by (cause) (%s)' % rate('plumbline_nic_drops_total'),
     throughput: 'sum by (cluster, instance, device, direction) (%s) * 8' % rate('plumbline_nic_bytes_total'),
     squeeze: 'sum by (cpu) (%s)' % rate('plumbline_softnet_time_squeezes_total'),
+    waiting: 'sum by (cpu) (%s)' % rate('plumbline_cpu_run_queue_wait_seconds_total'),
     backlogDrops: 'sum by (cpu) (%s)' % rate('plumbline_softnet_packets_dropped_total'),
     retransmitted: 'sum(%s) / (sum(%s) > 0)' % [rate('plumbline_tcp_segments_retransmitted_total'), rate('plumbline_tcp_segments_total', 'direction="transmit"')],
     // One row a port.

@@ -168,7 +168,9 @@ def test_each_kind_of_probe_is_judged(name: str, tmp_path: Path) -> None:
     chosen = select(twice_as_good(probed), targets, {})
     assert chosen.missing == ()
     state = daemon.DaemonState(reload_ok=True, since_ts=0.0, state_saved=True)
-    given = series((*probe.samples([probed], now=10.0), *baseline.samples(chosen), *daemon.samples(state)))
+    given = series(
+        (*probe.samples(probe.ProbesReading((probed,), now=10.0)), *baseline.samples(chosen), *daemon.samples(state))
+    )
 
     def expected(judged_only: bool) -> list[dict[str, object]]:
         return [

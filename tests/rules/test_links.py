@@ -44,7 +44,6 @@ ONLY_LISTED = {
     "PlumblineRulesLate", "PlumblineScrapeRejected", "PlumblineScrapeSlow", "PlumblineStateNotSaved",
     "PlumblineThreadFailing", "PlumblineWatchdog", "PlumblineWebGuardsLost",
     "PlumblineCanaryFailing", "PlumblineCephMonitorDown", "PlumblineCephUnreachable", "PlumblineMountDead",
-    "PlumblineZfsPoolUnhealthy",
 }  # fmt: skip
 """No page draws their figure yet: the monitoring itself, and five others. The page they open lists what fires."""
 
