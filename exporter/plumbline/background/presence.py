@@ -14,7 +14,7 @@ from plumbline.core.roots import Roots
 from plumbline.core.scheduler import Job
 from plumbline.errors import PlumblineError
 from plumbline.probes.run.state import DiskRecord, DiskSeen, DisksSeen, StateStore
-from plumbline.sources.disk.block import BlockDevice, list_real_disks
+from plumbline.sources.disk.block import BlockDevice, list_built_in_disks
 
 DISK_PRESENCE, LOOK_EVERY_S = "disk presence", 15.0
 FORGET_AFTER_S = 7 * 86400.0  # covers a weekend and a holiday, but a disk removed on purpose is not reported for ever
@@ -44,7 +44,7 @@ class DiskPresence:
     def look(self, _cancel: threading.Event | None = None) -> None:
         now = self._wall()
         self._store.follow_clock()
-        listed = [name for name in list_real_disks(self._roots) if self._keep(name)]
+        listed = [name for name in list_built_in_disks(self._roots) if self._keep(name)]
         stored = [disk for disk in self._store.disks if self._keep(disk.device)]  # an excluded disk is not missing
         before = {(disk.device, disk.serial): disk for disk in stored}
         serials = self._serials()

@@ -91,9 +91,8 @@ def read_block_devices(
 
 
 def list_real_disks(roots: Roots) -> tuple[str, ...]:
-    """Names of the built-in disks, without querying any of them; empty without sysfs. Not among them: devices that the
-    kernel makes from others, what is ``removable`` (sticks, cards, discs; a disk in a hot-plug bay is not), and volumes
-    that a hypervisor, a cloud or a storage network attaches and detaches."""
+    """Names of the disks that the kernel does not make from others, without querying any of them; empty without sysfs.
+    Not among them: what is ``removable`` (sticks, cards, discs; a disk in a hot-plug bay is not)."""
     directory = roots.sys / "block"
     return tuple(
         name.replace("!", "/")
@@ -101,8 +100,15 @@ def list_real_disks(roots: Roots) -> tuple[str, ...]:
         if not identity.is_software(link_text(directory / name) or "/virtual/block/")
         and not is_hidden(directory / name)
         and read_text(directory / name / "removable") != "1"
-        and not identity.is_attached(link_text(directory / name) or "", directory / name)
     )
+
+
+def list_built_in_disks(roots: Roots) -> tuple[str, ...]:
+    """Those of :func:`list_real_disks` that do not come and go by design: no volumes that a hypervisor, a cloud or a
+    storage network attaches and detaches."""
+    directory = roots.sys / "block"
+    paths = {name: directory / name.replace("/", "!") for name in list_real_disks(roots)}
+    return tuple(name for name, path in paths.items() if not identity.is_attached(link_text(path) or "", path))
 
 
 def required_entries(directory: Path) -> list[str]:
