@@ -16,6 +16,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
+from plumbline.claims.claim_file import KUBERNETES_VERSION
 from plumbline.core.answers import in_memory
 from plumbline.core.foreign import Limits, decode_json, one_line
 from plumbline.core.keyfiles import read_anchor, read_secret
@@ -25,7 +26,6 @@ from plumbline.sources.prometheus.access import Access
 
 MAX_BYTES = 4 << 20  # An object has 1.5 MiB at most; a list of a few hundred events of one object is smaller
 ANSWER_WITHIN_S = 10.0
-VERSION = re.compile(r"v?[0-9]{1,4}(\.[0-9]{1,5}){1,3}([+-][A-Za-z0-9.+-]{1,20})?")
 _LIMITS = Limits(MAX_BYTES)
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 _LONGEST_NAME = 253
@@ -209,7 +209,7 @@ class Api:
             version = self._ask("GET", "/version", Version, None, None).git_version
         except ApiError:
             return ""
-        return version if VERSION.fullmatch(version) else ""
+        return version if KUBERNETES_VERSION.fullmatch(version) else ""
 
     def _authorization(self) -> str:
         return f"Bearer {read_secret(self._token, MAX_BYTES).decode('ascii').strip()}"

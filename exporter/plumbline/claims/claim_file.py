@@ -17,7 +17,6 @@ from pathlib import Path
 
 import msgspec
 
-from plumbline.claims.api import VERSION as KUBERNETES_VERSION
 from plumbline.config.workloads import VolumeClaim, WorkloadCatalogue
 from plumbline.core import jsontext
 from plumbline.core.files import OwnDirectory, read_whole
@@ -32,6 +31,7 @@ from plumbline.probes.run.state import ProbeRecord
 from plumbline.probes.run.storage import marked
 
 VERSION = 1
+KUBERNETES_VERSION = re.compile(r"v?[0-9]{1,4}(\.[0-9]{1,5}){1,3}([+-][A-Za-z0-9.+-]{1,20})?")
 MAX_BYTES = 256 << 10  # A record has some ten KiB
 MOST = 50  # Claims of one node
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")  # Of an object of Kubernetes, with room for what is appended

@@ -25,7 +25,8 @@ LISTED = {
     "baseline/profiles.py": "file.read_text",  # comes with the package
     "sources/net/drivers.py": "file.read_text",
     "sources/disk/blocklatency.py": "(Path(__file__).parents[2] / 'bpf' / 'disk_latency.bpf.o').read_bytes",
-    "pages/runbooks.py": "file.read_text",
+    "pages/runbooks.py": "_FOLDER.joinpath(f'{name}.md').read_text, file.read_text",
+    "core/keyfiles.py": "open",  # the kernel's table of mounts
     "metrics/small.py": "Path(__file__).with_name('small.txt').read_text",
     "pages/templates.py": "_FILES.joinpath('style.css').read_text, path.read_text",
     "config/workloads.py": "Path(__file__).with_name('workloads.yaml').read_text",
@@ -40,7 +41,7 @@ LISTED = {
     "probes/canary/canary.py": "self.read",
     "probes/run/gates.py": "read",
     "status/gather.py": "followed.canary.read",
-    "probes/run/schedule.py": "each.canary.read, self.canary.read",
+    "probes/run/schedule.py": "running.canary.read, self.canary.read",
     "probes/run/single_run.py": "canary.read",
     "web/server.py": "reader.read",
 }

@@ -26,7 +26,6 @@ NO_SECRET = {
     ("baseline/book.py", "read_own"): "a baseline",
     ("baseline/site.py", "read_site"): "a baseline",
     ("baseline/signature.py", "check_signed"): "a signature",
-    ("commands/advise.py", "_write"): "the configuration",
     ("commands/ceph_keyring.py", "read_keyring"): "compared with what Ceph has, not used",
     ("commands/fleet_node.py", "_file"): "a baseline",
     ("fleet/inventory.py", "read_inventory"): "an inventory",
