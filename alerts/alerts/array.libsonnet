@@ -45,7 +45,7 @@ local promql = import '../lib/promql.libsonnet';
   _firstSteps+:: {
     PlumblineArrayDegraded: first.on('cat /proc/mdstat') + ': which member, and does it rebuild?',
     PlumblineZfsPoolUnhealthy: first.on('zpool status -v'),
-    PlumblineMultipathPathLost: first.on('{{ if match "^nvme" $labels.device }}nvme list-subsys /dev/{{ $labels.device }}{{ else }}multipath -ll {{ $labels.device }}{{ end }}') + ': which path?',
+    PlumblineMultipathPathLost: first.on('multipath -ll {{ $labels.device }}') + ' (`nvme list-subsys`, if it is NVMe): which path?',
   },
 
   prometheusAlerts+:: {
@@ -68,7 +68,7 @@ local promql = import '../lib/promql.libsonnet';
             )
           ||| % (labels + array),
           disk,
-          '{{ if $labels.member }}A member of a RAID array has failed.{{ else if $labels.state }}A RAID array does not run.{{ else }}A RAID array lacks disks.{{ end }}',
+          'A RAID array lacks disks or does not run.',
           '{{ if $labels.member }}Member {{ $labels.member }} of array {{ $labels.device }}' + level
           + ' on {{ $labels.instance }} is {{ $labels.state }}. No data disk is missing, but the array has lost a spare or its journal.'
           + '{{ else }}Array {{ $labels.device }}' + level + ' on {{ $labels.instance }}'

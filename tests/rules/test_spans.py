@@ -51,7 +51,7 @@ WITHOUT_A_COUNT = {
     ("PlumblineFleetLatencyHigh", "plumbline:recovery:bool"): ONCE,
     ("PlumblineNicLinkDown", "plumbline_nic_up"): ONCE,
     ("PlumblineInfinibandPortDown", "plumbline_infiniband_port_state"): ONCE,
-    ("PlumblineMultipathPathLost", "plumbline_multipath_paths"): "the most paths of any moment",
+    ("PlumblineNicLinkDown", "plumbline:nic_place_up:bool"): ONCE,
 }
 
 
