@@ -14,7 +14,7 @@ from deploy.prometheus import keeplist
 
 from plumbline.capacity import facts
 from plumbline.core.words import DAY_S
-from plumbline.metrics.small import LESS
+from plumbline.metrics.small import REDUCTIONS
 from plumbline.report import classes
 from plumbline.report.period import Period
 from plumbline.report.queries import Queries
@@ -225,7 +225,7 @@ def test_no_test_of_an_alert_needs_what_the_small_page_leaves_out_of_a_metric() 
             if not test.get("alert_rule_test"):
                 continue
             for series in test["input_series"]:
-                less = LESS.get(metric_of(series["series"]))
+                less = REDUCTIONS.get(metric_of(series["series"]))
                 given += less is not None
                 labels = dict(re.findall(r'(\w+)="([^"]*)"', series["series"]))
                 if less and any(pattern.fullmatch(labels.get(label, "")) for label, pattern in less.without):
