@@ -15,7 +15,7 @@ from plumbline.config.workloads import load_catalogue
 from plumbline.core.roots import Roots
 from plumbline.core.scheduler import Job
 from plumbline.daemon import daemon as app
-from plumbline.daemon.running import World
+from plumbline.daemon.running import HostContext
 from plumbline.probes.run.state import StateStore
 from support.admin_sockets import AdminSocket
 from support.daemon import Answer, Daemon, eventually, running
@@ -59,7 +59,7 @@ def answers_until_there_is_a_page(daemon: Daemon) -> list[Answer]:
 
 def made(folder: Path) -> app.Daemon:
     store = StateStore(folder / "state")
-    world = World(None, store.directory, Roots.under(folder), load_catalogue(), {}, "node")
+    world = HostContext(None, store.directory, Roots.under(folder), load_catalogue(), {}, "node")
     return app.Daemon(Config(), world, store, reread=Config)
 
 

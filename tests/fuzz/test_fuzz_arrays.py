@@ -113,7 +113,7 @@ FACTS = st.builds(
     ).map(tuple),
     st.lists(
         st.builds(
-            Pool,
+            ZfsPool,
             NAMES,
             st.sampled_from(("ONLINE", "DEGRADED", "FAULTED", "SUSPENDED")),
             st.none() | NUMBERS,
