@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from plumbline.checks.array import CHECKS, ArrayFacts, Pool
+from plumbline.checks.array import CHECKS, ArrayFacts, ZfsPool
 from plumbline.checks.model import judge
 from plumbline.collectors import array as metrics
 from plumbline.errors import ParseError
