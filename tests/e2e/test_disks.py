@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -76,24 +78,25 @@ def test_a_new_disk_is_seen_by_its_event_and_its_filesystem_with_the_next(
 
 
 def test_real_disks_are_present_and_remembered(folder: Path) -> None:
+    """Those of this machine that are built in: a volume of a hypervisor comes and goes."""
     real = {
         path.name.replace("!", "/")
         for path in Path("/sys/block").iterdir()
-        if "/virtual/" not in str(path.resolve()) and not path.name.startswith(("sr", "fd", "nbd"))
+        if not re.search("/(virtual|virtio[0-9]+|vbd-[0-9]+|usb[0-9]+|session[0-9]+)/", str(path.resolve()))
+        and not path.name.startswith(("sr", "fd", "nbd"))
     }
-    if not real:
-        pytest.skip("no disk here but what the kernel made")
     with running(folder, config={"probes": []}) as daemon:
+        eventually(lambda: daemon.metrics().get("plumbline_collector_success", collector="diskpresence") == 1)
         eventually(lambda: daemon.metrics().labels("plumbline_disk_present", "device") == real)
-        assert {each.value for each in daemon.metrics().series("plumbline_disk_present")} == {1}
+        assert {each.value for each in daemon.metrics().series("plumbline_disk_present")} <= {1}
         state = daemon.storage / "state.json"
         daemon.stop()
     text = state.read_text()
     assert all(f'"device":"{name}"' in text for name in real)
     # one that was here before this start, and is not now
-    state.write_text(
-        text.replace('"disks":[', '"disks":[{"device":"sdzz","serial":"GONE","first_seen":1,"last_seen":4e9},')
-    )
+    content = json.loads(text)
+    content["disks"] = [{"device": "sdzz", "serial": "GONE", "first_seen": 1, "last_seen": 4e9}, *content["disks"]]
+    state.write_text(json.dumps(content, separators=(",", ":")))
     with running(folder, config={"probes": []}) as daemon:
         eventually(lambda: daemon.metrics().get("plumbline_disk_present", device="sdzz", serial="GONE") == 0)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from plumbline.core.escape import visible
 from support import promtool
 from support.daemon import run, running
 from support.inside import Inside
@@ -25,7 +26,7 @@ def test_ports_named_like_markup_and_terminal_codes(folder: Path) -> None:
             ns.ip("link", "add", "name", name, "type", "veth", "peer", "name", f"peer{number}")
         with running(folder, config={"probes": []}, prefix=["ip", "netns", "exec", ns.name]) as daemon:
             inside = Inside(ns, daemon)
-            assert set(NAMES) <= inside.devices()
+            assert set(map(visible, NAMES)) <= inside.devices()
             answer = inside.get("/metrics")
             assert not [each for each in promtool.complaints(answer.body) if "pars" in each]
             page = inside.get("/")

@@ -44,10 +44,11 @@ class DiskPresence:
     def look(self, _cancel: threading.Event | None = None) -> None:
         now = self._wall()
         self._store.follow_clock()
-        listed = [name for name in list_built_in_disks(self._roots) if self._keep(name)]
+        facts = self._known()
+        listed = [name for name in list_built_in_disks(self._roots, facts) if self._keep(name)]
         stored = [disk for disk in self._store.disks if self._keep(disk.device)]  # an excluded disk is not missing
         before = {(disk.device, disk.serial): disk for disk in stored}
-        serials = self._serials()
+        serials = {device.name: device.serial or "" for device in facts}
         keys = ((name, serials.get(name, _last_serial(name, stored))) for name in listed)
         present = {(name, serial) for name, serial in keys if serial is not None}
         disks = remember(before, present, now)
@@ -60,11 +61,11 @@ class DiskPresence:
         else:
             self._store.keep_disks(disks.values())
 
-    def _serials(self) -> Mapping[str, str]:
+    def _known(self) -> tuple[BlockDevice, ...]:
         try:
-            return {device.name: device.serial or "" for device in self._facts()}
+            return tuple(self._facts())
         except PlumblineError:
-            return {}
+            return ()
 
 
 def remember(before: Mapping[Key, DiskRecord], present: set[Key], now: float) -> dict[Key, DiskRecord]:

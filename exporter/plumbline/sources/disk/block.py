@@ -103,12 +103,14 @@ def list_real_disks(roots: Roots) -> tuple[str, ...]:
     )
 
 
-def list_built_in_disks(roots: Roots) -> tuple[str, ...]:
+def list_built_in_disks(roots: Roots, facts: Iterable[BlockDevice] = ()) -> tuple[str, ...]:
     """Those of :func:`list_real_disks` that do not come and go by design: no volumes that a hypervisor, a cloud or a
-    storage network attaches and detaches."""
+    storage network attaches and detaches. ``facts``: what is known of the disks so far."""
+    volumes = {disk.name for disk in facts if identity.is_volume(disk.device_class, disk.model)}
     directory = roots.sys / "block"
     paths = {name: directory / name.replace("/", "!") for name in list_real_disks(roots)}
-    return tuple(name for name, path in paths.items() if not identity.is_attached(link_text(path) or "", path))
+    built_in = (name for name, path in paths.items() if not identity.is_attached(link_text(path) or "", path))
+    return tuple(name for name in built_in if name not in volumes)
 
 
 def required_entries(directory: Path) -> list[str]:

@@ -50,15 +50,15 @@ def transport_of(link: str, name: str) -> str | None:
 
 
 def is_attached(link: str, directory: Path) -> bool:
-    """Whether a disk comes and goes by design: a volume of a hypervisor, a cloud or a storage network, or one on a USB
-    cable. ``directory`` is its entry in ``/sys/block``. Queries no disk: the kernel has these attributes in memory."""
+    """Whether a disk comes and goes by design, judged by how it is attached: by a hypervisor, a storage network, a USB
+    cable. ``link`` and ``directory`` are of its entry in ``/sys/block``. No disk is queried."""
     transport = transport_of(link, directory.name)
-    if transport in _ATTACHED:
-        return True
-    model = read_text(directory / "device/model") or ""
-    if transport == "nvme":
-        return bool(_VOLUME.match(model) or _EMULATED.match(model)) or _over_fabrics(directory / "device")
-    return bool(_EMULATED.match(read_text(directory / "device/vendor") or "") or _EMULATED.match(model))
+    return transport in _ATTACHED or (transport == "nvme" and _over_fabrics(directory / "device"))
+
+
+def is_volume(device_class: str | None, model: str | None) -> bool:
+    """Whether a disk is a volume of a hypervisor or a cloud, judged by what it says it is."""
+    return device_class == "virtual" or bool(_VOLUME.match(model or ""))
 
 
 def _over_fabrics(device: Path) -> bool:

@@ -16,6 +16,7 @@ from plumbline.sources.disk.block import (
     read_block_device,
     read_block_devices,
 )
+from plumbline.sources.disk.identity import device_class_of, transport_of
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 NODE = FIXTURES / "disks-storage-node"
@@ -334,4 +335,6 @@ def test_a_volume_that_is_attached_is_no_disk_that_can_be_missed(
     disk.mkdir(parents=True, exist_ok=True)
     (tmp_path / "sys/block").mkdir()
     (tmp_path / "sys/block" / name).symlink_to(f"../{link.removeprefix('../')}")
-    assert list_built_in_disks(Roots.under(tmp_path)) == ((name,) if listed else ())
+    disk_class = device_class_of(transport_of(link, name), False, attributes.get("vendor"), attributes.get("model"))
+    facts = [BlockDevice(name, 8, 0, 0, model=attributes.get("model"), device_class=disk_class)]
+    assert list_built_in_disks(Roots.under(tmp_path), facts) == ((name,) if listed else ())
