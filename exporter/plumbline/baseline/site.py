@@ -28,6 +28,7 @@ from plumbline.baseline.model import BaselineEntry, Source
 from plumbline.baseline.units import Iops, Latency, Quantity, Throughput
 from plumbline.config.workloads import WorkloadCatalogue
 from plumbline.config.yaml import read_text
+from plumbline.core.structs import convert
 from plumbline.errors import BaselineError, ConfigError
 
 # a node has a few dozen entries; a larger file is not a baseline file
@@ -55,7 +56,7 @@ class LevelSpread(
 
     @classmethod
     def of(cls, by_span: Mapping[str, float]) -> Self:
-        return msgspec.convert(by_span, cls)
+        return convert(by_span, cls)
 
     def items(self) -> Iterator[tuple[str, float]]:
         for span in msgspec.structs.fields(self):

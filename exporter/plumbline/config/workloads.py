@@ -13,6 +13,7 @@ from typing import ClassVar, Literal, TypeAlias
 import msgspec
 import yaml
 
+from plumbline.core.structs import convert
 from plumbline.errors import ConfigError
 
 LAYERS = ("network", "disk", "osd", "rados", "rbd", "filesystem", "object", "client")
@@ -257,7 +258,7 @@ def load_catalogue() -> WorkloadCatalogue:
     try:
         # libyaml is 10× faster
         written = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
-        rows = msgspec.convert([{"kind": "block", **row} for row in written], list[Workload])
+        rows = convert([{"kind": "block", **row} for row in written], list[Workload])
     except (yaml.YAMLError, msgspec.ValidationError) as error:
         raise ConfigError("workloads.yaml", str(error)) from error
     by_id: dict[str, Workload] = {}

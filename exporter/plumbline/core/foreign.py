@@ -95,9 +95,11 @@ def decode_json(
     ``dec_hook``. ``line``: where the document begins in ``source``."""
     import msgspec  # noqa: PLC0415  (not for workers without site packages)
 
+    from plumbline.core.structs import decoder  # noqa: PLC0415
+
     data = _checked(data, source, limits, what, line)
     try:
-        return msgspec.json.decode(data, type=kind, strict=strict, dec_hook=hook)
+        return decoder(kind, strict=strict, hook=hook).decode(data)
     except (msgspec.DecodeError, ValueError, OverflowError, RecursionError) as error:
         raise ParseError(source, f"{what}: {one_line(error)}", line=line) from None
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from plumbline.core.foreign import Limits, decode_json
+from plumbline.core.structs import convert
 from plumbline.errors import ParseError
 
 T = TypeVar("T")
@@ -39,7 +40,7 @@ def decode(data: bytes, kind: type[T]) -> T:
     except ParseError as error:
         raise msgspec.DecodeError(error.reason.removeprefix(": ")) from None
     if b"\\u0000" in data:
-        value = msgspec.convert(_each_text(msgspec.to_builtins(value, str_keys=True), _read), kind, str_keys=True)
+        value = convert(_each_text(msgspec.to_builtins(value, str_keys=True), _read), kind, str_keys=True)
     return value
 
 

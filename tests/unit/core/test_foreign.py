@@ -52,15 +52,14 @@ from support.hostile import ANY, mutations, not_finite
 
 SOURCE = Path(plumbline.__file__).parent
 DIRECT = {
-    "json.loads", "json.load", "msgspec.json.decode", "msgspec.json.Decoder", "msgspec.yaml.decode", "yaml.load", "yaml.safe_load",
+    "json.loads", "json.load", "msgspec.json.decode", "msgspec.json.Decoder", "msgspec.yaml.decode", "msgspec.convert", "yaml.load", "yaml.safe_load",
     "yaml.load_all", "ast.literal_eval", "eval", "pickle.loads", "pickle.load", "marshal.loads", "tomllib.loads", "tomllib.load",
 }  # fmt: skip
 ALLOWED = {
-    "core/foreign.py": {"json.loads", "msgspec.json.decode"},  # the reader
+    "core/foreign.py": {"json.loads"},  # the reader
+    "core/structs.py": {"msgspec.json.Decoder", "msgspec.convert"},  # of one thread at a time
     "config/yaml.py": {"yaml.load"},  # the reader of YAML, with the same limits
     "config/workloads.py": {"yaml.load"},  # a file of this package
-    "sources/kernel/interrupts.py": {"msgspec.json.Decoder"},  # the kernel's digits, checked by a pattern; every scrape
-    "sources/disk/diskstats.py": {"msgspec.json.Decoder"},  # likewise
 }
 
 

@@ -17,9 +17,8 @@ from collections.abc import Callable
 from random import Random
 from typing import TypeAlias
 
-import msgspec
-
 from plumbline.core.memory import keep_memory_private, limit_memory
+from plumbline.core.structs import convert
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probes.canary.canary_worker import Operator, operate, read_order, settle, until_refused
 from plumbline.probes.canary.memory import PREPARING, RUNNING, WorkerMemory, WorkerStream
@@ -57,7 +56,7 @@ def main(argv: list[str]) -> int:
     keep_memory_private()  # it will hold a key
     order = read_order(argv[1])
     ((memory_fd, _),) = order["targets"]
-    memory, task = WorkerMemory(memory_fd), msgspec.convert(order["task"], Task)
+    memory, task = WorkerMemory(memory_fd), convert(order["task"], Task)
     limit_memory(most_memory(task))
     pause = settle(argv[0], lambda: sys.exit(0))  # which removes the object on the way
     return until_refused(memory, lambda: work(memory, task, pause))

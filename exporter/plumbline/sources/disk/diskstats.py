@@ -18,6 +18,7 @@ import msgspec
 
 from plumbline.core.kernel import TABLE, read_kernel
 from plumbline.core.roots import Roots
+from plumbline.core.structs import decoder
 from plumbline.errors import ParseError, Unavailable
 from plumbline.sources.disk.block import is_hidden
 from plumbline.sources.kernel.sysfs import link_text, read_text
@@ -56,7 +57,7 @@ class DiskStatsReading(tuple[DiskStats, ...]):
     """The lines of the reported disks."""
 
 
-_decode = msgspec.json.Decoder(DiskStats).decode
+_decode = decoder(DiskStats).decode
 
 
 def parse_diskstats(

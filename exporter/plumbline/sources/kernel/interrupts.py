@@ -24,13 +24,14 @@ import msgspec
 
 from plumbline.core.kernel import TABLE
 from plumbline.core.roots import Roots
+from plumbline.core.structs import decoder
 from plumbline.errors import ParseError, Unavailable
 from plumbline.sources.kernel import sysfs
 from plumbline.sources.kernel.softnet import parse_cpu_list
 
 Counts = list[int]  # One interrupt's counters, in the order of :attr:`InterruptReading.cpus`
 
-_decode = msgspec.json.Decoder(list[Annotated[int, msgspec.Meta(ge=0, lt=2**32)]]).decode
+_decode = decoder(list[Annotated[int, msgspec.Meta(ge=0, lt=2**32)]]).decode
 _CPU = re.compile(rb"CPU([0-9]{1,6})")
 _MAX_DIGITS = 10
 _IRQ = re.compile(rb" *([0-9]{1,9}):")
