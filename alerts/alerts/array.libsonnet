@@ -90,8 +90,9 @@ local promql = import '../lib/promql.libsonnet';
           ||| % labels,
           disk,
           'A multipath device has lost a path.',
-          'Multipath device {{ $labels.device }} on {{ $labels.instance }} has {{ $value }} usable path{{ if ne $value 1.0 }}s{{ end }}'
-          + '{{ if $value }} left, and has lost others: it has less bandwidth and less redundancy.{{ else }}: its I/O waits or fails.{{ end }}',
+          'Multipath device {{ $labels.device }} on {{ $labels.instance }} has '
+          + '{{ if $value }}{{ $value }} usable path%s left, and has lost others: it has less bandwidth and less redundancy.' % promql.plural
+          + '{{ else }}no usable path: its I/O waits or fails.{{ end }}',
         ),
       ],
     }],

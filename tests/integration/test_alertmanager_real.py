@@ -191,11 +191,17 @@ def test_a_slow_osd_that_clients_feel_is_one_page_and_one_ticket_of_its_disk(
         feels("PlumblineProbeStuck", "rados", "critical", C),
         feels("PlumblineCanaryLatencyHigh", "rados", "warning", A),
     ]
+    explained = [
+        pick(label_sets, "PlumblineLatencyExplained", layer=layer, cluster="north", **of)
+        for layer, of in (("osd", {"ceph_daemon": "osd.3"}), ("rados", {}), ("rbd", {}))
+    ]
     night = [
         # the disk, and what follows from it on its host
         ticket("PlumblineDiskLatencyOutlier", device="sdg", operation="read"),
         ticket("PlumblineDiskLatencyRegressed", device="sdg", operation="read"),
         ticket("PlumblineOsdSlowDisk", ceph_daemon="osd.3"),
+        # Prometheus has compared: each is late by as much as what is below it
+        *explained,
         # clients feel it, at several vantage points
         *felt,
         feels("PlumblineProbeStuck", "rbd", "critical", A),
@@ -219,6 +225,10 @@ def test_a_slow_osd_that_clients_feel_is_one_page_and_one_ticket_of_its_disk(
         ("tickets-network", "firing", part("network", A, "ens1f0"), (f"PlumblineNicRingDrops@{A}",)),
         ("pager", "firing", ("cluster=south", "layer=rbd"), (f"PlumblineProbeStuck@{A}",)),
         ("null", "firing", ("cluster=south", "layer=rados"), ("PlumblineRecoveryUnderWay@",)),
+        *(
+            ("null", "firing", ("cluster=north", f"layer={layer}"), ("PlumblineLatencyExplained@",))
+            for layer in ("osd", "rados", "rbd")
+        ),
     ]
     with alertmanager(tmp_path, config(receiver.url)) as server:
         server.post(night)
@@ -228,15 +238,15 @@ def test_a_slow_osd_that_clients_feel_is_one_page_and_one_ticket_of_its_disk(
         # RADOS is well again, and RBD is not: it is given some minutes ...
         settling = pick(label_sets, "PlumblineLayerSettling", layer="rados", cluster="north")
         server.post([settling])
-        server.post(felt, resolved=True)
-        held = ("null", "firing", rados, ("PlumblineLayerSettling@",))
+        server.post([*felt, explained[1]], resolved=True)
+        held = ("null", "firing", rados, ("PlumblineLatencyExplained@", "PlumblineLayerSettling@"))
         exactly(receiver, [("pager", "resolved", *first[0][2:]), held])
 
         receiver.messages.clear()
         # ... and now it is its turn; what stands on it stays silent
         server.post([settling], resolved=True)
         turn = ("pager", "firing", ("cluster=north", "layer=rbd"), (f"PlumblineProbeStuck@{A}",))
-        over = ("null", "resolved", *held[2:])
+        over = ("null", "resolved", rados, ("PlumblineLayerSettling@",))
         exactly(receiver, [over, turn])
 
 

@@ -29,14 +29,10 @@ FIRING = {
         20: {'PlumblineCephOsdDown{ceph_daemon="osd.2"}': 1},
         75: {'PlumblineCephOsdDown{ceph_daemon="osd.2"}': 1, "PlumblineCephRecoveryStalled": 1},
     },
-    # caught while all 16 placement groups peered: no alert unless that lasts
-    "degraded": {1: QUIET, 5: {'PlumblineCephPgUnavailable{pool="bench"}': 1}},
+    # caught while all 16 placement groups peered, before Ceph found that one of them stays so (60 s)
+    "degraded": {5: QUIET},
     # the other manager's first page: nothing is known yet
-    "failover-early": {
-        1: QUIET,
-        10: {'PlumblineCephPgUnavailable{pool="bench"}': 1},
-        20: {'PlumblineCephPgUnavailable{pool="bench"}': 1, "PlumblineCephPerfCountersMissing": 1},
-    },
+    "failover-early": {10: QUIET, 20: {"PlumblineCephPerfCountersMissing": 1}},
     "failover-after": {75: QUIET},
     "nearfull": {
         55: QUIET,
@@ -110,14 +106,21 @@ def lasting(state: str, page: Page, expected: dict[int, dict[str, float]]) -> di
     return {"name": state, "interval": "1m", "input_series": series, "promql_expr_test": cases}
 
 
-_PEERING = {f'PlumblineCephPgUnavailable{{pool="{pool}"}}': 1 for pool in (".rgw.root", "cephfs_data", "cephfs_meta")}
+STUCK = {"name": "PG_AVAILABILITY", "severity": "HEALTH_WARN"}
+"""The check that Ceph adds to a page once a placement group stayed inactive for 60 s."""
+FIRING_ONCE_STUCK = {
+    "degraded": {0: QUIET, 5: {'PlumblineCephPgUnavailable{pool="bench"}': 1}},
+    "failover-early": {0: QUIET, 10: {'PlumblineCephPgUnavailable{pool="bench"}': 1}},
+    # every group is active: the check alone is of what the counts do not have yet
+    "healthy": {10: QUIET},
+}
 NEWER: dict[tuple[int, tuple[str, ...]], dict[int, dict[str, float]]] = {
     # the manager as it comes leaves the OSDs' counters to a ceph-exporter, and there is none
     (18, ("mgr-metrics",)): {14: QUIET, 20: {"PlumblineCephPerfCountersMissing": 1}},
     (18, ("mgr-metrics-counters",)): {30: QUIET},
-    # caught while pools were being made: no alert unless that lasts
-    (20, ("mgr-metrics",)): {1: QUIET, 20: {"PlumblineCephPerfCountersMissing": 1, **_PEERING}},
-    (20, ("mgr-metrics", "exporter-metrics-load")): {1: QUIET, 20: _PEERING},
+    # caught while pools were being made, whose placement groups peered
+    (20, ("mgr-metrics",)): {1: QUIET, 20: {"PlumblineCephPerfCountersMissing": 1}},
+    (20, ("mgr-metrics", "exporter-metrics-load")): {20: QUIET},
     (20, ("mgr-metrics-counters",)): {30: QUIET},
     (20, ("mgr-metrics-counters", "exporter-metrics-load")): {30: QUIET},
 }
@@ -140,6 +143,17 @@ def test_pages_of_newer_releases_fire_what_they_must_and_nothing_else(tmp_path, 
 def test_each_state_fires_what_it_must_and_nothing_else(tmp_path, cluster):
     labels = {"instance": "mgr-x:9283", "job": "ceph"} | ({"cluster": cluster} if cluster else {})
     tests = [lasting(state, _needed(scraped(captured(state), **labels)), what) for state, what in FIRING.items()]
+    assert not run(tmp_path, tests)
+
+
+@pytest.mark.parametrize("cluster", ["", "north"])
+def test_groups_that_peer_are_unavailable_once_ceph_says_that_one_stays_so(tmp_path, cluster):
+    labels = {"instance": "mgr-x:9283", "job": "ceph"} | ({"cluster": cluster} if cluster else {})
+    tests = []
+    for state, what in FIRING_ONCE_STUCK.items():
+        page = _needed(scraped(captured(state), **labels))
+        check = tuple(sorted((labels | STUCK).items()))
+        tests.append(lasting(state, page | {("ceph_health_detail", check): 1.0}, what))
     assert not run(tmp_path, tests)
 
 
