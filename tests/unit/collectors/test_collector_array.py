@@ -106,6 +106,7 @@ def test_a_disk_with_paths() -> None:
         ("multipath_info", "mpatha", 1),
         ("multipath_paths", 2),
         ("multipath_usable_paths", 1),
+        ("multipath_lost_paths", 1),
         ("multipath_path_info", "sdp", "running", "", "1:0:0:2", 1),
         ("multipath_path_info", "sdq", "transport-offline", "", "2:0:0:2", 1),
     ]

@@ -39,7 +39,7 @@ def test_an_nvme_disk_in_base_units() -> None:
         ("power_cycles_total", "nvme0n1", 12),
         ("power_on_seconds_total", "nvme0n1", 26000 * 3600),
         ("host_written_bytes_total", "nvme0n1", 3 * 512_000),
-        ("host_read_bytes_total", "nvme0n1", 2**70 * 512_000),
+        ("host_read_bytes_total", "nvme0n1", 2**40 * 512_000),
         ("temperature_celsius", "nvme0n1", 38),
         ("endurance_left_seconds", "nvme0n1", 0.0),
     ]
