@@ -77,6 +77,23 @@ STARTS = 2
 FAILED_STARTS = pytest.StashKey[list[str]]()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable() -> Generator[None, object, object]:
+    """A name that is not text must not end the run: xdist sends reports as UTF-8."""
+    return _as_text((yield))
+
+
+def _as_text(value: object) -> object:
+    match value:
+        case str():
+            return value.encode("utf-8", "backslashreplace").decode()
+        case dict():
+            return {_as_text(key): _as_text(each) for key, each in value.items()}
+        case list() | tuple():
+            return type(value)(map(_as_text, value))
+    return value
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
     """With ``-n N --dist loadfile --no-loadscope-reorder``: one process begins with all that works on the machine's

@@ -29,7 +29,10 @@ NO_GIT_EPOCH = 1_580_601_600
 
 
 class BuildError(Exception):
-    """Why there is no package, in one line."""
+    """Why there is no package, in one line: what is not printable in a name is escaped."""
+
+    def __str__(self) -> str:
+        return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in super().__str__())
 
 
 @dataclass(frozen=True, slots=True)

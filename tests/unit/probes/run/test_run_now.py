@@ -41,7 +41,7 @@ from plumbline.probes.run import run_now as ondemand
 from plumbline.probes.run.model import Progress
 from plumbline.probes.run.plan import ProbingPlan, make_plan
 from plumbline.probes.run.result import Outcome, ProbeResult
-from plumbline.probes.run.run_now import OnDemand, OperationReport, Report
+from plumbline.probes.run.run_now import OnDemand, OperationReport, Report, check_storage
 from plumbline.probes.run.single_run import RunOnce
 from plumbline.probes.run.state import ProbeRecord, StateStore
 from support.disks import disk_folder
@@ -219,6 +219,7 @@ def test_a_probe_that_loads_the_cluster_never_runs_where_its_health_is_not_known
 
 def test_a_canary_is_looked_at_and_can_be_stopped(tmp_path_factory: pytest.TempPathFactory) -> None:
     with disk_folder(tmp_path_factory) as folder:
+        check_storage(folder)  # as the command does
         made = plan(CanaryConfig(name="canary", file_size=Size(1 << 20), rate=20.0, device_class="ssd"), storage=folder)
         (job,) = made.continuous
         stopping, stages = threading.Event(), list[Progress]()
