@@ -28,7 +28,7 @@ from plumbline.baseline.model import BaselineEntry, Source
 from plumbline.baseline.units import Iops, Latency, Quantity, Throughput
 from plumbline.config.workloads import WorkloadCatalogue
 from plumbline.config.yaml import read_text
-from plumbline.core.structs import convert
+from plumbline.core.jsontext import convert
 from plumbline.errors import BaselineError, ConfigError
 
 # a node has a few dozen entries; a larger file is not a baseline file

@@ -13,7 +13,7 @@ from typing import ClassVar, Literal, TypeAlias
 import msgspec
 import yaml
 
-from plumbline.core.structs import convert
+from plumbline.core.jsontext import convert
 from plumbline.errors import ConfigError
 
 LAYERS = ("network", "disk", "osd", "rados", "rbd", "filesystem", "object", "client")

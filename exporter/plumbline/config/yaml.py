@@ -10,7 +10,7 @@ import msgspec
 import yaml
 
 from plumbline.config.types import FieldError
-from plumbline.core import structs
+from plumbline.core import jsontext
 from plumbline.core.answers import read_named
 from plumbline.errors import ConfigError
 
@@ -87,7 +87,7 @@ def convert(kind: type[T], data: Any, *, where: str) -> T:
                 where, "contains a NUL, which is not allowed in a path, name or pattern", key=_cut(in_one_line)
             )
     try:
-        return structs.convert(data, kind, hook=_decode)
+        return jsontext.convert(data, kind, hook=_decode)
     except msgspec.ValidationError as error:
         reason, _, path = " ".join(str(error).split()).partition(" - at `")  # a key may hold a line break
         key = path.rstrip("`").removeprefix("$").removeprefix(".")

@@ -95,7 +95,7 @@ def decode_json(
     ``dec_hook``. ``line``: where the document begins in ``source``."""
     import msgspec  # noqa: PLC0415  (not for workers without site packages)
 
-    from plumbline.core.structs import decoder  # noqa: PLC0415
+    from plumbline.core.jsontext import decoder  # noqa: PLC0415
 
     data = _checked(data, source, limits, what, line)
     try:

@@ -57,7 +57,7 @@ DIRECT = {
 }  # fmt: skip
 ALLOWED = {
     "core/foreign.py": {"json.loads"},  # the reader
-    "core/structs.py": {"msgspec.json.Decoder", "msgspec.convert"},  # of one thread at a time
+    "core/jsontext.py": {"msgspec.json.Decoder", "msgspec.convert"},  # of one thread at a time
     "config/yaml.py": {"yaml.load"},  # the reader of YAML, with the same limits
     "config/workloads.py": {"yaml.load"},  # a file of this package
 }

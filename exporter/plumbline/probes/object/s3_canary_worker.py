@@ -17,8 +17,8 @@ from collections.abc import Callable
 from random import Random
 from typing import TypeAlias
 
+from plumbline.core.jsontext import convert
 from plumbline.core.memory import keep_memory_private, limit_memory
-from plumbline.core.structs import convert
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probes.canary.canary_worker import Operator, operate, read_order, settle, until_refused
 from plumbline.probes.canary.memory import PREPARING, RUNNING, WorkerMemory, WorkerStream

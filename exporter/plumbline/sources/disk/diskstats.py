@@ -16,9 +16,9 @@ from typing import Annotated
 
 import msgspec
 
+from plumbline.core.jsontext import decoder
 from plumbline.core.kernel import TABLE, read_kernel
 from plumbline.core.roots import Roots
-from plumbline.core.structs import decoder
 from plumbline.errors import ParseError, Unavailable
 from plumbline.sources.disk.block import is_hidden
 from plumbline.sources.kernel.sysfs import link_text, read_text

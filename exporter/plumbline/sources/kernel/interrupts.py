@@ -22,9 +22,9 @@ from typing import Annotated
 
 import msgspec
 
+from plumbline.core.jsontext import decoder
 from plumbline.core.kernel import TABLE
 from plumbline.core.roots import Roots
-from plumbline.core.structs import decoder
 from plumbline.errors import ParseError, Unavailable
 from plumbline.sources.kernel import sysfs
 from plumbline.sources.kernel.softnet import parse_cpu_list

@@ -7,7 +7,7 @@ THREADS = """
 import sys, threading
 from typing import Generic, TypeVar
 import msgspec
-from plumbline.core.structs import convert, decoder
+from plumbline.core.jsontext import convert, decoder
 
 sys.setswitchinterval(1e-6)
 T = TypeVar("T")
