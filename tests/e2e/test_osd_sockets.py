@@ -92,6 +92,7 @@ def top(folder: Path, sockets: Path, *flags: str) -> subprocess.CompletedProcess
 ASKS = """
 import _strptime, ctypes, os, sys  # later it could not be imported: this Python may be its owner's alone
 from plumbline.errors import PlumblineError
+import plumbline.core.jsontext
 from plumbline.sources.ceph.osds import find_osds, read_osds
 folder, us, group = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 os.setgroups([group]); os.setresgid(us, us, us); os.setresuid(us, us, us)
