@@ -59,11 +59,23 @@ local promql = import '../lib/promql.libsonnet';
 
   _firstSteps+:: {
     PlumblineCephPerfCountersMissing: '`ceph orch ls --service-type ceph-exporter`: is it there and scraped?',
+    PlumblineCephLabelsWrong: '`count by (job, instance) (ceph_osd_metadata)` in Prometheus: more scrapes than clusters?',
     PlumblineCephManagerStale: '`ceph mgr stat`; if the manager is stuck, `ceph mgr fail`',
     PlumblineCephExporterStale: '`ceph orch ps`; find the daemon on that host that does not answer',
     PlumblineCephExporterDown: '`ceph daemon %s version` on its host' % first.osd,
     PlumblineCephMetricsAbsent: '`ceph mgr services`: is a manager active, and is it scraped?',
   },
+
+  // Monitors and OSDs that are at two addresses at once are those of two clusters.
+  local atTwoAddresses = |||
+    count by (%(cluster)s) (
+      count by (%(daemon)s) (
+        group by (%(daemon)s, cluster_addr) (ceph_osd_metadata{cluster_addr!=""})
+        or
+        group by (%(daemon)s, public_addr) (ceph_mon_metadata{public_addr!=""})
+      ) > 1
+    )
+  ||| % labels,
 
   prometheusAlerts+:: {
     groups+: [{
@@ -114,6 +126,14 @@ local promql = import '../lib/promql.libsonnet';
         ),
         socketDown('osd', osd.onHost(config, silentOsds, ['hostname'])),
         socketDown('rados', silent('mon|mgr|mds')),
+        alert.new(
+          config,
+          'PlumblineCephLabelsWrong',
+          because('mixed', atTwoAddresses) + '\nor\n' + because('hostname', 'plumbline:osd_hostname_wrong:info'),
+          { layer: 'self', signal: 'health' },
+          "Labels of Ceph's metrics are not what rules take them for.",
+          '{{ if eq $labels.reason "mixed" }}{{ $value }} Ceph daemon%s%s{{ if gt $value 1.5 }} have{{ else }} has{{ end }} more than one address at once: two clusters are mixed in this Prometheus, and one can hide faults of the other. Give the metrics of each cluster a label `cluster` of its own.{{ else }}The hostnames of OSDs%s in ceph_osd_metadata are not those of their nodes (pods\' names?): what is computed for each host uses what the daemons on the nodes see, or is missing.{{ end }}' % [promql.plural, inCluster, inCluster],
+        ),
         alert.new(
           config,
           'PlumblineCephMetricsAbsent',

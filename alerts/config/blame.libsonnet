@@ -72,6 +72,8 @@
       // Where an OSD was last seen, for when its host is down and tells nothing. A day bridges a night's outage; an OSD
       // that has moved is found at once on its new host, which still speaks.
       remember: '1d',
+      // A pod of Rook for an OSD: "rook-ceph-osd-3-7c9d5b8f6-x2k4q". No node is named like that.
+      podName: 'rook-ceph-osd-[0-9]+-.+',
     },
 
     recovery: {

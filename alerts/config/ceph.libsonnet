@@ -169,6 +169,13 @@ local lists = {
       // An OSD that starts shows its counters within a minute. Blind for latency, not for faults: a ticket.
       PlumblineCephPerfCountersMissing: { severity: 'warning', 'for': '15m' },
 
+      PlumblineCephLabelsWrong: {
+        severity: 'warning',
+        // A daemon that moves to another address is told by two managers for a scrape or two, a disk that moves to another
+        // host is there before its OSD starts.
+        'for': '15m',
+      },
+
       PlumblineCephManagerStale: {
         severity: 'warning',
         // One slow collection is none: the window above has passed already.

@@ -35,6 +35,7 @@
       PlumblineCanaryReplicaSlow: 'osds',
       PlumblineLatencyExplained: 'overview',
       PlumblineCephExporter: 'osds',
+      PlumblineCephLabelsWrong: 'osds',
       PlumblineCephManagerStale: 'osds',
       PlumblineCephPerfCountersMissing: 'osds',
       PlumblineCephSlowOperations: 'osds',

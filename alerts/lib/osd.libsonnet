@@ -39,10 +39,10 @@ local hosts = 'plumbline:osd_host:info';
 
   // One for each OSD. ceph-exporter 17.2.6 says "ceph-osd.0"; while it is updated both names are in the window, so the
   // name is normalised in a label of its own: two series that became one in label_replace would be an error.
-  one(config, expr):: |||
-    max by (%(daemon)s) (
+  one(config, expr, aggregation='max'):: |||
+    %(aggregation)s by (%(daemon)s) (
       label_replace(
-        max by (%(osd)s) (
+        %(aggregation)s by (%(osd)s) (
           label_replace(
             %(expr)s,
             "osd", "$1", "ceph_daemon", "(?:ceph-)?(osd[.].+)"
@@ -54,6 +54,7 @@ local hosts = 'plumbline:osd_host:info';
   ||| % {
     daemon: promql.join(promql.clusterLabels(config) + ['ceph_daemon']),
     osd: promql.join(promql.clusterLabels(config) + ['osd']),
+    aggregation: aggregation,
     expr: std.strReplace(std.rstripChars(expr, '\n'), '\n', '\n        '),
   },
 

@@ -114,6 +114,8 @@ local promql = import '../lib/promql.libsonnet';
                 count by (%(rootClass)s) (
                   group by (%(rootClass)s, host) (plumbline:capacity_osd_size:bytes{root="",host!=""})
                 ) > %(assumedCopies)d
+                unless on (%(rootClass)s)
+                plumbline:capacity_osd_size:bytes{root="",host=""}
               ||| % labels, 'lost', 'host'),
             ]) + '\n',
           },
@@ -204,6 +206,8 @@ local promql = import '../lib/promql.libsonnet';
                            count by (%(class)s) (
                              group by (%(host)s) (plumbline:capacity_osd_size:bytes{host!=""})
                            ) == 1
+                           unless on (%(class)s)
+                           plumbline:capacity_osd_size:bytes{host=""}
                          ||| % labels), 'why', 'host'
                        ),
                      ])),

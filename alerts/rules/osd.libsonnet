@@ -131,11 +131,19 @@ local promql = import '../lib/promql.libsonnet';
           },
           {
             // Which device class, host and networks. Two managers may disagree for a moment, and what joins this needs
-            // one for each OSD.
+            // one for each OSD. Where Ceph's hostnames are pods' names: the node whose daemon sees the OSD, else none.
             record: 'plumbline:osd:info',
             expr: |||
               topk by (%(osd)s) (1,
                 group by (%(osd)s, device_class, hostname, front_iface, back_iface) (ceph_osd_metadata)
+                unless on (%(cluster)s)
+                plumbline:osd_hostname_wrong:info
+                or on (%(osd)s)
+                group by (%(osd)s, device_class, front_iface, back_iface) (ceph_osd_metadata)
+                * on (%(osd)s) group_left (hostname)
+                label_replace(plumbline:osd_host:info, "hostname", "$1", "instance", "([^:]+).*")
+                or on (%(osd)s)
+                group by (%(osd)s, device_class, front_iface, back_iface) (ceph_osd_metadata)
               )
             ||| % labels,
           },

@@ -77,14 +77,33 @@ local promql = import '../lib/promql.libsonnet';
                  }),
         },
         {
+          // Down where one producer says so: of two clusters without a label, neither hides the other's dead OSD.
           // Not with the figures of OSDs, which come every two minutes: pages and the changes below need it at once.
           record: 'plumbline:osd_up:bool',
-          expr: osds.one(config, 'ceph_osd_up'),
+          expr: osds.one(config, 'ceph_osd_up', 'min'),
         },
         {
           // Between down and up, at every scrape.
           record: 'plumbline:osd_up_changes:count',
           expr: osds.one(config, 'changes(ceph_osd_up[%s])' % config.alerts.PlumblineCephOsdFlapping.window),
+        },
+        {
+          // Ceph's hostnames are not nodes': one node's daemon sees running OSDs with several of them, or they are named
+          // as Rook names pods.
+          record: 'plumbline:osd_hostname_wrong:info',
+          expr: |||
+            group by (%(cluster)s) (
+              count by (%(instance)s) (
+                group by (%(hostOf)s) (
+                  group by (%(osdAt)s) (ceph_osd_metadata{hostname!=""})
+                  * on (%(osd)s) group_left (instance)
+                  (plumbline:osd_host:info and on (%(osd)s) plumbline:osd_up:bool == 1)
+                )
+              ) > 1
+              or
+              ceph_osd_metadata{hostname=~"%(pod)s"}
+            )
+          ||| % (labels { instance: promql.join(config.instanceLabels), pod: config.osdHosts.podName }),
         },
         {
           // Nodes whose daemon is silent while their storage answers: all OSDs last seen there are up, or there are none
