@@ -15,6 +15,7 @@ from plumbline.sources.prometheus.api import Rule, Series, read_alertmanagers, r
 
 JOB = "plumbline"
 SCRAPED, RULES, DELIVERED = "is it scraped", "do rules see it", "does an Alertmanager get its alerts"
+LABELS = "are the labels of Ceph's metrics what rules take them for"
 RUNBOOKS, DASHBOARDS = "do links to runbooks resolve", "do links to dashboards resolve"
 _PREFIX = "Plumbline"
 _SCRAPE, _LOAD, _SEND = (
@@ -22,6 +23,13 @@ _SCRAPE, _LOAD, _SEND = (
     "alerts/out/*.yaml as rule_files: alerts/README.md",
     "alerting.alertmanagers in prometheus.yml: alerts/README.md",
 )
+_TWO_ADDRESSES = (
+    "count by (cluster) (count by (cluster, ceph_daemon) ("
+    'group by (cluster, ceph_daemon, cluster_addr) (ceph_osd_metadata{cluster_addr!=""})'
+    ' or group by (cluster, ceph_daemon, public_addr) (ceph_mon_metadata{public_addr!=""})) > 1)'
+)
+_WRONG_HOSTS = "plumbline:osd_hostname_wrong:info"
+_LABELLED = "alerts/runbooks/PlumblineCephLabelsWrong.md"
 _TRIED = 3  # links of one kind: they differ in the node alone
 
 
@@ -50,7 +58,7 @@ class Server(Struct, frozen=True):
 def not_asked() -> list[Answer]:
     return [
         Answer(question, State.NOT_ASKED, "no Prometheus server is named", "--prometheus http://HOST:9090")
-        for question in (SCRAPED, RULES, DELIVERED, RUNBOOKS, DASHBOARDS)
+        for question in (SCRAPED, RULES, LABELS, DELIVERED, RUNBOOKS, DASHBOARDS)
     ]
 
 
@@ -60,12 +68,15 @@ def ask_prometheus(server: Server, page: Samples | None) -> list[Answer]:
     try:
         rules = read_rules(server.url, timeout_s=server.timeout_s, access=server.access)
     except PlumblineError as error:
-        unknown = [Answer(question, State.MISSING, str(error), "--prometheus URL") for question in (RULES, DELIVERED)]
+        unknown = [
+            Answer(question, State.MISSING, str(error), "--prometheus URL") for question in (RULES, LABELS, DELIVERED)
+        ]
         return [scraped, *unknown]
     shown = [alert.annotations for rule in rules if rule.name.startswith(_PREFIX) for alert in rule.alerts]
     return [
         scraped,
         _judged(server, rules, answers),
+        ask_labels(server),
         _delivered(server),
         ask_links(RUNBOOKS, [annotations.get("runbook_url", "") for annotations in shown], server),
         ask_links(DASHBOARDS, [annotations.get("dashboard_url", "") for annotations in shown], server),
@@ -118,6 +129,30 @@ def _judged(server: Server, rules: Sequence[Rule], own: Series | None) -> Answer
         says = f"{len(loaded)} alerts are loaded, but no recording rule has made a series of this daemon yet"
         return Answer(RULES, State.MISSING, says, f"{_LOAD}; rules need some minutes after the first scrape")
     return Answer(RULES, State.WELL, f"{len(loaded)} alerts are loaded; {counted[0].value:.0f} recorded series of it")
+
+
+def ask_labels(server: Server) -> Answer:
+    """Two clusters without a label, or pods' names as hostnames: rules would judge other daemons and hosts than there are."""
+    try:
+        counted = server.query("count(ceph_osd_metadata)")
+        if not counted:
+            return Answer(LABELS, State.NOT_ASKED, f"{server.url} has no metrics of Ceph", _LABELLED)
+        mixed = server.query(_TWO_ADDRESSES)
+        wrong = server.query(_WRONG_HOSTS)
+    except PlumblineError as error:
+        return Answer(LABELS, State.MISSING, str(error), "--prometheus URL")
+    says = [
+        f"{series.value:.0f} daemons{_of_cluster(series)} have two addresses at once: two clusters are mixed"
+        for series in mixed
+    ] + [f"hostnames of OSDs{_of_cluster(series)} are not those of their nodes" for series in wrong]
+    if says:
+        return Answer(LABELS, State.MISSING, "; ".join(says), _LABELLED)
+    return Answer(LABELS, State.WELL, f"{counted[0].value:.0f} OSDs, each at one address")
+
+
+def _of_cluster(series: Series) -> str:
+    cluster = series.labels.get("cluster")
+    return f" of cluster {cluster}" if cluster else ""
 
 
 def _delivered(server: Server) -> Answer:

@@ -1,5 +1,6 @@
 """The receive path: which of its three settings, and when."""
 
+import re
 from __future__ import annotations
 
 import pytest
@@ -10,6 +11,7 @@ from plumbline.checks.model import Keep, Severity
 from plumbline.checks.network.facts import NetworkFacts, SoftnetCpu
 from plumbline.checks.network.receive import backlog_overflow, squeeze_by_budget, squeeze_by_time
 from support.facts import NIC, only, sysctls
+from support.metrics import ROOT
 
 SYSCTLS = {
     "net.core.netdev_budget": (300,),
@@ -136,6 +138,14 @@ def test_backlog(cpu: SoftnetCpu, backlog: int, met: bool, severity: Severity, a
         assert found.fix is not None
         assert found.fix.now == f"sysctl -w net.core.netdev_max_backlog={backlog * 2}"
         assert found.fix.keep == Keep(FILE, f"net.core.netdev_max_backlog = {backlog * 2}")
+
+
+def test_the_runbook_doubles_the_queue_like_the_check() -> None:
+    runbook = (ROOT / "alerts/runbooks/PlumblineSoftnetBacklogOverflow.md").read_text()
+    assert re.findall(r"sysctl -w net.core.netdev_max_backlog=(.+)'", runbook) == [
+        "$((2 * $(sysctl -n net.core.netdev_max_backlog)))"
+    ]
+    assert "NAPI bypass it" in backlog_overflow.why
 
 
 def test_a_host_of_many_cpus_is_told_of_in_one_line() -> None:

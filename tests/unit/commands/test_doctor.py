@@ -13,11 +13,11 @@ import pytest
 
 from plumbline import cli
 from plumbline.commands.doctor_daemon import State, address_of, ask_baseline, ask_daemon, only_loopback, samples_of
-from plumbline.commands.doctor_prometheus import DASHBOARDS, RUNBOOKS, Server, ask_links, ask_prometheus
+from plumbline.commands.doctor_prometheus import DASHBOARDS, RUNBOOKS, Server, ask_labels, ask_links, ask_prometheus
 from plumbline.config.model import Config, WebConfig
 from plumbline.errors import ParseError
 from plumbline.sources.prometheus.access import OPEN
-from plumbline.sources.prometheus.api import parse_alertmanagers, parse_rules
+from plumbline.sources.prometheus.api import Series, parse_alertmanagers, parse_rules
 
 PAGE = """\
 # HELP plumbline_build_info x
@@ -182,7 +182,41 @@ def test_what_prometheus_lacks_is_said_for_each_question() -> None:
     assert found["is it scraped"][1].startswith("URL has no series of this daemon")
     assert found["do rules see it"] == (State.MISSING, "no alert of Plumbline is loaded")
     assert found["does an Alertmanager get its alerts"] == (State.MISSING, "Prometheus sends alerts to no Alertmanager")
+    assert found.pop("are the labels of Ceph's metrics what rules take them for") == (
+        State.NOT_ASKED, "URL has no metrics of Ceph",
+    )  # fmt: skip
     assert {state for state, _ in found.values()} == {State.MISSING}
+
+
+class Recorded(Server, frozen=True):
+    """A server with these answers, by the start of the question."""
+
+    answers: dict[str, tuple[Series, ...]] = {}
+
+    def query(self, text: str) -> tuple[Series, ...]:
+        return next((series for start, series in self.answers.items() if text.startswith(start)), ())
+
+
+@pytest.mark.parametrize(
+    ("answers", "state", "says"),
+    [
+        ({}, State.NOT_ASKED, "http://p has no metrics of Ceph"),
+        ({"count(": (Series({}, 12),)}, State.WELL, "12 OSDs, each at one address"),
+        (
+            {"count(": (Series({}, 12),), "count by": (Series({}, 3),)},
+            State.MISSING,
+            "3 daemons have two addresses at once: two clusters are mixed",
+        ),
+        (
+            {"count(": (Series({}, 12),), "plumbline:": (Series({"cluster": "rook"}, 1),)},
+            State.MISSING,
+            "hostnames of OSDs of cluster rook are not those of their nodes",
+        ),
+    ],
+)
+def test_labels_that_rules_take_for_granted(answers: dict[str, tuple[Series, ...]], state: State, says: str) -> None:
+    answer = ask_labels(Recorded("http://p", 5, OPEN, answers))
+    assert (answer.state, answer.says) == (state, says)
 
 
 def test_another_jobs_name_is_no_scrape_job_of_ours() -> None:
