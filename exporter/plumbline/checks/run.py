@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from plumbline.checks import array, disk, disk_latency, health, host, network, osd, pcie
+from plumbline.checks import array, disk, disk_latency, health, host, network, osd, pcie, pool
 from plumbline.checks.array import array_facts
 from plumbline.checks.disk import disk_facts
 from plumbline.checks.disk_latency import disk_latency_facts
@@ -13,6 +13,7 @@ from plumbline.checks.model import Check, Finding, judge, worst_first
 from plumbline.checks.network.facts import network_facts
 from plumbline.checks.osd import osd_facts
 from plumbline.checks.pcie import pcie_facts
+from plumbline.checks.pool import pool_facts
 from plumbline.metrics.snapshot import Readings
 
 CHECKS: tuple[Check[Any], ...] = (
@@ -23,6 +24,7 @@ CHECKS: tuple[Check[Any], ...] = (
     *array.CHECKS,
     *network.CHECKS,
     *osd.CHECKS,
+    *pool.CHECKS,
     *host.CHECKS,
 )
 """Every check, from the bus upwards. ``Any``: each layer's checks take their own type of facts."""
@@ -49,6 +51,7 @@ class Judge:
                 *judge(health.CHECKS, health_facts(readings, growth)),
                 *judge(disk_latency.CHECKS, disk_latency_facts(readings)),
                 *judge(osd.CHECKS, osd_facts(readings)),
+                *judge(pool.CHECKS, pool_facts(readings)),
                 *judge(host.CHECKS, host_facts(readings, growth)),
             )
         )

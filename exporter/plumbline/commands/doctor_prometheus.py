@@ -132,7 +132,7 @@ def _judged(server: Server, rules: Sequence[Rule], own: Series | None) -> Answer
 
 
 def ask_labels(server: Server) -> Answer:
-    """Two clusters without a label, or pods' names as hostnames: rules would judge other daemons and hosts than there are."""
+    """Two clusters without a label, or pods' names as hostnames: rules would judge the wrong daemons and hosts."""
     try:
         counted = server.query("count(ceph_osd_metadata)")
         if not counted:

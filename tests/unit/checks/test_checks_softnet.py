@@ -1,7 +1,8 @@
 """The receive path: which of its three settings, and when."""
 
-import re
 from __future__ import annotations
+
+import re
 
 import pytest
 from msgspec.structs import replace

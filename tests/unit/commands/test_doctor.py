@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.server
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -188,10 +188,10 @@ def test_what_prometheus_lacks_is_said_for_each_question() -> None:
     assert {state for state, _ in found.values()} == {State.MISSING}
 
 
-class Recorded(Server, frozen=True):
+class Recorded(Server, frozen=True, kw_only=True):
     """A server with these answers, by the start of the question."""
 
-    answers: dict[str, tuple[Series, ...]] = {}
+    answers: Mapping[str, tuple[Series, ...]]
 
     def query(self, text: str) -> tuple[Series, ...]:
         return next((series for start, series in self.answers.items() if text.startswith(start)), ())
@@ -215,7 +215,7 @@ class Recorded(Server, frozen=True):
     ],
 )
 def test_labels_that_rules_take_for_granted(answers: dict[str, tuple[Series, ...]], state: State, says: str) -> None:
-    answer = ask_labels(Recorded("http://p", 5, OPEN, answers))
+    answer = ask_labels(Recorded("http://p", 5, OPEN, answers=answers))
     assert (answer.state, answer.says) == (state, says)
 
 
