@@ -154,8 +154,8 @@ def _cpus(cpus: Iterable[SoftnetCpu], chosen: Iterable[bool]) -> str:
     "Every host. Met again once the setting is above its default and nothing more is dropped: the counter itself is "
     "never reset.",
     "Each CPU has a queue before the protocols; a packet that finds it full is dropped. Drivers with NAPI bypass it: "
-    "only packets of RPS, loopback, veth, tunnels and drivers without NAPI are in it. The counter also holds what the flow "
-    "limit dropped (net.core.flow_limit_cpu_bitmap, off by default), which a longer queue does not end.",
+    "only packets of RPS, loopback, veth, tunnels and drivers without NAPI are in it. The counter also holds what the "
+    "flow limit dropped (net.core.flow_limit_cpu_bitmap, off by default), which a longer queue does not end.",
     "unnoba-2020, 5.2.3 (Figuras 31, 36) and 10.1; Documentation/admin-guide/sysctl/net.rst; "
     "net/core/dev.c: netif_rx, enqueue_to_backlog, skb_flow_limit",
     Severity.WARNING,
