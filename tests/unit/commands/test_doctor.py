@@ -201,14 +201,14 @@ class Recorded(Server, frozen=True, kw_only=True):
     ("answers", "state", "says"),
     [
         ({}, State.NOT_ASKED, "http://p has no metrics of Ceph"),
-        ({"count(": (Series({}, 12),)}, State.WELL, "12 OSDs, each at one address"),
+        ({"count(": (Series("", {}, 12),)}, State.WELL, "12 OSDs, each at one address"),
         (
-            {"count(": (Series({}, 12),), "count by": (Series({}, 3),)},
+            {"count(": (Series("", {}, 12),), "count by": (Series("", {}, 3),)},
             State.MISSING,
             "3 daemons have two addresses at once: two clusters are mixed",
         ),
         (
-            {"count(": (Series({}, 12),), "plumbline:": (Series({"cluster": "rook"}, 1),)},
+            {"count(": (Series("", {}, 12),), "plumbline:": (Series("", {"cluster": "rook"}, 1),)},
             State.MISSING,
             "hostnames of OSDs of cluster rook are not those of their nodes",
         ),
