@@ -208,5 +208,6 @@ def test_the_doctor_without_prometheus_counts_what_it_did_not_ask_as_nothing(tmp
     assert code == 0, os.linesep.join(map(str, answers.items()))
     assert [question for question, (state, _) in answers.items() if state == "not asked"] == [
         "is it scraped", "do rules see it", "are the labels of Ceph's metrics what rules take them for",
-        "does an Alertmanager get its alerts", "do links to runbooks resolve", "do links to dashboards resolve", "does Ceph answer",
+        "does an Alertmanager get its alerts", "do links to runbooks resolve", "do links to dashboards resolve",
+        "does Ceph answer",
     ]  # fmt: skip
