@@ -59,7 +59,7 @@ local promql = import '../lib/promql.libsonnet';
 
   _firstSteps+:: {
     PlumblineCephPerfCountersMissing: '`ceph orch ls --service-type ceph-exporter`: is it there and scraped?',
-    PlumblineCephLabelsWrong: '`count by (job, instance) (ceph_osd_metadata)` in Prometheus: more scrapes than clusters?',
+    PlumblineCephLabelsWrong: '`count by (instance) (ceph_osd_metadata)` in Prometheus: more managers than clusters?',
     PlumblineCephManagerStale: '`ceph mgr stat`; if the manager is stuck, `ceph mgr fail`',
     PlumblineCephExporterStale: '`ceph orch ps`; find the daemon on that host that does not answer',
     PlumblineCephExporterDown: '`ceph daemon %s version` on its host' % first.osd,
@@ -132,7 +132,7 @@ local promql = import '../lib/promql.libsonnet';
           because('mixed', atTwoAddresses) + '\nor\n' + because('hostname', 'plumbline:osd_hostname_wrong:info'),
           { layer: 'self', signal: 'health' },
           "Labels of Ceph's metrics are not what rules take them for.",
-          '{{ if eq $labels.reason "mixed" }}{{ $value }} Ceph daemon%s%s{{ if gt $value 1.5 }} have{{ else }} has{{ end }} more than one address at once: two clusters are mixed in this Prometheus, and one can hide faults of the other. Give the metrics of each cluster a label `cluster` of its own.{{ else }}The hostnames of OSDs%s in ceph_osd_metadata are not those of their nodes (pods\' names?): what is computed for each host uses what the daemons on the nodes see, or is missing.{{ end }}' % [promql.plural, inCluster, inCluster],
+          '{{ if eq $labels.reason "mixed" }}{{ $value }} Ceph daemon%s%s with more than one address at once: two clusters are mixed in this Prometheus, and one can hide faults of the other. Give the metrics of each cluster a label `cluster` of its own.{{ else }}The hostnames of OSDs%s in ceph_osd_metadata are not those of their nodes (pods\' names?): what is computed for each host uses what the daemons on the nodes see, or is missing.{{ end }}' % [promql.plural, inCluster, inCluster],
         ),
         alert.new(
           config,
