@@ -59,7 +59,7 @@ local promql = import '../lib/promql.libsonnet';
 
   _firstSteps+:: {
     PlumblineCephPerfCountersMissing: '`ceph orch ls --service-type ceph-exporter`: is it there and scraped?',
-    PlumblineCephLabelsWrong: '`count by (instance) (ceph_osd_metadata)` in Prometheus: more managers than clusters?',
+    PlumblineCephLabelsWrong: '`plumbline doctor --prometheus URL` names the clusters and what they lack',
     PlumblineCephManagerStale: '`ceph mgr stat`; if the manager is stuck, `ceph mgr fail`',
     PlumblineCephExporterStale: '`ceph orch ps`; find the daemon on that host that does not answer',
     PlumblineCephExporterDown: '`ceph daemon %s version` on its host' % first.osd,

@@ -20,6 +20,10 @@
       // Ceph's default number of copies, likewise: with no more hosts than that nothing is known of what is copied again.
       assumedCopies: 3,
 
+      // Where the manager alone tells, and each of more OSDs than this has a hostname of its own, the names may be pods'
+      // (ceph#66757): nothing is said of hosts. Chosen by hand: larger clusters of one OSD a host lose that verdict.
+      loneOsds: 5,
+
       // What can be said of losing the largest host, the worst last. safe: the others take all of it. full: they can't.
       // copies: a pool has no failure domain left for its copies, so nothing is copied. data: a pool may have all copies
       // on that host (its failure domain is the OSD, or there is one host).

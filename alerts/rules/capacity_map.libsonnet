@@ -1,6 +1,6 @@
 // What there is to fill: OSDs with their place in CRUSH and how full they are, pools, and whether a pool can restore its
 // copies after a loss. From the cluster's map as a daemon with a key reads it; where no map is known, from the manager's
-// metrics: the hostname is the host then, and nothing is said of pools' failure domains. Where every OSD has a hostname of
+// metrics: the hostname is the host then, and nothing is said of pools' failure domains. Where each of many OSDs has a hostname of
 // its own and no node's daemon sees which are together, it may be a pod's: no host is known.
 local osd = import '../lib/osd.libsonnet';
 local promql = import '../lib/promql.libsonnet';
@@ -110,7 +110,7 @@ local promql = import '../lib/promql.libsonnet';
                   label_replace(plumbline:osd:info, "host", "$1", "hostname", "(.+)")
                   unless on (%(cluster)s)
                   (
-                    count by (%(cluster)s) (plumbline:osd:info)
+                    count by (%(cluster)s) (plumbline:osd:info) > %(loneOsds)d
                     == on (%(cluster)s)
                     count by (%(cluster)s) (group by (%(hostname)s) (plumbline:osd:info{hostname!=""}))
                     unless on (%(cluster)s)
@@ -121,7 +121,7 @@ local promql = import '../lib/promql.libsonnet';
                 )
               )
             ||| % (labels {
-                     hostname: by(['hostname']), map: nested(nested(fresh('plumbline_ceph_osd_crush_location_info'))) }),
+                     loneOsds: config.capacity.loneOsds, hostname: by(['hostname']), map: nested(nested(fresh('plumbline_ceph_osd_crush_location_info'))) }),
           },
           {
             // Of OSDs that are to hold data: one that is out, or has no weight in CRUSH, is being emptied.
