@@ -24,3 +24,4 @@
 + (import 'config/capacity.libsonnet')
 + (import 'config/budget.libsonnet')
 + (import 'config/blame.libsonnet')
++ (import 'config/maintenance.libsonnet')

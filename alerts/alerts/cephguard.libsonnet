@@ -31,7 +31,7 @@ local promql = import '../lib/promql.libsonnet';
     ) == 0
   ||| % (labels { kinds: kinds }),
   // Plumbline's own alert covers the OSDs that its daemon asks.
-  local silentOsds = '%sunless on (%s)\nplumbline_osd_socket_up\n' % [silent('osd'), labels.daemon],
+  local silentOsds = '%sunless on (%s)\n(plumbline_osd_socket_up or plumbline_osd_socket_ended)\n' % [silent('osd'), labels.daemon],
   // OSDs whose admin sockets count operations while their exported counters stand still.
   local frozen(by) = |||
     count by (%(by)s) (
@@ -139,7 +139,7 @@ local promql = import '../lib/promql.libsonnet';
           'PlumblineCephMetricsAbsent',
           |||
             count by (%(cluster)s) (
-              group by (%(daemon)s) (plumbline_osd_socket_up)
+              group by (%(daemon)s) (plumbline_osd_socket_up or plumbline_osd_socket_ended)
               or
               group by (%(daemon)s) (
                 label_replace(plumbline_disk_use_info{use="osd",user=~"osd[.].+"}, "ceph_daemon", "$1", "user", "(.+)")

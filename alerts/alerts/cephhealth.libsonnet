@@ -189,7 +189,17 @@ local suspects = import '../lib/suspects.libsonnet';
           alert.new(
             config,
             'PlumblineCephOsdDown',
-            osd.onHost(config, 'plumbline:osd_up:bool == 0'),
+            // Where Prometheus has none of Ceph's own metrics: an OSD that left its socket behind.
+            osd.onHost(config, 'plumbline:osd_up:bool == 0 unless on (%(osd)s) plumbline:maintenance_osd:info' % osd.labels(config)) + |||
+              or on (%(osd)s)
+              (
+                max by (%(osdOn)s) (plumbline_osd_socket_ended) == 1
+                unless on (%(cluster)s)
+                plumbline:osd_up:bool
+              )
+              unless on (%(osd)s)
+              plumbline:maintenance_osd:info
+            ||| % osd.labels(config),
             { layer: 'osd', signal: 'health' },
             'An OSD is down.',
             '{{ $labels.ceph_daemon }}%s%s is down. Ceph copies its data to other OSDs; until that is done, the data has fewer copies.' % [ofCluster, onHost],
@@ -209,6 +219,8 @@ local suspects = import '../lib/suspects.libsonnet';
               sum by (%(cluster)s) (max by (%(pool)s) (ceph_pg_degraded)) > 0
               unless on (%(cluster)s)
               (plumbline:recovery:bool == 1)
+              unless on (%(cluster)s)
+              plumbline:maintenance_explains:info
             ||| % labels,
             { layer: 'rados', signal: 'health' },
             'Copies are missing and nothing is being copied.',

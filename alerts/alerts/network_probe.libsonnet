@@ -44,7 +44,9 @@ local promql = import '../lib/promql.libsonnet';
             > %(share)g
             and on (%(probe)s)
             plumbline_probe_median_of_three_loss_ratio > %(share)g
-          ||| % (labels + alerts.PlumblineNetworkLoss),
+            unless on (%(target)s)
+            plumbline:maintenance_target:info
+          ||| % (labels + alerts.PlumblineNetworkLoss { target: promql.join(promql.clusterLabels(config) + ['target']) }),
           { layer: 'network', signal: 'loss' },
           'Packets between two nodes are lost.',
           '{{ $value | humanizePercentage }} of the packets from {{ $labels.instance }} to {{ $labels.target }} were not answered, and most of the last runs lost packets as well.',

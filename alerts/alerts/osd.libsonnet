@@ -250,10 +250,15 @@ local suspects = import '../lib/suspects.libsonnet';
         alert.new(
           config,
           'PlumblineOsdSocketHung',
-          'max by (%(osdOn)s) (plumbline_osd_socket_up) == 0' % labels,
+          // One that Ceph knows to be down has PlumblineCephOsdDown.
+          |||
+            max by (%(osdOn)s) (plumbline_osd_socket_up) == 0
+            unless on (%(osd)s)
+            (plumbline:osd_up:bool == 0)
+          ||| % labels,
           osd('health'),
-          'An OSD does not answer on its admin socket.',
-          '{{ $labels.ceph_daemon }} on {{ $labels.instance }} does not answer on its admin socket: it hangs, or it has exited without removing the socket. This node has no other information about it.',
+          'An OSD hangs and does not answer on its admin socket.',
+          '{{ $labels.ceph_daemon }} on {{ $labels.instance }} hangs: its process listens on the admin socket and does not answer. This node has no other information about it.',
         ),
         alert.new(
           config,

@@ -16,7 +16,7 @@ local promql = import '../lib/promql.libsonnet';
   },
 
   _firstSteps+:: {
-    PlumblineProbeTargetDown: 'nothing here; follow PlumblineDown of the host that `ceph osd find` names',
+    PlumblineProbeTargetDown: 'nothing here; follow PlumblineCephOsdDown, or PlumblineDown of the host that `ceph osd find` names',
     PlumblineLatencyExplained: 'nothing here; follow what is suspected (' + first.query('plumbline:suspected:info') + ')',
     PlumblineLayerSettling: 'nothing here; follow the alert that pages for that layer',
     PlumblineRecoveryUnderWay: 'nothing, if the change was intended; otherwise `ceph osd tree down`',
@@ -81,13 +81,21 @@ local promql = import '../lib/promql.libsonnet';
               and on (%(instance)s)
               (max by (%(instance)s) (up{%(selector)s}) == 0)
               unless on (%(osd)s)
-              plumbline:osd_up:bool == 1,
+              plumbline:osd_up:bool == 1
+              or on (%(osd)s)
+              plumbline:osd_up:bool == 0
+              or on (%(osd)s)
+              group by (%(osd)s) (plumbline_osd_socket_ended),
               "target", "$1", "ceph_daemon", "(.+)"
             )
+            or on (%(probeAndTarget)s)
+            max by (%(probeAndTarget)s) (plumbline_probe_target_info)
+            and on (%(target)s)
+            plumbline:maintenance_target:info
           ||| % (labels { selector: config.plumblineSelector }),
           { layer: 'osd', signal: 'health' },
-          'A probe measures an OSD whose host does not answer.',
-          'Probe {{ $labels.probe }} on {{ $labels.instance }} measures {{ $labels.target }}, whose host does not answer. Alerts of this probe follow from that and are held back; PlumblineDown reports the host.',
+          'A probe measures an OSD that is down, or whose host does not answer.',
+          'Probe {{ $labels.probe }} on {{ $labels.instance }} measures {{ $labels.target }}, which is down or whose host does not answer. Alerts of this probe follow from that and are held back; PlumblineCephOsdDown reports the OSD, PlumblineDown its host.',
         ),
       ],
     }],

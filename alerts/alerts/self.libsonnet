@@ -2,6 +2,7 @@
 local alert = import '../lib/alert.libsonnet';
 local first = import '../lib/first_steps.libsonnet';
 local promql = import '../lib/promql.libsonnet';
+local suspects = import '../lib/suspects.libsonnet';
 
 {
   local config = $._config,
@@ -11,6 +12,10 @@ local promql = import '../lib/promql.libsonnet';
   local heavy = alerts.PlumblineDaemonHeavy,
   local down = alerts.PlumblineDown,
 
+  // Its end was announced too.
+  local over = '{{ with query (printf `plumbline:maintenance_over:info{%s}` %s) }} Maintenance of {{ $labels.instance }} has ended and it has not come back.{{ end }}'
+               % [promql.instanceFormat(config), promql.instanceArguments(config)],
+
   local downAlert(each) = alert.fromTunables(
     { 'for': down['for'] } + each,
     'PlumblineDown',
@@ -18,12 +23,15 @@ local promql = import '../lib/promql.libsonnet';
       up{%(selector)s} == 0
       %(operator)s on (%(instance)s)
       plumbline:node_storage_up:info
+      unless on (%(instance)s)
+      plumbline:maintenance_node:info
     ||| % { selector: config.plumblineSelector, instance: instance, operator: if each.answers then 'and' else 'unless' },
     self_,
     'A Plumbline daemon cannot be scraped.',
     'Prometheus gets no answer from Plumbline on {{ $labels.instance }}: the daemon, the node or the network path to it is down. Nothing else on this node can be judged.'
     + (if each.answers then ' Its storage answers: its OSDs are up, or it has none and other nodes watch the cluster.'
-       else ' There is no sign that its storage answers: clients may be affected.'),
+       else ' There is no sign that its storage answers: clients may be affected.')
+    + over + suspects.maintenance(config),
   ),
 
   // Not by `rate`: how often is what a person wants to know.

@@ -49,6 +49,7 @@
       // Figures that a node's page has beside others of their kind.
       PlumblineDiskHealthUnavailable: 'node',
       PlumblineDiskQueueSettings: 'node',
+      PlumblineMaintenance: 'node',
       PlumblineProbeTargetDown: 'node',
       PlumblineCanaryFailing: 'node',
 

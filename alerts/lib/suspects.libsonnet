@@ -47,7 +47,12 @@ local subject(config) =
     local clusters = promql.clusterLabels(config);
     '\nSuspected: {{ range $index, $each := ' + query(clusters, 'sort(plumbline:suspected:info{%s})', differing)
     + ' }}' + listed(subject(config))
-    + '{{ else }}nothing yet; no host, network, disk or OSD is out of line{{ end }}.',
+    + '{{ else }}nothing yet; no host, network, disk or OSD is out of line{{ end }}.' + self.maintenance(config),
+
+  // " Maintenance is under way on stor02:10047.": not every fault during it is part of it.
+  maintenance(config)::
+    '{{ with ' + query(promql.clusterLabels(config), 'plumbline:maintenance_node:info{%s}')
+    + ' | sortByLabel "instance" }} Maintenance is under way on {{ range $index, $each := . }}' + listed('{{ $each.Labels.instance }}') + '{{ end }}.{{ end }}',
 
   // The same, but only of hosts that are gone and of the network: what keeps a monitor out. Nothing where neither is suspected.
   causeOutside(config)::

@@ -80,7 +80,7 @@ local promql = import '../lib/promql.libsonnet';
           // the OSD is known to be. Without an instance where nobody knows, so that a join loses no OSD.
           record: 'plumbline:osd_node:info',
           expr: |||
-            topk by (%(osd)s) (1, group by (%(osdOn)s) (plumbline_osd_socket_up))
+            topk by (%(osd)s) (1, group by (%(osdOn)s) (plumbline_osd_socket_up or plumbline_osd_socket_ended))
             or on (%(osd)s)
             plumbline:osd_host:info
             or on (%(osd)s)

@@ -21,6 +21,7 @@ function(more='', ofBaselines=more)
   [
     one('Alerts', 'red', q.alerts, '{{alertname}}', '{{severity}} {{layer}} {{instance}} {{device}}{{ceph_daemon}}{{probe}}'),
     one('Recovery', 'blue', q.recovery, 'Recovery or backfill', '{{cluster}}'),
+    one('Maintenance', 'yellow', q.maintenance, 'Maintenance of {{host}}', '{{why}} ({{who}})'),
     one('Baseline recorded', 'purple', q.baselines, 'Baseline recorded', '{{instance}} {{layer}} {{device_class}} ({{source}})', more={ useValueForTime: true }),
     one('Upgrades', 'orange', q.upgrades, '{{what}} {{version}}', '{{cluster}}'),
   ]

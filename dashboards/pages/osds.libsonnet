@@ -150,7 +150,7 @@ function(config)
       's', p.target(q.blocked.age, 'age', instant=true), [[null, p.colour.good], [1, p.colour.warning], [config.alerts.PlumblineOsdOperationsBlocked.seconds, p.colour.bad]], noValue='no OSD asked'
     ), 4, 7],
     [p.stat(
-      'OSDs that do not answer', 'OSDs whose admin socket exists and answers nothing in time: hung, or ended without removing it. Bad looks like: more than 0.',
+      'OSDs that do not answer', 'OSDs that listen on their admin socket and answer nothing in time. One that was stopped or crashed is not among them. Bad looks like: more than 0.',
       'none', p.target(q.blocked.sockets, 'hung', instant=true), thresholds.none, decimals=0, noValue='no OSD asked'
     ), 4, 7],
   ];

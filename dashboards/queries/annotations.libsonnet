@@ -8,6 +8,7 @@ function(more='', ofBaselines=more) {
 
   alerts: 'ALERTS{alertname=~"Plumbline.+", alertname!="PlumblineWatchdog", alertstate="firing", severity!="info", %s}' % sel,
   recovery: 'max by (cluster) (plumbline:recovery:bool{cluster=~"$cluster"}) > 0',
+  maintenance: 'plumbline:maintenance_until:seconds{cluster=~"$cluster"} > time()',
   // Milliseconds: the moment it was measured, whenever that was.
   baselines: 'max by (cluster, instance, layer, device_class, source) (plumbline_baseline_measured_timestamp_seconds{%s}) * 1000' % narrowed(ofBaselines),
   // A version that nobody ran a few minutes ago: ours, and Ceph's.

@@ -15,9 +15,8 @@ from importlib import import_module
 from pathlib import Path
 
 from plumbline import __version__
+from plumbline.commands.flags import add_capacity, add_probe, add_report
 from plumbline.commands.fleet_flags import add_fleet, add_for_fleet
-from plumbline.commands.probe_flags import add_probe
-from plumbline.commands.prometheus_flags import add_capacity, add_report
 from plumbline.commands.shared import (
     CEPH_KEY_DIR,
     Commands,
@@ -71,6 +70,7 @@ def _parser() -> Parser:
     add_capacity(commands)
     add_report(commands)
     add_fleet(commands)
+    _add_maintenance(commands)
     _add_config(commands)
     _add_uninstall(commands)
     return parser
@@ -316,6 +316,35 @@ def _add_disk(commands: Commands) -> None:
         "hosts only root may read which OSD uses a disk.",
     )
     disk.add_argument("device", nargs="?", help="only this disk, such as sda or /dev/nvme0n1")
+
+
+def _add_maintenance(commands: Commands) -> None:
+    actions = add_group(commands, "maintenance", "announce planned work on a host, so that nobody is woken for it")
+    start = add_command(
+        actions,
+        "start",
+        "maintenance.run_start",
+        help="announce it",
+        description="From now on the absence of that host is information: its daemon, its OSDs, canaries and links. "
+        "Everything else is reported as always. It lapses by itself; a host that is down then is a page. Run this on "
+        "the host itself or on any other node of the cluster. The command then waits until a scrape has seen it.",
+        epilog="Exit code: 0 in force and scraped, 1 refused, 3 in force and not scraped yet.",
+    )
+    stop = add_command(actions, "end", "maintenance.run_end", help="end it early, on the node where it was started")
+    for parser in (start, stop):
+        parser.add_argument("host", nargs="?", metavar="HOST", help="as in the address that Prometheus scrapes")
+        parser.add_argument("--cluster", action="store_true", help="all hosts instead of one")
+    add = start.add_argument
+    add("--for", dest="lasts", required=True, metavar="TIME", help="how long, such as 2h (at most 3d)")
+    add("--why", required=True, metavar="TEXT", help="shown in alerts, on dashboards and on the status page")
+    add("--wait", default="90s", metavar="TIME", help="for a scrape (90s)")
+    add_command(
+        actions,
+        "list",
+        "maintenance.run_list",
+        json="machine-readable",
+        help="what was started here, and was it scraped",
+    )
 
 
 def _add_config(commands: Commands) -> None:

@@ -23,6 +23,7 @@ import msgspec
 import pytest
 
 import plumbline
+from plumbline.background import leases
 from plumbline.baseline.fingerprint import Fingerprint
 from plumbline.baseline.record.text import format_record
 from plumbline.baseline.record.work_file import KeptRun, WorkFile
@@ -40,6 +41,7 @@ from plumbline.core.storage_names import (
     CANDIDATE,
     CLASS_FILE,
     HEAVY_LOCK,
+    LEASE_FILE,
     LOCK_FILE,
     LOCKS,
     MARKER,
@@ -48,6 +50,7 @@ from plumbline.core.storage_names import (
     OSDS_FILE,
     RECORD_LOCK,
     RECORDED,
+    SEEN_FILE,
     SIGNATURE,
     STATE_FILE,
     WORK_FILE,
@@ -138,6 +141,16 @@ def a_claim(place: Path) -> None:
     add_result(place, ClaimState(CLAIM, "ceph", 60.0, 30.0), result)
 
 
+def a_lease(place: Path) -> None:
+    with leases.opened(place) as own:
+        leases.start(own, leases.Lease("stor02", "kernel", "ada", 1.0, 2.0))
+    watch = leases.LeaseWatch(place, wall=lambda: 1.5)
+    for _ in range(2):  # what it answers is known once it has read
+        with contextlib.suppress(PlumblineError):
+            watch.slot.refresh()
+            watch.scraped(watch.slot.value)
+
+
 def a_fleet(place: Path) -> None:
     """A recording that starts anew, and its acceptance."""
     store = Store(place)
@@ -205,11 +218,14 @@ STATE_TEXT = b'{"schema_version":3,"probes":{},"disks":[],"paths":[]}'
 WORK_TEXT = b'{"version":1,"release":"1","host":"h","fingerprint":{},"runs":[]}'
 CLAIM_TEXT = b'{"version":1,"storage_class":"ceph","interval_s":60.0,"timeout_s":30.0,"record":{}}'
 OSDS_TEXT = b'{"osds": [], "hosts": {}}'
+LEASE_TEXT = b'{"version":1,"leases":[{"host":"a","why":"b","who":"c","since_ts":1.0,"until_ts":2.0}]}'
+SEEN_TEXT = b'{"version":1,"seen":[["a",2.0]]}'
 HELD = b"fio, pid 4711\n"
 SIGNED = signature_text("before").encode()
 OF_STORAGE: dict[str, bytes] = {
     STATE_FILE: STATE_TEXT, f"{STATE_FILE}.damaged-1": b"{", f"{STATE_FILE}.version-1": STATE_TEXT, LOCK_FILE: HELD,
     HEAVY_LOCK: HELD, RECORD_LOCK: HELD, BESIDE_LOCK: HELD, WORK_FILE: WORK_TEXT, OSDS_FILE: OSDS_TEXT,
+    LEASE_FILE: LEASE_TEXT, SEEN_FILE: SEEN_TEXT,
     claim_file(CLAIM): CLAIM_TEXT, RECORDED: MEASURED.encode(), f"{RECORDED}.bak": MEASURED.encode(),
     CANDIDATE: MEASURED.encode(), CLASS_FILE: OF_A_CLASS.encode(), f"{CLASS_FILE}.bak": OF_A_CLASS.encode(),
     **{file + suffix: SIGNED for file in (RECORDED, CLASS_FILE) for suffix in (SIGNATURE, NEXT_SIGNATURE)},
@@ -228,6 +244,7 @@ SCENES = {
     "baseline record": Scene(storage, a_recording, of_storage(WORK_FILE, RECORDED)),
     "baseline install": Scene(storage, an_installation, of_storage("baseline.")),
     "probe claim": Scene(storage, a_claim, of_storage("volume-claim.")),
+    "maintenance": Scene(storage, a_lease, of_storage("maintenance.")),
     "uninstall": Scene(storage, uninstall, OF_STORAGE),
     "fleet record, fleet accept": Scene(fleet_folder, a_fleet, {
         STATE: b"""{"version":1,"started":1.0,"options":[],"turns":{}}""", PENDING: b"{",
@@ -408,6 +425,8 @@ def test_naive_code_would_be_caught(top: Path) -> None:
 # --- no name without a plant ---
 
 PLANTED = {
+    "background/leases.py:LEASE_FILE": LEASE_FILE,
+    "background/leases.py:SEEN_FILE": SEEN_FILE,
     "baseline/record/work_file.py:WORK_FILE": WORK_FILE,
     "baseline/writer.py:path.name": "report.html",
     "commands/ceph_keyring.py:Path(path).name": "keyring",

@@ -103,7 +103,7 @@ try:
 except OSError as error:
     print(error.strerror)
 try:
-    print(read_osds(find_osds([folder + "/*.asok"]), timeout_s=60)[0].up)
+    print(read_osds(find_osds([folder + "/*.asok"]), timeout_s=60)[0].state == "answers")
 except PlumblineError as error:
     print(error)
 """

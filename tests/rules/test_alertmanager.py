@@ -23,6 +23,7 @@ INHIBITORS = {
     "PlumblineProbeTargetDown",
     "PlumblineCanaryReplicaSlow",
     "PlumblineLatencyExplained",
+    "PlumblineMaintenance",
     "PlumblineLayerSettling",
 }
 """Told to nobody, so that what they silence may be louder: a recovery, a host that is down, a slow OSD."""
@@ -180,7 +181,7 @@ def owner(labels):
     """Who is told of an alert of ours, said a second time and simply."""
     if labels["alertname"] == "PlumblineWatchdog":
         return "dead-man"
-    if labels["alertname"] in INHIBITORS:
+    if labels["alertname"] in INHIBITORS - {"PlumblineMaintenance"}:  # which is news as well
         return "null"
     if labels["severity"] == "critical":
         return "pager"
@@ -328,8 +329,9 @@ def test_the_watchdog_and_absent_targets_are_never_muted(rules, firing):
 
 
 def test_a_node_that_is_down_silences_itself_only(rules, one, firing):
-    down = one("PlumblineDown", severity="critical")
-    of_no_node = {"PlumblineWatchdog", "PlumblineTargetsAbsent", "PlumblineNicMtuMismatch", "PlumblineRecoveryUnderWay"}
+    down = one("PlumblineDown", severity="critical", instance="stor01.example:10047")
+    of_no_node = {"PlumblineWatchdog", "PlumblineTargetsAbsent", "PlumblineNicMtuMismatch", "PlumblineRecoveryUnderWay",
+                  "PlumblineCephLabelsWrong"}  # fmt: skip
     there = [one(name, instance=down["instance"]) for name in firing if name not in {"PlumblineDown", *of_no_node}]
     elsewhere = [{**labels, "instance": "stor02.example:10047"} for labels in there]
     assert audible(rules[:2], [down, *there, *elsewhere]) == [down, *elsewhere]
@@ -344,7 +346,8 @@ def test_the_same_host_name_in_two_clusters_is_two_nodes(rules, one):
 
 
 def test_without_any_cluster_label_it_works_the_same(rules, one):
-    down, slow = one("PlumblineDown", severity="critical"), one("PlumblineCanaryLatencyHigh")
+    slow = one("PlumblineCanaryLatencyHigh")
+    down = one("PlumblineDown", severity="critical", instance=slow["instance"])
     del down["cluster"], slow["cluster"]
     assert audible(rules, [down, slow]) == [down]
 
@@ -359,8 +362,10 @@ def test_what_a_probe_says_of_an_osd_whose_host_is_down_is_silent(rules, one):
         one("PlumblineProbeStuck", severity="critical", layer="rados", **there),
         one("PlumblineCanaryLatencyHigh", layer="rados", **there),
         one("PlumblineCanaryOverdue", **there),
+        one("PlumblineCanaryFailing", **there, error="ETIMEDOUT"),
     ]
     heard = [
+        one("PlumblineCanaryFailing", **there, error="EIO"),
         one("PlumblineCanaryFailing", **there),
         one("PlumblineProbeStuck", severity="critical", layer="rados", probe="rados/osd.4", instance=there["instance"]),
         one("PlumblineProbeStuck", severity="critical", layer="rados", **{**there, "cluster": "south"}),

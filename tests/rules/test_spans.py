@@ -25,6 +25,7 @@ ONCE = "holds if it was so at any moment"
 REFERENCE = "what is usual, from the values that there are; the figure compared with it is counted"
 WEEKS = "the busiest of weeks, as long as there are any"
 RESET = "the window in which a counter began at zero"
+FORGOTTEN = "a flag that was never seen unset: whoever errs here announces less"
 WITHOUT_A_COUNT = {
     ("plumbline:canary_spread:ratio", "plumbline:canary_residual:ratio"): REFERENCE,
     ("plumbline:fleet_spread:ratio", "plumbline:fleet_residual:ratio"): REFERENCE,
@@ -52,6 +53,8 @@ WITHOUT_A_COUNT = {
     ("PlumblineNicLinkDown", "plumbline_nic_up"): ONCE,
     ("PlumblineInfinibandPortDown", "plumbline_infiniband_port_state"): ONCE,
     ("PlumblineNicLinkDown", "plumbline:nic_place_up:bool"): ONCE,
+    ("plumbline:maintenance_over:info", "plumbline:maintenance_node:info"): ONCE,
+    ("plumbline:maintenance_noout:info", "ceph_osd_flag_noout"): FORGOTTEN,
 }
 
 

@@ -17,7 +17,7 @@ RULES = [rule for rule in rules_of(ALERTS) if "alert" in rule]
 WHO = re.compile(r"\$(external)?[lL]abels\.(instance|cluster|ceph_daemon|job|role)")
 SPAN = re.compile(r"\b\d+(\.\d+)?(s|m|h|d)\b|canary_slow:info")
 NO_SPAN = {"PlumblineWatchdog", "PlumblineCanaryReplicaSlow", "PlumblineLatencyExplained", "PlumblineLayerSettling",
-           "PlumblineProbeTargetDown"}  # fmt: skip
+           "PlumblineProbeTargetDown", "PlumblineMaintenance"}  # fmt: skip
 """They hold for as long as something else does, and wake nobody."""
 TICKETS_THAT_SUSPECT = {"PlumblineOsdOutlier", "PlumblineOsdOperationsBlocked", "PlumblineCephMonitorDown"}
 SUSPECTS = {

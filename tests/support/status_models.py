@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from plumbline.checks.model import Finding, Fix, Keep, Severity
 from plumbline.metrics.snapshot import CollectorHealth
+from plumbline.sources.ceph.osds import OsdState
 from plumbline.status.model import (
     Comparison,
     DiskRow,
@@ -49,7 +50,10 @@ def full_model(word: str = "x") -> StatusModel:
         ),
         failures=(FailureRow(word, word, 7200.0, 12.5, word),),
         osds=(
-            OsdRow(word, True, (word,), (Times("read", 7, 0.001, 0.002), Times(word, 0)), 2, 45.0, 1, 0.0003, word),
+            OsdRow(
+                word, OsdState.ANSWERS, (word,), (Times("read", 7, 0.001, 0.002), Times(word, 0)),
+                2, 45.0, 1, 0.0003, word,
+            ),
         ),
         disks=(
             DiskRow(
@@ -95,7 +99,7 @@ def large_model() -> StatusModel:
         failures=tuple(FailureRow("fio-4k", "timeout", 3600.0 * n, 60.0, "ran longer than 60 s") for n in range(1, 6)),
         osds=tuple(
             OsdRow(
-                f"osd.{n}", n != 7, (f"sd{_letters(n)}",),
+                f"osd.{n}", OsdState.HANGS if n == 7 else OsdState.ANSWERS, (f"sd{_letters(n)}",),
                 (
                     Times("read", 900, 0.004, 0.03), Times("write", 1_500, 0.008, 0.05),
                     Times("read-modify-write", 3, 0.01, 0.02),

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from plumbline.ceph_top.model import OsdPerformance, Suspicion, parts
+from plumbline.ceph_top.model import ENDED, OsdPerformance, Suspicion, parts
 from plumbline.ceph_top.verdict import seen
 from plumbline.core.units import si
 from plumbline.errors import PlumblineError
@@ -27,12 +27,13 @@ _RATE, _P50, _P99 = (
 _INFO, _SUSPECT = "plumbline:osd:info", "plumbline:osd_suspect:info"
 _HOST_CAUSE = "plumbline:osd_host_cause:info"
 _UP, _BLOCKED = "plumbline_osd_socket_up", "plumbline_osd_blocked_operations"
+_ENDED = "plumbline_osd_socket_ended"
 _AGE = "plumbline_osd_blocked_operation_age_seconds"
 _BEAT, _PEER = "plumbline_osd_heartbeat_seconds", "plumbline_osd_heartbeat_worst_peer_id"
 _RTT, _RETRANSMITS = "plumbline:osd_connection_rtt:seconds", "plumbline:osd_connection_retransmits:rate5m"
 _FAR_END = "plumbline_osd_connection_worst_peer_id"
 NAMES = (
-    *(_LATENCY, _STORE, _RATE, _P50, _P99, _INFO, _SUSPECT, _HOST_CAUSE, _UP, _BLOCKED, _AGE, _BEAT, _PEER),
+    *(_LATENCY, _STORE, _RATE, _P50, _P99, _INFO, _SUSPECT, _HOST_CAUSE, _UP, _ENDED, _BLOCKED, _AGE, _BEAT, _PEER),
     *(_RTT, _RETRANSMITS, _FAR_END),
 )
 QUERY = f'{{__name__=~"{"|".join(NAMES)}"}}'  # All series at one moment
@@ -99,11 +100,15 @@ def _row(daemon: str, series: Iterable[Series]) -> OsdPerformance:
     weight = sum(busy[kind] for kind in means)
     interface, worst = _worst(by[_BEAT])
     blocked = by[_BLOCKED]
+    ended = bool(by[_ENDED].get(()))
     osd = OsdPerformance(
         daemon=daemon,
         host=labels.get(_INFO, {}).get("hostname", ""),
         device_class=labels.get(_INFO, {}).get("device_class", ""),
-        answers=bool(by[_UP][()]) if by[_UP] else None,
+        answers=False if ended else bool(by[_UP][()]) if by[_UP] else None,
+        suspicion=Suspicion(word=ENDED, reason="no process listens on its admin socket", source="prometheus")
+        if ended
+        else None,
         operations_per_s=sum(rates.values()) if by[_RATE] else None,
         operations=sum(rates.values()) * WINDOW_S if by[_RATE] else None,
         mean_s=sum(busy[kind] * mean for kind, mean in means.items()) / weight if weight else None,

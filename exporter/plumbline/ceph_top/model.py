@@ -20,9 +20,9 @@ from plumbline.core.histogram import added, difference
 from plumbline.probes.run.histogram import quantile
 from plumbline.sources.ceph.osd_connections import OsdConnections
 from plumbline.sources.ceph.osd_perf import READ, LongRunAverage, OperationStages
-from plumbline.sources.ceph.osds import OsdReading
+from plumbline.sources.ceph.osds import OsdReading, OsdState
 
-HUNG, BLOCKED = "hung", "blocked"
+HUNG, ENDED, BLOCKED = "hung", "ended", "blocked"
 """States that are observed, not judged. The other words are the alerts' verdicts: disk, host, limit, peer, network,
 queue."""
 
@@ -88,7 +88,7 @@ def between(
     classes: Mapping[str, str] | None = None,
 ) -> tuple[OsdPerformance, ...]:
     """What happened between two readings. An OSD that started in between, or that was missing in one, has no times."""
-    earlier = {osd.daemon: osd for osd in before if osd.up}
+    earlier = {osd.daemon: osd for osd in before if osd.state is OsdState.ANSWERS}
     return tuple(_row(earlier.get(osd.daemon), osd, interval_s, host, (classes or {})) for osd in after)
 
 
@@ -127,10 +127,10 @@ def without_deviation(rtt_s: float | None, deviation_s: float | None) -> float |
 
 
 def slowest_first(osds: Iterable[OsdPerformance]) -> tuple[OsdPerformance, ...]:
-    """OSDs that don't answer or have blocked operations first, then by p99, then by the mean; idle ones last."""
+    """OSDs that hang, have ended or have blocked operations first, then by p99, then by the mean; idle ones last."""
 
     def slow(osd: OsdPerformance) -> tuple[int, float, float, int]:
-        seen = (osd.suspicion.word if osd.suspicion else "") in (HUNG, BLOCKED)
+        seen = (osd.suspicion.word if osd.suspicion else "") in (HUNG, ENDED, BLOCKED)
         number = osd.daemon.rpartition(".")[2]
         return (
             0 if seen else 1,
@@ -146,8 +146,9 @@ def _row(
     before: OsdReading | None, after: OsdReading, interval_s: float, host: str, classes: Mapping[str, str]
 ) -> OsdPerformance:
     known = {"daemon": after.daemon, "host": host, "device_class": classes.get(after.daemon, "")}
-    if not after.up:
-        suspicion = Suspicion(word=HUNG, reason=after.why, source="sockets")
+    if after.state is not OsdState.ANSWERS:
+        word = ENDED if after.state is OsdState.ENDED else HUNG
+        suspicion = Suspicion(word=word, reason=after.why, source="sockets")
         return OsdPerformance(**known, answers=False, suspicion=suspicion)  # type: ignore[arg-type]
     worst = max(after.heartbeats, key=lambda heartbeat: heartbeat.worst_s, default=None)
     stage = ""

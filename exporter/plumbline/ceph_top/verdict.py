@@ -63,9 +63,10 @@ def suspect(
 
 
 def seen(osd: OsdPerformance) -> tuple[str, str] | None:
-    """Verdicts that need no comparison: it doesn't answer, or operations are blocked."""
+    """Verdicts that need no comparison: it hangs or has ended, or operations are blocked."""
     if osd.answers is False:
-        return HUNG, osd.suspicion.reason if osd.suspicion else "its admin socket does not answer"
+        known = osd.suspicion
+        return (known.word, known.reason) if known else (HUNG, "its admin socket does not answer")
     if osd.blocked:
         age = f" up to {osd.blocked_age_s:.0f} s" if osd.blocked_age_s else ""
         where = f"; most wait for: {osd.blocked_stage}" if osd.blocked_stage else ""

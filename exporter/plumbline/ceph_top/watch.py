@@ -11,7 +11,7 @@ from plumbline.ceph_top.verdict import suspect
 from plumbline.core.roots import Roots
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.sources.ceph.osd_connections import ConnectionReader, OsdConnections
-from plumbline.sources.ceph.osds import TIMEOUT_S, OsdReading, osds_here, read_osds
+from plumbline.sources.ceph.osds import TIMEOUT_S, OsdReading, OsdState, osds_here, read_osds
 from plumbline.sources.prometheus.access import OPEN, Access
 from plumbline.sources.prometheus.api import read_vector
 
@@ -49,8 +49,8 @@ def tops(
         now = clock()
         after = _sockets(where)
         took_s = now - asked_at
-        denied = tuple(osd.why for osd in after if osd.denied)
-        after = tuple(osd for osd in after if not osd.denied)
+        denied = tuple(osd.why for osd in after if osd.state is OsdState.UNKNOWN)
+        after = tuple(osd for osd in after if osd.state is not OsdState.UNKNOWN)
         local = between(before, after, interval_s=took_s, host=where.host, classes=where.classes)
         connections = _connections(where, reader)
         local = with_connections(local, connected, connections, interval_s=took_s)

@@ -15,6 +15,12 @@ GATE_OPEN = gauge(
     " the cluster does not answer, which stops them too.",
     ("gate",),
 )
+FLAG = gauge(
+    "plumbline_ceph_maintenance_flag",
+    "1: a flag that announces maintenance is set for a host (`ceph osd set-group`, cephadm's maintenance mode), or,"
+    " without a host, for the whole cluster. Absent otherwise.",
+    ("host", "flag"),
+)
 LOCK_HELD = gauge(
     "plumbline_ceph_lock_held", "1: this node holds the lock for heavy probes; one node in the cluster does."
 )
@@ -25,6 +31,8 @@ def samples(view: ClusterView) -> Iterator[Sample]:
     if view.reachable:
         for gate in GATES:
             yield GATE_OPEN, (gate,), int(gate not in view.closed)
+    for labels in view.flags:
+        yield FLAG, labels, 1
     yield LOCK_HELD, (), int(view.lock_held)
 
 

@@ -9,12 +9,21 @@ from plumbline.metrics.guard import ITEM_REASONS, Collector, SkipHook
 from plumbline.metrics.spec import Sample, counter, declared, gauge, histogram
 from plumbline.sources.ceph.osd_operations import STAGES
 from plumbline.sources.ceph.osd_perf import Database
-from plumbline.sources.ceph.osds import OsdReading, OsdsReading
+from plumbline.sources.ceph.osds import OsdReading, OsdsReading, OsdState
 from plumbline.sources.kernel.cgroup import IOPS
 
 _OSD = ("ceph_daemon",)
 
-UP = gauge("plumbline_osd_socket_up", "1: the OSD answers on its admin socket; 0: it hangs or crashed.", _OSD)
+UP = gauge(
+    "plumbline_osd_socket_up",
+    "1: the OSD answers on its admin socket; 0: it hangs, no answer came in time. Absent where it ended.",
+    _OSD,
+)
+ENDED = gauge(
+    "plumbline_osd_socket_ended",
+    "1: the OSD left its admin socket behind and no process listens on it: it was stopped or crashed. Else absent.",
+    _OSD,
+)
 LATENCY = histogram(
     "plumbline_osd_latency_seconds",
     "Latency of client operations from arrival to reply, including queue and replicas, counted by the OSD."
@@ -106,11 +115,15 @@ _ALWAYS = frozenset({"read", "write"})
 
 
 def samples(reading: OsdsReading) -> Iterator[Sample]:
-    """Each OSD as it last answered; only ``up`` for one that does not answer, nothing for one that may not be asked."""
+    """Each OSD as it last answered; only its state for one that does not answer, nothing for one whose state is
+    unknown."""
     for osd in reading.osds:
-        if osd.denied:
+        if osd.state is OsdState.UNKNOWN:
             continue
-        yield UP, (osd.daemon,), int(osd.up)
+        if osd.state is OsdState.ENDED:
+            yield ENDED, (osd.daemon,), 1
+        else:
+            yield UP, (osd.daemon,), int(osd.state is OsdState.ANSWERS)
         yield from _samples_of(osd)
     for store in reading.stores:
         if store.fragmentation is not None:
@@ -178,7 +191,7 @@ def _read(host: Host, skip: SkipHook) -> OsdsReading:
     watch = host.parts.osds
     osds = watch.osds.value
     for osd in osds:
-        if osd.denied:
+        if osd.state is OsdState.UNKNOWN:
             skip(osd.daemon, "unreadable")
         for command, reason in osd.unread:
             skip(f"{osd.daemon} {command}", reason)

@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from plumbline.background.leases import LEASE_BEGINNING, LEASE_PROOF, SEEN_BEGINNING, SEEN_PROOF
 from plumbline.baseline.signature import BEGINNING as SIGNATURE
 from plumbline.baseline.signature import holds_signature
 from plumbline.core import jsontext
@@ -30,12 +31,14 @@ from plumbline.core.proofs import Content, Proof, exactly, is_interrupted_write
 from plumbline.core.storage_names import (
     CLAIM_FILE,
     CLASS_FILE,
+    LEASE_FILE,
     LOCKS,
     MARK,
     MARKER,
     MARKER_TEXT,
     OSDS_FILE,
     RECORDED,
+    SEEN_FILE,
     STATE_FILE,
     WORK_FILE,
     reserved,
@@ -278,6 +281,8 @@ _BEGINNINGS = (
     *(b'{"schema_version":%d,"probes":{' % version for version in READABLE_VERSIONS),
     b'{"version":1,"release":"',
     b'{"version":1,"storage_class":"',
+    LEASE_BEGINNING,
+    SEEN_BEGINNING,
     b'{"osds": [[',
     b'{"osds": []',
     b"# Baseline of ",
@@ -298,6 +303,8 @@ _STORAGE: tuple[tuple[str, Proof], ...] = (
     (CLAIM_FILE.pattern, _whole("version", "storage_class")),
     (CLAIM_FILE.pattern + _DAMAGED, _begins(rb'\{"version":[0-9]{1,9},"storage_class":"')),
     (re.escape(OSDS_FILE), Content(is_osds)),
+    (re.escape(LEASE_FILE), LEASE_PROOF),
+    (re.escape(SEEN_FILE), SEEN_PROOF),
     (re.escape(OSDS_FILE) + _DAMAGED, _begins(rb'\{"osds": \[(\]|\[[0-9]{1,9}, ")')),
     (_BASELINE, holds_baseline("measured")),
     (_FLEET, holds_baseline("measured", "class")),

@@ -19,10 +19,12 @@ CLASS_FILE = "baseline.class.yaml"  # The accepted figures of this node's class,
 SIGNATURE, NEXT_SIGNATURE = ".sig", ".sig.new"  # Suffixes: of the file, and of the one that is about to replace it
 WORK_FILE = "record.work.json"  # State of a recording in progress
 OSDS_FILE = "ceph-osds.json"  # The cluster's last answer about its OSDs
+LEASE_FILE, SEEN_FILE = "maintenance.json", "maintenance.seen.json"
+"""Announced maintenance, written by ``plumbline maintenance``; and which of it was scraped, written by the daemon."""
 CLAIM_FILE = re.compile(r"volume-claim\.(.{1,40})\.json")  # Results of ``plumbline probe claim``
 
 LOCKS = (LOCK_FILE, HEAVY_LOCK, RECORD_LOCK, BESIDE_LOCK)
-_FILES = (STATE_FILE, RECORDED, CLASS_FILE, WORK_FILE, OSDS_FILE)
+_FILES = (STATE_FILE, RECORDED, CLASS_FILE, WORK_FILE, OSDS_FILE, LEASE_FILE, SEEN_FILE)
 
 
 def reserved(name: str) -> bool:

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from plumbline import __version__
 from plumbline.background.ceph import CEPH_MAP
 from plumbline.background.host import DISKS_CHANGED, LINK_FACTS, LINKS_CHANGED, NETWORK_FACTS
+from plumbline.background.leases import Leases
 from plumbline.background.presence import DISK_PRESENCE
 from plumbline.checks.model import Finding
 from plumbline.collectors.daemon import DaemonState
@@ -139,7 +140,12 @@ class Daemon:
         self._wired = Wiring(context, config, store, state=self._state)
         self._started, self._recent = time.time(), RecentCounters()
         self._housekeeping = Scheduler()
-        site = Site(self._wired.exposition, status=Shared(self._status_page), ready=self._not_ready_because)
+        site = Site(
+            self._wired.exposition,
+            status=Shared(self._status_page),
+            ready=self._not_ready_because,
+            scraped=lambda snapshot: self._wired.leases.scraped(snapshot.readings.or_empty(Leases)),
+        )
         host, port = split_address(config.web.listen_address)
         self._server = Server(
             host, port, site.respond, logger=log, guard=self._guard, max_requests=config.web.max_requests

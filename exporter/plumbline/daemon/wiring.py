@@ -14,6 +14,7 @@ from plumbline.background.ceph import CephMapWatch
 from plumbline.background.claims import ClaimWatch
 from plumbline.background.fingerprint import read_fingerprint
 from plumbline.background.host import HostWatch
+from plumbline.background.leases import Leases, LeaseWatch
 from plumbline.baseline.fingerprint import Fingerprint
 from plumbline.checks.run import Judge
 from plumbline.collectors import registry
@@ -63,6 +64,7 @@ class Wiring:
             store=store, roots=roots, host=context.host, environment=environment, vantage=vantage, cluster=self.cluster
         )
         self.claims = ClaimWatch(context.storage, context.catalogue, vantage)
+        self.leases = LeaseWatch(context.storage)
         self.ceph_map = CephMapWatch(self.config, roots=roots, environment=environment)
         self.watch = watch = HostWatch(
             config=self.config,
@@ -91,6 +93,7 @@ class Wiring:
                     **watch.latest,
                     ClusterView: lambda: self.ceph.value,
                     CephMap: lambda: self.ceph_map.map.value,
+                    Leases: lambda: self.leases.slot.value,
                     CanariesReading: lambda: CanariesReading(tuple(self.probing.readings()), vantage),
                     ProbesReading: lambda: ProbesReading(tuple(self._probes()), time.time()),
                     FindingsReading: self._findings,
@@ -122,7 +125,7 @@ class Wiring:
 
     def jobs(self) -> list[Job]:
         fingerprint = Job(FINGERPRINT, FINGERPRINT_EVERY_S, 0.0, self._read_fingerprint)
-        return [*self.slow_tier(), self.ceph_map.map.job, self.claims.slot.job, fingerprint]
+        return [*self.slow_tier(), self.ceph_map.map.job, self.claims.slot.job, self.leases.slot.job, fingerprint]
 
     def apply(self, running: PreparedConfig) -> None:
         """Apply another configuration to all parts."""

@@ -4,6 +4,7 @@ import time
 from collections.abc import Container, Iterable, Iterator, Sequence
 
 from plumbline import __version__
+from plumbline.background.leases import Leases
 from plumbline.baseline.book import Book, mismatched, outdated
 from plumbline.baseline.fingerprint import Fingerprint
 from plumbline.baseline.model import Source, Target
@@ -59,6 +60,7 @@ class Overview:
             version=__version__,
             now_ts=now,
             started_ts=self._started,
+            maintenance=tuple(lease.text for lease in readings.or_empty(Leases).in_force(now)),
             window_s=age_s,
             probes=(
                 *(row for followed in probing.followed() for row in _canary_rows(followed, book, recordable, now)),

@@ -8,7 +8,7 @@ from plumbline.collectors.disk import in_flight
 from plumbline.core.histogram import HistogramValue
 from plumbline.metrics.snapshot import Readings
 from plumbline.probes.run.histogram import quantile
-from plumbline.sources.ceph.osds import OsdsReading
+from plumbline.sources.ceph.osds import OsdsReading, OsdState
 from plumbline.sources.disk.block import DevicesReading
 from plumbline.sources.disk.diskstats import DiskStatsReading
 from plumbline.sources.kernel.squeeze import SoftnetReading
@@ -47,13 +47,13 @@ def osd_rows(readings: Readings, now: Counters, earlier: Counters | None, disks:
         for daemon in row.osds:
             disks_of[daemon].append(row.device)
     for reading in sorted(readings.or_empty(OsdsReading).osds, key=lambda osd: _number(osd.daemon)):
-        if reading.denied:
+        if reading.state is OsdState.UNKNOWN:
             continue
         waiting = reading.blocked.by_stage if reading.blocked else {}
         worst = max(reading.heartbeats, key=lambda heartbeat: (heartbeat.worst_s, heartbeat.interface), default=None)
         yield OsdRow(
             daemon=reading.daemon,
-            up=reading.up,
+            answer=reading.state,
             disks=tuple(disks_of[reading.daemon]),
             times=tuple(times.get(reading.daemon, ())),
             blocked=sum(waiting.values()) if reading.blocked else None,

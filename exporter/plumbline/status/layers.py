@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from plumbline.checks.model import Finding, Severity
 from plumbline.config.workloads import LAYERS
 from plumbline.core.units import count_text, factor_text, seconds_text
+from plumbline.sources.ceph.osds import OsdState
 from plumbline.status.model import Comparison, Level, ProbeRow, StatusModel
 
 # Layers at the same height are side by side; the height of the others is their index in LAYERS.
@@ -194,17 +195,19 @@ def _osds(model: StatusModel, seen: _Seen) -> None:
     seen.there |= bool(model.osds)
     if not model.osds:
         return
-    silent = [osd.daemon for osd in model.osds if not osd.up]
+    ended = [osd.daemon for osd in model.osds if osd.answer is OsdState.ENDED]
+    silent = [osd.daemon for osd in model.osds if not osd.answers and osd.daemon not in ended]
     blocked = [osd.daemon for osd in model.osds if osd.blocked]
     slow = [osd.daemon for osd in model.osds if osd.slow]
     for level, names, what in (
         (Level.BAD, silent, "not answering"),
+        (Level.BAD, ended, "ended"),
         (Level.BAD, blocked, "with blocked operations"),
         (Level.NOTE, slow, "with slow operations in the last ten minutes"),
     ):
         if names:
             seen.add(level, f"{len(names)} of {len(model.osds)} OSDs {what}: {_names(names)}", "osds")
-    if not silent and not blocked:
+    if not silent and not ended and not blocked:
         seen.add(Level.NEUTRAL, f"{len(model.osds)} OSDs here, all answering", "osds")
 
 

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from plumbline.checks.model import Finding
 from plumbline.core.units import degradation_text, figure_text, seconds_text
 from plumbline.metrics.snapshot import CollectorHealth
+from plumbline.sources.ceph.osds import OsdState
 
 
 class Level(StrEnum):
@@ -171,7 +172,7 @@ class OsdRow(Struct, frozen=True):
     """One OSD of this host, according to its admin socket."""
 
     daemon: str  # osd.3.
-    up: bool  # whether it answers on its admin socket
+    answer: OsdState  # on its admin socket
     disks: tuple[str, ...] = ()
     times: tuple[Times, ...] = ()  # client operations in the last minutes, including queue and replicas
     blocked: int | None = None
@@ -182,8 +183,14 @@ class OsdRow(Struct, frozen=True):
     blocked_stage: str = ""  # where most blocked operations wait: queue, pg, store, peer
 
     @property
+    def answers(self) -> bool:
+        return self.answer is OsdState.ANSWERS
+
+    @property
     def state(self) -> tuple[Level, str]:
-        if not self.up:
+        if self.answer is OsdState.ENDED:
+            return Level.BAD, "has ended"
+        if not self.answers:
             return Level.BAD, "does not answer"
         if not self.blocked:
             return Level.GOOD, "answers"
@@ -257,6 +264,7 @@ class StatusModel(Struct, frozen=True):
     waiting_for: str | None = None  # why the daemon is not ready yet
     config_error: str = ""  # why the last reload was refused; the previous configuration stays in force
     exposure_warning: str = ""  # why the listener is unprotected
+    maintenance: tuple[str, ...] = ()  # announced on this node: host, until when, who, why
     window_s: float | None = None  # length of "the last minutes"; None: there is no earlier collection yet
     probes: tuple[ProbeRow, ...] = ()
     failures: tuple[FailureRow, ...] = ()  # the last failed runs of all probes, newest first

@@ -124,7 +124,7 @@ def _probe_order(row: ProbeRow) -> tuple[bool, float, bool, bool]:
 
 
 def _osd_order(row: OsdRow) -> tuple[bool, bool, bool, float]:
-    return row.up, not row.blocked, not row.slow, -_slowest(row.times)
+    return row.answers, not row.blocked, not row.slow, -_slowest(row.times)
 
 
 def _nic_order(row: NicRow) -> tuple[bool, bool, bool, str]:

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from plumbline.checks.model import Severity
 from plumbline.core.units import count_text, seconds_text
+from plumbline.sources.ceph.osds import OsdState
 from plumbline.status.model import Level, Measure, ProbeRow, StatusModel, missing_baseline_hint
 
 
@@ -91,7 +92,9 @@ def _judge_probe(row: ProbeRow, findings: _Findings) -> None:
 
 def _judge_osds(model: StatusModel, findings: _Findings) -> None:
     for osd in model.osds:
-        if not osd.up:
+        if osd.answer is OsdState.ENDED:
+            findings.problems.append(f"{osd.daemon} has ended: it was stopped or crashed")
+        elif not osd.answers:
             findings.problems.append(f"{osd.daemon} does not answer on its admin socket")
         elif osd.blocked:
             oldest = "" if not osd.blocked_age_s else f", the oldest for {seconds_text(osd.blocked_age_s)}"

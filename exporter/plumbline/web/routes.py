@@ -11,6 +11,7 @@ from plumbline.metrics.exposition import Exposition, ScrapeTimeout
 from plumbline.metrics.negotiation import accepts_gzip, choose_format
 from plumbline.metrics.rendering import Renderer
 from plumbline.metrics.small import PROFILE, SmallPage
+from plumbline.metrics.snapshot import Snapshot
 
 PLAIN = "text/plain; charset=utf-8"
 _HTML = "text/html; charset=utf-8"
@@ -71,8 +72,16 @@ class Site:
     ``ready`` returns what the daemon waits for, or ``None``: no metrics until then, as half a host would be stored as
     the whole."""
 
-    def __init__(self, exposition: Exposition, *, status: Callable[[], str], ready: Callable[[], str | None]) -> None:
-        self._exposition = exposition
+    def __init__(
+        self,
+        exposition: Exposition,
+        *,
+        status: Callable[[], str],
+        ready: Callable[[], str | None],
+        scraped: Callable[[Snapshot], object] = lambda _: None,
+    ) -> None:
+        """``scraped`` is called with what a page of metrics shows, unless the client chose single metrics."""
+        self._exposition, self._scraped = exposition, scraped
         self._status = status
         self._ready = ready
         self._renderer, self._small_renderer = Renderer(), Renderer()
@@ -112,6 +121,8 @@ class Site:
             snapshot = self._exposition.scrape()
         except ScrapeTimeout as error:
             return text_response(503, str(error))
+        if request.method == "GET" and not names:
+            self._scraped(snapshot)
         answer = choose_format(request.headers.get("accept", ""))
         if profile:
             self._small = self._small or SmallPage()

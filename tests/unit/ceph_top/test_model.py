@@ -13,7 +13,7 @@ from plumbline.sources.ceph.osd_connections import Far, OsdConnections
 from plumbline.sources.ceph.osd_network import parse_heartbeats
 from plumbline.sources.ceph.osd_operations import STAGES, BlockedOperations
 from plumbline.sources.ceph.osd_perf import LongRunAverage, parse_latencies, parse_stages
-from plumbline.sources.ceph.osds import OsdReading
+from plumbline.sources.ceph.osds import OsdReading, OsdState
 
 STATES = Path(__file__).parents[2] / "fixtures" / "ceph-16.2-states"
 APART_S = 75.0
@@ -25,7 +25,7 @@ def captured(state, daemon="osd.0"):
     return OsdReading(
         daemon=daemon,
         path="/run/ceph/ceph-osd.0.asok",
-        up=True,
+        state=OsdState.ANSWERS,
         latencies=parse_latencies(histograms, counters, source=daemon),
         stages=parse_stages(counters, source=daemon),
         heartbeats=parse_heartbeats((STATES / state / "dump_osd_network.json").read_bytes(), source=daemon),
@@ -280,7 +280,7 @@ def test_a_network_that_is_slow_everywhere_accuses_nobody():
 
 
 def test_one_that_hangs_and_one_with_blocked_operations_come_first():
-    hangs = OsdReading("osd.1", "/run/ceph/ceph-osd.1.asok", up=False, why="no answer within 5 s")
+    hangs = OsdReading("osd.1", "/run/ceph/ceph-osd.1.asok", OsdState.HANGS, why="no answer within 5 s")
     blocked = replace(captured("load-2", "osd.2"), blocked=BlockedOperations({"store": 1, "peer": 2}, 41.7))
     rows = between([BEFORE], [AFTER, hangs, blocked], interval_s=APART_S)
     judged, _ = suspect(rows)

@@ -12,7 +12,7 @@ from plumbline.checks import host
 from plumbline.checks.model import Finding, Severity
 from plumbline.checks.run import Judge
 from plumbline.metrics.snapshot import Readings
-from plumbline.sources.ceph.osds import OsdReading, OsdsReading
+from plumbline.sources.ceph.osds import OsdReading, OsdsReading, OsdState
 from plumbline.sources.disk.block import DevicesReading
 from plumbline.sources.disk.diskhealth import DiskHealth, DiskState, HealthReading
 from plumbline.sources.kernel.cgroup import CpuQuota, GroupLimits
@@ -110,8 +110,11 @@ def quota(throttled: int, group: str = "/system.slice/ceph-osd@1.service") -> Re
 
 
 def limited(cpu: CpuQuota) -> Readings:
-    osds = OsdReading("osd.1", "", True, limits=GroupLimits((), cpu)), OsdReading("osd.2", "", True)
-    return Readings.of(OsdsReading((*osds, OsdReading("osd.3", "", True, limits=GroupLimits()))))
+    osds = (
+        OsdReading("osd.1", "", OsdState.ANSWERS, limits=GroupLimits((), cpu)),
+        OsdReading("osd.2", "", OsdState.ANSWERS),
+    )
+    return Readings.of(OsdsReading((*osds, OsdReading("osd.3", "", OsdState.ANSWERS, limits=GroupLimits()))))
 
 
 def test_a_quota_that_stops_an_osd() -> None:

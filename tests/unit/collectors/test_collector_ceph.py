@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from plumbline.collectors.ceph import GATE_OPEN, LOCK_HELD, REACHABLE, samples
+from plumbline.collectors.ceph import FLAG, GATE_OPEN, LOCK_HELD, REACHABLE, samples
 from plumbline.probes.ceph.cluster import ClusterView
 
 
 def test_open_and_closed_gates() -> None:
-    found = {(spec, labels): value for spec, labels, value in samples(ClusterView(True, {"recovery": "1 PG"}))}
+    view = ClusterView(True, {"recovery": "1 PG"}, flags=(("", "noout"), ("stor02", "noout")))
+    found = {(spec, labels): value for spec, labels, value in samples(view)}
     assert found == {
         (REACHABLE, ()): 1,
         (GATE_OPEN, ("maintenance",)): 1,
         (GATE_OPEN, ("full",)): 1,
         (GATE_OPEN, ("recovery",)): 0,
         (GATE_OPEN, ("health",)): 1,
+        (FLAG, ("", "noout")): 1,
+        (FLAG, ("stor02", "noout")): 1,
         (LOCK_HELD, ()): 0,
     }
 

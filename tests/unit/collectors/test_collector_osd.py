@@ -2,6 +2,8 @@
 
 import json
 import os
+import socket
+import threading
 from functools import partial
 from pathlib import Path
 
@@ -12,8 +14,9 @@ from plumbline.collectors import osd
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError, Unavailable
 from plumbline.metrics.spec import Kind
+from plumbline.sources.ceph import adminsocket
 from plumbline.sources.ceph.osd_perf import EDGES, OPERATIONS, SetOption
-from plumbline.sources.ceph.osds import OsdReading, OsdsReading, find_osds, read_osds, read_stores
+from plumbline.sources.ceph.osds import OsdReading, OsdsReading, OsdState, find_osds, read_osds, read_stores
 from plumbline.sources.kernel.cgroup import read_limits
 from support.admin_sockets import serving
 from support.osd_fleet import answers as fleet_answers
@@ -112,14 +115,52 @@ def test_one_that_hangs_is_named_and_the_others_are_read(folder, answers):
     found = shown(read)
     assert found["plumbline_osd_socket_up", "osd.1"] == 0
     assert found["plumbline_osd_socket_up", "osd.2"] == 1
-    assert not any(key[1] == "osd.1" for key in found if key[0] != "plumbline_osd_socket_up")
+    assert {key: value for key, value in found.items() if key[1] == "osd.1"} == {
+        ("plumbline_osd_socket_up", "osd.1"): 0,
+    }
+    assert read[0].state is OsdState.HANGS
     assert "no answer within 2 s" in read[0].why
+
+
+def test_one_that_ended_does_not_hang(folder):
+    with socket.socket(socket.AF_UNIX) as left_behind:
+        left_behind.bind(str(folder / "ceph-osd.1.asok"))
+        left_behind.listen()
+    (read,) = read_osds(find_osds([f"{folder}/*.asok"]), timeout_s=60)
+    assert read.state is OsdState.ENDED
+    assert read.why.endswith("the daemon ended without removing its socket")
+    assert shown([read]) == {("plumbline_osd_socket_ended", "osd.1"): 1}
+
+
+def test_one_that_ends_while_it_is_queried_has_ended(folder):
+    """It accepted some connections, and resets them when it ends."""
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(folder / "ceph-osd.1.asok"))
+        listening.listen(2)
+        ending = threading.Timer(0.3, listening.close)
+        ending.start()
+        (read,) = read_osds(find_osds([f"{folder}/*.asok"]), timeout_s=10)
+        ending.join()
+    assert read.state is OsdState.ENDED
+
+
+def test_one_that_answers_nonsense_does_not_hang(folder):
+    with serving(folder / "ceph-osd.1.asok", {}):
+        (read,) = read_osds(find_osds([f"{folder}/*.asok"]), timeout_s=60)
+    assert read.state is OsdState.ANSWERS
+
+
+def test_one_that_was_not_queried_in_time_is_unknown(folder, answers, monkeypatch):
+    monkeypatch.setattr(adminsocket, "AT_ONCE", 5)
+    with serving(folder / "ceph-osd.1.asok", {}, silent=True), serving(folder / "ceph-osd.2.asok", answers):
+        hangs, unknown = read_osds(find_osds([f"{folder}/*.asok"]), timeout_s=0.5)
+    assert (hangs.state, unknown.state) == (OsdState.HANGS, OsdState.UNKNOWN)
 
 
 def test_one_that_may_not_be_asked_is_no_daemon_that_hangs(folder, answers):
     with serving(folder / "ceph-osd.2.asok", answers):
         (read,) = read_osds(find_osds([f"{folder}/*.asok"]), timeout_s=60)
-    denied = OsdReading("osd.1", "/run/ceph/ceph-osd.1.asok", up=False, why="permission denied", denied=True)
+    denied = OsdReading("osd.1", "/run/ceph/ceph-osd.1.asok", OsdState.UNKNOWN, why="permission denied")
     found = shown([denied, read])
     assert {key[1] for key in found} == {"osd.2"}
 
@@ -223,7 +264,7 @@ def test_an_osd_has_a_bounded_number_of_series_however_many_peers_it_has(folder,
         samples = list(osd.samples(OsdsReading(read, read_stores(sockets, timeout_s=60))))
     buckets_sum_count = len(EDGES) + 3
     series = sum(buckets_sum_count if spec.kind is Kind.HISTOGRAM else 1 for spec, _, _ in samples)
-    assert {spec.name for spec, _, _ in samples} == {spec.name for spec in osd.COLLECTOR.specs}
+    assert {spec.name for spec, _, _ in samples} == {spec.name for spec in osd.COLLECTOR.specs} - {osd.ENDED.name}
     assert series <= 104
     assert len({(spec.name, *labels) for spec, labels, _ in samples}) == len(samples)
 

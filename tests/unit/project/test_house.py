@@ -58,26 +58,26 @@ def test_unit_tests_mirror_the_rooms() -> None:
 # room → files and lines of Python. A feature pays for itself, or raises the number and says why in a comment beside it.
 # After a merge the failing test prints the whole table, to be put here.
 BUDGET = {
-    ".": (4, 473),
-    "background": (10, 1327),
+    ".": (4, 502),  # maintenance
+    "background": (11, 1564),  # leases of maintenance
     "baseline": (26, 3990),
     "capacity": (9, 1262),
-    "ceph_top": (5, 672),
+    "ceph_top": (5, 679),
     "checks": (21, 3175),  # a member of a bond without a speed; copies of pools
     "claims": (5, 806),
-    "collectors": (31, 2786),  # lost paths of multipath disks
-    "commands": (33, 5704),  # doctor opens no link that a server chooses, and asks for misleading labels
+    "collectors": (32, 2844),  # lost paths of multipath disks; maintenance
+    "commands": (33, 5812),  # doctor asks for misleading labels; maintenance
     "config": (14, 2057),
-    "core": (33, 2975),  # links on the way to a key file; types of msgspec
-    "daemon": (5, 746),
+    "core": (33, 2977),  # links on the way to a key file; types of msgspec
+    "daemon": (5, 755),
     "fleet": (13, 2039),
     "metrics": (10, 1209),  # label values are bounded in one place
     "pages": (8, 846),
-    "probes": (90, 11636),  # no directory is made in a storage path without our mark
+    "probes": (90, 11656),  # no directory is made in a storage path without our mark; flags of maintenance
     "report": (21, 3039),
-    "sources": (80, 11753),  # ranges of what devices report; volumes, guests and leaking counts
-    "status": (8, 1273),
-    "web": (9, 1444),
+    "sources": (80, 11790),  # ranges of what devices report; volumes, guests, leaking counts; OSDs that ended
+    "status": (8, 1289),
+    "web": (9, 1455),
 }
 SPARE_LINES = 60
 """A room may be so much smaller than its budget before the budget has to follow."""

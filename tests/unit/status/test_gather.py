@@ -29,7 +29,7 @@ from plumbline.probes.run.result import OperationResult, Outcome, ProbeResult
 from plumbline.probes.run.schedule import Probing
 from plumbline.probes.run.state import ProbeRecord, StateStore
 from plumbline.sources.ceph.osd_operations import BlockedOperations
-from plumbline.sources.ceph.osds import OsdReading, OsdsReading
+from plumbline.sources.ceph.osds import OsdReading, OsdsReading, OsdState
 from plumbline.status.gather import Overview
 from plumbline.status.model import (
     Comparison,
@@ -268,7 +268,7 @@ def test_osds_with_their_last_minutes_and_disks(node: Node, tmp_path: Path) -> N
     def reading(daemon: str, count: int, **changes: object) -> OsdReading:
         writes = HistogramValue(edges=(0.001, 0.002), cumulative=(0, count), count=count, sum=0.0015 * count)
         return replace(
-            OsdReading(daemon, f"/run/{daemon}.asok", up=True, latencies={"write": writes}),
+            OsdReading(daemon, f"/run/{daemon}.asok", OsdState.ANSWERS, latencies={"write": writes}),
             **changes,  # type: ignore[arg-type]
         )
 
@@ -279,14 +279,16 @@ def test_osds_with_their_last_minutes_and_disks(node: Node, tmp_path: Path) -> N
     node.overview.remember(snapshot(reading("osd.10", 100), reading("osd.9", 5)))
     blocked = BlockedOperations(by_stage={"queue": 2, "store": 1}, oldest_s=45.0)
     model = node.model(
-        snapshot(reading("osd.10", 300, blocked=blocked), reading("osd.9", 5), OsdReading("osd.11", "/x", up=False))
+        snapshot(
+            reading("osd.10", 300, blocked=blocked), reading("osd.9", 5), OsdReading("osd.11", "/x", OsdState.ENDED)
+        )
     )
     assert [row.daemon for row in model.osds] == ["osd.9", "osd.10", "osd.11"]
     idle, busy, gone = model.osds
     assert [times for times in busy.times if times.operation == "write"] == [Times("write", 200, 0.0015, 0.00199)]
     assert [times.count for times in idle.times] == [0]
     assert (busy.blocked, busy.blocked_age_s, busy.blocked_stage) == (3, 45.0, "queue")
-    assert (gone.up, gone.times, gone.blocked) == (False, (), None)
+    assert (gone.answer, gone.times, gone.blocked) == (OsdState.ENDED, (), None)
 
 
 def test_the_hosts_own_figures(node: Node, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from plumbline.checks.model import Finding, Severity
+from plumbline.sources.ceph.osds import OsdState
 from plumbline.status.layers import LayerState, LayerVerdict, judge_layers
 from plumbline.status.model import (
     Comparison,
@@ -110,8 +111,12 @@ def test_partly_judged_is_not_good_either() -> None:
          "eth0: 4 more receive drops (ring)"),
         ({"nics": (NicRow("eth0"),), "softnet": SoftnetRow(2, 9, 3, 0, 3, 0)}, "network",
          "backlog overflow: 3 more packets dropped"),
-        ({"osds": (OsdRow("osd.1", True), OsdRow("osd.2", False))}, "osd", "1 of 2 OSDs not answering: osd.2"),
-        ({"osds": (OsdRow("osd.1", True, blocked=2),)}, "osd", "1 of 1 OSDs with blocked operations: osd.1"),
+        ({"osds": (OsdRow("osd.1", OsdState.ANSWERS), OsdRow("osd.2", OsdState.HANGS))}, "osd",
+         "1 of 2 OSDs not answering: osd.2"),
+        ({"osds": (OsdRow("osd.1", OsdState.ANSWERS), OsdRow("osd.2", OsdState.ENDED))}, "osd",
+         "1 of 2 OSDs ended: osd.2"),
+        ({"osds": (OsdRow("osd.1", OsdState.ANSWERS, blocked=2),)}, "osd",
+         "1 of 1 OSDs with blocked operations: osd.1"),
         ({"findings": (finding("health.smart-failed", Severity.CRITICAL),)}, "disk", "1 critical finding"),
         ({"findings": (finding("network.half-duplex", Severity.CRITICAL),) * 2}, "network", "2 critical findings"),
         ({"findings": (finding("infiniband.x", Severity.CRITICAL),)}, "network", "1 critical finding"),
@@ -132,7 +137,7 @@ def test_out_of_line(changes: dict[str, object], layer: str, said: str) -> None:
         {"probes": (GOOD,), "findings": (finding("disk.scheduler", Severity.WARNING),)},
         {"probes": (GOOD, replace(GOOD, probe="late", overdue=True))},
         {"probes": (of("network"),), "nics": (NicRow("e"),), "softnet": SoftnetRow(2, 9, 0, 7, 0, 7)},
-        {"probes": (of("osd"),), "osds": (OsdRow("osd.1", True, slow=2),)},
+        {"probes": (of("osd"),), "osds": (OsdRow("osd.1", OsdState.ANSWERS, slow=2),)},
     ],
 )
 def test_worth_a_look(changes: dict[str, object]) -> None:

@@ -9,7 +9,7 @@ from msgspec.structs import fields
 
 from plumbline.core.histogram import HistogramValue
 from plumbline.metrics.snapshot import Readings
-from plumbline.sources.ceph.osds import OsdReading, OsdsReading
+from plumbline.sources.ceph.osds import OsdReading, OsdsReading, OsdState
 from plumbline.sources.disk.blocklatency import DiskLatency, LatencyReading
 from plumbline.sources.disk.latencymaps import BUCKETS, Histogram, Times
 from plumbline.sources.disk.queuesettings import QueueReading
@@ -87,7 +87,7 @@ def test_it_stays_small_on_a_host_of_60_disks_and_60_osds() -> None:
             ),
             OsdsReading(
                 tuple(
-                    OsdReading(f"osd.{at}", "", up=True, latencies={each: one(at) for each in operations})
+                    OsdReading(f"osd.{at}", "", OsdState.ANSWERS, latencies={each: one(at) for each in operations})
                     for at in range(60)
                 ),
                 (),

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from plumbline.checks.model import Finding, Fix, Severity
 from plumbline.metrics.snapshot import CollectorHealth
+from plumbline.sources.ceph.osds import OsdState
 from plumbline.status.model import Comparison, Level, Loss, Measure, NicRow, OsdRow, ProbeRow, SoftnetRow, StatusModel
 from plumbline.status.verdict import HostVerdict, judge
 
@@ -180,15 +181,20 @@ def test_a_stale_result_is_no_present_state() -> None:
 @pytest.mark.parametrize(
     ("osd", "level", "said"),
     [
-        (OsdRow("osd.3", True, blocked=0, slow=0), Level.GOOD, ""),
-        (OsdRow("osd.3", True, blocked=0, slow=2), Level.NOTE, "osd.3: 2 slow operations in the last ten minutes"),
-        (OsdRow("osd.3", True, blocked=4), Level.BAD, "osd.3: 4 operations are blocked"),
+        (OsdRow("osd.3", OsdState.ANSWERS, blocked=0, slow=0), Level.GOOD, ""),
         (
-            OsdRow("osd.3", True, blocked=4, blocked_age_s=45.0),
+            OsdRow("osd.3", OsdState.ANSWERS, blocked=0, slow=2),
+            Level.NOTE,
+            "osd.3: 2 slow operations in the last ten minutes",
+        ),
+        (OsdRow("osd.3", OsdState.ANSWERS, blocked=4), Level.BAD, "osd.3: 4 operations are blocked"),
+        (
+            OsdRow("osd.3", OsdState.ANSWERS, blocked=4, blocked_age_s=45.0),
             Level.BAD,
             "osd.3: 4 operations are blocked, the oldest for 45 s",
         ),
-        (OsdRow("osd.3", False), Level.BAD, "osd.3 does not answer on its admin socket"),
+        (OsdRow("osd.3", OsdState.HANGS), Level.BAD, "osd.3 does not answer on its admin socket"),
+        (OsdRow("osd.3", OsdState.ENDED), Level.BAD, "osd.3 has ended: it was stopped or crashed"),
     ],
 )
 def test_osds(osd: OsdRow, level: Level, said: str) -> None:

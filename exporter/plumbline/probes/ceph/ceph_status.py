@@ -40,6 +40,12 @@ _MOVING = frozenset({
     "backfill_toofull", "backfill_wait", "backfilling", "degraded", "forced_backfill", "forced_recovery",
     "recovering", "recovery_toofull", "recovery_unfound", "recovery_wait", "remapped", "undersized",
 })  # fmt: skip
+_MOST_FLAGS = 100  # series
+_OF_HOSTS = {
+    "OSD_FLAGS": re.compile(r"host (\S+) has flags (\S+)"),
+    "HOST_IN_MAINTENANCE": re.compile(r"(\S+) is in (maintenance)"),
+}
+"""Checks whose detail names hosts: flags of ``ceph osd set-group`` and of CRUSH nodes, cephadm's maintenance mode."""
 _FLAGS = re.compile(r"([a-z,_-]+) flag\(s\) set")
 
 
@@ -68,10 +74,10 @@ class ClusterStatus:
 
 
 def wants_detail(status: Any) -> bool:
-    """Whether ``health detail`` is needed to tell which pools are full."""
+    """Whether ``health detail`` is needed to tell which pools are full, or which hosts are in maintenance."""
     health = status.get("health") if isinstance(status, dict) else None
     checks = health.get("checks") if isinstance(health, dict) else None
-    return isinstance(checks, dict) and bool(_OF_POOLS & checks.keys())
+    return isinstance(checks, dict) and not checks.keys().isdisjoint({*_OF_POOLS, *_OF_HOSTS})
 
 
 def parse_status(status: Any, detail: Any = None) -> ClusterStatus:
@@ -103,6 +109,18 @@ def _check(name: str, raised: Mapping[str, Any], detail: Mapping[str, Any] | Non
     lines = tuple(str(line["message"]) for line in detail.get("detail", ())) if detail is not None else ()
     severity = _SEVERITY.get(raised["severity"], _SEVERITY["HEALTH_ERR"])
     return Check(name, severity, str(raised["summary"]["message"]), bool(raised.get("muted", False)), lines)
+
+
+def maintenance_flags(checks: Iterable[Check]) -> tuple[tuple[str, str], ...]:
+    """Host and flag (``noout``, or cephadm's ``maintenance``); no host: a flag of the whole cluster. Sorted."""
+    flags: set[tuple[str, str]] = set()
+    for check in checks:
+        if check.name == "OSDMAP_FLAGS" and (match := _FLAGS.search(check.message)):
+            flags |= {("", flag) for flag in set(match[1].split(",")) - _HARMLESS_FLAGS}
+        for line in check.detail if check.name in _OF_HOSTS else ():
+            if match := _OF_HOSTS[check.name].search(line):
+                flags |= {(match[1], flag) for flag in match[2].split(",")}
+    return tuple(sorted(flags)[:_MOST_FLAGS])
 
 
 def _maintenance(checks: Iterable[Check]) -> str:

@@ -24,7 +24,7 @@ from plumbline.core import threads
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probes.ceph.ceph_access import KEY_TYPE, NAMESPACE, SETUP, CephAccess
 from plumbline.probes.ceph.ceph_session import CephSession, strerror
-from plumbline.probes.ceph.ceph_status import closed, parse_status
+from plumbline.probes.ceph.ceph_status import closed, maintenance_flags, parse_status
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +48,8 @@ class ClusterView(Struct, frozen=True):
     """The same in words."""
     lock_held: bool = False
     """Whether this node held the lock for heavy probes."""
+    flags: tuple[tuple[str, str], ...] = ()
+    """Host and flag of announced maintenance; no host: the whole cluster."""
 
 
 class Lease:
@@ -147,7 +149,8 @@ class CephGuard:
             reason = KEY_TYPE if _is_key_type(error) else UNREACHABLE
             return ClusterView(False, reason=reason, message=message, lock_held=self.held)
         pools = (self._access.pool, self._access.rbd_pool)
-        return ClusterView(True, closed(status, self._gates, pools), lock_held=self.held)
+        flags = maintenance_flags(status.checks)
+        return ClusterView(True, closed(status, self._gates, pools), lock_held=self.held, flags=flags)
 
     def _open(self) -> CephSession:
         if self._session is None:

@@ -8,6 +8,9 @@ NUL byte. It receives the length of the answer (4 bytes, big-endian) and the ans
 A daemon that hangs either doesn't accept (the backlog fills up: EAGAIN), or accepts and never answers. Neither takes
 longer than the deadline, and neither affects the answers of other daemons. The backlog is short (5): when other clients
 fill it for a moment, the question is sent again until the deadline.
+
+A daemon that ended leaves its socket behind, whether it was stopped (``osd_fast_shutdown``) or crashed. Then the kernel
+refuses the connection at once (ECONNREFUSED), or closes one that was open (ECONNRESET, EPIPE).
 """
 
 from __future__ import annotations
@@ -38,6 +41,12 @@ AGAIN_S = 0.1  # delay between attempts to connect to a full backlog
 _LENGTH = struct.Struct(">I")
 _CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid
 _CHUNK = 1 << 16
+_ENDED = {
+    errno.ECONNREFUSED: "the daemon ended without removing its socket",
+    errno.ENOENT: "the daemon is gone",
+    errno.ECONNRESET: "the daemon ended before it answered",
+    errno.EPIPE: "the daemon ended before it answered",
+}
 _MOST_BYTES = 107  # sockaddr_un's path (unix(7)) without its final zero
 
 
@@ -58,9 +67,18 @@ class NotAllowed(Unavailable):
     """Permission to query is missing, which says nothing about the daemon."""
 
 
+class Ended(Unavailable):
+    """No process listens on the socket."""
+
+
+class Hung(Unavailable):
+    """A process listens, but did not accept or answer before the deadline."""
+
+
 Answer = bytes | PlumblineError
-"""The daemon's JSON, unparsed, or the reason for its absence: :class:`Unavailable` when nothing listens or answers in
-time, :class:`NotAllowed` without permission, :class:`ParseError` when the reply is malformed."""
+"""The daemon's JSON, unparsed, or the reason for its absence: :class:`Ended`, :class:`Hung`, :class:`NotAllowed`,
+:class:`ParseError` when the reply is malformed, or :class:`Unavailable` when the question was not sent, which says
+nothing about the daemon."""
 
 
 def ask(questions: Sequence[Question], *, timeout_s: float, pids: dict[Path, int] | None = None) -> list[Answer]:
@@ -108,7 +126,7 @@ def ask(questions: Sequence[Question], *, timeout_s: float, pids: dict[Path, int
                     full.clear()
         finally:
             for index, talk in talks.items():
-                answers[index] = Unavailable(f"{talk.question.source}: no answer within {timeout_s:g} s")
+                answers[index] = Hung(f"{talk.question.source}: no answer within {timeout_s:g} s")
                 talk.socket.close()
     return answers
 
@@ -184,12 +202,10 @@ def _connect(connection: socket.socket, path: Path) -> None:
 def _refused(question: Question, error: OSError) -> Unavailable:
     if error.errno in (errno.EACCES, errno.EPERM):
         return NotAllowed(f"{question.path}: permission denied; querying it needs write permission, see docs/ceph.md")
-    why = {
-        errno.EAGAIN: "the daemon hangs: it accepts no connection",
-        errno.ECONNREFUSED: "the daemon ended without removing its socket",
-        errno.ENOENT: "the daemon is gone",
-    }.get(error.errno or 0, error.strerror or str(error))
-    return Unavailable(f"{question.source}: {why}")
+    if error.errno == errno.EAGAIN:
+        return Hung(f"{question.source}: the daemon hangs: it accepts no connection")
+    why = _ENDED.get(error.errno or 0)
+    return Ended(f"{question.source}: {why}") if why else Unavailable(f"{question.source}: {error.strerror or error}")
 
 
 def find_sockets(patterns: Sequence[str]) -> Iterator[Path]:

@@ -1,11 +1,12 @@
 """The state of this host's OSDs, from their admin sockets.
 
 One thread queries all of them at once (:mod:`.adminsocket`). An OSD that hangs delays only the reading, until the
-deadline; it is reported as not answering, the others as usual.
+deadline; it is reported as hanging, the others as usual. An OSD that ended is no OSD that hangs.
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -14,7 +15,7 @@ from msgspec.structs import replace
 
 from plumbline.core.histogram import HistogramValue
 from plumbline.errors import ParseError, PlumblineError, Unavailable
-from plumbline.sources.ceph.adminsocket import Answer, NotAllowed, Question, ask, find_sockets
+from plumbline.sources.ceph.adminsocket import Answer, Ended, Hung, NotAllowed, Question, ask, find_sockets
 from plumbline.sources.ceph.osd_network import Heartbeats, parse_heartbeats
 from plumbline.sources.ceph.osd_operations import BlockedOperations, SlowOperation, parse_blocked, parse_slow
 from plumbline.sources.ceph.osd_perf import (
@@ -51,14 +52,22 @@ _QUICK: Mapping[str, Mapping[str, object]] = {PERF: {}, HISTOGRAMS: {}, NETWORK:
 T = TypeVar("T")
 
 
+class OsdState(StrEnum):
+    """What an OSD's admin socket shows."""
+
+    ANSWERS = "answers"
+    HANGS = "hangs"  # a process listens, and no answer came in time
+    ENDED = "ended"  # no process listens: it was stopped or crashed
+    UNKNOWN = "unknown"  # it was not queried, for want of permission or time
+
+
 class OsdReading(Struct, frozen=True):
     """One OSD. A part that it did not answer is empty or ``None``, and listed in ``unread``."""
 
     daemon: str  # ``osd.3``
     path: str
-    up: bool  # whether it answered at all
+    state: OsdState
     why: str = ""  # why it did not answer
-    denied: bool = False  # permission to query it is missing; whether it would answer is unknown
     latencies: Mapping[str, HistogramValue] = field(default_factory=dict)  # by operation
     stages: OsdStages | None = None
     onodes: OnodeCache | None = None
@@ -107,7 +116,7 @@ def osds_here(patterns: Sequence[str]) -> dict[str, Path]:
 def read_osds(
     sockets: Mapping[str, Path], timeout_s: float, *, limits: Callable[[int], GroupLimits | None] | None = None
 ) -> tuple[OsdReading, ...]:
-    """Ask every OSD all quick questions at once; those that have not answered after ``timeout_s`` seconds are not up.
+    """Ask every OSD all quick questions at once; those that have not answered after ``timeout_s`` seconds hang.
 
     ``limits`` gives those of a process's control groups. :class:`NotAllowed` when none of them may be queried."""
     questions = {
@@ -119,7 +128,7 @@ def read_osds(
     readings = tuple(_reading(daemon, path, answers[daemon]) for daemon, path in sockets.items())
     if limits is not None:
         readings = tuple(_limited(reading, limits, pids.get(sockets[reading.daemon], 0)) for reading in readings)
-    if readings and all(reading.denied for reading in readings):
+    if readings and all(answers[reading.daemon].denied for reading in readings):
         raise NotAllowed(readings[0].why)
     return readings
 
@@ -142,7 +151,19 @@ class _Answers:
         self._answers = answers
         self.faults = [answer for _, answer in answers.values() if isinstance(answer, PlumblineError)]
         self.silent = len(self.faults) == len(answers)
+        self.denied = self.silent and isinstance(self.faults[0], NotAllowed)
         self.unread: list[tuple[str, str]] = []
+
+    def state(self) -> tuple[OsdState, str]:
+        """With the reason, if it did not answer. One that ended while it was queried counts as ended. A malformed
+        answer is an answer."""
+        if not self.silent:
+            return OsdState.ANSWERS, ""
+        for kind, state in ((Ended, OsdState.ENDED), (Hung, OsdState.HANGS), (Unavailable, OsdState.UNKNOWN)):
+            for fault in self.faults:
+                if isinstance(fault, kind):
+                    return state, str(fault)
+        return OsdState.ANSWERS, ""
 
     def raw(self, name: str) -> bytes:
         """The answer as JSON, ``{}`` if there is none."""
@@ -176,13 +197,13 @@ def _ask(
 
 
 def _reading(daemon: str, path: Path, answers: _Answers) -> OsdReading:
-    if answers.silent:
-        fault = answers.faults[0]
-        return OsdReading(daemon, str(path), up=False, why=str(fault), denied=isinstance(fault, NotAllowed))
+    state, why = answers.state()
+    if state is not OsdState.ANSWERS:
+        return OsdReading(daemon, str(path), state, why=why)
     return OsdReading(
         daemon=daemon,
         path=str(path),
-        up=True,
+        state=state,
         latencies=answers.parsed(HISTOGRAMS, parse_latencies, answers.raw(PERF)) or {},
         stages=answers.parsed(PERF, parse_stages),
         onodes=answers.parsed(PERF, parse_onode_cache),
@@ -195,7 +216,7 @@ def _reading(daemon: str, path: Path, answers: _Answers) -> OsdReading:
 
 
 def _limited(reading: OsdReading, limits: Callable[[int], GroupLimits | None], pid: int) -> OsdReading:
-    if not reading.up or not pid:
+    if reading.state is not OsdState.ANSWERS or not pid:
         return reading
     try:
         return replace(reading, limits=limits(pid))

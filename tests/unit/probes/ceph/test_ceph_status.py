@@ -10,7 +10,14 @@ import pytest
 
 from plumbline.config.model import GatesConfig
 from plumbline.errors import ParseError
-from plumbline.probes.ceph.ceph_status import Check, ClusterStatus, closed, parse_status, wants_detail
+from plumbline.probes.ceph.ceph_status import (
+    Check,
+    ClusterStatus,
+    closed,
+    maintenance_flags,
+    parse_status,
+    wants_detail,
+)
 
 FIXTURES = Path(__file__).parents[3] / "fixtures" / "ceph-16.2"
 
@@ -86,6 +93,28 @@ def test_flags_of_single_osds() -> None:
         raised("OSD_FLAGS", "1 OSDs or CRUSH {nodes, device-classes} have {NOUP,NOOUT} flags set"), GatesConfig()
     )
     assert list(shut) == ["maintenance"]
+
+
+def test_flags_by_host_and_of_the_cluster() -> None:
+    checks = (
+        Check("OSDMAP_FLAGS", 1, "noout,noscrub flag(s) set"),
+        Check("OSD_FLAGS", 1, "2 OSDs or CRUSH {nodes, device-classes} have {NOUP,NODOWN,NOIN,NOOUT} flags set",
+              detail=("host stor02 has flags noin,noout", "osd.13 has flags noup")),
+        Check("HOST_IN_MAINTENANCE", 1, "1 host is in maintenance mode", detail=("stor03 is in maintenance",)),
+        Check("OSD_DOWN", 1, "1 osds down", detail=("osd.1 (root=default,host=stor02) is down",)),
+    )  # fmt: skip
+    assert maintenance_flags(checks) == (
+        ("", "noout"), ("stor02", "noin"), ("stor02", "noout"), ("stor03", "maintenance"),
+    )  # fmt: skip
+
+
+def test_detail_is_asked_where_hosts_may_be_in_maintenance() -> None:
+    def status(name: str) -> Any:
+        return {"health": {"checks": {name: {}}}}
+
+    assert wants_detail(status("OSD_FLAGS"))
+    assert wants_detail(status("HOST_IN_MAINTENANCE"))
+    assert not wants_detail(status("OSDMAP_FLAGS"))
 
 
 @pytest.mark.parametrize("name", ["OSD_NEARFULL", "OSD_BACKFILLFULL", "OSD_FULL"])
