@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -22,6 +23,19 @@ LABEL = "app.kubernetes.io/name: plumbline"
 
 class RenderError(Exception):
     """One line: what is wrong, and where."""
+
+
+def rules_in_parts(name: str, text: str) -> dict[str, str]:
+    """Name → PrometheusRule: as few as have room for all groups of a rule file, each group whole, in their order."""
+    head, *groups = re.split(r"(?m)^(?=- name: )", text)
+    parts: list[str] = []
+    for group in groups:
+        if parts and applied_size(rule(name, parts[-1] + group)) <= APPLIED_MAX:
+            parts[-1] += group
+        else:
+            parts.append(head + group)
+    return {name if number == 1 else f"{name}-{number}": rule(name if number == 1 else f"{name}-{number}", part)
+            for number, part in enumerate(parts, 1)}  # fmt: skip
 
 
 def rule(name: str, groups: str) -> str:
@@ -58,19 +72,21 @@ def applied_size(text: str) -> int:
 
 def rendered(rules: Path, dashboards: Path, *, folder: str = "Plumbline") -> dict[str, str]:
     """Path below ``components/`` → text. Raise :class:`RenderError` for what is missing or too large for Kubernetes."""
-    found = {}
+    objects, pages = {}, {}
     for path in sorted(rules.glob("*.yaml")):
-        found[f"prometheus-operator/generated/{path.name}"] = rule(path.stem, path.read_text("utf-8"))
-    pages = {}
+        objects |= rules_in_parts(path.stem, path.read_text("utf-8"))
     for path in sorted(dashboards.glob("plumbline-*.json")):
         pages[f"{path.stem}.yaml"] = dashboard(path.stem, path.read_text("utf-8"), folder=folder)
-    if not found or not pages:
+    if not objects or not pages:
         raise RenderError(f"no rules in {rules}, or no dashboards in {dashboards}")
-    listed = "".join(f"  - {name}\n" for name in pages)
-    pages["kustomization.yaml"] = (
-        f"apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n{listed}"
-    )
-    found |= {f"dashboards/generated/{name}": text for name, text in pages.items()}
+    found = {}
+    rule_files = {f"{name}.yaml": text for name, text in objects.items()}
+    for component, files in (("prometheus-operator", rule_files), ("dashboards", pages)):
+        listed = "".join(f"  - {name}\n" for name in files)
+        files["kustomization.yaml"] = (
+            f"apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n{listed}"
+        )
+        found |= {f"{component}/generated/{name}": text for name, text in files.items()}
     for name, text in found.items():
         size = applied_size(text)
         if size > APPLIED_MAX:

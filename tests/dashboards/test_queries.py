@@ -89,6 +89,7 @@ GROUPED_ALIKE = {
     "plumbline:capacity_osd_location:info: group by rack: not there",
     "plumbline:capacity_lost_with:info: count by root: not there",
     "plumbline:capacity_lost_with:info: group by root: not there",
+    "plumbline:capacity_lost_with:info: unless on|ignoring root: not there on both sides",
     "plumbline:capacity_pool:info: group by device_class: not there",
 }
 """Where one of several alternatives (``or``) lacks a label that others have: grouped alike on purpose, it is empty."""

@@ -70,8 +70,8 @@ def test_a_site_renders_its_own_copy(tmp_path):
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "out" / "plumbline-alerts.yaml").read_text("utf-8")
     assert (
-        'up{job="storage"} == 0\n      unless on (cluster, instance)\n      plumbline:node_storage_up:info\n    for: 2m'
-        in text
+        'up{job="storage"} == 0\n      unless on (cluster, instance)\n      plumbline:node_storage_up:info\n'
+        "      unless on (cluster, instance)\n      plumbline:maintenance_node:info\n    for: 2m" in text
     )
     assert "https://grafana.example.org/d/plumbline-node" in text
     assert subprocess.run([need("promtool"), "check", "rules", tmp_path / "out" / "plumbline-alerts.yaml"],

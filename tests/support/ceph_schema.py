@@ -73,6 +73,7 @@ METRICS: dict[str, Metric] = {
     ),
     "ceph_osd_up": Metric(_OSD),
     "ceph_osd_in": Metric(_OSD),
+    "ceph_osd_flag_noout": Metric(frozenset()),
     "ceph_osd_stat_bytes": Metric(_OSD, COUNTERS),
     "ceph_osd_stat_bytes_used": Metric(_OSD, COUNTERS),
     "ceph_osd_recovery_bytes": Metric(_OSD, COUNTERS),
