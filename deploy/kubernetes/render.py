@@ -72,14 +72,15 @@ def applied_size(text: str) -> int:
 
 def rendered(rules: Path, dashboards: Path, *, folder: str = "Plumbline") -> dict[str, str]:
     """Path below ``components/`` → text. Raise :class:`RenderError` for what is missing or too large for Kubernetes."""
-    objects, pages = {}, {}
+    objects: dict[str, str] = {}
+    pages: dict[str, str] = {}
     for path in sorted(rules.glob("*.yaml")):
         objects |= rules_in_parts(path.stem, path.read_text("utf-8"))
     for path in sorted(dashboards.glob("plumbline-*.json")):
         pages[f"{path.stem}.yaml"] = dashboard(path.stem, path.read_text("utf-8"), folder=folder)
     if not objects or not pages:
         raise RenderError(f"no rules in {rules}, or no dashboards in {dashboards}")
-    found = {}
+    found: dict[str, str] = {}
     rule_files = {f"{name}.yaml": text for name, text in objects.items()}
     for component, files in (("prometheus-operator", rule_files), ("dashboards", pages)):
         listed = "".join(f"  - {name}\n" for name in files)
