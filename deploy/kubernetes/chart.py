@@ -148,12 +148,16 @@ def objects(files: dict[str, str]) -> list[tuple[str, dict[str, Any]]]:
 def rules(files: dict[str, str]) -> Iterator[dict[str, Any]]:
     """The PrometheusRules. Their texts are no templates, though they look like some: they are included."""
     for path in sorted((ROOT / "alerts" / "out").glob("*.yaml")):
-        classic, native = f"files/rules/{path.name}", f"files/rules-native/{path.name}"
-        files[classic] = path.read_text("utf-8")
-        files[native] = (ROOT / "alerts" / "out-native" / path.name).read_text("utf-8")
-        chosen = f'ternary "{native}" "{classic}" .Values.monitor.nativeHistograms'
-        document: dict[str, Any] = yaml.safe_load(render.rule(path.stem, ""))
-        yield document | {"spec": Go(f"{{{{- .Files.Get ({chosen}) | nindent 2 }}}}")}
+        texts = {folder: (ROOT / "alerts" / folder / path.name).read_text("utf-8") for folder in ("out", "out-native")}
+        of_classic, of_native = (render.parts(path.stem, text) for text in texts.values())
+        if of_classic.keys() != of_native.keys():
+            raise ChartError(f"{path.name}: the rules for native histograms have another number of parts")
+        for name in of_classic:
+            classic, native = f"files/rules/{name}.yaml", f"files/rules-native/{name}.yaml"
+            files[classic], files[native] = of_classic[name], of_native[name]
+            chosen = f'ternary "{native}" "{classic}" .Values.monitor.nativeHistograms'
+            document: dict[str, Any] = yaml.safe_load(render.rule(name, ""))
+            yield document | {"spec": Go(f"{{{{- .Files.Get ({chosen}) | nindent 2 }}}}")}
 
 
 def dashboards(files: dict[str, str]) -> Iterator[dict[str, Any]]:

@@ -25,17 +25,16 @@ class RenderError(Exception):
     """One line: what is wrong, and where."""
 
 
-def rules_in_parts(name: str, text: str) -> dict[str, str]:
-    """Name → PrometheusRule: as few as have room for all groups of a rule file, each group whole, in their order."""
+def parts(name: str, text: str) -> dict[str, str]:
+    """Name → rule file: as few as kubectl takes as objects, each group whole, in their order."""
     head, *groups = re.split(r"(?m)^(?=- name: )", text)
-    parts: list[str] = []
+    files: list[str] = []
     for group in groups:
-        if parts and applied_size(rule(name, parts[-1] + group)) <= APPLIED_MAX:
-            parts[-1] += group
+        if files and applied_size(rule(name, files[-1] + group)) <= APPLIED_MAX:
+            files[-1] += group
         else:
-            parts.append(head + group)
-    return {name if number == 1 else f"{name}-{number}": rule(name if number == 1 else f"{name}-{number}", part)
-            for number, part in enumerate(parts, 1)}  # fmt: skip
+            files.append(head + group)
+    return {name if number == 1 else f"{name}-{number}": file for number, file in enumerate(files, 1)}
 
 
 def rule(name: str, groups: str) -> str:
@@ -75,7 +74,7 @@ def rendered(rules: Path, dashboards: Path, *, folder: str = "Plumbline") -> dic
     objects: dict[str, str] = {}
     pages: dict[str, str] = {}
     for path in sorted(rules.glob("*.yaml")):
-        objects |= rules_in_parts(path.stem, path.read_text("utf-8"))
+        objects |= {name: rule(name, part) for name, part in parts(path.stem, path.read_text("utf-8")).items()}
     for path in sorted(dashboards.glob("plumbline-*.json")):
         pages[f"{path.stem}.yaml"] = dashboard(path.stem, path.read_text("utf-8"), folder=folder)
     if not objects or not pages:
