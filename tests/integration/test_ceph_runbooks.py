@@ -67,6 +67,7 @@ def test_the_cluster_understands_every_command(heading: str, ceph: CephCluster) 
             "IMAGE": "none",
             "N": "0",
             "NODE": "node",
+            "HOST": "default",  # what has a name in CRUSH
             "OPTION": "osd_mclock_max_capacity_iops_ssd",
         }
         values |= {"IOPS": "21500"}

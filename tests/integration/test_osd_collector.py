@@ -107,6 +107,7 @@ def test_everything_an_osd_says_is_on_the_page(ceph: CephCluster, daemon: Daemon
     # Ceph 16 schedules with wpq unless told otherwise
     mclock = ceph.daemon("osd.0", "config", "get", "osd_op_queue")["osd_op_queue"] == "mclock_scheduler"
     absent = NOT_HERE if mclock else NOT_HERE | {osd.CAPACITY}
+    absent = absent | {osd.ENDED}  # none has ended
     # of a database on a device of its own, and of compactions that somebody asked for
     absent = absent | {osd.DB_SIZE, osd.DB_USED, osd.DB_SPILLED, osd.DB_COMPACTION}
     for spec in osd.COLLECTOR.specs:
