@@ -50,6 +50,7 @@
 + (import 'alerts/alerts/recovery.libsonnet')
 + (import 'alerts/alerts/maintenance.libsonnet')
 + (import 'alerts/lib/site.libsonnet')
++ (import 'alerts/lib/titles.libsonnet')
 + (import 'alerts/lib/order.libsonnet')
 + (import 'alerts/lib/links.libsonnet')
 + (import 'dashboards/dashboards.libsonnet')

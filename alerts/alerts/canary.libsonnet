@@ -212,7 +212,7 @@ local suspects = import '../lib/suspects.libsonnet';
     'PlumblineCanaryBudgetBurn',
     expr,
     latency { window: window },
-    'Too many canary operations are slower than the baseline allows, or fail.',
+    'Too many operations of a canary are slow or fail.',
     '{{ $value | humanizePercentage }} of the operations of canary ' + subject + ', were slower than the limit set by the baseline or failed, over %s; the budget is %g%%.' % [over, 100 * canary.slowOperationsBudget] + cause(tunables),
   ),
 
@@ -260,7 +260,7 @@ local suspects = import '../lib/suspects.libsonnet';
                    slow: asTarget('plumbline:osd_slow_peer:info'),
                  }),
           { layer: 'osd', signal: 'health' },
-          "A canary's writes wait for a replica on another OSD, which has an alert of its own.",
+          "A canary's writes wait for a replica on a slow OSD.",
           'Canary {{ $labels.probe }} on {{ $labels.instance }}: writes to {{ $labels.target }} wait for replicas, and another OSD is slow and has an alert of its own. Latency alerts about writes of this canary follow from that and are held back.',
         ),
         alert.new(
@@ -276,7 +276,7 @@ local suspects = import '../lib/suspects.libsonnet';
           'PlumblineCanaryRestless',
           'plumbline:canary_restless:ratio',
           { signal: 'health' },
-          'The latency of a canary varies too much to be judged closely.',
+          'The latency of a canary varies too much to be judged.',
           'Canary ' + subject + ': its latency varied so much in the last %s that its limit would be {{ printf "%%.1f" $value }} times its baseline. No limit is above %g times, so it may exceed its limit in ordinary hours.' % [canary.spreadWindow, canary.cap],
         ),
         burnAlert(
@@ -337,7 +337,7 @@ local suspects = import '../lib/suspects.libsonnet';
           'PlumblineFleetLatencyHigh',
           gated('max without (verdict) (\n%s\n)' % promql.indented(agreeing), canary.recoveryWindow),
           latency,
-          'The canaries of most hosts are slower than their baselines.',
+          'Most hosts see slow storage.',
           'On {{ $value | humanizePercentage }} of the OSDs or hosts that canaries measure{{ with $labels.cluster }} in cluster {{ . }}{{ end }}, {{ $labels.operation }} operations of layer {{ $labels.layer }} ({{ $labels.workload }}, device class {{ $labels.device_class }}) have been slower than their limits for at least %s: clients see it wherever they look. One part may be the cause where writes wait for its replicas.' % fleet.span
           + suspects.vantagePoints(
             config,

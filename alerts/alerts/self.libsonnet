@@ -27,7 +27,9 @@ local suspects = import '../lib/suspects.libsonnet';
       plumbline:maintenance_node:info
     ||| % { selector: config.plumblineSelector, instance: instance, operator: if each.answers then 'and' else 'unless' },
     self_,
-    'A Plumbline daemon cannot be scraped.',
+    if each.answers then 'A Plumbline daemon cannot be scraped' else
+      '{{ with query (printf `count(plumbline:osd_host:info{%s} and on (%s) plumbline:osd_up:bool == 0)` %s) }}A host is gone with {{ . | first | value }} of its OSDs{{ else }}A host does not answer{{ end }}'
+      % [promql.instanceFormat(config), promql.join(promql.clusterLabels(config) + ['ceph_daemon']), promql.instanceArguments(config)],
     'Prometheus gets no answer from Plumbline on {{ $labels.instance }}: the daemon, the node or the network path to it is down. Nothing else on this node can be judged.'
     + (if each.answers then ' Its storage answers: its OSDs are up, or it has none and other nodes watch the cluster.'
        else ' There is no sign that its storage answers: clients may be affected.')

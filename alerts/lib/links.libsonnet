@@ -36,8 +36,7 @@ local promql = import 'promql.libsonnet';
   // (exporter/plumbline/pages/runbook_values.py). $externalURL: Prometheus' own. Each alert has this text, and Kubernetes
   // takes 256 KiB for all of them: so the OSD of a disk is looked up by alerts about disks alone.
   local given(name) =
-    '{{ $and := "?" }}{{ range $name, $value := $labels }}{{ if not (match "^(__name__|alertname|severity|signal)$" $name) }}'
-    + '{{ $and }}{{ $name }}={{ $value | urlquery }}{{ $and = "&" }}{{ end }}{{ end }}'
+    '{{ $and := "?" }}{{ range $name, $value := $labels }}{{ $and }}{{ $name }}={{ $value | urlquery }}{{ $and = "&" }}{{ end }}'
     + (
       if std.startsWith(name, 'PlumblineDisk') then
         '{{ if not $labels.ceph_daemon }}{{ range query (printf `plumbline_disk_info{osd!="",device=%%q,%s}` %s) }}'

@@ -54,6 +54,16 @@ local subject(config) =
     '{{ with ' + query(promql.clusterLabels(config), 'plumbline:maintenance_node:info{%s}')
     + ' | sortByLabel "instance" }} Maintenance is under way on {{ range $index, $each := . }}' + listed('{{ $each.Labels.instance }}') + '{{ end }}.{{ end }}',
 
+  // "; suspected: disk sdb of osd.3 on stor02", for a title: the first that `cause` lists; nothing where it lists none.
+  short(config, differing=[])::
+    local clusters = promql.clusterLabels(config);
+    '{{ with ' + query(clusters, 'sort(plumbline:suspected:info{%s})', differing) + ' | sortByLabel "alertstate" }}'
+    + '{{ with (first .).Labels }}; suspected: '
+    + '{{ if eq .layer "self" }}host{{ else if and .ceph_daemon (eq .layer "osd") }}{{ .ceph_daemon }}{{ else }}{{ .layer }}'
+    + '{{ with .device }} {{ . }}{{ end }}'
+    + '{{ with .ceph_daemon }} of {{ . }}{{ else }}{{ range ' + query(clusters + ['instance', 'device'], 'plumbline:osd_disk:info{%s}', of='')
+    + ' }} of {{ .Labels.ceph_daemon }}{{ end }}{{ end }}{{ end }}{{ with .instance }} on {{ . | stripPort }}{{ end }}{{ end }}{{ end }}',
+
   // The same, but only of hosts that are gone and of the network: what keeps a monitor out. Nothing where neither is suspected.
   causeOutside(config)::
     '{{ with ' + query(promql.clusterLabels(config), 'sort(plumbline:suspected:info{layer=~"self|network",%s})')

@@ -250,7 +250,6 @@ def high(
             **labels,
         },
         {
-            "summary": "A canary is slower than its baseline.",
             "description": f"Canary {SUBJECT.replace('stor01', host)}: the p50 latency is {ratio} times"
             f" {BASELINE}, seen over {seen}; the limit over 25m is {limit} times.",
         },
@@ -263,7 +262,6 @@ def extreme(moment: str, ratio: str, severity: str = "warning", **labels: str) -
         EXTREME,
         {"severity": severity, **labels, "source": "measured", "profile": "baseline.yaml", "statistic": "p50"},
         {
-            "summary": "A canary is many times slower than its baseline.",
             "description": f"Canary {SUBJECT}: the p50 latency of the last 60s is {ratio} times {BASELINE}."
             f"{FELT + UNSUSPECTED if severity == 'critical' else ''}",
         },
@@ -277,7 +275,6 @@ def fleet(moment: str, share: str, points: str, suspected: str = UNSUSPECTED, **
         FLEET,
         {"severity": "critical", **labels},
         {
-            "summary": "The canaries of most hosts are slower than their baselines.",
             "description": f"On {share} of the OSDs or hosts that canaries measure in cluster north,"
             f" read operations of layer {layer}"
             " (randread-4k-qd1-j1, device class nvme) have been slower than their limits for at least 4m:"
@@ -296,7 +293,6 @@ def burn(
         BURN,
         {"severity": severity, "window": window, "instance": f"{host}.example:10047", **labels},
         {
-            "summary": "Too many canary operations are slower than the baseline allows, or fail.",
             "description": f"{share} of the operations of canary {SUBJECT.replace('stor01', host)}, were slower"
             f" than the limit set by the baseline or failed, over {over}; the budget is 1%."
             f"{FELT + UNSUSPECTED if severity == 'critical' else ''}",
@@ -354,7 +350,6 @@ LATENCY = (
                     "statistic": "mean",
                 },
                 {
-                    "summary": "A canary is slower than its baseline.",
                     "description": f"Canary {SUBJECT}: the mean latency is 1.8 times {BASELINE}, seen over 5m and 2h.",
                 },
             )
@@ -782,7 +777,6 @@ JUDGED = (
                 RESTLESS,
                 {"severity": "info", "signal": "health", "source": "measured", "profile": "baseline.yaml"},
                 {
-                    "summary": "The latency of a canary varies too much to be judged closely.",
                     "description": f"Canary {SUBJECT}: its latency varied so much in the last 7d that its limit"
                     " would be 9.3 times its baseline. No limit is above 3 times, so it may exceed its limit in"
                     " ordinary hours.",

@@ -21,8 +21,9 @@ Rule = dict[str, Any]
 
 _NAME = re.compile(r"(?<![\w:$])[a-zA-Z_:][\w:]*")
 _STRING = re.compile(r'"(?:\\.|[^"\\])*"')
-LINKS = ("runbook_url", "dashboard_url")
-"""Annotations that one place adds to every alert: ``test_links.py`` follows them, tests of an alert leave them out."""
+ELSEWHERE = ("runbook_url", "dashboard_url", "rank", "summary")
+"""Annotations that one place writes for every alert: ``test_links.py`` follows the links, ``test_titles.py`` has the
+others. Tests of an alert leave them out."""
 _ADDED = re.compile(r"\n(?:This has lasted for at least|First:) [^\n]*")
 """Lines that one place adds to every description: ``test_texts.py`` holds them, tests of an alert leave them out."""
 _SCRAPED = ("plumbline_", "ceph_", "prometheus_", "alertmanager_", "scrape_")
@@ -71,12 +72,12 @@ class RuleSet:
 
     @classmethod
     def read(cls, *paths: Path) -> RuleSet:
-        """From rendered files, in the order given; without :data:`LINKS` and what is added to every description."""
+        """From rendered files, in the order given; without :data:`ELSEWHERE` and what every description gets."""
         groups = [group for path in paths for group in load(path)["groups"]]
         for rule in (rule for group in groups for rule in group["rules"]):
             annotations = rule.get("annotations", {})
-            for link in LINKS:
-                annotations.pop(link, None)
+            for name in ELSEWHERE:
+                annotations.pop(name, None)
             if "description" in annotations:
                 annotations["description"] = _ADDED.sub("", annotations["description"])
         return cls(tuple((group["name"], tuple(group["rules"])) for group in groups))
@@ -179,6 +180,9 @@ def cut(rules: RuleSet, file: Path, folder: Path) -> list[Path]:
     tests have no OSD. What reads ``ALERTS`` may mean any alert: there, all that the file's tests ask for.
     """
     content = load(file)
+    for case in (case for test in content["tests"] for case in test.get("alert_rule_test", [])):
+        for alert in case["exp_alerts"]:
+            alert["exp_annotations"].pop("summary", None)
     of_alerts = {name_of(rule) for rule in rules.rules() if "ALERTS" in words_of(rule)}
     below = {question: rules.below(question) for question in {frozenset(asked(test)) for test in content["tests"]}}
     together: dict[frozenset[str], list[Any]] = {}
