@@ -133,6 +133,7 @@ local figures = {
   PlumblineOsdOperationsBlocked: lasting,
   PlumblineGatewayLatencyHigh: times('as slow'),
   PlumblineGatewayErrors: share,
+  PlumblineFindingOpen: count('finding'),
   PlumblineCapacityHostLossSoon: '{{ printf "%.0f" $value }} days',
   PlumblineCapacityGrowthFast: '{{ printf "%.0f" $value }} days',
   PlumblineCapacityHeadroomLow: share,

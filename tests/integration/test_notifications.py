@@ -15,6 +15,7 @@ import pytest
 from support.alertmanager import speaks_jira
 from support.daemon import eventually
 from support.notifications import SERVICES, Inbox, notified
+from support.titles import Title, written
 
 pytestmark = [pytest.mark.integration]
 LABELS = {
@@ -91,6 +92,69 @@ def test_the_title_says_of_which_layer_and_cluster(sent: Sent, service: str) -> 
     title = TITLE[service](sent.linked.received[service][0])
     assert "rados in cluster north: " in title
     assert len(title) < 130  # Opsgenie cuts there, a phone before
+
+
+# --- the title alone ---------------------------------------------------------------------------------------------------
+
+WHERE = re.compile(r"(?P<layer>\w+)( in cluster (?P<cluster>\w+))?: (?P<what>[A-Z][^:]+): .+")
+GROUP = {"cluster": "east", "layer": "rados", "severity": "critical"}
+ONE_PAGE = [
+    ("PlumblineCanaryLatencyExtreme", "022", "A canary is slow: write of a.", {"probe": "a", "signal": "latency"}),
+    ("PlumblineCanaryLatencyExtreme", "022", "A canary is slow: read of a.", {"probe": "a", "signal": "latency"}),
+    ("PlumblineCephFull", "000", "Ceph is full and refuses writes: POOL_FULL.", {"signal": "error"}),
+    ("PlumblineFleetLatencyHigh", "020", "Most hosts see slow storage: write in layer rados.", {"signal": "latency"}),
+]  # fmt: skip
+
+
+def _of_all_layers(count: int) -> list[Title]:
+    """Rendered titles that name somebody, of each layer in turn; no two of one group."""
+    rest = [title for title in written() if ": " in title.text]
+    chosen: list[Title] = []
+    while len(chosen) < count:
+        for layer in dict.fromkeys(title.labels["layer"] for title in rest):
+            chosen.append(next(title for title in rest if title.labels["layer"] == layer))
+            known = {(title.labels["alertname"], title.labels["severity"]) for title in chosen}
+            rest = [title for title in rest if (title.labels["alertname"], title.labels["severity"]) not in known]
+    return chosen[:count]
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Title], Inbox]:
+    titles = _of_all_layers(22)
+    with notified(tmp_path_factory.mktemp("many"), everybody=True) as (manager, inbox):
+        for text, labels in titles:
+            manager.post([labels], annotations={**LINKED, "summary": text})
+        expected = [name for name in TITLE if name != "jira" or speaks_jira()]
+        eventually(lambda: all(len(inbox.received[name]) >= len(titles) for name in expected), within_s=240)
+        return titles, inbox
+
+
+def test_who_what_and_where_are_in_the_title(many: tuple[list[Title], Inbox], service: str) -> None:
+    titles, inbox = many
+    if service == "servicenow":  # gets no title
+        return
+    shown = {TITLE[service](message).removeprefix("[plumbline] ") for message in inbox.received[service]}
+    assert len(shown) == len(titles)
+    for text, labels in titles:
+        (parts,) = (parts for title in shown if (parts := WHERE.match(title)) and text in html.unescape(title))
+        assert parts["layer"] == labels["layer"]
+        assert (parts["cluster"] or "") == labels.get("cluster", "")
+        assert text.startswith(f"{parts['what']}: ")
+
+
+def test_a_page_is_titled_by_its_worst_alert_and_says_each_text_once(tmp_path: Path) -> None:
+    with notified(tmp_path) as (manager, inbox):
+        for number, (name, rank, summary, labels) in enumerate(ONE_PAGE):
+            texts = {**LINKED, "summary": summary, "rank": rank, "description": f"The text of {name}."}
+            manager.post([{**GROUP, **labels, "alertname": name, "operation": str(number)}], annotations=texts)
+        pages = inbox.received["pagerduty"]
+        eventually(lambda: any(page["payload"]["custom_details"]["firing"] == "4" for page in pages), within_s=120)
+        message = pages[-1]
+    title = message["payload"]["summary"]
+    assert title == "rados in cluster east: Ceph is full and refuses writes: POOL_FULL. (4 alerts)"
+    text = message["payload"]["custom_details"]["alerts"]
+    assert [text.count(f"The text of {name}.") for name, *_ in ONE_PAGE] == [1, 1, 1, 1]
+    assert all(summary in text for _, _, summary, _ in ONE_PAGE)
 
 
 def test_links_are_links(sent: Sent, service: str) -> None:
