@@ -25,6 +25,8 @@ settings.register_profile("plumbline", deadline=None)
 settings.load_profile("plumbline")
 # promtool and Prometheus live for seconds in tests: they need not collect garbage as thriftily as a server
 os.environ.setdefault("GOGC", "400")
+# daemons of tests are found by the tests that ask for it alone
+os.environ["RUNTIME_DIRECTORY"] = ""
 
 ON_THE_MACHINE = re.compile(r"tests/(e2e|integration)/")
 """They change the kernel's knobs, slow disks and measure time: two at once would disturb each other."""

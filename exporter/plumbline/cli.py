@@ -27,6 +27,7 @@ from plumbline.commands.shared import (
     add_page,
     add_prometheus,
     complain,
+    find_installation,
 )
 from plumbline.config.model import DEFAULT_LISTEN_ADDRESS
 from plumbline.config.workloads import LAYERS
@@ -40,6 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     _set_up_logging(getattr(options, "log_level", "info"))
     module, _, function = options.run.partition(".")
     try:
+        if getattr(options, "find", False):
+            find_installation(options)
         return int(getattr(import_module(f"plumbline.commands.{module}"), function)(options))
     except PlumblineError as error:
         complain(f"plumbline: {error}")

@@ -166,7 +166,7 @@ def test_every_value_goes_through_the_escape_of_its_service() -> None:
     """Read from the files: an action that prints anything else fails."""
     allowed = re.compile(
         r'template "(title|text|link)" .+|\.StartsAt\.Format "[^"]+"|\.Alerts\.(Firing|Resolved) \| len|\. \| len'
-        r"|\.Status|\$\.ExternalURL|\.Name|(if|with|range|else|else if|define|end)\b.*"
+        r"|\.Status|\$\.ExternalURL|\.Name|\$\w+ :?= .+|(if|with|range|else|else if|define|end)\b.*"
     )
     escape = re.compile(r'\{\{ define "(title|text|link)" \}\}(\{\{ \. \| reReplaceAll .+? \}\})\{\{ end -?\}\}')
     files = sorted((Path(__file__).parents[2] / "alerts" / "alertmanager").glob("*.yaml"))

@@ -4,11 +4,14 @@ import argparse
 from pathlib import Path
 
 from plumbline.collectors.registry import NAMES
-from plumbline.commands.shared import roots, say
+from plumbline.commands.shared import complain, roots, say
 from plumbline.config import workloads
-from plumbline.config.options import Overrides, check_key_files, read_config
+from plumbline.config.mistakes import mistakes
+from plumbline.config.model import MAX_BYTES
+from plumbline.config.options import Overrides, read_config
+from plumbline.config.yaml import read_text
 from plumbline.daemon import daemon
-from plumbline.errors import ConfigError
+from plumbline.errors import ConfigError, PlumblineError
 from plumbline.web.guard import make_guard
 
 
@@ -28,12 +31,26 @@ def serve(options: argparse.Namespace) -> int:
 def check_config(options: argparse.Namespace) -> int:
     if options.file is None and options.web_config_file is None:
         raise ConfigError("config check", "name a configuration file, or --web.config.file, or both")
-    overrides = Overrides(web_config_file=options.web_config_file)
-    config = read_config(options.file, overrides, workloads.load_catalogue(), collectors=NAMES)
+    catalogue = workloads.load_catalogue()
+    wrong: list[PlumblineError] = []
+    config = None
     if options.file:
-        check_key_files(config, str(options.file))
-        say(f"{options.file}: good")
-    if config.web.config_file:
-        make_guard(Path(config.web.config_file))
-        say(f"{config.web.config_file}: good")
-    return 0
+        text = read_text(options.file, max_bytes=MAX_BYTES)
+        wrong += mistakes(text, where=str(options.file), catalogue=catalogue)
+    if not wrong:
+        overrides = Overrides(web_config_file=options.web_config_file)
+        config = read_config(options.file, overrides, catalogue, collectors=NAMES)
+    if config and options.file:
+        wrong += daemon.refusals(config, options.file)
+        if not wrong:
+            say(f"{options.file}: good")
+    web_file = config.web.config_file if config else options.web_config_file
+    if web_file:
+        try:
+            make_guard(Path(web_file))
+            say(f"{web_file}: good")
+        except PlumblineError as error:
+            wrong.append(error)
+    for error in wrong:
+        complain(f"plumbline: {error}")
+    return 1 if wrong else 0

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 # Exit code after Ctrl-C or SIGTERM.
 INTERRUPTED = 130
 CEPH_KEY_DIR = "/etc/ceph"
+_OF_THEIR_OWN = ("serve", "uninstall")
+"""Commands that follow no daemon: one starts another, the other looks at all places."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -64,6 +66,7 @@ def add_command(commands: Commands, name: str, run: str, *, host: bool = True, j
     parser = commands.add_parser(name, **texts)
     if host:
         _add_host(parser)
+    parser.set_defaults(find=host and name not in _OF_THEIR_OWN)
     if json:
         parser.add_argument("--json", action="store_true", help=json)
     parser.set_defaults(run=run)
@@ -85,6 +88,22 @@ def _add_host(parser: argparse.ArgumentParser) -> None:
         text = f"where the host's {path} is mounted (default {path})"
         add(f"--path.{tree}", dest=f"path_{tree}", type=Path, default=Path(path), metavar="DIR", help=text)
     add("--log.level", dest="log_level", choices=("debug", "info", "warning", "error"), default="info", help="(info)")
+
+
+def find_installation(options: argparse.Namespace) -> None:
+    """Fill in the flags that were left out: those of the first installation that agrees with the others."""
+    from plumbline.config.installation import installations  # noqa: PLC0415  (not for --help)
+
+    given = options.config_file, options.storage_path
+    if None not in given:
+        return
+    for found in installations(roots(options), os.environ):
+        if found.agrees(*given):
+            options.config_file = options.config_file or found.config_file
+            options.storage_path = options.storage_path or found.storage_in_force()
+            if getattr(options, "daemon", "") is None:
+                options.daemon = found.url
+            return
 
 
 def complain(text: str) -> None:

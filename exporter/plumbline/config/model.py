@@ -23,6 +23,7 @@ from plumbline.errors import ConfigError
 DEFAULT_LISTEN_ADDRESS = "127.0.0.1:10047"
 """Loopback, because no authentication is set; the port is outside 9100-9999, which is fully allocated."""
 
+MAX_BYTES = 4 * MAX_CHARACTERS
 SCHEMA_VERSION = 1
 """Incremented when a key's meaning changes. A new key needs no increment: an older release names the unknown key."""
 MIN_HEALTH_INTERVAL_S = 60.0
@@ -262,12 +263,16 @@ class Config(Strict, frozen=True):
 
 def load(path: Path, catalogue: WorkloadCatalogue) -> Config:
     """Read and check a configuration file; any error is one :class:`ConfigError`."""
-    return parse(read_text(path, max_bytes=4 * MAX_CHARACTERS), where=str(path), catalogue=catalogue)
+    return parse(read_text(path, max_bytes=MAX_BYTES), where=str(path), catalogue=catalogue)
 
 
 def parse(text: str, *, where: str, catalogue: WorkloadCatalogue) -> Config:
     """Check configuration text; ``where`` names it in errors. An empty document is the default configuration."""
-    data = read_yaml(text, where=where)
+    return checked(read_yaml(text, where=where), where=where, catalogue=catalogue)
+
+
+def checked(data: Any, *, where: str, catalogue: WorkloadCatalogue) -> Config:
+    """:func:`parse` of what YAML has read."""
     _check_version(data, where)
     config = convert(Config, {} if data is None else data, where=where)
     for index, probe in enumerate(config.probes):

@@ -24,9 +24,11 @@ from plumbline.background.ceph import CEPH_MAP
 from plumbline.background.host import DISKS_CHANGED, LINK_FACTS, LINKS_CHANGED, NETWORK_FACTS
 from plumbline.background.leases import Leases
 from plumbline.background.presence import DISK_PRESENCE
+from plumbline.baseline.site import read_site
 from plumbline.checks.model import Finding
 from plumbline.collectors.daemon import DaemonState
 from plumbline.collectors.registry import NAMES
+from plumbline.config.installation import Installation, announce
 from plumbline.config.model import Config, split_address
 from plumbline.config.options import Overrides, check_key_files, read_config, storage_path
 from plumbline.config.workloads import load_catalogue
@@ -80,6 +82,23 @@ def serve(*, config_file: Path | None, storage_path_flag: Path | None, roots: Ro
         return Daemon(config, context, store, reread=reread).run()
     finally:
         store.close()
+
+
+def refusals(config: Config, config_file: Path) -> list[PlumblineError]:
+    """All for which :func:`serve`, or a reload, would refuse this configuration on this host; only reads."""
+    found: list[PlumblineError] = []
+    catalogue = load_catalogue()
+    roots, storage = Roots.under(Path("/")), storage_path(None, config, os.environ)
+    context = HostContext(config_file, storage, roots, catalogue, os.environ, socket.gethostname())
+    files = partial(check_key_files, config, str(config_file))
+    sites = [partial(read_site, Path(file), host=context.host, catalogue=catalogue) for file in config.baseline.files]
+    for step in (files, *sites, partial(context.prepare, config)):
+        try:
+            step()
+        except PlumblineError as error:
+            if str(error) not in map(str, found):
+                found.append(error)
+    return found
 
 
 class Examined(msgspec.Struct, frozen=True):
@@ -160,6 +179,10 @@ class Daemon:
         if given_up:
             log.info("%s", given_up)
         self._warn_of_exposure()
+        url = f"{'https' if self._guard.encrypts else 'http'}://{self._server.address}"
+        file = self._context.config_file
+        here = Installation(file and file.absolute(), self._store.directory, url, os.getpid())
+        withdraw = announce(here, self._context.environment)
         kick = self._housekeeping.kick
         events: list[LinkEvents | BlockHotplug] = [
             LinkEvents(lambda: self._kick(LINKS_CHANGED), settings_group=settings_group),
@@ -180,10 +203,10 @@ class Daemon:
             kick(DISK_PRESENCE)  # only now are serial numbers known
             self._page_from_s = self._began_s + FIRST_PAGE_WITHIN_S
             kick(FINDINGS)  # last: its first run waits for all other due jobs
-            url = f"{'https' if self._guard.encrypts else 'http'}://{self._server.address}"
             print(f"plumbline {__version__}: status page {url}/  metrics {url}/metrics", flush=True)
             self._loop()
         finally:
+            withdraw()
             self._end(events)
             self._wired.watch.latency.close()
         return 0

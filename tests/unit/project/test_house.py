@@ -67,7 +67,7 @@ BUDGET = {
     "claims": (5, 806),
     "collectors": (32, 2844),  # lost paths of multipath disks; maintenance
     "commands": (33, 5812),  # doctor asks for misleading labels; maintenance
-    "config": (14, 2057),
+    "config": (16, 2320),  # commands find the daemon; every mistake of a configuration is told
     "core": (33, 2977),  # links on the way to a key file; types of msgspec
     "daemon": (5, 755),
     "fleet": (13, 2039),
