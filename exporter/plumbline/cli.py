@@ -260,6 +260,7 @@ def _add_ceph(commands: Commands) -> None:
         description="The reverse: pools, rules and users that carry our mark, and nothing else.",
     )
     for parser in (setup, removal):
+        parser.set_defaults(find=True)
         add = parser.add_argument
         add("--config.file", dest="config_file", type=Path, metavar="FILE", help="Plumbline's configuration (YAML)")
         add("--conf", metavar="FILE", help="Ceph's configuration file (Ceph's default)")

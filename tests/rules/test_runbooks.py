@@ -98,6 +98,41 @@ def test_the_queries_parse_and_ask_for_what_exists(tmp_path: Path) -> None:
 
 
 @for_every("path", [*PAGES, *SHARED], ids=lambda path: path.stem)
+def test_metrics_in_commands_exist(path: Path) -> None:
+    """Patterns of grep, too: ``plumbline_nic_(drops|errors)_total``."""
+    known = known_metrics()
+    for block in code_blocks(path.read_text("utf-8")):
+        for name in (each for word in re.findall(r"plumbline_[a-z0-9_()|]+", block) for each in alternatives(word)):
+            assert any(metric.startswith(name) for metric in known), name
+
+
+def alternatives(pattern: str) -> list[str]:
+    """``a_(b|c)_d`` → ``a_b_d``, ``a_c_d``. An end without its bracket is left out."""
+    match = re.search(r"\(([^()]*)\)", pattern)
+    if match is None:
+        return [re.sub(r"[()|].*", "", pattern)]
+    before, after = pattern[: match.start()], pattern[match.end() :]
+    return [each for choice in match[1].split("|") for each in alternatives(before + choice + after)]
+
+
+DISRUPTIVE = re.compile(r"ceph osd (out|down|primary-affinity)\b|ceph_daemon (stop|restart)\b")
+
+
+@for_every("path", [*PAGES, *SHARED], ids=lambda path: path.stem)
+def test_a_mitigation_waits_for_the_answer_to_its_question(path: Path) -> None:
+    """Pasted as a block, the second line runs whatever the first one says."""
+    for block in code_blocks(path.read_text("utf-8")):
+        lines = block.splitlines()
+        for line in (line for line in lines if not line.startswith("#")):
+            assert not re.search(r"ok-to-stop\b(?!.*&&)", line), line
+            command = line.partition("#")[0]
+            if "ok-to-stop" in block and DISRUPTIVE.search(command):
+                assert re.search(r"ok-to-stop .+ && ", command), line
+            if "ok-to-stop" in command and re.search(r"osd out|primary-affinity| stop ", command):
+                assert "undo: " in block, line
+
+
+@for_every("path", [*PAGES, *SHARED], ids=lambda path: path.stem)
 def test_what_it_points_to_is_there(path: Path) -> None:
     text = path.read_text("utf-8")
     for target in re.findall(r"\]\(([^)#:]+)\)", text):

@@ -94,13 +94,14 @@ def find_installation(options: argparse.Namespace) -> None:
     """Fill in the flags that were left out: those of the first installation that agrees with the others."""
     from plumbline.config.installation import installations  # noqa: PLC0415  (not for --help)
 
-    given = options.config_file, options.storage_path
+    given = options.config_file, getattr(options, "storage_path", None)
     if None not in given:
         return
-    for found in installations(roots(options), os.environ):
+    trees = roots(options) if hasattr(options, "path_etc") else Roots.under(Path("/"))
+    for found in installations(trees, os.environ):
         if found.agrees(*given):
             options.config_file = options.config_file or found.config_file
-            options.storage_path = options.storage_path or found.storage_in_force()
+            options.storage_path = given[1] or found.storage_in_force()
             if getattr(options, "daemon", "") is None:
                 options.daemon = found.url
             return
