@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.config.installation import installations
+from plumbline.config.installation import Installation, announce, installations
 from plumbline.core.roots import Roots
 from support.daemon import Daemon, run, running, write_config
 from support.rules import ALERTS, rules_of
@@ -109,3 +109,35 @@ def test_nobody_is_led_to_a_configuration_that_another_user_wrote(tmp_path: Path
     assert next(installations(roots, environment)).config_file == config
     os.chown(config, 65534, 65534)
     assert all(each.config_file != config for each in installations(roots, environment))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives files to another user")
+@pytest.mark.parametrize("part", ["file", "directory", "writable", "link"])
+def test_what_another_user_could_have_written_leads_nowhere(tmp_path: Path, part: str) -> None:
+    place = tmp_path / "run"
+    place.mkdir(mode=0o755)
+    said = place / "daemon.json"
+    said.write_text(
+        f'{{"config_file": null, "storage_path": "/srv/x", "url": "http://127.0.0.1:1", "pid": {os.getpid()}}}'
+    )
+    roots, environment = Roots.under(Path("/")), {"RUNTIME_DIRECTORY": str(place)}
+    assert next(installations(roots, environment)).storage_path == Path("/srv/x")
+    match part:
+        case "file":
+            os.chown(said, 65534, 65534)
+        case "directory":
+            os.chown(place, 65534, 65534)
+        case "writable":
+            said.chmod(0o666)
+        case "link":
+            said.rename(place / "other")
+            said.symlink_to("other")
+            os.lchown(said, 65534, 65534)
+    assert all(each.storage_path != Path("/srv/x") for each in installations(roots, environment))
+
+
+def test_a_foreign_file_in_the_runtime_directory_stays(tmp_path: Path) -> None:
+    foreign = tmp_path / "daemon.json"
+    foreign.write_text("[1]\n")
+    announce(Installation(None, Path("/srv"), None, os.getpid()), {"RUNTIME_DIRECTORY": str(tmp_path)})()
+    assert foreign.read_text() == "[1]\n"

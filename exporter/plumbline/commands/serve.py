@@ -51,6 +51,6 @@ def check_config(options: argparse.Namespace) -> int:
             say(f"{web_file}: good")
         except PlumblineError as error:
             wrong.append(error)
-    for error in wrong:
-        complain(f"plumbline: {error}")
+    for mistake in wrong:
+        complain(f"plumbline: {mistake}")
     return 1 if wrong else 0

@@ -98,12 +98,12 @@ def find_installation(options: argparse.Namespace) -> None:
     if None not in given:
         return
     trees = roots(options) if hasattr(options, "path_etc") else Roots.under(Path("/"))
-    for found in installations(trees, os.environ):
-        if found.agrees(*given):
-            options.config_file = options.config_file or found.config_file
-            options.storage_path = given[1] or found.storage_in_force()
+    for place in installations(trees, os.environ):
+        if place.agrees(*given):
+            options.config_file = options.config_file or place.config_file
+            options.storage_path = given[1] or place.storage_in_force()
             if getattr(options, "daemon", "") is None:
-                options.daemon = found.url
+                options.daemon = place.url
             return
 
 

@@ -6,6 +6,7 @@ The daemon writes where it is into a small file in its runtime directory: ``$RUN
 
 import logging
 import os
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -16,14 +17,17 @@ from msgspec.structs import replace
 
 from plumbline.config.model import load
 from plumbline.config.workloads import load_catalogue
-from plumbline.core.files import OwnDirectory, read_whole
+from plumbline.core.files import OwnDirectory
 from plumbline.core.foreign import decode_json
+from plumbline.core.keyfiles import read_anchor
+from plumbline.core.proofs import Content
 from plumbline.core.roots import Roots
 from plumbline.errors import FileRefused, ParseError, PlumblineError
 
 log = logging.getLogger("plumbline")
 
 _NAME = "daemon.json"
+_ACCOUNT = "plumbline"  # of plumbline.service: DynamicUser= takes the unit's name
 _SHARED = Path("/run/plumbline")
 _MAX_BYTES = 64 << 10
 _ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104  (not bound to)
@@ -66,14 +70,14 @@ def announce(running: Installation, environment: Mapping[str, str]) -> Callable[
             running = replace(running, url=running.url.replace(f"//{name}:", f"//{address}:"))
     try:
         with OwnDirectory.make(own, 0o755) as directory:
-            directory.replace(_NAME, msgspec.json.encode(running, enc_hook=str), mode=0o644)
-    except (OSError, FileRefused) as error:
+            directory.replace(_NAME, msgspec.json.encode(running, enc_hook=str), Content(_recognised), mode=0o644)
+    except (OSError, FileRefused, UnicodeEncodeError) as error:
         log.info("commands need --config.file and --storage.path to find this daemon: %s", error)
         return lambda: None
 
     def withdraw() -> None:
-        with suppress(OSError, FileRefused, ParseError), OwnDirectory.at(own) as directory:
-            directory.remove(_NAME, is_ours=lambda fd: _decoded(os.pread(fd, _MAX_BYTES, 0)).pid == running.pid)
+        with suppress(OSError, FileRefused), OwnDirectory.at(own) as directory:
+            directory.remove(_NAME, Content(lambda fd: _recognised(fd, running.pid)))
 
     return withdraw
 
@@ -105,22 +109,27 @@ def _may_follow(running: Installation) -> bool:
     if running.config_file is None:
         return True
     try:
-        return running.config_file.stat().st_uid in (0, os.geteuid())
+        status = running.config_file.stat()
     except OSError:
         return False
+    return status.st_uid in (0, os.geteuid()) and not status.st_mode & stat.S_IWOTH
 
 
 def _read(file: Path) -> Installation | None:
+    """``None`` as well where a user could have written it who is neither this one, nor root, nor the daemon's account."""
     try:
-        fd = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
+        return _decoded(read_anchor(file, _MAX_BYTES, account=_ACCOUNT))
+    except (OSError, ParseError):
         return None
+
+
+def _recognised(fd: int, pid: int | None = None) -> bool:
+    """Whether a daemon wrote this, the one of ``pid`` if it is given."""
     try:
-        return _decoded(read_whole(fd, _MAX_BYTES, str(file)))
-    except (OSError, FileRefused, ParseError):
-        return None
-    finally:
-        os.close(fd)
+        writer = _decoded(os.pread(fd, _MAX_BYTES, 0)).pid
+    except ParseError:
+        return False
+    return pid in (None, writer)
 
 
 def _decoded(data: bytes) -> Installation:

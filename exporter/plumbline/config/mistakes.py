@@ -20,20 +20,20 @@ _PROBE = re.compile(r"probes\[(\d+)\]")
 
 def mistakes(text: str, *, where: str, catalogue: WorkloadCatalogue) -> list[ConfigError]:
     """At most 50. What is wrong is left out before the next look, a probe as a whole: one mistake of it is shown."""
-    found: list[ConfigError] = []
+    errors: list[ConfigError] = []
     try:
         data = read_yaml(text, where=where)
     except ConfigError as error:
         return [error]
-    while len(found) < _MOST:
+    while len(errors) < _MOST:
         try:
             checked(data, where=where, catalogue=catalogue)
             break
         except ConfigError as error:
-            found.append(_explained(error, text, data))
+            errors.append(_explained(error, text, data))
             if not _leave_out(data, error.key):
                 break
-    return found
+    return errors
 
 
 def _explained(error: ConfigError, text: str, data: Any) -> ConfigError:
@@ -109,8 +109,9 @@ def _choices(kinds: Iterable[inspect.Type], data: Any) -> Iterator[inspect.Type]
     for kind in kinds:
         members = kind.types if isinstance(kind, inspect.UnionType) else (kind,)
         for member in members:
-            tag = member.tag if isinstance(member, inspect.StructType) else None
-            if tag is None or (isinstance(data, dict) and data.get(member.tag_field) == tag):
+            if not isinstance(member, inspect.StructType) or member.tag is None:
+                yield member
+            elif isinstance(data, dict) and data.get(member.tag_field) == member.tag:
                 yield member
 
 

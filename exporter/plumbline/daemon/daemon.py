@@ -86,19 +86,20 @@ def serve(*, config_file: Path | None, storage_path_flag: Path | None, roots: Ro
 
 def refusals(config: Config, config_file: Path) -> list[PlumblineError]:
     """All for which :func:`serve`, or a reload, would refuse this configuration on this host; only reads."""
-    found: list[PlumblineError] = []
+    errors: list[PlumblineError] = []
     catalogue = load_catalogue()
     roots, storage = Roots.under(Path("/")), storage_path(None, config, os.environ)
     context = HostContext(config_file, storage, roots, catalogue, os.environ, socket.gethostname())
     files = partial(check_key_files, config, str(config_file))
     sites = [partial(read_site, Path(file), host=context.host, catalogue=catalogue) for file in config.baseline.files]
-    for step in (files, *sites, partial(context.prepare, config)):
+    steps: list[Callable[[], object]] = [files, *sites, partial(context.prepare, config)]
+    for step in steps:
         try:
             step()
         except PlumblineError as error:
-            if str(error) not in map(str, found):
-                found.append(error)
-    return found
+            if str(error) not in map(str, errors):
+                errors.append(error)
+    return errors
 
 
 class Examined(msgspec.Struct, frozen=True):
