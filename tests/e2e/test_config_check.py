@@ -12,7 +12,7 @@ ACCEPTED: dict[str, str] = {
     "empty": "",
     "no probes": "probes: []\n",
     "a collector that is off": "collectors: {softnet: false}\n",
-    "a document that judges": "baseline:\n  judge: {fujitsu-2013: {}}\n",
+    "a document that judges": "baseline:\n  judge: {ssd: unnoba-2020}\n",
 }
 REFUSED: dict[str, tuple[str, ...]] = {
     "web: {listen_adress: x}\nvantage: vmm\n": (
@@ -27,7 +27,7 @@ REFUSED: dict[str, tuple[str, ...]] = {
     "baseline:\n  files: [/nonexistent/one.yaml, /nonexistent/two.yaml]\n": (
         "/nonexistent/one.yaml: can't be read", "/nonexistent/two.yaml: can't be read",
     ),
-    "baseline:\n  judge: {fujitsu-2031: {}}\n": ("fujitsu-2031",),
+    "baseline:\n  judge: {ssd: unnoba-2002}\n": ("unnoba-2002",),
     "probes: [\n": (": not valid YAML: ",),
     "web: {config_file: /nonexistent/web.yaml}\n": ("/nonexistent/web.yaml: can't be read",),
 }  # fmt: skip

@@ -16,7 +16,7 @@ from support.rules import ALERTS, rules_of
 
 FIRST = sorted(
     {
-        " ".join(command.split()[:4] if command.startswith("plumbline config") else command.split()[:3])
+        re.sub(r"{{.*?}}", "sda", command)
         for rule in rules_of(ALERTS)
         if "alert" in rule
         for command in re.findall(r"`(plumbline [^`]+)`", rule["annotations"]["description"])
@@ -41,7 +41,7 @@ def daemon(tmp_path: Path) -> Iterator[tuple[Daemon, dict[str, str]]]:
 
 
 def _arguments(command: str) -> list[str]:
-    return [word if "{{" not in word else "sda" for word in command.split()[1:]]
+    return ["http://127.0.0.1:1" if word == "URL" else word for word in command.split()[1:]]
 
 
 def test_alerts_name_commands() -> None:

@@ -21,7 +21,8 @@ Rule = dict[str, Any]
 
 _NAME = re.compile(r"(?<![\w:$])[a-zA-Z_:][\w:]*")
 _STRING = re.compile(r'"(?:\\.|[^"\\])*"')
-ELSEWHERE = ("runbook_url", "dashboard_url", "rank", "summary")
+LINKS = ("runbook_url", "dashboard_url")
+ELSEWHERE = (*LINKS, "rank", "summary")
 """Annotations that one place writes for every alert: ``test_links.py`` follows the links, ``test_titles.py`` has the
 others. Tests of an alert leave them out."""
 _ADDED = re.compile(r"\n(?:This has lasted for at least|First:) [^\n]*")

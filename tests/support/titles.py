@@ -20,8 +20,8 @@ _GOT = re.compile(r'Labels:\{(?P<labels>.*)\}\n\s+Annotations:\{description=(?P<
 _LABEL = re.compile(r'(\w+)=("(?:\\.|[^"\\])*")')
 
 
-_IN_ALL_TESTS = ("PlumblineDown", "PlumblineCephPgUnavailable")
-"""Of these, every test: what they say of the cause depends on it."""
+_IN_ALL_TESTS = ("PlumblineArrayDegraded", "PlumblineCephPgUnavailable", "PlumblineDown", "PlumblineMultipathPathLost")
+"""Of these, every test: what they say depends on it."""
 
 
 class Title(NamedTuple):

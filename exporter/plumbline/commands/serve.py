@@ -11,6 +11,7 @@ from plumbline.config.model import MAX_BYTES
 from plumbline.config.options import Overrides, read_config
 from plumbline.config.yaml import read_text
 from plumbline.daemon import daemon
+from plumbline.daemon.running import refusals
 from plumbline.errors import ConfigError, PlumblineError
 from plumbline.web.guard import make_guard
 
@@ -40,17 +41,16 @@ def check_config(options: argparse.Namespace) -> int:
     if not wrong:
         overrides = Overrides(web_config_file=options.web_config_file)
         config = read_config(options.file, overrides, catalogue, collectors=NAMES)
-    if config and options.file:
-        wrong += daemon.refusals(config, options.file)
-        if not wrong:
-            say(f"{options.file}: good")
+        if options.file:
+            wrong += refusals(config, options.file)
     web_file = config.web.config_file if config else options.web_config_file
-    if web_file:
-        try:
-            make_guard(Path(web_file))
-            say(f"{web_file}: good")
-        except PlumblineError as error:
-            wrong.append(error)
+    try:
+        make_guard(Path(web_file) if web_file else None)
+    except PlumblineError as error:
+        wrong.append(error)
     for mistake in wrong:
         complain(f"plumbline: {mistake}")
+    for file in (options.file, web_file):
+        if file and not wrong:
+            say(f"{file}: good")
     return 1 if wrong else 0

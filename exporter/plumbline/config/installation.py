@@ -116,7 +116,7 @@ def _may_follow(running: Installation) -> bool:
 
 
 def _read(file: Path) -> Installation | None:
-    """``None`` as well where a user could have written it who is neither this one, nor root, nor the daemon's account."""
+    """``None`` as well where somebody else than this user, root and the daemon's account could have written it."""
     try:
         return _decoded(read_anchor(file, _MAX_BYTES, account=_ACCOUNT))
     except (OSError, ParseError):

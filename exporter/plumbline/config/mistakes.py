@@ -109,10 +109,12 @@ def _choices(kinds: Iterable[inspect.Type], data: Any) -> Iterator[inspect.Type]
     for kind in kinds:
         members = kind.types if isinstance(kind, inspect.UnionType) else (kind,)
         for member in members:
-            if not isinstance(member, inspect.StructType) or member.tag is None:
-                yield member
-            elif isinstance(data, dict) and data.get(member.tag_field) == member.tag:
-                yield member
+            match member:
+                case inspect.StructType(tag_field=str(field), tag=tag):
+                    if isinstance(data, dict) and data.get(field) == tag:
+                        yield member
+                case _:
+                    yield member
 
 
 def _inner(kind: inspect.Type, part: str | int) -> Iterator[inspect.Type]:

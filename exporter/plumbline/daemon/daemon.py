@@ -24,7 +24,6 @@ from plumbline.background.ceph import CEPH_MAP
 from plumbline.background.host import DISKS_CHANGED, LINK_FACTS, LINKS_CHANGED, NETWORK_FACTS
 from plumbline.background.leases import Leases
 from plumbline.background.presence import DISK_PRESENCE
-from plumbline.baseline.site import read_site
 from plumbline.checks.model import Finding
 from plumbline.collectors.daemon import DaemonState
 from plumbline.collectors.registry import NAMES
@@ -82,24 +81,6 @@ def serve(*, config_file: Path | None, storage_path_flag: Path | None, roots: Ro
         return Daemon(config, context, store, reread=reread).run()
     finally:
         store.close()
-
-
-def refusals(config: Config, config_file: Path) -> list[PlumblineError]:
-    """All for which :func:`serve`, or a reload, would refuse this configuration on this host; only reads."""
-    errors: list[PlumblineError] = []
-    catalogue = load_catalogue()
-    roots, storage = Roots.under(Path("/")), storage_path(None, config, os.environ)
-    context = HostContext(config_file, storage, roots, catalogue, os.environ, socket.gethostname())
-    files = partial(check_key_files, config, str(config_file))
-    sites = [partial(read_site, Path(file), host=context.host, catalogue=catalogue) for file in config.baseline.files]
-    steps: list[Callable[[], object]] = [files, *sites, partial(context.prepare, config)]
-    for step in steps:
-        try:
-            step()
-        except PlumblineError as error:
-            if str(error) not in map(str, errors):
-                errors.append(error)
-    return errors
 
 
 class Examined(msgspec.Struct, frozen=True):

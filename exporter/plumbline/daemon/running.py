@@ -2,8 +2,11 @@
 its files have changed since."""
 
 import logging
+import os
+import socket
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -12,11 +15,14 @@ from msgspec.structs import replace
 
 from plumbline.background.claims import claimed
 from plumbline.baseline.book import Book, load_book
+from plumbline.baseline.site import read_site
 from plumbline.config.model import Config
-from plumbline.config.workloads import WorkloadCatalogue
+from plumbline.config.options import check_key_files, storage_path
+from plumbline.config.workloads import WorkloadCatalogue, load_catalogue
 from plumbline.core.answers import stat_named
 from plumbline.core.roots import Roots
 from plumbline.core.storage_names import CLASS_FILE, NEXT_SIGNATURE, RECORDED, SIGNATURE
+from plumbline.errors import PlumblineError
 from plumbline.probes.run.plan import ProbingPlan, make_plan
 from plumbline.sources.disk.block import BlockDevice
 from plumbline.web.guard import files_of
@@ -127,3 +133,21 @@ def _signature(file: Path) -> tuple[int, ...] | None:
     except OSError:
         return None
     return status.st_mtime_ns, status.st_size, status.st_ino, status.st_mode, status.st_uid, status.st_gid
+
+
+def refusals(config: Config, config_file: Path) -> list[PlumblineError]:
+    """All for which :func:`.daemon.serve`, or a reload, would refuse this configuration on this host; only reads."""
+    errors: list[PlumblineError] = []
+    catalogue = load_catalogue()
+    roots, storage = Roots.under(Path("/")), storage_path(None, config, os.environ)
+    context = HostContext(config_file, storage, roots, catalogue, os.environ, socket.gethostname())
+    files = partial(check_key_files, config, str(config_file))
+    sites = [partial(read_site, Path(file), host=context.host, catalogue=catalogue) for file in config.baseline.files]
+    steps: list[Callable[[], object]] = [files, *sites, partial(context.prepare, config)]
+    for step in steps:
+        try:
+            step()
+        except PlumblineError as error:
+            if str(error) not in map(str, errors):
+                errors.append(error)
+    return errors

@@ -22,6 +22,7 @@ DOOR = {"read_secret", "read_anchor", "open_secret", "open_credentials"}
 # Function that reads a file which the administrator named, and not through the door → what it is
 NO_SECRET = {
     ("config/yaml.py", "read_text"): "its callers say by `read`",
+    ("commands/serve.py", "check_config"): "as below",
     ("config/model.py", "load"): "the configuration: it names secrets and holds none",
     ("baseline/book.py", "read_own"): "a baseline",
     ("baseline/site.py", "read_site"): "a baseline",
