@@ -65,7 +65,7 @@ local who(config) = {
   PlumblineDisk: disk,
   PlumblineDiskQueue: at('{{ $labels.check }}'),
   PlumblinePcie: address,
-  PlumblineArray: at('{{ with $labels.member }}{{ . }} of {{ end }}{{ $labels.device }}') + '{{ with $labels.state }}, {{ . }}{{ end }}',
+  PlumblineArray: at('{{ with $labels.member }}{{ . }} of {{ end }}{{ $labels.device }}') + '{{ with $labels.state }}, {{ . }}{{ else }}, ' + count('disk') + ' missing{{ end }}',
   PlumblineMultipath: device,
   PlumblineZfs: at('{{ $labels.pool }}'),
   PlumblineMount: at('{{ $labels.mountpoint }}'),

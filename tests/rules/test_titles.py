@@ -34,6 +34,7 @@ def test_a_title_has_a_value(rule: dict[str, dict[str, str]]) -> None:
 def test_it_names_whom_and_where(title: Title) -> None:
     parts = TITLE.fullmatch(title.text)
     assert parts
+    assert ". " not in parts["what"]
     assert (parts["who"] is None) == (title.labels["alertname"] in NOBODY)
     for label in NAMING:
         value = title.labels.get(label, "")
