@@ -148,7 +148,7 @@ local suspects = import '../lib/suspects.libsonnet';
             |||
               sum by (%(cluster)s) (%(monitors)s) - (floor(count by (%(cluster)s) (%(monitors)s) / 2) + 1)
               and on (%(cluster)s)
-              (sum by (%(cluster)s) (%(monitors)s) < count by (%(cluster)s) (%(monitors)s))
+              (%(monitors)s == 0 unless on (%(daemon)s) plumbline:maintenance_monitor:info)
             ||| % (labels { monitors: monitors }),
             { layer: 'rados', signal: 'health' },
             'A Ceph monitor is out of the quorum.',

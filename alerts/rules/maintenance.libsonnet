@@ -9,6 +9,7 @@ local promql = import '../lib/promql.libsonnet';
   local labels = osds.labels(config) {
     instance: promql.join(config.instanceLabels),
     target: promql.join(clusters + ['target']),
+    daemon: promql.join(clusters + ['ceph_daemon']),
     lease: promql.join(clusters + ['host', 'why', 'who']),
     announced: promql.join(clusters + ['host']),
     up: 'up{%s}' % config.plumblineSelector,
@@ -129,6 +130,16 @@ local promql = import '../lib/promql.libsonnet';
             plumbline:osd_host:info
             and on (%(instance)s)
             plumbline:maintenance_node:info
+          ||| % labels,
+        },
+        {
+          record: 'plumbline:maintenance_monitor:info',
+          expr: |||
+            group by (%(daemon)s) (
+              ceph_mon_metadata{hostname!=""}
+              and on (%(host)s)
+              (plumbline:node_hostname:info and on (%(instance)s) plumbline:maintenance_node:info)
+            )
           ||| % labels,
         },
         {
