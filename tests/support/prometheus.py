@@ -26,7 +26,11 @@ AT_LATEST_S = 15
 
 
 class Prometheus(api.Prometheus):
-    """Also what Grafana asks for its variables, and how the rules fare."""
+    """Also what Grafana asks for its variables, and how the rules fare. ``pid``: its process."""
+
+    def __init__(self, url: str, pid: int) -> None:
+        super().__init__(url)
+        self.pid = pid
 
     def moment(self, expression: str, at: float) -> list[tuple[dict[str, str], float]]:
         """What :meth:`query` gives, of a moment in the past: unix seconds."""
@@ -105,7 +109,7 @@ def prometheus(
             return api.ready(f"http://{address}/-/ready")
 
         eventually(ready)
-        yield Prometheus(f"http://{address}")
+        yield Prometheus(f"http://{address}", started.popen.pid)
         assert started.popen.poll() is None, started.last_words()
     finally:
         processes.stop()

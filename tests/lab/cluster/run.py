@@ -80,7 +80,7 @@ def _lab(say: Say) -> Iterator[tuple[Lab, Watch]]:
         known = {("rados", operation) for operation in ("read", "write", "remove")}
         accepted.write_text(baseline(watch.prometheus, known) + "".join(hosts.SITE.splitlines(keepends=True)[2:]))
         write_config(FOLDER, config | {"baseline": {"files": [str(accepted)]}})  # it takes a changed file by itself
-        yield Lab(found, cluster), watch
+        yield Lab(found, cluster, watch.pause), watch
 
 
 def _start(cluster: CephClient, found: dict[str, hosts.Host], keys: ceph.Keys, bcrypt: Path, say: Say) -> None:
@@ -107,7 +107,6 @@ def _client(users: dict[str, Any]) -> dict[str, Any]:
 def _take(lab: Lab, watch: Watch, scenario: Scenario, say: Say) -> table.Line:
     standing = _calm(lab, watch, say)
     earlier = len(watch.told)
-    scenario.begin(lab)
     began = time.time()
 
     def new() -> list[Told]:
@@ -119,12 +118,21 @@ def _take(lab: Lab, watch: Watch, scenario: Scenario, say: Say) -> table.Line:
         return list(found.values())
 
     try:
-        _until(lambda: any(each.what.name in scenario.alerts for each in new()), TOLD_WITHIN_S)
-        _until(lambda: False, SETTLES_S)
+        scenario.begin(lab)
+        if scenario.alerts:
+            began = time.time()
+            _until(lambda: any(each.what.name in scenario.alerts for each in new()), TOLD_WITHIN_S)
+        _until(lambda: False, SETTLES_S if scenario.alerts else scenario.quiet_s)
         sent = new()
     finally:
         lab.undo.close()
     mended = time.time()
+    if not scenario.alerts:
+        _until(lab.ceph.is_clean, CALM_WITHIN_S)
+        _until(lambda: False, SETTLES_S)
+        sent = new()  # what comes back is no news either
+        informed = {each.what.name for each in watch.told[earlier:] if each.what.receiver not in PEOPLE}
+        return quiet(scenario, sent, informed, began)
     right = [each for each in sent if each.what.name in scenario.alerts]
 
     def over() -> bool:
@@ -134,6 +142,17 @@ def _take(lab: Lab, watch: Watch, scenario: Scenario, say: Say) -> table.Line:
 
     is_over = bool(right) and _until(over, OVER_WITHIN_S)
     return judged(scenario, sent, began, f"{time.time() - mended:.0f} s" if is_over else "no")
+
+
+def quiet(scenario: Scenario, sent: Sequence[Told], informed: set[str], began: float) -> table.Line:
+    """The row of work: whom it told of what although it should not, and whether who reads was ``informed`` of it."""
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    others = ", ".join(sorted({f"{each.what.name} ({each.what.receiver})" for each in sent}))
+    wrong = [f"people were told after {sent[0].at - began:.0f} s"] if sent else []
+    wrong += [f"no {scenario.informs}"] if scenario.informs and scenario.informs not in informed else []
+    told = f"{scenario.informs} (information)" if scenario.informs in informed else "none"
+    verdict = f"not right: {'; '.join(wrong)}" if wrong else "right"
+    return table.Line(scenario.fault, told, "-", "-", "-", "-", others, "-", verdict, today)
 
 
 def judged(scenario: Scenario, sent: Sequence[Told], began: float, over: str) -> table.Line:

@@ -1,8 +1,9 @@
-"""The faults, and what a right notification of each says."""
+"""The faults, and what a right notification of each says; and the work that nobody is to be told of."""
 
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -17,22 +18,29 @@ from support.throttling import below, throttled
 WIRE_S = 0.03
 WRITES_PER_S = 20
 FILLED = "filled"
+OUTLIVES_S = 60.0
+"""Longer than two scrapes and what Ceph averages."""
 _LIMITS = (("nearfull", 0.2), ("backfillfull", 0.21), ("full", 0.22))
 _SHIPPED = (("full", 0.95), ("backfillfull", 0.9), ("nearfull", 0.85))
 
 
 @dataclass(frozen=True, slots=True)
 class Lab:
-    """What a fault may work on; ``undo`` ends the one there is."""
+    """What a fault may work on; ``undo`` ends the one there is. ``pause`` stops Prometheus for as many seconds."""
 
     hosts: dict[str, Host]
     ceph: CephClient
+    pause: Callable[[float], None]
     undo: ExitStack = field(default_factory=ExitStack)
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """``alerts``: those that are right to come first, at one of ``layers``; it has to name ``host`` and ``device``."""
+    """``alerts``: those that are right to come first, at one of ``layers``; it has to name ``host`` and ``device``.
+
+    Without ``alerts`` it is work: nobody is told while it is done and for ``quiet_s`` after it, apart from the
+    information ``informs``.
+    """
 
     name: str
     fault: str
@@ -41,6 +49,8 @@ class Scenario:
     host: str
     device: str
     begin: Callable[[Lab], None]
+    quiet_s: float = 0.0
+    informs: str = ""
 
 
 def _on_switch(*words: str) -> None:
@@ -112,6 +122,139 @@ def _lose_monitor(lab: Lab) -> None:
     lab.undo.callback(lab.hosts["s2"].run, "systemctl start ceph-mon@s2")
 
 
+def _units(host: str) -> list[str]:
+    return [*(f"ceph-osd@{number}" for number in ceph.osds(host)), f"ceph-mon@{host}", "plumbline"]
+
+
+def _stop(lab: Lab, host: str, *units: str) -> None:
+    names = " ".join(units or _units(host))
+    lab.undo.callback(lab.hosts[host].run, f"systemctl reset-failed {names}; systemctl start {names}")
+    lab.hosts[host].run(f"systemctl stop {names}")
+
+
+def _announce(lab: Lab, host: str, carrier: str) -> None:
+    """As docs/maintenance.md says."""
+    lab.hosts[carrier].run(f"plumbline maintenance start {host} --for 1h --why 'a new kernel'")
+    lab.undo.callback(lab.hosts[carrier].run, f"plumbline maintenance end {host}")
+    lab.ceph.ceph("osd", "set-group", "noout", host)
+    lab.undo.callback(lab.ceph.ceph, "osd", "unset-group", "noout", host)
+
+
+def _maintain(lab: Lab) -> None:
+    _announce(lab, "s3", carrier="s2")
+    _stop(lab, "s3")
+
+
+def _maintain_by_noout(lab: Lab) -> None:
+    lab.ceph.ceph("osd", "set", "noout")
+    lab.undo.callback(lab.ceph.ceph, "osd", "unset", "noout")
+    time.sleep(OUTLIVES_S)  # somebody who types
+    _stop(lab, "s2", *(f"ceph-osd@{number}" for number in ceph.osds("s2")), "plumbline")
+
+
+def _lose_one_beside(lab: Lab) -> None:
+    """Of three copies one is left: groups of s3 and this OSD are inactive."""
+    _maintain(lab)
+    time.sleep(OUTLIVES_S)
+    _stop(lab, "s2", "ceph-osd@2")
+
+
+def _stop_unannounced(lab: Lab) -> None:
+    _stop(lab, "s3", *(f"ceph-osd@{number}" for number in ceph.osds("s3")))
+
+
+def _reboot_all(lab: Lab) -> None:
+    """One after the other, each with its lease; the manager's host, too."""
+    for host, carrier in (("s1", "s2"), ("s2", "s3"), ("s3", "s1")):
+        _announce(lab, host, carrier)
+        units = _units(host) + (["ceph-mgr@x"] if host == ceph.HOSTS[0] else [])
+        _stop(lab, host, *units)
+        time.sleep(OUTLIVES_S)
+        lab.undo.close()
+        lab.ceph.wait_healthy(ceph.WITHIN_S)
+
+
+def _restart_osds(lab: Lab) -> None:
+    for host in ceph.HOSTS:
+        for number in ceph.osds(host):
+            lab.hosts[host].run(f"systemctl restart ceph-osd@{number}")
+            time.sleep(20)
+
+
+def _split(lab: Lab) -> None:
+    lab.ceph.ceph("osd", "pool", "set", "images", "pg_num", "64")
+    time.sleep(OUTLIVES_S)
+
+
+def _scrub(lab: Lab) -> None:
+    for number in range(len(ceph.HOSTS) * ceph.OSDS_EACH):
+        lab.ceph.ceph("osd", "deep-scrub", f"osd.{number}")
+    time.sleep(OUTLIVES_S)
+
+
+def _delete_and_trim(lab: Lab) -> None:
+    """2,000 objects and three snapshots of them."""
+    lab.ceph.add_pool("many", size=3, pg_num=16)
+    lab.undo.callback(lab.ceph.remove_pool, "many")
+    for snapshot in ("one", "two", "three"):
+        lab.ceph.run("rados", "-p", "many", "bench", "20", "write", "-b", "64K", "-t", "2", "--no-cleanup")
+        lab.ceph.ceph("osd", "pool", "mksnap", "many", snapshot)
+    for snapshot in ("one", "two", "three"):
+        lab.ceph.ceph("osd", "pool", "rmsnap", "many", snapshot)
+    lab.ceph.run("rados", "purge", "many", "--yes-i-really-really-mean-it")
+
+
+def _fail_over(lab: Lab) -> None:
+    """The only manager starts anew, twice."""
+    for _ in range(2):
+        lab.hosts[ceph.HOSTS[0]].run(f"systemctl restart ceph-mgr@{ceph.MANAGER}")
+        time.sleep(OUTLIVES_S)
+
+
+def _elect(lab: Lab) -> None:
+    leader = lab.ceph.ceph_json("quorum_status")["quorum_leader_name"]
+    lab.hosts[leader].run(f"systemctl stop ceph-mon@{leader}")
+    time.sleep(OUTLIVES_S)
+    lab.hosts[leader].run(f"systemctl start ceph-mon@{leader}")
+
+
+def _rebalance(lab: Lab) -> None:
+    """Away from osd.5 and back, as for a disk that is added."""
+    lab.ceph.ceph("osd", "out", "5")
+    time.sleep(OUTLIVES_S)
+    lab.ceph.ceph("osd", "in", "5")
+
+
+def _gap(lab: Lab) -> None:
+    lab.pause(150.0)
+
+
+def _back_up(lab: Lab) -> None:
+    """As fast as it can: 16 operations of 4 MiB at a time."""
+    lab.ceph.add_pool("backup", size=3, pg_num=16)
+    lab.undo.callback(lab.ceph.remove_pool, "backup")
+    lab.ceph.run("rados", "-p", "backup", "bench", "60", "write", "-t", "4", "--max-objects", "150")
+
+
+def _flap(lab: Lab) -> None:
+    for _ in range(6):
+        lab.ceph.ceph("osd", "down", "3")
+        time.sleep(40)
+
+
+def _starve(lab: Lab) -> None:
+    lab.hosts["s3"].run("systemctl set-property --runtime ceph-osd@5 CPUQuota=2%")
+    lab.undo.callback(lab.hosts["s3"].run, "systemctl set-property --runtime ceph-osd@5 CPUQuota=")
+
+
+def _stop_manager(lab: Lab) -> None:
+    _stop(lab, ceph.HOSTS[0], f"ceph-mgr@{ceph.MANAGER}")
+
+
+def _work(name: str, what: str, begin: Callable[[Lab], None], *, informs: str = "", quiet_s: float = 150.0) -> Scenario:
+    return Scenario(name, what, (), (), "", "", begin, quiet_s, informs)
+
+
 SCENARIOS = (
     Scenario(
         "disk", f"a disk of s2 is slow: it makes {WRITES_PER_S} writes/s",
@@ -127,6 +270,40 @@ SCENARIOS = (
         _port_down("s2"),
     ),
     Scenario("frozen", "s3 is frozen: nothing on it runs or answers", ("PlumblineDown",), ("self",), "s3", "", _freeze),
+    Scenario(
+        "unannounced", "the OSDs of s3 are stopped, nothing was announced", ("PlumblineCephOsdDown",), ("osd",), "s3",
+        "osd.4", _stop_unannounced,
+    ),
+    Scenario(
+        "beside", "s3 is in maintenance, and osd.2 of s2 ends: groups are inactive", ("PlumblineCephPgUnavailable",),
+        ("rados",), "s2", "osd.2", _lose_one_beside,
+    ),
+    Scenario(
+        "flapping", "osd.3 goes down six times in four minutes", ("PlumblineCephOsdFlapping",), ("osd",), "s2", "osd.3",
+        _flap,
+    ),
+    Scenario("starved", "osd.5 of s3 may use 2 % of a CPU", ("PlumblineOsdLimited",), ("osd",), "s3", "osd.5", _starve),
+    Scenario(
+        "manager", "the only manager is stopped", ("PlumblineCephMetricsAbsent",), ("rados",), "", "", _stop_manager,
+    ),
+    _work(
+        "maintenance", "work: s3 is announced (lease, noout of the host), then its OSDs, monitor and daemon stop",
+        _maintain, informs="PlumblineMaintenance", quiet_s=400.0,
+    ),
+    _work(
+        "noout", "work: noout is set, then the OSDs and the daemon of s2 are stopped", _maintain_by_noout,
+        informs="PlumblineMaintenance", quiet_s=400.0,
+    ),
+    _work("reboots", "work: all hosts are stopped for a minute by lease, one after the other", _reboot_all),
+    _work("restarts", "work: each OSD is restarted, one every 20 s", _restart_osds),
+    _work("split", "work: a pool's 16 groups become 64 under load", _split),
+    _work("scrub", "work: a deep scrub of everything", _scrub),
+    _work("trim", "work: objects are written, three snapshots trimmed, all deleted", _delete_and_trim),
+    _work("failover", "work: the manager is restarted, twice", _fail_over),
+    _work("election", "work: the leading monitor is away for a minute", _elect),
+    _work("gap", "work: Prometheus stands still for two and a half minutes", _gap),
+    _work("rebalance", "work: osd.5 is emptied and filled again", _rebalance),
+    _work("backup", "work: a backup for a minute, as fast as the disks are", _back_up),
     # the last: Ceph warns of slow pings for a quarter of an hour, and of what a lost packet left in a monitor for good
     Scenario(
         "link", f"s2's link is slow: {WIRE_S * 1000:.0f} ms each way",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -84,6 +86,14 @@ class Watch:
             if each.what.receiver in PEOPLE:
                 (found.add if each.what.status == "firing" else found.discard)(key(each.what.labels))
         return found
+
+    def pause(self, seconds: float) -> None:
+        """Prometheus stands still: it neither scrapes nor evaluates."""
+        os.kill(self.prometheus.pid, signal.SIGSTOP)
+        try:
+            time.sleep(seconds)
+        finally:
+            os.kill(self.prometheus.pid, signal.SIGCONT)
 
     def under_way(self) -> set[Key]:
         """The alerts that are pending or fire now, whether somebody was told or not."""

@@ -7,7 +7,7 @@ from deploy.demo.webhook import Notification
 
 from lab import report
 from lab.cluster import table
-from lab.cluster.run import judged
+from lab.cluster.run import judged, quiet
 from lab.cluster.scenarios import SCENARIOS
 from lab.cluster.watch import Told
 from lab.report import Result
@@ -122,6 +122,21 @@ def test_a_page_that_names_the_guilty_part_is_right(part: str) -> None:
 
 def test_nobody_told_is_not_right() -> None:
     assert judged(FAULT, [], 100.0, "no").verdict == "not right: nobody was told"
+
+
+WORK = next(each for each in SCENARIOS if each.informs)
+
+
+@pytest.mark.parametrize(
+    ("sent", "informed", "verdict"),
+    [
+        ([], {WORK.informs}, "right"),
+        ([], set(), f"not right: no {WORK.informs}"),
+        ([told(103, "PlumblineDown")], {WORK.informs}, "not right: people were told after 3 s"),
+    ],
+)
+def test_work_is_right_when_it_only_informs(sent: list[Told], informed: set[str], verdict: str) -> None:
+    assert quiet(WORK, sent, informed, 100.0).verdict == verdict
 
 
 def test_a_run_of_one_fault_keeps_the_rows_of_the_others_in_their_order() -> None:
