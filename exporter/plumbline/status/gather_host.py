@@ -67,6 +67,7 @@ def osd_rows(readings: Readings, now: Counters, earlier: Counters | None, disks:
 
 def nic_rows(readings: Readings, now: Counters, earlier: Counters | None) -> Iterator[NicRow]:
     losses: dict[str, list[Loss]] = defaultdict(list)
+    packets = grown(earlier.packets if earlier else {}, now.packets) or {}
     for what, totals, before in (
         ("drops", now.drops, earlier.drops if earlier else {}),
         ("errors", now.errors, earlier.errors if earlier else {}),
@@ -75,7 +76,8 @@ def nic_rows(readings: Readings, now: Counters, earlier: Counters | None) -> Ite
         for key, total in totals.items():
             if total:
                 device, direction, cause = key
-                losses[device].append(Loss(what, direction, cause, total, growth[key] if growth else None))
+                more = growth[key] if growth else None
+                losses[device].append(Loss(what, direction, cause, total, more, packets.get((device, direction))))
     reading = readings.or_empty(LinksReading)
     links = {link.name: link for link in reading.links}
     speeds = reading.speeds_mbps

@@ -181,10 +181,12 @@ def _losses(model: StatusModel, seen: _Seen) -> None:
     seen.there |= bool(model.nics)
     grew = [(nic.device, loss) for nic in model.nics for loss in nic.losses if loss.grew and not loss.benign]
     for device, loss in grew:
-        seen.add(Level.BAD, f"{device}: {loss.grew:,} more {loss.direction} {loss.what} ({loss.cause})", "network")
+        level = Level.BAD if loss.out_of_line else Level.NEUTRAL
+        seen.add(level, f"{device}: {loss.grew:,} more {loss.direction} {loss.what} ({loss.cause})", "network")
     softnet = model.softnet
     if softnet is not None and softnet.dropped_grew:
-        seen.add(Level.BAD, f"backlog overflow: {softnet.dropped_grew:,} more packets dropped", "softnet")
+        level = Level.BAD if softnet.out_of_line else Level.NEUTRAL
+        seen.add(level, f"backlog overflow: {softnet.dropped_grew:,} more packets dropped", "softnet")
     if softnet is not None and softnet.time_squeeze_grew:
         seen.add(Level.NOTE, count_text(softnet.time_squeeze_grew, "more time squeeze"), "softnet")
     if model.nics and not grew and model.window_s is not None:

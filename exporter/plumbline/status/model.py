@@ -1,7 +1,7 @@
 """The content of the status page as plain data.
 
 :mod:`plumbline.status.gather` fills it; :mod:`plumbline.status.verdict` and :mod:`plumbline.status.layers` judge it.
-There are no thresholds here: tolerances come with the baselines.
+There are no thresholds here: tolerances come with the baselines, limits of losses from :mod:`plumbline.status.limits`.
 """
 
 import math
@@ -14,6 +14,7 @@ from plumbline.checks.model import Finding
 from plumbline.core.units import degradation_text, figure_text, seconds_text
 from plumbline.metrics.snapshot import CollectorHealth
 from plumbline.sources.ceph.osds import OsdState
+from plumbline.status.limits import BACKLOG_DROPS, LOSSES
 
 
 class Level(StrEnum):
@@ -219,18 +220,31 @@ class DiskRow(Struct, frozen=True):
 
 
 class Loss(Struct, frozen=True):
-    """Packets lost for one cause since boot; ``grew``: in the last minutes, ``None`` if unknown."""
+    """Packets lost for one cause since boot; ``grew``: in the last minutes, ``None`` if unknown; ``packets``: all of the
+    port and direction in these minutes."""
 
     what: str  # drops or errors
     direction: str
     cause: str
     total: int
     grew: int | None = None
+    packets: int | None = None
 
     @property
     def benign(self) -> bool:
         """Whether it is no real loss: packets the host never wanted (other VLANs, unknown protocols)."""
         return self.what == "drops" and self.cause == "filter"
+
+    @property
+    def out_of_line(self) -> bool:
+        """Whether an alert would be about it, if it lasts."""
+        limit = LOSSES.get(self.what)
+        return (
+            limit is not None
+            and (limit.causes is None or self.cause in limit.causes)
+            and (self.grew or 0) >= limit.minimum
+            and (self.grew or 0) > limit.share * (self.packets or 0)
+        )
 
 
 class NicRow(Struct, frozen=True):
@@ -252,6 +266,10 @@ class SoftnetRow(Struct, frozen=True):
     time_squeeze: int
     dropped_grew: int | None = None
     time_squeeze_grew: int | None = None
+
+    @property
+    def out_of_line(self) -> bool:
+        return (self.dropped_grew or 0) >= BACKLOG_DROPS
 
 
 class StatusModel(Struct, frozen=True):

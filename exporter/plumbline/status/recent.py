@@ -15,7 +15,7 @@ from plumbline.metrics.snapshot import Readings
 from plumbline.sources.ceph.osds import OsdsReading
 from plumbline.sources.disk.blocklatency import LatencyReading
 from plumbline.sources.kernel.squeeze import SoftnetReading
-from plumbline.sources.net.network import LossesReading
+from plumbline.sources.net.network import LinksReading, LossesReading
 
 LOOKS = 6  # One collection per minute: the oldest is five to six minutes old
 
@@ -28,6 +28,7 @@ class Counters(Struct, frozen=True):
 
     drops: Counts = field(default_factory=dict)  # by device, direction and cause
     errors: Counts = field(default_factory=dict)
+    packets: Counts = field(default_factory=dict)  # by device and direction
     softnet_dropped: Counts = field(default_factory=dict)  # by CPU
     time_squeezes: Counts = field(default_factory=dict)
     disk_times: Histograms = field(default_factory=dict)  # by device and operation
@@ -40,6 +41,12 @@ def counters_of(readings: Readings) -> Counters:
     return Counters(
         drops={(port.device, *cause): frames for port in ports for *cause, frames in port.loss.drops},
         errors={(port.device, *cause): frames for port in ports for *cause, frames in port.loss.errors},
+        packets={
+            (link.name, direction): packets
+            for link in readings.or_empty(LinksReading).links
+            if link.stats
+            for direction, packets in (("receive", link.stats.rx_packets), ("transmit", link.stats.tx_packets))
+        },
         softnet_dropped={(str(cpu.cpu),): cpu.dropped for cpu in cpus},
         time_squeezes={(str(cpu.cpu),): cpu.time_squeeze for cpu in cpus},
         disk_times={

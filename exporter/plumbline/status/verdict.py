@@ -106,12 +106,12 @@ def _judge_osds(model: StatusModel, findings: _Findings) -> None:
 def _judge_losses(model: StatusModel, findings: _Findings) -> None:
     for nic in model.nics:
         for loss in nic.losses:
-            if loss.grew and not loss.benign:
+            if loss.out_of_line:
                 findings.problems.append(
                     f"{nic.device} is losing packets: {loss.grew:,} more {loss.direction} {loss.what} ({loss.cause})"
                 )
     softnet = model.softnet
-    if softnet is not None and softnet.dropped_grew:
+    if softnet is not None and softnet.out_of_line:
         findings.problems.append(f"The kernel's backlog overflows: {softnet.dropped_grew:,} more packets dropped")
     if softnet is not None and softnet.time_squeeze_grew:
         more = count_text(softnet.time_squeeze_grew, "more time")

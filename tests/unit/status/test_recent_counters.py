@@ -67,7 +67,7 @@ def test_what_is_not_needed_is_not_kept() -> None:
     counters = counters_of(Readings({**losses(1).by_type, QueueReading: QueueReading()}))
     assert counters == Counters(drops={RING: 1})
     assert {each.name for each in fields(Counters)} == {
-        "drops", "errors", "softnet_dropped", "time_squeezes", "disk_times", "osd_times",
+        "drops", "errors", "packets", "softnet_dropped", "time_squeezes", "disk_times", "osd_times",
     }  # fmt: skip
 
 

@@ -110,8 +110,8 @@ def test_loss_is_a_problem_when_it_grows_and_was_wanted() -> None:
 
 def test_softnet() -> None:
     assert verdict(softnet=SoftnetRow(2, 10, 5, 5)).level is Level.GOOD
-    assert verdict(softnet=SoftnetRow(2, 10, 5, 5, 3, 0)).headline == (
-        "The kernel's backlog overflows: 3 more packets dropped"
+    assert verdict(softnet=SoftnetRow(2, 10, 5, 5, 30, 0)).headline == (
+        "The kernel's backlog overflows: 30 more packets dropped"
     )
     squeezed = verdict(softnet=SoftnetRow(2, 10, 0, 5, 0, 4))
     assert squeezed.level is Level.NOTE

@@ -1,0 +1,45 @@
+"""The status page calls a loss out of line from where its alert fires on: the same figures, the same causes."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from plumbline.status.limits import BACKLOG_DROPS, LOSSES, Limit
+from support.rules import ALERTS, rules_of
+
+EXPRESSIONS = {rule["alert"]: rule["expr"] for rule in rules_of(ALERTS) if "alert" in rule}
+
+
+def limit_of(name: str) -> tuple[int, float, frozenset[str]]:
+    """Minimum, share and causes in the rendered expression of an alert."""
+    expression = EXPRESSIONS[name]
+    minimum, share = re.search(r">= (\d+)", expression), re.search(r"> ([\d.e-]+)$", expression, re.MULTILINE)
+    assert minimum
+    assert share
+    return int(minimum[1]), float(share[1]), frozenset(re.findall(r'cause="(\w+)"', expression))
+
+
+@pytest.mark.parametrize(
+    ("what", "names"),
+    [("drops", ["PlumblineNicRingDrops", "PlumblineNicFifoDrops"]), ("errors", ["PlumblineNicErrors"])],
+)
+def test_a_loss_is_out_of_line_where_its_alert_fires(what: str, names: list[str]) -> None:
+    limits = [limit_of(name) for name in names]
+    causes = frozenset().union(*(limit[2] for limit in limits))
+    (figures,) = {limit[:2] for limit in limits}
+    assert LOSSES[what] == Limit(*figures, causes or None)
+
+
+def test_no_other_alert_looks_at_a_cause_of_drops() -> None:
+    looked_at = {
+        cause for each in EXPRESSIONS.values() for cause in re.findall(r'nic_drops_total\{cause="(\w+)"', each)
+    }
+    assert looked_at == LOSSES["drops"].causes
+
+
+def test_the_backlog_too() -> None:
+    found = re.search(r">= (\d+)", EXPRESSIONS["PlumblineSoftnetBacklogOverflow"])
+    assert found
+    assert int(found[1]) == BACKLOG_DROPS
