@@ -31,7 +31,7 @@ from plumbline.commands.shared import (
 )
 from plumbline.config.model import DEFAULT_LISTEN_ADDRESS
 from plumbline.config.workloads import LAYERS
-from plumbline.core.log_limit import VisibleFormatter
+from plumbline.core.log_limit import JournalFormatter, VisibleFormatter, is_journal
 from plumbline.errors import PlumblineError
 
 
@@ -390,5 +390,8 @@ def _add_uninstall(commands: Commands) -> None:
 def _set_up_logging(level: str) -> None:
     """Log one line per event to standard error, where systemd and containers collect it."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(VisibleFormatter("%(asctime)s %(levelname)-7s %(message)s"))
+    if is_journal(2, os.environ):
+        handler.setFormatter(JournalFormatter("%(message)s"))
+    else:
+        handler.setFormatter(VisibleFormatter("%(asctime)s %(levelname)-7s %(message)s"))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from plumbline.config.types import Duration
 from plumbline.core.escape import visible, visible_json
+from plumbline.core.log_limit import is_journal
 from plumbline.core.roots import Roots
 from plumbline.errors import ConfigError
 
@@ -108,8 +109,8 @@ def find_installation(options: argparse.Namespace) -> None:
 
 
 def complain(text: str) -> None:
-    """Print one line on standard error, whatever the names in it."""
-    print(visible(text), file=sys.stderr)
+    """Print one line on standard error, whatever the names in it; an error, where it is the journal."""
+    print(f"{'<3>' if is_journal(2, os.environ) else ''}{visible(text)}", file=sys.stderr)
 
 
 def say(text: str) -> None:

@@ -5,9 +5,10 @@ no place for the daemon's own failures. So the keys are members of an :class:`~e
 """
 
 import logging
+import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 
 from plumbline.core.escape import visible
@@ -40,3 +41,23 @@ class VisibleFormatter(logging.Formatter):
 
     def formatException(self, ei: object) -> str:  # noqa: N802  (logging's name)
         return "\n".join(visible(line) for line in super().formatException(ei).split("\n"))  # type: ignore[arg-type]
+
+
+class JournalFormatter(VisibleFormatter):
+    """With the priority before each line, as sd-daemon(3) says; the journal has the time."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        priority = next(number for level, number in _PRIORITIES if record.levelno >= level)
+        return "\n".join(f"<{priority}>{line}" for line in super().format(record).split("\n"))
+
+
+_PRIORITIES = ((logging.CRITICAL, 2), (logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6), (0, 7))
+
+
+def is_journal(fd: int, environment: Mapping[str, str]) -> bool:
+    """Whether systemd reads what is written to this file: $JOURNAL_STREAM of systemd.exec(5)."""
+    try:
+        status = os.fstat(fd)
+    except OSError:  # closed
+        return False
+    return environment.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"

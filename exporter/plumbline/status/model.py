@@ -220,8 +220,8 @@ class DiskRow(Struct, frozen=True):
 
 
 class Loss(Struct, frozen=True):
-    """Packets lost for one cause since boot; ``grew``: in the last minutes, ``None`` if unknown; ``packets``: all of the
-    port and direction in these minutes."""
+    """Packets lost for one cause since boot; ``grew``: in the last minutes, ``None`` if unknown; ``packets``: all that
+    the port had in this direction in these minutes."""
 
     what: str  # drops or errors
     direction: str

@@ -100,6 +100,8 @@ class Site:
             parts = urlsplit(request.target)
         except ValueError:
             return text_response(400, "malformed URL")
+        if f"{parts.path}/" == Route.RUNBOOK.value:
+            return text_response(308, f"see {Route.RUNBOOK.value}", ("Location", Route.RUNBOOK.value.lstrip("/")))
         answer = self._routes.get(_route(parts.path))
         if answer is None:
             return text_response(404, f"not found; available: {', '.join(route.value for route in self._routes)}")

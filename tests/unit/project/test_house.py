@@ -58,7 +58,7 @@ def test_unit_tests_mirror_the_rooms() -> None:
 # room → files and lines of Python. A feature pays for itself, or raises the number and says why in a comment beside it.
 # After a merge the failing test prints the whole table, to be put here.
 BUDGET = {
-    ".": (4, 506),  # maintenance; commands find the daemon
+    ".": (4, 509),  # maintenance; commands find the daemon; priorities in the journal
     "background": (11, 1564),  # leases of maintenance
     "baseline": (26, 3990),
     "capacity": (9, 1262),
@@ -68,7 +68,7 @@ BUDGET = {
     "collectors": (32, 2844),  # lost paths of multipath disks; maintenance
     "commands": (33, 5850),  # doctor asks for misleading labels; maintenance; all that config check refuses
     "config": (16, 2330),  # commands find the daemon; every mistake of a configuration is told
-    "core": (33, 2977),  # links on the way to a key file; types of msgspec
+    "core": (33, 2998),  # links on the way to a key file; types of msgspec; priorities in the journal
     "daemon": (5, 785),  # what config check refuses; where the daemon is
     "fleet": (13, 2039),
     "metrics": (10, 1209),  # label values are bounded in one place
@@ -77,7 +77,7 @@ BUDGET = {
     "report": (21, 3039),
     "sources": (80, 11790),  # ranges of what devices report; volumes, guests, leaking counts; OSDs that ended
     "status": (9, 1342),  # the page agrees with the alerts about losses
-    "web": (9, 1455),
+    "web": (9, 1457),
 }
 SPARE_LINES = 60
 """A room may be so much smaller than its budget before the budget has to follow."""

@@ -84,6 +84,12 @@ def test_a_runbook_is_a_page_without_script(target: str) -> None:
     assert dict(response.headers)["Content-Security-Policy"].startswith("default-src 'none'; style-src")
 
 
+def test_their_list_is_found_without_the_slash() -> None:
+    """Relative: a proxy may have put a path before it."""
+    response = get("/runbooks")
+    assert (response.status, dict(response.headers)["Location"]) == (308, "runbooks/")
+
+
 def test_a_runbook_has_the_labels_of_its_link() -> None:
     response = get("/runbooks/PlumblineDiskHung?instance=stor07%3A10047&device=sdq&device_class=hdd")
     assert b"INSTANCE=stor07:10047" in response.body
@@ -97,7 +103,6 @@ def test_a_runbook_has_the_labels_of_its_link() -> None:
     [
         ("GET", "/favicon.ico", 404, b"not found; available: /, /metrics, /-/healthy, /-/ready, /runbooks/\n"),
         ("GET", "/metrics/", 404, b"not found"),
-        ("GET", "/runbooks", 404, b"not found"),
         ("GET", "/runbooks/PlumblineNothing", 404, b"no such runbook; /runbooks/ has them all\n"),
         ("POST", "/runbooks/PlumblineDown", 405, b"use GET or HEAD\n"),
         ("GET", "http://[::1/metrics", 400, b"malformed URL\n"),
