@@ -20,7 +20,7 @@ local suspects = import '../lib/suspects.libsonnet';
     likeness: promql.join(promql.clusterLabels(config) + promql.likeness),
   },
 
-  local subject = '{{ $labels.probe }}, {{ $labels.operation }} ({{ $labels.workload }}) on {{ $labels.instance }}, device class {{ $labels.device_class }}',
+  local subject = promql.canary + ', {{ $labels.operation }} ({{ $labels.workload }}) on {{ $labels.instance }}, device class {{ $labels.device_class }}',
   local baseline = 'the {{ $labels.source }} baseline ({{ $labels.profile }})',
 
   local whole = over(config).whole,
@@ -140,7 +140,7 @@ local suspects = import '../lib/suspects.libsonnet';
     ||| % (labels + extreme { layers: layers, loadFactor: config.load.factor }),
     latency,
     'A canary is many times slower than its baseline.',
-    'Canary ' + subject + ': the {{ $labels.statistic }} latency of the last %s is {{ printf "%%.1f" $value }} times ' % canary.fastWindow + baseline + '.' + waiting + cause(tunables),
+    subject + ': the {{ $labels.statistic }} latency of the last %s is {{ printf "%%.1f" $value }} times ' % canary.fastWindow + baseline + '.' + waiting + cause(tunables),
   ),
 
   local share = 'plumbline:canary_slow_operations:ratio',
@@ -213,16 +213,16 @@ local suspects = import '../lib/suspects.libsonnet';
     expr,
     latency { window: window },
     'Too many operations of a canary are slow or fail.',
-    '{{ $value | humanizePercentage }} of the operations of canary ' + subject + ', were slower than the limit set by the baseline or failed, over %s; the budget is %g%%.' % [over, 100 * canary.slowOperationsBudget] + cause(tunables),
+    subject + ': {{ $value | humanizePercentage }} of its operations were slower than the limit set by the baseline or failed, over %s; the budget is %g%%.' % [over, 100 * canary.slowOperationsBudget] + cause(tunables),
   ),
 
   _firstSteps+:: {
-    PlumblineCanaryLatencyExtreme: 'follow what is suspected (' + first.query('plumbline:suspected:info') + ' lists all of it); if nothing is, `ceph -s`, then ' + first.probes + ': what does the canary use?',
+    PlumblineCanaryLatencyExtreme: 'follow what is suspected (' + first.query('plumbline:suspected:info') + ' lists all of it); if nothing is, {{ if eq $labels.layer "disk" }}' + first.on('iostat -x 1 60') + '{{ else }}`ceph -s`{{ end }}, then ' + first.probes + ': what does the canary use?',
     PlumblineCanaryLatencyHigh: first.query('plumbline:canary_limit:ratio') + ': one canary, one node or all?',
     PlumblineCanaryBudgetBurn: '`ceph -s`, if it is in Ceph, and ' + first.on('iostat -x 1 60') + ': work that comes at intervals, or errors?',
     PlumblineCanaryReplicaSlow: 'nothing here; follow the alert of the slow OSD (' + first.query('plumbline:osd_suspect:info') + ')',
     PlumblineCanaryRestless: first.query('plumbline:canary_spread:ratio') + ': this canary alone, or its whole layer?',
-    PlumblineFleetLatencyHigh: '`ceph -s`, then `ceph config log 5`: what has changed for all of them?',
+    PlumblineFleetLatencyHigh: '{{ if eq $labels.layer "disk" }}kernel, firmware or load{{ else }}`ceph -s`, then `ceph config log 5`{{ end }}: what has changed for all of them?',
   },
 
   prometheusAlerts+:: {
@@ -261,7 +261,7 @@ local suspects = import '../lib/suspects.libsonnet';
                  }),
           { layer: 'osd', signal: 'health' },
           "A canary's writes wait for a replica on a slow OSD.",
-          'Canary {{ $labels.probe }} on {{ $labels.instance }}: writes to {{ $labels.target }} wait for replicas, and another OSD is slow and has an alert of its own. Latency alerts about writes of this canary follow from that and are held back.',
+          promql.canary + ' on {{ $labels.instance }}: writes to {{ $labels.target }} wait for replicas, and another OSD is slow and has an alert of its own. Latency alerts about writes of this canary follow from that and are held back.',
         ),
         alert.new(
           config,
@@ -269,7 +269,7 @@ local suspects = import '../lib/suspects.libsonnet';
           slow,
           latency,
           'A canary is slower than its baseline.',
-          'Canary ' + subject + ': the {{ $labels.statistic }} latency is {{ printf "%.1f" $value }} times ' + baseline + spans + limit + '.',
+          subject + ': the {{ $labels.statistic }} latency is {{ printf "%.1f" $value }} times ' + baseline + spans + limit + '.',
         ),
         alert.new(
           config,
@@ -277,7 +277,7 @@ local suspects = import '../lib/suspects.libsonnet';
           'plumbline:canary_restless:ratio',
           { signal: 'health' },
           'The latency of a canary varies too much to be judged.',
-          'Canary ' + subject + ': its latency varied so much in the last %s that its limit would be {{ printf "%%.1f" $value }} times its baseline. No limit is above %g times, so it may exceed its limit in ordinary hours.' % [canary.spreadWindow, canary.cap],
+          subject + ': its latency varied so much in the last %s that its limit would be {{ printf "%%.1f" $value }} times its baseline. No limit is above %g times, so it may exceed its limit in ordinary hours.' % [canary.spreadWindow, canary.cap],
         ),
         burnAlert(
           burn.page,

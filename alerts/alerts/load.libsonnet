@@ -36,7 +36,7 @@ local promql = import '../lib/promql.libsonnet';
           ||| % labels,
           { signal: 'saturation' },
           'A canary is slow under more load than its baseline had.',
-          'Canary {{ $labels.probe }}, {{ $labels.operation }} ({{ $labels.workload }}) on {{ $labels.instance }}, device class {{ $labels.device_class }}: the latency is {{ printf "%.1f" $value }} times the {{ $labels.source }} baseline ({{ $labels.profile }}). Served now: '
+          promql.canary + ', {{ $labels.operation }} ({{ $labels.workload }}) on {{ $labels.instance }}, device class {{ $labels.device_class }}: the latency is {{ printf "%.1f" $value }} times the {{ $labels.source }} baseline ({{ $labels.profile }}). Served now: '
           + both('plumbline:canary_load:figure') + '; when the baseline was recorded, or usually at this hour: ' + both('plumbline:canary_load_reference:figure') + '. The load explains the latency: this is not a fault.',
         ),
       ],

@@ -25,11 +25,11 @@ local suspects = import '../lib/suspects.libsonnet';
 
   _firstSteps+:: {
     PlumblineProbeOverdue: first.probes + ' says whether it fails, is skipped or hangs',
-    PlumblineProbeStuck: first.probes + ', then `dmesg -T` there',
+    PlumblineProbeStuck: first.probes + ', then ' + first.below,
     PlumblineProbeFailing: first.probes + ' gives the reason',
     PlumblineProbeSkipped: first.probes + ' says what holds it back',
     PlumblineCanaryOverdue: first.probes + ' says whether it was refused',
-    PlumblineCanaryFailing: first.probes + ' shows what it uses; then `dmesg -T` there for a disk, `ceph -s` for RADOS, the log of the gateway for S3',
+    PlumblineCanaryFailing: first.probes + ' shows what it uses; then ' + first.below,
     PlumblineBaselineMissing: first.on('plumbline baseline list') + '; record one while the node is quiet',
     PlumblineBaselineOutdated: first.on('plumbline baseline list') + '; was the change intended?',
     PlumblineBaselineMismatch: first.on('plumbline baseline list') + '; did somebody change the probe?',
@@ -58,7 +58,7 @@ local suspects = import '../lib/suspects.libsonnet';
           ||| % (labels { completed: over(config).anyCompleted(alerts.PlumblineCanaryOverdue.window) }),
           self_,
           'A canary completes no operation.',
-          'Canary {{ $labels.probe }} on {{ $labels.instance }} has completed no operation for %s: it was refused, cannot start, or its disk hangs.' % alerts.PlumblineCanaryOverdue.window,
+          promql.canary + ' on {{ $labels.instance }} has completed no operation for %s: it was refused, cannot start, or its disk hangs.' % alerts.PlumblineCanaryOverdue.window,
         ),
       ] + std.map(stuckAlert, stuck.severities) + [
         alert.new(

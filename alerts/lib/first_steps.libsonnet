@@ -11,4 +11,6 @@
   journal:: 'the log of the daemon on {{ $labels.instance }} (`journalctl -u plumbline`)',
   query(expr):: '`%s` in Prometheus' % expr,
   osd:: '{{ $labels.ceph_daemon }}',
+  // Where a probe's errors come from, by its layer.
+  below:: '{{ if eq $labels.layer "disk" }}' + on('dmesg -T') + '{{ else if eq $labels.layer "object" }}the log of the gateway{{ else }}`ceph -s`{{ end }}',
 }

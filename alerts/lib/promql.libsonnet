@@ -8,6 +8,8 @@ local unitSeconds = { s: 1, m: 60, h: 3600, d: 86400 };
 
   // Of a noun behind an alert's `$value`, which counts.
   plural:: '{{ if gt $value 1.5 }}s{{ end }}',
+  // Most have no name but the default one.
+  canary:: '{{ if eq $labels.probe "canary" }}The canary{{ else }}Canary {{ $labels.probe }}{{ end }}',
 
   // A text of several lines, to be put two columns further in.
   nested(text):: std.strReplace(std.rstripChars(text, '\n'), '\n', '\n  '),

@@ -183,7 +183,7 @@ HIGH, FLEET, EXTREME, BURN = (
     "PlumblineCanaryLatencyExtreme",
     "PlumblineCanaryBudgetBurn",
 )
-SUBJECT = "canary, read (randread-4k-qd1-j1) on stor01.example:10047, device class nvme"
+SUBJECT = "The canary, read (randread-4k-qd1-j1) on stor01.example:10047, device class nvme"
 BASELINE = "the measured baseline (baseline.yaml)"
 
 
@@ -250,7 +250,7 @@ def high(
             **labels,
         },
         {
-            "description": f"Canary {SUBJECT.replace('stor01', host)}: the p50 latency is {ratio} times"
+            "description": f"{SUBJECT.replace('stor01', host)}: the p50 latency is {ratio} times"
             f" {BASELINE}, seen over {seen}; the limit over 25m is {limit} times.",
         },
     )
@@ -262,7 +262,7 @@ def extreme(moment: str, ratio: str, severity: str = "warning", **labels: str) -
         EXTREME,
         {"severity": severity, **labels, "source": "measured", "profile": "baseline.yaml", "statistic": "p50"},
         {
-            "description": f"Canary {SUBJECT}: the p50 latency of the last 60s is {ratio} times {BASELINE}."
+            "description": f"{SUBJECT}: the p50 latency of the last 60s is {ratio} times {BASELINE}."
             f"{FELT + UNSUSPECTED if severity == 'critical' else ''}",
         },
     )
@@ -293,7 +293,7 @@ def burn(
         BURN,
         {"severity": severity, "window": window, "instance": f"{host}.example:10047", **labels},
         {
-            "description": f"{share} of the operations of canary {SUBJECT.replace('stor01', host)}, were slower"
+            "description": f"{SUBJECT.replace('stor01', host)}: {share} of its operations were slower"
             f" than the limit set by the baseline or failed, over {over}; the budget is 1%."
             f"{FELT + UNSUSPECTED if severity == 'critical' else ''}",
         },
@@ -350,7 +350,7 @@ LATENCY = (
                     "statistic": "mean",
                 },
                 {
-                    "description": f"Canary {SUBJECT}: the mean latency is 1.8 times {BASELINE}, seen over 5m and 2h.",
+                    "description": f"{SUBJECT}: the mean latency is 1.8 times {BASELINE}, seen over 5m and 2h.",
                 },
             )
         ],
@@ -777,7 +777,7 @@ JUDGED = (
                 RESTLESS,
                 {"severity": "info", "signal": "health", "source": "measured", "profile": "baseline.yaml"},
                 {
-                    "description": f"Canary {SUBJECT}: its latency varied so much in the last 7d that its limit"
+                    "description": f"{SUBJECT}: its latency varied so much in the last 7d that its limit"
                     " would be 9.3 times its baseline. No limit is above 3 times, so it may exceed its limit in"
                     " ordinary hours.",
                 },

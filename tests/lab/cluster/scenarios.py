@@ -128,7 +128,7 @@ def _units(host: str) -> list[str]:
 
 def _stop(lab: Lab, host: str, *units: str) -> None:
     names = " ".join(units or _units(host))
-    lab.undo.callback(lab.hosts[host].run, f"systemctl reset-failed {names}; systemctl start {names}")
+    lab.undo.callback(lab.hosts[host].run, f"systemctl reset-failed {names} || true; systemctl start {names}")
     lab.hosts[host].run(f"systemctl stop {names}")
 
 
