@@ -28,6 +28,9 @@ local who(config) = {
   local disk = at(
     '{{ $labels.device }}{{ with query ' + promql.diskQuery(config) + ' }}{{ with (first .).Labels.osd }} of {{ . }}{{ end }}{{ end }}'
   ),
+  local through = '{{ if eq $labels.layer "disk" }}{{ with query (printf `plumbline_probe_target_info{device!="",probe=%q,' + promql.instanceFormat(config)
+                  + '}` $labels.probe ' + promql.instanceArguments(config) + ') }}, disk {{ (first .).Labels.device }}{{ end }}{{ end }}',
+  local measured = operation + through,
   // The OSDs' own host is a label where Plumbline runs there, else Ceph says its name.
   local placed = '{{ $labels.ceph_daemon }}{{ with $labels.instance }} on {{ . | stripPort }}{{ else }}{{ with query (printf `plumbline:osd:info{cluster=%q,ceph_daemon=%q}` $labels.cluster $labels.ceph_daemon) }} on {{ (first .).Labels.hostname }}{{ end }}{{ end }}',
 
@@ -43,10 +46,10 @@ local who(config) = {
   PlumblineNotifications: '{{ $labels.integration }} of Alertmanager {{ $labels.instance }}',
 
   PlumblineProbe: probe,
-  PlumblineProbeLatency: operation,
-  PlumblineProbeThroughput: operation,
+  PlumblineProbeLatency: measured,
+  PlumblineProbeThroughput: measured,
   PlumblineProbeTarget: probe + ', {{ $labels.target }}',
-  PlumblineCanary: operation,
+  PlumblineCanary: measured,
   PlumblineCanaryOverdue: probe,
   PlumblineCanaryReplica: probe + ', {{ $labels.target }}',
   PlumblineFleet: '{{ $labels.operation }} in layer {{ $labels.layer }}',

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from types import FrameType
 
-from deploy.demo import slowdown, stack
+from deploy.demo import api, slowdown, stack
 from deploy.demo.processes import DemoError, Processes, program
 from deploy.demo.story import Story
 from deploy.demo.webhook import Webhook
@@ -90,7 +90,8 @@ def _slowdown(options: argparse.Namespace, processes: Processes, storage: Path) 
 
 def _introduce(running: stack.Stack) -> None:
     print(f"\n  status page   {running.daemon_url}/\n  metrics       {running.daemon_url}/metrics")
-    print(f"  Prometheus    {running.prometheus.url}/alerts\n  Alertmanager  {running.alertmanager_url}/\n")
+    print(f"  Prometheus    {running.prometheus.page('alerts')}")
+    print(f"  Alertmanager  {api.alertmanager_page(running.alertmanager_url)}\n")
     for title, expression in WORTH_A_LOOK.items():
         print(f"  {title:20}  {running.prometheus.graph(expression)}")
     print(flush=True)

@@ -20,6 +20,11 @@ def ready(url: str) -> bool:
         return False
 
 
+def alertmanager_page(url: str) -> str:
+    """The address of Alertmanager's page of alerts, or of its API where it was built without pages, as Debian's."""
+    return f"{url}/" if ready(f"{url}/script.js") else f"{url}/api/v2/alerts"
+
+
 class Prometheus:
     """https://prometheus.io/docs/prometheus/latest/querying/api/ at ``url``."""
 
@@ -45,9 +50,14 @@ class Prometheus:
         groups = self._get("rules", type="alert")["groups"]
         return {rule["name"] for group in groups for rule in group["rules"]}
 
+    def page(self, name: str) -> str:
+        """The address of one of its pages; Debian's package has the classic ones alone."""
+        address = f"{self.url}/{name}"
+        return address if ready(address) else f"{self.url}/classic/{name}"
+
     def graph(self, expression: str) -> str:
         """The address of its graph page for an expression."""
-        return f"{self.url}/graph?" + urllib.parse.urlencode(
+        return f"{self.page('graph')}?" + urllib.parse.urlencode(
             {"g0.expr": expression, "g0.tab": "0", "g0.range_input": "15m"}
         )
 
