@@ -85,7 +85,8 @@ def announce(running: Installation, environment: Mapping[str, str]) -> Callable[
 def installations(roots: Roots, environment: Mapping[str, str]) -> Iterator[Installation]:
     """The running daemons that this user may follow, then what is installed: the first that agrees with the flags given
     is meant."""
-    for directory in dict.fromkeys([*_own_directories(environment), _SHARED]):
+    shared = [] if environment.get("RUNTIME_DIRECTORY") == "" else [_SHARED]
+    for directory in dict.fromkeys([*_own_directories(environment), *shared]):
         running = _read(directory / _NAME)
         if running is not None and (roots.proc / str(running.pid)).exists() and _may_follow(running):
             yield running
@@ -96,7 +97,7 @@ def installations(roots: Roots, environment: Mapping[str, str]) -> Iterator[Inst
 
 def _own_directories(environment: Mapping[str, str]) -> Iterator[Path]:
     if (given := environment.get("RUNTIME_DIRECTORY")) is not None:
-        if given:  # empty: a daemon that nobody shall find
+        if given:  # empty: nobody shall find this daemon, or a daemon
             yield Path(given.split(":")[0])
     elif os.geteuid() == 0:
         yield _SHARED

@@ -31,7 +31,7 @@ def test_a_bad_configuration_is_one_line(config: Path, capsys: pytest.CaptureFix
     config.write_text("web: {max_requests: 0}\n")
     assert main(["config", "check", str(config)]) == 1
     assert capsys.readouterr() == (
-        "", f"plumbline: {config}: web.max_requests = 0: expected `int` >= 1\n"
+        "", f"plumbline: {config}:1: web.max_requests = 0: expected `int` >= 1\n"
     )  # fmt: skip
 
 

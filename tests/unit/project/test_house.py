@@ -67,7 +67,7 @@ BUDGET = {
     "claims": (5, 806),
     "collectors": (32, 2844),  # lost paths of multipath disks; maintenance
     "commands": (33, 5850),  # doctor asks for misleading labels; maintenance; all that config check refuses
-    "config": (16, 2330),  # commands find the daemon; every mistake of a configuration is told
+    "config": (16, 2331),  # commands find the daemon; every mistake of a configuration is told
     "core": (33, 2998),  # links on the way to a key file; types of msgspec; priorities in the journal
     "daemon": (5, 785),  # what config check refuses; where the daemon is
     "fleet": (13, 2039),
