@@ -238,8 +238,10 @@ def _back_up(lab: Lab) -> None:
 
 def _flap(lab: Lab) -> None:
     for _ in range(6):
-        lab.ceph.ceph("osd", "down", "3")
-        time.sleep(40)
+        lab.hosts["s2"].run("systemctl stop ceph-osd@3")
+        time.sleep(20)
+        lab.hosts["s2"].run("systemctl reset-failed ceph-osd@3 || true; systemctl start ceph-osd@3")
+        time.sleep(20)
 
 
 def _starve(lab: Lab) -> None:
@@ -278,14 +280,6 @@ SCENARIOS = (
         "beside", "s3 is in maintenance, and osd.2 of s2 ends: groups are inactive", ("PlumblineCephPgUnavailable",),
         ("rados",), "s2", "osd.2", _lose_one_beside,
     ),
-    Scenario(
-        "flapping", "osd.3 goes down six times in four minutes", ("PlumblineCephOsdFlapping",), ("osd",), "s2", "osd.3",
-        _flap,
-    ),
-    Scenario("starved", "osd.5 of s3 may use 2 % of a CPU", ("PlumblineOsdLimited",), ("osd",), "s3", "osd.5", _starve),
-    Scenario(
-        "manager", "the only manager is stopped", ("PlumblineCephMetricsAbsent",), ("rados",), "", "", _stop_manager,
-    ),
     _work(
         "maintenance", "work: s3 is announced (lease, noout of the host), then its OSDs, monitor and daemon stop",
         _maintain, informs="PlumblineMaintenance", quiet_s=400.0,
@@ -304,6 +298,14 @@ SCENARIOS = (
     _work("gap", "work: Prometheus stands still for two and a half minutes", _gap),
     _work("rebalance", "work: osd.5 is emptied and filled again", _rebalance),
     _work("backup", "work: a backup for a minute, as fast as the disks are", _back_up),
+    Scenario(
+        "flapping", "osd.3 goes down six times in four minutes", ("PlumblineCephOsdFlapping",), ("osd",), "s2", "osd.3",
+        _flap,
+    ),
+    Scenario("starved", "osd.5 of s3 may use 2 % of a CPU", ("PlumblineOsdLimited",), ("osd",), "s3", "osd.5", _starve),
+    Scenario(
+        "manager", "the only manager is stopped", ("PlumblineCephMetricsAbsent",), ("rados",), "", "", _stop_manager,
+    ),
     # the last: Ceph warns of slow pings for a quarter of an hour, and of what a lost packet left in a monitor for good
     Scenario(
         "link", f"s2's link is slow: {WIRE_S * 1000:.0f} ms each way",
