@@ -144,8 +144,12 @@ def _short_list(rules: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         for name, rule in worst.items():
             if rule["labels"]["severity"] == severity:
                 summary, description = (rule["annotations"][part] for part in ("summary", "description"))
-                first = _LABEL.sub(lambda label: label[1].upper(), description.rpartition("\nFirst: ")[2])
-                cells = (f"[{name}](../alerts/runbooks/{name}.md)", _cell(summary), _cell(first[0].upper() + first[1:]))
+                first = _LABEL.sub(lambda label: label[1].upper(), _choices(description.rpartition("\nFirst: ")[2]))
+                cells = (
+                    f"[{name}](../alerts/runbooks/{name}.md)",
+                    _cell(_meaning(summary)),
+                    _cell(first[0].upper() + first[1:]),
+                )
                 yield "| " + " | ".join(cells) + " |"
 
 
@@ -217,7 +221,7 @@ def _alert_row(rule: Mapping[str, Any], own: Mapping[str, object], book: _Book) 
         rule.get("for", "at once"),
         rule.get("keep_firing_for", ""),
         f"{rule['labels'].get('layer', '(series)')}, {rule['labels']['signal']}",
-        _cell(rule["annotations"]["summary"]),
+        _cell(_meaning(rule["annotations"]["summary"])),
         (figures + why).strip(),
         ", ".join(str(each.number) for each in by),
         ", ".join(str(each.number) for each in others),
@@ -253,6 +257,19 @@ def _homes(root: Path) -> dict[str, str]:
 
 def _matchers(matchers: Iterable[tuple[str, str, str]]) -> str:
     return ", ".join(f"`{label}{operator}{value.replace('|', chr(92) + '|')}`" for label, operator, value in matchers)
+
+
+def _choices(text: str) -> str:
+    """With what depends on the layer said in words: "(layer disk) …, (other layers) …"."""
+    text = re.sub(r"\{\{ if eq \$labels\.layer \"(\w+)\" \}\}", r"(layer \1) ", text)
+    text = re.sub(r"\{\{ else if eq \$labels\.layer \"(\w+)\" \}\}", r", (layer \1) ", text)
+    return text.replace("{{ else }}", ", (other layers) ").replace("{{ end }}", "")
+
+
+def _meaning(title: str) -> str:
+    """The sentence of a title, without whom it is about. Of several sentences, the one about what is always true."""
+    plain = re.sub(r"^\{\{ (?:with|if) .*\{\{ else \}\}(.*?)\{\{ end \}\}", r"\1", title)
+    return f"{plain.partition(': ')[0].rstrip('.')}."
 
 
 def _cell(text: str) -> str:

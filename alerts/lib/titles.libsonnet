@@ -152,7 +152,7 @@ local severities = ['critical', 'warning', 'info'];
 local signals = ['error', 'loss', 'latency', 'saturation', 'health', 'capacity'];
 local rank(rule, subject) = '%d%d%d' % [
   std.find(rule.labels.severity, severities)[0],
-  std.find(rule.labels.signal, signals)[0],
+  std.find(std.get(rule.labels, 'signal', error '%s has no signal: add one to its labels' % rule.alert), signals)[0],
   if std.length(std.findSubstr('instance', subject)) == 0 then 0 else 1,
 ];
 

@@ -90,7 +90,9 @@ def test_the_same_input_gives_the_same_bytes():
 
 NAME = "PlumblineDiskNoisy"
 ALERT = f"""+ {{ prometheusAlerts+:: {{ groups+: [{{ name: 'plumbline-new', rules: [
-  (import 'alerts/lib/alert.libsonnet').new($._config, '{NAME}', 'vector(1)', {{}}, 'Noisy.', 'Noisy.'),
+  (import 'alerts/lib/alert.libsonnet').new(
+    $._config, '{NAME}', 'vector(1)', {{ signal: 'health' }}, 'Noisy.', 'Noisy.'
+  ),
 ] }}] }} }}
 """
 
@@ -105,8 +107,9 @@ def before(path, line, new):
     edit(path, line, f"{new}\n{line}")
 
 
-def add_an_alert(root, tunables=True, first_step=True, runbook=True):
-    before(root / "mixin.libsonnet", "+ (import 'alerts/lib/site.libsonnet')", ALERT)
+def add_an_alert(root, tunables=True, first_step=True, runbook=True, signal=True):
+    alert = ALERT if signal else ALERT.replace("signal: 'health'", "")
+    before(root / "mixin.libsonnet", "+ (import 'alerts/lib/site.libsonnet')", alert)
     if tunables:
         before(root / "alerts/config/disk.libsonnet", "      PlumblineDiskHot: {", f"{NAME}: {{ severity: 'info' }},")
     if first_step:
@@ -132,6 +135,7 @@ def test_a_threshold_that_pages_draw_makes_these_stale_and_no_other(copy_of_the_
     [
         ("tunables", "PlumblineDiskNoisy has no severity: add it to the alerts of alerts/config/<room>.libsonnet"),
         ("first_step", "PlumblineDiskNoisy has no first step: add one to _firstSteps beside the alert"),
+        ("signal", "PlumblineDiskNoisy has no signal: add one to its labels"),
         ("runbook", "PlumblineDiskNoisy has no runbook: write alerts/runbooks/PlumblineDiskNoisy.md"),
     ],
 )
