@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,6 +30,7 @@ from support import debian_host
 def main() -> int:
     """Exit code: 0 every row taken is right or can't be shown; 1 one is wrong, or the guest did not come up."""
     options = _parser().parse_args()
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # hosts, disks and networks are taken down
     os.environ["RUNTIME_DIRECTORY"] = ""  # this machine's commands are to find no daemon of ours
     names = {each.name for each in (SCENARIOS if options.cluster else GROUPS)}
     if unknown := set(options.only) - names:
