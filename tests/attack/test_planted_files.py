@@ -33,6 +33,7 @@ from plumbline.claims.claim_file import ClaimState, add_result, identity_of
 from plumbline.commands import ceph_keyring
 from plumbline.commands.fleet_node import install
 from plumbline.commands.uninstall_files import find, remove
+from plumbline.config.installation import Installation, announce
 from plumbline.config.model import Config
 from plumbline.core import storage_names
 from plumbline.core.files import OwnDirectory
@@ -151,6 +152,10 @@ def a_lease(place: Path) -> None:
             watch.scraped(watch.slot.value)
 
 
+def a_place_of_a_daemon(place: Path) -> None:
+    announce(Installation(None, Path("/srv"), pid=1), {"RUNTIME_DIRECTORY": str(place)})()
+
+
 def a_fleet(place: Path) -> None:
     """A recording that starts anew, and its acceptance."""
     store = Store(place)
@@ -220,6 +225,7 @@ CLAIM_TEXT = b'{"version":1,"storage_class":"ceph","interval_s":60.0,"timeout_s"
 OSDS_TEXT = b'{"osds": [], "hosts": {}}'
 LEASE_TEXT = b'{"version":1,"leases":[{"host":"a","why":"b","who":"c","since_ts":1.0,"until_ts":2.0}]}'
 SEEN_TEXT = b'{"version":1,"seen":[["a",2.0]]}'
+PLACE_TEXT = b'{"config_file":null,"storage_path":"/srv","url":null,"pid":1}'
 HELD = b"fio, pid 4711\n"
 SIGNED = signature_text("before").encode()
 OF_STORAGE: dict[str, bytes] = {
@@ -253,6 +259,7 @@ SCENES = {
         f"{ACCEPTED}/a.yaml": MEASURED.encode(), f"{ACCEPTED}/a.yaml.sig": SIGNED, f"{ACCEPTED}/a.yaml.bak": b"",
         f"{CLASSES}/box.yaml": OF_A_CLASS.encode(), f"{CLASSES}/box.yaml.sig": SIGNED, f"{CLASSES}/box.yaml.bak": b"",
     }),
+    "where a daemon is": Scene(folder, a_place_of_a_daemon, {"daemon.json": PLACE_TEXT}),
     "report": Scene(folder, a_report, {"report.html": b"<!DOCTYPE html>", "report.html.bak": b"<!DOCTYPE html>"}),
     "ceph setup": Scene(folder, a_keyring, {"keyring": KEYRING}),
     "ceph remove": Scene(folder, a_keyring_taken_back, {"keyring": KEYRING}),
@@ -436,6 +443,7 @@ PLANTED = {
     "commands/fleet_node.py:name": RECORDED,
     "commands/fleet_node.py:name + NEXT_SIGNATURE": RECORDED + NEXT_SIGNATURE,
     "commands/fleet_node.py:name + SIGNATURE": RECORDED + SIGNATURE,
+    "config/installation.py:_NAME": "daemon.json",
     "commands/uninstall_files.py:name": STATE_FILE,  # and every other name of a storage path
     "fleet/store.py:name": f"{ACCEPTED}/a.yaml",
     "probes/ceph/osd_lookup.py:OSDS_FILE": OSDS_FILE,
