@@ -6,6 +6,7 @@ import json
 import urllib.error
 import urllib.parse
 import urllib.request
+from functools import cached_property
 from typing import Any
 
 TIMEOUT_S = 5.0
@@ -50,10 +51,14 @@ class Prometheus:
         groups = self._get("rules", type="alert")["groups"]
         return {rule["name"] for group in groups for rule in group["rules"]}
 
+    @cached_property
+    def _pages(self) -> str:
+        """Where its pages are; Debian's package has the classic ones alone."""
+        return self.url if ready(f"{self.url}/alerts") else f"{self.url}/classic"
+
     def page(self, name: str) -> str:
-        """The address of one of its pages; Debian's package has the classic ones alone."""
-        address = f"{self.url}/{name}"
-        return address if ready(address) else f"{self.url}/classic/{name}"
+        """The address of one of its pages."""
+        return f"{self._pages}/{name}"
 
     def graph(self, expression: str) -> str:
         """The address of its graph page for an expression."""

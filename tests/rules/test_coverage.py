@@ -86,9 +86,7 @@ def _given(test: dict[str, Any]) -> set[str]:
 def test_it_fires_with_all_its_annotations(suite: Suite, name: str) -> None:
     seen = [alert for _, case in cases(suite, name) for alert in case["exp_alerts"]]
     assert seen
-    assert all(
-        set(alert["exp_annotations"]) - {"summary"} == ANNOTATIONS and alert["exp_labels"]["severity"] for alert in seen
-    )
+    assert all(set(alert["exp_annotations"]) == ANNOTATIONS and alert["exp_labels"]["severity"] for alert in seen)
 
 
 @for_every("name", [name for name in NAMES if name not in ALWAYS])

@@ -181,9 +181,6 @@ def cut(rules: RuleSet, file: Path, folder: Path) -> list[Path]:
     tests have no OSD. What reads ``ALERTS`` may mean any alert: there, all that the file's tests ask for.
     """
     content = load(file)
-    for case in (case for test in content["tests"] for case in test.get("alert_rule_test", [])):
-        for alert in case["exp_alerts"]:
-            alert["exp_annotations"].pop("summary", None)
     of_alerts = {name_of(rule) for rule in rules.rules() if "ALERTS" in words_of(rule)}
     below = {question: rules.below(question) for question in {frozenset(asked(test)) for test in content["tests"]}}
     together: dict[frozenset[str], list[Any]] = {}

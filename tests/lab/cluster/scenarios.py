@@ -118,8 +118,7 @@ def _empty(lab: Lab) -> None:
 
 
 def _lose_monitor(lab: Lab) -> None:
-    lab.hosts["s2"].run("systemctl stop ceph-mon@s2")
-    lab.undo.callback(lab.hosts["s2"].run, "systemctl start ceph-mon@s2")
+    _stop(lab, "s2", "ceph-mon@s2")
 
 
 def _units(host: str) -> list[str]:
@@ -128,8 +127,13 @@ def _units(host: str) -> list[str]:
 
 def _stop(lab: Lab, host: str, *units: str) -> None:
     names = " ".join(units or _units(host))
-    lab.undo.callback(lab.hosts[host].run, f"systemctl reset-failed {names} || true; systemctl start {names}")
+    lab.undo.callback(lab.hosts[host].run, _start(names))
     lab.hosts[host].run(f"systemctl stop {names}")
+
+
+def _start(names: str) -> str:
+    """Also of what systemd gave up because it was started too often."""
+    return f"systemctl reset-failed {names} || true; systemctl start {names}"
 
 
 def _announce(lab: Lab, host: str, carrier: str) -> None:
@@ -193,7 +197,7 @@ def _scrub(lab: Lab) -> None:
 
 
 def _delete_and_trim(lab: Lab) -> None:
-    """2,000 objects and three snapshots of them."""
+    """Objects of a minute, a snapshot every 20 s; then the snapshots go, then the objects."""
     lab.ceph.add_pool("many", size=3, pg_num=16)
     lab.undo.callback(lab.ceph.remove_pool, "many")
     for snapshot in ("one", "two", "three"):
@@ -230,7 +234,7 @@ def _gap(lab: Lab) -> None:
 
 
 def _back_up(lab: Lab) -> None:
-    """As fast as it can: 16 operations of 4 MiB at a time."""
+    """150 objects of 4 MiB, four at a time."""
     lab.ceph.add_pool("backup", size=3, pg_num=16)
     lab.undo.callback(lab.ceph.remove_pool, "backup")
     lab.ceph.run("rados", "-p", "backup", "bench", "60", "write", "-t", "4", "--max-objects", "150")
@@ -240,7 +244,7 @@ def _flap(lab: Lab) -> None:
     for _ in range(6):
         lab.hosts["s2"].run("systemctl stop ceph-osd@3")
         time.sleep(20)
-        lab.hosts["s2"].run("systemctl reset-failed ceph-osd@3 || true; systemctl start ceph-osd@3")
+        lab.hosts["s2"].run(_start("ceph-osd@3"))
         time.sleep(20)
 
 
