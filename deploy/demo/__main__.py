@@ -109,11 +109,7 @@ def _watch(running: stack.Stack) -> None:
                 print(f"{time.strftime('%H:%M:%S')}  {name}: {before} → {after}", flush=True)
         states = now
         for notification in running.webhook.drain():
-            print(
-                f"{time.strftime('%H:%M:%S')}  Alertmanager → {notification.receiver}: {notification.name} "
-                f"{notification.status}: {notification.annotations.get('summary', '')}",
-                flush=True,
-            )
+            print(f"{time.strftime('%H:%M:%S')}  {notification.line}", flush=True)
         time.sleep(1)
 
 

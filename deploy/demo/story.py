@@ -74,8 +74,7 @@ class Story:
             self._tell(f"{ALERT}: {self.state} → {state}")
             self.state = state
         for notification in self.stack.webhook.drain():
-            told = notification.annotations.get("description", "")
-            self._tell(f"Alertmanager → {notification.receiver}: {notification.name} {notification.status}: {told}")
+            self._tell(notification.line)
             if notification.name == ALERT:
                 self.arrived.add(notification.status)
 

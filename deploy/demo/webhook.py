@@ -24,6 +24,12 @@ class Notification:
         """The alert's name."""
         return self.labels["alertname"]
 
+    @property
+    def line(self) -> str:
+        """Who was told, and the title that a pager would show."""
+        title = self.annotations.get("summary", "")
+        return f"Alertmanager → {self.receiver}: {self.name} {self.status}: {title}"
+
 
 class Webhook:
     """An HTTP server on a free loopback port; ``arrived`` fills as notifications come in."""
