@@ -210,7 +210,7 @@ local suspects = import '../lib/suspects.libsonnet';
             osd.onHost(config, 'plumbline:osd_up_changes:count >= %d' % tunables.PlumblineCephOsdFlapping.changes),
             { layer: 'osd', signal: 'error' },
             'An OSD repeatedly goes down and comes back.',
-            '{{ $labels.ceph_daemon }}%s%s changed between down and up {{ $value }} times in %s: each time its placement groups peer again and clients wait.' % [ofCluster, onHost, tunables.PlumblineCephOsdFlapping.window],
+            '{{ $labels.ceph_daemon }}%s%s changed between down and up {{ $value }} times within %s: each time its placement groups peer again and clients wait.' % [ofCluster, onHost, tunables.PlumblineCephOsdFlapping.windows[0]],
           ),
           alert.new(
             config,

@@ -136,7 +136,8 @@ local lists = {
       PlumblineCephOsdFlapping: {
         severity: 'warning',
         'for': '0m',
-        window: '1h',
+        // The longest in which its host was not in maintenance.
+        windows: ['1h', '10m'],
         // Three times down and up. An update restarts an OSD once, a repair twice.
         changes: 6,
       },

@@ -83,9 +83,21 @@ local promql = import '../lib/promql.libsonnet';
           expr: osds.one(config, 'ceph_osd_up', 'min'),
         },
         {
-          // Between down and up, at every scrape.
+          // Between down and up, at every scrape. Announced restarts don't count: after maintenance, a shorter window.
           record: 'plumbline:osd_up_changes:count',
-          expr: osds.one(config, 'changes(ceph_osd_up[%s])' % config.alerts.PlumblineCephOsdFlapping.window),
+          expr: std.join('or\n', [
+            |||
+              (
+                %(changes)s
+              )
+              unless on (%(osd)s)
+              last_over_time(plumbline:maintenance_osd:info[%(window)s])
+            ||| % labels {
+              window: window,
+              changes: nested(osds.one(config, 'changes(ceph_osd_up[%s])' % window)),
+            }
+            for window in config.alerts.PlumblineCephOsdFlapping.windows
+          ]),
         },
         {
           // Ceph's hostnames are not nodes': one node's daemon sees running OSDs with several of them, or they are named
