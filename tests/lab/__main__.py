@@ -1,7 +1,7 @@
 """``make lab``: boot a guest with the Debian package, take the rows of the table, write ``docs/lab.md``.
 
 Usage: python -m lab [--suite trixie] [--only nvme,bond] [--out docs/lab.md]
-       python -m lab --cluster [--only netem,disk] [--out docs/verdicts.md]
+       python -m lab --cluster [--suite forky] [--only link,disk] [--out docs/verdicts.md]
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def main() -> int:
 
 def _cluster(options: argparse.Namespace) -> int:
     try:
-        return run(options.only, options.out or table.PATH, _say)
+        return run(options.only, options.suite, options.out or table.PATH, _say)
     except (BuildError, GuestError, RuntimeError, AssertionError, OSError) as error:
         print(f"lab: {error}", file=sys.stderr)
         return 1

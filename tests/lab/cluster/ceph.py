@@ -146,19 +146,22 @@ def admit(host: Host, keyring: str) -> None:
     host.run("systemctl daemon-reload; systemctl restart plumbline")
 
 
-def fetch_bcrypt(folder: Path) -> Path:
+def fetch_bcrypt(folder: Path, suite: str) -> Path | None:
     """What Debian 13's manager can load (docs/ceph.md), from where this machine has its packages."""
+    if suite != "trixie":
+        return None
     where = folder / "bcrypt"
     argv = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(where), "-r", str(_BCRYPT)]
     subprocess.run(argv, check=True)
     return where
 
 
-def start_manager(host: Host, keys: Keys, bcrypt: Path) -> None:
+def start_manager(host: Host, keys: Keys, bcrypt: Path | None) -> None:
     """With its Prometheus module."""
-    packages = host.inside.root / "usr/lib/python3/dist-packages"
-    shutil.rmtree(packages / "bcrypt")
-    shutil.copytree(bcrypt, packages, dirs_exist_ok=True)
+    if bcrypt:
+        packages = host.inside.root / "usr/lib/python3/dist-packages"
+        shutil.rmtree(packages / "bcrypt")
+        shutil.copytree(bcrypt, packages, dirs_exist_ok=True)
     home = f"var/lib/ceph/mgr/ceph-{MANAGER}"
     host.write(f"{home}/keyring", keys.keyrings[f"mgr.{MANAGER}"])
     host.run(f"chown -R ceph:ceph /{home}; systemctl start ceph-mgr@{MANAGER}")

@@ -23,14 +23,9 @@ from support.rules import ROOT
 
 NIC = "nic0"
 MTU = 9000
-BASE = Base(
-    "lab-ceph",
-    installed=(
-        "systemd", "systemd-sysv", "udev", "dbus", "procps", "openssh-server", "python3", "libbpf1", "ethtool",
-        "iproute2", "iputils-ping", "smartmontools", "ceph-mon", "ceph-mgr", "ceph-osd", "ceph-common",
-    ),
-    by_apt=True,
-    suite="trixie",
+_INSTALLED = (
+    "systemd", "systemd-sysv", "udev", "dbus", "procps", "openssh-server", "python3", "libbpf1", "ethtool",
+    "iproute2", "iputils-ping", "smartmontools", "ceph-mon", "ceph-mgr", "ceph-osd", "ceph-common",
 )  # fmt: skip
 SWITCH = "switch"
 _READY_WITHIN_S = 600.0
@@ -98,8 +93,13 @@ class Host:
         raise AssertionError(f"no process of osd.{number}")
 
 
+def base(suite: str) -> Base:
+    """Their Debian, with its Ceph: 18 of trixie, 20 of forky."""
+    return Base("lab-ceph", installed=_INSTALLED, by_apt=True, suite=suite)
+
+
 @contextmanager
-def running(network: Namespace, deb: Path, keys: ceph.Keys, folder: Path) -> Iterator[dict[str, Host]]:
+def running(network: Namespace, suite: str, deb: Path, keys: ceph.Keys, folder: Path) -> Iterator[dict[str, Host]]:
     """All three by name, with their monitors, and our daemon ready in each. ``folder`` holds the disks."""
     network.batch(f"link add {SWITCH} type bridge\nlink set {SWITCH} mtu {MTU} up\n")
     network.ip("address", "add", f"{ceph.CLIENT}/24", "dev", SWITCH)
@@ -108,7 +108,7 @@ def running(network: Namespace, deb: Path, keys: ceph.Keys, folder: Path) -> Ite
         loops = Loops(folder)
         stack.callback(loops.close)
         for name in ceph.HOSTS:
-            inside = stack.enter_context(debian_host(BASE, systemd=True))
+            inside = stack.enter_context(debian_host(base(suite), systemd=True))
             found[name] = Host(name, inside, {number: loops.sparse(4) for number in ceph.osds(name)})
             _connect(network, found[name])
         with ThreadPoolExecutor() as pool:

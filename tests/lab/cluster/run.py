@@ -35,13 +35,13 @@ SETTLES_S = 40.0
 Say = Callable[[str], None]
 
 
-def run(names: Sequence[str], out: Path, say: Say) -> int:
+def run(names: Sequence[str], suite: str, out: Path, say: Say) -> int:
     """The exit code: 0 when each fault's first notification was right."""
     chosen = [each for each in SCENARIOS if not names or each.name in names]
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True, exist_ok=True)
     wrong = 0
-    with _lab(say) as (lab, watch):
+    with _lab(suite, say) as (lab, watch):
         for scenario in chosen:
             say(f"{scenario.name}: {scenario.fault}")
             line = _take(lab, watch, scenario, say)
@@ -54,16 +54,16 @@ def run(names: Sequence[str], out: Path, say: Say) -> int:
 
 
 @contextmanager
-def _lab(say: Say) -> Iterator[tuple[Lab, Watch]]:
-    deb = product.package(hosts.BASE.suite)
+def _lab(suite: str, say: Say) -> Iterator[tuple[Lab, Watch]]:
+    deb = product.package(suite)
     keys = ceph.new_keys(FOLDER)
     say("starting the hosts (their Debian is made at the first run: minutes)")
-    made(hosts.BASE)
-    bcrypt = ceph.fetch_bcrypt(FOLDER)
+    made(hosts.base(suite))
+    bcrypt = ceph.fetch_bcrypt(FOLDER, suite)
     with ExitStack() as stack:
         network = stack.enter_context(namespace())
         network.enter()
-        found = stack.enter_context(hosts.running(network, deb, keys, FOLDER))
+        found = stack.enter_context(hosts.running(network, suite, deb, keys, FOLDER))
         cluster = ceph.client(FOLDER, keys)
         stack.callback(cluster.hang_up)
         _start(cluster, found, keys, bcrypt, say)
@@ -80,10 +80,15 @@ def _lab(say: Say) -> Iterator[tuple[Lab, Watch]]:
         known = {("rados", operation) for operation in ("read", "write", "remove")}
         accepted.write_text(baseline(watch.prometheus, known) + "".join(hosts.SITE.splitlines(keepends=True)[2:]))
         write_config(FOLDER, config | {"baseline": {"files": [str(accepted)]}})  # it takes a changed file by itself
-        yield Lab(found, cluster, watch.pause), watch
+        yield Lab(found, cluster, watch.pause, _release(cluster)), watch
 
 
-def _start(cluster: CephClient, found: dict[str, hosts.Host], keys: ceph.Keys, bcrypt: Path, say: Say) -> None:
+def _release(cluster: CephClient) -> str:
+    """As in "18.2.7"."""
+    return re.findall(r"ceph version (\S+)", "".join(cluster.ceph_json("versions")["mon"]))[0]
+
+
+def _start(cluster: CephClient, found: dict[str, hosts.Host], keys: ceph.Keys, bcrypt: Path | None, say: Say) -> None:
     began = time.monotonic()
     asked = ("ceph", "--connect-timeout", "20", "-s")
     cluster.eventually(lambda: cluster.try_run(*asked).returncode == 0, "no quorum", ceph.WITHIN_S)
@@ -132,7 +137,7 @@ def _take(lab: Lab, watch: Watch, scenario: Scenario, say: Say) -> table.Line:
         _until(lambda: False, SETTLES_S)
         sent = new()  # what comes back is no news either
         informed = {each.what.name for each in watch.told[earlier:] if each.what.receiver not in PEOPLE}
-        return quiet(scenario, sent, informed, began)
+        return quiet(scenario, lab.release, sent, informed, began)
     right = [each for each in sent if each.what.name in scenario.alerts]
 
     def over() -> bool:
@@ -141,10 +146,10 @@ def _take(lab: Lab, watch: Watch, scenario: Scenario, say: Say) -> table.Line:
         return all(key(each.what.labels) in ended for each in right)
 
     is_over = bool(right) and _until(over, OVER_WITHIN_S)
-    return judged(scenario, sent, began, f"{time.time() - mended:.0f} s" if is_over else "no")
+    return judged(scenario, lab.release, sent, began, f"{time.time() - mended:.0f} s" if is_over else "no")
 
 
-def quiet(scenario: Scenario, sent: Sequence[Told], informed: set[str], began: float) -> table.Line:
+def quiet(scenario: Scenario, release: str, sent: Sequence[Told], informed: set[str], began: float) -> table.Line:
     """The row of work: whom it told of what although it should not, and whether who reads was ``informed`` of it."""
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     others = ", ".join(sorted({f"{each.what.name} ({each.what.receiver})" for each in sent}))
@@ -152,14 +157,16 @@ def quiet(scenario: Scenario, sent: Sequence[Told], informed: set[str], began: f
     wrong += [f"no {scenario.informs}"] if scenario.informs and scenario.informs not in informed else []
     told = f"{scenario.informs} (information)" if scenario.informs in informed else "none"
     verdict = f"not right: {'; '.join(wrong)}" if wrong else "right"
-    return table.Line(scenario.fault, told, "-", "-", "-", "-", others, "-", verdict, today)
+    return table.Line(scenario.fault, release, told, "-", "-", "-", "-", others, "-", verdict, today)
 
 
-def judged(scenario: Scenario, sent: Sequence[Told], began: float, over: str) -> table.Line:
+def judged(scenario: Scenario, release: str, sent: Sequence[Told], began: float, over: str) -> table.Line:
     """The row of what was ``sent`` to people since the fault, the first one first; ``over``: when all of it was."""
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     if not sent:
-        return table.Line(scenario.fault, "none", "-", "-", "-", "-", "-", "-", "not right: nobody was told", today)
+        return table.Line(
+            scenario.fault, release, "none", "-", "-", "-", "-", "-", "-", "not right: nobody was told", today
+        )
     first = sent[0]
     says = set(re.findall(r"\w+(?:\.\w+)*", first.says()))
     named = {"host": scenario.host in says, "device": not scenario.device or scenario.device in says}
@@ -173,6 +180,7 @@ def judged(scenario: Scenario, sent: Sequence[Told], began: float, over: str) ->
     wrong += [] if over != "no" else [f"not over within {OVER_WITHIN_S:.0f} s"]
     return table.Line(
         scenario.fault,
+        release,
         f"{first.what.name} ({first.what.receiver})",
         f"{max(0.0, first.at - began):.0f} s",
         scenario.host if named["host"] else "no",

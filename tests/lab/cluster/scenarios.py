@@ -26,11 +26,15 @@ _SHIPPED = (("full", 0.95), ("backfillfull", 0.9), ("nearfull", 0.85))
 
 @dataclass(frozen=True, slots=True)
 class Lab:
-    """What a fault may work on; ``undo`` ends the one there is. ``pause`` stops Prometheus for as many seconds."""
+    """What a fault may work on; ``undo`` ends the one there is. ``pause`` stops Prometheus for as many seconds.
+
+    ``release``: Ceph's.
+    """
 
     hosts: dict[str, Host]
     ceph: CephClient
     pause: Callable[[float], None]
+    release: str
     undo: ExitStack = field(default_factory=ExitStack)
 
 

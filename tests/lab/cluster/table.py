@@ -9,8 +9,8 @@ from pathlib import Path
 PATH = Path(__file__).parents[3] / "docs/verdicts.md"
 BEGIN, END = "<!-- by make lab ARGS=--cluster -->", "<!-- end -->"
 COLUMNS = (
-    "fault", "first notification", "after", "host", "layer", "device", "what else was sent", "over after it was mended",
-    "verdict", "date",
+    "fault", "Ceph", "first notification", "after", "host", "layer", "device", "what else was sent",
+    "over after it was mended", "verdict", "date",
 )  # fmt: skip
 
 
@@ -19,6 +19,7 @@ class Line:
     """One fault, in the order of ``COLUMNS``."""
 
     fault: str
+    ceph: str
     first: str
     after: str
     host: str
@@ -31,14 +32,18 @@ class Line:
 
 
 def written(text: str, lines: Iterable[Line], order: Iterable[str]) -> str:
-    """The page ``text`` with these rows in its table, in this order of faults; ValueError where it has no table."""
+    """The page ``text`` with these rows in its table, in this order of faults; ValueError where it has no table.
+
+    A fault has one row for each major release of Ceph.
+    """
     head, begin, rest = text.partition(BEGIN)
     old, end, tail = rest.partition(END)
     if not begin or not end:
         raise ValueError(f"no {BEGIN} … {END}")
-    rows = {line.fault: line for line in (*parse(old), *lines)}
-    faults = [fault for fault in order if fault in rows]
-    table = [_row(COLUMNS), _row(["---"] * len(COLUMNS)), *(_row(astuple(rows[fault])) for fault in faults)]
+    rows = {(line.fault, _major(line)): line for line in (*parse(old), *lines)}
+    faults = {fault: number for number, fault in enumerate(order)}
+    kept = sorted((each for each in rows if each[0] in faults), key=lambda each: (faults[each[0]], each[1]))
+    table = [_row(COLUMNS), _row(["---"] * len(COLUMNS)), *(_row(astuple(rows[each])) for each in kept)]
     return f"{head}{BEGIN}\n\n" + "\n".join(table) + f"\n\n{END}{tail}"
 
 
@@ -46,6 +51,10 @@ def parse(text: str) -> list[Line]:
     """The rows of a table."""
     fields = [[field.strip() for field in line.strip("| ").split(" | ")] for line in text.splitlines() if "| " in line]
     return [Line(*row) for row in fields if len(row) == len(COLUMNS) and row[0] not in ("fault", "---")]
+
+
+def _major(line: Line) -> int:
+    return int(line.ceph.partition(".")[0])
 
 
 def _row(fields: Iterable[str]) -> str:

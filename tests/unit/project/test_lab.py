@@ -106,7 +106,7 @@ def told(at: float, name: str, **labels: str) -> Told:
     ],
 )
 def test_the_first_notification_of_a_fault_is_judged(first: Told, over: str, verdict: str) -> None:
-    line = judged(FAULT, [first, told(110, "PlumblineCanaryLatencyHigh", layer="rados")], 100.0, over)
+    line = judged(FAULT, "18.2.7", [first, told(110, "PlumblineCanaryLatencyHigh", layer="rados")], 100.0, over)
     assert verdict in line.verdict
     assert (line.verdict == "right") is (verdict == "right")
     assert (line.after, line.others) == ("3 s", "PlumblineCanaryLatencyHigh (tickets-storage)")
@@ -116,12 +116,12 @@ def test_the_first_notification_of_a_fault_is_judged(first: Told, over: str, ver
 def test_a_page_that_names_the_guilty_part_is_right(part: str) -> None:
     labels = {"alertname": "PlumblineCanaryLatencyExtreme", "layer": "rados", "instance": "client:10047"}
     said = {"description": "Slow.\nSuspected: " + part.format(FAULT.alerts[0])}
-    line = judged(FAULT, [Told(103, Notification("pager", "firing", labels, said))], 100.0, "9 s")
+    line = judged(FAULT, "18.2.7", [Told(103, Notification("pager", "firing", labels, said))], 100.0, "9 s")
     assert (line.verdict, line.layer) == ("right", f"rados, suspected: {FAULT.alerts[0]}")
 
 
 def test_nobody_told_is_not_right() -> None:
-    assert judged(FAULT, [], 100.0, "no").verdict == "not right: nobody was told"
+    assert judged(FAULT, "18.2.7", [], 100.0, "no").verdict == "not right: nobody was told"
 
 
 WORK = next(each for each in SCENARIOS if each.informs)
@@ -136,11 +136,11 @@ WORK = next(each for each in SCENARIOS if each.informs)
     ],
 )
 def test_work_is_right_when_it_only_informs(sent: list[Told], informed: set[str], verdict: str) -> None:
-    assert quiet(WORK, sent, informed, 100.0).verdict == verdict
+    assert quiet(WORK, "18.2.7", sent, informed, 100.0).verdict == verdict
 
 
 def test_a_run_of_one_fault_keeps_the_rows_of_the_others_in_their_order() -> None:
-    lines = [judged(each, [], 100.0, "no") for each in SCENARIOS[:3]]
+    lines = [judged(each, "18.2.7", [], 100.0, "no") for each in SCENARIOS[:3]]
     order = [each.fault for each in SCENARIOS]
     page = table.written(f"before {table.BEGIN} {table.END} after", [lines[2], lines[0]], order)
     page = table.written(page, [lines[1]], order)
@@ -148,6 +148,11 @@ def test_a_run_of_one_fault_keeps_the_rows_of_the_others_in_their_order() -> Non
     assert page.startswith("before ")
     assert page.endswith(" after")
     assert table.written(page, [lines[1]], order) == page
+    newer = judged(SCENARIOS[1], "20.2.4", [], 100.0, "no")
+    page = table.written(page, [newer], order)
+    assert table.parse(page) == [*lines[:2], newer, lines[2]]
+    again = judged(SCENARIOS[1], "20.2.5", [], 100.0, "no")
+    assert table.parse(table.written(page, [again], order)) == [*lines[:2], again, lines[2]]
 
 
 def test_a_page_without_a_table_is_refused() -> None:
