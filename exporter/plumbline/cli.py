@@ -64,6 +64,7 @@ def _parser() -> Parser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_serve(commands)
     _add_check(commands)
+    _add_why(commands)
     _add_doctor(commands)
     _add_baseline(commands)
     add_probe(commands)
@@ -137,6 +138,22 @@ def _add_doctor(commands: Commands) -> None:
     add_daemon(doctor)
     add_prometheus(doctor)
     doctor.add_argument("--timeout", default="5s", metavar="TIME", help="of one question (5s)")
+
+
+def _add_why(commands: Commands) -> None:
+    why = add_command(
+        commands,
+        "why",
+        "why.run",
+        json="machine-readable, everything",
+        help="show what is out of line on this node, the facts for and against it, and what to do first",
+        description="Ask the running daemon and, if it is named, Prometheus. Only reads. Exit code: 0 nothing is out "
+        "of line, 1 something is, 2 nobody could tell.",
+    )
+    why.add_argument("what", nargs="?", default="", metavar="WHAT", help="a layer, probe, OSD, disk or port (the node)")
+    add_daemon(why)
+    add_prometheus(why)
+    why.add_argument("--timeout", default="5s", metavar="TIME", help="of one question (5s)")
 
 
 def _add_baseline(commands: Commands) -> None:

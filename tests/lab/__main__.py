@@ -1,6 +1,7 @@
 """``make lab``: boot a guest with the Debian package, take the rows of the table, write ``docs/lab.md``.
 
 Usage: python -m lab [--suite trixie] [--only nvme,bond] [--out docs/lab.md]
+       python -m lab --cluster --mitigations
        python -m lab --cluster [--suite forky] [--only link,disk] [--out docs/verdicts.md]
 """
 
@@ -18,7 +19,7 @@ from deploy.packages.project import BuildError
 
 from lab import product, report
 from lab.cluster import table
-from lab.cluster.run import run
+from lab.cluster.run import measure, run
 from lab.cluster.scenarios import SCENARIOS
 from lab.guest import Guest, GuestError, NoAnswer, booted
 from lab.image import SUITES
@@ -65,6 +66,8 @@ def main() -> int:
 
 def _cluster(options: argparse.Namespace) -> int:
     try:
+        if options.mitigations:
+            return measure(options.suite, options.out or table.PATH, _say)
         return run(options.only, options.suite, options.out or table.PATH, _say)
     except (BuildError, GuestError, RuntimeError, AssertionError, OSError) as error:
         print(f"lab: {error}", file=sys.stderr)
@@ -123,6 +126,7 @@ def _parser() -> argparse.ArgumentParser:
         "--only", type=_words, default=(), metavar="NAME,…", help="these groups of rows, or faults (all)"
     )
     parser.add_argument("--cluster", action="store_true", help="three hosts with a Ceph, faults and notifications")
+    parser.add_argument("--mitigations", action="store_true", help="of the cluster: what helps against a slow OSD")
     parser.add_argument("--out", type=Path, metavar="FILE", help="the report (docs/lab.md; docs/verdicts.md)")
     return parser
 

@@ -79,6 +79,10 @@ def test_the_package_and_two_readmes_lead_to_an_alert_and_out_again(machine: Deb
     machine.run(*INSTALL, f"/root/{deb.name}")
     machine.get("http://127.0.0.1:10047/-/ready", within_s=60)
     machine.run("plumbline", "config", "check", "/etc/plumbline/plumbline.yaml")
+    # commands without flags are about this daemon
+    assert "no daemon runs" not in machine.run("plumbline", "probe", "list")
+    assert "at http://" in machine.run("sh", "-c", "plumbline doctor || test $? = 1")
+    assert machine.run("sh", "-c", "plumbline why || test $? = 1").startswith(f"{machine.run('hostname').strip()}: ")
 
     machine.run(*INSTALL, *MONITORING, timeout_s=600)
     # deploy/prometheus/README.md; the hosts are written before the configuration is judged

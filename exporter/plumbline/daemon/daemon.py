@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -50,6 +51,9 @@ from plumbline.status.recent import RecentCounters
 from plumbline.web.guard import Exposure, Guard, make_guard
 from plumbline.web.routes import Site
 from plumbline.web.server import Server
+
+if TYPE_CHECKING:
+    from plumbline.status.model import StatusModel
 
 log = logging.getLogger("plumbline")
 
@@ -144,6 +148,7 @@ class Daemon:
         site = Site(
             self._wired.exposition,
             status=Shared(self._status_page),
+            why=partial(self._why, Shared(self._model)),
             ready=self._not_ready_because,
             scraped=lambda snapshot: self._wired.leases.scraped(snapshot.readings.or_empty(Leases)),
         )
@@ -362,8 +367,18 @@ class Daemon:
 
     def _status_page(self) -> str:
         # 2 MiB, which a daemon that is only scraped does not need
-        from plumbline.status.gather import Overview  # noqa: PLC0415
         from plumbline.status.page import render_status  # noqa: PLC0415
+
+        return render_status(self._model())
+
+    def _why(self, model: Callable[[], "StatusModel"], what: str) -> bytes | None:
+        from plumbline.status.why import explain  # noqa: PLC0415
+
+        explanation = explain(model(), what)
+        return None if explanation is None else msgspec.json.encode(explanation)
+
+    def _model(self) -> "StatusModel":
+        from plumbline.status.gather import Overview  # noqa: PLC0415
 
         model = Overview(host=self._context.host, started=self._started, recent=self._recent).model(
             self._wired.exposition.scrape(),
@@ -373,12 +388,10 @@ class Daemon:
             fingerprint=self._wired.fingerprint(),
             reported=self._wired.reported(),
         )
-        return render_status(
-            replace(
-                model,
-                findings=self._wired.judge.findings,
-                waiting_for=self._not_ready_because(),
-                config_error=self._reload_error,
-                exposure_warning=self._exposure().warning,
-            )
+        return replace(
+            model,
+            findings=self._wired.judge.findings,
+            waiting_for=self._not_ready_because(),
+            config_error=self._reload_error,
+            exposure_warning=self._exposure().warning,
         )

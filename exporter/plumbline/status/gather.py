@@ -138,6 +138,7 @@ def _canary_rows(followed: Followed, book: Book, recordable: Container[str], now
         accepted, recent, medians = _Accepted(book, target), followed.recent(workload), followed.medians(workload)
         yield ProbeRow(
             probe=reading.probe,
+            canary=True,
             layer=workload.layer,
             device_class=reading.device_class,
             workload=workload.workload,

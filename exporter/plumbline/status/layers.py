@@ -16,7 +16,9 @@ from plumbline.checks.model import Finding, Severity
 from plumbline.config.workloads import LAYERS
 from plumbline.core.units import count_text, factor_text, seconds_text
 from plumbline.sources.ceph.osds import OsdState
+from plumbline.status import steps
 from plumbline.status.model import Comparison, Level, ProbeRow, StatusModel
+from plumbline.status.steps import NOTHING, Step
 
 # Layers at the same height are side by side; the height of the others is their index in LAYERS.
 _SAME_HEIGHT = {"rbd": 4, "filesystem": 4, "object": 4, "client": 5}
@@ -54,6 +56,7 @@ class Basis(Struct, frozen=True):
     text: str
     section: str
     level: Level = Level.NEUTRAL
+    step: Step = NOTHING
 
 
 class LayerVerdict(Struct, frozen=True):
@@ -74,8 +77,8 @@ class _Seen:
     basis: list[Basis] = field(default_factory=list)
     there: bool = False  # whether this node has any data about the layer
 
-    def add(self, level: Level, text: str, section: str) -> None:
-        self.basis.append(Basis(text, section, level))
+    def add(self, level: Level, text: str, section: str, step: Step = NOTHING) -> None:
+        self.basis.append(Basis(text, section, level, step))
 
 
 def judge_layers(model: StatusModel) -> tuple[LayerVerdict, ...]:
@@ -148,22 +151,23 @@ def _probes(probes: list[ProbeRow], seen: _Seen) -> None:
     failing = [row for row in probes if row.success is False and row.stuck_s is None]
     overdue = [row for row in probes if row.overdue]
     if stuck:
-        seen.add(Level.BAD, _counted(stuck, "hangs", "hang"), "probes")
+        seen.add(Level.BAD, _counted(stuck, "hangs", "hang"), "probes", steps.stuck(stuck[0]))
     if failing:
-        seen.add(Level.BAD, _counted(failing, "fails", "fail"), "probes")
+        seen.add(Level.BAD, _counted(failing, "fails", "fail"), "probes", steps.failing(failing[0]))
     judged = [(row, name, figure) for row in probes for name, figure in row.judged]
     if judged:
         row, name, figure = max(judged, key=lambda row: row[2].excess)
         level = Level.BAD if figure.beyond else Level.GOOD
         beyond = len({id(row) for row, _, figure in judged if figure.beyond})
         many = f"; {beyond} of {len(probes)} measurements beyond" if beyond > 1 else ""
-        seen.add(level, f"worst: {row.name}, {name} {_ratio(figure)}{many}", "probes")
+        step = steps.beyond(row, figure.measure) if figure.beyond else NOTHING
+        seen.add(level, f"worst: {row.name}, {name} {_ratio(figure)}{many}", "probes", step)
     unjudged = sum(not row.judges for row in probes)
     if unjudged:
         what = "measurements has" if unjudged == 1 else "measurements have"
         seen.add(Level.NEUTRAL, f"{unjudged} of {len(probes)} {what} no baseline", "probes")
     if overdue:
-        seen.add(Level.NOTE, _counted(overdue, "is overdue", "are overdue"), "probes")
+        seen.add(Level.NOTE, _counted(overdue, "is overdue", "are overdue"), "probes", steps.overdue(overdue[0]))
 
 
 def _ratio(figure: Comparison) -> str:
@@ -182,13 +186,14 @@ def _losses(model: StatusModel, seen: _Seen) -> None:
     grew = [(nic.device, loss) for nic in model.nics for loss in nic.losses if loss.grew and not loss.benign]
     for device, loss in grew:
         level = Level.BAD if loss.out_of_line else Level.NEUTRAL
-        seen.add(level, f"{device}: {loss.grew:,} more {loss.direction} {loss.what} ({loss.cause})", "network")
+        step = steps.loss(device, loss) if loss.out_of_line else NOTHING
+        seen.add(level, f"{device}: {loss.grew:,} more {loss.direction} {loss.what} ({loss.cause})", "network", step)
     softnet = model.softnet
     if softnet is not None and softnet.dropped_grew:
         level = Level.BAD if softnet.out_of_line else Level.NEUTRAL
-        seen.add(level, f"backlog overflow: {softnet.dropped_grew:,} more packets dropped", "softnet")
+        seen.add(level, f"backlog overflow: {softnet.dropped_grew:,} more packets dropped", "softnet", steps.BACKLOG)
     if softnet is not None and softnet.time_squeeze_grew:
-        seen.add(Level.NOTE, count_text(softnet.time_squeeze_grew, "more time squeeze"), "softnet")
+        seen.add(Level.NOTE, count_text(softnet.time_squeeze_grew, "more time squeeze"), "softnet", steps.TIME_SQUEEZE)
     if model.nics and not grew and model.window_s is not None:
         seen.add(Level.NEUTRAL, f"no packet lost in the last {seconds_text(round(model.window_s))}", "network")
 
@@ -201,14 +206,18 @@ def _osds(model: StatusModel, seen: _Seen) -> None:
     silent = [osd.daemon for osd in model.osds if not osd.answers and osd.daemon not in ended]
     blocked = [osd.daemon for osd in model.osds if osd.blocked]
     slow = [osd.daemon for osd in model.osds if osd.slow]
-    for level, names, what in (
-        (Level.BAD, silent, "not answering"),
-        (Level.BAD, ended, "ended"),
-        (Level.BAD, blocked, "with blocked operations"),
-        (Level.NOTE, slow, "with slow operations in the last ten minutes"),
-    ):
+    for level, names, what, alert, command in (
+        (Level.BAD, silent, "not answering", "PlumblineOsdSocketHung", "systemctl status ceph-osd@{}"),
+        (Level.BAD, ended, "ended", "PlumblineCephOsdDown", "systemctl status ceph-osd@{}"),
+        (Level.BAD, blocked, "with blocked operations", "PlumblineOsdOperationsBlocked", "plumbline ceph top"),
+        (
+            Level.NOTE, slow, "with slow operations in the last ten minutes", "PlumblineCephSlowOperations",
+            "plumbline ceph top",
+        ),
+    ):  # fmt: skip
         if names:
-            seen.add(level, f"{len(names)} of {len(model.osds)} OSDs {what}: {_names(names)}", "osds")
+            step = steps.osd(alert, names[0], command)
+            seen.add(level, f"{len(names)} of {len(model.osds)} OSDs {what}: {_names(names)}", "osds", step)
     if not silent and not ended and not blocked:
         seen.add(Level.NEUTRAL, f"{len(model.osds)} OSDs here, all answering", "osds")
 
@@ -223,4 +232,4 @@ def _findings(open_ones: Iterable[Finding], seen: _Seen) -> None:
         if counts[severity]:
             seen.there = True
             level = {Severity.CRITICAL: Level.BAD, Severity.WARNING: Level.NOTE}.get(severity, Level.NEUTRAL)
-            seen.add(level, count_text(counts[severity], f"{severity} finding"), "findings")
+            seen.add(level, count_text(counts[severity], f"{severity} finding"), "findings", steps.FINDINGS)

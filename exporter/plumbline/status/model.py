@@ -102,6 +102,7 @@ class ProbeRow(Struct, frozen=True):
     overdue: bool = False
     next_s: float | None = None  # seconds until the next start; None while it runs, and for a canary
     skipped: Mapping[str, int] = field(default_factory=dict)  # skipped starts by reason
+    canary: bool = False  # it runs all the time
     recordable: bool = True  # whether plumbline baseline record writes a baseline for it
     rate: Comparison | None = None  # throughput or IOPS, instead of a latency or beside it
     trend: Trend | None = None  # None: too few values are kept

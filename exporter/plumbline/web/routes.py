@@ -15,6 +15,7 @@ from plumbline.metrics.snapshot import Snapshot
 
 PLAIN = "text/plain; charset=utf-8"
 _HTML = "text/html; charset=utf-8"
+_JSON = "application/json"
 _MAX_NAMES = 1000
 
 # the page contains its own style and needs nothing else; a device name can never become a script
@@ -49,6 +50,7 @@ class Route(Enum):
     METRICS = "/metrics"
     HEALTHY = "/-/healthy"
     READY = "/-/ready"
+    WHY = "/why"
     RUNBOOK = "/runbooks/"  # and what follows it
     UNKNOWN = "an unknown path"
 
@@ -69,6 +71,7 @@ def _route(path: str) -> Route:
 
 class Site:
     """``/metrics``, ``/-/healthy``, ``/-/ready``, ``/runbooks/<Alert>`` and, from ``status``, the HTML page at ``/``.
+    ``why`` explains one part of the node, or all of it, as JSON; ``None``: it does not know that name.
     ``ready`` returns what the daemon waits for, or ``None``: no metrics until then, as half a host would be stored as
     the whole."""
 
@@ -78,11 +81,12 @@ class Site:
         *,
         status: Callable[[], str],
         ready: Callable[[], str | None],
+        why: Callable[[str], bytes | None] = lambda _: None,
         scraped: Callable[[Snapshot], object] = lambda _: None,
     ) -> None:
         """``scraped`` is called with what a page of metrics shows, unless the client chose single metrics."""
         self._exposition, self._scraped = exposition, scraped
-        self._status = status
+        self._status, self._why = status, why
         self._ready = ready
         self._renderer, self._small_renderer = Renderer(), Renderer()
         self._small: SmallPage | None = None
@@ -91,6 +95,7 @@ class Site:
             Route.METRICS: self._metrics,
             Route.HEALTHY: lambda _request, _url: text_response(200, "healthy"),
             Route.READY: self._readiness,
+            Route.WHY: self._explanation,
             Route.RUNBOOK: self._runbook,
         }
 
@@ -149,6 +154,18 @@ class Site:
         except ScrapeTimeout as error:
             return text_response(503, str(error))
         return _html(page)
+
+    def _explanation(self, _request: Request, url: SplitResult) -> Response:
+        try:
+            what = parse_qs(url.query, max_num_fields=_MAX_NAMES).get("of", [""])[-1]
+            answer = self._why(what)
+        except ValueError:
+            return text_response(400, f"more than {_MAX_NAMES} parameters")
+        except ScrapeTimeout as error:
+            return text_response(503, str(error))
+        if answer is None:
+            return text_response(404, "nothing of that name is known here")
+        return Response(200, answer, _JSON, (("Cache-Control", "no-store"),))
 
     def _runbook(self, _request: Request, url: SplitResult) -> Response:
         from plumbline.pages import runbooks  # noqa: PLC0415  (a daemon that is only scraped needs no page)

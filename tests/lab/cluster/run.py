@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lab import product
-from lab.cluster import ceph, hosts, table
+from lab.cluster import ceph, hosts, mitigations, table
 from lab.cluster.scenarios import SCENARIOS, Lab, Scenario
 from lab.cluster.watch import PEOPLE, Key, Told, Watch, key, watched
 from support.canary_baseline import baseline
@@ -53,6 +53,16 @@ def run(names: Sequence[str], suite: str, out: Path, say: Say) -> int:
     return 1 if wrong else 0
 
 
+def measure(suite: str, out: Path, say: Say) -> int:
+    """What each step against a slow OSD does for clients. The exit code."""
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with _lab(suite, say) as (lab, _):
+        rows = mitigations.measure(lab, say)
+    out.write_text(mitigations.written(out.read_text("utf-8"), rows), "utf-8")
+    return 0
+
+
 @contextmanager
 def _lab(suite: str, say: Say) -> Iterator[tuple[Lab, Watch]]:
     deb = product.package(suite)
@@ -85,7 +95,7 @@ def _lab(suite: str, say: Say) -> Iterator[tuple[Lab, Watch]]:
 
 def _release(cluster: CephClient) -> str:
     """As in "18.2.7"."""
-    return re.findall(r"ceph version (\S+)", "".join(cluster.ceph_json("versions")["mon"]))[0]
+    return str(re.findall(r"ceph version (\S+)", "".join(cluster.ceph_json("versions")["mon"]))[0])
 
 
 def _start(cluster: CephClient, found: dict[str, hosts.Host], keys: ceph.Keys, bcrypt: Path | None, say: Say) -> None:

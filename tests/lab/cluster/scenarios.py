@@ -71,7 +71,7 @@ def _slow_link(lab: Lab) -> None:
     lab.undo.callback(_on_switch, "ip", "link", "set", "s2", "master", SWITCH)
 
 
-def _slow_disk(lab: Lab) -> None:
+def slow_disk(lab: Lab) -> None:
     """Below the OSD's own disk, so that the disk is slow."""
     disk = lab.hosts["s2"].disks[2]
     image = Path(f"/sys/block/{disk}/loop/backing_file").read_text().strip()
@@ -268,7 +268,7 @@ def _work(name: str, what: str, begin: Callable[[Lab], None], *, informs: str = 
 SCENARIOS = (
     Scenario(
         "disk", f"a disk of s2 is slow: it makes {WRITES_PER_S} writes/s",
-        ("PlumblineOsdSlowDisk", "PlumblineDiskLatencyOutlier"), ("osd", "disk"), "s2", "osd.2", _slow_disk,
+        ("PlumblineOsdSlowDisk", "PlumblineDiskLatencyOutlier"), ("osd", "disk"), "s2", "osd.2", slow_disk,
     ),
     Scenario(
         "monitor", "the monitor of s2 is lost", ("PlumblineCephMonitorDown",), ("rados",), "s2", "mon.s2",

@@ -202,6 +202,41 @@ def test_a_daemon_and_a_prometheus_that_lie_to_the_doctor(run: Callable[..., Ran
     assert "\n".join(wrong) == ""
 
 
+_WHY = (
+    b'{"host": "s1", "level": "bad", "headline": "disk", "facts_for": [{"about": "disk", "level": "bad", "text": "x",'
+    b' "command": "c", "runbook": "/r"}], "against": [], "unknown": [], "notes": ["n"]}'
+)
+
+
+def test_a_daemon_and_a_prometheus_that_lie_about_why(run: Callable[..., Ran], tmp_path: Path) -> None:
+    wrong = []
+    storage = ("--storage.path", str(tmp_path / "none"), "--timeout", "300ms")
+    few = ("null", "an object", "deep lists", "not UTF-8", "1e999")
+    lies = {**OVER_HTTP, **{name: _answer_all(ANY[name]) for name in few}}
+    for name, handle in lies.items():
+
+        def half(request: Request, lie: Callable[[Request], None] = handle) -> None:
+            if request.path.startswith("/why"):
+                request.answer(_WHY)
+            elif request.path.startswith("/metrics"):
+                request.answer(b"plumbline_config_last_reload_success_timestamp_seconds 5\n")
+            else:
+                lie(request)
+
+        with answering(handle) as daemon, answering(half) as url:
+            for asked in (("--daemon", daemon), ("--daemon", url, "--prometheus", url)):
+                if offence := _offence(run("why", *asked, *storage), {2}):
+                    wrong.append(f"{name}, {asked[-2]}: {offence}")
+    for name, data in mutations(_WHY):
+        with answering(_answer_all(data)) as url:
+            ran = run("why", "--daemon", url, *storage)
+        if offence := _offence(ran, {0, 1, 2}):
+            wrong.append(f"{name}: {offence}")
+        if ran[0] == 2 and ran[1]:
+            wrong.append(f"{name}: half an answer: {ran[1][:200]}")
+    assert "\n".join(wrong) == ""
+
+
 def test_a_prometheus_that_lies_about_capacity(run: Callable[..., Ran]) -> None:
     wrong = []
     for name, handle in _PROMETHEUS.items():

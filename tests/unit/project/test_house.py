@@ -66,7 +66,7 @@ BUDGET = {
     "checks": (21, 3175),  # a member of a bond without a speed; copies of pools
     "claims": (5, 806),
     "collectors": (32, 2844),  # lost paths of multipath disks; maintenance
-    "commands": (33, 5850),  # doctor asks for misleading labels; maintenance; all that config check refuses
+    "commands": (34, 6000),  # doctor asks for misleading labels; maintenance; all that config check refuses; why
     "config": (16, 2331),  # commands find the daemon; every mistake of a configuration is told
     "core": (33, 2998),  # links on the way to a key file; types of msgspec; priorities in the journal
     "daemon": (5, 785),  # what config check refuses; where the daemon is
@@ -76,8 +76,8 @@ BUDGET = {
     "probes": (90, 11656),  # no directory is made in a storage path without our mark; flags of maintenance
     "report": (21, 3039),
     "sources": (80, 11790),  # ranges of what devices report; volumes, guests, leaking counts; OSDs that ended
-    "status": (9, 1342),  # the page agrees with the alerts about losses
-    "web": (9, 1457),
+    "status": (11, 1575),  # the page agrees with the alerts about losses; why, and what to do first
+    "web": (9, 1475),  # why
 }
 SPARE_LINES = 60
 """A room may be so much smaller than its budget before the budget has to follow."""

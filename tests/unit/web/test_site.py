@@ -101,7 +101,7 @@ def test_a_runbook_has_the_labels_of_its_link() -> None:
 @pytest.mark.parametrize(
     ("method", "target", "status", "text"),
     [
-        ("GET", "/favicon.ico", 404, b"not found; available: /, /metrics, /-/healthy, /-/ready, /runbooks/\n"),
+        ("GET", "/favicon.ico", 404, b"not found; available: /, /metrics, /-/healthy, /-/ready, /why, /runbooks/\n"),
         ("GET", "/metrics/", 404, b"not found"),
         ("GET", "/runbooks/PlumblineNothing", 404, b"no such runbook; /runbooks/ has them all\n"),
         ("POST", "/runbooks/PlumblineDown", 405, b"use GET or HEAD\n"),
@@ -177,3 +177,20 @@ def test_no_query_is_a_mistake(path: str, query: str) -> None:
 )  # fmt: skip
 def test_the_route_of_a_target(target: str, route: Route) -> None:
     assert Route.of(target) is route
+
+
+def test_why_is_asked_about_a_name() -> None:
+    asked: list[str] = []
+
+    def why(what: str) -> bytes | None:
+        asked.append(what)
+        return b"{}" if what != "nothing" else None
+
+    exposition = Exposition([fake("link", (MTU,), collect)], None, clock=lambda: 0.0, logger=logging.getLogger("test"))
+    pages = Site(exposition, status=str, ready=lambda: None, why=why)
+    answers = [pages.respond(Request("GET", f"/why{query}", {})) for query in ("", "?of=osd.3", "?of=nothing")]
+    assert [(answer.status, answer.content_type) for answer in answers] == [
+        (200, "application/json"), (200, "application/json"), (404, "text/plain; charset=utf-8"),
+    ]  # fmt: skip
+    assert asked == ["", "osd.3", "nothing"]
+    assert pages.respond(Request("GET", "/why?" + "&" * 2000, {})).status == 400

@@ -83,6 +83,8 @@ class ActiveAlert(msgspec.Struct, frozen=True):
     """A pending or firing alert; its annotations are rendered."""
 
     annotations: dict[str, str] = {}
+    labels: dict[str, str] = {}
+    state: str = ""
 
 
 class Rule(msgspec.Struct, frozen=True):

@@ -1,0 +1,156 @@
+"""Why this node, or one part of it, is not as it was accepted: the facts for and against, and what to do first.
+
+The daemon answers it as JSON; ``plumbline why`` prints it.
+"""
+
+import re
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from plumbline.core.units import count_text, seconds_text
+from plumbline.status import steps
+from plumbline.status.layers import LayerState, LayerVerdict, judge_layers
+from plumbline.status.model import Level, OsdRow, ProbeRow, StatusModel
+from plumbline.status.steps import NOTHING, Step
+from plumbline.status.verdict import judge
+
+
+class Fact(Struct, frozen=True):
+    """``about``: a layer, probe, OSD or device. ``runbook``: its path on the daemon."""
+
+    about: str
+    level: Level
+    text: str
+    command: str = ""
+    runbook: str = ""
+
+
+class Explanation(Struct, frozen=True):
+    """``level``: of ``headline``. Facts speak for a fault, against one, or could not be judged."""
+
+    host: str
+    level: Level
+    headline: str
+    facts_for: tuple[Fact, ...] = ()
+    against: tuple[Fact, ...] = ()
+    unknown: tuple[Fact, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def explain(model: StatusModel, what: str = "") -> Explanation | None:
+    """``what``: a layer, probe, OSD, disk or port of this node, ``None`` if there is no such thing; empty: the node."""
+    verdicts = judge_layers(model)
+    if what:
+        return _part(model, verdicts, what)
+    suspects = [verdict for verdict in verdicts if verdict.suspected]
+    above = [verdict.layer for verdict in verdicts if verdict.above]
+    if suspects:
+        level, headline = Level.BAD, f"{' or '.join(verdict.layer for verdict in suspects)} is suspected"
+        if above:
+            headline += f"; {', '.join(above)} may only be slow because of it"
+    else:
+        whole = judge(model)
+        level, headline = whole.level, whole.headline
+    return Explanation(
+        model.host,
+        level,
+        headline,
+        tuple(_facts(verdicts, (Level.BAD, Level.NOTE))),
+        tuple(_facts(verdicts, (Level.GOOD,))),
+        tuple(_unjudged(verdicts)),
+        (*(f"In maintenance: {lease}" for lease in model.maintenance), *judge(model).notes),
+    )
+
+
+def _facts(verdicts: tuple[LayerVerdict, ...], levels: tuple[Level, ...]) -> Iterator[Fact]:
+    """Those of the suspected layers first, the others from the lowest layer up."""
+    for verdict in sorted(verdicts, key=lambda verdict: not verdict.suspected):
+        for basis in verdict.basis:
+            if basis.level in levels:
+                yield _fact(verdict.layer, basis.level, basis.text, basis.step)
+
+
+def _unjudged(verdicts: tuple[LayerVerdict, ...]) -> Iterator[Fact]:
+    for verdict in verdicts:
+        if verdict.state is LayerState.NOT_JUDGED:
+            yield _fact(verdict.layer, Level.NEUTRAL, f"{verdict.state}: {verdict.why}")
+
+
+def _part(model: StatusModel, verdicts: tuple[LayerVerdict, ...], what: str) -> Explanation | None:
+    own = [verdict for verdict in verdicts if verdict.layer == what]
+    facts = [*_facts(tuple(own), tuple(Level)), *_rows(model, f"osd.{what}" if what.isdigit() else what)]
+    facts += _unjudged(tuple(own))
+    if not facts:
+        return None
+    bad = [fact for fact in facts if fact.level in (Level.BAD, Level.NOTE)]
+    level = Level.BAD if any(fact.level is Level.BAD for fact in bad) else Level.NOTE if bad else Level.GOOD
+    against = tuple(fact for fact in facts if fact.level is Level.GOOD)
+    if bad:
+        headline = f"{what}: {bad[0].text}"
+    elif against:
+        headline = f"{what}: nothing is out of line"
+    else:
+        level, headline = Level.NEUTRAL, f"{what}: nothing judges it here"
+    unknown = tuple(fact for fact in facts if fact.level is Level.NEUTRAL)
+    return Explanation(model.host, level, headline, tuple(bad), against, unknown)
+
+
+def _rows(model: StatusModel, what: str) -> Iterator[Fact]:
+    """What is known of one OSD with its disks, disk with its OSDs, port, or probe."""
+    osds = [osd for osd in model.osds if what == osd.daemon or what in osd.disks]
+    disks = [disk for disk in model.disks if what == disk.device or what in disk.osds]
+    subjects = {what, *(osd.daemon for osd in osds), *(disk.device for disk in disks)}
+    for osd in osds:
+        yield from _osd(osd)
+    for disk in disks:
+        means = (("read", disk.read_mean_s), ("write", disk.write_mean_s))
+        known = ", ".join(f"{kind} {seconds_text(mean)}" for kind, mean in means if mean is not None)
+        text = f"{known or 'no operation yet'} on average since boot"
+        yield _fact(disk.device, Level.NEUTRAL, text, Step(command=f"plumbline disk {disk.device}"))
+    for nic in model.nics:
+        if nic.device == what:
+            for lost in nic.losses:
+                if lost.grew and not lost.benign:
+                    level = Level.BAD if lost.out_of_line else Level.NEUTRAL
+                    text = f"{lost.grew:,} more {lost.direction} {lost.what} ({lost.cause})"
+                    yield _fact(what, level, text, steps.loss(what, lost))
+            if not any(lost.grew for lost in nic.losses) and nic.up and model.window_s is not None:
+                yield _fact(what, Level.GOOD, f"no packet lost in the last {seconds_text(round(model.window_s))}")
+            if nic.up is False:
+                yield _fact(what, Level.NOTE, "down", Step("PlumblineNicLinkDown", f"plumbline nic {what}"))
+    for row in model.probes:
+        if row.probe == what or subjects & set(re.split(r"[/ ]", row.probe)):
+            yield _probe(row)
+    for finding in model.open_findings:
+        if finding.subject in subjects:
+            text = f"{finding.check}: {finding.actual}; should be {finding.expected}"
+            yield _fact(finding.subject, Level.NOTE, text, steps.FINDINGS)
+
+
+def _osd(osd: OsdRow) -> Iterator[Fact]:
+    level, state = osd.state
+    alert = "PlumblineOsdOperationsBlocked" if osd.answers else "PlumblineOsdSocketHung"
+    step = NOTHING if level is Level.GOOD else steps.osd(alert, osd.daemon, "plumbline ceph top")
+    slowest = max((times.p99_s or 0.0 for times in osd.times), default=0.0)
+    more = f"; p99 of the last minutes {seconds_text(slowest)}" if slowest else ""
+    yield _fact(osd.daemon, level, f"{state}{more}", step)
+    if osd.slow:
+        text = count_text(osd.slow, "slow operation") + " in the last ten minutes"
+        yield _fact(osd.daemon, Level.NOTE, text, Step(command="plumbline ceph top"))
+
+
+def _probe(row: ProbeRow) -> Fact:
+    level, state = row.state
+    judged = max(row.judged, key=lambda pair: pair[1].excess, default=None)
+    if level is Level.GOOD and judged is not None and judged[1].beyond:
+        name, figure = judged
+        return _fact(row.name, Level.BAD, f"{name} {figure.word}", steps.beyond(row, figure.measure))
+    if level is Level.GOOD:
+        words = [f"{name} {figure.word}" for name, figure in row.judged]
+        return _fact(row.name, Level.GOOD if words else Level.NEUTRAL, ", ".join(words) or "no baseline in force")
+    return _fact(row.name, level, f"{state}{': ' if row.message else ''}{row.message}", steps.failing(row))
+
+
+def _fact(about: str, level: Level, text: str, step: Step = NOTHING) -> Fact:
+    return Fact(about, level, text, step.command, step.runbook)
