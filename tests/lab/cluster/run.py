@@ -179,7 +179,10 @@ def judged(scenario: Scenario, release: str, sent: Sequence[Told], began: float,
         )
     first = sent[0]
     says = set(re.findall(r"\w+(?:\.\w+)*", first.says()))
-    named = {"host": scenario.host in says, "device": not scenario.device or scenario.device in says}
+    named = {
+        "host": not scenario.host or scenario.host in says,
+        "device": not scenario.device or scenario.device in says,
+    }
     layer = first.what.labels.get("layer", "-")
     suspected = [alert for alert in scenario.alerts if alert in says and alert != first.what.name]
     if suspected:  # a page about what clients feel says what is to blame
@@ -193,7 +196,7 @@ def judged(scenario: Scenario, release: str, sent: Sequence[Told], began: float,
         release,
         f"{first.what.name} ({first.what.receiver})",
         f"{max(0.0, first.at - began):.0f} s",
-        scenario.host if named["host"] else "no",
+        (scenario.host or "-") if named["host"] else "no",
         layer,
         (scenario.device or "-") if named["device"] else "no",
         ", ".join(sorted({f"{each.what.name} ({each.what.receiver})" for each in sent[1:] if _other(each, first)})),

@@ -79,11 +79,14 @@ def slow_disk(lab: Lab) -> None:
     lab.undo.enter_context(throttled(below(Path(image)), pids, write_iops_device=WRITES_PER_S))
 
 
-def _freeze(lab: Lab) -> None:
-    """Its kernel, which is everybody's, would go on answering."""
-    lab.hosts["s3"].freeze(frozen=True)
-    lab.undo.callback(lab.hosts["s3"].freeze, frozen=False)
-    _port_down("s3")(lab)
+def _freeze(host: str) -> Callable[[Lab], None]:
+    def freeze(lab: Lab) -> None:
+        """Its kernel, which is everybody's, would go on answering."""
+        lab.hosts[host].freeze(frozen=True)
+        lab.undo.callback(lab.hosts[host].freeze, frozen=False)
+        _port_down(host)(lab)
+
+    return freeze
 
 
 def _port_down(host: str) -> Callable[[Lab], None]:
@@ -252,11 +255,6 @@ def _flap(lab: Lab) -> None:
         time.sleep(20)
 
 
-def _starve(lab: Lab) -> None:
-    lab.hosts["s3"].run("systemctl set-property --runtime ceph-osd@5 CPUQuota=2%")
-    lab.undo.callback(lab.hosts["s3"].run, "systemctl set-property --runtime ceph-osd@5 CPUQuota=")
-
-
 def _stop_manager(lab: Lab) -> None:
     _stop(lab, ceph.HOSTS[0], f"ceph-mgr@{ceph.MANAGER}")
 
@@ -279,7 +277,10 @@ SCENARIOS = (
         "port", "the switch port of s2, its only one, is down", ("PlumblineDown",), ("self",), "s2", "",
         _port_down("s2"),
     ),
-    Scenario("frozen", "s3 is frozen: nothing on it runs or answers", ("PlumblineDown",), ("self",), "s3", "", _freeze),
+    Scenario(
+        "frozen", "s3 is frozen: nothing on it runs or answers", ("PlumblineDown",), ("self",), "s3", "",
+        _freeze("s3"),
+    ),
     Scenario(
         "unannounced", "the OSDs of s3 are stopped, nothing was announced", ("PlumblineCephOsdDown",), ("osd",), "s3",
         "osd.4", _stop_unannounced,
@@ -293,8 +294,8 @@ SCENARIOS = (
         _maintain, informs="PlumblineMaintenance", quiet_s=400.0,
     ),
     _work(
-        "noout", "work: noout is set, then the OSDs and the daemon of s2 are stopped", _maintain_by_noout,
-        informs="PlumblineMaintenance", quiet_s=400.0,
+        "noout", "work: noout is set, then the OSDs and the daemon of s2 are stopped for 20 minutes",
+        _maintain_by_noout, informs="PlumblineMaintenance", quiet_s=1200.0,
     ),
     _work("reboots", "work: all hosts are stopped for a minute by lease, one after the other", _reboot_all),
     _work("restarts", "work: each OSD is restarted, one every 20 s", _restart_osds),
@@ -310,9 +311,12 @@ SCENARIOS = (
         "flapping", "osd.3 goes down six times in four minutes", ("PlumblineCephOsdFlapping",), ("osd",), "s2", "osd.3",
         _flap,
     ),
-    Scenario("starved", "osd.5 of s3 may use 2 % of a CPU", ("PlumblineOsdLimited",), ("osd",), "s3", "osd.5", _starve),
     Scenario(
-        "manager", "the only manager is stopped", ("PlumblineCephMetricsAbsent",), ("rados",), "", "", _stop_manager,
+        "manager", "the only manager is stopped", ("PlumblineCephMetricsAbsent",), ("self",), "", "", _stop_manager,
+    ),
+    Scenario(
+        "viewless", "s1 is frozen, and with it the only manager", ("PlumblineDown",), ("self",), "s1", "",
+        _freeze("s1"),
     ),
     # the last: Ceph warns of slow pings for a quarter of an hour, and of what a lost packet left in a monitor for good
     Scenario(
