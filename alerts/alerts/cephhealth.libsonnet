@@ -21,12 +21,19 @@ local suspects = import '../lib/suspects.libsonnet';
   },
   local inCluster = '{{ with $labels.cluster }} in cluster {{ . }}{{ end }}',
   local ofCluster = '{{ with $labels.cluster }} of cluster {{ . }}{{ end }}',
-  local pool = 'Pool {{ with $labels.pool }}{{ . }}{{ else }}{{ $labels.pool_id }}{{ end }}' + ofCluster,
+  local pool = '{{ if $labels.pool_id }}Pool {{ with $labels.pool }}{{ . }}{{ else }}{{ $labels.pool_id }}{{ end }}{{ else }}Ceph{{ end }}' + ofCluster,
 
   local anyOf(names) = std.join('|', names),
+  // By the manager, or by the monitors where a daemon asks them: a manager that hangs serves its last page for hours.
   local raised(selectors) = |||
     max by (%(check)s) (%(checks)s) == 1
-  ||| % (labels { checks: std.join(' or ', ['ceph_health_detail{%s}' % selector for selector in selectors]) }),
+  ||| % (labels {
+           checks: std.join(' or ', [
+             source % selector
+             for selector in selectors
+             for source in ['ceph_health_detail{%s} == 1', 'clamp_max(plumbline_ceph_health_check{%s}, 1)']
+           ]),
+         }),
   local oneOf(name) = raised(['name=~"%s"' % anyOf(tunables[name].names)]),
 
   local damaged(each) = alert.fromTunables(
@@ -131,11 +138,14 @@ local suspects = import '../lib/suspects.libsonnet';
             config,
             'PlumblineCephPgUnavailable',
             // The count alone is of whatever groups peer at this moment, which a split keeps above 0 for hours while each of
-            // them takes a second. That one group stays inactive only Ceph can tell.
+            // them takes a second. That one group stays inactive only Ceph can tell. The manager hangs where the groups of
+            // its own pool are inactive; then the monitors' word counts, without the pools.
             |||
               plumbline:pg_unavailable:count > 0
               and on (%(cluster)s)
               max by (%(cluster)s) (ceph_health_detail{name="PG_AVAILABILITY"}) == 1
+              or on (%(cluster)s)
+              max by (%(cluster)s) (plumbline_ceph_health_check{name="PG_AVAILABILITY"})
             ||| % labels,
             { layer: 'rados', signal: 'error' },
             'Placement groups are unavailable.',

@@ -15,14 +15,13 @@ from importlib import import_module
 from pathlib import Path
 
 from plumbline import __version__
-from plumbline.commands.flags import add_capacity, add_probe, add_report
+from plumbline.commands.flags import add_capacity, add_probe, add_questions, add_report
 from plumbline.commands.fleet_flags import add_fleet, add_for_fleet
 from plumbline.commands.shared import (
     CEPH_KEY_DIR,
     Commands,
     Parser,
     add_command,
-    add_daemon,
     add_group,
     add_page,
     add_prometheus,
@@ -64,8 +63,7 @@ def _parser() -> Parser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_serve(commands)
     _add_check(commands)
-    _add_why(commands)
-    _add_doctor(commands)
+    add_questions(commands)
     _add_baseline(commands)
     add_probe(commands)
     _add_nic(commands)
@@ -124,36 +122,6 @@ def _add_check(commands: Commands) -> None:
     )
     check.add_argument("--all", action="store_true", help="also show what is met")
     check.add_argument("--wait", default="2s", metavar="TIME", help="between the two looks, to see what grows (2s)")
-
-
-def _add_doctor(commands: Commands) -> None:
-    doctor = add_command(
-        commands,
-        "doctor",
-        "doctor.run",
-        json="machine-readable, everything",
-        help="show whether the installation is complete, and what mends what is missing",
-        description="Ask the daemon, Prometheus and Ceph. Only reads. Exit code: 0 nothing is missing, 1 something is.",
-    )
-    add_daemon(doctor)
-    add_prometheus(doctor)
-    doctor.add_argument("--timeout", default="5s", metavar="TIME", help="of one question (5s)")
-
-
-def _add_why(commands: Commands) -> None:
-    why = add_command(
-        commands,
-        "why",
-        "why.run",
-        json="machine-readable, everything",
-        help="show what is out of line on this node, the facts for and against it, and what to do first",
-        description="Ask the running daemon and, if it is named, Prometheus. Only reads. Exit code: 0 nothing is out "
-        "of line, 1 something is, 2 nobody could tell.",
-    )
-    why.add_argument("what", nargs="?", default="", metavar="WHAT", help="a layer, probe, OSD, disk or port (the node)")
-    add_daemon(why)
-    add_prometheus(why)
-    why.add_argument("--timeout", default="5s", metavar="TIME", help="of one question (5s)")
 
 
 def _add_baseline(commands: Commands) -> None:

@@ -21,6 +21,12 @@ FLAG = gauge(
     " without a host, for the whole cluster. Absent otherwise.",
     ("host", "flag"),
 )
+CHECK = gauge(
+    "plumbline_ceph_health_check",
+    "How many OSDs, placement groups or pools a health check is about that the monitors raise and nobody muted; 1 where"
+    " Ceph gives no number. Absent otherwise.",
+    ("name", "severity"),
+)
 LOCK_HELD = gauge(
     "plumbline_ceph_lock_held", "1: this node holds the lock for heavy probes; one node in the cluster does."
 )
@@ -33,6 +39,8 @@ def samples(view: ClusterView) -> Iterator[Sample]:
             yield GATE_OPEN, (gate,), int(gate not in view.closed)
     for labels in view.flags:
         yield FLAG, labels, 1
+    for name, severity, count in view.checks:
+        yield CHECK, (name, severity), count
     yield LOCK_HELD, (), int(view.lock_held)
 
 

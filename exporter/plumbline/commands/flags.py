@@ -1,11 +1,43 @@
-"""The flags of the commands that have many: ``plumbline probe``, ``report`` and ``capacity``."""
+"""The flags of the commands that have many: ``plumbline probe``, ``why``, ``doctor``, ``report`` and ``capacity``."""
 
 from pathlib import Path
 
-from plumbline.commands.shared import Commands, add_command, add_group, add_page, add_prometheus
+from plumbline.commands.shared import Commands, add_command, add_daemon, add_group, add_page, add_prometheus
 
 # https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/
 ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+
+def add_questions(commands: Commands) -> None:
+    """``why`` and ``doctor``, which ask the daemon and Prometheus."""
+    _add_why(commands)
+    doctor = add_command(
+        commands,
+        "doctor",
+        "doctor.run",
+        json="machine-readable, everything",
+        help="show whether the installation is complete, and what mends what is missing",
+        description="Ask the daemon, Prometheus and Ceph. Only reads. Exit code: 0 nothing is missing, 1 something is.",
+    )
+    add_daemon(doctor)
+    add_prometheus(doctor)
+    doctor.add_argument("--timeout", default="5s", metavar="TIME", help="of one question (5s)")
+
+
+def _add_why(commands: Commands) -> None:
+    why = add_command(
+        commands,
+        "why",
+        "why.run",
+        json="machine-readable, everything",
+        help="show what is out of line on this node, the facts for and against it, and what to do first",
+        description="Ask the running daemon and, if it is named, Prometheus. Only reads. Exit code: 0 nothing is out "
+        "of line, 1 something is, 2 nobody could tell.",
+    )
+    why.add_argument("what", nargs="?", default="", metavar="WHAT", help="a layer, probe, OSD, disk or port (the node)")
+    add_daemon(why)
+    add_prometheus(why)
+    why.add_argument("--timeout", default="5s", metavar="TIME", help="of one question (5s)")
 
 
 def add_probe(commands: Commands) -> None:

@@ -20,7 +20,7 @@ class Step(Struct, frozen=True):
     @property
     def runbook(self) -> str:
         """Its path on this daemon; empty if no alert is about it."""
-        query = f"?{urlencode(self.labels)}" if self.labels else ""
+        query = f"?{urlencode(self.labels, errors='surrogateescape')}" if self.labels else ""
         return f"/runbooks/{self.alert}{query}" if self.alert else ""
 
 

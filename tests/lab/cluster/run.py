@@ -181,7 +181,7 @@ def judged(scenario: Scenario, release: str, sent: Sequence[Told], began: float,
     says = set(re.findall(r"\w+(?:\.\w+)*", first.says()))
     named = {
         "host": not scenario.host or scenario.host in says,
-        "device": not scenario.device or scenario.device in says,
+        "device": not scenario.device or not says.isdisjoint(scenario.device.split("|")),
     }
     layer = first.what.labels.get("layer", "-")
     suspected = [alert for alert in scenario.alerts if alert in says and alert != first.what.name]

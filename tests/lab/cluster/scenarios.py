@@ -40,7 +40,8 @@ class Lab:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """``alerts``: those that are right to come first, at one of ``layers``; it has to name ``host`` and ``device``.
+    """``alerts``: those that are right to come first, at one of ``layers``; it has to name ``host`` and ``device``,
+    or one of several ("osd.4|osd.5").
 
     Without ``alerts`` it is work: nobody is told while it is done and for ``quiet_s`` after it, apart from the
     information ``informs``.
@@ -283,7 +284,7 @@ SCENARIOS = (
     ),
     Scenario(
         "unannounced", "the OSDs of s3 are stopped, nothing was announced", ("PlumblineCephOsdDown",), ("osd",), "s3",
-        "osd.4", _stop_unannounced,
+        "osd.4|osd.5", _stop_unannounced,
     ),
     Scenario(
         "beside", "s3 is in maintenance, and osd.2 of s2 ends: groups are inactive", ("PlumblineCephPgUnavailable",),

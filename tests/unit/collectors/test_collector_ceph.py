@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from plumbline.collectors.ceph import FLAG, GATE_OPEN, LOCK_HELD, REACHABLE, samples
+from plumbline.collectors.ceph import CHECK, FLAG, GATE_OPEN, LOCK_HELD, REACHABLE, samples
 from plumbline.probes.ceph.cluster import ClusterView
 
 
 def test_open_and_closed_gates() -> None:
-    view = ClusterView(True, {"recovery": "1 PG"}, flags=(("", "noout"), ("stor02", "noout")))
+    view = ClusterView(
+        True, {"recovery": "1 PG"}, flags=(("", "noout"), ("stor02", "noout")), checks=(("OSD_DOWN", "HEALTH_WARN", 3),)
+    )
     found = {(spec, labels): value for spec, labels, value in samples(view)}
     assert found == {
         (REACHABLE, ()): 1,
@@ -17,6 +19,7 @@ def test_open_and_closed_gates() -> None:
         (GATE_OPEN, ("health",)): 1,
         (FLAG, ("", "noout")): 1,
         (FLAG, ("stor02", "noout")): 1,
+        (CHECK, ("OSD_DOWN", "HEALTH_WARN")): 3,
         (LOCK_HELD, ()): 0,
     }
 

@@ -66,14 +66,14 @@ BUDGET = {
     "checks": (21, 3175),  # a member of a bond without a speed; copies of pools
     "claims": (5, 806),
     "collectors": (32, 2844),  # lost paths of multipath disks; maintenance
-    "commands": (34, 6000),  # doctor asks for misleading labels; maintenance; all that config check refuses; why
+    "commands": (34, 6035),  # doctor asks for misleading labels; maintenance; all that config check refuses; why
     "config": (16, 2331),  # commands find the daemon; every mistake of a configuration is told
     "core": (33, 2998),  # links on the way to a key file; types of msgspec; priorities in the journal
-    "daemon": (5, 785),  # what config check refuses; where the daemon is
+    "daemon": (5, 800),  # why; what config check refuses; where the daemon is
     "fleet": (13, 2039),
     "metrics": (10, 1209),  # label values are bounded in one place
     "pages": (8, 846),
-    "probes": (90, 11656),  # no directory is made in a storage path without our mark; flags of maintenance
+    "probes": (90, 11680),  # no directory is made in a storage path without our mark; flags of maintenance
     "report": (21, 3039),
     "sources": (80, 11790),  # ranges of what devices report; volumes, guests, leaking counts; OSDs that ended
     "status": (11, 1575),  # the page agrees with the alerts about losses; why, and what to do first

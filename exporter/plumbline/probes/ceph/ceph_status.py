@@ -40,7 +40,7 @@ _MOVING = frozenset({
     "backfill_toofull", "backfill_wait", "backfilling", "degraded", "forced_backfill", "forced_recovery",
     "recovering", "recovery_toofull", "recovery_unfound", "recovery_wait", "remapped", "undersized",
 })  # fmt: skip
-_MOST_FLAGS = 100  # series
+_MOST_FLAGS = _MOST_CHECKS = 100  # series
 _OF_HOSTS = {
     "OSD_FLAGS": re.compile(r"host (\S+) has flags (\S+)"),
     "HOST_IN_MAINTENANCE": re.compile(r"(\S+) is in (maintenance)"),
@@ -58,6 +58,8 @@ class Check:
     """1 warning, 2 error."""
     message: str
     muted: bool = False
+    count: int = 1
+    """Of what it is about: OSDs, placement groups, pools."""
     detail: tuple[str, ...] = ()
     """Its lines, if they were requested."""
 
@@ -108,7 +110,9 @@ def closed(status: ClusterStatus, limits: GatesConfig, pools: tuple[str, ...] = 
 def _check(name: str, raised: Mapping[str, Any], detail: Mapping[str, Any] | None) -> Check:
     lines = tuple(str(line["message"]) for line in detail.get("detail", ())) if detail is not None else ()
     severity = _SEVERITY.get(raised["severity"], _SEVERITY["HEALTH_ERR"])
-    return Check(name, severity, str(raised["summary"]["message"]), bool(raised.get("muted", False)), lines)
+    summary = raised["summary"]
+    count = max(1, int(summary.get("count", 1)))
+    return Check(name, severity, str(summary["message"]), bool(raised.get("muted", False)), count, lines)
 
 
 def maintenance_flags(checks: Iterable[Check]) -> tuple[tuple[str, str], ...]:
@@ -121,6 +125,13 @@ def maintenance_flags(checks: Iterable[Check]) -> tuple[tuple[str, str], ...]:
             if match := _OF_HOSTS[check.name].search(line):
                 flags |= {(match[1], flag) for flag in match[2].split(",")}
     return tuple(sorted(flags)[:_MOST_FLAGS])
+
+
+def raised_checks(checks: Iterable[Check]) -> tuple[tuple[str, str, int], ...]:
+    """Name, Ceph's word for the severity, and count of each check that nobody has muted."""
+    words = {severity: word for word, severity in _SEVERITY.items()}
+    found = [(check.name, words[check.severity], check.count) for check in checks if not check.muted]
+    return tuple(sorted(found)[:_MOST_CHECKS])
 
 
 def _maintenance(checks: Iterable[Check]) -> str:

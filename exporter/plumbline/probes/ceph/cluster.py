@@ -24,7 +24,7 @@ from plumbline.core import threads
 from plumbline.errors import ParseError, ProbeRefused
 from plumbline.probes.ceph.ceph_access import KEY_TYPE, NAMESPACE, SETUP, CephAccess
 from plumbline.probes.ceph.ceph_session import CephSession, strerror
-from plumbline.probes.ceph.ceph_status import closed, maintenance_flags, parse_status
+from plumbline.probes.ceph.ceph_status import closed, maintenance_flags, parse_status, raised_checks
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +50,8 @@ class ClusterView(Struct, frozen=True):
     """Whether this node held the lock for heavy probes."""
     flags: tuple[tuple[str, str], ...] = ()
     """Host and flag of announced maintenance; no host: the whole cluster."""
+    checks: tuple[tuple[str, str, int], ...] = ()
+    """Health checks that are raised: name, severity, count."""
 
 
 class Lease:
@@ -150,7 +152,8 @@ class CephGuard:
             return ClusterView(False, reason=reason, message=message, lock_held=self.held)
         pools = (self._access.pool, self._access.rbd_pool)
         flags = maintenance_flags(status.checks)
-        return ClusterView(True, closed(status, self._gates, pools), lock_held=self.held, flags=flags)
+        checks = raised_checks(status.checks)
+        return ClusterView(True, closed(status, self._gates, pools), lock_held=self.held, flags=flags, checks=checks)
 
     def _open(self) -> CephSession:
         if self._session is None:

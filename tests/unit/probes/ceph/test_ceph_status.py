@@ -16,6 +16,7 @@ from plumbline.probes.ceph.ceph_status import (
     closed,
     maintenance_flags,
     parse_status,
+    raised_checks,
     wants_detail,
 )
 
@@ -183,3 +184,18 @@ def test_what_is_no_status(status: Any) -> None:
     with pytest.raises(ParseError):
         parse_status(status)
     assert not wants_detail(status)
+
+
+def test_raised_checks_have_their_numbers_and_no_muted_one() -> None:
+    checks = {
+        "PG_AVAILABILITY": {"severity": "HEALTH_WARN", "summary": {"message": "52 pgs inactive", "count": 52}},
+        "OSD_FULL": {"severity": "HEALTH_ERR", "summary": {"message": "1 full osd(s)"}},
+        "OSD_DOWN": {"severity": "HEALTH_WARN", "summary": {"message": "2 osds down", "count": 2}, "muted": True},
+        "MON_DOWN": {"severity": "HEALTH_WARN", "summary": {"message": "1/3 mons down", "count": 0}},
+    }
+    status = parse_status({"health": {"checks": checks}, "pgmap": {}})
+    assert raised_checks(status.checks) == (
+        ("MON_DOWN", "HEALTH_WARN", 1),
+        ("OSD_FULL", "HEALTH_ERR", 1),
+        ("PG_AVAILABILITY", "HEALTH_WARN", 52),
+    )
