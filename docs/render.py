@@ -95,6 +95,10 @@ between its two looks for the command.
 
 Exit code of `plumbline check`: 0 no warning, 1 a warning, 2 something critical, 3 the host could not be judged.
 
+Commands and permanent lines are shown in the words of the host's distribution (Debian 12 and 13, Ubuntu 24.04, RHEL 9,
+SLES 15, by os-release) and of whoever configures the interface (ifupdown, NetworkManager, systemd-networkd, netplan,
+wicked); this page has those of Debian.
+
 The severity is the usual one; a check may say more or less by what it finds. Sources: *unnoba-2020* is the thesis of
 the baseline profile of that name, *Fujitsu, SDC 2013* are the slides on Ceph with InfiniBand and SSDs,
 *Ceph* is its documentation and source, the others are the kernel's documentation and manual pages.

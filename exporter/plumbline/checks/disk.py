@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from plumbline.checks.fixes import glob_free
+from plumbline.checks.fixes import glob_free, udev
 from plumbline.checks.model import Fix, Keep, Severity, Verdict, check
 from plumbline.metrics.snapshot import Readings
 from plumbline.sources.disk.block import BlockDevice, DevicesReading
@@ -333,8 +333,6 @@ def flushes_omitted(disks: Disks) -> Iterator[Verdict]:
 # The permanent part is a udev rule that matches the disk by its serial number: `sda` may be another disk after a
 # reboot. Its file is read after `60-persistent-storage.rules`, which finds the serial numbers.
 
-UDEV_FILE = "/etc/udev/rules.d/90-storage-disks.rules"
-
 DEVICE_CACHE = "device/scsi_disk/*/cache_type"
 """Writing here sets the disk and reads it back; ``queue/write_cache`` sets only the kernel's view."""
 
@@ -369,7 +367,7 @@ def _rule(disk: Disk, attribute: str, value: str | int) -> Keep:
         f'ACTION=="add|change", SUBSYSTEM=="block", ENV{{DEVTYPE}}=="disk", {match}, ATTR{{{attribute}}}="{value}"'
         for match in _matches(disk)
     )
-    return Keep(UDEV_FILE, "\n".join(lines))
+    return udev("disks", "\n".join(lines))
 
 
 def _matches(disk: Disk) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import TypeAlias
 
+from plumbline.checks import fixes
 from plumbline.checks.model import Fix, Keep, Severity, Verdict, check
 from plumbline.metrics.snapshot import Readings
 from plumbline.sources.disk.blocklatency import HOPELESS, LatencyReading
@@ -14,7 +15,7 @@ CapabilityBoundingSet=CAP_BPF CAP_PERFMON
 PrivateUsers=no
 SystemCallFilter=bpf capset"""
 _RESTART = "systemctl restart plumbline.service"
-_INSTALL = f"apt-get install --no-install-recommends libbpf1 && systemctl daemon-reload && {_RESTART}"
+_RELOAD = f"systemctl daemon-reload && {_RESTART}"
 
 Latency: TypeAlias = LatencyReading | str | None
 """A text says why there are no histograms; ``None``: unknown. No advice where this kernel or machine can't have
@@ -33,7 +34,7 @@ def disk_latency_facts(readings: Readings) -> Latency:
     "whole stripe waits for.",
     "systemd/README.md, disk latencies; capabilities(7), CAP_BPF and CAP_PERFMON",
     Severity.INFO,
-    _INSTALL,
+    fixes.DEBIAN.install("libbpf", _RELOAD),
 )
 def latency_histograms(latency: Latency) -> Iterator[Verdict]:
     if latency is None or (isinstance(latency, str) and any(word in latency for word in HOPELESS)):
@@ -41,7 +42,7 @@ def latency_histograms(latency: Latency) -> Iterator[Verdict]:
     expected = "latency histograms of every disk"
     keep, caution = Keep(DROP_IN_FILE, DROP_IN), "The restart ends the probes that are running."
     if isinstance(latency, str):
-        yield Verdict("disks", latency, expected, Fix(_INSTALL, keep, caution))
+        yield Verdict("disks", latency, expected, fixes.install("libbpf", _RELOAD, keep=keep, caution=caution))
     elif latency.restart_required:
         actual = "some disks are not timed: the kernel no longer notes when their requests are issued"
         yield Verdict("disks", actual, expected, Fix(_RESTART, keep, caution))

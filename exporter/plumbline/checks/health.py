@@ -5,8 +5,9 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from plumbline.checks import fixes
 from plumbline.checks.growth import Count, Growth
-from plumbline.checks.model import Fix, Severity, Verdict, check
+from plumbline.checks.model import Fix, Severity, Verdict, Worded, check
 from plumbline.checks.text import counted, plural
 from plumbline.core.words import first_few
 from plumbline.metrics.snapshot import Readings
@@ -264,7 +265,6 @@ def power_state(disks: Disks) -> Iterator[Verdict]:
 
 # --- disks whose health can't be read, and how to make it readable
 
-INSTALL = "apt-get install smartmontools"
 DROP_IN_DIRECTORY = "/etc/systemd/system/plumbline.service.d"
 PERMIT = (
     f"install -D -m 644 systemd/drop-ins/disk-health.conf {DROP_IN_DIRECTORY}/disk-health.conf && "
@@ -288,7 +288,7 @@ _REASONS = {
     "Only its own figures show in advance that a disk wears out, fails or runs hot.",
     "smartctl(8); drivers/nvme/host/ioctl.c (nvme_cmd_allowed); systemd/README.md",
     Severity.INFO,
-    INSTALL,
+    fixes.DEBIAN.install("smartctl"),
 )
 def not_readable(disks: Disks) -> Iterator[Verdict]:
     expected = "its health is known"
@@ -304,9 +304,9 @@ def not_readable(disks: Disks) -> Iterator[Verdict]:
             )
 
 
-def _make_readable(disk: DiskWithHealth) -> Fix:
+def _make_readable(disk: DiskWithHealth) -> Fix | Worded:
     if disk.state.reason == "no-smartctl":
-        return Fix(INSTALL)
+        return fixes.install("smartctl")
     if disk.state.reason == "no-permission" or (disk.state.reason == "gone" and not disk.seen_before):
         caution = (
             "Run it in Plumbline's source tree. It extends the daemon's privileges: systemd/README.md says how far. "

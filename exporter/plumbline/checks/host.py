@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from plumbline.checks import fixes
 from plumbline.checks.growth import Growth
-from plumbline.checks.model import Fix, Keep, Severity, Verdict, check
+from plumbline.checks.model import Fix, Severity, Verdict, check
 from plumbline.checks.text import plural
 from plumbline.core.words import first_few
 from plumbline.metrics.snapshot import Readings
@@ -26,7 +26,6 @@ EXIT_LATENCY_US = 50
 QUOTA_SHARE = 0.1
 RUN_QUEUE_TASKS = 1.0
 
-_TMPFILES = "/etc/tmpfiles.d/90-storage-host.conf"
 _CPUS = "/sys/devices/system/cpu/cpu*"
 # Their powersave is the usual setting and adapts to the load; elsewhere it is the lowest frequency, always
 _ADAPTIVE = frozenset({"intel_pstate", "amd-pstate-epp", "amd_pstate_epp"})
@@ -128,7 +127,7 @@ def cpu_governor(host: HostFacts) -> Iterator[Verdict]:
     path = f"{_CPUS}/cpufreq/scaling_governor"
     fix = Fix(
         f"echo performance | tee {path}",
-        Keep(_TMPFILES, f"w {path} - - - - performance"),
+        fixes.tmpfiles("host", (path, "performance")),
         "The host takes more power and gets warmer. A daemon such as tuned may set it again: change its profile then.",
     )
     yield Verdict("cpu", actual, expected, fix, Severity.WARNING if lowest else Severity.INFO)
@@ -157,22 +156,20 @@ def cpu_idle_states(host: HostFacts) -> Iterator[Verdict]:
     actual = first_few(
         f"{_of(state)} entered {plural(entered[state.name], 'time')} lately" for state in deep or used[-1:]
     )
-    fix = Fix(
-        f"cpupower idle-set -D {EXIT_LATENCY_US - 1}",
-        Keep(_TMPFILES, "\n".join(_disabled(deep))),
-        "The host takes more power while idle, and single threads may lose some turbo frequency. cpupower is in the"
-        " package linux-cpupower; the lines for tmpfiles do the same.",
+    fix = fixes.with_package(
+        Fix(
+            f"cpupower idle-set -D {EXIT_LATENCY_US - 1}",
+            fixes.tmpfiles("host", *((f"{_CPUS}/cpuidle/state{state.number}/disable", "1") for state in deep)),
+            "The host takes more power while idle, and single threads may lose some turbo frequency. The lines for"
+            " tmpfiles do the same as cpupower.",
+        ),
+        "cpupower",
     )
     yield Verdict("cpu", actual, f"none that takes {EXIT_LATENCY_US} µs or more to leave", fix if deep else None)
 
 
 def _of(state: IdleState) -> str:
     return f"{state.name} ({state.exit_latency_us} µs)"
-
-
-def _disabled(deep: list[IdleState]) -> Iterator[str]:
-    for state in deep:
-        yield f"w {_CPUS}/cpuidle/state{state.number}/disable - - - - 1"
 
 
 # --- memory
@@ -207,7 +204,7 @@ def numa_balancing(host: HostFacts) -> Iterator[Verdict]:
 def huge_pages(host: HostFacts) -> Iterator[Verdict]:
     if host.hugepages is None:
         return
-    fix = Fix(f"echo madvise > {_HUGE_PAGES}", Keep(_TMPFILES, f"w {_HUGE_PAGES} - - - - madvise"))
+    fix = Fix(f"echo madvise > {_HUGE_PAGES}", fixes.tmpfiles("host", (_HUGE_PAGES, "madvise")))
     yield Verdict(
         "transparent_hugepage", host.hugepages, "madvise or never", fix if host.hugepages == "always" else None
     )

@@ -7,9 +7,12 @@ and none where the advice does not apply or the facts are unknown.
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from msgspec import Struct
+
+from plumbline.sources.distribution import Distribution
+from plumbline.sources.net.ownership import Manager, Owner
 
 F = TypeVar("F")
 
@@ -56,13 +59,26 @@ class Fix(Struct, frozen=True):
     caution: str = ""
 
 
+class System(Struct, frozen=True):
+    """What the words of a fix depend on. By default, Debian with ifupdown."""
+
+    distribution: Distribution = Distribution()
+    owner: Callable[[str], Owner | None] = lambda _device: Owner(Manager.IFUPDOWN, "/etc/network/interfaces")
+    """An interface → who configures it; ``None`` if that is unknown."""
+
+
+USUAL = System()
+Worded: TypeAlias = Callable[[System], Fix]
+"""A fix that differs between systems."""
+
+
 class Verdict(Struct, frozen=True):
     """One subject judged: its name, what is, what should be. It is not met exactly when there is a ``fix``."""
 
     subject: str
     actual: str
     expected: str
-    fix: Fix | None = None
+    fix: Fix | Worded | None = None
     severity: Severity | None = None
     """``None``: the check's severity."""
     because: str = ""
@@ -99,8 +115,8 @@ class Check(Generic[F]):
     fix: str = ""
     """The command, with placeholders in angle brackets; for the documentation."""
 
-    def findings(self, facts: F) -> Iterator[Finding]:
-        """A finding for each subject the advice applies to."""
+    def findings(self, facts: F, system: System = USUAL) -> Iterator[Finding]:
+        """A finding for each subject the advice applies to, with its fix in the words of this system."""
         for verdict in self.judge(facts):
             met = verdict.fix is None
             yield Finding(
@@ -112,7 +128,7 @@ class Check(Generic[F]):
                 expected=verdict.expected,
                 why=f"{self.why} {verdict.because}".rstrip(),
                 source=self.source,
-                fix=verdict.fix,
+                fix=verdict.fix(system) if callable(verdict.fix) else verdict.fix,
             )
 
 
@@ -123,9 +139,9 @@ def check(  # noqa: PLR0917  (in the order of Check's fields)
     return lambda judge: Check(id, advice, applies, why, source, severity, judge, fix)
 
 
-def judge(checks: Iterable[Check[F]], facts: F) -> tuple[Finding, ...]:
+def judge(checks: Iterable[Check[F]], facts: F, system: System = USUAL) -> tuple[Finding, ...]:
     """All findings of these checks, the worst first."""
-    return worst_first(finding for rule in checks for finding in rule.findings(facts))
+    return worst_first(finding for rule in checks for finding in rule.findings(facts, system))
 
 
 def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:

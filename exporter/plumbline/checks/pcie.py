@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
+from plumbline.checks import fixes
 from plumbline.checks.growth import Count, Growth
-from plumbline.checks.model import Fix, Keep, Severity, Verdict, check
+from plumbline.checks.model import Fix, Severity, Verdict, Worded, check
 from plumbline.checks.text import counted
 from plumbline.core.units import si
 from plumbline.core.words import first_few
@@ -143,8 +144,6 @@ def _reseat(card: PciFunction) -> Fix:
 #
 # The ICN-UNAM report found one of four identical NVMe drives slow in every test, and two things that set it apart.
 
-UDEV_FILE = "/etc/udev/rules.d/90-storage-pcie.rules"
-TMPFILES_FILE = "/etc/tmpfiles.d/90-storage-pcie.conf"
 _POLICY = "/sys/module/pcie_aspm/parameters/policy"
 # setpci syntax: in DevCtl2, 0x28 from the start of the PCI Express capability, clear bit 10 and no other
 _LTR_OFF = "CAP_EXP+28.w=0000:0400"
@@ -155,7 +154,7 @@ _MOVE = Fix(
 )
 _PERFORMANCE = Fix(
     f"echo performance > {_POLICY}",
-    Keep(TMPFILES_FILE, f"w {_POLICY} - - - - performance"),
+    fixes.tmpfiles("pcie", (_POLICY, "performance")),
     "This affects every link of the host, and costs power. If it is refused, firmware controls ASPM: switch it off in"
     " the BIOS setup. The kernel's pcie_aspm=off does not help: it leaves ASPM as firmware set it.",
 )
@@ -195,11 +194,10 @@ def latency_tolerance(facts: PcieFacts) -> Iterator[Verdict]:
             yield Verdict(device.address, actual, "off", _without_ltr(device), Severity.INFO)
 
 
-def _without_ltr(device: PciFunction) -> Fix:
-    rule = f'ACTION=="add", SUBSYSTEM=="pci", KERNEL=="{device.address}", RUN+="/usr/bin/setpci -s $kernel {_LTR_OFF}"'
-    return Fix(
-        f"setpci -s {shlex.quote(device.address)} {_LTR_OFF}",
-        Keep(UDEV_FILE, rule),
+def _without_ltr(device: PciFunction) -> Worded:
+    return fixes.setpci(
+        device.address,
+        _LTR_OFF,
         "First switch off the power states that need it: echo 0 to link/l1_2_aspm and link/l1_2_pcipm of the device in"
         " sysfs, where these exist. Measure before and after. Some BIOS setups can switch LTR off too.",
     )

@@ -1,5 +1,6 @@
 """Judges a host repeatedly: growth between looks, and the findings of the last look."""
 
+from collections.abc import Callable
 from typing import Any
 
 from plumbline.checks import array, disk, disk_latency, health, host, network, osd, pcie, pool
@@ -9,7 +10,7 @@ from plumbline.checks.disk_latency import disk_latency_facts
 from plumbline.checks.growth import Growth
 from plumbline.checks.health import health_facts
 from plumbline.checks.host import host_facts
-from plumbline.checks.model import Check, Finding, judge, worst_first
+from plumbline.checks.model import Check, Finding, System, judge, worst_first
 from plumbline.checks.network.facts import network_facts
 from plumbline.checks.osd import osd_facts
 from plumbline.checks.pcie import pcie_facts
@@ -33,26 +34,26 @@ CHECKS: tuple[Check[Any], ...] = (
 class Judge:
     """Judges the readings of successive pages. For one thread; any thread may read :attr:`findings`."""
 
-    def __init__(self) -> None:
-        self._growth = Growth()
+    def __init__(self, system: Callable[[], System] = System) -> None:
+        self._growth, self._system = Growth(), system
         self.findings: tuple[Finding, ...] | None = None
         """Of the last look; ``None`` before the first."""
 
     def look(self, readings: Readings, now_s: float) -> tuple[Finding, ...]:
         """Judge these readings. ``now_s`` is a monotonic time."""
-        growth = self._growth
+        growth, system = self._growth, self._system()
         growth.look(now_s)
         self.findings = worst_first(
             (
-                *judge(network.CHECKS, network_facts(readings, growth)),
-                *judge(disk.CHECKS, disk_facts(readings)),
-                *judge(array.CHECKS, array_facts(readings)),
-                *judge(pcie.CHECKS, pcie_facts(readings, growth)),
-                *judge(health.CHECKS, health_facts(readings, growth)),
-                *judge(disk_latency.CHECKS, disk_latency_facts(readings)),
-                *judge(osd.CHECKS, osd_facts(readings)),
-                *judge(pool.CHECKS, pool_facts(readings)),
-                *judge(host.CHECKS, host_facts(readings, growth)),
+                *judge(network.CHECKS, network_facts(readings, growth), system),
+                *judge(disk.CHECKS, disk_facts(readings), system),
+                *judge(array.CHECKS, array_facts(readings), system),
+                *judge(pcie.CHECKS, pcie_facts(readings, growth), system),
+                *judge(health.CHECKS, health_facts(readings, growth), system),
+                *judge(disk_latency.CHECKS, disk_latency_facts(readings), system),
+                *judge(osd.CHECKS, osd_facts(readings), system),
+                *judge(pool.CHECKS, pool_facts(readings), system),
+                *judge(host.CHECKS, host_facts(readings, growth), system),
             )
         )
         return self.findings

@@ -38,6 +38,7 @@ from plumbline.core.process import Completed, ProcessRunner
 from plumbline.errors import ParseError, PlumblineError, Unavailable
 from plumbline.sources.ceph.ceph_conf import MAX_BYTES
 from plumbline.sources.ceph.keyring import AES256K, READ_AES256K
+from plumbline.sources.distribution import advice
 
 # Creating or deleting a pool takes seconds, listing its objects longer.
 _COMMAND_S, _CONNECT_S = 120.0, 15
@@ -240,7 +241,7 @@ def _check(done: Completed) -> None:
     last = (done.stderr.decode("utf-8", "replace").strip().splitlines() or [""])[-1]
     command = " ".join(done.argv)
     if done.returncode == 127:
-        raise Unavailable(f"{done.argv[0]} is not installed: apt-get install ceph-common, or run this where it is")
+        raise Unavailable(f"{done.argv[0]} is not installed: {advice('ceph')}, or run this where it is")
     if done.truncated:
         raise PlumblineError(f"{command}: too much output; is the pool really ours?")
     if done.timed_out or done.returncode is None:

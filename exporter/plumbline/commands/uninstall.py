@@ -14,6 +14,7 @@ from plumbline.config.options import Overrides, read_config, storage_path
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.directories import remove_link
 from plumbline.core.units import si
+from plumbline.sources.distribution import Distribution, read_distribution
 
 _SHOWN = 3
 
@@ -86,8 +87,10 @@ def _elsewhere(config: Config, etc: Path, *, ceph: bool) -> Iterator[str]:
 
 def _installed(etc: Path, var: Path) -> Iterator[str]:
     """How to remove the programs and the configuration."""
-    if (var / "lib" / "dpkg" / "info" / "plumbline.list").exists():
-        yield "# to remove programs, unit and configuration: apt-get purge plumbline"
+    by_dpkg = (var / "lib" / "dpkg" / "info" / "plumbline.list").exists()
+    if by_dpkg or (etc.parent / "usr" / "lib" / "systemd" / "system" / "plumbline.service").exists():
+        distribution = Distribution() if by_dpkg else read_distribution(etc)
+        yield f"# to remove programs, unit and configuration: {distribution.remove('plumbline')}"
         return
     units = etc / "systemd" / "system"
     made = [

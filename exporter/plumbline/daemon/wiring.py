@@ -16,6 +16,7 @@ from plumbline.background.fingerprint import read_fingerprint
 from plumbline.background.host import HostWatch
 from plumbline.background.leases import Leases, LeaseWatch
 from plumbline.baseline.fingerprint import Fingerprint
+from plumbline.checks.fixes import read_system
 from plumbline.checks.run import Judge
 from plumbline.collectors import registry
 from plumbline.collectors.canary import CanariesReading
@@ -79,7 +80,7 @@ class Wiring:
             what="what this node consists of",
             stale_after_s=4 * FINGERPRINT_EVERY_S,
         )
-        self.judge = Judge()
+        self.judge = Judge(partial(read_system, roots))
         self._parts = registry.Parts(
             roots=roots,
             network=watch.network,

@@ -152,7 +152,7 @@ def test_every_reason_has_a_way_out(reason: str) -> None:
 
 
 def test_how_to_get_it() -> None:
-    assert bad("health.not-readable", reason="no-smartctl").fix.now == "apt-get install smartmontools"
+    assert bad("health.not-readable", reason="no-smartctl").fix.now == "apt-get install -y smartmontools"
     assert "drop-ins/disk-health.conf" in bad("health.not-readable", reason="no-permission").fix.now
     silent = bad("health.not-readable", reason="no-answer", last_success_at=5.0)
     assert (silent.severity, silent.fix.now) == (Severity.WARNING, "smartctl -x /dev/nvme0n1")

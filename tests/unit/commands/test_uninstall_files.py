@@ -324,3 +324,12 @@ def test_what_stands_elsewhere_is_said(folder: Path, capsys) -> None:
     assert "plumbline uninstall --ceph, on its last node" in out
     assert "bucket our-bucket" in out
     assert "apt-get purge plumbline" in out
+
+
+def test_an_rpm_is_erased_by_its_own_package_manager(folder: Path, capsys) -> None:
+    (folder / "usr/lib/systemd/system").mkdir(parents=True)
+    (folder / "usr/lib/systemd/system/plumbline.service").touch()
+    (folder / "etc").mkdir()
+    (folder / "etc/os-release").write_text('ID="rocky"\nID_LIKE="rhel centos fedora"\n')
+    _, out, _ = run(capsys, *nowhere(folder))
+    assert "# to remove programs, unit and configuration: dnf remove plumbline\n" in out

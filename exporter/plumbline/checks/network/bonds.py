@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator
 
 from plumbline.checks import fixes
-from plumbline.checks.model import Fix, Keep, Severity, Verdict, check
+from plumbline.checks.model import Fix, Severity, Verdict, check
 from plumbline.checks.network.facts import NetworkFacts
 from plumbline.core.words import first_few
 from plumbline.sources.net.bonding import Bond, Churn, Slave
@@ -119,10 +119,7 @@ def unmonitored(facts: NetworkFacts) -> Iterator[Verdict]:
     for bond in facts.bonds:
         if bond.monitored is None:
             continue
-        fix = Fix(
-            f"ip link set dev {shlex.quote(bond.device)} type bond miimon {_MIIMON_MS}",
-            Keep(fixes.INTERFACES_FILE, f"bond-miimon {_MIIMON_MS}", f"in the stanza of {bond.device}"),
-        )
+        fix = fixes.miimon(bond.device, _MIIMON_MS)
         actual = expected if bond.monitored else "the links are not monitored"
         yield Verdict(bond.device, actual, expected, None if bond.monitored else fix)
 
@@ -175,14 +172,11 @@ def datagram(facts: NetworkFacts) -> Iterator[Verdict]:
         # mlx5 implements IPoIB in its own way ("enhanced"), without a connected mode
         if nic is None or not nic.up or nic.driver is None or nic.driver.startswith("mlx5"):
             continue
-        name = shlex.quote(device)
-        mode = f"echo connected > /sys/class/net/{name}/mode"
-        fix = Fix(
-            f"{mode} && ip link set dev {name} mtu {CONNECTED_MTU}",
-            Keep(fixes.INTERFACES_FILE, f"pre-up {mode}\nmtu {CONNECTED_MTU}", f"in the stanza of {device}"),
+        caution = (
             "On every host of the network, or large packets are lost. Datagram mode is slightly faster for small "
-            "blocks.",
+            "blocks."
         )
+        fix = fixes.connected_ipoib(device, CONNECTED_MTU, caution=caution)
         yield Verdict(device, "connected" if connected else "datagram", "connected", None if connected else fix)
 
 

@@ -4,9 +4,8 @@ from collections.abc import Iterable, Iterator
 from itertools import compress
 
 from plumbline.checks import fixes
-from plumbline.checks.fixes import IRQBALANCE
 from plumbline.checks.growth import Count
-from plumbline.checks.model import Fix, Severity, Verdict, check
+from plumbline.checks.model import Fix, Severity, Verdict, Worded, check
 from plumbline.checks.network.facts import NetworkFacts, Nic, SoftnetCpu
 from plumbline.checks.text import counted, plural
 from plumbline.core.words import first_few
@@ -16,7 +15,7 @@ from plumbline.sources.net.port_settings import Coalescing, Moderation
 
 # Share of the busiest CPU: 1 in Figura 29, all on CPU 0; 0.15 in Figura 23, eight queues on eight CPUs
 _ON_ONE_CPU = 0.9
-_FIX = Fix(IRQBALANCE, caution="Not with a script or tuned profile that pins interrupts: the two undo each other.")
+_FIX = fixes.irqbalance("Not with a script or tuned profile that pins interrupts: the two undo each other.")
 
 
 @check(
@@ -26,7 +25,7 @@ _FIX = Fix(IRQBALANCE, caution="Not with a script or tuned profile that pins int
     "A CPU that takes all interrupts can't empty the rings fast enough, while the others are idle.",
     "unnoba-2020, 5.1 (Figura 23), 5.2 (Figura 29) and 10.1; Documentation/networking/scaling.rst",
     Severity.WARNING,
-    IRQBALANCE,
+    fixes.DEBIAN.install("irqbalance", fixes.START_IRQBALANCE),
 )
 def irqs_on_one_cpu(facts: NetworkFacts) -> Iterator[Verdict]:
     cpus = len(facts.softnet)
@@ -131,13 +130,13 @@ def _attributed(facts: NetworkFacts, name: str) -> tuple[int, str] | None:
     return total, f"{BUDGET_TIME} may be the cause instead: this kernel's counter does not distinguish the two."
 
 
-def _longer(name: str, limit: int, default: int, least: int) -> Fix:
+def _longer(name: str, limit: int, default: int, least: int) -> Fix | Worded:
     """Double the turn, as the author did (300 → 600), as long as that helps; at least ``least``."""
     if limit < default * _ENOUGH_FACTOR:
         return fixes.sysctl(
             name, [max(limit * 2, least)], caution="Check the counters again after some days under load."
         )
-    return Fix(fixes.IRQBALANCE, caution="Do not raise the budget further; spread the interrupts over more CPUs.")
+    return fixes.irqbalance("Do not raise the budget further; spread the interrupts over more CPUs.")
 
 
 def _squeezed(cpu: SoftnetCpu) -> bool:

@@ -62,7 +62,7 @@ def load(library: str = LIBRARY) -> ctypes.CDLL:
     try:
         handle = ctypes.CDLL(library)
     except OSError:
-        raise Unavailable(f"{library} is not installed (Debian package librados2)") from None
+        raise Unavailable(f"{library} is not installed (package librados2)") from None
     for name, (result, *arguments) in _CALLS.items():
         try:
             function = getattr(handle, name)

@@ -236,7 +236,7 @@ def _open(address: IpAddress) -> tuple[socket.socket, int | None]:
     raise ProbeRefused(
         "permission",
         f"user {os.geteuid()} may not send ICMP echoes: allow it with"
-        " sysctl -w net.ipv4.ping_group_range='0 2147483647' (and in /etc/sysctl.d),"
+        " sysctl -w net.ipv4.ping_group_range='0 2147483647' (and in sysctl.d(5), to keep it),"
         " or measure round trips with the workload tcp-rtt",
     )
 

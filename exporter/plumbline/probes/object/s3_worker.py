@@ -122,7 +122,7 @@ def connect(task: Task, credentials: Credentials) -> Client:
         from botocore.session import Session  # noqa: PLC0415
     except ImportError as error:
         raise ProbeRefused(
-            "tool-missing", "botocore is not installed; install plumbline[s3], or on Debian python3-botocore"
+            "tool-missing", "botocore is not installed; install plumbline[s3], or the package python3-botocore"
         ) from error
     awsrequest.AWSResponse = _bounded(awsrequest.AWSResponse)  # the class whose body the HTTP layer reads whole
     settings = Config(

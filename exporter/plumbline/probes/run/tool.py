@@ -9,10 +9,12 @@ from msgspec import Struct
 from plumbline.core.escape import excerpt
 from plumbline.core.process import Completed, Runner
 from plumbline.errors import ProbeRefused
+from plumbline.sources.distribution import advice
 
 
 class Tool(Struct, frozen=True):
-    """A program, the Debian package that contains it, and its answer to ``--version``: group 1 is the version."""
+    """A program, its name in :mod:`plumbline.sources.distribution`, which knows its package, and its answer to
+    ``--version``: group 1 is the version."""
 
     program: str
     package: str
@@ -30,18 +32,18 @@ class Tool(Struct, frozen=True):
         match = self.answers.match(done.stdout.decode("utf-8", "replace"))
         if done.returncode != 0 or match is None:
             answer = "no answer" if done.timed_out else first_line(done) or f"exit status {done.returncode}"
-            raise ProbeRefused("tool-missing", f"{path} --version failed: {answer}; reinstall {self.package}")
+            raise ProbeRefused("tool-missing", f"{path} --version failed: {answer}; {advice(self.package)} again")
         return match[1]
 
     @property
     def missing(self) -> str:
-        return f"{self.program} is not installed; on Debian: apt-get install {self.package}"
+        return f"{self.program} is not installed: {advice(self.package)}"
 
 
 _CEPH = re.compile(r"ceph version (\S+)")
 FIO = Tool("fio", "fio", re.compile(r"fio-(\S+)"))
 IPERF3 = Tool("iperf3", "iperf3", re.compile(r"iperf ([0-9]\S{0,20})"))
-CEPH, RADOS, RBD = (Tool(program, "ceph-common", _CEPH) for program in ("ceph", "rados", "rbd"))
+CEPH, RADOS, RBD = (Tool(program, "ceph", _CEPH) for program in ("ceph", "rados", "rbd"))
 
 
 def refuse_if_stopped(stopped: bool) -> None:

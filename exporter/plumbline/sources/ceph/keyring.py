@@ -14,7 +14,7 @@ import binascii
 import re
 
 AES256K = "aes256k"
-READ_AES256K = "Ceph 19.2.6, 20.2.4 and later can: install ceph-common and librados2 of the cluster's release"
+READ_AES256K = "Ceph 19.2.6, 20.2.4 and later can: update Ceph's programs and librados to the cluster's release"
 """Who can read such a key, to follow who can't."""
 
 _TYPES = {1: "aes", 2: AES256K}

@@ -40,12 +40,12 @@ from plumbline.core.foreign import decode_json
 from plumbline.core.process import ProcessRunner
 from plumbline.core.roots import Roots
 from plumbline.sources.disk.diskhealth import DROP_IN, Answer, Asleep, DiskHealth, NoHealth, Reason
+from plumbline.sources.distribution import advice
 from plumbline.sources.kernel import sysfs
 from plumbline.sources.plausible import BYTES, CELSIUS, COUNT, HOURS, LIMIT_CELSIUS, WEAR_PERCENT, Range
 
 TIMEOUT_S = 10.0  # a healthy disk answers in a tenth of a second, one that corrects errors in a few seconds
 MAX_OUTPUT_BYTES = 1 << 19  # a long answer, with full logs, is 60 KB
-INSTALL = "apt-get install smartmontools"
 ASLEEP_STATUS = 3
 _NO_DISK = 0b11
 _PLACE = re.compile(r"/(?P<host>[0-9]+):(?P<channel>[0-9]+):[0-9]+:[0-9]+/block/")
@@ -180,7 +180,7 @@ def read_smartctl(
     Returns within ``timeout_s`` plus some seconds to kill the program; if it survives that (the disk holds it in the
     kernel), waits until it ends, so that no second command is started meanwhile."""
     if program is None:
-        text = f"smartctl is not installed, so SATA and SAS disks can't be queried: {INSTALL}"
+        text = f"smartctl is not installed, so SATA and SAS disks can't be queried: {advice('smartctl')}"
         raise NoHealth(Reason.NO_PROGRAM, text)
     argv = command(program, node, transport, behind)
     done = runner.run(argv, timeout_s=timeout_s, max_output_bytes=MAX_OUTPUT_BYTES)

@@ -15,6 +15,7 @@ from ctypes import c_bool, c_char_p, c_int, c_size_t, c_uint32, c_void_p
 from typing import Any
 
 from plumbline.errors import PlumblineError, Unavailable
+from plumbline.sources.distribution import advice
 
 _log = logging.getLogger(__name__)
 
@@ -69,7 +70,7 @@ class Library:
                 pointer = getattr(self._library, function)
                 pointer.restype, pointer.argtypes = result, arguments
         except (OSError, AttributeError) as error:
-            raise Unavailable(f"{name} can't be loaded: {error}; install libbpf1 (Debian), libbpf (others)") from error
+            raise Unavailable(f"{name} can't be loaded: {error}; {advice('libbpf')}") from error
         self._said: deque[str] = deque(maxlen=200)
         self._print = _PRINT(self._keep)  # libbpf may call it at any time: it must live as long as this object
         self._format = ctypes.CDLL(None).vsnprintf

@@ -19,7 +19,7 @@ AES256K = "[client.plumbline]\n\tkey = AgAXPQRrCpeGDyAAxAODIFk9cPjv4pVNuDp99kiqd
 
 
 def test_no_library_names_the_package() -> None:
-    with pytest.raises(Unavailable, match=r"^librados-of-nobody\.so is not installed \(Debian package librados2\)$"):
+    with pytest.raises(Unavailable, match=r"^librados-of-nobody\.so is not installed \(package librados2\)$"):
         connect(Access("client.plumbline"), library="librados-of-nobody.so")
 
 
@@ -69,7 +69,7 @@ def test_a_key_of_a_newer_type_is_named_as_such(tmp_path: Path) -> None:
             assert str(raised.value) == (
                 f"{keyring}: the key of client.plumbline is of type aes256k, "
                 f"which librados {installed} here can't read; "
-                "Ceph 19.2.6, 20.2.4 and later can: install ceph-common and librados2 of the cluster's release"
+                "Ceph 19.2.6, 20.2.4 and later can: update Ceph's programs and librados to the cluster's release"
             )
 
 

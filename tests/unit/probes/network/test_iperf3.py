@@ -146,7 +146,7 @@ def test_words_instead_of_a_report() -> None:
 
 def test_no_iperf3() -> None:
     made = IperfProbe(probe().config, WORKLOAD, probe().peer, replace(IPERF3, which=lambda _: None))
-    with pytest.raises(ProbeRefused, match="apt-get install iperf3") as refused:
+    with pytest.raises(ProbeRefused, match="install the package iperf3") as refused:
         run(Runner(VERSION), made)
     assert refused.value.reason == "tool-missing"
 

@@ -94,7 +94,7 @@ def test_no_libbpf(tmp_path: Path) -> None:
     )
     said = why_not(latency)
     assert "libplumbline-none.so.1 can't be loaded" in said
-    assert "install libbpf1 (Debian)" in said
+    assert "install the package libbpf1, libbpf (RHEL)" in said
 
 
 def test_another_library_is_no_libbpf(tmp_path: Path) -> None:

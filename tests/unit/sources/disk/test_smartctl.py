@@ -192,7 +192,7 @@ def test_garbage_from_a_program(stand_in: StandIn, runner: ProcessRunner) -> Non
 
 
 def test_not_installed(runner: ProcessRunner) -> None:
-    with pytest.raises(NoHealth, match="apt-get install smartmontools") as caught:
+    with pytest.raises(NoHealth, match="install the package smartmontools") as caught:
         read_smartctl(NODE, "sata", None, runner)
     assert caught.value.reason == Reason.NO_PROGRAM
 
