@@ -21,6 +21,7 @@ def answers(state: str = "") -> dict[str, Any]:
         "osd tree": said(f"osd-tree{state}"),
         "osd dump": said("osd-dump"),
         "osd crush rule dump": said("osd-crush-rule-dump"),
+        "mon dump": {"mons": [{"name": "a"}, {"name": "b"}, {"name": "c"}]},
         "use": use,
         "unread": "",
     }

@@ -38,7 +38,7 @@ OSD_CONNECTIONS_EVERY_S = 30.0
 LIMITS_EVERY_S = 60.0
 """For the control groups of OSDs, whose limits an admin sets: reading those of 60 OSDs takes as long as half a look."""
 
-_MAP_COMMANDS = 6
+_MAP_COMMANDS = 7
 _MAX_BYTES = 64 << 20  # about 1 KiB an OSD
 _MAX_REASON_CHARS = 300
 

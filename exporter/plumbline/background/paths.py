@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 import msgspec
+from msgspec.structs import replace
 
 from plumbline.background.presence import FORGET_AFTER_S
 from plumbline.core.roots import Roots
@@ -68,7 +69,7 @@ def _with_gone(disk: MultipathDisk, records: Iterable[PathRecord]) -> MultipathD
         for record in records
         if record.disk == disk.identity and record.gone_since is not None
     )
-    return MultipathDisk(disk.device, disk.name, (*disk.paths, *gone), disk.identity)
+    return replace(disk, paths=(*disk.paths, *gone))
 
 
 def _several(records: Iterable[PathRecord]) -> frozenset[str]:

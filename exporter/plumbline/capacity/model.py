@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct, field
 
+from plumbline.sources.ceph.cephmap import MAX_PGS
+
 HOST, RACK, OSD = "host", "rack", "osd"
 # data of lost OSDs may go to any other OSD of the root
 ROOT = "root"
 # Ceph's default number of copies: with no more hosts than that, and no map, nothing is known of what is copied again
 ASSUMED_COPIES = 3
-# Ceph's default mon_max_pg_per_osd. No exporter tells the one in force.
-MAX_PGS = 250
 SLOPES = ("3d", "14d", "30d")
 # slope → bytes per second
 Growth = Mapping[str, float]

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
+from plumbline.checks import fixes
 from plumbline.checks.model import Fix, Severity, Verdict, check
 from plumbline.checks.text import plural
 from plumbline.core.words import first_few
@@ -293,4 +294,28 @@ def _list_paths(disk: MultipathDisk) -> Fix:
     return Fix(f"multipath -ll {shlex.quote(disk.name)}", caution=caution)
 
 
-CHECKS = (degraded, mismatch, pool_state, pool_errors, path_lost)
+@check(
+    "array.nvme-iopolicy",
+    "Use all paths of an NVMe disk on a network.",
+    "Disks of NVMe over fabrics with two usable paths or more. The path selector of device-mapper is not in sysfs: "
+    "multipath-tools' default is the documented service-time, which uses all paths.",
+    "With numa, the kernel's default, each NUMA node uses one path, and the other ports idle. round-robin and, since "
+    "Linux 6.11, queue-depth use all optimized paths.",
+    "Wroclaw 2017, 3 (DM-Multipath with service-time); Documentation/admin-guide/nvme-multipath.rst",
+    Severity.INFO,
+    "echo round-robin > /sys/class/nvme-subsystem/<subsystem>/iopolicy",
+)
+def nvme_policy(facts: ArrayFacts) -> Iterator[Verdict]:
+    for disk in facts.multipaths:
+        if not disk.policy or disk.usable < 2 or any(path.transport in ("", "pcie") for path in disk.paths):
+            continue
+        rule = 'ACTION=="add|change", SUBSYSTEM=="nvme-subsystem", ATTR{iopolicy}="round-robin"'
+        fix = Fix(
+            f"echo round-robin > {shlex.quote(f'/sys/class/nvme-subsystem/{disk.name}/iopolicy')}",
+            fixes.udev("nvme", rule),
+            "The rule is for every NVMe subsystem. Where the paths differ in speed, queue-depth is the better choice.",
+        )
+        yield Verdict(disk.device, disk.policy, "round-robin or queue-depth", fix if disk.policy == "numa" else None)
+
+
+CHECKS = (degraded, mismatch, pool_state, pool_errors, path_lost, nvme_policy)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from plumbline.checks import array, disk, disk_latency, health, host, network, osd, pcie, pool
+from plumbline.checks import array, disk, disk_latency, health, host, network, osd, osd_host, pcie, pool
 from plumbline.checks.array import array_facts
 from plumbline.checks.disk import disk_facts
 from plumbline.checks.disk_latency import disk_latency_facts
@@ -13,6 +13,7 @@ from plumbline.checks.host import host_facts
 from plumbline.checks.model import Check, Finding, System, judge, worst_first
 from plumbline.checks.network.facts import network_facts
 from plumbline.checks.osd import osd_facts
+from plumbline.checks.osd_host import osd_host_facts
 from plumbline.checks.pcie import pcie_facts
 from plumbline.checks.pool import pool_facts
 from plumbline.metrics.snapshot import Readings
@@ -25,6 +26,7 @@ CHECKS: tuple[Check[Any], ...] = (
     *array.CHECKS,
     *network.CHECKS,
     *osd.CHECKS,
+    *osd_host.CHECKS,
     *pool.CHECKS,
     *host.CHECKS,
 )
@@ -52,6 +54,7 @@ class Judge:
                 *judge(health.CHECKS, health_facts(readings, growth), system),
                 *judge(disk_latency.CHECKS, disk_latency_facts(readings), system),
                 *judge(osd.CHECKS, osd_facts(readings), system),
+                *judge(osd_host.CHECKS, osd_host_facts(readings), system),
                 *judge(pool.CHECKS, pool_facts(readings), system),
                 *judge(host.CHECKS, host_facts(readings, growth), system),
             )

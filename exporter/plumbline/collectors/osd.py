@@ -11,6 +11,7 @@ from plumbline.sources.ceph.osd_operations import STAGES
 from plumbline.sources.ceph.osd_perf import Database
 from plumbline.sources.ceph.osds import OsdReading, OsdsReading, OsdState
 from plumbline.sources.kernel.cgroup import IOPS
+from plumbline.sources.kernel.meminfo import read_total
 
 _OSD = ("ceph_daemon",)
 
@@ -195,7 +196,8 @@ def _read(host: Host, skip: SkipHook) -> OsdsReading:
             skip(osd.daemon, "unreadable")
         for command, reason in osd.unread:
             skip(f"{osd.daemon} {command}", reason)
-    return OsdsReading(osds, slot_value(watch.stores, "the OSDs' stores", skip) or ())
+    stores = slot_value(watch.stores, "the OSDs' stores", skip) or ()
+    return OsdsReading(osds, stores, read_total(host.parts.roots))
 
 
 COLLECTOR = Collector(

@@ -256,6 +256,8 @@ class Monitors:
             if isinstance(self._tracked, Exception):
                 raise self._tracked
             return self._tracked
+        if prefix == "mon dump":
+            return {"epoch": 1, "mons": [{"rank": 0, "name": "a", "addr": "10.0.0.1:6789/0"}], "quorum": [0]}
         dump = {
             **said("osd-dump"),
             "pg_upmap_items": "megabytes",
@@ -280,6 +282,7 @@ def test_the_questions() -> None:
     assert got["osd dump"]["osds"] == [OSD]
     assert got["use"] == answers()["use"]
     assert got["availability"] is None
+    assert got["mon dump"] == {"mons": [{"name": "a"}]}
 
 
 def test_availability_is_asked_of_monitors_that_know_it_and_may_be_switched_off() -> None:

@@ -15,11 +15,12 @@ from plumbline.checks.array import (
     array_facts,
     degraded,
     mismatch,
+    nvme_policy,
     path_lost,
     pool_errors,
     pool_state,
 )
-from plumbline.checks.model import Check, Finding, Severity, judge
+from plumbline.checks.model import Check, Finding, Keep, Severity, judge
 from plumbline.checks.run import Judge
 from plumbline.core.roots import Roots
 from plumbline.metrics.snapshot import Readings
@@ -307,3 +308,39 @@ def test_a_group_counts_where_no_member_of_it_says_more() -> None:
     arrays = Arrays(None, ZfsReading({"tank": "ONLINE"}, None), parse_text(text), None)
     (pool,) = array_facts(Readings.of(arrays)).pools
     assert pool.errors == (Vdev("raidz1-0", "ONLINE", 0, 0, 4),)
+
+
+def fabric(policy: str, *states: str, transport: str = "tcp") -> MultipathDisk:
+    paths = tuple(DiskPath(f"nvme1c{number}n1", state, transport, "") for number, state in enumerate(states))
+    return MultipathDisk("nvme1n1", "nvme-subsys1", paths, policy=policy)
+
+
+def test_numa_leaves_paths_unused() -> None:
+    found = only(nvme_policy, fabric("numa", "optimized", "optimized"))
+    assert found is not None
+    assert (found.met, found.actual) == (False, "numa")
+    assert found.fix is not None
+    assert found.fix.now == "echo round-robin > /sys/class/nvme-subsystem/nvme-subsys1/iopolicy"
+    assert found.fix.keep == Keep(
+        "/etc/udev/rules.d/90-storage-nvme.rules",
+        'ACTION=="add|change", SUBSYSTEM=="nvme-subsystem", ATTR{iopolicy}="round-robin"',
+    )
+
+
+@pytest.mark.parametrize("policy", ["round-robin", "queue-depth"])
+def test_policies_that_use_all_paths(policy: str) -> None:
+    found = only(nvme_policy, fabric(policy, "optimized", "optimized"))
+    assert found is not None
+    assert found.met
+
+
+@pytest.mark.parametrize(
+    "disk",
+    [
+        fabric("numa", "optimized", "inaccessible"),
+        fabric("numa", "live", "live", transport="pcie"),
+        fabric("", "optimized", "optimized"),
+    ],
+)
+def test_a_policy_without_a_choice(disk: MultipathDisk) -> None:
+    assert only(nvme_policy, disk) is None

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from plumbline.checks.model import Keep, Severity
-from plumbline.checks.network.bonds import degraded, not_aggregated, speed_unknown, unmonitored
+from plumbline.checks.network.bonds import degraded, not_aggregated, one_card, speed_unknown, unmonitored
 from plumbline.checks.network.facts import NetworkFacts, Nic
 from plumbline.sources.net.bonding import Bond, Churn, LacpState, Slave
 from support.facts import only
@@ -118,3 +118,28 @@ def test_a_member_that_is_up_without_a_speed() -> None:
     verdicts = list(speed_unknown.findings(replace(bond, nics=nics)))
     assert [(found.subject, found.met) for found in verdicts] == [("ens1f0", True), ("ens1f1", False)]
     assert verdicts[1].actual == "up in bond0, with unknown speed"
+
+
+@pytest.mark.parametrize(
+    ("second", "met", "actual"),
+    [
+        ("0000:3b:00.1", False, "all 2 members on card 0000:3b:00"),
+        ("0000:3c:00.0", True, "members on two cards"),
+        ("", None, ""),
+    ],
+)
+def test_members_on_one_card(second: str, met: bool | None, actual: str) -> None:
+    nics = (
+        Nic("ens1f0", driver="ice", bus="0000:3b:00.0", up=True),
+        Nic("ens1f1", driver="ice", bus=second, up=True),
+    )
+    found = only(one_card, NetworkFacts(nics=nics, bonds=host(A, B).bonds))
+    assert (found and found.met) is met
+    if found:
+        assert (found.subject, found.actual) == ("bond0", actual)
+        assert (found.fix.now if found.fix else None) == (None if met else "lspci -s 0000:3b:00")
+
+
+def test_a_bond_of_one_port_is_on_one_card_by_nature() -> None:
+    nics = (Nic("ens1f0", driver="ice", bus="0000:3b:00.0", up=True),)
+    assert only(one_card, NetworkFacts(nics=nics, bonds=host(A).bonds)) is None

@@ -88,7 +88,7 @@ def test_every_check_says_all_it_has_to(check) -> None:
     assert re.fullmatch(r"(network|infiniband)\.[a-z]+(-[a-z]+)*", check.id)
     for text in (check.advice, check.applies, check.why):
         assert text.endswith(".")
-    assert re.search(r"unnoba-2020|Fujitsu|Documentation/|\(8\)", check.source)
+    assert re.search(r"unnoba-2020|Fujitsu|INFN|Documentation/|\(8\)", check.source)
     assert check.fix
 
 
@@ -112,9 +112,11 @@ BAD = NetworkFacts(
     2.0,
     (
         BAD_NIC,
-        replace(NIC, device="ens2f1", mtu_bytes=9000, roles=frozenset({"ceph_public"})),
+        replace(NIC, device="ens2f1", mtu_bytes=9000, roles=frozenset({"ceph_public", "ceph_cluster"})),
         replace(NIC, device="ib0"),
         replace(NIC, device="a", speed_mbps=None),
+        replace(NIC, device="b", bus="0000:3b:00.1"),
+        replace(NIC, device="c", bus="0000:3b:00.2"),
     ),
     tuple(SoftnetCpu(cpu, Count(9, 9), Count(9, 9), Count(9, 9), Count(9, 9), Count(9, 9)) for cpu in range(8)),
     sysctls(

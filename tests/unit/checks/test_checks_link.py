@@ -7,7 +7,14 @@ from msgspec.structs import replace
 
 from plumbline.checks.model import Severity
 from plumbline.checks.network.facts import Nic
-from plumbline.checks.network.link import OFFLOADS, below_capability, half_duplex, mtu_differs, offloads_off
+from plumbline.checks.network.link import (
+    OFFLOADS,
+    below_capability,
+    half_duplex,
+    mtu_differs,
+    networks_apart,
+    offloads_off,
+)
 from plumbline.sources.net import features
 from plumbline.sources.net.linkmodes import LinkModes
 from support.facts import LOOPBACK, NIC, VIRTUAL, on, only
@@ -134,3 +141,18 @@ def test_what_is_off_by_default_may_stay_off() -> None:
 
 def test_every_offload_that_is_judged_is_one_that_is_read() -> None:
     assert OFFLOADS.keys() <= features.OFFLOADS.keys()
+
+
+@pytest.mark.parametrize(
+    ("roles", "speed_mbps", "met", "actual"),
+    [
+        ({"ceph_public", "ceph_cluster"}, 10_000, False, "10 Gb/s for both"),
+        ({"ceph_public", "ceph_cluster"}, 25_000, None, ""),
+        ({"ceph_public", "ceph_cluster"}, None, None, ""),
+        ({"ceph_cluster"}, 10_000, True, "ceph_cluster"),
+        (set(), 10_000, None, ""),
+    ],
+)
+def test_two_networks_on_one_port(roles: set[str], speed_mbps: int | None, met: bool | None, actual: str) -> None:
+    found = only(networks_apart, on(replace(NIC, roles=frozenset(roles), speed_mbps=speed_mbps)))
+    assert (found and (found.met, found.actual)) == (None if met is None else (met, actual))

@@ -106,6 +106,29 @@ def speed_unknown(facts: NetworkFacts) -> Iterator[Verdict]:
 
 
 @check(
+    "network.bond-one-card",
+    "Spread the members of a bond over two cards.",
+    "Bonds of two physical ports or more whose bus addresses are known.",
+    "Ports of one card share its slot, its firmware and its fate: a bond of them outlives a cable or a switch, but not "
+    "the card. This holds on every kernel.",
+    "INFN 2025, 6.2 (the ports of each bond spread over both cards)",
+    Severity.INFO,
+    "lspci -s <card>",
+)
+def one_card(facts: NetworkFacts) -> Iterator[Verdict]:
+    nics = {nic.device: nic for nic in facts.nics if nic.physical}
+    expected = "members on two cards"
+    for bond in facts.bonds:
+        cards = {nics[slave.device].bus.rpartition(".")[0] for slave in bond.slaves if slave.device in nics}
+        if len(bond.slaves) < 2 or any(slave.device not in nics for slave in bond.slaves) or "" in cards:
+            continue
+        caution = "This only shows the card. Where the host has a second one, give each bond a port of either."
+        fix = Fix(f"lspci -s {shlex.quote(min(cards))}", caution=caution) if len(cards) == 1 else None
+        actual = f"all {len(bond.slaves)} members on card {min(cards)}" if fix else expected
+        yield Verdict(bond.device, actual, expected, fix)
+
+
+@check(
     "network.bond-unmonitored",
     "Have the bond monitor its members' links.",
     "Bonds that report their settings.",
@@ -180,4 +203,4 @@ def datagram(facts: NetworkFacts) -> Iterator[Verdict]:
         yield Verdict(device, "connected" if connected else "datagram", "connected", None if connected else fix)
 
 
-CHECKS = (degraded, not_aggregated, speed_unknown, unmonitored, inactive, datagram)
+CHECKS = (degraded, not_aggregated, speed_unknown, one_card, unmonitored, inactive, datagram)

@@ -5,9 +5,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from plumbline.checks import fixes
-from plumbline.checks.model import Severity, Verdict, check
+from plumbline.checks.model import Fix, Severity, Verdict, check
 from plumbline.checks.network.facts import NetworkFacts
 from plumbline.core.units import si
+from plumbline.sources.net.roles import CLUSTER, PUBLIC
 
 OFFLOADS = {
     "rx-checksumming": "rx",
@@ -119,4 +120,29 @@ def offloads_off(facts: NetworkFacts) -> Iterator[Verdict]:
         yield Verdict(nic.device, f"off: {', '.join(off)}", "on", fixes.ethtool(nic, "-K", words, caution=caution))
 
 
-CHECKS = (below_capability, half_duplex, mtu_differs, offloads_off)
+_SHARED_UP_TO_MBPS = 10_000  # the ports of the documents
+
+
+@check(
+    "network.ceph-networks-apart",
+    "Keep Ceph's cluster network on other ports than its public one.",
+    f"Physical ports of up to {_SHARED_UP_TO_MBPS // 1000} Gb/s that are up and carry Ceph's traffic. Faster ports "
+    "often carry both on purpose.",
+    "Each write from a client becomes two or more between OSDs, and recovery can fill the port that clients use. Still "
+    "so on Ceph 20, which works with one network and recommends two for large clusters; fast ports matter more.",
+    "unnoba-2020, 4.4.3; INFN 2025, 6.2; Ceph: network configuration reference",
+    Severity.INFO,
+    "ceph config set global cluster_network <network>",
+)
+def networks_apart(facts: NetworkFacts) -> Iterator[Verdict]:
+    expected = "one of the two networks"
+    for nic in facts.nics:
+        if not nic.physical or not nic.up or not nic.roles or not 0 < (nic.speed_mbps or 0) <= _SHARED_UP_TO_MBPS:
+            continue
+        caution = "This only shows. A network on other ports comes first; restart the OSDs of one host at a time then."
+        fix = Fix("ceph config get osd cluster_network", caution=caution) if {PUBLIC, CLUSTER} <= nic.roles else None
+        actual = f"{_bits(nic.speed_mbps or 0)} for both" if fix else ", ".join(sorted(nic.roles))
+        yield Verdict(nic.device, actual, expected, fix)
+
+
+CHECKS = (below_capability, half_duplex, mtu_differs, offloads_off, networks_apart)

@@ -80,6 +80,7 @@ def ask_map(cluster: Cluster) -> dict[str, Any]:
         "osd dump": {key: dump[key] for key in _DUMP_KEYS if key in dump}
         | {"osds": [{key: osd[key] for key in _OSD_KEYS if key in osd} for osd in dump.get("osds", ())]},
         "osd crush rule dump": cluster.mon_command("osd crush rule dump"),
+        "mon dump": {"mons": [{"name": mon["name"]} for mon in cluster.mon_command("mon dump")["mons"]]},
         "availability": _ask_availability(cluster, dump),
     }
     try:

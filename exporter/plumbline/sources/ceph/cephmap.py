@@ -14,6 +14,7 @@
                                                   {"type": "v2", "addr": "127.0.0.1:6802", "nonce": 1836220246}, …]}, …}], …}
     ceph osd crush rule dump -f json  [{"rule_id": 1, "steps": [{"op": "take", "item": -2, "item_name": "default~hdd"},
                                         {"op": "chooseleaf_firstn", "num": 0, "type": "host"}, {"op": "emit"}], …}]
+    ceph mon dump -f json             {"epoch": 1, "mons": [{"rank": 0, "name": "a", …}, …], "quorum": [0, 1, 2], …}
     ceph df -f json                   {"pools": [{"name": "archive", "id": 4, "stats": {"stored": 47783936, "max_avail": 7115671040, …}}], …}
     ceph osd pool availability-status [{"pool": "p", "uptime": 79, "downtime": 24, "mtbf": 79, "mttr": 24, "num_failures": 1,
         -f json                         "score": 0.76699029126213591, "available": true}, …]
@@ -48,6 +49,9 @@ ADDRESSES = ("cluster_addrs", "heartbeat_back_addrs", "heartbeat_front_addrs")
 """Where other OSDs connect to an OSD, as ``osd dump`` calls it."""
 REPLICATED, ERASURE = "replicated", "erasure"
 MIXED = "mixed"  # the device class of a rule that takes several, as in :mod:`plumbline.probes.ceph.pool_class_task`
+
+MAX_PGS = 250
+"""Ceph's default mon_max_pg_per_osd. Neither the map nor an exporter tells the value in force."""
 
 _KINDS = {1: REPLICATED, 3: ERASURE}
 _LIMITS = {"nearfull": "nearfull_ratio", "backfillfull": "backfillfull_ratio", "full": "full_ratio"}
@@ -115,6 +119,8 @@ class Pool:
     read_unit_bytes: int | None = None
     """Erasure coding: consecutive bytes of an object on one OSD, where a read asks only the OSDs that hold what it
     wants. ``None``: one copy is read, or a read asks all OSDs that hold data."""
+    pgs: int = 0  # placement groups
+    autoscaled: bool = False  # the manager sets their number
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +154,7 @@ class CephMap:
     osd_addresses: Mapping[str, int] = field(default_factory=dict)
     """``10.0.0.3:6810`` → number of the OSD that listens there for other OSDs."""
     pool_availability: Mapping[str, PoolAvailability] = field(default_factory=dict)  # pool name → its availability
+    monitors: int | None = None  # in the monitors' map, whether they run or not
     unread: str = ""
     """Why the map is incomplete: no manager answered, so the usage of OSDs and pools is unknown; or the manager
     has just started and has no data yet from OSDs that are up and in."""
@@ -171,6 +178,7 @@ def parse_cephmap(answers: Any, *, read_ts: float) -> CephMap:
         pool_use={} if use is None else parse_df(df),
         osd_addresses=parse_osd_addresses(dump),
         pool_availability=parse_availability(answers.get("availability")),
+        monitors=parse_monitors(answers.get("mon dump")),
         unread=unread if use is None else _unreported(osds, osd_use),
     )
 
@@ -250,6 +258,12 @@ def parse_osd_addresses(answer: Any) -> Mapping[str, int]:
         }
 
 
+def parse_monitors(answer: Any) -> int | None:
+    """The number of monitors in the decoded ``mon dump``; ``None`` when it was not asked for. Else ``ParseError``."""
+    with parsing("mon dump"):
+        return None if answer is None else len(answer["mons"])
+
+
 def parse_df(answer: Any) -> Mapping[int, PoolUse]:
     """Parse the decoded ``df``, by pool number; :class:`ParseError` when malformed."""
     with parsing("df"):
@@ -326,6 +340,8 @@ def _pool(
         # not (k + m) / k: the plugins lrc and shec have more chunks than that, and the size counts all of them
         raw_ratio=None if stored_copies is None else size / stored_copies,
         read_unit_bytes=int(facts["stripe_width"]) // data_chunks if partial_reads and data_chunks else None,
+        pgs=int(facts.get("pg_num", 0)),
+        autoscaled=facts.get("pg_autoscale_mode") == "on",
     )
 
 

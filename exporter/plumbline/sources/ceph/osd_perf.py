@@ -74,6 +74,7 @@ EDGES = tuple(edge / 1e9 for edge in EDGES_NS)
 
 CAPACITY_OPTIONS = {"hdd": "osd_mclock_max_capacity_iops_hdd", "ssd": "osd_mclock_max_capacity_iops_ssd"}
 QUEUE_OPTION = "osd_op_queue"
+MEMORY_OPTION = "osd_memory_target"
 MCLOCK = "mclock_scheduler"
 SHARDS, THREADS = "osd_op_num_shards", "osd_op_num_threads_per_shard"
 SHARD_OPTIONS = (SHARDS, THREADS, f"{SHARDS}_hdd", f"{THREADS}_hdd")
@@ -116,11 +117,12 @@ class OnodeCache(msgspec.Struct, frozen=True):
 
 
 class Database(msgspec.Struct, frozen=True):
-    """The OSD's key-value database, and BlueFS below it. The first three are ``None`` if one device holds it and the
+    """The OSD's key-value database, and BlueFS below it. The first four are ``None`` if one device holds it and the
     data."""
 
     size_bytes: int | None = None
     used_bytes: int | None = None
+    data_bytes: int | None = None  # size of the device with the data
     spilled_bytes: int | None = None  # part of it on the device with the data
     log_compactions: LongRunAverage | None = None  # of BlueFS's log
     last_compaction_s: float | None = None  # of RocksDB, on request; ``None``: none yet, or Ceph before 18
@@ -275,6 +277,7 @@ def parse_database(counters: bytes, *, source: str) -> Database | None:
     return Database(
         size_bytes=bluefs.db_total_bytes if separate else None,
         used_bytes=bluefs.db_used_bytes if separate else None,
+        data_bytes=bluefs.slow_total_bytes if separate else None,
         spilled_bytes=bluefs.slow_used_bytes if separate else None,
         log_compactions=bluefs.compact_lat,
         last_compaction_s=rocksdb.compact_lasted if rocksdb.compact_completed else None,
@@ -292,6 +295,14 @@ def parse_option(data: bytes, option: str, *, source: str) -> str:
     if option not in values:
         raise ParseError(source, f"no {option}")
     return values[option]
+
+
+def parse_bytes(data: bytes, option: str, *, source: str) -> int:
+    """An option that is a number of bytes, which ``config get`` prints as such."""
+    text = parse_option(data, option, source=source)
+    if not (text.isascii() and text.isdecimal() and len(text) < 20):
+        raise ParseError(source, f"no number of bytes: {text[:40]!r}")
+    return int(text)
 
 
 def parse_capacity(data: bytes, option: str, *, source: str) -> float:

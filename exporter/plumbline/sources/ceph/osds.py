@@ -21,12 +21,14 @@ from plumbline.sources.ceph.osd_operations import BlockedOperations, SlowOperati
 from plumbline.sources.ceph.osd_perf import (
     CAPACITY_OPTIONS,
     MCLOCK,
+    MEMORY_OPTION,
     QUEUE_OPTION,
     SHARD_OPTIONS,
     Database,
     OnodeCache,
     OsdStages,
     SetOption,
+    parse_bytes,
     parse_capacity,
     parse_database,
     parse_fragmentation,
@@ -80,12 +82,13 @@ class OsdReading(Struct, frozen=True):
 
 
 class OsdStore(Struct, frozen=True):
-    """Slowly changing values; the last two are empty and ``None`` if mClock is not the scheduler."""
+    """Slowly changing values; capacities and shards are empty and ``None`` if mClock is not the scheduler."""
 
     daemon: str
     fragmentation: float | None = None
     capacity_iops: Mapping[str, float] = field(default_factory=dict)  # by device class
     shards: Mapping[str, SetOption] | None = None  # of the options of shards and threads those that are set
+    memory_target_bytes: int | None = None
 
 
 class OsdsReading(NamedTuple):
@@ -93,6 +96,7 @@ class OsdsReading(NamedTuple):
 
     osds: tuple[OsdReading, ...] = ()
     stores: tuple[OsdStore, ...] = ()
+    memory_bytes: int | None = None  # the host's
 
 
 def find_osds(patterns: Sequence[str]) -> dict[str, Path]:
@@ -135,7 +139,7 @@ def read_osds(
 
 def read_stores(sockets: Mapping[str, Path], timeout_s: float) -> tuple[OsdStore, ...]:
     """Query the slowly changing values; an OSD that does not answer has empty ones."""
-    options = (QUEUE_OPTION, *CAPACITY_OPTIONS.values())
+    options = (QUEUE_OPTION, MEMORY_OPTION, *CAPACITY_OPTIONS.values())
     questions = {
         daemon: {prefix: Question(path, prefix) for prefix in (SCORE, SET)}
         | {name: Question(path, CONFIG, {"var": name}) for name in options}
@@ -238,4 +242,5 @@ def _store(daemon: str, answers: _Answers) -> OsdStore:
         fragmentation=answers.parsed(SCORE, parse_fragmentation),
         capacity_iops={device_class: iops for device_class, iops in capacity.items() if iops is not None},
         shards=answers.parsed(SET, parse_set_options, SHARD_OPTIONS) if mclock else None,
+        memory_target_bytes=answers.parsed(MEMORY_OPTION, parse_bytes, MEMORY_OPTION),
     )

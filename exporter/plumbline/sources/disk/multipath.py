@@ -11,6 +11,7 @@ https://github.com/torvalds/linux/blob/v6.12/drivers/nvme/host/sysfs.c (controll
     /sys/block/dm-2/slaves/sdb/device/state                       running | offline | blocked | transport-offline …
     /sys/class/nvme-subsystem/nvme-subsys1/nvme1n1                the disk; its paths are hidden
     /sys/class/nvme-subsystem/nvme-subsys1/nvme1n1/wwid           eui.0025385b01a1b2c3
+    /sys/class/nvme-subsystem/nvme-subsys1/iopolicy               numa | round-robin | queue-depth (since Linux 6.11)
     /sys/class/nvme-subsystem/nvme-subsys1/nvme2/state            live | connecting | resetting | deleting | dead
     /sys/class/nvme-subsystem/nvme-subsys1/nvme2/nvme1c2n1/ana_state   optimized | inaccessible …
 
@@ -64,6 +65,7 @@ class MultipathDisk(Struct, frozen=True):
     name: str  # its configured name, ``mpatha``; for NVMe the subsystem's, ``nvme-subsys1``
     paths: tuple[DiskPath, ...]
     identity: str = ""  # the same after a restart, unlike its name: a UUID or WWID
+    policy: str = ""  # of NVMe: how the kernel chooses among usable paths
 
     @property
     def usable(self) -> int:
@@ -114,7 +116,8 @@ def _nvme(root: Path, known: Container[str]) -> Iterator[MultipathDisk]:
             paths = tuple(path for of_controller in paths_of for path in of_controller)
             identity = sysfs.read_text(root / subsystem / device / "wwid") or device
             if len(paths) > 1 or any(path.transport != "pcie" for path in paths) or identity in known:
-                yield MultipathDisk(device, subsystem, paths, identity)
+                policy = sysfs.read_text(root / subsystem / "iopolicy") or ""
+                yield MultipathDisk(device, subsystem, paths, identity, policy)
 
 
 def _nvme_paths(controller: Path, namespace: str) -> Iterator[DiskPath]:
