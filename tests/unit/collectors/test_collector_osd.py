@@ -245,6 +245,13 @@ def test_shards_matter_where_mclock_schedules(folder, queue, expected):
     assert store.shards == expected
 
 
+def test_the_memory_target_whatever_schedules(folder):
+    answer = b'{"osd_op_queue": "wpq", "osd_memory_target": "4294967296"}'
+    with serving(folder / "ceph-osd.1.asok", {"config get": answer}):
+        (store,) = read_stores(find_osds([f"{folder}/*.asok"]), timeout_s=60)
+    assert store.memory_target_bytes == 4294967296
+
+
 def test_other_daemons_and_second_clusters_are_passed_by(tmp_path):
     for name in ("a/ceph-osd.1.asok", "b/ceph-osd.1.asok", "ceph-mon.a.asok", "ceph-osd.x.asok", "ceph-osd.1.asok.bak"):
         (tmp_path / name).parent.mkdir(exist_ok=True)

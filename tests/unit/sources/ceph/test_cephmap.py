@@ -23,6 +23,7 @@ from plumbline.sources.ceph.cephmap import (
     parse_cephmap,
     parse_df,
     parse_full_ratios,
+    parse_monitors,
     parse_osd_addresses,
     parse_osd_df,
     parse_osd_tree,
@@ -115,10 +116,10 @@ def test_rules_nobody_captured(steps: list[dict[str, Any]], expected: Rule) -> N
 def test_pools() -> None:
     rules = parse_rules(said("osd-crush-rule-dump"))
     assert parse_pools(said("osd-dump"), rules) == (
-        Pool(1, "images", "replicated", Rule("default", "", "host"), 3, 2, 3.0),
-        Pool(2, "vms", "replicated", Rule("default", "hdd", "host"), 2, 1, 2.0),
-        Pool(3, "spread", "replicated", Rule("default", "", "rack"), 2, 1, 2.0),
-        Pool(4, "archive", "erasure", Rule("default", "", "host"), 3, 2, 1.5),
+        Pool(1, "images", "replicated", Rule("default", "", "host"), 3, 2, 3.0, pgs=8),
+        Pool(2, "vms", "replicated", Rule("default", "hdd", "host"), 2, 1, 2.0, pgs=8),
+        Pool(3, "spread", "replicated", Rule("default", "", "rack"), 2, 1, 2.0, pgs=8),
+        Pool(4, "archive", "erasure", Rule("default", "", "host"), 3, 2, 1.5, pgs=8),
     )
     assert {pool.rule for pool in parse_pools(said("osd-dump"), {})} == {NO_RULE}
 
@@ -196,8 +197,8 @@ def test_newer_releases(folder: str, used_kib: tuple[int, ...], pool_use: PoolUs
     )
     assert found.osd_use == {f"osd.{number}": OsdUse(4194304, used) for number, used in enumerate(used_kib)}
     assert found.pools == (
-        Pool(1, ".mgr", "replicated", by_host, 2, 1, 2.0),
-        Pool(2, "plumbline-probe", "replicated", by_host, 2, 1, 2.0),
+        Pool(1, ".mgr", "replicated", by_host, 2, 1, 2.0, pgs=1),
+        Pool(2, "plumbline-probe", "replicated", by_host, 2, 1, 2.0, pgs=16),
     )
     assert found.pool_use[2] == pool_use
     assert (found.full_ratios, found.unread) == ({"nearfull": 0.85, "backfillfull": 0.9, "full": 0.95}, "")
@@ -323,3 +324,20 @@ def test_without_availability() -> None:
 def test_availability_in_another_form(answer: object) -> None:
     with pytest.raises(ParseError, match="availability-status"):
         parse_availability(answer)
+
+
+@pytest.mark.parametrize("answer", [[], {}, {"mons": 3}])
+def test_monitors_in_another_form(answer: object) -> None:
+    with pytest.raises(ParseError, match="mon dump"):
+        parse_monitors(answer)
+
+
+def test_monitors_that_nobody_asked_for() -> None:
+    assert parse_monitors(None) is None
+
+
+def test_the_autoscaler_is_on_or_not() -> None:
+    dump = said("osd-dump")
+    for pool, mode in zip(dump["pools"], ("on", "warn", "off", None), strict=True):
+        pool["pg_autoscale_mode"] = mode
+    assert [pool.autoscaled for pool in parse_pools(dump, {})] == [True, False, False, False]

@@ -16,6 +16,7 @@ from plumbline.sources.ceph.osd_perf import (
     LongRunAverage,
     OnodeCache,
     SetOption,
+    parse_bytes,
     parse_capacity,
     parse_database,
     parse_fragmentation,
@@ -228,6 +229,7 @@ def test_a_database_on_the_device_with_the_data_has_no_size_of_its_own(folder):
 def test_a_database_that_has_spilled_over_from_its_own_device():
     found = parse_database((HEALTHY / "perf-dump-spilled.json").read_bytes(), source=SOURCE)
     assert (found.size_bytes, found.used_bytes, found.spilled_bytes) == (268427264, 25165824, 295305216)
+    assert found.data_bytes == 4294967296
 
 
 def test_compactions():
@@ -283,3 +285,11 @@ def test_options_that_are_set_and_where():
 def test_options_in_another_form(said):
     with pytest.raises(ParseError, match=SOURCE):
         parse_set_options(said, ["a"], source=SOURCE)
+
+
+def test_a_memory_target() -> None:
+    answer = b'{"osd_memory_target": "4294967296"}'
+    assert parse_bytes(answer, "osd_memory_target", source=SOURCE) == 4294967296
+    for text in (b"-1", b"4G", b"1e9", b"", b"9" * 20):
+        with pytest.raises(ParseError, match="no number of bytes"):
+            parse_bytes(b'{"osd_memory_target": "%s"}' % text, "osd_memory_target", source=SOURCE)

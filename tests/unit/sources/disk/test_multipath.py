@@ -32,6 +32,15 @@ def test_a_controllers_state_goes_before_what_the_array_said_last() -> None:
     assert (second.name, second.state, second.usable) == ("nvme1c2n1", "connecting", False)
 
 
+def test_the_policy_is_the_subsystems() -> None:
+    assert {device: disk.policy for device, disk in DISKS.items()} == {
+        "dm-0": "",
+        "dm-1": "",
+        "nvme1n1": "round-robin",
+        "nvme1n2": "round-robin",
+    }
+
+
 def test_the_passive_side_is_not_usable() -> None:
     assert [(path.state, path.usable) for path in DISKS["nvme1n2"].paths] == [
         ("inaccessible", False),
