@@ -101,8 +101,8 @@ wicked); this page has those of Debian.
 
 The severity is the usual one; a check may say more or less by what it finds. Sources: *unnoba-2020* is the thesis of
 the baseline profile of that name, *INFN 2025* and *Wroclaw 2017* are the other reports ([profiles.md](profiles.md)),
-*Fujitsu, SDC 2013* are the slides on Ceph with InfiniBand and SSDs, *Ceph* is its documentation and source, the others are
-the kernel's documentation and manual pages.
+*Fujitsu, SDC 2013* are the slides on Ceph with InfiniBand and SSDs, *Ceph* is its documentation and source, the others
+are the kernel's documentation and manual pages.
 
 | check | severity | advice |
 | --- | --- | --- |
