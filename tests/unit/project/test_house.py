@@ -75,7 +75,7 @@ BUDGET = {
     "pages": (8, 846),
     "probes": (90, 11680),  # no directory is made in a storage path without our mark; flags of maintenance
     "report": (21, 3039),
-    "sources": (83, 12058),  # ranges of what devices report; volumes, guests; distributions, owners of interfaces
+    "sources": (83, 12060),  # ranges of what devices report; volumes, guests; distributions, owners of interfaces
     "status": (11, 1575),  # the page agrees with the alerts about losses; why, and what to do first
     "web": (9, 1475),  # why
 }
