@@ -282,7 +282,7 @@ class OwnDirectory:
         if status.st_nlink != 1:
             raise refused("links", where, f"has {status.st_nlink} names (hard links)")
         if status.st_uid != self._owner:
-            raise refused("owner", where, f"belongs to user {status.st_uid}")
+            raise refused("owner", where, f"belongs to user {status.st_uid}, not to user {self._owner}")
 
     def _look(self, name: str, proof: Proof, *, missing: bool = True) -> None:
         """Refuse anything but a file that is proven. ``missing``: it may be missing."""
@@ -357,7 +357,7 @@ class OwnDirectory:
 def check_directory(status: os.stat_result, name: str, owner: int) -> None:
     """Refuse a directory that users other than ``owner`` may write to: they could replace our files."""
     if status.st_uid != owner:
-        raise refused("owner", name, f"belongs to user {status.st_uid}")
+        raise refused("owner", name, f"belongs to user {status.st_uid}, not to user {owner}")
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise refused("mode", name)
 

@@ -8,6 +8,7 @@ older release without markers is taken over if its content shows that it is ours
 import contextlib
 import logging
 import os
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -53,9 +54,7 @@ def acquire(path: Path, is_state: Callable[[bytes], bool], *, most_bytes: int, c
                 raise
             path.parent.mkdir(parents=True, exist_ok=True)
             directory = OwnDirectory.make(path, 0o750, follow=True)
-    except FileRefused as error:
-        raise StateError(f"{error} with --storage.path") from error
-    except OSError as error:
+    except (FileRefused, OSError) as error:
         raise _unusable(path, error) from error
     try:
         names = [name for name in directory.names() if name not in _NOT_COUNTED and not is_temporary(name)]
@@ -74,7 +73,7 @@ def acquire(path: Path, is_state: Callable[[bytes], bool], *, most_bytes: int, c
             )
     except BaseException as error:
         directory.close()
-        if isinstance(error, OSError):
+        if isinstance(error, OSError | FileRefused):
             raise _unusable(path, error) from error
         raise
     return directory
@@ -134,14 +133,48 @@ def explained(path: Path) -> Iterator[None]:
         raise StateError(str(error)) from error
 
 
-def _unusable(path: Path, error: OSError) -> StateError:
+def _unusable(path: Path, error: OSError | FileRefused) -> StateError:
+    if theirs := _another_owner(path):
+        place, owner = theirs
+        give = f"chown -R {os.geteuid()}:{os.getegid()} {shlex.quote(str(path))}"
+        return StateError(
+            f"{place}: belongs to user {owner}, and this process is user {os.geteuid()}. Run it as user {owner}"
+            + (f", or, if Plumbline made it: {give} (docs/container.md, Another user)" if _may_be_ours(path) else "")
+            + "; or choose another directory with --storage.path"
+        )
+    if isinstance(error, FileRefused):
+        return StateError(f"{error} with --storage.path")
     return StateError(f"{path}: can't be used for state: {error.strerror}; choose another with --storage.path")
 
 
+def _another_owner(path: Path) -> tuple[Path, int] | None:
+    """The storage path, or the marker in it, if it belongs to another user; and that user. Another user's daemon leaves
+    both; a platform that changes the user of a container often gives it the directory alone."""
+    for place in (path, path / MARKER):
+        with contextlib.suppress(OSError):
+            if (owner := place.stat().st_uid) != os.geteuid():
+                return place, owner
+    return None
+
+
+def _may_be_ours(path: Path) -> bool:
+    """Whether a change of the owner can be right: nobody is told to give a directory of something else away."""
+    try:
+        names = set(os.listdir(path)) - _NOT_COUNTED
+    except OSError:  # ours is closed to other users
+        return True
+    return not names or MARKER in names
+
+
 def marked(directory: OwnDirectory) -> bool:
+    """Whether our marker is there. :class:`FileRefused` if it belongs to another user: that is no sign of a stranger."""
     try:
         return directory.read(MARKER, len(MARKER_TEXT)) == MARKER_TEXT
-    except (FileNotFoundError, FileRefused):
+    except FileNotFoundError:
+        return False
+    except FileRefused as error:
+        if error.reason == "owner":
+            raise
         return False
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -203,6 +204,54 @@ def test_a_daemon_of_root_on_the_directory_of_another_user_is_refused(storage, o
     with pytest.raises(StateError, match="belongs to user 4711"), HeavyLock(storage / "heavy-probe.lock").hold("fio"):
         pass
     assert manifest(tmp_path) == before
+
+
+def refused_to_bare_root(storage: Path) -> str:
+    """What a daemon of root without capabilities, as in a container, says when it is started on ``storage``."""
+    code = "import pathlib, sys; from plumbline.probes.run.state import StateStore as S; S(pathlib.Path(sys.argv[1])).open()"
+    command = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", sys.executable, "-c", code, storage]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stderr.splitlines()[-1].removeprefix("plumbline.errors.StateError: ")
+
+
+GIVEN = "(docs/container.md, Another user); or choose another directory with --storage.path"
+
+
+@needs_root
+@pytest.mark.parametrize("whole", [False, True], ids=["only the directory", "neither"])
+def test_the_state_of_another_user_is_named_as_such(whole: bool, storage: Path) -> None:
+    """A container whose user is changed: cephadm gives the new user the directory and not what is in it."""
+    saved(storage)
+    for path in (storage, *storage.iterdir()):
+        os.chown(path, 4711, 4711)
+    if not whole:
+        os.chown(storage, 0, 0)
+    place = storage if whole else storage / MARKER
+    before = manifest(storage)
+
+    assert refused_to_bare_root(storage) == (
+        f"{place}: belongs to user 4711, and this process is user 0. Run it as user 4711, or, if Plumbline made it:"
+        f" chown -R 0:0 {storage} {GIVEN}"
+    )
+    assert manifest(storage) == before
+
+
+@needs_root
+def test_nobody_is_told_to_give_a_directory_of_something_else_away(storage: Path) -> None:
+    (storage / "data").write_bytes(b"theirs")
+    storage.chmod(0o755)
+    os.chown(storage, 4711, 4711)
+    assert refused_to_bare_root(storage) == (
+        f"{storage}: belongs to user 4711, and this process is user 0. Run it as user 4711; or choose another directory"
+        " with --storage.path"
+    )
+
+
+@needs_root
+def test_an_empty_volume_of_another_user_may_be_given_away(storage: Path) -> None:
+    storage.chmod(0o755)
+    os.chown(storage, 4711, 4711)
+    assert f"if Plumbline made it: chown -R 0:0 {storage} {GIVEN}" in refused_to_bare_root(storage)
 
 
 # --- what is planted in a directory of ours
