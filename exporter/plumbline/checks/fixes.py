@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from plumbline.checks.model import Fix, Keep, System, Worded
 from plumbline.core.roots import Roots
 from plumbline.sources.distribution import Distribution, read_distribution
+from plumbline.sources.kernel.installation import Need, read_installation
 from plumbline.sources.net.ownership import Manager, Owner, read_owner
 
 if TYPE_CHECKING:  # the package of network checks imports this module
@@ -42,14 +43,17 @@ _UNKNOWN_OWNER = (
 )
 
 
-def read_system(roots: Roots) -> System:
+def read_system(roots: Roots, environment: Mapping[str, str]) -> System:
     """Blocks as long as these files do: they are in /etc, /run and /sys."""
-    return System(read_distribution(roots.etc), partial(read_owner, roots))
+    installation = read_installation(roots, environment=environment)
+    return System(read_distribution(roots.etc), partial(read_owner, roots), installation)
 
 
-def install(what: str, then: str = "", *, keep: Keep | None = None, caution: str = "") -> Worded:
+def install(
+    what: str, then: str = "", *, keep: Keep | None = None, caution: str = "", need: Need | None = None
+) -> Worded:
     """Install a program or library, then run another command."""
-    return lambda system: Fix(system.distribution.install(what, then), keep, caution)
+    return lambda system: Fix(system.distribution.install(what, then), keep, caution, need)
 
 
 def with_package(fix: Fix, program: str) -> Worded:

@@ -13,6 +13,7 @@ from plumbline.core.words import first_few
 from plumbline.metrics.snapshot import Readings
 from plumbline.sources.disk.block import DevicesReading
 from plumbline.sources.disk.diskhealth import DiskHealth, DiskState, HealthReading, controller_disk, endurance_left_s
+from plumbline.sources.kernel.installation import Need
 
 _SILENT = DiskHealth()
 
@@ -306,13 +307,13 @@ def not_readable(disks: Disks) -> Iterator[Verdict]:
 
 def _make_readable(disk: DiskWithHealth) -> Fix | Worded:
     if disk.state.reason == "no-smartctl":
-        return fixes.install("smartctl")
+        return fixes.install("smartctl", need=Need.HEALTH)
     if disk.state.reason == "no-permission" or (disk.state.reason == "gone" and not disk.seen_before):
         caution = (
             "Run it in Plumbline's source tree. It extends the daemon's privileges: systemd/README.md says how far. "
             "Without systemd, run the daemon as root."
         )
-        return Fix(PERMIT, caution=caution)
+        return Fix(PERMIT, caution=caution, need=Need.HEALTH)
     if disk.state.reason == "not-supported":
         caution = (
             "This only shows. Disks behind a RAID controller are listed with -d megaraid,N or similar; Plumbline does "

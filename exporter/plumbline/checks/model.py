@@ -10,8 +10,10 @@ from enum import StrEnum
 from typing import Generic, TypeAlias, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from plumbline.sources.distribution import Distribution
+from plumbline.sources.kernel.installation import Installation, Need
 from plumbline.sources.net.ownership import Manager, Owner
 
 F = TypeVar("F")
@@ -57,6 +59,20 @@ class Fix(Struct, frozen=True):
     now: str
     keep: Keep | None = None
     caution: str = ""
+    need: Need | None = None
+    """Set where it mends the daemon itself, not the host: then it is right for a daemon of systemd alone."""
+
+    def where(self, installation: Installation) -> "Fix":
+        """The same where the daemon runs as ``installation``."""
+        if installation is Installation.HOST:
+            return self
+        if self.need is None:
+            return replace(self, caution=f"{self.caution} {_ON_THE_NODE}".lstrip())
+        return Fix(installation.step(self.need), None, RESTART_ENDS_PROBES, self.need)
+
+
+RESTART_ENDS_PROBES = "The restart ends the probes that are running."
+_ON_THE_NODE = "Run it on the node itself, not in the container."
 
 
 class System(Struct, frozen=True):
@@ -65,6 +81,7 @@ class System(Struct, frozen=True):
     distribution: Distribution = Distribution()
     owner: Callable[[str], Owner | None] = lambda _device: Owner(Manager.IFUPDOWN, "/etc/network/interfaces")
     """An interface → who configures it; ``None`` if that is unknown."""
+    installation: Installation = Installation.HOST
 
 
 USUAL = System()
@@ -119,6 +136,7 @@ class Check(Generic[F]):
         """A finding for each subject the advice applies to, with its fix in the words of this system."""
         for verdict in self.judge(facts):
             met = verdict.fix is None
+            fix = verdict.fix(system) if callable(verdict.fix) else verdict.fix
             yield Finding(
                 check=self.id,
                 subject=verdict.subject,
@@ -128,7 +146,7 @@ class Check(Generic[F]):
                 expected=verdict.expected,
                 why=f"{self.why} {verdict.because}".rstrip(),
                 source=self.source,
-                fix=verdict.fix(system) if callable(verdict.fix) else verdict.fix,
+                fix=fix and fix.where(system.installation),
             )
 
 

@@ -8,10 +8,13 @@ and number, and gives no label a value that this module does not know.
 
 from __future__ import annotations
 
+import errno
 import logging
 import math
+import os
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -198,24 +201,37 @@ def add_result(storage: Path, state: ClaimState, result: ProbeResult) -> ClaimSt
     """Add a result to the file of ``state``, whose record is not used. A file that can't be read is set aside. Raises
     :class:`StateError` if the storage path is not a daemon's, and for what the system refuses."""
     file = claim_file(state.name)
+    with _opened(storage, file) as own:
+        new = _File(
+            version=VERSION,
+            storage_class=state.storage_class,
+            interval_s=state.interval_s,
+            timeout_s=state.timeout_s,
+            record=_record_before(own, file, state).with_result(result),
+        )
+        own.replace(file, jsontext.encode(new), Content(partial(_is_claim, file)), mode=0o640)
+    return ClaimState(state.name, state.storage_class, state.interval_s, state.timeout_s, new.record)
+
+
+def check_writable(storage: Path, name: str) -> None:
+    """Raise what :func:`add_result` would raise for the result of this claim, before minutes are spent on it."""
+    with _opened(storage, claim_file(name)) as own:
+        own.holds(claim_file(name))
+        if not os.access(".", os.W_OK, dir_fd=own.fd, effective_ids=True):
+            raise PermissionError(errno.EACCES, f"user {os.geteuid()} may not write there, or it is mounted read-only")
+
+
+@contextmanager
+def _opened(storage: Path, file: str) -> Iterator[OwnDirectory]:
     try:
         with OwnDirectory.at(storage, follow=True) as own:
             if not marked(own):
                 raise StateError(f"{storage}: no daemon has marked it; start the daemon on this node first")
-            record = _record_before(own, file, state)
-            new = _File(
-                version=VERSION,
-                storage_class=state.storage_class,
-                interval_s=state.interval_s,
-                timeout_s=state.timeout_s,
-                record=record.with_result(result),
-            )
-            own.replace(file, jsontext.encode(new), Content(partial(_is_claim, file)), mode=0o640)
+            yield own
     except FileRefused as error:
-        raise StateError(str(error)) from error
+        raise StateError(f"{error} (with claims: deploy/kubernetes, Claims of volumes)") from error
     except OSError as error:
         raise StateError(f"{storage}/{file}: can't be written: {error.strerror}") from error
-    return ClaimState(state.name, state.storage_class, state.interval_s, state.timeout_s, new.record)
 
 
 def _record_before(own: OwnDirectory, file: str, state: ClaimState) -> ProbeRecord:

@@ -11,7 +11,7 @@ import threading
 
 from plumbline.claims.api import Api, ApiError
 from plumbline.claims.claim import ClaimRun
-from plumbline.claims.claim_file import NAME, STORAGE_CLASS, ClaimState, add_result, identity_of
+from plumbline.claims.claim_file import NAME, STORAGE_CLASS, ClaimState, add_result, check_writable, identity_of
 from plumbline.commands.shared import INTERRUPTED, complain, positive_duration, say, set_by_signals
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.units import seconds_text
@@ -37,6 +37,7 @@ def run(options: argparse.Namespace) -> int:
             raise ConfigError("storageClassName", "not a name of Kubernetes", value=storage_class)
         identity = identity_of(options.name, storage_class, load_catalogue())
         interval_s = positive_duration(options.interval, "--interval")
+        check_writable(options.storage_path, options.name)
     except PlumblineError as error:
         complain(f"plumbline: {error}")
         return _MISCONFIGURED

@@ -4,6 +4,7 @@ Exit codes: 0 nothing is missing, 1 something is, 2 wrong usage. What was not as
 """
 
 import argparse
+import os
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -23,6 +24,7 @@ from plumbline.commands.node import this_node
 from plumbline.commands.shared import complain, positive_duration, show
 from plumbline.core.console import line, table
 from plumbline.errors import PlumblineError
+from plumbline.sources.kernel.installation import read_installation
 from plumbline.sources.prometheus.access import OPEN, Access, load_access
 
 _STYLE = {State.WELL: "green", State.MISSING: "bold red", State.NOT_ASKED: "dim"}
@@ -56,7 +58,12 @@ def ask(
     except PlumblineError as error:
         mend = "plumbline config check FILE"
         return [Answer("is the configuration good", State.MISSING, str(error), mend)]
-    answers, page = ask_daemon(url.rstrip("/"), timeout_s=timeout_s, access=daemon_access)
+    answers, page = ask_daemon(
+        url.rstrip("/"),
+        timeout_s=timeout_s,
+        access=daemon_access,
+        installation=read_installation(node.roots, environment=os.environ),
+    )
     if options.prometheus is None:
         answers += not_asked()
     else:

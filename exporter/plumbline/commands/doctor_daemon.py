@@ -18,13 +18,13 @@ from plumbline.errors import PlumblineError, ProbeRefused, Unavailable
 from plumbline.probes.ceph.ceph_access import NO_CLUSTER, SETUP
 from plumbline.probes.ceph.cluster import CephGuard
 from plumbline.sources.http import read_page
+from plumbline.sources.kernel.installation import Installation, Need
 from plumbline.sources.prometheus.access import Access
 
 RELOADED_AT = "plumbline_config_last_reload_success_timestamp_seconds"
 """When this daemon read its configuration: a value that no other daemon has, whatever its labels are in Prometheus."""
 _RELOAD_OK, _SUCCESS = "plumbline_config_last_reload_successful", "plumbline_collector_success"
 _MISSING, _WEB = "plumbline_baseline_missing", "plumbline_web_info"
-_LOG = "systemctl status plumbline; journalctl -u plumbline -n 20 (in a container: its log)"
 
 
 class State(StrEnum):
@@ -54,9 +54,11 @@ def address_of(config: Config) -> str:
     return f"http{'s' if tls else ''}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-def ask_daemon(url: str, *, timeout_s: float, access: Access) -> tuple[list[Answer], Samples | None]:
+def ask_daemon(
+    url: str, *, timeout_s: float, access: Access, installation: Installation
+) -> tuple[list[Answer], Samples | None]:
     """Whether it is up and its page whole; and the samples of its page, if there is one."""
-    up = "is the daemon up"
+    up, log = "is the daemon up", installation.step(Need.LOG)
     try:
         ready = read_page(f"{url}/-/ready", timeout_s=timeout_s, access=access, proxies=False)
         if ready.status in (401, 403):
@@ -64,17 +66,17 @@ def ask_daemon(url: str, *, timeout_s: float, access: Access) -> tuple[list[Answ
                 Answer(up, State.MISSING, f"{url}: it requires credentials", "--daemon.http.config.file FILE")
             ], None
         if ready.status != 200:
-            return [Answer(up, State.MISSING, f"{url}: {ready.status} {_first_line(ready.text)}", _LOG)], None
+            return [Answer(up, State.MISSING, f"{url}: {ready.status} {_first_line(ready.text)}", log)], None
         page = read_page(f"{url}/metrics", timeout_s=timeout_s, access=access, proxies=False)
     except Unavailable as error:
-        mend = f"systemctl start plumbline; {_LOG}; where it listens elsewhere: --daemon URL"
+        mend = f"{installation.step(Need.RESTART)}; {log}; where it listens elsewhere: --daemon URL"
         return [Answer(up, State.MISSING, str(error), mend)], None
     samples = samples_of(page.text)
     if page.status != 200 or "plumbline_build_info" not in samples:
         says = f"{url}/metrics is not Plumbline's page ({page.status})"
         return [Answer(up, State.MISSING, says, "--daemon URL")], None
     version = samples["plumbline_build_info"][0].labels.get("version", "")
-    return [Answer(up, State.WELL, f"version {version} at {url}"), _whole(samples), _configured(samples)], samples
+    return [Answer(up, State.WELL, f"version {version} at {url}"), _whole(samples, log), _configured(samples)], samples
 
 
 def samples_of(text: str) -> Samples:
@@ -89,13 +91,11 @@ def samples_of(text: str) -> Samples:
     return samples
 
 
-def _whole(samples: Samples) -> Answer:
+def _whole(samples: Samples, log: str) -> Answer:
     question, collectors = "do all collectors work", samples.get(_SUCCESS, ())
     failing = [collector.labels.get("collector", "") for collector in collectors if not collector.value]
     if failing:
-        return Answer(
-            question, State.MISSING, f"collectors that fail: {first_few(failing)}", f"the status page; {_LOG}"
-        )
+        return Answer(question, State.MISSING, f"collectors that fail: {first_few(failing)}", f"the status page; {log}")
     return Answer(question, State.WELL, f"{len(collectors)} collectors, none fails")
 
 

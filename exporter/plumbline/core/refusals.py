@@ -10,7 +10,10 @@ _WHAT = {
     "mode": ("may be written by other users", "chmod go-w, or name another directory"),
     "not-a-regular-file": ("is not a regular file", "move it away, or name another"),
     "not-ours": ("was not made by Plumbline", "move it away"),
-    "owner": ("belongs to another user", "run this as that user, or, if Plumbline made it, chown it; or name another directory"),
+    "owner": (
+        "belongs to another user",
+        "run this as that user, chown it if Plumbline made it, or name another directory",
+    ),
     "symlink": ("is a symbolic link", "remove it, or name its target"),
     "too-large": ("is too large", "move it away"),
 }

@@ -80,7 +80,7 @@ class Wiring:
             what="what this node consists of",
             stale_after_s=4 * FINGERPRINT_EVERY_S,
         )
-        self.judge = Judge(partial(read_system, roots))
+        self.judge = Judge(partial(read_system, roots, environment))
         self._parts = registry.Parts(
             roots=roots,
             network=watch.network,

@@ -27,7 +27,7 @@ UNKNOWN = (
 
 
 def system(name: str) -> System:
-    return fixes.read_system(Roots.under(SYSTEMS / name))
+    return fixes.read_system(Roots.under(SYSTEMS / name), {})
 
 
 @pytest.mark.parametrize(

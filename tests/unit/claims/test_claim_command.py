@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import ssl
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -121,7 +122,7 @@ def test_a_claim_is_measured_and_left_to_the_daemon(
     times = {each.operation: each.latency["mean"] for each in result.operations}
     assert times.keys() == {"bind", "mount", "write", "total"}
     assert 0 < times["write"] < times["total"]
-    assert (volume / "plumbline-first-write").stat().st_size == first_write.BLOCK
+    assert list(volume.iterdir()) == []
     assert cluster.pod is None
     assert cluster.asked[-3:] == [
         "DELETE pods/standard-abc12",
@@ -147,6 +148,46 @@ def test_without_the_rights_it_says_which(
         assert cli.main(["probe", "claim", "standard", *flags]) == 3
     assert "HTTP 403: pods is forbidden" in capsys.readouterr().err
     assert read_claims(tmp_path / "state") == ((), ())
+
+
+def _of_another_user(state: Path) -> None:
+    """Of a daemon with the component disk-latency, which is root, as the job of another user sees it."""
+    os.chown(state, 4711, 4711)
+
+
+def _marker_of_another_user(state: Path) -> None:
+    os.chown(state / ".plumbline-storage", 4711, 4711)
+
+
+def _result_of_another_user(state: Path) -> None:
+    (state / "volume-claim.standard.json").touch()
+    os.chown(state / "volume-claim.standard.json", 4711, 4711)
+
+
+def _without_a_daemon(state: Path) -> None:
+    (state / ".plumbline-storage").unlink()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="other users' files need root")
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        (_of_another_user, "STATE: belongs to user 4711, not to user 0"),
+        (_marker_of_another_user, "STATE/.plumbline-storage: belongs to user 4711, not to user 0"),
+        (_result_of_another_user, "STATE/volume-claim.standard.json: belongs to user 4711, not to user 0"),
+        (_without_a_daemon, "STATE: no daemon has marked it"),
+    ],
+)
+def test_a_result_that_can_not_be_kept_is_refused_before_anything_is_claimed(
+    spoil: Callable[[Path], None], why: str, volume: Path, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    cluster = Cluster(volume)
+    with in_a_pod(cluster, tmp_path, monkeypatch) as flags:
+        spoil(tmp_path / "state")
+        assert cli.main(["probe", "claim", "standard", *flags]) == 3
+    assert capsys.readouterr().err.startswith(f"plumbline: {why.replace('STATE', str(tmp_path / 'state'))}; ")
+    assert not [question for question in cluster.asked if question.startswith("POST")]
 
 
 @pytest.mark.parametrize("name", ["Standard", "a.b", "x" * 41, "-a"])

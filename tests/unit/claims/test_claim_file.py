@@ -195,7 +195,20 @@ def test_the_first_write_says_how_long_it_took(tmp_path: Path) -> None:
     (tmp_path / "volume").mkdir()
     assert first_write.main([str(tmp_path / "volume")], str(said)) == 0
     assert 0 < json.loads(said.read_text())["write_ns"] < 60e9
-    assert (tmp_path / "volume" / "plumbline-first-write").stat().st_size == first_write.BLOCK
-    # a volume that is not new
-    assert first_write.main([str(tmp_path / "volume")], str(said)) == 1
-    assert json.loads(said.read_text()) == {"error": "File exists"}
+    assert list((tmp_path / "volume").iterdir()) == []
+
+
+def test_a_volume_that_is_handed_out_again_with_what_was_on_it(tmp_path: Path) -> None:
+    (tmp_path / "volume").mkdir()
+    (tmp_path / "volume" / "plumbline-first-write").write_bytes(b"of an earlier claim")
+    for _ in range(2):
+        assert first_write.main([str(tmp_path / "volume")], str(tmp_path / "said")) == 0
+    assert [each.name for each in (tmp_path / "volume").iterdir()] == ["plumbline-first-write"]
+
+
+def test_a_volume_that_can_not_be_written_is_named(tmp_path: Path) -> None:
+    said = tmp_path / "said"
+    assert first_write.main([str(tmp_path / "none")], str(said)) == 1
+    error = json.loads(said.read_text())["error"]
+    assert error.startswith(f"{tmp_path}/none/plumbline-first-write-")
+    assert error.endswith(": No such file or directory")

@@ -16,6 +16,7 @@ from plumbline.commands.doctor_daemon import State, address_of, ask_baseline, as
 from plumbline.commands.doctor_prometheus import DASHBOARDS, RUNBOOKS, Server, ask_labels, ask_links, ask_prometheus
 from plumbline.config.model import Config, WebConfig
 from plumbline.errors import ParseError
+from plumbline.sources.kernel.installation import Installation
 from plumbline.sources.prometheus.access import OPEN
 from plumbline.sources.prometheus.api import Series, parse_alertmanagers, parse_rules
 
@@ -58,7 +59,7 @@ def serving(answers: Answers) -> Iterator[str]:
 
 def states(answers: Answers) -> list[tuple[str, State, str]]:
     with serving(answers) as url:
-        found, _ = ask_daemon(url, timeout_s=5, access=OPEN)
+        found, _ = ask_daemon(url, timeout_s=5, access=OPEN, installation=Installation.HOST)
         return [(each.question, each.state, each.says.replace(url, "URL")) for each in found]
 
 

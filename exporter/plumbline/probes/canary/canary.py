@@ -70,7 +70,8 @@ class Canary:
             self._note = reading.reason
             if reading.reason in self.plan.notes:
                 self._skips[reading.reason] += 1
-        self._log.look(reading)
+        if not self.plan.attended:
+            self._log.look(reading)
 
     def stop(self, timeout: float = 1.0) -> bool:
         """End the worker within ``timeout`` seconds: SIGTERM, then SIGKILL; a shared worker may only drop this canary.

@@ -42,6 +42,7 @@ class Target(Struct, frozen=True, kw_only=True):
     max_busy_ratio: float = 0.01
     target: str = ""  # What is measured; empty for the node itself
     file_size_bytes: int = 0  # 0: there is none, or the worker finds out
+    attended: bool = False  # A person waits for it, and gets its refusal as the result: nothing of it is logged
     provisional: bool = False  # Made before its target was there: once the canary runs, a new plan is needed
 
     kind: ClassVar[str]  # The type in the configuration
@@ -86,7 +87,8 @@ class Target(Struct, frozen=True, kw_only=True):
 
     def faster(self, factor: float, *, spare: bool) -> Self:
         """See :meth:`.ContinuousJob.faster`."""
-        return replace(self.interactive(spare=spare), rate=min(MAX_RATE, factor * self.wanted_rate))
+        rate = min(MAX_RATE, factor * self.wanted_rate)
+        return replace(self.interactive(spare=spare), rate=rate, attended=True)
 
     def interactive(self, *, spare: bool) -> Self:  # noqa: ARG002
         """The same where an interactive run and the daemon's canary can't disturb each other."""

@@ -28,7 +28,7 @@ ADVICE = {
     "no-direct-io": "name a workload whose block size is a multiple of the disk's",
     "not-a-disk": "name a whole disk as /sys/block does",
     "not-the-disk": "check what has this name in /dev",
-    "permission": "add the drop-in raw-devices.conf to the service: systemd/README.md",
+    "permission": "add the drop-in raw-devices.conf to the service (systemd/README.md; docs/container.md)",
     "symlink": "check what has this name in /dev",
     "too-small": "name a workload with a smaller block, or another disk",
 }

@@ -160,14 +160,14 @@ def _another_owner(path: Path) -> tuple[Path, int] | None:
 def _may_be_ours(path: Path) -> bool:
     """Whether a change of the owner can be right: nobody is told to give a directory of something else away."""
     try:
-        names = set(os.listdir(path)) - _NOT_COUNTED
+        names = {entry.name for entry in path.iterdir()} - _NOT_COUNTED
     except OSError:  # ours is closed to other users
         return True
     return not names or MARKER in names
 
 
 def marked(directory: OwnDirectory) -> bool:
-    """Whether our marker is there. :class:`FileRefused` if it belongs to another user: that is no sign of a stranger."""
+    """Whether our marker is there. :class:`FileRefused` if it belongs to another user, which shows no stranger."""
     try:
         return directory.read(MARKER, len(MARKER_TEXT)) == MARKER_TEXT
     except FileNotFoundError:

@@ -37,7 +37,7 @@ class Tool(Struct, frozen=True):
 
     @property
     def missing(self) -> str:
-        return f"{self.program} is not installed: {advice(self.package)}"
+        return f"{self.program} is not installed: {advice(self.package)}; in a container: build the image with it"
 
 
 _CEPH = re.compile(r"ceph version (\S+)")

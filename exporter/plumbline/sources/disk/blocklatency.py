@@ -100,15 +100,22 @@ def read_image() -> bytes:
         ) from error
 
 
-def explain(error: BpfError, lockdown: str) -> PlumblineError:
-    """Explain the kernel's refusal. ``lockdown`` is the content of ``/sys/kernel/security/lockdown``."""
+def explain(error: BpfError, lockdown: str, *, may_call: bool = True) -> PlumblineError:
+    """Explain the kernel's refusal. ``lockdown`` is the content of ``/sys/kernel/security/lockdown``; ``may_call``:
+    :meth:`.Library.may_call`."""
     if error.errno not in (1, 13):  # EPERM, EACCES
         return error
     if "[confidentiality]" in lockdown:
         return Unavailable(f"{error}: the kernel is locked down (confidentiality), which forbids BPF tracing")
+    if not may_call:
+        return Unavailable(
+            "the system call bpf(2) is refused although the capabilities are there: by a seccomp profile, that of the"
+            " container (podman before 5 and Docker before 23 allow it with CAP_SYS_ADMIN alone: docs/container.md,"
+            " Seccomp) or SystemCallFilter= of the service, or because the container has its own user namespace"
+        )
     return Unavailable(
-        f"{error}: the kernel refuses although the capabilities are there: a container or user namespace, a"
-        " security module or, before Linux 5.11, the limit of locked memory (LimitMEMLOCK=infinity)"
+        f"{error}: the kernel refuses although the capabilities are there: a security module or, before Linux 5.11,"
+        " the limit of locked memory (LimitMEMLOCK=infinity)"
     )
 
 
@@ -171,14 +178,15 @@ class BlockLatency:
             else [capability.label for capability in _NEEDED if capability not in held]
         )
         if missing:
-            raise Unavailable(f"{' and '.join(missing)} missing; {DROP_IN} gives the service these capabilities")
+            given = f"{DROP_IN} gives them to the service, docs/container.md to a container"
+            raise Unavailable(f"{' and '.join(missing)} missing; {given}")
         disks = len(set(request_names(roots, keep=self._keep).values()))
         sizes = latencymaps.sizes_for(cpus=possible_cpus(roots), disks=disks)
         try:
             return _load(library, image, sizes, own_notes=self._own_notes)
         except BpfError as error:
             lockdown = sysfs.read_text(roots.sys / "kernel/security/lockdown") or ""
-            raise explain(error, lockdown) from error
+            raise explain(error, lockdown, may_call=library.may_call()) from error
 
     def refresh(self, _cancel: threading.Event | None = None) -> None:
         """Register disks added since, record issues where the kernel turned out not to; may wait for settings."""

@@ -7,7 +7,7 @@ from msgspec import Struct, field
 
 from plumbline.errors import Unavailable
 
-DROP_IN = "systemd/drop-ins/disk-health.conf"  # this drop-in gives the daemon the permission to query disks
+DROP_IN = "systemd/drop-ins/disk-health.conf (docs/container.md in a container)"  # permits the daemon to query disks
 
 
 class Reason(StrEnum):

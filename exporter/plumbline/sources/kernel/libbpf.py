@@ -6,6 +6,7 @@ libbpf 0.x (``libbpf.so.0``) reports errors differently and has other names for 
 """
 
 import ctypes
+import errno
 import logging
 import mmap
 import os
@@ -39,6 +40,7 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "bpf_program__attach": (c_void_p, (c_void_p,)),
     "bpf_program__fd": (c_int, (c_void_p,)),
     "bpf_link__destroy": (c_int, (c_void_p,)),
+    "bpf_obj_get": (c_int, (c_char_p,)),
     "btf__load_vmlinux_btf": (c_void_p, ()),
     "btf__find_by_name_kind": (c_int, (c_void_p, c_char_p, c_uint32)),
     "btf__type_by_id": (c_void_p, (c_void_p, c_uint32)),
@@ -49,10 +51,10 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
 class BpfError(PlumblineError):
     """libbpf or the kernel refused; ``errno`` is the reason, ``said`` is libbpf's own output about it."""
 
-    def __init__(self, what: str, errno: int, messages: Iterable[str] = ()) -> None:
-        self.errno, self.said = errno, tuple(messages)
+    def __init__(self, what: str, number: int, messages: Iterable[str] = ()) -> None:
+        self.errno, self.said = number, tuple(messages)
         first = next((line for line in self.said if line), "")
-        super().__init__(f"{what}: {os.strerror(errno)}" + (f" ({first})" if first else ""))
+        super().__init__(f"{what}: {os.strerror(number)}" + (f" ({first})" if first else ""))
 
 
 class _BtfType(ctypes.Structure):
@@ -92,10 +94,10 @@ class Library:
         ctypes.set_errno(0)
         result = getattr(self._library, function)(*arguments)
         if result is None or result < 0:
-            errno = ctypes.get_errno() if result is None else -result
+            number = ctypes.get_errno() if result is None else -result
             for line in self._said:
                 _log.debug("libbpf: %s", line)
-            raise BpfError(function, errno, self._said)
+            raise BpfError(function, number, self._said)
         return int(result)
 
     def forget(self, function: str, pointer: int) -> None:
@@ -117,6 +119,14 @@ class Library:
 
     def _type(self, btf: int, number: int) -> _BtfType:
         return _BtfType.from_address(self.call("btf__type_by_id", btf, number))
+
+    def may_call(self) -> bool:
+        """Whether this process may make the system call bpf(2) at all: the kernel then misses the file."""
+        try:
+            self.call("bpf_obj_get", b"/proc/self/none")
+        except BpfError as error:
+            return error.errno != errno.EPERM
+        return True
 
 
 class BpfObject:

@@ -38,6 +38,7 @@ from plumbline.errors import ConfigError
 from plumbline.probes.ceph.cluster import CephGuard
 from plumbline.probes.run import plan as planning
 from plumbline.probes.run import run_now as ondemand
+from plumbline.probes.run.guard import prepare_directory
 from plumbline.probes.run.model import Progress
 from plumbline.probes.run.plan import ProbingPlan, make_plan
 from plumbline.probes.run.result import Outcome, ProbeResult
@@ -245,6 +246,23 @@ def test_a_canary_is_looked_at_and_can_be_stopped(tmp_path_factory: pytest.TempP
         engine._canary_run_s = 600.0
         assert engine.run([job])[0].outcome == "stopped"
         assert time.monotonic() - began < 60
+
+
+def test_a_canary_beside_the_daemons_own_advises_nobody_to_end_it(
+    tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture
+) -> None:
+    with disk_folder(tmp_path_factory) as folder:
+        check_storage(folder)
+        made = plan(CanaryConfig(name="canary", file_size=Size(1 << 20), rate=20.0, device_class="ssd"), storage=folder)
+        once = RunOnce(
+            storage=folder, roots=Roots.under(Path("/")), environment=os.environ, rules=GatesConfig(), cluster=None,
+            stopping=threading.Event(),
+        )  # fmt: skip
+        engine = OnDemand(once, Book(select([], made.targets(), {})), canary_run_s=1.5)
+        with prepare_directory(folder / "canary", size_bytes=1 << 20):  # as the daemon's canary holds it
+            (report,) = engine.run(list(made.continuous))
+    assert (report.outcome, report.message) == ("success", "")
+    assert caplog.messages == []
 
 
 # --- what is recorded, and what runs side by side

@@ -208,7 +208,8 @@ def test_a_daemon_of_root_on_the_directory_of_another_user_is_refused(storage, o
 
 def refused_to_bare_root(storage: Path) -> str:
     """What a daemon of root without capabilities, as in a container, says when it is started on ``storage``."""
-    code = "import pathlib, sys; from plumbline.probes.run.state import StateStore as S; S(pathlib.Path(sys.argv[1])).open()"
+    opening = "StateStore(pathlib.Path(sys.argv[1])).open()"
+    code = f"import pathlib, sys; from plumbline.probes.run.state import StateStore; {opening}"
     command = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", sys.executable, "-c", code, storage]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.stderr.splitlines()[-1].removeprefix("plumbline.errors.StateError: ")

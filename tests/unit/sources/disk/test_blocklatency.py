@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import errno
+import os
+import platform
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,6 +23,9 @@ from plumbline.sources.disk.blocklatency import (
     request_names,
 )
 from plumbline.sources.kernel.libbpf import BpfError, Library
+
+CALLS = {"x86_64": 321, "aarch64": 280}
+"""The number of bpf(2)."""
 
 
 def roots(tmp_path: Path, *, btf: bool = True, effective: str = "") -> Roots:
@@ -143,6 +150,38 @@ def test_a_kernel_that_forbids_it() -> None:
     other = explain(refused, "[none] integrity confidentiality")
     assert isinstance(other, Unavailable)
     assert "LimitMEMLOCK=infinity" in str(other)
+
+
+def test_a_seccomp_profile_is_named() -> None:
+    refused = explain(BpfError("bpf_object__load", errno.EPERM), "", may_call=False)
+    assert isinstance(refused, Unavailable)
+    assert "seccomp profile" in str(refused)
+    assert "podman before 5 and Docker before 23" in str(refused)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="bpf(2) needs root")
+@pytest.mark.skipif(platform.machine() not in CALLS, reason="the number of bpf(2) is not known here")
+def test_what_a_filter_refuses_is_told_from_what_the_kernel_refuses() -> None:
+    """In a process of its own, as a filter stays: what podman's profile of 4.3 does to a container with CAP_BPF."""
+    code = f"""
+import ctypes, struct
+from plumbline.sources.kernel.libbpf import Library
+library = Library()
+before = library.may_call()
+steps = [(0x20, 0, 0, 0), (0x15, 0, 1, {CALLS.get(platform.machine())}), (6, 0, 0, 0x50001), (6, 0, 0, 0x7FFF0000)]
+program = b"".join(struct.pack("HBBI", *step) for step in steps)
+room = ctypes.create_string_buffer(program)
+header = struct.pack("HxxxxxxQ", len(steps), ctypes.addressof(room))
+libc = ctypes.CDLL(None)
+assert libc.prctl(38, 1, 0, 0, 0) == libc.prctl(22, 2, header, 0, 0) == 0
+print(before, library.may_call())
+"""
+    try:
+        Library()
+    except Unavailable as error:
+        pytest.skip(str(error))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("True False\n", "")
 
 
 def test_a_program_that_the_verifier_does_not_want_is_our_fault() -> None:
