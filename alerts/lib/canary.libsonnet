@@ -101,33 +101,28 @@ function(config) {
   local slow =
     'min by (%(series)s) (rate(plumbline_canary_slow_operations_total[%(window)s]))' % (labels { window: fast }),
 
+  // A share of the attempted operations. At most 1: the counters are not read at one instant, and some engines see the result
+  // of a rule in the next evaluation only.
+  local shareOfAttempted(part) = |||
+    clamp_max(
+      (
+        %(part)s
+      )
+      / on (%(series)s)
+      plumbline:canary_attempts_fast:ops_per_second,
+      1
+    )
+    %(enough)s
+  ||| % (labels { part: promql.nested(promql.nested(part)), enough: std.rstripChars(enoughAttempted, '\n') }),
+
   // Share of operations above the baseline's bound, and of failed ones. `min`: of two bounds the higher counts.
   // `offset`: right after a new bound its counter has no history while the count has; their quotient would be too small.
   slowShare:: |||
-    (
-      %(slow)s
-    )
-    / on (%(series)s)
-    plumbline:canary_attempts_fast:ops_per_second
-    %(enough)s
+    %(share)s
     and on (%(series)s)
     plumbline_canary_slow_operations_total offset %(window)s
-  ||| % (labels {
-           window: fast,
-           slow: promql.nested(withFailed(slow, fast)),
-           enough: std.rstripChars(enoughAttempted, '\n'),
-         }),
+  ||| % (labels { window: fast, share: std.rstripChars(shareOfAttempted(withFailed(slow, fast)), '\n') }),
 
-  // Share of failed operations: what no recovery excuses.
-  failedShare:: |||
-    1
-    -
-    %(completed)s
-    / on (%(series)s)
-    plumbline:canary_attempts_fast:ops_per_second
-    %(enough)s
-  ||| % (labels {
-           completed: completed,
-           enough: std.rstripChars(enoughAttempted, '\n'),
-         }),
+  // Share of failed operations: what no recovery excuses. 0 where none failed, also before the first that fails.
+  failedShare:: shareOfAttempted(withFailed('0 * plumbline:canary_attempts_fast:ops_per_second', fast)),
 }

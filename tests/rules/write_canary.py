@@ -210,6 +210,12 @@ def asked(metric: str, host: str, more: str = "") -> str:
     return f'round(sum(plumbline:canary_{metric}{{instance="{host}.example:10047"{more}}}), 0.001)'
 
 
+def counter(metric: str, host: str, more: str) -> dict[str, str]:
+    """1.2 a second, of a canary of which nothing else is known."""
+    place = PLACE % {"cluster": ',cluster="north"', "host": host, "layer": "disk"}
+    return {"series": f'plumbline_canary_{metric}_total{{{place},probe="canary",{WORKLOAD}{more}}}', "values": "0+36x80"}
+
+
 def share_of(values: str, host: str = "stor01", layer: str = "disk") -> dict[str, str]:
     """The share of slow operations."""
     return recorded("canary_slow_operations:ratio", values, host, ',probe="canary"', layer)
@@ -675,6 +681,23 @@ TAIL = (
         more=[
             recorded("canary_failed_operations:ratio", f"{values} 0x60", host, ',probe="canary"', "rados")
             for host, values in (("stor01", "0.1x20 0.2x19"), ("stor02", "0.06x40"), ("stor03", "0.04x40"))
+        ],
+    ),
+    Case(
+        "counters that are not of one instant: no share is below 0 or above 1, and without errors it is 0",
+        [],
+        more=[
+            *(
+                recorded("canary_attempts_fast:ops_per_second", "1x80", host, ',probe="canary"')
+                for host in ("stor01", "stor02")
+            ),
+            counter("slow_operations", "stor01", f',bound="{BOUND:g}"'),
+            counter("errors", "stor02", ',error="EIO"'),
+        ],
+        samples=[
+            ("20m", asked("slow_operations:ratio", "stor01"), 1),
+            ("20m", asked("failed_operations:ratio", "stor01"), 0),
+            ("20m", asked("failed_operations:ratio", "stor02"), 1),
         ],
     ),
     Case(
