@@ -52,6 +52,13 @@ def test_no_service_may_more_than_it_needs(name: str) -> None:
     assert service["healthcheck"]["test"][0] == "CMD"
 
 
+@pytest.mark.parametrize("name", SERVICES)
+def test_every_image_names_its_registry(name: str) -> None:
+    """podman knows no default registry; what is built on this host is localhost's, for both engines."""
+    registry = re.sub(r"^\$\{\w+:-(.+)\}$", r"\1", SERVICES[name]["image"]).partition("/")[0]
+    assert registry == "localhost" if name == "plumbline" else registry == "docker.io"
+
+
 def test_volumes_secrets_and_dependencies_are_declared() -> None:
     for service in SERVICES.values():
         for each in service.get("volumes", []):

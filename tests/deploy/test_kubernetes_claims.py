@@ -110,3 +110,21 @@ def test_it_runs_as_the_daemon_beside_it(objects: dict[str, Object]) -> None:
     state = {volume["name"]: volume for volume in daemon["volumes"]}["state"]
     assert spec["volumes"] == [{"name": "state", "hostPath": state["hostPath"] | {"type": "Directory"}}]
     assert spec["nodeSelector"] == {"plumbline/claims": "true"}
+
+
+@pytest.mark.parametrize("component", ["disk-latency", "devices"])
+def test_beside_a_daemon_of_root_the_job_is_root_too(component: str, tmp_path: Path) -> None:
+    """The patch that README.md says to uncomment."""
+    copy = tmp_path / "claims"
+    shutil.copytree(FOLDER, copy)
+    file = copy / "kustomization.yaml"
+    lines, inside = [], False
+    for line in file.read_text("utf-8").splitlines():
+        inside = (inside or line == "# patches:") and line.startswith("#")
+        lines.append(line.removeprefix("# ") if inside else line)
+    file.write_text("\n".join(lines), "utf-8")
+    added = FOLDER.parent / "components" / component / "kustomization.yaml"
+    daemon = yaml.safe_load(yaml.safe_load(added.read_text("utf-8"))["patches"][0]["patch"])["spec"]["template"]["spec"]
+    (job,) = (each for each in built(copy) if each["kind"] == "CronJob")
+    context = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["securityContext"]
+    assert context == daemon["securityContext"] | {"seccompProfile": {"type": "RuntimeDefault"}}

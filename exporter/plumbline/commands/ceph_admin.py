@@ -42,6 +42,7 @@ from plumbline.sources.distribution import advice
 
 # Creating or deleting a pool takes seconds, listing its objects longer.
 _COMMAND_S, _CONNECT_S = 120.0, 15
+_DEADLINE = ("timeout", f"{_COMMAND_S:.0f}")  # Of a command that is shown: some wait for OSDs for ever
 _MAX_LISTING = 64 << 20
 _ANSWER = Limits(_MAX_LISTING, max_values=2_000_000)
 # Placement groups of a pool for objects if the cluster isn't asked.
@@ -245,7 +246,7 @@ def _check(done: Completed) -> None:
     if done.truncated:
         raise PlumblineError(f"{command}: too much output; is the pool really ours?")
     if done.timed_out or done.returncode is None:
-        raise PlumblineError(f"{command}: no answer within {_COMMAND_S:.0f} s; is the cluster up?")
+        raise PlumblineError(f"{command}: no answer within {_COMMAND_S:.0f} s; is the cluster up, with OSDs?")
     last = one_line(last)
     if b"type=key" in done.stderr and b"Malformed input" in done.stderr:
         last += (
@@ -326,7 +327,7 @@ def _carry_out(plan: Plan, cluster: Cluster, *, apply: bool, setting_up: bool) -
 
     def show(step: Step) -> None:
         say(f"# {step.why}")
-        command = shlex.join(cluster.admin.argv(step.argv))
+        command = shlex.join((*_DEADLINE, *cluster.admin.argv(step.argv)))
         say(f"(umask 077; {command} > {shlex.quote(step.keyring)})" if step.keyring else command)
 
     if apply:
