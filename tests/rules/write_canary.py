@@ -213,7 +213,8 @@ def asked(metric: str, host: str, more: str = "") -> str:
 def counter(metric: str, host: str, more: str) -> dict[str, str]:
     """1.2 a second, of a canary of which nothing else is known."""
     place = PLACE % {"cluster": ',cluster="north"', "host": host, "layer": "disk"}
-    return {"series": f'plumbline_canary_{metric}_total{{{place},probe="canary",{WORKLOAD}{more}}}', "values": "0+36x80"}
+    labels = f'{place},probe="canary",{WORKLOAD}{more}'
+    return {"series": f"plumbline_canary_{metric}_total{{{labels}}}", "values": "0+36x80"}
 
 
 def share_of(values: str, host: str = "stor01", layer: str = "disk") -> dict[str, str]:

@@ -176,7 +176,7 @@ def _make_pool(pool: Pool) -> list[Step]:
         *steps,
         Step((*application, "enable", pool.name, "rbd"), "states its purpose"),
         Step((*application, "set", pool.name, "rbd", *MARK), "marks it as ours"),
-        Step(("rbd", "pool", "init", pool.name), "so that a user without more rights can create images; it waits for an OSD that is up"),
+        Step(("rbd", "pool", "init", pool.name), "so that our user can create images; it waits for an OSD that is up"),
     ]
 
 
