@@ -15,7 +15,7 @@ import os
 import stat
 
 from plumbline.core.proofs import KINDS, Kept
-from plumbline.core.refusals import refused
+from plumbline.core.refusals import check_owner, refused
 from plumbline.core.renaming import exchange, rename_new
 
 TYPE_CHECKING = False  # the same as typing's, without loading typing
@@ -50,7 +50,7 @@ class OwnDirectory:
         if stat.S_ISLNK((status := os.lstat(name)).st_mode) and not (follow and status.st_uid in {0, owner}):
             raise refused("symlink", name)
         if not stat.S_ISLNK(status.st_mode):  # before it is opened: another user's is often closed to this one
-            check_owner(status, name, owner)
+            check_owner(status.st_uid, name, owner)
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
         fd = os.open(name, flags)
         try:
@@ -283,7 +283,7 @@ class OwnDirectory:
             raise refused("not-a-regular-file", where)
         if status.st_nlink != 1:
             raise refused("links", where, f"has {status.st_nlink} names (hard links)")
-        check_owner(status, where, self._owner)
+        check_owner(status.st_uid, where, self._owner)
 
     def _look(self, name: str, proof: Proof, *, missing: bool = True) -> None:
         """Refuse anything but a file that is proven. ``missing``: it may be missing."""
@@ -357,14 +357,9 @@ class OwnDirectory:
 
 def check_directory(status: os.stat_result, name: str, owner: int) -> None:
     """Refuse a directory that users other than ``owner`` may write to: they could replace our files."""
-    check_owner(status, name, owner)
+    check_owner(status.st_uid, name, owner)
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise refused("mode", name)
-
-
-def check_owner(status: os.stat_result, name: str, owner: int) -> None:
-    if status.st_uid != owner:
-        raise refused("owner", name, f"belongs to user {status.st_uid}, not to user {owner}")
 
 
 def read_whole(fd: int, limit: int, where: str) -> bytes:

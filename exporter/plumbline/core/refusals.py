@@ -24,3 +24,8 @@ def refused(reason: str, where: str, what: str = "") -> FileRefused:
     usual, advice = _WHAT[reason]
     shown = where.encode("utf-8", "backslashreplace").decode()
     return FileRefused(reason, f"{shown}: {what or usual}; {advice}")
+
+
+def check_owner(actual: int, where: str, owner: int) -> None:
+    if actual != owner:
+        raise refused("owner", where, f"belongs to user {actual}, not to user {owner}")
