@@ -43,7 +43,9 @@ def latency_histograms(latency: Latency) -> Iterator[Verdict]:
     expected = "latency histograms of every disk"
     keep, caution = Keep(DROP_IN_FILE, DROP_IN), RESTART_ENDS_PROBES
     if isinstance(latency, str):
-        yield Verdict("disks", latency, expected, fixes.install("libbpf", _RELOAD, keep=keep, caution=caution, need=Need.LATENCY))
+        yield Verdict(
+            "disks", latency, expected, fixes.install("libbpf", _RELOAD, keep=keep, caution=caution, need=Need.LATENCY)
+        )
     elif latency.restart_required:
         actual = "some disks are not timed: the kernel no longer notes when their requests are issued"
         yield Verdict("disks", actual, expected, Fix(_RESTART, keep, caution, Need.RESTART))

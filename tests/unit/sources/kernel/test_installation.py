@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.checks.disk_latency import latency_histograms
-from plumbline.checks.model import Fix, judge
+from plumbline.checks.model import Fix, System, judge
 from plumbline.checks.run import CHECKS, Judge
 from plumbline.core.roots import Roots
 from plumbline.metrics.snapshot import Readings
@@ -68,7 +68,11 @@ def test_what_mends_the_host_is_to_be_run_there() -> None:
 )
 def test_a_finding_is_mended_where_the_daemon_runs(installation: Installation, now: str) -> None:
     readings = Readings({}, {"latency": "CAP_BPF and CAP_PERFMON missing"})
-    (finding,) = (found for found in Judge(lambda: System(installation=installation)).look(readings, 1.0) if found.check == latency_histograms.id)
+    (finding,) = (
+        found
+        for found in Judge(lambda: System(installation=installation)).look(readings, 1.0)
+        if found.check == latency_histograms.id
+    )
     assert finding.fix == Fix(now, None, "The restart ends the probes that are running.", Need.LATENCY)
 
 
