@@ -24,15 +24,26 @@ local flow(sized, top) = std.foldl(
   { x: 0, y: top, bottom: top, panels: [] }
 );
 
-// Sections one below the other, each with its heading; the first may have none (title null).
+// Sections one below the other, each with its heading; the first may have none (title null). `closed`: a row that nobody
+// opens first. `of`: one for each chosen value of that variable.
 local layout(sections) = std.foldl(
   function(done, section)
-    local heading = if section.title == null then [] else [p.row(section.title) { gridPos: { x: 0, y: done.bottom, w: width, h: 1 } }];
-    local placed = flow(section.panels, done.bottom + std.length(heading));
-    { bottom: placed.bottom, panels: done.panels + heading + placed.panels },
+    local titled = section.title != null, closed = std.get(section, 'closed', false);
+    local placed = flow(section.panels, done.bottom + (if titled then 1 else 0));
+    local heading = if !titled then [] else [
+      p.row(section.title, inside=if closed then placed.panels, of=std.get(section, 'of')) { gridPos: { x: 0, y: done.bottom, w: width, h: 1 } },
+    ];
+    if closed then { bottom: done.bottom + 1, panels: done.panels + heading }
+    else { bottom: placed.bottom, panels: done.panels + heading + placed.panels },
   sections,
   { bottom: 0, panels: [] }
 ).panels;
+
+// What a graph says without a series; tiles and tables have words of their own.
+local spoken(sections, empty) = [
+  section { panels: [[{ fieldConfig+: { defaults+: { noValue: empty } } } + each[0]] + each[1:] for each in section.panels] }
+  for section in sections
+];
 
 local linkTo(page) =
   g.dashboard.link.link.new(page.short, '/d/%s' % page.uid)
@@ -42,8 +53,8 @@ local linkTo(page) =
 {
   // `page`: a key of pages.libsonnet. `sections`: [{ title, panels: [[panel, width, height], …] }, …].
   // `shown`: matchers on alerts and baselines of what this page shows, for the marks in its graphs; `baselines`: those on
-  // baselines, where alerts have a label that these have not.
-  new(page, variables, sections, shown='', baselines=shown, from='now-6h', refresh='1m')::
+  // baselines, where alerts have a label that these have not. `empty`: what a graph without a series says.
+  new(page, variables, sections, shown='', baselines=shown, from='now-6h', refresh='1m', empty='not measured here')::
     local this = pages[page];
     g.dashboard.new(this.title)
     + g.dashboard.withUid(this.uid)
@@ -66,5 +77,5 @@ local linkTo(page) =
       ]
     )
     + g.dashboard.withAnnotations(annotations(shown, baselines))
-    + g.dashboard.withPanels(layout(sections)),
+    + g.dashboard.withPanels(layout(spoken(sections, empty))),
 }

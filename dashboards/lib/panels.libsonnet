@@ -2,6 +2,7 @@
 // them cannot be written. Units are Grafana's ids of base units (s, Bps, iops, percentunit …): the data is in base units.
 local g = import '../g.libsonnet';
 local colour = import 'colours.libsonnet';
+local proof = import 'proof.libsonnet';
 
 local datasource = { type: 'prometheus', uid: '${datasource}' };
 
@@ -121,19 +122,24 @@ local coloured = { id: 'custom.cellOptions', value: { type: 'color-background', 
     + p.options.tooltip.withMode('multi')
     + p.options.tooltip.withSort('desc'),
 
-  // One big figure. `steps`: [[from, colour], …]; the first `from` is null.
-  stat(title, description, unit, target, steps, decimals=null, noValue='no data')::
+  // One big figure. `steps`: [[from, colour], …]; the first `from` is null. `noValue`: what the tile says without a series
+  // while the rules are evaluated. `label`: it shows that label's value instead of a figure.
+  stat(title, description, unit, target, steps, noValue, decimals=null, label='')::
     local p = g.panel.stat;
     p.new(title)
     + options(p, description, unit)
-    + p.queryOptions.withTargets(named([target]))
+    + p.queryOptions.withTargets(named([target { expr: proof.tile(target.expr, label) }]))
     + (if decimals == null then {} else p.standardOptions.withDecimals(decimals))
     + p.standardOptions.withNoValue(noValue)
+    + p.standardOptions.withMappings([{
+      type: 'value',
+      options: { [proof.key]: { index: 0, text: proof.rules, color: colour.neutral } },
+    }])
     + thresholds(p, steps)
     + p.options.withColorMode('background')
     + p.options.withGraphMode('area')
     + p.options.withJustifyMode('auto')
-    + p.options.withTextMode('auto')
+    + p.options.withTextMode(if label == '' then 'auto' else 'name')
     + p.options.reduceOptions.withCalcs(['lastNotNull']),
 
   // The distribution of a histogram over time: colour is how many operations fell into a latency range.
@@ -158,37 +164,17 @@ local coloured = { id: 'custom.cellOptions', value: { type: 'color-background', 
       },
     },
 
-  // A table of instant queries, one column a query, rows joined on their labels.
-  table(title, description, unit, targets, transformations, overrides=[])::
+  // A table of instant queries, one column a query, rows joined on their labels. `empty`: what it says without a row.
+  // Grafana would write that into empty cells, too: an override takes it from there.
+  table(title, description, unit, targets, transformations, overrides=[], empty='none')::
     local p = g.panel.table;
     p.new(title)
     + options(p, description, unit)
     + p.queryOptions.withTargets(named(targets))
     + p.queryOptions.withTransformations(transformations)
-    + p.standardOptions.withOverrides(overrides)
+    + p.standardOptions.withNoValue(empty)
+    + p.standardOptions.withOverrides([{ matcher: { id: 'byRegexp', options: '/.*/' }, properties: [{ id: 'noValue', value: '' }] }] + overrides)
     + { options+: { showHeader: true, cellHeight: 'sm' } },
-
-  // A table of several figures of the same subject: one query a column, rows joined by the label `by`. `columns`:
-  // [[query, heading, unit], ...]; the first query brings the labels that are shown before them.
-  joinedTable(title, description, by, columns)::
-    self.table(
-      title, description, 'none',
-      [self.tableTarget(columns[index][0], refId(index)) for index in std.range(0, std.length(columns) - 1)],
-      [
-        { id: 'joinByField', options: { byField: by, mode: 'outer' } },
-        {
-          id: 'organize',
-          options: {
-            excludeByName: { Time: true, 'Value #A': true } + { ['Time %d' % index]: true for index in std.range(1, std.length(columns)) },
-            renameByName: { ['Value #' + refId(index)]: columns[index][1] for index in std.range(1, std.length(columns) - 1) },
-          },
-        },
-      ],
-      [
-        { matcher: { id: 'byName', options: columns[index][1] }, properties: [{ id: 'unit', value: columns[index][2] }] }
-        for index in std.range(1, std.length(columns) - 1)
-      ]
-    ),
 
   // A click on a value of this panel leads there: `links` from links.libsonnet.
   linked(links):: { fieldConfig+: { defaults+: { links: links } } },
@@ -283,12 +269,16 @@ local coloured = { id: 'custom.cellOptions', value: { type: 'color-background', 
 
   // Rows by columns, a coloured cell where the two meet: one instant query with the labels `row` and `column`.
   // `links`: column's value → links of its cells; the row's label is ${__data.fields.<row>} there, as in any table.
-  // `empty`: what a cell without a series says. `words`: value as text → what is said instead of it, in no colour.
-  matrix(title, description, unit, expr, row, column, columns, steps, links={}, decimals=null, empty='', words={})::
+  // `cell`: what a cell without a series says. `words`: value as text → what is said instead of it, in no colour.
+  // `empty`: what the table says without a row.
+  matrix(title, description, unit, expr, row, column, columns, steps, links={}, decimals=null, cell='', words={}, empty='none')::
     // So Grafana names the first column; the new name is that of the label, so that links find it.
     local corner = '%s\\%s' % [row, column];
+    local said = words { [proof.key]: '–' };
+    // The row with the words has a cell in the first column, or there would be none.
+    local unproven = 'label_replace(%s * 0 + %g, "%s", "%s", "", "")' % [proof.row([expr], row), proof.code, column, columns[0]];
     self.table(
-      title, description, unit, [self.tableTarget(expr, 'A')],
+      title, description, unit, [self.tableTarget(std.rstripChars(expr, '\n') + '\nor on ()\n' + unproven, 'A')],
       [
         { id: 'groupingToMatrix', options: { rowField: row, columnField: column, valueField: 'Value', emptyValue: 'null' } },
         {
@@ -307,15 +297,16 @@ local coloured = { id: 'custom.cellOptions', value: { type: 'color-background', 
             { id: 'custom.align', value: 'center' },
             {
               id: 'mappings',
-              value: [emptyCells(empty)] + (if words == {} then [] else [{
-                                              type: 'value',
-                                              options: { [value]: { index: 1, text: words[value], color: colour.neutral } for value in std.objectFields(words) },
-                                            }]),
+              value: [emptyCells(cell), {
+                type: 'value',
+                options: { [value]: { index: 1, text: said[value], color: colour.neutral } for value in std.objectFields(said) },
+              }],
             },
           ] + (if std.objectHas(links, name) then [{ id: 'links', value: links[name] }] else []),
         }
         for name in columns
-      ]
+      ],
+      empty
     )
     + thresholds(g.panel.table, steps)
     + (if decimals == null then {} else g.panel.table.standardOptions.withDecimals(decimals)),
@@ -324,22 +315,24 @@ local coloured = { id: 'custom.cellOptions', value: { type: 'color-background', 
   // brings more labels adds columns), because rows are merged on the labels they share.
   // `labels`: [[label, heading, links or null], …] in the order shown; other labels are hidden by the aggregation.
   // `columns`: [{ expr, name, unit, steps: null, links: null }, …]; name null: the query only brings labels.
-  // `sort`: heading of the column that the worst is on top by.
-  figures(title, description, labels, columns, sort=null)::
-    // Grafana's name of a query's figure; a lone query's has no letter.
-    local value(index) = if std.length(columns) == 1 then 'Value' else 'Value #' + refId(index);
+  // `sort`: heading of the column that the worst is on top by. `empty`: what it says without a row. `words`: the label that
+  // says so where nothing could prove that.
+  figures(title, description, labels, columns, sort=null, empty='none', words=labels[0][0])::
+    local unproven = proof.row([column.expr for column in columns], words);
+    // Grafana's name of a query's figure.
+    local value(index) = 'Value #' + refId(index);
     local indices = std.range(0, std.length(columns) - 1);
     local shown = [index for index in indices if columns[index].name != null];
     local linksOf(links) = if links == null then [] else [{ id: 'links', value: links }];
     self.table(
       title, description, 'none',
-      [self.tableTarget(columns[index].expr, refId(index)) for index in indices],
+      [self.tableTarget(columns[index].expr, refId(index)) for index in indices] + [self.tableTarget(unproven, 'proof')],
       [
         { id: 'merge', options: {} },
         {
           id: 'organize',
           options: {
-            excludeByName: { Time: true } + { [value(index)]: true for index in indices if columns[index].name == null },
+            excludeByName: { Time: true, 'Value #proof': true } + { [value(index)]: true for index in indices if columns[index].name == null },
             indexByName: { [labels[i][0]]: i for i in std.range(0, std.length(labels) - 1) }
                          + { [value(shown[i])]: std.length(labels) + i for i in std.range(0, std.length(shown) - 1) },
             renameByName: { [value(index)]: columns[index].name for index in shown }
@@ -365,7 +358,8 @@ local coloured = { id: 'custom.cellOptions', value: { type: 'color-background', 
         { matcher: { id: 'byName', options: label[1] }, properties: linksOf(label[2]) }
         for label in labels
         if label[2] != null
-      ]
+      ],
+      empty
     )
     + (if sort == null then {} else { options+: { sortBy: [{ displayName: sort, desc: true }] } }),
 
@@ -378,5 +372,9 @@ local coloured = { id: 'custom.cellOptions', value: { type: 'color-background', 
       sort='firing for'
     ),
 
-  row(title):: g.panel.row.new(title) + g.panel.row.withCollapsed(false),
+  // `inside`: the panels of a row that opens closed. `of`: the variable of which each chosen value has such a row.
+  row(title, inside=null, of=null)::
+    g.panel.row.new(title)
+    + (if inside == null then g.panel.row.withCollapsed(false) else g.panel.row.withCollapsed(true) + g.panel.row.withPanels(inside))
+    + (if of == null then {} else g.panel.row.withRepeat(of)),
 }

@@ -27,9 +27,12 @@ local v = g.dashboard.variable;
     + v.query.refresh.onTime()
     + v.query.withSort(1),
 
-  // The same, where a page is about all nodes and can show one.
+  // Several: each has rows of its own.
+  instances: self.instance + v.query.selectionOptions.withMulti(true),
+
+  // The same, where a page is about all nodes and can show some.
   anyInstance:
-    self.instance
+    self.instances
     + v.query.selectionOptions.withIncludeAll(true, '.*'),
 
   statistic:
@@ -43,17 +46,17 @@ local v = g.dashboard.variable;
     + v.query.queryTypes.withLabelValues('device', 'plumbline_disk_info{cluster=~"$cluster", instance="$instance"}')
     + v.query.generalOptions.withLabel('Disk')
     + v.query.selectionOptions.withIncludeAll(true, '.*')
-    + v.query.selectionOptions.withMulti(false)
+    + v.query.selectionOptions.withMulti(true)
     + v.query.refresh.onTime()
     + v.query.withSort(1),
 
   operation:
     v.custom.new('operation', ['read', 'write', 'flush', 'discard'])
     + v.custom.selectionOptions.withIncludeAll(true, '.*')
-    + v.custom.selectionOptions.withMulti(false)
+    + v.custom.selectionOptions.withMulti(true)
     + v.custom.generalOptions.withLabel('Operation'),
 
-  // One disk, where the page is about just that.
+  // Disks of one node: each has rows of its own.
   disk: self.device + v.query.selectionOptions.withIncludeAll(false),
 
   // What disks are compared within.
@@ -63,17 +66,18 @@ local v = g.dashboard.variable;
     + v.query.queryTypes.withLabelValues('device_class', 'plumbline_disk_info{cluster=~"$cluster"}')
     + v.query.generalOptions.withLabel('Class')
     + v.query.selectionOptions.withIncludeAll(true, '.*')
-    + v.query.selectionOptions.withMulti(false)
+    + v.query.selectionOptions.withMulti(true)
     + v.query.refresh.onTime()
     + v.query.withSort(1),
 
-  // A port of one node; called `device`, because links carry it under that name.
+  // Ports of one node; called `device`, because links carry it under that name.
   nic:
     v.query.new('device')
     + v.query.withDatasourceFromVariable(self.datasource)
     + v.query.queryTypes.withLabelValues('device', 'plumbline_nic_info{cluster=~"$cluster", instance="$instance", driver!="loopback"}')
     + v.query.generalOptions.withLabel('Port')
     + v.query.selectionOptions.withIncludeAll(false)
+    + v.query.selectionOptions.withMulti(true)
     + v.query.refresh.onTime()
     + v.query.withSort(1),
 
@@ -84,7 +88,7 @@ local v = g.dashboard.variable;
     + v.query.queryTypes.withLabelValues(name, metric + '{cluster=~"$cluster", instance=~"$instance"}')
     + v.query.generalOptions.withLabel(label)
     + v.query.selectionOptions.withIncludeAll(true, '.*')
-    + v.query.selectionOptions.withMulti(false)
+    + v.query.selectionOptions.withMulti(true)
     + v.query.refresh.onTime()
     + v.query.withSort(1),
 
@@ -97,16 +101,17 @@ local v = g.dashboard.variable;
   severity:
     v.custom.new('severity', ['critical|warning', 'critical', 'warning', 'info'])
     + v.custom.selectionOptions.withIncludeAll(true, '.*')
-    + v.custom.selectionOptions.withMulti(false)
+    + v.custom.selectionOptions.withMulti(true)
     + v.custom.generalOptions.withLabel('Severity'),
 
-  // One OSD, which there always is; a device class, a pool and a vantage may be all.
+  // OSDs, each with rows of its own; a device class, a pool and a vantage may be all.
   ceph_daemon:
     v.query.new('ceph_daemon')
     + v.query.withDatasourceFromVariable(self.datasource)
     + v.query.queryTypes.withLabelValues('ceph_daemon', 'plumbline:osd:info{cluster=~"$cluster"}')
     + v.query.generalOptions.withLabel('OSD')
     + v.query.selectionOptions.withIncludeAll(false)
+    + v.query.selectionOptions.withMulti(true)
     + v.query.refresh.onTime()
     + v.query.withSort(3),
 
@@ -116,7 +121,7 @@ local v = g.dashboard.variable;
     + v.query.queryTypes.withLabelValues(label, metric)
     + v.query.generalOptions.withLabel(title)
     + v.query.selectionOptions.withIncludeAll(true, '.*')
-    + v.query.selectionOptions.withMulti(false)
+    + v.query.selectionOptions.withMulti(true)
     + v.query.refresh.onTime()
     + v.query.withSort(1),
 

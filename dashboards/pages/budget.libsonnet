@@ -98,8 +98,8 @@ function(config)
     [
       { title: null, panels: first },
       { title: 'Here, over time', panels: live },
-      { title: 'The parts, each by itself', panels: parts },
-      { title: 'The documented stacks in figures', panels: documented },
+      { title: 'The parts, each by itself', panels: parts, closed: true },
+      { title: 'The documented stacks in figures', panels: documented, closed: true },
     ],
     from='now-24h'
   )

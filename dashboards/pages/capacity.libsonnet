@@ -34,7 +34,7 @@ function(config)
   // A tile holds one class: the worst. Good and bad side by side in one colour would hide each other; the table has all.
   local worstOf = 'Of the chosen clusters\' device classes the worst, which the tile names; the table below has all. ';
   local named = g.panel.stat.options.withTextMode('value_and_name') + g.panel.stat.options.withGraphMode('none');
-  local words(mapping) = { fieldConfig+: { defaults+: { mappings: [{
+  local words(mapping) = { fieldConfig+: { defaults+: { mappings+: [{
     type: 'value',
     options: { [std.toString(each[0])]: { text: each[1], color: each[2], index: each[0] } for each in mapping },
   }] } } };
@@ -47,7 +47,7 @@ function(config)
     [p.stat(
       'If the largest host dies now',
       worstOf + 'In words: can what the host (or the rack, where that is the failure domain) holds be restored on the others? Judged by fullness, by copies and failure domains of the pools (the cluster\'s map; without it by fullness alone), the worst of all pools. Bad looks like: anything but "the others take it".',
-      'none', p.target(q.loss.verdict, ofClass, instant=true), [[null, p.colour.neutral]], noValue='not known'
+      'none', p.target(q.loss.verdict, ofClass, instant=true), [[null, p.colour.neutral]], 'no data from Ceph'
     ) + named + words([
       [verdict.safe, 'SAFE: the others take it', good],
       [verdict.full, 'UNSAFE: the others get too full', bad],
@@ -57,17 +57,17 @@ function(config)
     [p.stat(
       'Fullest OSD after that',
       worstOf + 'How full the fullest OSD of the others gets once it holds its part of what was lost: its fullness × all used ÷ what is used on the others, the worst host. %s Absent where nothing would be copied. Bad looks like: above backfillfull, where Ceph stops copying.' % proportional,
-      'percentunit', p.target(q.loss.after, ofClass, instant=true), fullness, decimals=1, noValue='nothing is copied'
+      'percentunit', p.target(q.loss.after, ofClass, instant=true), fullness, 'no figure', decimals=1
     ) + named + toOsds, 5, 5],
     [p.stat(
-      'May still be written until unsafe',
+      'Room until unsafe',
       'Of the class in the tile beside it: raw bytes that fit until the loss of the largest host could not be restored any more; below zero: bytes to delete, or to add as OSDs. Divide by the pool\'s raw ratio (3 with three copies) for client data. Bad looks like: below 0, or less than a few months\' growth.',
-      'bytes', p.target(q.loss.left, ofClass, instant=true), left, decimals=1, noValue='nothing is copied'
+      'bytes', p.target(q.loss.left, ofClass, instant=true), left, 'no figure', decimals=1
     ) + named + toOsds, 5, 5],
     [p.stat(
       'Unsafe at the soonest in',
       worstOf + 'Time until losing the largest host becomes unsafe, by the fastest of the slopes over %s; the table has the latest, too. No value: it does not grow, or is unsafe already. Bad looks like: less than the %d days in which hardware can be had.' % [slopes, alerts.PlumblineCapacityHostLossSoon.days],
-      's', p.target(q.loss.soonest, ofClass, instant=true), lossDays, decimals=1, noValue='no growth known, or unsafe now'
+      's', p.target(q.loss.soonest, ofClass, instant=true), lossDays, 'no forecast', decimals=1
     ) + named + toOsds, 6, 5],
     [p.figures(
       'How long it lasts',
@@ -83,7 +83,7 @@ function(config)
         column(q.loss.unsafeSoonest, 'host loss unsafe, soonest', 's', lossDays),
         column(q.loss.latest, 'host loss unsafe, latest', 's'),
       ],
-      sort='if the largest host dies'
+      sort='if the largest host dies', empty='no data from Ceph'
     ) + p.words('if the largest host dies', {
       [std.toString(verdict.safe)]: 'safe',
       [std.toString(verdict.full)]: 'unsafe: too full',
@@ -100,7 +100,7 @@ function(config)
       'The host (or rack) whose loss leaves the others fullest: as a rule the one with most data. "scope" is the rack inside which its data would go, where every rack has a copy already. Bad looks like: a fullness above nearfull (%g unless the cluster says otherwise), or above backfillfull (%g).' % [limits.nearfull, limits.backfillfull],
       [['cluster', 'cluster', null], ['device_class', 'class', [links.fromRow('osds', ['cluster', 'device_class'])]], ['domain', 'lost', null], ['name', 'name', null], ['scope', 'scope', null]],
       [column(q.loss.worstData, 'data on it', 'bytes'), column(q.loss.worst, 'fullest OSD after it', 'percentunit', fullness)],
-      sort='fullest OSD after it'
+      sort='fullest OSD after it', empty='no data from Ceph'
     ), 12, 5],
     [p.figures(
       'Is there enough history for a forecast?',
@@ -163,7 +163,7 @@ function(config)
         column(q.pool.soonest, 'full, soonest', 's', planDays),
         column(q.pool.latest, 'full, latest', 's'),
       ],
-      sort='used'
+      sort='used', empty='no data from Ceph'
     ), 24, 8],
     [p.timeSeries(
       'Stored in pools',
@@ -189,7 +189,7 @@ function(config)
     [p.stat(
       'Rebuild after losing the largest host',
       worstOf + 'What the fullest host holds ÷ the rate at which this cluster restored data in the last %s (mean over bytes). Assumed: as much parallel work as then, and as much client load. No value: nothing worth measuring was restored in that time. Bad looks like: days, in which a second fault meets data with a copy less.' % config.capacity.recovery.span,
-      's', p.target(q.loss.rebuild, ofClass, instant=true), [[null, good], [day, warning], [days(7), bad]], decimals=1, noValue='no recovery seen'
+      's', p.target(q.loss.rebuild, ofClass, instant=true), [[null, good], [day, warning], [days(7), bad]], 'no recovery seen', decimals=1
     ) + named + toOsds, 8, 6],
     [p.timeSeries(
       'Recovery seen',
@@ -213,7 +213,7 @@ function(config)
         column(q.host.fullest, 'its fullest OSD', 'percentunit', fullness),
         column(q.host.after, 'fullest OSD without it', 'percentunit', fullness),
       ],
-      sort='used'
+      sort='used', empty='no data from Ceph'
     ), 12, 9],
     [p.figures(
       'Wear-out calendar',
@@ -241,10 +241,11 @@ function(config)
       { title: 'What if the largest host dies?', panels: loss },
       { title: 'Growth', panels: growth },
       { title: 'Pools', panels: pools },
-      { title: 'Performance headroom and rebuild', panels: load },
-      { title: 'Hosts and wear', panels: hardware },
+      { title: 'Performance headroom and rebuild', panels: load, closed: true },
+      { title: 'Hosts and wear', panels: hardware, closed: true },
     ],
     shown='signal="capacity"', baselines='',
     from='now-30d',
-    refresh='5m'
+    refresh='5m',
+    empty='no data from Ceph'
   )

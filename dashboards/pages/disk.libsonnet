@@ -19,8 +19,8 @@ function(config)
   local osdOf(field) = links.to('osd', { ceph_daemon: '${__data.fields.%s:percentencode}' % field });
   local osdLine = links.to('osd', { ceph_daemon: '${__field.labels.ceph_daemon:percentencode}' });
 
-  local stat(title, description, unit, query, steps, decimals=0, noValue='none') = [
-    p.stat(title, description, unit, p.target(query, title, instant=true), steps, decimals=decimals, noValue=noValue),
+  local stat(title, description, unit, query, steps, noValue, decimals=0) = [
+    p.stat(title, description, unit, p.target(query, title, instant=true), steps, noValue, decimals=decimals),
     3,
     4,
   ];
@@ -30,10 +30,10 @@ function(config)
     stat('To its past', 'The last hour\'s p99 divided by what was usual at this hour of the last days. Nothing: fewer than %d days are known. Bad looks like: %g and more.' % [config.disk.minimumPastDays, regressed.ratio], 'none', q.stats.toPast, beyond(regressed.ratio), decimals=1, noValue='no past'),
     stat('p99', 'The slowest hundredth of its operations over %s, the worst operation. Nothing: fewer than %g operations a second. Bad looks like: far above its peers.' % [window, config.disk.minimumOperationsPerSecond], 's', q.stats.p99, t.neutral, decimals=null, noValue='idle'),
     stat('Degradation', 'The probes of this disk against the baseline in force, the worst: 1 is as accepted. Bad looks like: above %g.' % config.minimumTolerance, 'none', q.stats.degradation, t.degradation, decimals=2, noValue='not judged'),
-    stat('Alerts', 'Alerts that fire for this disk, its OSDs or its probes. Bad looks like: more than 0.', 'none', q.stats.alerts, t.none),
-    stat('Findings', 'Documented advice that this disk does not follow, except at level info. Bad looks like: more than 0; a table below names it.', 'none', q.stats.findings, t.few),
-    stat('Endurance left', 'Forecast until its rated writes are used up, at its pace so far or in the last two weeks. Bad looks like: less than %d days.' % wearOut.days, 's', q.stats.enduranceLeft, endurance, noValue='not reported'),
-    stat('Hung', '1 where operations are in flight and none has completed for %s. Bad looks like: 1: everything that waits for this disk hangs.' % config.disk.hungWindow, 'none', q.stats.hung, t.none),
+    stat('Alerts', 'Alerts that fire for this disk, its OSDs or its probes. Bad looks like: more than 0.', 'none', q.stats.alerts, t.none, 'rules not loaded'),
+    stat('Findings', 'Documented advice that this disk does not follow, except at level info. Bad looks like: more than 0; a table below names it.', 'none', q.stats.findings, t.few, 'no daemon is scraped'),
+    stat('Life left', 'Forecast until its rated writes are used up, at its pace so far or in the last two weeks. Bad looks like: less than %d days.' % wearOut.days, 's', q.stats.enduranceLeft, endurance, noValue='not reported'),
+    stat('Hung', '1 where operations are in flight and none has completed for %s. Bad looks like: 1: everything that waits for this disk hangs.' % config.disk.hungWindow, 'none', q.stats.hung, t.none, 'rules not loaded'),
   ];
 
   local identity = [
@@ -295,11 +295,11 @@ function(config)
     'disk',
     [variables.datasource, variables.cluster, variables.instance, variables.disk],
     [
-      { title: null, panels: stats + identity },
-      { title: 'Latency', panels: latency },
-      { title: 'Load', panels: load },
-      { title: 'What stands on it', panels: osd },
-      { title: 'Alerts, findings, settings and health', panels: judged },
+      { title: '$device', panels: stats + identity, of: 'device' },
+      { title: 'Latency of $device', panels: latency, of: 'device' },
+      { title: 'Load of $device', panels: load, of: 'device' },
+      { title: 'What stands on $device', panels: osd, of: 'device', closed: true },
+      { title: 'Alerts, findings, settings and health of $device', panels: judged, of: 'device', closed: true },
     ],
     shown='instance="$instance", layer="disk"'
   )

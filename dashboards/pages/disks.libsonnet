@@ -22,21 +22,21 @@ function(config)
   local diskLabels = [['device', 'disk', [disk]], ['instance', 'node', [node]], ['cluster', 'cluster', null]];
   local what = [['device_class', 'class', null], ['model', 'model', null], ['osd', 'OSD', [osd]]];
 
-  local stat(title, description, unit, query, steps, noValue='none') = [
-    p.stat(title, description, unit, p.target(query, title, instant=true), steps, decimals=0, noValue=noValue),
+  local stat(title, description, unit, query, steps, noValue) = [
+    p.stat(title, description, unit, p.target(query, title, instant=true), steps, noValue, decimals=0),
     3,
     4,
   ];
 
   local stats = [
-    stat('Disks', 'Disks of the chosen clusters and class. Bad looks like: fewer than you have.', 'none', q.stats.disks, t.neutral),
-    stat('Busy disks', 'Disks with at least %g operations a second now, enough to judge a tail. Bad looks like: 0 while clients work.' % config.disk.minimumOperationsPerSecond, 'none', q.stats.busy, t.neutral),
-    stat('Slow disks', 'Disks for which an alert fires: the tail is %g times that of their peers, or %g times what was usual at this hour. Bad looks like: more than 0; the first table names them.' % [outlier.ratio, regressed.ratio], 'none', q.stats.outliers, t.none),
-    stat('Hung disks', 'Disks with operations in flight that completed none for %s. Bad looks like: more than 0: everything that waits for them hangs.' % config.disk.hungWindow, 'none', q.stats.hung, t.none),
-    stat('Missing disks', 'Disks that were present in the last days and are gone. Bad looks like: more than were removed on purpose.', 'none', q.stats.missing, t.few),
-    stat('First worn out', 'Forecast until the first disk has used up its rated writes, at its own pace so far or in the last two weeks, whichever is faster. Bad looks like: less than %d days.' % wearOut.days, 's', q.stats.endurance, endurance, noValue='not reported'),
-    stat('Slow PCIe links', 'Links of disks, adapters and network cards below what both of their ends can do. Bad looks like: more than 0.', 'none', q.stats.pcie, t.few),
-    stat('Open findings', 'Documented advice on disks, links, health and arrays that is not followed, except at level info. Bad looks like: more than 0; the table at the end says which.', 'none', q.stats.findings, t.few),
+    stat('Disks', 'Disks of the chosen clusters and class. Bad looks like: fewer than you have.', 'none', q.stats.disks, t.neutral, 'no disk is read'),
+    stat('Busy disks', 'Disks with at least %g operations a second now, enough to judge a tail. Bad looks like: 0 while clients work.' % config.disk.minimumOperationsPerSecond, 'none', q.stats.busy, t.neutral, 'idle or not read'),
+    stat('Slow disks', 'Disks for which an alert fires: the tail is %g times that of their peers, or %g times what was usual at this hour. Bad looks like: more than 0; the first table names them.' % [outlier.ratio, regressed.ratio], 'none', q.stats.outliers, t.none, 'rules not loaded'),
+    stat('Hung disks', 'Disks with operations in flight that completed none for %s. Bad looks like: more than 0: everything that waits for them hangs.' % config.disk.hungWindow, 'none', q.stats.hung, t.none, 'rules not loaded'),
+    stat('Missing disks', 'Disks that were present in the last days and are gone. Bad looks like: more than were removed on purpose.', 'none', q.stats.missing, t.few, 'no disk is read'),
+    stat('First worn', 'Forecast until the first disk has used up its rated writes, at its own pace so far or in the last two weeks, whichever is faster. Bad looks like: less than %d days.' % wearOut.days, 's', q.stats.endurance, endurance, noValue='not reported'),
+    stat('Slow PCIe', 'Links of disks, adapters and network cards below what both of their ends can do. Bad looks like: more than 0.', 'none', q.stats.pcie, t.few, 'rules not loaded'),
+    stat('Open findings', 'Documented advice on disks, links, health and arrays that is not followed, except at level info. Bad looks like: more than 0; the table at the end says which.', 'none', q.stats.findings, t.few, 'no daemon is scraped'),
   ];
 
   local slow = [
@@ -231,8 +231,8 @@ function(config)
     [
       { title: null, panels: stats + slow },
       { title: 'Latency', panels: latency },
-      { title: 'Wear and health', panels: health },
-      { title: 'Hung, links and settings', panels: settings },
+      { title: 'Wear and health', panels: health, closed: true },
+      { title: 'Hung, links and settings', panels: settings, closed: true },
     ],
     shown='layer="disk"'
   )

@@ -77,5 +77,6 @@ function(config)
       { title: 'Filesystem: metadata servers of CephFS', panels: filesystem },
       { title: 'Client: NVMe-oF gateways, and alerts', panels: client },
     ],
-    shown='layer=~"object|filesystem|client"', baselines=''
+    shown='layer=~"object|filesystem|client"', baselines='',
+    empty='no data from Ceph'
   )

@@ -26,39 +26,39 @@ function(config)
 
   local verdict = [
     [p.stat(
-      'Worst degradation of network probes',
+      'Worst probe ratio',
       'Throughput and round trips against the baseline in force (recorded here, else the site file, else a chosen profile): 1 is as accepted, 2 is twice as bad. No baseline: no judgement. Bad looks like: above %g and staying there.' % config.minimumTolerance,
-      'none', p.target(q.verdict.degradation, 'degradation', instant=true), thresholds.degradation, decimals=2, noValue='no baseline'
+      'none', p.target(q.verdict.degradation, 'degradation', instant=true), thresholds.degradation, 'no baseline', decimals=2
     ), 4, 4],
     [p.stat(
       'Worst loss at a port',
       'Frames lost to a full ring or a full buffer of the card, as a share of all frames of the worst port. Bad looks like: %g or more, where loss itself limits a fast link and an alert fires.' % alerts.PlumblineNicRingDrops.share,
-      'percentunit', p.target(q.verdict.loss, 'lost', instant=true), beyond(alerts.PlumblineNicRingDrops.share)
+      'percentunit', p.target(q.verdict.loss, 'lost', instant=true), beyond(alerts.PlumblineNicRingDrops.share), 'no daemon is scraped'
     ), 4, 4],
     [p.stat(
-      'Worst share of damaged frames',
+      'Worst damage share',
       'Frames with a wrong checksum, length or framing, as a share of all frames of the worst port. Bad looks like: %g or more: a cable, a transceiver or a port at either end.' % alerts.PlumblineNicErrors.share,
-      'percentunit', p.target(q.verdict.errors, 'damaged', instant=true), beyond(alerts.PlumblineNicErrors.share)
+      'percentunit', p.target(q.verdict.errors, 'damaged', instant=true), beyond(alerts.PlumblineNicErrors.share), 'no daemon is scraped'
     ), 4, 4],
     [p.stat(
-      'Worst share of TCP sent again',
+      'TCP resent',
       'Segments that the worst node retransmits, as a share of all it sends: loss on the path or at the other end. Bad looks like: %g or more, at which one connection is held to about 1 Gb/s.' % alerts.PlumblineTcpRetransmits.share,
-      'percentunit', p.target(q.verdict.retransmitted, 'retransmitted', instant=true), beyond(alerts.PlumblineTcpRetransmits.share)
+      'percentunit', p.target(q.verdict.retransmitted, 'retransmitted', instant=true), beyond(alerts.PlumblineTcpRetransmits.share), 'no daemon is scraped'
     ), 3, 4],
     [p.stat(
-      'Links below their speed',
+      'Slow links',
       'Ports whose link runs slower than the port can: the other end, the cable or the transceiver holds it back. Bad looks like: more than 0.',
-      'none', p.target(q.verdict.slowLinks, 'links', instant=true), thresholds.few, decimals=0
+      'none', p.target(q.verdict.slowLinks, 'links', instant=true), thresholds.few, 'no daemon is scraped', decimals=0
     ), 3, 4],
     [p.stat(
-      'Networks with several MTUs',
+      'Mixed MTUs',
       'Ceph networks (by role) whose interfaces do not agree on an MTU. Large packets get lost there while small ones pass. Bad looks like: more than 0.',
-      'none', p.target(q.verdict.mtus, 'networks', instant=true), thresholds.none, decimals=0
+      'none', p.target(q.verdict.mtus, 'networks', instant=true), thresholds.none, 'rules not loaded', decimals=0
     ), 3, 4],
     [p.stat(
-      'Firing network alerts',
+      'Alerts',
       'Warnings and pages about the network that fire now. The red marks in the graphs say since when. Bad looks like: more than 0.',
-      'none', p.target(q.verdict.alerts, 'firing', instant=true), thresholds.none, decimals=0
+      'none', p.target(q.verdict.alerts, 'firing', instant=true), thresholds.none, 'rules not loaded', decimals=0
     ), 3, 4],
     [p.figures(
       'Worst ports',
@@ -213,7 +213,7 @@ function(config)
       { title: null, panels: verdict },
       { title: 'Loss and what leads to it', panels: loss },
       { title: 'Between nodes', panels: probes },
-      { title: 'Links and settings', panels: settings },
+      { title: 'Links and settings', panels: settings, closed: true },
     ],
     shown='layer="network"'
   )

@@ -19,42 +19,42 @@ function(config)
     [p.stat(
       'Link',
       'Whether the port has a link and can carry packets. Bad looks like: down on a port that is cabled.',
-      'none', p.target(q.verdict.up, 'link', instant=true), below(1), noValue='not there'
-    ) + { fieldConfig+: { defaults+: { mappings: [{ type: 'value', options: { '0': { text: 'down', index: 0 }, '1': { text: 'up', index: 1 } } }] } } }, 3, 4],
+      'none', p.target(q.verdict.up, 'link', instant=true), below(1), 'not there'
+    ) + { fieldConfig+: { defaults+: { mappings+: [{ type: 'value', options: { '0': { text: 'down', index: 0 }, '1': { text: 'up', index: 1 } } }] } } }, 3, 4],
     [p.stat(
       'Speed',
       'Speed of the link, as share of what the port can do where that is known. No link: the port has none, or its driver does not know (virtual ports). Bad looks like: less than was paid for.',
-      'bps', p.target(q.verdict.speed, 'speed', instant=true), thresholds.neutral, noValue='not known'
+      'bps', p.target(q.verdict.speed, 'speed', instant=true), thresholds.neutral, 'not known'
     ), 3, 4],
     [p.stat(
-      'Speed of the possible',
+      'Of possible',
       'Speed of the link as a share of the fastest mode that the port supports. Bad looks like: below %g %%: the other end, the cable or the transceiver holds it back.' % (100 * alerts.PlumblineNicLinkSlow.belowShare),
-      'percentunit', p.target(q.verdict.speedShare, 'of the possible', instant=true), below(alerts.PlumblineNicLinkSlow.belowShare), noValue='not known'
+      'percentunit', p.target(q.verdict.speedShare, 'of the possible', instant=true), below(alerts.PlumblineNicLinkSlow.belowShare), 'not known'
     ), 3, 4],
     [p.stat(
       'MTU',
       'The largest packet that the port carries. What a whole network agrees on is on the network page. Bad looks like: another value than its peers have.',
-      'bytes', p.target(q.verdict.mtu, 'MTU', instant=true), thresholds.neutral, noValue='not there'
+      'bytes', p.target(q.verdict.mtu, 'MTU', instant=true), thresholds.neutral, 'not there'
     ), 3, 4],
     [p.stat(
       'Loss',
       'Frames lost to a full ring or a full buffer of the card, as a share of all. Bad looks like: %g or more, where an alert fires.' % alerts.PlumblineNicRingDrops.share,
-      'percentunit', p.target(q.verdict.loss, 'lost', instant=true), beyond(alerts.PlumblineNicRingDrops.share), noValue='not reported'
+      'percentunit', p.target(q.verdict.loss, 'lost', instant=true), beyond(alerts.PlumblineNicRingDrops.share), 'not reported'
     ), 3, 4],
     [p.stat(
       'Damaged',
       'Frames received damaged or not sent, as a share of all. Bad looks like: %g or more: a cable, a transceiver, a port at either end.' % alerts.PlumblineNicErrors.share,
-      'percentunit', p.target(q.verdict.errors, 'damaged', instant=true), beyond(alerts.PlumblineNicErrors.share), noValue='not reported'
+      'percentunit', p.target(q.verdict.errors, 'damaged', instant=true), beyond(alerts.PlumblineNicErrors.share), 'not reported'
     ), 3, 4],
     [p.stat(
       'Open findings',
       'Documented advice that this port does not follow, except at level info; the table below names it. Bad looks like: more than 0.',
-      'none', p.target(q.verdict.findings, 'open', instant=true), thresholds.few, decimals=0
+      'none', p.target(q.verdict.findings, 'open', instant=true), thresholds.few, 'no daemon is scraped', decimals=0
     ) + toNode, 3, 4],
     [p.stat(
       'Firing alerts',
       'Alerts of this port, and those about the network of its whole node. Bad looks like: more than 0.',
-      'none', p.target(q.verdict.alerts, 'firing', instant=true), thresholds.none, decimals=0
+      'none', p.target(q.verdict.alerts, 'firing', instant=true), thresholds.none, 'rules not loaded', decimals=0
     ) + toNode, 3, 4],
     [p.timeSeries(
       'Frames lost, by cause',
@@ -88,13 +88,11 @@ function(config)
       'What fires now for this port, and for the network of its whole node, with how long. Empty is good. Bad looks like: any page.',
       q.alerts, links=[links.fromRow('node', ['cluster', 'instance'])]
     ), 8, 7],
-    [p.table(
+    [p.figures(
       'Identity and roles',
-      'Driver, firmware, bus address; the bond that the port belongs to (master); whether drops are separated by the driver\'s own counters (drop_source). Ceph\'s networks that it carries. Bad looks like: another firmware than its peers have.',
-      'none', [p.tableTarget(q.identity.info, 'A'), p.tableTarget(q.identity.roles, 'B')], [
-        { id: 'merge', options: {} },
-        { id: 'organize', options: { excludeByName: { Time: true, 'Value #A': true, 'Value #B': true }, indexByName: { device: 0, role: 1, driver: 2, firmware: 3, bus: 4, master: 5, drop_source: 6 } } },
-      ]
+      'Driver, firmware, bus address; the bond that the port belongs to; by whose counters drops are told apart. Ceph\'s networks that it carries. Bad looks like: another firmware than its peers have.',
+      [['device', 'port', null], ['role', 'role', null], ['driver', 'driver', null], ['firmware', 'firmware', null], ['bus', 'bus', null], ['master', 'bond', null], ['drop_source', 'drops by', null]],
+      [{ expr: q.identity.info, name: null, unit: 'none' }, { expr: q.identity.roles, name: null, unit: 'none' }]
     ), 8, 7],
   ];
 
@@ -213,10 +211,10 @@ function(config)
     'nic',
     [variables.datasource, variables.cluster, variables.instance, variables.nic],
     [
-      { title: null, panels: verdict },
-      { title: 'What is said of it', panels: told },
-      { title: 'Errors, load and interrupts', panels: more },
-      { title: 'Settings', panels: settings },
+      { title: '$device', panels: verdict, of: 'device' },
+      { title: 'What is said of $device', panels: told, of: 'device' },
+      { title: 'Errors, load and interrupts of $device', panels: more, of: 'device', closed: true },
+      { title: 'Settings of $device', panels: settings, of: 'device', closed: true },
     ],
     shown='instance="$instance", layer="network"'
   )

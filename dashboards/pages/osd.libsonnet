@@ -19,16 +19,16 @@ function(config)
     ],
   };
   local toDisk = links.fromSeries('disk', ['cluster', 'instance', 'device']);
-  local stat(title, description, unit, target, steps, decimals=null, noValue='no data') =
-    p.stat(title, description, unit, target, steps, decimals=decimals, noValue=noValue);
+  local stat(title, description, unit, target, steps, decimals=null, noValue='no data from Ceph', label='') =
+    p.stat(title, description, unit, target, steps, noValue, decimals=decimals, label=label);
 
   local state = [
     [stat('Up', 'Whether the monitors consider this OSD up (1) or down (0). Bad looks like: 0.', 'none', p.target(q.state.up, 'up', instant=true), thresholds.yes, decimals=0), 3, 4],
     [stat('In', 'Whether it holds data (1) or was taken out (0). Bad looks like: 0 that nobody intended.', 'none', p.target(q.state['in'], 'in', instant=true), [[null, p.colour.warning], [1, p.colour.good]], decimals=0), 3, 4],
-    [stat('Suspected of', 'The verdict of the rules: disk (its own), host, network, queue, or peer (it only waits for another). Bad looks like: anything but none; docs/osd-verdicts.md names the two signals behind each.', 'none', p.target(q.state.verdict, '{{verdict}}', instant=true), thresholds.neutral, noValue='OSD not known') + g.panel.stat.options.withTextMode('name'), 4, 4],
-    [stat('Furthest from its class', 'Its worst figure divided by the median of its device class: 1 is the same as the others. It needs %d busy OSDs of a class. Bad looks like: %g and above (yellow), %g and above (red).' % [osd.minimumOsds, osd.agreeRatio, osd.ratio], 'none', p.target(q.state.ratio, 'to class', instant=true), [[null, p.colour.good], [osd.agreeRatio, p.colour.warning], [osd.ratio, p.colour.bad]], decimals=2, noValue='class too small'), 4, 4],
+    [stat('Suspected of', 'The verdict of the rules: disk (its own), host, network, queue, or peer (it only waits for another). Bad looks like: anything but none; docs/osd-verdicts.md names the two signals behind each.', 'none', p.target(q.state.verdict, '{{verdict}}', instant=true), thresholds.neutral, noValue='OSD not known', label='verdict'), 4, 4],
+    [stat('Against its class', 'Its worst figure divided by the median of its device class: 1 is the same as the others. It needs %d busy OSDs of a class. Bad looks like: %g and above (yellow), %g and above (red).' % [osd.minimumOsds, osd.agreeRatio, osd.ratio], 'none', p.target(q.state.ratio, 'to class', instant=true), [[null, p.colour.good], [osd.agreeRatio, p.colour.warning], [osd.ratio, p.colour.bad]], decimals=2, noValue='class too small'), 4, 4],
     [stat('p99 now', 'The slowest hundredth of its client operations over the last minutes, by kind. Bad looks like: a multiple of what the graphs below show for its past.', 's', p.target(q.state.p99, '{{operation}}', instant=true), thresholds.neutral, noValue='idle, or not asked'), 4, 4],
-    [stat('Blocked operations', 'Operations that have waited for 30 s and more. Bad looks like: more than 0.', 'none', p.target(q.state.blocked, 'blocked', instant=true), thresholds.none, decimals=0, noValue='not asked'), 3, 4],
+    [stat('Blocked ops', 'Operations that have waited for 30 s and more. Bad looks like: more than 0.', 'none', p.target(q.state.blocked, 'blocked', instant=true), thresholds.none, decimals=0, noValue='not asked'), 3, 4],
     [stat('Accused by', 'OSDs that report it as the worst of their peers. Bad looks like: most of the others.', 'none', p.target(q.state.accused, 'accusers', instant=true), thresholds.few, decimals=0), 3, 4],
     [p.figures(
       'What and where it is',
@@ -190,9 +190,10 @@ function(config)
     'osd',
     [variables.datasource, variables.cluster, variables.ceph_daemon, variables.operation, variables.statistic],
     [
-      { title: null, panels: state },
-      { title: 'Where its time goes', panels: latency },
-      { title: 'Beside it: disks, peers, probes, alerts', panels: beside },
+      { title: '$ceph_daemon', panels: state, of: 'ceph_daemon' },
+      { title: 'Where the time of $ceph_daemon goes', panels: latency, of: 'ceph_daemon' },
+      { title: 'Beside $ceph_daemon: disks, peers, probes, alerts', panels: beside, of: 'ceph_daemon', closed: true },
     ],
-    shown='ceph_daemon="$ceph_daemon"', baselines='layer="osd"'
+    shown='ceph_daemon=~"$ceph_daemon"', baselines='layer="osd"',
+    empty='no data from Ceph'
   )

@@ -12,17 +12,17 @@ function(config)
   local colours(names) = [p.fixedColour('/^%s$/' % name, p.colour.stage[name]) for name in names];
   local ratioSteps = [[null, p.colour.good], [osd.agreeRatio, p.colour.warning], [osd.ratio, p.colour.bad]];
   local number(title, description, expr, steps) =
-    p.stat(title, description, 'none', p.target(expr, title, instant=true), steps, decimals=0, noValue='no OSDs reported');
+    p.stat(title, description, 'none', p.target(expr, title, instant=true), steps, 'no data from Ceph', decimals=0);
 
   local state = [
     [number('OSDs up', 'OSDs that the monitors consider up, of the class chosen above. Bad looks like: fewer than yesterday.', q.state.up, thresholds.neutral), 3, 4],
     [number('Down', 'OSDs that the monitors consider down. Their data is read and written with fewer copies until they are back or replaced. Bad looks like: more than 0.', q.state.down, thresholds.none), 3, 4],
     [number('Out or gone', 'OSDs that hold no data any more because somebody took them out, or the monitors did after they were down for a while; and those that Ceph reported within the last %s and no longer reports. Bad looks like: more than 0 that nobody intended.' % config.osdHosts.remember, q.state.out, thresholds.few), 3, 4],
-    [number('Suspect: own disk', 'OSDs whose store is slow against their class, and whose disk is slow too. Replace or move the disk: the table below links it. Bad looks like: more than 0.', q.state.disk, thresholds.none), 3, 4],
-    [number('Suspect: host or network', 'OSDs of a host most of whose OSDs are slow, and OSDs whose peers measure long pings to them. Bad looks like: more than 0.', q.state.elsewhere, thresholds.none), 3, 4],
-    [number('Suspect: queue', 'OSDs where operations wait in the queue, though neither disk, host nor network is slow: too much to do, or too few threads. Bad looks like: more than 0.', q.state.queue, thresholds.none), 3, 4],
-    [number('Wait for a peer', 'OSDs that are slow only because a replica is: the slow OSD is one of the suspects on the left. Bad looks like: many of these with one suspect: one slow disk looks like that.', q.state.peer, thresholds.few), 3, 4],
-    [number('Out of line, no reason', 'OSDs far from their class without a verdict that explains it. Their page shows where the time goes. Bad looks like: more than 0.', q.state.outlier, thresholds.few), 3, 4],
+    [number('Bad disk', 'OSDs whose store is slow against their class, and whose disk is slow too. Replace or move the disk: the table below links it. Bad looks like: more than 0.', q.state.disk, thresholds.none), 3, 4],
+    [number('Bad host, net', 'OSDs of a host most of whose OSDs are slow, and OSDs whose peers measure long pings to them. Bad looks like: more than 0.', q.state.elsewhere, thresholds.none), 3, 4],
+    [number('Long queue', 'OSDs where operations wait in the queue, though neither disk, host nor network is slow: too much to do, or too few threads. Bad looks like: more than 0.', q.state.queue, thresholds.none), 3, 4],
+    [number('Wait for peer', 'OSDs that are slow only because a replica is: the slow OSD is one of the suspects on the left. Bad looks like: many of these with one suspect: one slow disk looks like that.', q.state.peer, thresholds.few), 3, 4],
+    [number('Slow, unknown', 'OSDs far from their class without a verdict that explains it. Their page shows where the time goes. Bad looks like: more than 0.', q.state.outlier, thresholds.few), 3, 4],
     [p.figures(
       'Suspects, and the slowest writers',
       'Every OSD that is suspected or out of line, with the reason, and the five slowest writers for comparison. To class is its worst figure divided by the median of its device class: 1 is the same as the others; it needs %d busy OSDs of a class. Means over five minutes. Bad looks like: to class at %g and above together with a verdict.' % [osd.minimumOsds, osd.ratio],
@@ -46,7 +46,7 @@ function(config)
         { expr: q.suspects.peers, name: 'waits for replicas', unit: 's' },
         { expr: q.suspects.operations, name: 'operations', unit: 'ops' },
       ],
-      sort='to class'
+      sort='to class', empty='no data from Ceph'
     ), 24, 9],
     [p.figures(
       'What sets a host apart',
@@ -146,11 +146,11 @@ function(config)
       'none', [p.target(q.blocked.stage, 'blocked: {{stage}}'), p.target(q.blocked.slow, 'slow: {{stage}}')]
     ), 8, 7],
     [p.stat(
-      'Oldest blocked operation', 'Age of the oldest operation that is blocked, of all OSDs that the daemons may ask. Bad looks like: more than 0; from %g s on an alert fires.' % config.alerts.PlumblineOsdOperationsBlocked.seconds,
+      'Oldest blocked op', 'Age of the oldest operation that is blocked, of all OSDs that the daemons may ask. Bad looks like: more than 0; from %g s on an alert fires.' % config.alerts.PlumblineOsdOperationsBlocked.seconds,
       's', p.target(q.blocked.age, 'age', instant=true), [[null, p.colour.good], [1, p.colour.warning], [config.alerts.PlumblineOsdOperationsBlocked.seconds, p.colour.bad]], noValue='no OSD asked'
     ), 4, 7],
     [p.stat(
-      'OSDs that do not answer', 'OSDs that listen on their admin socket and answer nothing in time. One that was stopped or crashed is not among them. Bad looks like: more than 0.',
+      'OSDs not answering', 'OSDs that listen on their admin socket and answer nothing in time. One that was stopped or crashed is not among them. Bad looks like: more than 0.',
       'none', p.target(q.blocked.sockets, 'hung', instant=true), thresholds.none, decimals=0, noValue='no OSD asked'
     ), 4, 7],
   ];
@@ -204,7 +204,8 @@ function(config)
       { title: null, panels: state },
       { title: 'Latency, and where it comes from', panels: latency },
       { title: 'Peers, and what is stuck', panels: peers },
-      { title: 'What the OSDs can do', panels: capability },
+      { title: 'What the OSDs can do', panels: capability, closed: true },
     ],
-    shown='layer="osd"'
+    shown='layer="osd"',
+    empty='no data from Ceph'
   )

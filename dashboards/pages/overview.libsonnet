@@ -32,8 +32,8 @@ function(config)
   local osd = links.fromRow('osd', ['cluster', 'ceph_daemon']);
   local probe = links.fromRow('probes', ['cluster', 'instance', 'probe']);
 
-  local stat(title, description, query, steps, page=null, decimals=0, noValue='none') = [
-    p.stat(title, description, 'none', p.target(query, title, instant=true), steps, decimals=decimals, noValue=noValue)
+  local stat(title, description, query, steps, noValue, page=null, decimals=0) = [
+    p.stat(title, description, 'none', p.target(query, title, instant=true), steps, noValue, decimals=decimals)
     + (if page == null then {} else p.linked([links.to(page)])),
     3,
     4,
@@ -41,17 +41,17 @@ function(config)
 
   // The first row says whether somebody has to get up, the second what the first is worth.
   local stats = [
-    stat('Ceph health', 'What Ceph says of itself, of the worst cluster: 0 is HEALTH_OK, 1 HEALTH_WARN, 2 HEALTH_ERR. The table of alerts names the checks that matter. Bad looks like: 2, or 1 for longer than somebody works on it.', q.stats.health, t.few[0:2] + [[2, p.colour.bad]], page='pools', noValue='no Ceph'),
-    stat('OSDs down', 'OSDs that are down now, in all clusters. Bad looks like: more than 0 while nobody works on them.', q.stats.osdsDown, t.none, page='osds', noValue='no Ceph'),
-    stat('Degraded copies', 'Copies of objects that are missing until Ceph has made them again, in all clusters. Bad looks like: more than 0, and not falling.', q.stats.degraded, t.few, page='pools', noValue='no Ceph'),
-    stat('Silent nodes', 'Nodes that Prometheus is configured to scrape and whose daemon does not answer: nothing below says anything about them. Bad looks like: more than 0.', q.stats.silent, t.none),
-    stat('Pages', 'Critical alerts that fire now: they page somebody. The table of alerts names them. Bad looks like: more than 0.', q.stats.pages, t.none),
-    stat('Tickets', 'Warnings that fire now: to be looked at in working hours. Bad looks like: more than last week.', q.stats.tickets, t.few),
-    stat('Worst degradation', 'The worst ratio of all layers, hosts and clusters: 1 is as accepted, 2 is twice as bad. Judged by the baseline in force of each host. Bad looks like: above %g (yellow) and staying there; red from %g.' % [tolerance, tolerance * config.canary.beyond], q.stats.worst, t.degradation, decimals=2, noValue='no baseline'),
-    stat('In recovery', 'Clusters that move data now, which slows all of their layers; tickets about latency are held back meanwhile. Bad looks like: more than 0 for hours.', q.stats.recovering, t.few, page='pools', noValue='no Ceph'),
-    stat('Clusters', 'Clusters with at least one daemon that is scraped; a site whose scrapes name no cluster has one. Bad looks like: fewer than you have.', q.stats.clusters, t.neutral),
-    stat('Nodes', 'Nodes whose daemon answers. Bad looks like: fewer than you have; those that stopped answering are counted in the next panel.', q.stats.nodes, t.neutral),
-    stat('Without baseline', 'Measured figures without a baseline to judge them. Bad looks like: more than 0 on nodes in service: record one with "plumbline baseline record".', q.stats.withoutBaseline, t.few, page='probes', noValue='no probes'),
+    stat('Ceph health', 'What Ceph says of itself, of the worst cluster: 0 is HEALTH_OK, 1 HEALTH_WARN, 2 HEALTH_ERR. The table of alerts names the checks that matter. Bad looks like: 2, or 1 for longer than somebody works on it.', q.stats.health, t.few[0:2] + [[2, p.colour.bad]], page='pools', noValue='no data from Ceph'),
+    stat('OSDs down', 'OSDs that are down now, in all clusters. Bad looks like: more than 0 while nobody works on them.', q.stats.osdsDown, t.none, page='osds', noValue='no data from Ceph'),
+    stat('Degraded', 'Copies of objects that are missing until Ceph has made them again, in all clusters. Bad looks like: more than 0, and not falling.', q.stats.degraded, t.few, page='pools', noValue='no data from Ceph'),
+    stat('Silent nodes', 'Nodes that Prometheus is configured to scrape and whose daemon does not answer: nothing below says anything about them. Bad looks like: more than 0.', q.stats.silent, t.none, 'no daemon is scraped'),
+    stat('Pages', 'Critical alerts that fire now: they page somebody. The table of alerts names them. Bad looks like: more than 0.', q.stats.pages, t.none, 'rules not loaded'),
+    stat('Tickets', 'Warnings that fire now: to be looked at in working hours. Bad looks like: more than last week.', q.stats.tickets, t.few, 'rules not loaded'),
+    stat('Worst ratio', 'The worst ratio of all layers, hosts and clusters: 1 is as accepted, 2 is twice as bad. Judged by the baseline in force of each host. Bad looks like: above %g (yellow) and staying there; red from %g.' % [tolerance, tolerance * config.canary.beyond], q.stats.worst, t.degradation, decimals=2, noValue='no baseline'),
+    stat('In recovery', 'Clusters that move data now, which slows all of their layers; tickets about latency are held back meanwhile. Bad looks like: more than 0 for hours.', q.stats.recovering, t.few, page='pools', noValue='no data from Ceph'),
+    stat('Clusters', 'Clusters with at least one daemon that is scraped; a site whose scrapes name no cluster has one. Bad looks like: fewer than you have.', q.stats.clusters, t.neutral, 'no daemon is scraped'),
+    stat('Nodes', 'Nodes whose daemon answers. Bad looks like: fewer than you have; those that stopped answering are counted in the next panel.', q.stats.nodes, t.neutral, 'no daemon is scraped'),
+    stat('No baseline', 'Measured figures without a baseline to judge them. Bad looks like: more than 0 on nodes in service: record one with "plumbline baseline record".', q.stats.withoutBaseline, t.few, page='probes', noValue='no probes'),
   ];
 
   local now = [
@@ -255,7 +255,7 @@ function(config)
       { title: 'To blame', panels: blame },
       { title: 'Alerts', panels: alerts },
       { title: 'Over time', panels: history },
-      { title: 'Worst figures', panels: worst },
+      { title: 'Worst figures', panels: worst, closed: true },
     ],
     from='now-24h'
   )

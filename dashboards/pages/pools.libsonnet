@@ -9,18 +9,18 @@ function(config)
 
   local toCapacity = links.fromSeries('capacity', ['cluster']);
   local toProbe = links.fromSeries('probes', ['cluster', 'probe']);
-  local stat(title, description, unit, expr, steps, decimals=0, noValue='no Ceph metrics') =
-    p.stat(title, description, unit, p.target(expr, title, instant=true), steps, decimals=decimals, noValue=noValue);
+  local stat(title, description, unit, expr, steps, decimals=0, noValue='no data from Ceph') =
+    p.stat(title, description, unit, p.target(expr, title, instant=true), steps, noValue, decimals=decimals);
 
   local state = [
     [stat('Ceph\'s health', 'Ceph\'s own health: 0 is HEALTH_OK, 1 HEALTH_WARN, 2 HEALTH_ERR. The checks behind it are listed below. Bad looks like: 2, or 1 for longer than you know why.', 'none', q.state.health, [[null, p.colour.good], [1, p.colour.warning], [2, p.colour.bad]]), 3, 4],
-    [stat('PGs unavailable', 'Placement groups that accept no operation: clients that read or write there wait. Bad looks like: more than 0.', 'none', q.state.unavailable, thresholds.none), 3, 4],
+    [stat('PGs inactive', 'Placement groups that accept no operation: clients that read or write there wait. Bad looks like: more than 0.', 'none', q.state.unavailable, thresholds.none), 3, 4],
     [stat('PGs degraded', 'Placement groups with fewer copies than configured. Bad looks like: more than 0 that does not fall.', 'none', q.state.degraded, thresholds.few), 3, 4],
     [stat('PGs damaged', 'Placement groups with a wrong or missing copy that Ceph does not repair by itself. Bad looks like: more than 0.', 'none', q.state.damaged, thresholds.none), 3, 4],
     [stat('Data moves', 'Whether recovery or backfill is under way (1). Alerts about latency wait meanwhile. Bad looks like: 1 for a day.', 'none', q.state.recovery, thresholds.few), 3, 4],
-    [stat('Slow operations', 'Operations that the OSDs reported to the monitors as slow, 30 s and more. Bad looks like: more than 0.', 'none', q.state.slow, thresholds.none), 3, 4],
+    [stat('Slow ops', 'Operations that the OSDs reported to the monitors as slow, 30 s and more. Bad looks like: more than 0.', 'none', q.state.slow, thresholds.none), 3, 4],
     [stat('Fullest pool', 'Used share of the fullest pool: used ÷ (used + max avail). Bad looks like: near 100 %; the capacity page forecasts when it is full.', 'percentunit', q.state.fullest, thresholds.neutral, decimals=1), 3, 4],
-    [stat('RADOS against baseline', 'The worst degradation ratio of the RADOS probes: 1 is as accepted, 2 twice as bad, by the baseline in force. Bad looks like: above %g and staying.' % config.minimumTolerance, 'none', q.state.degradation, thresholds.degradation, decimals=2, noValue='no baseline'), 3, 4],
+    [stat('RADOS ratio', 'The worst degradation ratio of the RADOS probes: 1 is as accepted, 2 twice as bad, by the baseline in force. Bad looks like: above %g and staying.' % config.minimumTolerance, 'none', q.state.degradation, thresholds.degradation, decimals=2, noValue='no baseline'), 3, 4],
     [p.figures(
       'Pools',
       'Each pool: how full it is, what is stored and what still fits (as Ceph calculates it, by its fullest OSD), its placement groups, and what clients do there. Bad looks like: unavailable or damaged above 0, or used near 100 %.',
@@ -36,7 +36,7 @@ function(config)
         { expr: q.table.reads, name: 'reads', unit: 'iops' },
         { expr: q.table.writes, name: 'writes', unit: 'iops' },
       ],
-      sort='used'
+      sort='used', empty='no data from Ceph'
     ), 24, 9],
   ];
 
@@ -52,7 +52,7 @@ function(config)
         { expr: q.service.mtbf, name: 'between failures', unit: 's' },
         { expr: q.service.mttr, name: 'to repair', unit: 's' },
       ],
-      sort='unavailable'
+      sort='unavailable', empty='no data from Ceph'
     ), 24, 7],
   ];
 
@@ -143,8 +143,9 @@ function(config)
       { title: null, panels: state },
       { title: 'Is it available?', panels: availability },
       { title: 'Is it as accepted?', panels: service },
-      { title: 'What clients do', panels: clients },
+      { title: 'What clients do', panels: clients, closed: true },
       { title: 'What is being repaired', panels: repair },
     ],
-    shown='layer="rados"'
+    shown='layer="rados"',
+    empty='no data from Ceph'
   )

@@ -16,18 +16,18 @@ function(config)
   local toProbe = links.fromRow('probes', ['cluster', 'probe']);
   local stale = config.probe.staleIntervals;
 
-  local stat(title, description, expr, steps, decimals=0, noValue='no data') =
-    [p.stat(title, description, 'none', p.target(expr, title, instant=true), steps, decimals=decimals, noValue=noValue), 3, 4];
+  local stat(title, description, expr, steps, decimals=0, noValue='no daemon is scraped') =
+    [p.stat(title, description, 'none', p.target(expr, title, instant=true), steps, noValue, decimals=decimals), 3, 4];
 
   local verdict = [
     stat('Probes', 'Probes and canaries that the chosen nodes have. Bad looks like: fewer than nodes: some measure nothing on purpose.', q.verdict.probes, thresholds.neutral),
-    stat('Last run failed', 'Probes whose latest run or operation failed; the status page of the node says why. Bad looks like: more than 0 for longer than one run.', q.verdict.failed, thresholds.few),
+    stat('Failed', 'Probes whose latest run or operation failed; the status page of the node says why. Bad looks like: more than 0 for longer than one run.', q.verdict.failed, thresholds.few),
     stat('Overdue', 'Periodic probes without a success for more than %g of their intervals: their last figure is not compared any more. Bad looks like: more than 0.' % stale, q.verdict.overdue, thresholds.few),
     stat('Stuck', 'Canaries whose operation, and runs whose processes, hang beyond all their time limits: what they use hangs too. Bad looks like: more than 0.', q.verdict.stuck, thresholds.none),
-    stat('Worst degradation', 'Measured against the baseline in force, worst of what is chosen: 1 is as accepted, 2 is twice as bad. Bad looks like: above %g and staying there.' % config.minimumTolerance, q.verdict.degradation, thresholds.degradation, decimals=2, noValue='no baseline'),
-    stat('Without a baseline', 'Figures without a baseline to judge them; they are drawn and never alert. "plumbline baseline record" makes one. Bad looks like: more than 0 on nodes in service.', q.verdict.missing, thresholds.few),
-    stat('Other parameters', 'Figures whose baseline was measured with other parameters (another configuration hash), so that they are not compared. Bad looks like: more than 0: record again, or restore the parameters of the probe.', q.verdict.mismatched, thresholds.few),
-    stat('Outdated baselines', 'Baselines recorded before the node changed: its kernel, Ceph, fio, disks, ports or tuning. Bad looks like: more than 0: a verdict may reflect the change and not a fault.', q.verdict.outdated, thresholds.few),
+    stat('Worst ratio', 'Measured against the baseline in force, worst of what is chosen: 1 is as accepted, 2 is twice as bad. Bad looks like: above %g and staying there.' % config.minimumTolerance, q.verdict.degradation, thresholds.degradation, decimals=2, noValue='no baseline'),
+    stat('No baseline', 'Figures without a baseline to judge them; they are drawn and never alert. "plumbline baseline record" makes one. Bad looks like: more than 0 on nodes in service.', q.verdict.missing, thresholds.few),
+    stat('Mismatched', 'Figures whose baseline was measured with other parameters (another configuration hash), so that they are not compared. Bad looks like: more than 0: record again, or restore the parameters of the probe.', q.verdict.mismatched, thresholds.few),
+    stat('Outdated', 'Baselines recorded before the node changed: its kernel, Ceph, fio, disks, ports or tuning. Bad looks like: more than 0: a verdict may reflect the change and not a fault.', q.verdict.outdated, thresholds.few),
     [p.figures(
       'Schedule and age',
       'Every probe chosen above: when it last ran and last succeeded, the latter in its own intervals; whether the last run succeeded, how long it took and how long one now under way has lasted; its worst figure against the baseline. Canaries run all the time and have no interval. Bad looks like: %g intervals without a success (yellow: two runs in a row did not start), %g and more (red), or a run that never ends.' % [config.probe.missedIntervals, stale],
@@ -188,8 +188,8 @@ function(config)
     [
       { title: null, panels: verdict },
       { title: 'Measured, against the baseline', panels: measured },
-      { title: 'Schedule and cost', panels: schedule },
-      { title: 'Baselines', panels: baselines },
+      { title: 'Schedule and cost', panels: schedule, closed: true },
+      { title: 'Baselines', panels: baselines, closed: true },
     ],
     shown='layer=~"$layer"',
     from='now-2d'

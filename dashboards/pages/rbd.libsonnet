@@ -22,11 +22,11 @@ function(config)
 
   local state = [
     [p.stat('Attainment', 'Share of the chosen time range in which what clients got was within the tolerance of its baseline, mean over all probes above RADOS. Moments without a figure or a baseline do not count. Bad looks like: below what was promised.', 'percentunit', p.target(q.state.attainment, 'within tolerance', instant=true), thresholds.neutral, decimals=2, noValue='no baseline'), 4, 4],
-    [p.stat('Worst degradation now', 'The worst ratio to the baseline in force of all probes above RADOS: 1 is as accepted, 2 is twice as bad. Bad looks like: above %g and staying there.' % tolerance, 'none', p.target(q.state.degradation, 'degradation', instant=true), thresholds.degradation, decimals=2, noValue='no baseline'), 4, 4],
-    [p.stat('Beyond their tolerance', 'How many figures are beyond their baseline\'s tolerance in the latest run. One run proves little. Bad looks like: more than 0 in several runs.', 'none', p.target(q.state.beyond, 'beyond', instant=true), thresholds.few, decimals=0, noValue='no baseline'), 4, 4],
+    [p.stat('Worst ratio now', 'The worst ratio to the baseline in force of all probes above RADOS: 1 is as accepted, 2 is twice as bad. Bad looks like: above %g and staying there.' % tolerance, 'none', p.target(q.state.degradation, 'degradation', instant=true), thresholds.degradation, decimals=2, noValue='no baseline'), 4, 4],
+    [p.stat('Beyond tolerance', 'How many figures are beyond their baseline\'s tolerance in the latest run. One run proves little. Bad looks like: more than 0 in several runs.', 'none', p.target(q.state.beyond, 'beyond', instant=true), thresholds.few, decimals=0, noValue='no baseline'), 4, 4],
     [p.stat('Without a baseline', 'Figures of probes above RADOS without a baseline. Record one with "plumbline baseline record". Bad looks like: more than 0 on a cluster in service.', 'none', p.target(q.state.missing, 'without', instant=true), thresholds.few, decimals=0, noValue='no such probe'), 4, 4],
     [p.stat('Failing probes', 'Probes above RADOS whose latest run failed: what a client would have met as well. Bad looks like: more than 0.', 'none', p.target(q.state.failing, 'failing', instant=true), thresholds.none, decimals=0, noValue='no such probe'), 4, 4],
-    [p.stat('Images\' writes in the OSDs', 'Mean write of the slowest image of each pool, measured in the OSDs: no network to the client and no client software is in it. Bad looks like: low, while the probes above are slow: then it is the client or its network.', 's', p.target(q.state.writeNow, '{{pool}}', instant=true), thresholds.neutral, noValue='no image statistics'), 4, 4],
+    [p.stat('Image write in OSDs', 'Mean write of the slowest image of each pool, measured in the OSDs: no network to the client and no client software is in it. Bad looks like: low, while the probes above are slow: then it is the client or its network.', 's', p.target(q.state.writeNow, '{{pool}}', instant=true), thresholds.neutral, noValue='no image statistics'), 4, 4],
     [p.figures(
       'Clients, the worst on top',
       'Each probe above RADOS: where it looks from, its latest figures, the ratio to its baseline, and the share of the chosen range within the tolerance. Empty ratio: no baseline in force. Bad looks like: a ratio above %g with little attainment.' % tolerance,
@@ -80,7 +80,7 @@ function(config)
     [
       { title: null, panels: state },
       { title: 'Block devices', panels: block },
-      { title: 'Files and objects', panels: others },
+      { title: 'Files and objects', panels: others, closed: true },
       { title: 'Against the baseline', panels: judged },
     ],
     shown='layer=~"rbd|filesystem|object|client"',

@@ -17,7 +17,7 @@ function(config)
   local followed(severity, what, bad) = [p.stat(
     'Followed, %s' % severity,
     'Share of the documented advice of severity %s that is followed, of all that applies to these nodes: %s. Source: "plumbline check" of every node, each with its document. Bad looks like: %s.' % [severity, what, bad],
-    'percentunit', p.target(q.verdict.followed(severity), 'followed', instant=true), whole, decimals=1, noValue='none applies'
+    'percentunit', p.target(q.verdict.followed(severity), 'followed', instant=true), whole, 'none applies', decimals=1
   ), 4, 4];
 
   local verdict = [
@@ -25,19 +25,19 @@ function(config)
     followed('warning', 'what costs data, redundancy or speed that was paid for', 'below 100 % for longer than a fix takes'),
     followed('info', 'what is worth doing when convenient', 'a share that falls, as after an upgrade that reset something'),
     [p.stat(
-      'Open, critical and warning',
+      'Open, not info',
       'Pieces of advice that are not followed, every subject on every node by itself. Bad looks like: more than 0; the table below names them.',
-      'none', p.target('%s or vector(0)' % std.join(' + ', ['(%s or vector(0))' % q.verdict.open(each) for each in ['critical', 'warning']]), 'open', instant=true), thresholds.few, decimals=0
+      'none', p.target(q.verdict.open, 'open', instant=true), thresholds.few, 'no daemon is scraped', decimals=0
     ), 4, 4],
     [p.stat(
-      'Nodes with something to fix',
+      'Nodes to fix',
       'Nodes with open advice that is more than information. Bad looks like: more than 0.',
-      'none', p.target(q.verdict.nodes, 'nodes', instant=true), thresholds.few, decimals=0
+      'none', p.target(q.verdict.nodes, 'nodes', instant=true), thresholds.few, 'no daemon is scraped', decimals=0
     ), 4, 4],
     [p.stat(
-      'Nodes that differ from their peers',
+      'Nodes that differ',
       'Nodes with a kernel setting or a version other than most of their cluster; ports and disks are compared below. Bad looks like: more than 0 outside an upgrade: what one node was tuned for, the others lack, or the other way round.',
-      'none', p.target(q.verdict.nodesApart, 'nodes', instant=true), thresholds.few, decimals=0
+      'none', p.target(q.verdict.nodesApart, 'nodes', instant=true), thresholds.few, 'rules not loaded', decimals=0
     ), 4, 4],
     [p.figures(
       'Open findings',
@@ -137,7 +137,7 @@ function(config)
     [
       { title: null, panels: verdict },
       { title: 'Compliance', panels: compliance },
-      { title: 'Differences between peers', panels: drift },
+      { title: 'Differences between peers', panels: drift, closed: true },
     ],
     from='now-7d',
     refresh='5m'

@@ -24,7 +24,7 @@ function(config)
         { expr: q.disk.worstP99, name: 'p99', unit: 's' },
         { expr: q.disk.worstPeerRatio, name: 'p99 to peers', unit: 'none', steps: [[null, p.colour.good], [alerts.PlumblineDiskLatencyOutlier.ratio, p.colour.bad]] },
       ],
-      sort='p99 to peers'
+      sort='p99 to peers', words='device'
     ) + hidden, 24, 8],
     [p.timeSeries(
       'Disk p99 against its peers',
@@ -83,17 +83,25 @@ function(config)
         { expr: q.health.interfaceErrors, name: 'interface errors', unit: 'none' },
         { expr: q.health.temperature, name: 'temperature', unit: 'celsius' },
       ],
-      sort='wear'
+      sort='wear', words='device'
     ) + hidden, 24, 7],
-    [p.joinedTable(
+    [p.figures(
       'PCIe links',
       'The links of disks, host adapters and network cards: bandwidth against what both ends can do, errors since boot (AER). Bad looks like: a share below 100 %, or errors that grow.',
-      'pci_address', [
-        [q.pcie.info, '', 'none'],
-        [q.pcie.ratio, 'of maximum', 'percentunit'],
-        [q.pcie.speed, 'transfers per second', 'none'],
-        [q.pcie.lanes, 'lanes', 'none'],
-        [q.pcie.errors, 'errors', 'none'],
+      [
+        ['pci_address', 'address', null],
+        ['device_type', 'type', null],
+        ['physical_slot', 'slot', null],
+        ['numa_node', 'NUMA node', null],
+        ['driver', 'driver', null],
+        ['product', 'product', null],
+      ],
+      [
+        { expr: q.pcie.info, name: null, unit: 'none' },
+        { expr: q.pcie.ratio, name: 'of maximum', unit: 'percentunit' },
+        { expr: q.pcie.speed, name: 'transfers per second', unit: 'none' },
+        { expr: q.pcie.lanes, name: 'lanes', unit: 'none' },
+        { expr: q.pcie.errors, name: 'errors', unit: 'none' },
       ]
     ), 14, 7],
     [p.timeSeries(

@@ -22,7 +22,7 @@ function(config)
         { expr: q.network.pause, name: 'pause frames', unit: 'pps' },
         { expr: q.network.ring, name: 'receive ring', unit: 'percentunit' },
       ],
-      sort='lost'
+      sort='lost', words='device'
     ) + p.hidden(['cluster', 'instance']) + p.words('link', { '0': 'down', '1': 'up' }), 24, 7],
     [p.timeSeries(
       'Frames lost, by cause',

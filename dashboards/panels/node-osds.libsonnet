@@ -26,7 +26,7 @@ function(config)
         { expr: q.osds.slow, name: 'slow operations', unit: 'none' },
         { expr: q.osds.heartbeat, name: 'slowest peer', unit: 's' },
       ],
-      sort='to its class'
+      sort='to its class', words='ceph_daemon'
     ) + p.hidden(['cluster']), 24, 8],
     [p.timeSeries(
       'OSD latency',

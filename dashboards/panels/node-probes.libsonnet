@@ -54,7 +54,7 @@ function(config)
           { expr: q.probe.duration, name: 'took', unit: 's' },
           { expr: q.probe.degradation, name: 'degradation', unit: 'none', steps: thresholds.degradation },
         ],
-        sort='intervals since success'
+        sort='intervals since success', words='probe'
       ) + p.hidden(['cluster', 'instance']) + p.words('result', { '0': 'failed', '1': 'success' }), 24, 7],
     ],
 

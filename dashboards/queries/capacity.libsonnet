@@ -2,6 +2,7 @@
 // the formulas. Days come as seconds: Grafana says weeks and years by itself.
 local promql = import '../../alerts/lib/promql.libsonnet';
 local matchers = import '../lib/matchers.libsonnet';
+local proof = import '../lib/proof.libsonnet';
 
 local sel = matchers.selector('cluster=~"$cluster"');
 local recorded(name, more='') = 'plumbline:capacity_%s%s' % [name, sel(more)];
@@ -41,8 +42,8 @@ function(config)
     history: {
       needed: ofSlopes(function(each) 'vector(%d)' % promql.seconds(each.history)),
       there: ofSlopes(function(each)
-        '(0 * count(present_over_time(%s[%s] offset %s)) + 1 or vector(0))'
-        % [recorded('used:bytes'), config.capacity.historyWindow, each.history]),
+        '(0 * count(present_over_time(%s[%s] offset %s)) + 1 or %s)'
+        % [recorded('used:bytes'), config.capacity.historyWindow, each.history, proof.zero()]),
     },
     loss: {
       verdict: most(recorded('host_loss:verdict')),

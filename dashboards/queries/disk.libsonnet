@@ -2,11 +2,12 @@
 local histograms = import '../lib/histograms.libsonnet';
 local limits = import '../lib/limits.libsonnet';
 local matchers = import '../lib/matchers.libsonnet';
+local proof = import '../lib/proof.libsonnet';
 
 local identity = 'cluster, instance, device';
 // Of the node, and of this disk.
 local node = matchers.selector('cluster=~"$cluster", instance="$instance"');
-local sel(more='') = node(matchers.join(['device="$device"', more]));
+local sel(more='') = node(matchers.join(['device=~"$device"', more]));
 
 local rate(metric, more='') = 'rate(%s%s[$__rate_interval])' % [metric, sel(more)];
 local one(metric, by='device', more='') = 'max by (%s) (%s%s)' % [by, metric, sel(more)];
@@ -64,10 +65,10 @@ local ofLink(metric) = 'max by (pci_address) (%s%s and on (cluster, instance, pc
     toPast: 'max(plumbline:disk_latency_past:ratio%s)' % sel(),
     p99: 'max(plumbline:disk_latency:p99_seconds%s)' % sel(),
     degradation: 'max(plumbline:degradation:ratio%s and on (cluster, instance, probe) %s)' % [node('statistic=~"p50|mean|iops|throughput"'), probes],
-    alerts: 'count(%s) or vector(0)' % about('ALERTS', ', alertstate="firing"'),
-    findings: 'count(plumbline_finding%s == 1) or vector(0)' % node('subject="$device", urgency!="info"'),
+    alerts: proof.counted(about('ALERTS', ', alertstate="firing"')),
+    findings: proof.counted('plumbline_finding%s == 1' % node('subject=~"$device", urgency!="info"'), of='plumbline_finding' + node()),
     enduranceLeft: 'min(plumbline:disk_endurance_left:seconds%s)' % sel(),
-    hung: 'count(plumbline:disk_hung:info%s) or vector(0)' % sel(),
+    hung: proof.counted('plumbline:disk_hung:info' + sel()),
   },
   identity: {
     info: one('plumbline_disk_info', 'cluster, instance, device, model, serial, firmware, transport, device_class, osd'),
@@ -85,7 +86,7 @@ local ofLink(metric) = 'max by (pci_address) (%s%s and on (cluster, instance, pc
     merges: one('plumbline_disk_nomerges'),
     throttle: one('plumbline_disk_writeback_throttle_seconds'),
   },
-  findings: 'max by (check, urgency, subject) (plumbline_finding%s == 1)' % node('subject="$device"'),
+  findings: 'max by (check, urgency, subject) (plumbline_finding%s == 1)' % node('subject=~"$device"'),
   alerts: { age: 'time() - %s' % since, since: '1000 * %s' % since },
   heatmap(operation): histograms.heatmap('plumbline_disk_latency_seconds', sel('operation="%s"' % operation) + '[$__rate_interval]'),
   p99: {

@@ -1,6 +1,7 @@
 // The queries of the disks' page, apart from its layout. For thousands of disks: lines are the worst few, chosen once at
 // the end of the range, and what is summed over all disks is recorded by class; raw buckets are never read here.
 local matchers = import '../lib/matchers.libsonnet';
+local proof = import '../lib/proof.libsonnet';
 
 local sel = matchers.selector('cluster=~"$cluster"');
 local operation = sel('operation=~"$operation"');
@@ -48,13 +49,12 @@ local increase(metric) = 'sum(increase(%s%s[$__rate_interval]))' % [metric, sel(
   stats: {
     disks: 'count(%s)' % ofClass('plumbline:disk_kind:info' + sel()),
     busy: 'count(count by (%s) (%s))' % [identity, ofClass('plumbline:disk_latency:p99_seconds' + sel())],
-    outliers: 'count(count by (%s) (ALERTS%s)) or vector(0)'
-              % [identity, sel('alertname=~"PlumblineDiskLatency(Outlier|Regressed)", alertstate="firing"')],
-    hung: 'count(plumbline:disk_hung:info%s) or vector(0)' % sel(),
-    missing: 'count(max by (cluster, instance, device, serial) (plumbline_disk_present%s) == 0) or vector(0)' % sel(),
+    outliers: proof.counted('count by (%s) (ALERTS%s)' % [identity, sel('alertname=~"PlumblineDiskLatency(Outlier|Regressed)", alertstate="firing"')]),
+    hung: proof.counted('plumbline:disk_hung:info' + sel()),
+    missing: proof.counted('max by (cluster, instance, device, serial) (plumbline_disk_present%s) == 0' % sel(), of='plumbline_disk_present' + sel()),
     endurance: 'min(%s)' % ofClass(ofDisk('plumbline:disk_endurance_left:seconds')),
-    pcie: 'count(%s) or vector(0)' % degraded,
-    findings: 'count(%s) or vector(0)' % findings,
+    pcie: proof.counted(degraded),
+    findings: proof.counted(findings, of='plumbline_finding' + sel()),
   },
   heatmap: 'sum by (le) (%s)' % bucket,
   outliers: {

@@ -1,6 +1,7 @@
 // The queries of the network page. A frame that is counted on a VLAN, its bond and the port counts once, for the port.
 function(config)
   local matchers = import '../lib/matchers.libsonnet';
+  local proof = import '../lib/proof.libsonnet';
 
   local sel = matchers.selector('cluster=~"$cluster"');
   local notLoopback = 'device!="lo"';
@@ -60,9 +61,9 @@ function(config)
       loss: 'max(%s)' % share(summed(dropsOf('ring|fifo'))),
       errors: 'max(%s)' % share(summed(errorsOf)),
       retransmitted: 'max(%s)' % retransmitted,
-      slowLinks: 'count(%s < 1) or vector(0)' % speedShare,
-      mtus: 'count(count by (cluster, role) (%s) > 1) or vector(0)' % mtus,
-      alerts: 'count(ALERTS%s) or vector(0)' % sel('alertname=~"Plumbline.+", layer="network", alertstate="firing", severity!="info"'),
+      slowLinks: proof.counted('%s < 1' % speedShare, of='plumbline_nic_up' + sel()),
+      mtus: proof.counted('count by (cluster, role) (%s) > 1' % mtus),
+      alerts: proof.counted('ALERTS' + sel('alertname=~"Plumbline.+", layer="network", alertstate="firing", severity!="info"')),
     },
     worst: {
       count: worst,

@@ -1,8 +1,9 @@
 // The queries of the page of one port: `$device` of `$instance`.
 local matchers = import '../lib/matchers.libsonnet';
+local proof = import '../lib/proof.libsonnet';
 
 local node = matchers.selector('cluster=~"$cluster", instance="$instance"');
-local sel(more='') = node(matchers.join(['device="$device"', more]));
+local sel(more='') = node(matchers.join(['device=~"$device"', more]));
 local rate(metric, more='') = 'rate(%s%s[$__rate_interval])' % [metric, sel(more)];
 local nodeRate(metric, more='') = 'rate(%s%s[$__rate_interval])' % [metric, node(more)];
 local max(metric, by='', more='') = 'max by (%s) (%s%s)' % [by, metric, sel(more)];
@@ -19,22 +20,22 @@ local packets = 'sum(%s)' % rate('plumbline_nic_packets_total');
     mtu: max('plumbline_nic_mtu_bytes'),
     loss: 'sum(%s) / (%s > 0)' % [rate('plumbline_nic_drops_total', 'cause=~"ring|fifo"'), packets],
     errors: 'sum(%s) / (%s > 0)' % [rate('plumbline_nic_errors_total'), packets],
-    findings: 'count(plumbline_finding%s == 1) or vector(0)' % node('subject="$device", urgency!="info"'),
-    alerts: 'count(ALERTS%s) or vector(0)' % firing,
+    findings: proof.counted('plumbline_finding%s == 1' % node('subject=~"$device", urgency!="info"'), of='plumbline_finding' + node()),
+    alerts: proof.counted('ALERTS' + firing),
   },
   identity: {
     info: max('plumbline_nic_info', 'device, driver, firmware, bus, master, drop_source'),
     roles: 'group by (device, role) (plumbline_nic_role_info%s)' % sel(),
-    relations: 'group by (device, lower, relation) (plumbline_nic_relation_info%s) or group by (device, lower, relation) (plumbline_nic_relation_info%s)' % [sel(), node('lower="$device"')],
+    relations: 'group by (device, lower, relation) (plumbline_nic_relation_info%s) or group by (device, lower, relation) (plumbline_nic_relation_info%s)' % [sel(), node('lower=~"$device"')],
   },
-  findings: 'max by (check, subject, urgency) (plumbline_finding%s == 1)' % node('subject="$device"'),
+  findings: 'max by (check, subject, urgency) (plumbline_finding%s == 1)' % node('subject=~"$device"'),
   alerts: 'max by (severity, alertname, layer, cluster, instance) (time() - (ALERTS_FOR_STATE%s and ignoring (alertstate) ALERTS%s))' % [ofPort, firing],
   loss: {
     drops: 'sum by (direction, cause) (%s)' % rate('plumbline_nic_drops_total'),
     errors: 'sum by (direction, cause) (%s)' % rate('plumbline_nic_errors_total'),
     pause: 'sum by (direction) (%s)' % rate('plumbline_nic_pause_frames_total'),
     carrier: 'sum(increase(plumbline_nic_carrier_changes_total%s[$__rate_interval]))' % sel(),
-    bond: 'sum by (device) (increase(plumbline_bond_slave_link_failures_total%s[$__rate_interval]))' % node('slave="$device"'),
+    bond: 'sum by (device) (increase(plumbline_bond_slave_link_failures_total%s[$__rate_interval]))' % node('slave=~"$device"'),
   },
   load: {
     throughput: 'sum by (direction) (%s) * 8' % rate('plumbline_nic_bytes_total'),
@@ -68,6 +69,6 @@ local packets = 'sum(%s)' % rate('plumbline_nic_packets_total');
     up: 'max by (device, slave) (plumbline_bond_slave_up%(bond)s or plumbline_bond_slave_up%(member)s)' % self.of,
     active: 'max by (device, slave) (plumbline_bond_slave_active%(bond)s or plumbline_bond_slave_active%(member)s)' % self.of,
     partner: 'max by (device, slave) (plumbline_bond_slave_partner_mac_valid%(bond)s or plumbline_bond_slave_partner_mac_valid%(member)s)' % self.of,
-    of:: { bond: sel(), member: node('slave="$device"') },
+    of:: { bond: sel(), member: node('slave=~"$device"') },
   },
 }

@@ -2,8 +2,9 @@
 local histograms = import '../lib/histograms.libsonnet';
 local limits = import '../lib/limits.libsonnet';
 local matchers = import '../lib/matchers.libsonnet';
+local proof = import '../lib/proof.libsonnet';
 
-local node = 'cluster=~"$cluster", instance="$instance"';
+local node = 'cluster=~"$cluster", instance=~"$instance"';
 local sel = matchers.selector(node);
 local rate(metric, more='') = 'rate(%s%s[$__rate_interval])' % [metric, sel(more)];
 // What Ceph says of an OSD says nothing of the node; a rule knows which are here.
@@ -19,10 +20,10 @@ local firing = 'alertname=~"Plumbline.+", alertstate="firing"';
 {
   verdict: {
     degradation: 'max(plumbline:degradation:ratio%s)' % sel(),
-    alerts: 'count(ALERTS%s) or vector(0)' % sel(firing),
-    blamed: 'max by (layer) (plumbline:blamed_layer:info%s)' % sel(),
+    alerts: proof.counted('ALERTS' + sel(firing)),
+    blamed: 'max by (layer) (plumbline:blamed_layer:info%s) or on () label_replace(%s, "layer", "none", "", "")' % [sel(), proof.zero()],
     baselineMissing: 'sum(plumbline_baseline_missing%s)' % sel(),
-    collectorsFailing: 'count(plumbline_collector_success%s == 0) or vector(0)' % sel(),
+    collectorsFailing: proof.counted('plumbline_collector_success%s == 0' % sel(), of='plumbline_collector_success' + sel()),
     findings: 'sum(plumbline_finding%s)' % sel('urgency!="info"'),
     probeAge: 'max(time() - plumbline_probe_last_success_timestamp_seconds%s)' % sel(),
   },

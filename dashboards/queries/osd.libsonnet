@@ -4,7 +4,7 @@ local limits = import '../lib/limits.libsonnet';
 local matchers = import '../lib/matchers.libsonnet';
 local firing = import 'firing.libsonnet';
 
-local this = 'cluster=~"$cluster", ceph_daemon="$ceph_daemon"';
+local this = 'cluster=~"$cluster", ceph_daemon=~"$ceph_daemon"';
 local sel = matchers.selector(this);
 local osd = 'cluster, ceph_daemon';
 local one(expr) = 'max by (%s) (%s)' % [osd, expr];
@@ -103,5 +103,5 @@ local class = 'plumbline:osd:info' + sel();
     bench: 'max by (workload) (plumbline_probe_iops{cluster=~"$cluster", layer="osd", probe=~".+/$ceph_daemon"})',
     baselineBench: 'max by (device_class, workload, source) (plumbline:baseline_in_force:iops{cluster=~"$cluster", layer="osd"}) and on (device_class) %s' % class,
   },
-  firing: firing('cluster=~"$cluster", ceph_daemon="$ceph_daemon"'),
+  firing: firing('cluster=~"$cluster", ceph_daemon=~"$ceph_daemon"'),
 }

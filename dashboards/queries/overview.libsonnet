@@ -1,6 +1,7 @@
 // The queries of the overview, apart from its layout. Recorded series only: one a layer and host, whatever the fleet.
 function(config)
   local matchers = import '../lib/matchers.libsonnet';
+  local proof = import '../lib/proof.libsonnet';
 
   local sel = matchers.selector('cluster=~"$cluster"');
 
@@ -42,9 +43,9 @@ function(config)
       degraded: 'sum(max by (cluster) (ceph_num_objects_degraded%s))' % sel(),
       clusters: 'count(count by (cluster) (plumbline_build_info%s))' % sel(),
       nodes: 'count(count by (cluster, instance) (plumbline_build_info%s))' % sel(),
-      silent: 'count(up%s == 0) or vector(0)' % sel(config.plumblineSelector),
-      pages: 'count(%s) or vector(0)' % firing('severity="critical"'),
-      tickets: 'count(%s) or vector(0)' % firing('severity="warning"'),
+      silent: proof.counted('up%s == 0' % sel(config.plumblineSelector), of='up' + sel(config.plumblineSelector)),
+      pages: proof.counted(firing('severity="critical"')),
+      tickets: proof.counted(firing('severity="warning"')),
       worst: 'max(plumbline:layer_degradation:ratio%s)' % sel(),
       withoutBaseline: 'sum(plumbline_baseline_missing%s)' % sel(),
       recovering: 'sum(max by (cluster) (plumbline:recovery:bool%s))' % sel(),

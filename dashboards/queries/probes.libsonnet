@@ -4,6 +4,7 @@ function(config)
   local histograms = import '../lib/histograms.libsonnet';
   local limits = import '../lib/limits.libsonnet';
   local matchers = import '../lib/matchers.libsonnet';
+  local proof = import '../lib/proof.libsonnet';
 
   local nodes = 'cluster=~"$cluster", instance=~"$instance"';
   local sel = '{%s}' % nodes;
@@ -20,7 +21,8 @@ function(config)
   local chosen(expr) = '(%s and on (%s) plumbline_probe_info%s)' % [expr, probe, layered()];
   local by(metric) = chosen('max by (%s) (%s%s)' % [probe, metric, named()]);
   local age(metric) = chosen('time() - max by (%s) (%s%s)' % [probe, metric, named()]);
-  local counted(expr) = 'count(%s) or vector(0)' % expr;
+  local any = 'plumbline_build_info{%s}' % nodes;
+  local counted(expr) = proof.counted(expr, of=any);
 
   local likeness = 'layer, device_class, workload, operation';
   // The worst and the median of all nodes, and what stands beside them.
@@ -46,7 +48,7 @@ function(config)
     verdict: {
       probes: counted('plumbline_probe_info' + layered()),
       failed: counted('%s == 0' % by('plumbline_probe_success')),
-      overdue: counted('%s > %g' % [by('plumbline:probe_since_success:intervals'), config.probe.staleIntervals]),
+      overdue: proof.counted('%s > %g' % [by('plumbline:probe_since_success:intervals'), config.probe.staleIntervals]),
       // As the alert has it: a canary's one operation, a run beyond its own time limit.
       stuck: counted(|||
         max by (%(probe)s) (plumbline_probe_in_flight_seconds%(named)s) > %(canarySeconds)d
@@ -58,8 +60,8 @@ function(config)
         and on (%(probe)s) plumbline_probe_info%(any)s
       ||| % (stuck { probe: probe, named: named(), canary: layered('probe_type=~".*canary"'), any: layered() })),
       degradation: 'max(plumbline:degradation:ratio%s)' % measured(),
-      missing: 'sum(plumbline_baseline_missing%s) or vector(0)' % measured(),
-      mismatched: 'sum(plumbline_baseline_mismatch%s) or vector(0)' % measured(),
+      missing: 'sum(plumbline_baseline_missing%s) or %s' % [measured(), proof.zero(any)],
+      mismatched: 'sum(plumbline_baseline_mismatch%s) or %s' % [measured(), proof.zero(any)],
       outdated: counted('max by (cluster, instance, source, profile) (plumbline_baseline_environment_changed%s) == 1' % sel),
     },
     schedule: {

@@ -1,5 +1,6 @@
 // The queries of tuning compliance: documented advice that is not followed, and peers that differ.
 local matchers = import '../lib/matchers.libsonnet';
+local proof = import '../lib/proof.libsonnet';
 
 local all = 'cluster=~"$cluster"';
 local sel = matchers.selector(all);
@@ -145,9 +146,9 @@ local version = {
 {
   verdict: {
     followed(severity):: '1 - avg(plumbline_finding%s)' % sel('urgency="%s"' % severity),
-    open(severity):: 'sum(plumbline_finding%s)' % sel('urgency="%s"' % severity),
-    nodes: 'count(sum by (cluster, instance) (plumbline_finding%s) > 0) or vector(0)' % sel('urgency!="info"'),
-    nodesApart: 'count(count by (cluster, instance) (%s)) or vector(0)' % either([kernel, apart(version.facts, version.by)]),
+    open: 'sum(plumbline_finding%s) or %s' % [sel('urgency=~"critical|warning"'), proof.zero('plumbline_finding' + sel())],
+    nodes: proof.counted('sum by (cluster, instance) (plumbline_finding%s) > 0' % sel('urgency!="info"'), of='plumbline_finding' + sel()),
+    nodesApart: proof.counted('count by (cluster, instance) (%s)' % either([kernel, apart(version.facts, version.by)])),
   },
   open: 'max by (urgency, check, subject, cluster, instance) (%s == 1)' % finding(),
   checks: {
@@ -160,8 +161,8 @@ local version = {
   time: {
     open: 'sum by (urgency) (%s)' % finding(),
     // Only where it was known before and is known now: a node that was away neither opens nor closes anything.
-    opened: 'count((%s == 1) and (%s offset $__interval == 0)) or vector(0)' % [finding(), finding()],
-    closed: 'count((%s == 0) and (%s offset $__interval == 1)) or vector(0)' % [finding(), finding()],
+    opened: proof.counted('(%s == 1) and (%s offset $__interval == 0)' % [finding(), finding()], of=finding()),
+    closed: proof.counted('(%s == 0) and (%s offset $__interval == 1)' % [finding(), finding()], of=finding()),
     followed: '1 - avg by (subsystem) (label_replace(%s, "subsystem", "$1", "check", "([^.]+)[.].*"))' % finding(),
   },
   drift: {

@@ -20,7 +20,7 @@ HISTORY = "Is there enough history for a forecast?"
 TILES = {
     "If the largest host dies now": ("plumbline:capacity_host_loss:verdict{%s}", 3.0),
     "Fullest OSD after that": ('plumbline:capacity_after_loss:ratio{%s,domain="host",name="a"}', 0.88),
-    "May still be written until unsafe": ("plumbline:capacity_host_loss_left:bytes{%s}", 200.0),
+    "Room until unsafe": ("plumbline:capacity_host_loss_left:bytes{%s}", 200.0),
     "Unsafe at the soonest in": ('plumbline:capacity_time_to_host_loss_unsafe:days{%s,slope="3d"}', 20.0),
     "Rebuild after losing the largest host": ("plumbline:capacity_rebuild:seconds{%s}", 7000.0),
 }
@@ -28,7 +28,7 @@ TILES = {
 BETTER = {
     "If the largest host dies now": 0.0,
     "Fullest OSD after that": 0.5,
-    "May still be written until unsafe": 100.0,  # fewer bytes, but of smaller disks
+    "Room until unsafe": 100.0,  # fewer bytes, but of smaller disks
     "Unsafe at the soonest in": 400.0,
     "Rebuild after losing the largest host": 60.0,
 }
@@ -71,8 +71,9 @@ def test_a_tile_shows_the_worst_class_alone(title: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("days", [0, 1, 3, 15, 21])
 def test_a_forecast_has_its_history_or_not(days: int, tmp_path: Path) -> None:
     """15 days are what Prometheus keeps unless it is told more."""
-    needed, there = queries(HISTORY)
+    needed, there, _ = queries(HISTORY)
     used = {"series": 'plumbline:capacity_used:bytes{cluster="c",device_class="hdd"}', "values": f"1x{24 * days}"}
+    watchdog = {"series": 'ALERTS{alertname="PlumblineWatchdog"}', "values": f"1x{24 * days}"}
     expected = {
         needed: {slope: DAY * need for slope, need in NEEDS_DAYS.items()},
         there: {slope: int(days >= need) for slope, need in NEEDS_DAYS.items()},
@@ -85,4 +86,4 @@ def test_a_forecast_has_its_history_or_not(days: int, tmp_path: Path) -> None:
         }
         for expr, values in expected.items()
     ]
-    assert promtool(tmp_path, [used] if days else [], cases, "1h") == ""
+    assert promtool(tmp_path, [watchdog, *([used] if days else [])], cases, "1h") == ""

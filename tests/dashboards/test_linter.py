@@ -64,15 +64,15 @@ def _broken(page: dict[str, Any], rule: str) -> None:
         case "panel-no-targets":
             panel["targets"] = []
         case "target-promql":
-            target["expr"] = 'sum(up{cluster=~"$cluster", instance="$instance"}'
+            target["expr"] = 'sum(up{cluster=~"$cluster", instance=~"$instance"}'
         case "target-rate-interval":
-            target["expr"] = 'rate(x_total{cluster=~"$cluster", instance="$instance"}[5m])'
+            target["expr"] = 'rate(x_total{cluster=~"$cluster", instance=~"$instance"}[5m])'
         case "target-cluster":
-            target["expr"] = 'up{instance="$instance"}'
+            target["expr"] = 'up{instance=~"$instance"}'
         case "target-instance":
             target["expr"] = 'sum(up{cluster=~"$cluster"})'
         case "target-counter-agg":
-            target["expr"] = 'sum(x_total{cluster=~"$cluster", instance="$instance"})'
+            target["expr"] = 'sum(x_total{cluster=~"$cluster", instance=~"$instance"})'
         case _:
             raise AssertionError(rule)
 
@@ -90,7 +90,7 @@ def test_each_rule_is_noticed_when_broken(rule: str) -> None:
 
 def test_a_label_may_come_by_matching_and_a_counter_may_be_asked_for_alone() -> None:
     page = load(next(path for path in DASHBOARDS if path.stem == "plumbline-node"))
-    ours = '{cluster=~"$cluster", instance="$instance"}'
+    ours = '{cluster=~"$cluster", instance=~"$instance"}'
     shown = copy.deepcopy(page)
     next(data_panels(shown))["targets"][0]["expr"] = f"up{ours} and on (cluster, instance) x_total"
     assert set(lint(shown)) == set(lint(page))

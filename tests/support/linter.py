@@ -139,13 +139,22 @@ def _target_cluster(_: Dashboard, panel: Panel) -> Iterator[str]:
 
 def _target_instance(dashboard: Dashboard, panel: Panel) -> Iterator[str]:
     if "plumbline-l2" in dashboard["tags"]:
-        yield from _without(panel, promql.Matcher("instance", "=", "$instance"))
+        yield from _without(panel, promql.Matcher("instance", "=~", "$instance"))
 
 
 def _without(panel: Panel, wanted: promql.Matcher) -> Iterator[str]:
     for node, above in _nodes(panel):
-        if isinstance(node, promql.Selector) and wanted not in node.matchers and not _joined(node, above, wanted):
+        if not isinstance(node, promql.Selector) or wanted in node.matchers or _proves(node, above):
+            continue
+        if not _joined(node, above, wanted):
             yield f'{node.metric} without {wanted.label}{wanted.op}"{wanted.value}"'
+
+
+def _proves(node: promql.Selector, above: tuple[promql.Node, ...]) -> bool:
+    """Whether it only proves that rules are evaluated, or that somebody looks at all (``unless on ()``)."""
+    if promql.Matcher("alertname", "=", "PlumblineWatchdog") in node.matchers:
+        return True
+    return any(isinstance(outer, promql.Binary) and (outer.operator, outer.on) == ("unless", ()) for outer in above)
 
 
 def _joined(node: promql.Selector, above: tuple[promql.Node, ...], wanted: promql.Matcher) -> bool:

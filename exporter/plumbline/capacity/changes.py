@@ -12,7 +12,20 @@ from statistics import median
 from msgspec.structs import replace
 
 from plumbline.capacity.figures import moved_in
-from plumbline.capacity.model import HOST, OSD, RACK, ROOT, DataOsd, DataPool, Facts, Growth, Load, Loss, scopes
+from plumbline.capacity.model import (
+    HOST,
+    OSD,
+    RACK,
+    ROOT,
+    DataOsd,
+    DataPool,
+    Facts,
+    Growth,
+    Load,
+    Loss,
+    domains,
+    scopes,
+)
 from plumbline.errors import PlumblineError
 
 Change = Callable[[Facts], Facts]
@@ -79,7 +92,7 @@ def retired(facts: Facts, device_class: str, target: str) -> Facts:
         replace(pool, device_class=target, root=root) if pool.device_class == device_class else pool
         for pool in facts.pools
     )
-    return replace(facts, osds=tuple(left), pools=pools, loads=loads)
+    return _placed(facts, replace(facts, osds=tuple(left), pools=pools, loads=loads))
 
 
 def grown(facts: Facts, factor: float, device_class: str | None = None) -> Facts:
@@ -133,7 +146,21 @@ def with_profile(facts: Facts, name: str, *, data: int, parity: int = 0, domain:
         else load
         for key, load in facts.loads.items()
     }
-    return replace(changed, osds=tuple(osds), loads=loads)
+    return _placed(facts, replace(changed, osds=tuple(osds), loads=loads))
+
+
+def _placed(before: Facts, after: Facts) -> Facts:
+    """``after``; refuses pools that it would leave without a place for each copy: no figure of them means anything."""
+    for pool in after.pools:
+        count = domains(after, pool)
+        if pool not in before.pools and count is not None and count < pool.copies:
+            domain = pool.failure_domain
+            raise PlumblineError(
+                f"what-if: pool {pool.name!r} cannot be placed: its {pool.copies} copies or chunks need"
+                f" {pool.copies} {domain}s, there are {count}; add {domain}s in the same command, or take another"
+                " failure domain or fewer chunks"
+            )
+    return after
 
 
 def _asked_otherwise(load: Load, facts: Facts, old: DataPool, new: DataPool, more: float) -> Load:

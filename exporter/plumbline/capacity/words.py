@@ -8,7 +8,7 @@ from plumbline.capacity.model import HOST, RACK, DataPool, Facts, Load, Loss, lo
 from plumbline.capacity.purchases import MOST_HOSTS, Purchase, purchases
 from plumbline.capacity.scenarios import Scenario
 from plumbline.core import words as say
-from plumbline.core.units import si
+from plumbline.core.units import size_text
 
 UNKNOWN = "unknown"
 SCENARIO_HEADS = ("What if", "Class", "Used", "Full in", "Fullest after loss of a host", "Operations", "Restored in")
@@ -30,21 +30,21 @@ def _lines(facts: Facts, device_class: str) -> Iterator[tuple[str, str]]:
         return
     figures, load = class_figures(facts, device_class), facts.load(device_class)
     yield "OSDs, hosts", f"{figures.osds:,} on {say.count(figures.hosts, 'host')}"
-    yield "Size", si(figures.size, "B")
-    yield "Used", f"{si(figures.used, 'B')} ({say.share(figures.used / figures.size)})"
+    yield "Size", size_text(figures.size)
+    yield "Used", f"{size_text(figures.used)} ({say.share(figures.used / figures.size)})"
     yield "Fullest OSD", say.share(figures.fullest)
-    yield "Room until an OSD is full", UNKNOWN if figures.left is None else si(figures.left, "B")
+    yield "Room until an OSD is full", UNKNOWN if figures.left is None else size_text(figures.left)
     yield "Full in", days(figures.days_to_full, load)
     yield "Fullest OSD after the worst loss", after_loss(facts, figures)
     if figures.host_loss_left is not None:
-        yield "Room until that is unsafe", si(max(0.0, figures.host_loss_left), "B")
+        yield "Room until that is unsafe", size_text(max(0.0, figures.host_loss_left))
         yield "Unsafe in", "now" if figures.host_loss_left <= 0 else days(figures.days_to_unsafe, load)
     yield "Operations used of measured", operations(figures)
     yield "Largest host rebuilt in", _duration(figures.rebuild_s)
     yield "Placement groups of an OSD", placement_groups(facts, figures)
     if figures.loss is not None:
         hosts = f" of {say.listed(figures.loss.hosts, 3)}" if figures.loss.hosts else ""
-        yield "Lost", f"{say.count(figures.loss.osds, 'OSD')}{hosts}, {si(figures.loss.used, 'B')}"
+        yield "Lost", f"{say.count(figures.loss.osds, 'OSD')}{hosts}, {size_text(figures.loss.used)}"
         yield "Restored in", restored(figures.loss)
 
 
@@ -85,7 +85,7 @@ def _purchase(purchase: Purchase) -> Row:
     return (
         name,
         say.count(purchase.hosts, "host"),
-        f"{say.count(purchase.disks, 'disk')}, {si(purchase.size, 'B')}",
+        f"{say.count(purchase.disks, 'disk')}, {size_text(purchase.size)}",
         because,
     )
 
@@ -104,7 +104,7 @@ def _pool(pool: DataPool, figures: PoolFigures) -> Row:
         profile(pool),
         needed if figures.placed is not False else f"{needed}, needs {figures.copies}",
         {True: "yes", False: "no", None: UNKNOWN}[figures.heals],
-        UNKNOWN if figures.stored is None else si(figures.stored, "B"),
+        UNKNOWN if figures.stored is None else size_text(figures.stored),
         "" if figures.objects is None else f"{figures.objects:,.0f}",
         figures.application,
         quota,
@@ -141,7 +141,7 @@ def notes(facts: Facts, classes: Sequence[str]) -> list[str]:
 def _class_notes(facts: Facts, device_class: str) -> Iterator[str]:
     figures, load, name = class_figures(facts, device_class), facts.load(device_class), device_class or "all devices"
     if figures.loss is not None and figures.loss.unrestored:
-        yield f"{name}: {si(figures.loss.unrestored, 'B')} would not be copied: no other place is left for its copies"
+        yield f"{name}: {size_text(figures.loss.unrestored)} would not be copied: no other place is left for its copies"
     if figures.fullest > facts.full:
         yield f"{name}: an OSD would be fuller than {say.share(facts.full)}; Ceph then stops writes"
     elif figures.fullest > facts.backfillfull:
@@ -204,7 +204,7 @@ def placement_groups(facts: Facts, figures: ClassFigures) -> str:
 
 
 def restored(loss: Loss) -> str:
-    return _duration(loss.restore_s) if not loss.unrestored else f"never: {si(loss.unrestored, 'B')}"
+    return _duration(loss.restore_s) if not loss.unrestored else f"never: {size_text(loss.unrestored)}"
 
 
 def _duration(seconds: float | None) -> str:

@@ -11,7 +11,7 @@ from rich.console import Console
 from plumbline.commands.node import read_disks
 from plumbline.commands.shared import complain, roots, show
 from plumbline.core.console import line, table
-from plumbline.core.units import si
+from plumbline.core.units import size_text
 from plumbline.errors import Unavailable
 from plumbline.sources.disk import diskusers
 from plumbline.sources.disk.block import BlockDevice
@@ -143,7 +143,7 @@ def print_disks(console: Console, disks: Sequence[Disk]) -> None:
             disk.model or "",
             disk.device_class or "",
             disk.transport or "",
-            si(disk.size_bytes, "B"),
+            size_text(disk.size_bytes),
             disk.scheduler or "",
             ", ".join(_used_by(use) for use in in_the_end(disk)),
         )
@@ -153,7 +153,7 @@ def print_disks(console: Console, disks: Sequence[Disk]) -> None:
 
 
 def print_disk(console: Console, disk: Disk) -> None:
-    line(console, f"{disk.device}: {disk.model or 'no model'}, {si(disk.size_bytes, 'B')}", "bold")
+    line(console, f"{disk.device}: {disk.model or 'no model'}, {size_text(disk.size_bytes)}", "bold")
     rotational = None if disk.rotational is None else "yes" if disk.rotational else "no"
     for name, value in (
         ("serial", disk.serial),

@@ -13,7 +13,7 @@ from plumbline.config.model import Config
 from plumbline.config.options import Overrides, read_config, storage_path
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.directories import remove_link
-from plumbline.core.units import si
+from plumbline.core.units import size_text
 from plumbline.sources.distribution import Distribution, read_distribution
 
 _SHOWN = 3
@@ -62,7 +62,7 @@ def _directories(config: Config, storage: Path) -> list[Path]:
 def _plan(folders: Iterable[Folder]) -> Iterator[str]:
     for folder in folders:
         if folder.files:
-            yield f"# {si(folder.size_bytes, 'B')}"
+            yield f"# {size_text(folder.size_bytes)}"
         for name in folder.files:
             yield shlex.join(["rm", str(folder.path / name)])
         if folder.whole:

@@ -1,13 +1,14 @@
 """Formatting of values for people, the same on the status page, on the terminal and in the reports.
 
-Base units with SI prefixes: 1 MB is 10⁶ bytes, as on a disk's label, in site files and on the dashboards. A document
-that prints MiB keeps it; see :mod:`plumbline.baseline.units`.
+An amount of data is in binary units (TiB), a rate and all else in base units with SI prefixes (MB/s): as Grafana shows
+both on the dashboards. A document's own unit stays; see :mod:`plumbline.baseline.units`.
 """
 
 import math
 from decimal import Decimal
 
 _SI = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
+_BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
 def si(value: float, unit: str, digits: int = 3) -> str:
@@ -19,6 +20,14 @@ def si(value: float, unit: str, digits: int = 3) -> str:
     if unit == "1/s":
         return f"{number}{prefix}"
     return f"{number} {prefix}{unit}"
+
+
+def size_text(size: float) -> str:
+    """An amount of data in bytes → ``42.5 TiB``, ``4 KiB``, ``0 B``."""
+    steps = 0
+    while abs(size) >= 1023.5 and steps < len(_BINARY) - 1:
+        size, steps = size / 1024, steps + 1
+    return f"{size:.0f} {_BINARY[steps]}" if abs(size) >= 99.95 else f"{size:.3g} {_BINARY[steps]}"
 
 
 def base_text(value: float, unit: str) -> str:

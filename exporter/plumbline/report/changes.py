@@ -7,6 +7,7 @@ from msgspec import Struct
 from plumbline.config.workloads import WorkloadCatalogue
 from plumbline.core.words import DAY_S
 from plumbline.report.attainment import figure_words
+from plumbline.report.minimums import LEVEL_DAYS
 from plumbline.report.model import Change, Days, Recorded
 from plumbline.report.period import Period, day_starts
 from plumbline.report.queries import LEVELS, Queries, over
@@ -29,15 +30,17 @@ class Candidate(Struct, frozen=True):
 
 
 def candidates(answers: Mapping[str, Sequence[Track]], period: Period) -> tuple[int, tuple[Candidate, ...]]:
-    """The number of series examined, and the shifts in them, largest first."""
+    """The number of series long enough to be examined, and the shifts in them, largest first."""
+    looked = 0
     chosen: list[Candidate] = []
     tracks = [(kind, track) for kind in LEVELS for track in _judging(answers[f"levels {kind}"])]
     for kind, track in tracks:
         days = day_starts(track.points, period)
+        looked += len(days) >= 2 * LEVEL_DAYS
         drawn = tuple(sorted(days.items()))
         chosen += [Candidate(kind, track.labels, drawn, shift) for shift in shifts(days)]
     chosen.sort(key=lambda candidate: (-_size(candidate.shift), sorted(candidate.labels.items())))
-    return len(tracks), tuple(chosen[:MOST])
+    return looked, tuple(chosen[:MOST])
 
 
 def _size(shift: Shift) -> float:

@@ -7,6 +7,7 @@ from plumbline.core import words as say
 from plumbline.core.units import figure_text
 from plumbline.pages.document import Block, Paragraph, Plot
 from plumbline.report.baseline.words import layer_title
+from plumbline.report.minimums import HOST_WEEKS, JUDGED_S
 from plumbline.report.model import (
     Attainment,
     Change,
@@ -22,7 +23,7 @@ from plumbline.report.model import (
     Worst,
 )
 from plumbline.report.queries import LOOK_S
-from plumbline.report.summary import counted, host_weeks, name
+from plumbline.report.summary import NO_CHANGES, counted, judged_enough, name, per_thousand
 from plumbline.report.time_plot import Line, gaps, table, time_plot
 
 DRAWN_CHANGES = 6
@@ -73,11 +74,13 @@ def _layers(review: Review) -> Iterator[Block]:
         return
     heads = ("Layer", "Figures", "Within tolerance", "Figure-time beyond", "Out of tolerance", "Observed", "Measured")
     yield table(review, "By layer", heads, ((row.cluster, _attained(row, review)) for row in review.attainment))
-    for cluster in dict.fromkeys(row.cluster for row in review.attainment if row.beyond_s > 0):
+    for cluster in dict.fromkeys(row.cluster for row in judged_enough(review) if row.beyond_s > 0):
         yield _beyond_plot(review, cluster)
 
 
 def _attained(row: Attainment, review: Review) -> tuple[str, ...]:
+    if row.observed_s < JUDGED_S:
+        return layer_title(row.layer), f"{row.figures:,}", "too little data", "", "", "", ""
     return (
         layer_title(row.layer),
         f"{row.figures:,}",
@@ -92,7 +95,7 @@ def _attained(row: Attainment, review: Review) -> tuple[str, ...]:
 def _beyond_plot(review: Review, cluster: str) -> Plot:
     lines = tuple(
         Line(layer_title(row.layer), tuple((day, 1 - within) for day, within in row.days))
-        for row in review.attainment
+        for row in judged_enough(review)
         if row.cluster == cluster and row.beyond_s > 0
     )
     return time_plot(
@@ -152,7 +155,7 @@ def changes(review: Review) -> Iterator[Block]:
     if not review.changes:
         looked = say.count(review.changes_looked_at, "series", "series")
         text = f"None in {looked} examined."
-        yield Paragraph(text if review.changes_looked_at else "There were no series to examine.")
+        yield Paragraph(text if review.changes_looked_at else NO_CHANGES)
         return
     heads = ("When (UTC)", "Where", "Before", "After", "Factor", "Lasted until", "Remark")
     title = f"{say.count(len(review.changes), 'change')} in {review.changes_looked_at:,} series, worst first"
@@ -246,16 +249,16 @@ def alerts(review: Review) -> Iterator[Block]:
     critical, warnings = counted(review)
     yield Paragraph(
         f"Critical alerts fired {say.count(critical, 'time')}, warnings {say.count(warnings, 'time')}; still firing at"
-        f" the end: {sum(firing.still for firing in review.firings)}.{_per_thousand(review, critical, warnings)}"
+        f" the end: {sum(firing.still for firing in review.firings)}.{_per_thousand(review)}"
     )
     heads = ("Alert", "Severity", "Layer", "Times", "Subjects", "Total", "Longest", "At the end")
     yield table(review, "By alert", heads, ((firing.cluster, _fired(firing)) for firing in review.firings))
 
 
-def _per_thousand(review: Review, critical: int, warnings: int) -> str:
-    if not (weeks := host_weeks(review)):
-        return ""
-    pages, tickets = (say.number(1000 * count / weeks) for count in (critical, warnings))
+def _per_thousand(review: Review) -> str:
+    if (rates := per_thousand(review)) is None:
+        return f" For each 1,000 hosts and week: too little data, it needs {HOST_WEEKS} weeks of a host."
+    pages, tickets = map(say.number, rates)
     return f" For each 1,000 hosts and week of observation these are {pages} pages and {tickets} tickets."
 
 

@@ -6,7 +6,7 @@ from plumbline.capacity import words
 from plumbline.capacity.retention import forecast_note
 from plumbline.capacity.scenarios import standard
 from plumbline.core import words as say
-from plumbline.core.units import si
+from plumbline.core.units import size_text
 from plumbline.core.words import DAY_S
 from plumbline.pages.document import Block, Listing, Paragraph, Plot
 from plumbline.report.baseline.words import layer_title
@@ -59,7 +59,7 @@ def _class(row: ClassCapacity) -> tuple[str, ...]:
 def _growth(per_day: list[float]) -> str:
     if not per_day:
         return ""
-    low, high = si(min(per_day), "B"), si(max(per_day), "B")
+    low, high = size_text(min(per_day)), size_text(max(per_day))
     return f"{low} a day" if low == high else f"{low} to {high} a day"
 
 

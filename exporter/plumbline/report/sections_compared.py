@@ -9,7 +9,7 @@ from plumbline.core import words as say
 from plumbline.pages.document import Block, Paragraph, Table
 from plumbline.report.baseline.words import layer_title
 from plumbline.report.model import Review, soonest
-from plumbline.report.summary import counted, host_weeks
+from plumbline.report.summary import judged_enough, per_thousand
 
 UNKNOWN = ""
 _SHARE, _NUMBER, _DAYS, _RATIO = "share", "number", "days", "ratio"
@@ -47,14 +47,14 @@ def facts(review: Review, *, several: bool) -> dict[str, Fact]:
 
     for seen in review.coverage:
         by_name[f"Observed{of(seen.cluster)}"] = Fact(seen.observed_s / review.period.length_s, _SHARE, 0)
-    for row in review.attainment:
+    for row in judged_enough(review):
         by_name[f"Within tolerance: {layer_title(row.layer)}{of(row.cluster)}"] = Fact(row.within, _SHARE, 1)
     worse = [change for change in review.changes if change.factor > 1 and not change.rerecorded]
     if review.changes_looked_at:
         by_name["Changes for the worse"] = Fact(len(worse), _NUMBER, -1)
-    if weeks := host_weeks(review):
-        for name, count in zip(("Pages", "Tickets"), counted(review), strict=True):
-            by_name[f"{name}, each 1,000 hosts and week"] = Fact(1000 * count / weeks, _NUMBER, -1)
+    if rates := per_thousand(review):
+        for name, rate in zip(("Pages", "Tickets"), rates, strict=True):
+            by_name[f"{name}, each 1,000 hosts and week"] = Fact(rate, _NUMBER, -1)
     still = [finding for finding in review.findings if finding.outcome in {"opened", "throughout"}]
     by_name["Findings open at the end"] = Fact(len(still), _NUMBER, -1)
     by_name["Storage hosts"] = Fact(sum(row.hosts for row in review.coverage), _NUMBER, 0)

@@ -19,9 +19,8 @@ from statistics import median
 from msgspec import Struct
 
 from plumbline.core.words import DAY_S
+from plumbline.report.minimums import LEVEL_DAYS
 
-# minimum length of a level: two days may be just a weekend
-LEAST_DAYS = 3
 LEAST_CHANGE = math.log(1.1)
 # for less than four weeks, which do not show how weekends differ
 SHORT_LEAST_CHANGE = math.log(1.15)
@@ -55,7 +54,7 @@ class Shift(Struct, frozen=True):
 def shifts(days: Mapping[int, float], *, seed: int = 1) -> tuple[Shift, ...]:
     """The shifts in order of time. ``days``: beginning of a day (Unix seconds) → its median; gaps are left out."""
     known = [(at, math.log(value)) for at, value in sorted(days.items()) if value > 0]
-    if len(known) < 2 * LEAST_DAYS:
+    if len(known) < 2 * LEVEL_DAYS:
         return ()
     values = _without_weekends([at for at, _ in known], [value for _, value in known])
     if not _may_have_changed(values):
@@ -70,7 +69,7 @@ def _least(values: Sequence[float]) -> float:
 
 def _may_have_changed(values: Sequence[float]) -> bool:
     """A cheap test that spares most series the shuffling: do medians of three days ever differ by the least change?"""
-    smooth = [median(values[index : index + LEAST_DAYS]) for index in range(len(values) - LEAST_DAYS + 1)]
+    smooth = [median(values[index : index + LEVEL_DAYS]) for index in range(len(values) - LEVEL_DAYS + 1)]
     return max(smooth) - min(smooth) >= _least(values)
 
 
@@ -89,10 +88,10 @@ def _without_weekends(at: Sequence[int], values: Sequence[float]) -> list[float]
 
 
 def _split(at: Sequence[int], values: Sequence[float], chance: random.Random) -> list[Shift]:
-    if len(values) < 2 * LEAST_DAYS:
+    if len(values) < 2 * LEVEL_DAYS:
         return []
     where, strayed = _farthest(_ranks(values))
-    near = range(max(LEAST_DAYS, where - _WEEK), min(len(values) - LEAST_DAYS, where + _WEEK) + 1)
+    near = range(max(LEVEL_DAYS, where - _WEEK), min(len(values) - LEVEL_DAYS, where + _WEEK) + 1)
     where = _best_place(values, median(values[:where]), median(values[where:]), near)
     before, after = values[:where], values[where:]
     low, high = median(before), median(after)
@@ -134,7 +133,7 @@ def _excursion(at: Sequence[int], values: Sequence[float]) -> list[Shift]:
     longest, end = [], 0
     for side, run in groupby(sides):
         begin, end = end, end + len(list(run))
-        if not side or end - begin < LEAST_DAYS:
+        if not side or end - begin < LEVEL_DAYS:
             continue
         level = median(values[begin:end])
         if begin:
@@ -157,7 +156,7 @@ def _farthest(ranks: Sequence[float]) -> tuple[int, float]:
     count = len(ranks)
     mean = (count + 1) / 2
     sums = list(accumulate(rank - mean for rank in ranks))
-    places = range(LEAST_DAYS, count - LEAST_DAYS + 1)
+    places = range(LEVEL_DAYS, count - LEVEL_DAYS + 1)
     best = max(places, key=lambda place: abs(sums[place - 1]) / math.sqrt(place * (count - place)))
     return best, abs(sums[best - 1]) / math.sqrt(best * (count - best))
 

@@ -7,6 +7,7 @@ from plumbline.core import words as say
 from plumbline.core.words import DAY_S
 from plumbline.pages.document import Point
 from plumbline.report.baseline.words import layer_title
+from plumbline.report.minimums import HOST_WEEKS, JUDGED_S, LEVEL_DAYS
 from plumbline.report.model import Attainment, Change, ClassCapacity, Review, soonest
 
 GOOD, NOTE, BAD, UNKNOWN = "good", "note", "bad", "unknown"
@@ -16,6 +17,7 @@ MOST_NAMED = 3
 NEVER = "does not grow"
 # the next quarter and the budget year: by when hardware must be in place
 _WEEK_S = 7 * DAY_S
+NO_CHANGES = f"Too little data: a change needs a latency or ratio on {2 * LEVEL_DAYS} days."
 SOON_DAYS, NEAR_DAYS = 90.0, 365.0
 
 
@@ -47,10 +49,12 @@ def lead(review: Review) -> Iterator[str]:
 
 def performance(review: Review) -> Point:
     question = "Did it perform as accepted?"
-    rows = review.attainment
-    if not rows:
+    if not review.attainment:
         text = "Unknown: in this period nothing was compared with a baseline."
         return Point(question, text, UNKNOWN)
+    rows = judged_enough(review)
+    if not rows:
+        return Point(question, f"Too little data: a verdict needs {say.duration(JUDGED_S)} of judged figures.", UNKNOWN)
     judged, beyond = sum(row.judged_s for row in rows), sum(row.beyond_s for row in rows)
     within = 1 - beyond / judged
     worst = min(rows, key=lambda row: row.within)
@@ -80,10 +84,15 @@ def _worst(row: Attainment) -> str:
     )
 
 
+def judged_enough(review: Review) -> list[Attainment]:
+    """The layers that were judged for long enough to say anything of them."""
+    return [row for row in review.attainment if row.observed_s >= JUDGED_S]
+
+
 def change(review: Review) -> Point:
     question = "What changed?"
     if not review.changes_looked_at:
-        return Point(question, "Unknown: there was no latency or degradation ratio to examine.", UNKNOWN)
+        return Point(question, NO_CHANGES, UNKNOWN)
     real = [change for change in review.changes if not change.rerecorded]
     worse = [candidate for candidate in real if candidate.factor > 1]
     if not worse:
@@ -189,6 +198,11 @@ def counted(review: Review) -> tuple[int, int]:
     return critical, sum(firing.times for firing in review.firings) - critical
 
 
-def host_weeks(review: Review) -> float:
-    """By the most hosts seen at once, and the time in which any was: so clusters and quarters are comparable."""
-    return sum(row.hosts * row.observed_s for row in review.coverage) / _WEEK_S
+def per_thousand(review: Review) -> tuple[float, float] | None:
+    """Pages and tickets for each 1,000 hosts and week, so that clusters and quarters are comparable: by the most hosts
+    seen at once, and the time in which any was. ``None`` with too little data."""
+    weeks = sum(row.hosts * row.observed_s for row in review.coverage) / _WEEK_S
+    if weeks < HOST_WEEKS:
+        return None
+    critical, warnings = counted(review)
+    return 1000 * critical / weeks, 1000 * warnings / weeks
