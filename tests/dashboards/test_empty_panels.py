@@ -189,20 +189,17 @@ OVERVIEW = {
     "Nodes": ("no daemon is scraped", "no daemon is scraped", "1"),
     "No baseline": ("no probes", "no probes", "no probes"),
 }
-"""Tile → what it says without anything, with the rules alone, and with them on a healthy host without Ceph or probes."""
+"""Tile → what it says without anything, with the rules alone, and on a healthy host without Ceph or probes."""
 
 
 def test_the_overviews_tiles_say_what_is_known(tmp_path: Path) -> None:
-    shown = dict((panel["title"], (panel, expr)) for panel, expr in tiles(PAGES["overview"]))
+    shown = {panel["title"]: (panel, expr) for panel, expr in tiles(PAGES["overview"])}
     assert list(shown) == list(OVERVIEW)
     for state, series in enumerate(([], [WATCHDOG], [WATCHDOG, UP, BUILD])):
         expected: dict[str, list[dict[str, Any]]] = {}
         for title, (panel, expr) in shown.items():
             text, how = OVERVIEW[title][state], look(panel, title)
-            if text == "rules not loaded":
-                value = UNLOADED
-            else:
-                value = float(text) if text.isdigit() else math.nan
+            value = UNLOADED if text == "rules not loaded" else float(text) if text.isdigit() else math.nan
             assert text == (how.settings["noValue"] if math.isnan(value) else how.text(value)), title
             expected[expr] = [] if math.isnan(value) else [{"labels": "{}", "value": value}]
         given = [{"series": each, "values": "1x5"} for each in series]

@@ -298,3 +298,28 @@ def test_what_no_number_of_hosts_cures_is_said() -> None:
         cluster(hdd=Load({"3d": 1e6}, asked=None, osd_iops=None, measured_by="", recovery=None, recovered_by=None))
     )
     assert bought.hosts is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "hosts", "needed"),
+    [
+        (lambda facts: changes.with_profile(facts, "vms", data=5, parity=3), 6, "8 hosts, there are 6"),
+        (lambda facts: changes.with_profile(facts, "vms", data=3, domain="rack"), 6, "3 racks, there are 2"),
+        (lambda facts: changes.retired(facts, "hdd", "ssd"), 6, "3 hosts, there are 2"),
+    ],
+)
+def test_a_pool_without_a_place_for_its_copies_has_no_figures(asked, hosts: int, needed: str) -> None:
+    both = osds(hosts, racks=2) + osds(2, device_class="ssd")
+    facts = cluster(VMS, of=both, hdd=LOAD, ssd=LOAD)
+    with pytest.raises(PlumblineError, match=f"pool 'vms' cannot be placed: .* need {needed}; add "):
+        asked(facts)
+
+
+def test_a_profile_that_just_fits_is_calculated() -> None:
+    facts = changes.with_profile(cluster(of=osds(8)), "vms", data=5, parity=3)
+    assert pool_figures(facts, facts.pools[0]).placed is True
+
+
+def test_a_pool_that_is_badly_placed_today_may_stay_so() -> None:
+    facts = changes.with_profile(cluster(VMS, replace(VMS, name="old", copies=9), of=osds(4)), "vms", data=2)
+    assert [pool_figures(facts, pool).placed for pool in facts.pools] == [True, False]

@@ -53,7 +53,7 @@ def test_a_disk_and_its_stack(disks: dict[str, Disk]) -> None:
 
 def test_one_disk_as_text(disks: dict[str, Disk]) -> None:
     lines = printed(disks["sdg"])
-    assert lines[0] == "sdg: MK01920GWSSE, 8 TB"
+    assert lines[0] == "sdg: MK01920GWSSE, 7.28 TiB"
     assert "  commands the disk takes: 254" in lines
     assert "  OSD: osd.71" in lines
     tree = lines[lines.index("") + 1 :]
@@ -86,7 +86,7 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["Device", "Model", "Class", "Transport", "Size", "Scheduler", "Used", "by"]
     (line,) = [line for line in lines if line.startswith("sdg ")]
-    assert line.split() == ["sdg", "MK01920GWSSE", "hdd", "sas", "8", "TB", "mq-deadline", "osd.71"]
+    assert line.split() == ["sdg", "MK01920GWSSE", "hdd", "sas", "7.28", "TiB", "mq-deadline", "osd.71"]
     assert cli.main(["disk", "/dev/sdg", "--json", *roots_of(NODE)]) == 0
     (disk,) = json.loads(capsys.readouterr().out)
     assert (disk["device"], disk["osd"], disk["zoned"]) == ("sdg", "osd.71", None)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import math
+import re
+from pathlib import Path
 
 import pytest
 
+import plumbline
 from plumbline.core import words
-from plumbline.core.units import base_text, degradation_text, figure_text, seconds_text, si
+from plumbline.core.units import base_text, degradation_text, figure_text, seconds_text, si, size_text
 
 
 def plain(text: str) -> str:
@@ -99,3 +103,36 @@ def test_the_first_few_names() -> None:
         "a, b, c, d and 1 more",
     ]
     assert words.first_few((f"sd{number}" for number in range(2000)), 2) == "sd0, sd1 and 1,998 more"
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (4096, "4 KiB"),
+        (1_920_383_410_176, "1.75 TiB"),
+        (42.5e12, "38.7 TiB"),
+        (-3 * 2**40, "-3 TiB"),
+        (1023.9 * 2**30, "1 TiB"),
+        (5e21, "4337 EiB"),
+    ],
+)
+def test_an_amount_of_data_is_in_binary_units_as_on_the_dashboards(size: float, text: str) -> None:
+    assert size_text(size) == text
+
+
+def test_no_command_or_report_prints_an_amount_of_data_in_decimal_units() -> None:
+    """What Grafana shows beside it is in binary ones."""
+    code = Path(plumbline.__file__).parent
+    wrong = [
+        f"{path.relative_to(code)}:{call.lineno}"
+        for path in code.rglob("*.py")
+        for call in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(call, ast.Call) and ast.unparse(call.func).endswith("si")
+        if any(isinstance(given, ast.Constant) and given.value in ("B", "bytes") for given in call.args)
+    ]
+    assert wrong == []
+    pages = Path(__file__).parents[3] / "dashboards" / "out"
+    texts = [page.read_text("utf-8") for page in pages.glob("plumbline-*.json")]
+    assert {unit for text in texts for unit in re.findall(r'"unit": "(\w*bytes|\w*Bps)"', text)} == {"bytes", "Bps"}

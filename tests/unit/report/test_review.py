@@ -16,12 +16,12 @@ from plumbline.core.console import Step, make_console, progress
 from plumbline.core.words import DAY_S
 from plumbline.errors import ConfigError, ParseError
 from plumbline.pages.document import Block, Document, Listing, Paragraph, Section, Table
-from plumbline.report import events
+from plumbline.report import changes, events
 from plumbline.report.attainment import attainment, coverage, pool_services
 from plumbline.report.document import as_document
-from plumbline.report.model import ClassCapacity, PoolService, Span
+from plumbline.report.model import Attainment, ClassCapacity, Coverage, Firing, PoolService, Span
 from plumbline.report.period import Period, day_starts, parse_period
-from plumbline.report.queries import POINTS, Queries, days_together, each_day, over
+from plumbline.report.queries import LEVELS, POINTS, Queries, days_together, each_day, over
 from plumbline.report.summary import NEVER, full_in
 from plumbline.sources.prometheus.api import MAX_POINTS, Track, parse_matrix
 from plumbline.sources.prometheus.queries import joined, quoted
@@ -347,3 +347,37 @@ def test_what_limits_the_what_if_is_on_the_page_as_in_markdown() -> None:
     for form in ("html", "markdown"):
         text = written(as_document(review), form).replace("\\", "")
         assert "set --storage.tsdb.retention.time=35d or more." in text
+
+
+def short_review(judged_s: float = 240, host_weeks: float = 0.0004):
+    """Of two nodes, with an alert that fired twice, a layer that was judged, and changes of nothing."""
+    day = replace(
+        empty_review(),
+        coverage=(Coverage("north", 2, host_weeks / 2 * 7 * DAY_S, ()),),
+        attainment=(Attainment("north", "disk", 3, judged_s * 3, 0, judged_s, 0, ()),),
+        firings=(Firing("north", "PlumblineNicErrors", "warning", "network", 1, 2, 60, 40, "a", 1),),
+    )
+    return written(as_document(day), "markdown")
+
+
+def test_minutes_of_data_are_too_little_for_verdicts_and_rates() -> None:
+    text = short_review()
+    assert "**Did it perform as accepted?** Too little data: a verdict needs 1 d of judged figures." in text
+    assert "**What changed?** Too little data: a change needs a latency or ratio on 6 days." in text
+    assert "For each 1,000 hosts and week: too little data, it needs 10 weeks of a host." in text
+    assert "| Disks | 3 | too little data |  |  |  |  |" in text
+    assert "100 %" not in text.split("By layer")[1].split("##")[0]
+
+
+def test_just_enough_data_are_enough() -> None:
+    text = short_review(judged_s=DAY_S, host_weeks=10)
+    assert "**Did it perform as accepted?** Yes: every judged figure was always within its tolerance." in text
+    assert "For each 1,000 hosts and week of observation these are 0.00 pages and 200 tickets." in text
+
+
+@pytest.mark.parametrize(("days", "looked"), [(1, 0), (5, 0), (6, 1), (30, 1)])
+def test_a_series_of_a_few_days_is_not_examined_for_changes(days: int, looked: int) -> None:
+    period = Period(at("2026-09-01"), at("2026-10-01"))
+    points = tuple((period.start_s + (day + 1) * DAY_S - 60, 1.0) for day in range(days))
+    answers = {f"levels {kind}": [] for kind in LEVELS} | {"levels disk": [Track({"statistic": "p50"}, points)]}
+    assert changes.candidates(answers, period) == (looked, ())
