@@ -29,7 +29,9 @@ local recorded(expr) = reads(expr, ['plumbline:', 'ALERTS']);
   row(exprs, label)::
     local of(proof, words) = 'label_replace(vector(0) unless on () %s, "%s", "%s", "", "")' % [proof, label, words];
     local all = std.join(' ', exprs);
-    if recorded(all) then of(rules, self.rules)
+    local ofCeph = if reads(all, ['ceph_', 'plumbline:osd', 'plumbline:pool', 'plumbline:pg_', 'plumbline:capacity_'])
+    then ' or on () ' + of(manager, self.ceph) else '';
+    if recorded(all) then of(rules, self.rules) + ofCeph
     else if reads(all, ['plumbline_']) then of(daemons, self.daemon)
     else if reads(all, ['ceph_']) then of(manager, self.ceph),
 }

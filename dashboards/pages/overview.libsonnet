@@ -63,7 +63,7 @@ function(config)
         links=matrixLinks,
         decimals=2, words={ '-1': 'not judged' }
       ),
-      12,
+      15,
       4,
     ],
     [
@@ -73,7 +73,7 @@ function(config)
         'none', q.blame.firing, 'cluster', 'layer', ['self'] + layers, [[null, p.colour.neutral], [1, p.colour.warning]],
         links=matrixLinks { 'self': [rowOf('probes')] }, decimals=0
       ),
-      12,
+      24,
       4,
     ],
   ];
@@ -240,7 +240,7 @@ function(config)
         fieldConfig+: { defaults+: { mappings: [{
           type: 'value',
           options: { '0': { index: 0, text: 'none', color: p.colour.good }, '1': { index: 1, text: 'recovery', color: p.colour.warning } },
-        }] } },
+        }], noValue: 'no data from Ceph' } },
       },
       24,
       3,

@@ -184,4 +184,5 @@ def test_a_tile_shows_every_series_and_names_them_where_grafana_does() -> None:
     assert texts("auto", a=0.5) == {"500 ms"}
     assert texts("value_and_name", a=0.5) == {"a", "500 ms"}
     assert texts("auto", a=0.5, b=2.0) == {"a", "500 ms", "b", "2 s"}
+    assert texts("name", a=0.5) == {"a"}
     assert texts("auto") == {"no data"}

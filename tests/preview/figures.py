@@ -40,7 +40,8 @@ def stat(place: Place, given: Mapping[str, Any], source: Source, values: Mapping
         how = look(given, "")
         _field(place.axes(2, TITLE_PX, 2, 2), how.settings.get("noValue", "no data"), "", INK, place.width)
         return False
-    named = given["options"].get("textMode") == "value_and_name" or len(found) > 1
+    mode = given["options"].get("textMode")
+    named = mode == "value_and_name" or (mode != "name" and len(found) > 1)
     width = place.width / len(found)
     for index, line in enumerate(found):
         how = look(given, line.name)
@@ -49,7 +50,8 @@ def stat(place: Place, given: Mapping[str, Any], source: Source, values: Mapping
         inner = place.axes(2 + index * width, TITLE_PX, 2 + (len(found) - 1 - index) * width, 2)
         if dark:
             inner.axhspan(0, 1, color=colour)
-        _field(inner, how.text(line.last), line.name if named else "", PAPER if dark else colour or INK, width)
+        shown = line.name if mode == "name" else how.text(line.last)
+        _field(inner, shown, line.name if named else "", PAPER if dark else colour or INK, width)
         if len(found) == 1 and len(line.points) > 1 and given["options"].get("graphMode") == "area":
             spark = place.axes(2, TITLE_PX + (place.height - TITLE_PX) * 0.6, 2, 2)
             spark.set_axis_off()

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from . import draw, sheet
 from .answers import Source, Window
+from .variables import substitute
 
 DPI = 100
 COLUMNS, UNIT_PX, GAP_PX, HEAD_PX = 24, 38, 8, 46
@@ -46,7 +47,8 @@ def render(
         place = sheet.Place(figure, left, top, at["w"] * column - GAP_PX, at["h"] * UNIT_PX - GAP_PX)
         if panel["type"] == "row":
             bare = place.blank(top=0)
-            bare.text(0, place.height / 2, panel["title"], fontsize=11, fontweight="bold", va="center", color=sheet.INK)
+            title = substitute(panel["title"], values)
+            bare.text(0, place.height / 2, title, fontsize=11, fontweight="bold", va="center", color=sheet.INK)
             continue
         panels += 1
         if not draw.panel(place, panel, source, values, window):
