@@ -164,14 +164,21 @@ def test_without_a_series_a_table_says_who_did_not_look(tmp_path: Path) -> None:
                 if panel["title"] == "Health checks":
                     words = "no data from Ceph"
                 expr = substitute(panel["targets"][-1]["expr"])
-                (label,) = [node.arguments[1].text for node, _ in promql.walk(promql.parse(expr))
-                            if isinstance(node, promql.Call) and node.function == "label_replace"]  # fmt: skip
+                label = next(node.arguments[1].text for node, _ in promql.walk(promql.parse(expr))
+                             if isinstance(node, promql.Call) and node.function == "label_replace")  # fmt: skip
                 expected[expr] = [{"labels": f'{{{label}="{words}"}}', "value": 0.0}]
     assert len(expected) > 8
     assert evaluated(tmp_path, [], expected) == ""
     looked = [WATCHDOG, 'plumbline_build_info{instance="a"}', "ceph_health_status"]
     given = [{"series": series, "values": "1x5"} for series in looked]
     assert evaluated(tmp_path, given, {expr: [] for expr in expected}) == ""
+    of_ceph = {expr: rows for expr, rows in expected.items() if '"no data from Ceph"' in expr and "ALERTS" in expr}
+    assert len(of_ceph) > 8
+    rows = {
+        expr: [{**row, "labels": row["labels"].replace("rules not loaded", "no data from Ceph")} for row in rows]
+        for expr, rows in of_ceph.items()
+    }
+    assert evaluated(tmp_path, given[:2], rows) == ""
 
 
 UP = 'up{cluster="",job="plumbline",instance="a"}'

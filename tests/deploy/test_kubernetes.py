@@ -315,3 +315,13 @@ def test_rooks_prometheus_selects_them(tree: Path) -> None:
     assert len(rules) == 3  # kubectl takes no object as large as all alerts
     assert all(each["role"] == "alert-rules" and each["prometheus"] == "rook-prometheus" for each in rules)
     assert [each for each in objects if each["kind"] == "Namespace"] == []
+
+
+def test_the_values_for_alertmanager_are_our_routes_and_inhibition_rules(tmp_path: Path) -> None:
+    """The README's command, as kube-prometheus-stack reads its output."""
+    (line,) = [each for each in (FOLDER / "README.md").read_text("utf-8").splitlines() if "alertmanager-values" in each]
+    command = line.replace("alertmanager-values.yaml", str(tmp_path / "values.yaml"))
+    subprocess.run(["sh", "-c", command], cwd=ROOT, check=True)
+    values = yaml.safe_load((tmp_path / "values.yaml").read_text("utf-8"))
+    assert values == {"alertmanager": {"config": load(ROOT / "alerts/alertmanager/alertmanager.yaml")}}
+    assert len(values["alertmanager"]["config"]["inhibit_rules"]) > 30
