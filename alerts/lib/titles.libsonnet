@@ -77,7 +77,7 @@ local who(config) = {
   PlumblineOsdHeartbeat: anywhere('{{ with $labels.ceph_daemon }}{{ . }}{{ else }}all OSDs{{ end }}'),
   PlumblineCeph: '{{ $labels.name }}',
   PlumblineCephUnreachable: host,
-  PlumblineCephPg: pool,
+  PlumblineCephPg: '{{ if $labels.pool_id }}' + pool + '{{ else }}{{ with $labels.cluster }}cluster {{ . }}{{ else }}all clusters{{ end }}{{ end }}',
   PlumblineCephData: pool,
   PlumblineCephMonitor: '{{ range query (printf `max by (ceph_daemon) (ceph_mon_quorum_status{cluster=%q}) == 0` $labels.cluster) | sortByLabel "ceph_daemon" }}{{ .Labels.ceph_daemon }} {{ end }}of {{ with $labels.cluster }}{{ . }}{{ else }}the cluster{{ end }}',
   PlumblineCephOsd: placed,

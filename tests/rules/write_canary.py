@@ -693,7 +693,11 @@ TAIL = (
                 for host in ("stor01", "stor02")
             ),
             counter("slow_operations", "stor01", f',bound="{BOUND:g}"'),
-            counter("errors", "stor02", ',error="EIO"'),
+            {
+                "series": 'plumbline_canary_errors_total{cluster="north",instance="stor02.example:10047",job="plumbline",'
+                'operation="read",probe="canary",error="EIO"}',
+                "values": "0+36x80",
+            },
         ],
         samples=[
             ("20m", asked("slow_operations:ratio", "stor01"), 1),

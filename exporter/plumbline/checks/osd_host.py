@@ -9,7 +9,7 @@ from msgspec import Struct
 from plumbline.checks.disk import Disks, disk_facts
 from plumbline.checks.model import Fix, Severity, Verdict, check
 from plumbline.checks.text import plural
-from plumbline.core.units import si
+from plumbline.core.units import size_text
 from plumbline.metrics.snapshot import Readings
 from plumbline.sources.ceph.osd_perf import Database
 from plumbline.sources.ceph.osds import OsdsReading
@@ -90,12 +90,12 @@ def memory_target(host: OsdHost) -> Iterator[Verdict]:
     )
     for daemon, target in sorted(host.targets_bytes.items()):
         if target < _LEAST_TARGET_BYTES:
-            yield Verdict(daemon, si(target, "B"), f"at least {si(_LEAST_TARGET_BYTES, 'B')}", fix)
+            yield Verdict(daemon, size_text(target), f"at least {size_text(_LEAST_TARGET_BYTES)}", fix)
     if not host.targets_bytes or not host.memory_bytes:
         return
     total = sum(host.targets_bytes.values())
     share = total / host.memory_bytes
-    actual = f"{plural(len(host.targets_bytes), 'OSD')} with {si(total, 'B')} of {si(host.memory_bytes, 'B')}"
+    actual = f"{plural(len(host.targets_bytes), 'OSD')} with {size_text(total)} of {size_text(host.memory_bytes)}"
     severity = Severity.WARNING if share > _MOST_SHARE else Severity.INFO
     yield Verdict("memory", actual, f"at most {_OSDS_SHARE:.0%}", fix if share > _OSDS_SHARE else None, severity)
 
@@ -120,7 +120,7 @@ def database_share(host: OsdHost) -> Iterator[Verdict]:
             " while the OSD is stopped, or move it: ceph-volume lvm migrate."
         )
         fix = Fix("ceph-volume lvm list", caution=caution) if size < _LEAST_DATABASE * data else None
-        actual = f"{size / data:.2%} ({si(size, 'B')} for {si(data, 'B')})"
+        actual = f"{size / data:.2%} ({size_text(size)} for {size_text(data)})"
         yield Verdict(daemon, actual, f"at least {_LEAST_DATABASE:.0%}", fix)
 
 

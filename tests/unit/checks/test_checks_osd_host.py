@@ -58,7 +58,7 @@ def test_targets_within_the_memory(memory_gib: int, met: bool, severity: Severit
     host = OsdHost(targets_bytes={f"osd.{osd}": 4 * GIB for osd in range(10)}, memory_bytes=memory_gib * GIB)
     (finding,) = memory_target.findings(host)
     assert (finding.subject, finding.met, finding.severity) == ("memory", met, severity)
-    assert finding.actual.startswith("10 OSDs with 42.9 GB of ")
+    assert finding.actual.startswith("10 OSDs with 40 GiB of ")
 
 
 def test_a_target_below_two_gib() -> None:
@@ -69,10 +69,10 @@ def test_a_target_below_two_gib() -> None:
 
 @pytest.mark.parametrize(("size", "met", "actual"), [(120, True, "1.00%"), (119, False, "0.99%")])
 def test_a_databases_share(size: int, met: bool, actual: str) -> None:
-    database = Database(size_bytes=size * 10**9, data_bytes=12 * 10**12)
+    database = Database(size_bytes=size * GIB, data_bytes=12_000 * GIB)
     (finding,) = database_share.findings(OsdHost(databases={"osd.1": database}))
     assert (finding.subject, finding.met) == ("osd.1", met)
-    assert finding.actual == f"{actual} ({size} GB for 12 TB)"
+    assert finding.actual == f"{actual} ({size} GiB for 11.7 TiB)"
 
 
 def test_a_database_beside_the_data_has_no_share() -> None:

@@ -88,7 +88,7 @@ def test_an_address_opens_a_page_with_its_variables():
     grafana = Grafana(query=lambda _: [], values=lambda query: {"b:1", "a:1"} if "instance" in query else {"sda"})
     page = grafana.open("/d/plumbline-disk?var-cluster=All&var-device=sdb")
     assert page.variables == {"datasource": "prometheus", "cluster": ALL, "instance": "a:1", "device": "sdb"}
-    assert 'cluster=~".*", instance="a:1", device="sdb"' in page.expressions("p99")[0]
+    assert 'cluster=~".*", instance="a:1", device=~"sdb"' in page.expressions("p99")[0]
     with pytest.raises(AssertionError, match="no variables there"):
         grafana.open("/d/plumbline-disk?var-disk=sdb")
     with pytest.raises(KeyError):

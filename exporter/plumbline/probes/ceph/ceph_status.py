@@ -130,8 +130,8 @@ def maintenance_flags(checks: Iterable[Check]) -> tuple[tuple[str, str], ...]:
 def raised_checks(checks: Iterable[Check]) -> tuple[tuple[str, str, int], ...]:
     """Name, Ceph's word for the severity, and count of each check that nobody has muted."""
     words = {severity: word for word, severity in _SEVERITY.items()}
-    found = [(check.name, words[check.severity], check.count) for check in checks if not check.muted]
-    return tuple(sorted(found)[:_MOST_CHECKS])
+    raised = [(check.name, words[check.severity], check.count) for check in checks if not check.muted]
+    return tuple(sorted(raised)[:_MOST_CHECKS])
 
 
 def _maintenance(checks: Iterable[Check]) -> str:

@@ -124,7 +124,7 @@ def test_fio_is_not_installed(disk: Path):
     with pytest.raises(ProbeRefused) as caught:
         run_fio(of, Run(Answers(), lambda: NOW, threading.Event()), tool)
     assert caught.value.reason == "tool-missing"
-    assert str(caught.value) == "fio is not installed: install the package fio"
+    assert str(caught.value) == "fio is not installed: install the package fio; in a container: build the image with it"
     assert not of.directory.exists()
 
 
