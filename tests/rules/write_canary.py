@@ -694,8 +694,8 @@ TAIL = (
             ),
             counter("slow_operations", "stor01", f',bound="{BOUND:g}"'),
             {
-                "series": 'plumbline_canary_errors_total{cluster="north",instance="stor02.example:10047",job="plumbline",'
-                'operation="read",probe="canary",error="EIO"}',
+                "series": 'plumbline_canary_errors_total{cluster="north",instance="stor02.example:10047",'
+                'job="plumbline",operation="read",probe="canary",error="EIO"}',
                 "values": "0+36x80",
             },
         ],
