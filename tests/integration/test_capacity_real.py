@@ -168,7 +168,7 @@ def test_what_is_predicted_of_the_largest_host_comes(filled: CephCluster, monito
     print(f"rebuild: reckoned {rebuild_s:.0f} s")
 
     # every panel that can have data has; of what would be copied after one more loss there is nothing to say any more
-    lost = {"Fullest OSD after that", "May still be written until unsafe", "The largest host"}
+    lost = {"Fullest OSD after that", "Room until unsafe", "The largest host"}
     assert _empty(monitoring) <= NOTHING_HERE.keys() | MAY_BE_EMPTY | lost
     broken = [rule["name"] for rule in monitoring.rules() if rule["health"] == "err"]
     assert broken == []
