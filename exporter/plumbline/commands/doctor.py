@@ -25,7 +25,7 @@ from plumbline.commands.shared import complain, positive_duration, show
 from plumbline.core.console import line, table
 from plumbline.errors import PlumblineError
 from plumbline.sources.kernel.installation import read_installation
-from plumbline.sources.prometheus.access import OPEN, Access, load_access
+from plumbline.sources.prometheus.access import Access
 
 _STYLE = {State.WELL: "green", State.MISSING: "bold red", State.NOT_ASKED: "dim"}
 
@@ -34,11 +34,10 @@ _WRONG_USAGE = 2
 
 
 def run(options: argparse.Namespace) -> int:
-    own = options.daemon_http_config_file
     try:
         timeout_s = positive_duration(options.timeout, "--timeout")
         prometheus_access = shared.access(options)
-        daemon_access = OPEN if own is None else load_access(own)
+        daemon_access = shared.daemon_access(options)
     except PlumblineError as error:
         complain(f"plumbline: {error}")
         return _WRONG_USAGE

@@ -51,6 +51,10 @@ class Server(Struct, frozen=True):
         except ValueError:
             return False
 
+    def series_of(self, reloaded_at: float) -> tuple[Series, ...]:
+        """Those of the daemon that read its configuration then."""
+        return self.query(f"{RELOADED_AT} == {reloaded_at!r}")
+
     def query(self, text: str) -> tuple[Series, ...]:
         return read_vector(self.url, text, timeout_s=self.timeout_s, access=self.access)
 
@@ -89,7 +93,7 @@ def _scraped(server: Server, page: Samples | None) -> tuple[Answer, Series | Non
         says = "the daemon does not answer, so its series are unknown"
         return Answer(SCRAPED, State.MISSING, says, "see above"), None
     try:
-        series = server.query(f"{RELOADED_AT} == {own[0].value!r}")
+        series = server.series_of(own[0].value)
     except PlumblineError as error:
         return Answer(SCRAPED, State.MISSING, str(error), "--prometheus URL"), None
     if not series:

@@ -213,6 +213,14 @@ def add_daemon(parser: argparse.ArgumentParser) -> None:
     add("--daemon.http.config.file", dest="daemon_http_config_file", type=Path, metavar="FILE", help=text)
 
 
+def daemon_access(options: argparse.Namespace) -> Access:
+    """The access that the flags of :func:`add_daemon` give."""
+    from plumbline.sources.prometheus.access import OPEN, load_access  # noqa: PLC0415
+
+    file = options.daemon_http_config_file
+    return OPEN if file is None else load_access(file)
+
+
 def access(options: argparse.Namespace) -> Access:
     """The access that the flags of :func:`add_prometheus` give."""
     from plumbline.sources.prometheus.access import OPEN, load_access  # noqa: PLC0415

@@ -4,6 +4,7 @@ Exit codes: 0 nothing is out of line, 1 something is, 2 nobody could tell.
 """
 
 import argparse
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import quote
 
@@ -20,7 +21,8 @@ from plumbline.core.console import line, table
 from plumbline.core.foreign import decode_json
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.sources.http import Page, read_page
-from plumbline.sources.prometheus.access import OPEN, Access, load_access
+from plumbline.sources.kernel.installation import Need, read_installation
+from plumbline.sources.prometheus.access import Access
 from plumbline.sources.prometheus.api import ActiveAlert, read_rules
 from plumbline.status.model import Level
 from plumbline.status.why import Explanation, Fact
@@ -38,20 +40,14 @@ class Alert(Struct, frozen=True):
     runbook: str
 
 
-class Answer(Struct, frozen=True):
-    """``alerts``: ``None`` if no Prometheus was asked."""
-
-    explanation: Explanation
-    alerts: tuple[Alert, ...] | None = None
-
-
 def run(options: argparse.Namespace) -> int:
     try:
         timeout_s = positive_duration(options.timeout, "--timeout")
         access = shared.access(options)
-        own = options.daemon_http_config_file
-        url = (options.daemon or address_of(this_node(options).config)).rstrip("/")
-        daemon = _Daemon(url, timeout_s, OPEN if own is None else load_access(own))
+        node = this_node(options)
+        url = (options.daemon or address_of(node.config)).rstrip("/")
+        log = read_installation(node.roots, environment=os.environ).step(Need.LOG)
+        daemon = _Daemon(url, timeout_s, shared.daemon_access(options), log)
         explanation = daemon.explanation(options.what)
         alerts = None
         if options.prometheus is not None:
@@ -60,7 +56,8 @@ def run(options: argparse.Namespace) -> int:
     except PlumblineError as error:
         complain(f"plumbline: {error}")
         return _CANNOT_TELL
-    show(options, Answer(explanation, alerts), lambda console: _print(console, url, explanation, alerts))
+    answer = {"explanation": explanation, "alerts": alerts}  # no alerts: Prometheus was not asked
+    show(options, answer, lambda console: _print(console, url, explanation, alerts))
     return 1 if explanation.level is Level.BAD or alerts else 0
 
 
@@ -68,6 +65,7 @@ class _Daemon(Struct, frozen=True):
     url: str
     timeout_s: float
     access: Access
+    log: str  # the command that shows why it does not answer
 
     def explanation(self, what: str) -> Explanation:
         page = self._page(f"/why?of={quote(what)}" if what else "/why")
@@ -86,21 +84,20 @@ class _Daemon(Struct, frozen=True):
         try:
             return read_page(f"{self.url}{path}", timeout_s=self.timeout_s, access=self.access, proxies=False)
         except Unavailable as error:
-            raise Unavailable(f"{error}; is the daemon up? systemctl status plumbline; or --daemon URL") from error
+            raise Unavailable(f"{error}; is the daemon up? {self.log}; or --daemon URL") from error
 
 
 def _alerts(server: Server, reloaded_at: float | None, what: str) -> Iterator[Alert]:
     """The pages, then the tickets that fire about this node, its cluster, or what is asked about."""
-    series = server.query(f"{RELOADED_AT} == {reloaded_at!r}") if reloaded_at is not None else ()
+    series = server.series_of(reloaded_at) if reloaded_at is not None else ()
     own = series[0].labels if series else {}
     rules = read_rules(server.url, timeout_s=server.timeout_s, access=server.access)
     firing = [alert for rule in rules for alert in rule.alerts if alert.state == "firing"]
     for severity in _SEVERITIES:
         for alert in firing:
             if alert.labels.get("severity") == severity and _concerns(alert, own, what):
-                annotations = alert.annotations
-                title = annotations.get("summary", alert.labels.get("alertname", ""))
-                yield Alert(severity, title, annotations.get("runbook_url", ""))
+                title = alert.annotations.get("summary", alert.labels.get("alertname", ""))
+                yield Alert(severity, title, alert.annotations.get("runbook_url", ""))
 
 
 def _concerns(alert: ActiveAlert, own: Mapping[str, str], what: str) -> bool:
@@ -114,12 +111,9 @@ def _concerns(alert: ActiveAlert, own: Mapping[str, str], what: str) -> bool:
 
 def _print(console: Console, url: str, explanation: Explanation, alerts: tuple[Alert, ...] | None) -> None:
     line(console, f"{explanation.host}: {explanation.headline}", _STYLE[explanation.level])
-    for title, facts in (
-        ("For it", explanation.facts_for),
-        ("Against it", explanation.against),
-        ("Not judged", explanation.unknown),
-    ):
-        _print_facts(console, title, facts, url)
+    _print_facts(console, "For it", explanation.facts_for, url)
+    _print_facts(console, "Against it", explanation.against, url)
+    _print_facts(console, "Not judged", explanation.unknown, url)
     for note in explanation.notes:
         line(console, f"● {note}")
     if alerts is None:
@@ -127,22 +121,16 @@ def _print(console: Console, url: str, explanation: Explanation, alerts: tuple[A
     elif not alerts:
         line(console, "Prometheus has no page and no ticket about it.")
     else:
-        table(
-            console,
-            ("Alert", "Title", "Runbook"),
-            [(Text(alert.severity, _STYLE[Level.BAD]), alert.title, alert.runbook) for alert in alerts],
-        )
+        rows = [(Text(alert.severity, _STYLE[Level.BAD]), alert.title, alert.runbook) for alert in alerts]
+        table(console, ("Alert", "Title", "Runbook"), rows)
 
 
 def _print_facts(console: Console, title: str, facts: Sequence[Fact], url: str) -> None:
     if not facts:
         return
     line(console, "")
-    known = [(Text(fact.about, _STYLE[fact.level]), fact.text) for fact in facts]
-    if any(fact.command for fact in facts):
-        rows = [(*cells, fact.command) for cells, fact in zip(known, facts, strict=True)]
-        table(console, (title, "", "First"), rows, wraps={"": 0, "First": 0})
-    else:
-        table(console, (title, ""), known, wraps={"": 0})
+    shown = 3 if any(fact.command for fact in facts) else 2
+    rows = [(Text(fact.about, _STYLE[fact.level]), fact.text, fact.command)[:shown] for fact in facts]
+    table(console, (title, "", "First")[:shown], rows, wraps={"": 0, "First": 0})
     for runbook in dict.fromkeys(fact.runbook for fact in facts if fact.runbook):
         line(console, f"runbook: {url}{runbook}", "dim")

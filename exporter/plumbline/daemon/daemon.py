@@ -372,10 +372,9 @@ class Daemon:
         return render_status(self._model())
 
     def _why(self, model: Callable[[], "StatusModel"], what: str) -> bytes | None:
-        from plumbline.status.why import explain  # noqa: PLC0415
+        from plumbline.status.why import answer  # noqa: PLC0415
 
-        explanation = explain(model(), what)
-        return None if explanation is None else msgspec.json.encode(explanation)
+        return answer(model(), what)
 
     def _model(self) -> "StatusModel":
         from plumbline.status.gather import Overview  # noqa: PLC0415

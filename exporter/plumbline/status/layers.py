@@ -151,9 +151,9 @@ def _probes(probes: list[ProbeRow], seen: _Seen) -> None:
     failing = [row for row in probes if row.success is False and row.stuck_s is None]
     overdue = [row for row in probes if row.overdue]
     if stuck:
-        seen.add(Level.BAD, _counted(stuck, "hangs", "hang"), "probes", steps.stuck(stuck[0]))
+        seen.add(Level.BAD, _counted(stuck, "hangs", "hang"), "probes", steps.probe(stuck[0]))
     if failing:
-        seen.add(Level.BAD, _counted(failing, "fails", "fail"), "probes", steps.failing(failing[0]))
+        seen.add(Level.BAD, _counted(failing, "fails", "fail"), "probes", steps.probe(failing[0]))
     judged = [(row, name, figure) for row in probes for name, figure in row.judged]
     if judged:
         row, name, figure = max(judged, key=lambda row: row[2].excess)
@@ -187,7 +187,7 @@ def _losses(model: StatusModel, seen: _Seen) -> None:
     for device, loss in grew:
         level = Level.BAD if loss.out_of_line else Level.NEUTRAL
         step = steps.loss(device, loss) if loss.out_of_line else NOTHING
-        seen.add(level, f"{device}: {loss.grew:,} more {loss.direction} {loss.what} ({loss.cause})", "network", step)
+        seen.add(level, f"{device}: {loss.grown}", "network", step)
     softnet = model.softnet
     if softnet is not None and softnet.dropped_grew:
         level = Level.BAD if softnet.out_of_line else Level.NEUTRAL
@@ -202,22 +202,20 @@ def _osds(model: StatusModel, seen: _Seen) -> None:
     seen.there |= bool(model.osds)
     if not model.osds:
         return
-    ended = [osd.daemon for osd in model.osds if osd.answer is OsdState.ENDED]
-    silent = [osd.daemon for osd in model.osds if not osd.answers and osd.daemon not in ended]
-    blocked = [osd.daemon for osd in model.osds if osd.blocked]
-    slow = [osd.daemon for osd in model.osds if osd.slow]
-    for level, names, what, alert, command in (
-        (Level.BAD, silent, "not answering", "PlumblineOsdSocketHung", "systemctl status ceph-osd@{}"),
-        (Level.BAD, ended, "ended", "PlumblineCephOsdDown", "systemctl status ceph-osd@{}"),
-        (Level.BAD, blocked, "with blocked operations", "PlumblineOsdOperationsBlocked", "plumbline ceph top"),
-        (
-            Level.NOTE, slow, "with slow operations in the last ten minutes", "PlumblineCephSlowOperations",
-            "plumbline ceph top",
-        ),
-    ):  # fmt: skip
-        if names:
-            step = steps.osd(alert, names[0], command)
-            seen.add(level, f"{len(names)} of {len(model.osds)} OSDs {what}: {_names(names)}", "osds", step)
+    ended = [osd for osd in model.osds if osd.answer is OsdState.ENDED]
+    silent = [osd for osd in model.osds if not osd.answers and osd not in ended]
+    blocked = [osd for osd in model.osds if osd.blocked]
+    slow = [osd for osd in model.osds if osd.slow]
+    for level, osds, what in (
+        (Level.BAD, silent, "not answering"),
+        (Level.BAD, ended, "ended"),
+        (Level.BAD, blocked, "with blocked operations"),
+        (Level.NOTE, slow, "with slow operations in the last ten minutes"),
+    ):
+        if osds:
+            names = _names([osd.daemon for osd in osds])
+            step = steps.SLOW_OSD if osds is slow else steps.osd(osds[0])
+            seen.add(level, f"{len(osds)} of {len(model.osds)} OSDs {what}: {names}", "osds", step)
     if not silent and not ended and not blocked:
         seen.add(Level.NEUTRAL, f"{len(model.osds)} OSDs here, all answering", "osds")
 

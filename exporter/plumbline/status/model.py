@@ -232,6 +232,11 @@ class Loss(Struct, frozen=True):
     packets: int | None = None
 
     @property
+    def grown(self) -> str:
+        """``50 more rx drops (ring)``; only where ``grew`` is known."""
+        return f"{self.grew:,} more {self.direction} {self.what} ({self.cause})"
+
+    @property
     def benign(self) -> bool:
         """Whether it is no real loss: packets the host never wanted (other VLANs, unknown protocols)."""
         return self.what == "drops" and self.cause == "filter"

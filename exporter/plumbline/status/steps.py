@@ -5,7 +5,8 @@ from urllib.parse import urlencode
 
 from msgspec import Struct
 
-from plumbline.status.model import Loss, Measure, ProbeRow
+from plumbline.sources.ceph.osds import OsdState
+from plumbline.status.model import Loss, Measure, OsdRow, ProbeRow
 
 _LOSSES = {"ring": "PlumblineNicRingDrops", "fifo": "PlumblineNicFifoDrops"}
 
@@ -28,14 +29,16 @@ NOTHING = Step()
 BACKLOG = Step("PlumblineSoftnetBacklogOverflow", "cat /proc/net/softnet_stat")
 TIME_SQUEEZE = Step("PlumblineSoftnetTimeSqueeze", "cat /proc/net/softnet_stat")
 FINDINGS = Step("PlumblineFindingOpen", "plumbline check")
+SLOW_OSD = Step("PlumblineCephSlowOperations", "plumbline ceph top")
 
 
-def stuck(row: ProbeRow) -> Step:
-    return _probe("PlumblineCanaryFailing" if row.canary else "PlumblineProbeStuck", row)
-
-
-def failing(row: ProbeRow) -> Step:
-    return _probe("PlumblineCanaryFailing" if row.canary else "PlumblineProbeFailing", row)
+def probe(row: ProbeRow) -> Step:
+    """Of one that hangs, fails or is overdue."""
+    if row.overdue and row.success is not False and row.stuck_s is None:
+        return overdue(row)
+    if row.canary:
+        return _probe("PlumblineCanaryFailing", row)
+    return _probe("PlumblineProbeFailing" if row.stuck_s is None else "PlumblineProbeStuck", row)
 
 
 def overdue(row: ProbeRow) -> Step:
@@ -49,13 +52,20 @@ def beyond(row: ProbeRow, measure: Measure) -> Step:
 
 
 def loss(device: str, lost: Loss) -> Step:
-    alert = "PlumblineNicErrors" if lost.what == "errors" else _LOSSES.get(lost.cause, "")
+    return port("PlumblineNicErrors" if lost.what == "errors" else _LOSSES.get(lost.cause, ""), device)
+
+
+def port(alert: str, device: str) -> Step:
     return Step(alert, f"plumbline nic {quote(device)}", (("device", device),))
 
 
-def osd(alert: str, daemon: str, command: str) -> Step:
-    """``command`` with ``{}`` for the OSD's number."""
-    return Step(alert, command.format(quote(daemon.removeprefix("osd."))), (("ceph_daemon", daemon),))
+def osd(row: OsdRow) -> Step:
+    """Of one that ended, does not answer or has blocked operations."""
+    labels = (("ceph_daemon", row.daemon),)
+    if row.answers:
+        return Step("PlumblineOsdOperationsBlocked", "plumbline ceph top", labels)
+    alert = "PlumblineCephOsdDown" if row.answer is OsdState.ENDED else "PlumblineOsdSocketHung"
+    return Step(alert, f"systemctl status ceph-osd@{quote(row.daemon.removeprefix('osd.'))}", labels)
 
 
 def _probe(alert: str, row: ProbeRow) -> Step:

@@ -107,9 +107,7 @@ def _judge_losses(model: StatusModel, findings: _Findings) -> None:
     for nic in model.nics:
         for loss in nic.losses:
             if loss.out_of_line:
-                findings.problems.append(
-                    f"{nic.device} is losing packets: {loss.grew:,} more {loss.direction} {loss.what} ({loss.cause})"
-                )
+                findings.problems.append(f"{nic.device} is losing packets: {loss.grown}")
     softnet = model.softnet
     if softnet is not None and softnet.out_of_line:
         findings.problems.append(f"The kernel's backlog overflows: {softnet.dropped_grew:,} more packets dropped")

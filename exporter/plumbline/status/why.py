@@ -5,9 +5,11 @@ The daemon answers it as JSON; ``plumbline why`` prints it.
 
 import re
 from collections.abc import Iterator
+from shlex import quote
 
 from msgspec import Struct
 
+from plumbline.core import jsontext
 from plumbline.core.units import count_text, seconds_text
 from plumbline.status import steps
 from plumbline.status.layers import LayerState, LayerVerdict, judge_layers
@@ -38,29 +40,26 @@ class Explanation(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
+def answer(model: StatusModel, what: str) -> bytes | None:
+    """What :func:`explain` finds, as JSON; names that are not UTF-8 are escaped."""
+    explanation = explain(model, what)
+    return None if explanation is None else jsontext.encode(explanation)
+
+
 def explain(model: StatusModel, what: str = "") -> Explanation | None:
     """``what``: a layer, probe, OSD, disk or port of this node, ``None`` if there is no such thing; empty: the node."""
     verdicts = judge_layers(model)
     if what:
         return _part(model, verdicts, what)
-    suspects = [verdict for verdict in verdicts if verdict.suspected]
-    above = [verdict.layer for verdict in verdicts if verdict.above]
-    if suspects:
-        level, headline = Level.BAD, f"{' or '.join(verdict.layer for verdict in suspects)} is suspected"
-        if above:
+    whole = judge(model)
+    level, headline = whole.level, whole.headline
+    if suspects := [verdict.layer for verdict in verdicts if verdict.suspected]:
+        level, headline = Level.BAD, f"{' or '.join(suspects)} is suspected"
+        if above := [verdict.layer for verdict in verdicts if verdict.above]:
             headline += f"; {', '.join(above)} may only be slow because of it"
-    else:
-        whole = judge(model)
-        level, headline = whole.level, whole.headline
-    return Explanation(
-        model.host,
-        level,
-        headline,
-        tuple(_facts(verdicts, (Level.BAD, Level.NOTE))),
-        tuple(_facts(verdicts, (Level.GOOD,))),
-        tuple(_unjudged(verdicts)),
-        (*(f"In maintenance: {lease}" for lease in model.maintenance), *judge(model).notes),
-    )
+    bad, good = tuple(_facts(verdicts, (Level.BAD, Level.NOTE))), tuple(_facts(verdicts, (Level.GOOD,)))
+    notes = (*(f"In maintenance: {lease}" for lease in model.maintenance), *whole.notes)
+    return Explanation(model.host, level, headline, bad, good, tuple(_unjudged(verdicts)), notes)
 
 
 def _facts(verdicts: tuple[LayerVerdict, ...], levels: tuple[Level, ...]) -> Iterator[Fact]:
@@ -84,12 +83,11 @@ def _part(model: StatusModel, verdicts: tuple[LayerVerdict, ...], what: str) -> 
     if not facts:
         return None
     bad = [fact for fact in facts if fact.level in (Level.BAD, Level.NOTE)]
-    level = Level.BAD if any(fact.level is Level.BAD for fact in bad) else Level.NOTE if bad else Level.GOOD
     against = tuple(fact for fact in facts if fact.level is Level.GOOD)
     if bad:
-        headline = f"{what}: {bad[0].text}"
+        level, headline = min((fact.level for fact in bad), key=(Level.BAD, Level.NOTE).index), f"{what}: {bad[0].text}"
     elif against:
-        headline = f"{what}: nothing is out of line"
+        level, headline = Level.GOOD, f"{what}: nothing is out of line"
     else:
         level, headline = Level.NEUTRAL, f"{what}: nothing judges it here"
     unknown = tuple(fact for fact in facts if fact.level is Level.NEUTRAL)
@@ -107,18 +105,14 @@ def _rows(model: StatusModel, what: str) -> Iterator[Fact]:
         means = (("read", disk.read_mean_s), ("write", disk.write_mean_s))
         known = ", ".join(f"{kind} {seconds_text(mean)}" for kind, mean in means if mean is not None)
         text = f"{known or 'no operation yet'} on average since boot"
-        yield _fact(disk.device, Level.NEUTRAL, text, Step(command=f"plumbline disk {disk.device}"))
-    for nic in model.nics:
-        if nic.device == what:
-            for lost in nic.losses:
-                if lost.grew and not lost.benign:
-                    level = Level.BAD if lost.out_of_line else Level.NEUTRAL
-                    text = f"{lost.grew:,} more {lost.direction} {lost.what} ({lost.cause})"
-                    yield _fact(what, level, text, steps.loss(what, lost))
-            if not any(lost.grew for lost in nic.losses) and nic.up and model.window_s is not None:
-                yield _fact(what, Level.GOOD, f"no packet lost in the last {seconds_text(round(model.window_s))}")
-            if nic.up is False:
-                yield _fact(what, Level.NOTE, "down", Step("PlumblineNicLinkDown", f"plumbline nic {what}"))
+        yield _fact(disk.device, Level.NEUTRAL, text, Step(command=f"plumbline disk {quote(disk.device)}"))
+    for nic in (nic for nic in model.nics if nic.device == what):
+        for lost in (lost for lost in nic.losses if lost.grew and not lost.benign):
+            yield _fact(what, Level.BAD if lost.out_of_line else Level.NEUTRAL, lost.grown, steps.loss(what, lost))
+        if not any(lost.grew for lost in nic.losses) and nic.up and model.window_s is not None:
+            yield _fact(what, Level.GOOD, f"no packet lost in the last {seconds_text(round(model.window_s))}")
+        if nic.up is False:
+            yield _fact(what, Level.NOTE, "down", steps.port("PlumblineNicLinkDown", what))
     for row in model.probes:
         if row.probe == what or subjects & set(re.split(r"[/ ]", row.probe)):
             yield _probe(row)
@@ -130,26 +124,25 @@ def _rows(model: StatusModel, what: str) -> Iterator[Fact]:
 
 def _osd(osd: OsdRow) -> Iterator[Fact]:
     level, state = osd.state
-    alert = "PlumblineOsdOperationsBlocked" if osd.answers else "PlumblineOsdSocketHung"
-    step = NOTHING if level is Level.GOOD else steps.osd(alert, osd.daemon, "plumbline ceph top")
+    step = NOTHING if level is Level.GOOD else steps.osd(osd)
     slowest = max((times.p99_s or 0.0 for times in osd.times), default=0.0)
     more = f"; p99 of the last minutes {seconds_text(slowest)}" if slowest else ""
     yield _fact(osd.daemon, level, f"{state}{more}", step)
     if osd.slow:
         text = count_text(osd.slow, "slow operation") + " in the last ten minutes"
-        yield _fact(osd.daemon, Level.NOTE, text, Step(command="plumbline ceph top"))
+        yield _fact(osd.daemon, Level.NOTE, text, steps.SLOW_OSD)
 
 
 def _probe(row: ProbeRow) -> Fact:
     level, state = row.state
-    judged = max(row.judged, key=lambda pair: pair[1].excess, default=None)
-    if level is Level.GOOD and judged is not None and judged[1].beyond:
-        name, figure = judged
+    if level is not Level.GOOD:
+        return _fact(row.name, level, f"{state}{': ' if row.message else ''}{row.message}", steps.probe(row))
+    if not row.judged:
+        return _fact(row.name, Level.NEUTRAL, "no baseline in force")
+    name, figure = max(row.judged, key=lambda pair: pair[1].excess)
+    if figure.beyond:
         return _fact(row.name, Level.BAD, f"{name} {figure.word}", steps.beyond(row, figure.measure))
-    if level is Level.GOOD:
-        words = [f"{name} {figure.word}" for name, figure in row.judged]
-        return _fact(row.name, Level.GOOD if words else Level.NEUTRAL, ", ".join(words) or "no baseline in force")
-    return _fact(row.name, level, f"{state}{': ' if row.message else ''}{row.message}", steps.failing(row))
+    return _fact(row.name, Level.GOOD, ", ".join(f"{name} {figure.word}" for name, figure in row.judged))
 
 
 def _fact(about: str, level: Level, text: str, step: Step = NOTHING) -> Fact:

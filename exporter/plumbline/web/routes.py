@@ -158,9 +158,10 @@ class Site:
     def _explanation(self, _request: Request, url: SplitResult) -> Response:
         try:
             what = parse_qs(url.query, max_num_fields=_MAX_NAMES).get("of", [""])[-1]
-            answer = self._why(what)
         except ValueError:
             return text_response(400, f"more than {_MAX_NAMES} parameters")
+        try:
+            answer = self._why(what)
         except ScrapeTimeout as error:
             return text_response(503, str(error))
         if answer is None:

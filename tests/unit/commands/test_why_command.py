@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -10,6 +11,8 @@ import msgspec
 import pytest
 
 from plumbline.cli import main
+from plumbline.core.roots import Roots
+from plumbline.sources.kernel.installation import Need, read_installation
 from plumbline.status.model import Level
 from plumbline.status.why import Explanation, Fact
 from support.answering import Request, answering
@@ -110,4 +113,5 @@ def test_nobody_could_tell(storage: tuple[str, str], capsys: pytest.CaptureFixtu
         assert main(["why", "nix", "--daemon", url, *storage]) == 2
         assert "knows no layer, probe, OSD, disk or port 'nix'" in capsys.readouterr().err
     assert main(["why", "--daemon", url, *storage]) == 2
-    assert "is the daemon up? systemctl status plumbline" in capsys.readouterr().err
+    log = read_installation(Roots.under(Path("/")), environment=os.environ).step(Need.LOG)
+    assert f"is the daemon up? {log}; or --daemon URL" in capsys.readouterr().err

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from plumbline.checks.model import Finding, Severity
+from plumbline.core.foreign import decode_json
 from plumbline.sources.ceph.osds import OsdState
 from plumbline.status.model import (
     Comparison,
@@ -23,7 +24,7 @@ from plumbline.status.model import (
     Times,
 )
 from plumbline.status.page import render_status
-from plumbline.status.why import Explanation, Fact, explain
+from plumbline.status.why import Explanation, Fact, answer, explain
 from support.rules import ROOT
 
 GOOD = ProbeRow(
@@ -95,6 +96,33 @@ def test_a_disk_with_its_osd_a_layer_and_a_port() -> None:
 @pytest.mark.parametrize("what", ["osd.33", "osd", "sd", "eth", "cana", "8", "../x"])
 def test_what_is_not_here_is_nothing(what: str) -> None:
     assert explain(replace(MODEL, osds=(), probes=(SLOW, RTT)), what) is None
+
+
+def test_a_name_that_is_not_utf_8_is_escaped() -> None:
+    found = answer(replace(MODEL, nics=(replace(DROPS, device="\udcff"),)), "")
+    assert found is not None
+    decoded = decode_json(found, Explanation, source="why")
+    assert decoded.facts_for[0].text == "\0dcff: 50 more rx drops (ring)"
+
+
+@pytest.mark.parametrize(
+    ("row", "alert"),
+    [
+        (OsdRow("osd.4", OsdState.ENDED), "PlumblineCephOsdDown"),
+        (OsdRow("osd.4", OsdState.HANGS), "PlumblineOsdSocketHung"),
+        (OsdRow("osd.4", OsdState.ANSWERS, blocked=1), "PlumblineOsdOperationsBlocked"),
+        (replace(GOOD, probe="p", stuck_s=99.0, canary=False), "PlumblineProbeStuck"),
+        (replace(GOOD, probe="p", overdue=True), "PlumblineCanaryOverdue"),
+        (replace(GOOD, probe="p", success=False, canary=False), "PlumblineProbeFailing"),
+    ],
+)
+def test_one_part_leads_to_the_runbook_of_its_layer(row: OsdRow | ProbeRow, alert: str) -> None:
+    rows: dict[str, object] = {"osds": (row,)} if isinstance(row, OsdRow) else {"probes": (row,)}
+    for what in ("osd.4" if isinstance(row, OsdRow) else "p", ""):
+        runbooks = [
+            fact.runbook for fact in explained(what, **({"osds": (), "probes": (), "findings": ()} | rows)).facts_for
+        ]
+        assert [each.partition("?")[0] for each in runbooks] == [f"/runbooks/{alert}"]
 
 
 EVERY = replace(

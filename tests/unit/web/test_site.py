@@ -194,3 +194,13 @@ def test_why_is_asked_about_a_name() -> None:
     ]  # fmt: skip
     assert asked == ["", "osd.3", "nothing"]
     assert pages.respond(Request("GET", "/why?" + "&" * 2000, {})).status == 400
+
+
+def test_a_fault_of_ours_is_not_the_clients() -> None:
+    def why(_: str) -> bytes:
+        raise ValueError("a mistake in the page")
+
+    exposition = Exposition([fake("link", (MTU,), collect)], None, clock=lambda: 0.0, logger=logging.getLogger("test"))
+    pages = Site(exposition, status=str, ready=lambda: None, why=why)
+    with pytest.raises(ValueError, match="a mistake"):  # the server answers 500 and logs it
+        pages.respond(Request("GET", "/why", {}))
