@@ -20,8 +20,8 @@ local promql = import '../lib/promql.libsonnet';
 
   // The role's labels without the role: what tells one Ceph cluster from another.
   local clusterLabels = promql.clusterLabels(config) + ['role'],
-  local roleFormat = std.join(',', [label + '=%q' for label in clusterLabels]),
-  local roleArguments = std.join(' ', ['$labels.' + label for label in clusterLabels]),
+  local roleFormat = promql.format(clusterLabels),
+  local roleArguments = promql.arguments(clusterLabels),
 
   // "1500 (2: stor03.example:10047 eth2, ...), 9000 (14)": hosts by name only where they are few.
   local mtus =
@@ -59,7 +59,7 @@ local promql = import '../lib/promql.libsonnet';
           ||| % (labels + slow) + promql.lowestOnly(config) + promql.storageOnly(config),
           network('health'),
           'A network link is slower than its port supports.',
-          '{{ $labels.device }} on {{ $labels.instance }} runs at ' + promql.bitsPerSecond + ', although the port supports more. The other end, the cable or the transceiver limits it.',
+          '{{ $labels.device }} on {{ $labels.instance }} runs at ' + promql.bitsPerSecond + ', although the port supports more. The other end, the cable or the transceiver limits it.' + promql.switchPort(config),
         ),
         alert.new(
           config,
@@ -80,7 +80,7 @@ local promql = import '../lib/promql.libsonnet';
           ||| % (labels + down) + ofHardware + promql.storageOnly(config),
           network('health'),
           'A network port has lost its link.',
-          '{{ $labels.device }} on {{ $labels.instance }} has no link, but had one within the last %s. It is not part of a bond: what it carried is cut off or takes another route.' % down.window,
+          '{{ $labels.device }} on {{ $labels.instance }} has no link, but had one within the last %s. It is not part of a bond: what it carried is cut off or takes another route.' % down.window + promql.switchPort(config),
         ),
         alert.new(
           config,
@@ -90,7 +90,7 @@ local promql = import '../lib/promql.libsonnet';
           ||| % (labels + flapping) + ofHardware + promql.storageOnly(config),
           network('error'),
           'A network port repeatedly loses its link.',
-          '{{ $labels.device }} on {{ $labels.instance }} lost or found its link {{ printf "%%.0f" $value }} times within %s: each time packets are lost, and a bond moves its connections.' % flapping.window,
+          '{{ $labels.device }} on {{ $labels.instance }} lost or found its link {{ printf "%%.0f" $value }} times within %s: each time packets are lost, and a bond moves its connections.' % flapping.window + promql.switchPort(config),
         ),
         alert.new(
           config,
@@ -98,7 +98,7 @@ local promql = import '../lib/promql.libsonnet';
           'max by (%(slave)s) (plumbline_bond_slave_up) == 0' % labels,
           network('health'),
           'A bond has lost a link.',
-          'Slave {{ $labels.slave }} of {{ $labels.device }} on {{ $labels.instance }} has no link: the bond runs with less bandwidth and less redundancy, and the next failure may disconnect the node.',
+          'Slave {{ $labels.slave }} of {{ $labels.device }} on {{ $labels.instance }} has no link: the bond runs with less bandwidth and less redundancy, and the next failure may disconnect the node.' + promql.switchPort(config, '$labels.slave'),
         ),
         alert.new(
           config,

@@ -104,7 +104,7 @@ local promql = import '../lib/promql.libsonnet';
           ||| % (labels + errors) + lowestOnly,
           network('error'),
           'A network link damages frames.',
-          '{{ $labels.device }} on {{ $labels.instance }}: {{ $value | humanizePercentage }} of its {{ $labels.direction }} frames are bad (cause {{ $labels.cause }}). For crc and frame suspect the cable, the transceiver or the port at either end; for length a peer with a larger MTU.',
+          '{{ $labels.device }} on {{ $labels.instance }}: {{ $value | humanizePercentage }} of its {{ $labels.direction }} frames are bad (cause {{ $labels.cause }}). For crc and frame suspect the cable, the transceiver or the port at either end; for length a peer with a larger MTU.' + promql.switchPort(config),
         ),
         alert.new(
           config,
@@ -114,7 +114,7 @@ local promql = import '../lib/promql.libsonnet';
           ||| % (labels + pause) + lowestOnly,
           network('saturation'),
           'Pause frames keep stopping a network link.',
-          '{{ $labels.device }} on {{ $labels.instance }}: {{ printf "%.0f" $value }} pause frames a second, direction {{ $labels.direction }}. No packet is dropped, but the link is idle for part of the time. {{ if eq $labels.direction "transmit" }}This host sends them: it is too slow{{ else }}The peer or the switch sends them: it is too slow{{ end }}.',
+          '{{ $labels.device }} on {{ $labels.instance }}: {{ printf "%.0f" $value }} pause frames a second, direction {{ $labels.direction }}. No packet is dropped, but the link is idle for part of the time. {{ if eq $labels.direction "transmit" }}This host sends them: it is too slow{{ else }}The peer or the switch sends them: it is too slow{{ end }}.' + promql.switchPort(config),
         ),
         alert.new(
           config,

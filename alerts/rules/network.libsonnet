@@ -72,6 +72,48 @@ local promql = import '../lib/promql.libsonnet';
           expr: std.join('or\n', [mtu(role) for role in config.networkRoles]),
         },
       ],
+    }, {
+      // Apart, because the switch is asked by somebody else than the node: docs/scale.md.
+      name: 'plumbline-switch.rules',
+      rules: [
+        {
+          // The switch's side of a port, where lldpd names it and an SNMP exporter (if_mib; EtherLike-MIB for pauses) asks the
+          // switch: its name is the switch's sysName, its port the interface's name or description there.
+          record: 'plumbline:switch_port:per_second',
+          expr: |||
+            topk by (switch, switch_port) (
+              1,
+              group by (%(interface)s, switch, switch_port) (plumbline_nic_neighbor_info)
+            )
+            * on (switch, switch_port) group_right (%(interface)s)
+            max by (switch, switch_port, what) (
+              %(sides)s
+            )
+          ||| % (labels {
+                   local named(label) = |||
+                     label_replace(
+                       label_replace(
+                         (%(figures)s)
+                         * on (instance) group_left (sysName)
+                         group by (instance, sysName) (sysName),
+                         "switch", "$1", "sysName", "(.+)"
+                       ),
+                       "switch_port", "$1", "%(label)s", "(.+)"
+                     )
+                   ||| % { label: label, figures: std.join(' or ', [
+                     'label_replace(rate(%s[%s]), "what", "%s", "", "")' % [figure.metric, config.nicLossWindow, figure.what]
+                     for figure in [
+                       { metric: 'ifInDiscards', what: 'discards in' },
+                       { metric: 'ifOutDiscards', what: 'discards out' },
+                       { metric: 'ifInErrors', what: 'errors in' },
+                       { metric: 'dot3InPauseFrames', what: 'pauses in' },
+                       { metric: 'dot3OutPauseFrames', what: 'pauses out' },
+                     ]
+                   ]) },
+                   sides: promql.nested(std.rstripChars(named('ifName'), '\n') + '\nor\n' + named('ifDescr')),
+                 }),
+        },
+      ],
     }],
   },
 }

@@ -97,6 +97,12 @@ function(config)
   ];
 
   local more = [
+    [p.figures(
+      'Switch port',
+      'What the cable leads to, as lldpd heard it, and what the switch counts there, where an SNMP exporter asks it. Bad looks like: discards out (its queue was full), errors in (the cable), or pauses.',
+      [['switch', 'switch', null], ['switch_port', 'port', null], ['switch_port_description', 'description', null], ['what', 'what', null]],
+      [{ expr: q.identity.neighbour, name: null, unit: 'none' }, { expr: q.identity.switchSide, name: 'a second', unit: 'none' }]
+    ), 24, 5],
     [p.timeSeries(
       'Frames damaged, by cause',
       '"crc" and "frame" are cables and transceivers, "length" a peer with a larger MTU, "carrier" a link that went away while sending. Bad looks like: above 0 for longer than it takes to replug a cable.',
@@ -105,7 +111,7 @@ function(config)
     [p.timeSeries(
       'Pause frames',
       '802.3x pause frames. Transmit: this host could not keep up; receive: its peer or the switch could not. Loss without a drop. Virtual ports have none. Bad looks like: %d a second and more.' % alerts.PlumblineNicPauseStorm.framesPerSecond,
-      'pps', [p.target(q.loss.pause, '{{direction}}')]
+      'pps', [p.target(q.loss.pause, '{{direction}}'), p.target(q.loss.priorityPause, '{{direction}}, by priority')]
     ), 8, 8],
     [p.timeSeries(
       'Link changes',

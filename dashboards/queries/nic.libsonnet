@@ -26,6 +26,8 @@ local packets = 'sum(%s)' % rate('plumbline_nic_packets_total');
   identity: {
     info: max('plumbline_nic_info', 'device, driver, firmware, bus, master, drop_source'),
     roles: 'group by (device, role) (plumbline_nic_role_info%s)' % sel(),
+    neighbour: max('plumbline_nic_neighbor_info', 'switch, switch_port, switch_port_description'),
+    switchSide: 'max by (switch, switch_port, what) (plumbline:switch_port:per_second%s)' % sel(),
     relations: 'group by (device, lower, relation) (plumbline_nic_relation_info%s) or group by (device, lower, relation) (plumbline_nic_relation_info%s)' % [sel(), node('lower=~"$device"')],
   },
   findings: 'max by (check, subject, urgency) (plumbline_finding%s == 1)' % node('subject=~"$device"'),
@@ -34,6 +36,7 @@ local packets = 'sum(%s)' % rate('plumbline_nic_packets_total');
     drops: 'sum by (direction, cause) (%s)' % rate('plumbline_nic_drops_total'),
     errors: 'sum by (direction, cause) (%s)' % rate('plumbline_nic_errors_total'),
     pause: 'sum by (direction) (%s)' % rate('plumbline_nic_pause_frames_total'),
+    priorityPause: 'sum by (direction) (%s)' % rate('plumbline_nic_priority_pause_frames_total'),
     carrier: 'sum(increase(plumbline_nic_carrier_changes_total%s[$__rate_interval]))' % sel(),
     bond: 'sum by (device) (increase(plumbline_bond_slave_link_failures_total%s[$__rate_interval]))' % node('slave=~"$device"'),
   },

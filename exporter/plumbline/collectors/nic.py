@@ -58,6 +58,11 @@ PAUSE_FRAMES = counter(
     "802.3x pause frames. Transmitted ones: this host was too slow and paused the sender.",
     ("device", "direction"),
 )
+PRIORITY_PAUSE_FRAMES = counter(
+    "plumbline_nic_priority_pause_frames_total",
+    "Pause frames of priority flow control (802.1Qbb, for RoCE), over all priorities, where the driver counts them.",
+    ("device", "direction"),
+)
 PAUSE_ENABLED = gauge(
     "plumbline_nic_pause_enabled", "1: pause frames are honoured (receive) or sent (transmit).", ("device", "direction")
 )
@@ -125,6 +130,8 @@ def ethtool_samples(ports: Iterable[PortLosses]) -> Iterator[Sample]:
             yield DROPS, (name, direction, cause), frames
         for direction, cause, frames in port.loss.errors:
             yield ERRORS, (name, direction, cause), frames
+        for direction, _, frames in port.loss.priority_pause:
+            yield PRIORITY_PAUSE_FRAMES, (name, direction), frames
         yield INFO, (name, port.driver, port.firmware, port.bus, port.master, port.drop_source), 1
 
 
@@ -194,7 +201,7 @@ LINK: Collector[Host, LinksReading] = Collector(
 )
 ETHTOOL: Collector[Host, LossesReading] = Collector(
     "ethtool",
-    (DROPS, ERRORS, INFO),
+    (DROPS, ERRORS, PRIORITY_PAUSE_FRAMES, INFO),
     lambda host, skip: host.parts.network.read_losses(skip),
     ethtool_samples,
     skip_reasons=ITEM_REASONS,

@@ -13,7 +13,7 @@ from rich.console import Console
 from plumbline.commands.node import read_ports
 from plumbline.commands.shared import complain, show
 from plumbline.core.console import line, table
-from plumbline.errors import Unavailable
+from plumbline.errors import Unavailable, UnknownName
 from plumbline.sources.net import drivers
 from plumbline.sources.net.drivers import RTNL, Cell, matching, terms
 from plumbline.sources.net.network import PortReading
@@ -127,13 +127,13 @@ def explain(reading: PortReading) -> Explanation:
 def pick(
     readings: Sequence[PortReading], device: str | None, skipped: Sequence[tuple[str, str]] = ()
 ) -> tuple[PortReading, ...]:
-    """All of them, or the one of that name; :class:`Unavailable` names the existing ones, or why reading failed."""
+    """All, or the one of that name. :class:`UnknownName` lists them; :class:`Unavailable`: reading it failed."""
     picked = tuple(reading for reading in readings if device in (None, reading.link.name))
     if device is not None and not picked:
         if reason := dict(skipped).get(device):
             raise Unavailable(f"{device}: its driver can't be queried ({reason}); see `ip -s link show {device}`")
         names = ", ".join(sorted(reading.link.name for reading in readings)) or "none"
-        raise Unavailable(f"no network device {device}; there are: {names}")
+        raise UnknownName(f"no network device {device}; there are: {names}")
     return picked
 
 
@@ -142,6 +142,7 @@ def _figures(reading: PortReading) -> Iterator[Figure]:
     for family, cells, counts in (
         ("drops", reading.plan.drops, loss.drops),
         ("errors", reading.plan.errors, loss.errors),
+        ("priority pause", reading.plan.priority_pause, loss.priority_pause),
     ):
         frames = {count[:2]: count.frames for count in counts}
         for cell in cells:

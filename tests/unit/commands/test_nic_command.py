@@ -8,9 +8,9 @@ import json
 import pytest
 
 from plumbline import cli
-from plumbline.commands.nic import Explanation, Figure, LeftOut, Pause, Ring, Term, explain, pick, print_ports
+from plumbline.commands.nic import Explanation, Figure, Pause, Ring, Term, explain, pick, print_ports
 from plumbline.core.console import make_console
-from plumbline.errors import Unavailable
+from plumbline.errors import Unavailable, UnknownName
 from plumbline.sources.net.drivers import bind, load_table
 from plumbline.sources.net.ethtool import DriverInfo
 from plumbline.sources.net.links import Link, LinkStats
@@ -103,11 +103,13 @@ def test_figures_are_the_sum_of_their_terms() -> None:
         assert figure.frames == max(total, 0)
 
 
-def test_priority_flow_control_is_left_out_with_its_value_and_the_reason() -> None:
+def test_priority_flow_control_is_a_figure_of_its_own() -> None:
+    (found,) = (figure for figure in ice().figures if figure.family == "priority pause")
+    assert (found.direction, found.frames, found.terms[-1].counter) == ("receive", 77, "rx_priority_%d_xoff.nic")
+
+
+def test_what_is_left_out_has_its_value() -> None:
     left_out = {one.counter: one for one in ice().left_out}
-    assert left_out["rx_priority_%d_xoff.nic"] == LeftOut(
-        counter="rx_priority_%d_xoff.nic", value=77, why="priority flow control, not 802.3x"
-    )
     assert left_out["tx_busy"].value == 4
     assert "tx_restart" not in left_out, "this port has no such counter"
 
@@ -167,7 +169,7 @@ def test_one_device_or_all_and_an_unknown_one_with_the_known() -> None:
     readings = [port("ice", ICE), software("lo", "")]
     assert pick(readings, None) == tuple(readings)
     assert [reading.link.name for reading in pick(readings, "lo")] == ["lo"]
-    with pytest.raises(Unavailable, match=r"^no network device eth9; there are: eth0, lo$"):
+    with pytest.raises(UnknownName, match=r"^no network device eth9; there are: eth0, lo$"):
         pick(readings, "eth9")
     with pytest.raises(Unavailable, match=r"^eth1: its driver can't be queried \(permission\); see `ip -s link"):
         pick(readings, "eth1", [("eth1", "permission")])
@@ -179,7 +181,7 @@ def test_the_command_on_this_machine(capsys: pytest.CaptureFixture[str]) -> None
     assert cli.main(["nic", "lo", "--json"]) == 0
     (lo,) = json.loads(capsys.readouterr().out)
     assert (lo["device"], lo["drop_source"]) == ("lo", "rtnl")
-    assert cli.main(["nic", "no-such-device"]) == 1
+    assert cli.main(["nic", "no-such-device"]) == 2
     refused = capsys.readouterr()
     assert refused.out == ""
     assert refused.err.startswith("plumbline: no network device no-such-device; there are: ")

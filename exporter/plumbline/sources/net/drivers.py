@@ -26,6 +26,7 @@ ErrorCause = Literal["crc", "length", "frame", "carrier", "other"]
 
 RTNL = "rtnl."
 _FOLDER = "driver_rules"
+_PAUSES = ("pause", "priority_pause")
 _SIGN = re.compile(r"\s+([+-])\s+")
 
 
@@ -46,6 +47,7 @@ class DriverRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     drops: dict[Direction, dict[DropCause, Forms]] = {}
     errors: dict[Direction, dict[ErrorCause, Forms]] = {}
     pause: dict[Direction, Forms] = {}
+    priority_pause: dict[Direction, Forms] = {}
     port_wide: tuple[str, ...] = ()
     not_losses: dict[str, str] = {}
 
@@ -133,9 +135,9 @@ def _check(rules: DriverRules, where: str, key: str, *, ethtool: bool) -> None:
     """Check what the types can't: fields exist, no frame counts under two causes, excluded names are unused."""
     used: set[str] = set()
     counted: dict[tuple[str, str, str], str] = {}
-    for family in ("drops", "errors", "pause"):
+    for family in ("drops", "errors", *_PAUSES):
         for direction, causes in getattr(rules, family).items():
-            forms = causes.items() if family != "pause" else [("", causes)]
+            forms = causes.items() if family not in _PAUSES else [("", causes)]
             for cause, choices in forms:
                 at = ".".join(filter(None, (key, family, direction, cause)))
                 for form, when in alternatives(choices):
@@ -145,7 +147,7 @@ def _check(rules: DriverRules, where: str, key: str, *, ethtool: bool) -> None:
                     _check_names([name for name in when.split(" < ") if when], when, where, at, ethtool=ethtool)
                     if when:
                         continue  # where the condition does not hold, another cause may use the same counter
-                    kind = "pause" if family == "pause" else "loss"
+                    kind = "pause" if family in _PAUSES else "loss"
                     for sign, name in terms(form):
                         other = counted.setdefault((kind, direction, name.removesuffix("?")), at) if sign == "+" else at
                         if other != at:
@@ -192,7 +194,8 @@ class NicLoss(msgspec.Struct, frozen=True):
 
     drops: tuple[Count, ...] = ()
     errors: tuple[Count, ...] = ()
-    pause: tuple[Count, ...] = ()  # Here cause is empty
+    pause: tuple[Count, ...] = ()  # Here and below cause is empty
+    priority_pause: tuple[Count, ...] = ()
 
 
 class Cell(msgspec.Struct, frozen=True):
@@ -218,6 +221,7 @@ class Plan(msgspec.Struct, frozen=True):
     drops: tuple[Cell, ...]
     errors: tuple[Cell, ...]
     pause: tuple[Cell, ...]
+    priority_pause: tuple[Cell, ...]
     needs_ethtool: bool  # Whether the scrape must query the driver
     undecided: bool = False  # A condition is neither proven nor impossible yet: bind again later
 
@@ -227,9 +231,12 @@ def bind(rules: DriverRules, names: Sequence[str], evidence: Evidence | None = N
     driver_names = _Names(names, evidence)
     drops = tuple(_cells(rules.drops, driver_names))
     errors = tuple(_cells(rules.errors, driver_names))
-    pause = tuple(_cells({side: {"": forms} for side, forms in rules.pause.items()}, driver_names))
-    asked = any(cell.ethtool_plus or cell.ethtool_minus for cell in drops + errors + pause)
-    return Plan(drops, errors, pause, asked, driver_names.undecided)
+    pause, priority = (
+        tuple(_cells({side: {"": forms} for side, forms in rule.items()}, driver_names))
+        for rule in (rules.pause, rules.priority_pause)
+    )
+    asked = any(cell.ethtool_plus or cell.ethtool_minus for cell in drops + errors + pause + priority)
+    return Plan(drops, errors, pause, priority, asked, driver_names.undecided)
 
 
 def losses(plan: Plan, ethtool: Sequence[int], rtnl: LinkStats | None) -> NicLoss:
@@ -239,6 +246,7 @@ def losses(plan: Plan, ethtool: Sequence[int], rtnl: LinkStats | None) -> NicLos
         tuple(_counts(plan.drops, ethtool, rtnl)),
         tuple(_counts(plan.errors, ethtool, rtnl)),
         tuple(_counts(plan.pause, ethtool, rtnl)),
+        tuple(_counts(plan.priority_pause, ethtool, rtnl)),
     )
 
 
@@ -247,7 +255,8 @@ def hold(plan: Plan, before: NicLoss, now: NicLoss) -> NicLoss:
     moment apart, and Prometheus takes a falling counter for a reset, whose whole value would count again."""
     if not any(cell.subtracts for cell in plan.drops + plan.errors):
         return now
-    return NicLoss(_held(plan.drops, before.drops, now.drops), _held(plan.errors, before.errors, now.errors), now.pause)
+    drops, errors = _held(plan.drops, before.drops, now.drops), _held(plan.errors, before.errors, now.errors)
+    return NicLoss(drops, errors, now.pause, now.priority_pause)
 
 
 def _held(cells: Sequence[Cell], before: Sequence[Count], now: tuple[Count, ...]) -> tuple[Count, ...]:

@@ -16,6 +16,7 @@ from plumbline.errors import Unavailable
 from plumbline.sources.ceph.ceph_conf import CephConf, read_ceph_conf
 from plumbline.sources.ceph.ceph_sockets import CephSockets, read_sockets
 from plumbline.sources.net.links import Link, Relation, read_links, relations
+from plumbline.sources.net.lldp import NeighbourReading
 from plumbline.sources.net.netlink import Netlink
 from plumbline.sources.net.routes import Address, IpAddress, IpNetwork, read_addresses
 
@@ -35,10 +36,11 @@ Configured = Mapping[str, tuple[str, ...]]  # Devices by role; one that is absen
 
 
 class TopologyReading(NamedTuple):
-    """How links are stacked, and what Ceph uses them for."""
+    """How links are stacked, what Ceph uses them for, and what is at the other end."""
 
     relations: tuple[Relation, ...] = ()
     roles: tuple[Role, ...] = ()
+    neighbours: NeighbourReading = NeighbourReading()
 
 
 def assign(
