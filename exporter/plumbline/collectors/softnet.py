@@ -28,6 +28,12 @@ ATTRIBUTED = counter(
     " softirq time.",
     ("cpu", "limit"),
 )
+SOFTIRQS = counter("plumbline_softnet_softirqs_total", "Network softirqs handled, on all CPUs.", ("direction",))
+KSOFTIRQD = counter(
+    "plumbline_softnet_ksoftirqd_seconds_total",
+    "CPU time of ksoftirqd, which handles softirqs of all kinds that did not end in time. Absent in a container.",
+    ("cpu",),
+)
 
 
 def samples(reading: SoftnetReading) -> Iterator[Sample]:
@@ -41,14 +47,21 @@ def samples(reading: SoftnetReading) -> Iterator[Sample]:
             (INPUT_QUEUE, cpu.input_queue_length),
             (PROCESS_QUEUE, cpu.process_queue_length),
         )
-    for number, count in reading.squeezes.items():
-        yield ATTRIBUTED, (str(number), "budget"), count.budget
-        yield ATTRIBUTED, (str(number), "time"), count.time
+    for direction in ("receive", "transmit") if reading.softirqs else ():
+        yield SOFTIRQS, (direction,), sum(cpu.counts.get(direction, 0) for cpu in reading.softirqs.values())
+    for number, softirqs in reading.softirqs.items():
+        yield from known((str(number),), (KSOFTIRQD, softirqs.ksoftirqd_s))
+    for number, squeezes in reading.squeezes.items():
+        yield ATTRIBUTED, (str(number), "budget"), squeezes.budget
+        yield ATTRIBUTED, (str(number), "time"), squeezes.time
 
 
 def _read(host: Host, _skip: SkipHook) -> SoftnetReading:
     parts = host.parts
-    return SoftnetReading(parts.softnet.unwrap(read_softnet(parts.roots)), parts.kernel.squeezes.latest)
+    kernel = parts.kernel
+    return SoftnetReading(
+        parts.softnet.unwrap(read_softnet(parts.roots)), kernel.squeezes.latest, kernel.softirqs.latest
+    )
 
 
 COLLECTOR = Collector(
@@ -56,6 +69,6 @@ COLLECTOR = Collector(
     declared(globals()),
     _read,
     samples,
-    origin="`/proc/net/softnet_stat`, `/proc/stat`",
+    origin="`/proc/net/softnet_stat`, `/proc/stat`, `/proc/softirqs`",
     sized_by=("CPU",),
 )

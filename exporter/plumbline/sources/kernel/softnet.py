@@ -108,11 +108,11 @@ class SoftnetUnwrapper:
         """The same reading, with counters that only increase."""
         for now in reading:
             last = self._last.get(now.cpu, now)
-            grown = {name: _grow(getattr(last, name), getattr(now, name)) for name in _COUNTERS}
-            self._last[now.cpu] = replace(now, **grown)
+            counters = {name: grown(getattr(last, name), getattr(now, name)) for name in _COUNTERS}
+            self._last[now.cpu] = replace(now, **counters)
         return tuple(self._last[cpu.cpu] for cpu in reading)
 
 
-def _grow(total: int, raw: int) -> int:
+def grown(total: int, raw: int) -> int:
     """``total`` advanced to the next number whose low 32 bits are ``raw``."""
     return total + (raw - total) % _WRAP

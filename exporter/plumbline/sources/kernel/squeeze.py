@@ -26,6 +26,7 @@ from plumbline.core.kernel import TABLE
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError, PlumblineError, Unavailable
 from plumbline.sources.kernel import sysfs
+from plumbline.sources.kernel.softirqs import Softirqs
 from plumbline.sources.kernel.softnet import SoftnetCpu, read_softnet
 from plumbline.sources.kernel.sysctl import read_sysctl
 
@@ -50,10 +51,11 @@ class Squeezes(Struct, frozen=True):
 
 
 class SoftnetReading(NamedTuple):
-    """The counters of each CPU, and its squeezes where they could be attributed, by CPU."""
+    """The counters of each CPU; by CPU, its squeezes where they could be attributed, and its softirqs."""
 
     cpus: tuple[SoftnetCpu, ...] = ()
     squeezes: Mapping[int, Squeezes] = {}
+    softirqs: Mapping[int, Softirqs] = {}
 
 
 def by_budget(*, squeezes: int, polled: float, softirq_s: float | None, limits: Limits) -> bool:

@@ -44,7 +44,7 @@ def rows() -> Iterator[tuple[str, str, str, str]]:
 def forms(rules: DriverRules, family: str) -> Iterator[tuple[str, str, str]]:
     """Direction, cause and expression."""
     for direction, causes in getattr(rules, family).items():
-        for cause, choices in causes.items() if family != "pause" else [("", causes)]:
+        for cause, choices in causes.items() if "pause" not in family else [(family, causes)]:
             for form, _ in alternatives(choices):
                 yield direction, cause, form
 
@@ -82,11 +82,13 @@ def test_what_a_drivers_counters_come_to(driver: str, number: int, case: dict[st
     rtnl = ZERO._replace(**case["rtnl"])
     plan = bind(TABLE.drivers[driver], names, Evidence(names, values, rtnl))
     loss = losses(plan, values, rtnl)
-    expected = {family: case["expected"].get(family, {}) for family in ("drops", "errors", "pause")}
+    families = ("drops", "errors", "pause", "priority_pause")
+    expected = {family: case["expected"].get(family, {}) for family in families}
     assert {
         "drops": as_mapping(loss.drops),
         "errors": as_mapping(loss.errors),
         "pause": as_mapping(loss.pause),
+        "priority_pause": as_mapping(loss.priority_pause),
     } == expected
 
 
@@ -123,7 +125,7 @@ def test_every_known_name_is_used_or_left_out_with_a_reason(driver: str) -> None
     rules = TABLE.drivers[driver]
     used = {
         name.removesuffix("?")
-        for family in ("drops", "errors", "pause")
+        for family in ("drops", "errors", "pause", "priority_pause")
         for *_, form in forms(rules, family)
         for _, name in terms(form)
     }
@@ -140,16 +142,19 @@ NEVER_DROPS = re.compile(
     r"rx_(crc|align|jabber|fragment|length|oversize|undersize|phy_symbol|csum|nobuf_event|buffer_pressure)"
     r"|.*(pause|pfc).*|fec_.*|link_.*|module_.*|pcie_.*|steering_.*|tx_ring_full|tx_timeout|irq_missed|doorbell_drop|hw_error|ratelimit"
 )
+BY_PRIORITY = {"rx_pfc_ena_frames_pri%d", "tx_pfc_ena_frames_pri%d", "mac_rx_pfc_pri%d_pkt_num"}
+"""The driver has their sum."""
 ONLY_PAUSE = re.compile(r"[rt]x_pause(_xon|_xoff)?")
 
 
 @for_every("driver", sorted({driver for driver, *_ in rows()}))
 def test_kinds_stay_apart(driver: str) -> None:
-    counts = {family: added(TABLE.drivers[driver], family) for family in ("drops", "errors", "pause")}
+    families = ("drops", "errors", "pause", "priority_pause")
+    counts = {family: added(TABLE.drivers[driver], family) for family in families}
     for owner, name, kind, _ in rows():
         if owner != driver:
             continue
-        drops, errors, pause = (
+        drops, errors, pause, priority = (
             {cause for one, causes in family.items() if same(one, name) for cause in causes}
             for family in counts.values()
         )
@@ -163,6 +168,7 @@ def test_kinds_stay_apart(driver: str) -> None:
             assert drops <= {"fifo", "ring"}, name
         if not ONLY_PAUSE.fullmatch(kind):
             assert not pause, f"{name}: priority flow control and durations are no pause frames"
+        assert bool(priority) == bool(re.fullmatch("[rt]x_pfc", kind)) or name in BY_PRIORITY, name
 
 
 def test_where_the_review_of_the_source_found_other_than_the_collection() -> None:
