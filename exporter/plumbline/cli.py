@@ -15,10 +15,11 @@ from importlib import import_module
 from pathlib import Path
 
 from plumbline import __version__
-from plumbline.commands.flags import add_capacity, add_probe, add_questions, add_report
+from plumbline.commands.flags import add_administrator, add_capacity, add_probe, add_questions, add_report
 from plumbline.commands.fleet_flags import add_fleet, add_for_fleet
 from plumbline.commands.shared import (
     CEPH_KEY_DIR,
+    WRONG_USAGE,
     Commands,
     Parser,
     add_command,
@@ -31,21 +32,21 @@ from plumbline.commands.shared import (
 from plumbline.config.model import DEFAULT_LISTEN_ADDRESS
 from plumbline.config.workloads import LAYERS
 from plumbline.core.log_limit import JournalFormatter, VisibleFormatter, is_journal
-from plumbline.errors import PlumblineError
+from plumbline.errors import PlumblineError, UnknownName
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; never raises for anything a user can cause."""
     options = _parser().parse_args(argv)
     _set_up_logging(getattr(options, "log_level", "info"))
-    module, _, function = options.run.partition(".")
+    module, _, function = options.run.rpartition(".")
     try:
         if getattr(options, "find", False):
             find_installation(options)
         return int(getattr(import_module(f"plumbline.commands.{module}"), function)(options))
     except PlumblineError as error:
         complain(f"plumbline: {error}")
-        return 1
+        return WRONG_USAGE if isinstance(error, UnknownName) else 1
     except BrokenPipeError:
         # the reader of our output closed the pipe (| head), which is fine; the interpreter must not complain at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -229,7 +230,7 @@ def _add_ceph(commands: Commands) -> None:
     setup = add_command(
         actions,
         "setup",
-        "ceph_admin.run_setup",
+        "ceph.admin.run_setup",
         host=False,
         help="show the commands that create pools and a user; with --apply, run them",
         description="Look at the cluster as its administrator and show the commands that create what probes need: a "
@@ -239,7 +240,7 @@ def _add_ceph(commands: Commands) -> None:
     removal = add_command(
         actions,
         "remove",
-        "ceph_admin.run_remove",
+        "ceph.admin.run_remove",
         host=False,
         help="show the commands that remove them; with --apply, run them",
         description="The reverse: pools, rules and users that carry our mark, and nothing else.",
@@ -248,9 +249,7 @@ def _add_ceph(commands: Commands) -> None:
         parser.set_defaults(find=True)
         add = parser.add_argument
         add("--config.file", dest="config_file", type=Path, metavar="FILE", help="Plumbline's configuration (YAML)")
-        add("--conf", metavar="FILE", help="Ceph's configuration file (Ceph's default)")
-        add("--name", metavar="CLIENT", help="the administrator (client.admin)")
-        add("--keyring", metavar="FILE", help="the administrator's key (Ceph's default)")
+        add_administrator(parser)
         add("--key-dir", default=CEPH_KEY_DIR, metavar="DIR", help=f"for the users' keys ({CEPH_KEY_DIR})")
         add("--apply", action="store_true", help="run the commands")
     add = setup.add_argument
@@ -264,7 +263,7 @@ def _add_ceph(commands: Commands) -> None:
     top = add_command(
         actions,
         "top",
-        "ceph_top.run",
+        "ceph.top.run",
         json="machine-readable, once",
         help="the slowest OSDs, where their operations spend the time, and the suspected cause",
         description="The OSDs of this host by their admin sockets, over the last interval; with --prometheus also all "
@@ -273,11 +272,14 @@ def _add_ceph(commands: Commands) -> None:
         "Ctrl-C ends it; into a pipe or a file it prints once.",
         epilog="Admin sockets need the rights of the user ceph, or root: see docs/ceph.md.",
     )
-    add_prometheus(top)
+    add_prometheus(top, asked=False)
     add = top.add_argument
     add("--cluster", metavar="NAME", help="the value of the label cluster, if that server has several clusters")
     add("--interval", default="5s", metavar="TIME", help="between two looks (5s)")
     add("--once", action="store_true", help="one interval, all OSDs, then end")
+    text = "instead: which images, buckets, files and clients load this host's OSDs, or this one; once"
+    add("--clients", nargs="?", const="", metavar="OSD", help=text)
+    add_administrator(top)
 
 
 def _add_nic(commands: Commands) -> None:
@@ -305,6 +307,10 @@ def _add_disk(commands: Commands) -> None:
         "hosts only root may read which OSD uses a disk.",
     )
     disk.add_argument("device", nargs="?", help="only this disk, such as sda or /dev/nvme0n1")
+    disk.add_argument("--locate", choices=("on", "off"), help="switch the light of its slot (root)")
+    text = "does anything still need it? Exit code: 0 no, 1 yes; asks the cluster about OSDs on it, changes nothing"
+    disk.add_argument("--safe-to-pull", action="store_true", help=text)
+    add_administrator(disk)
 
 
 def _add_maintenance(commands: Commands) -> None:

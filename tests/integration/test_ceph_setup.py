@@ -266,7 +266,7 @@ def test_a_pool_that_may_not_be_deleted_says_how(here: Here) -> None:
 
 def test_a_class_that_no_osd_has(here: Here) -> None:
     refused = here.plumbline("setup", "--device-class", "nvme")
-    assert refused.returncode == 1
+    assert refused.returncode == 2
     assert "no OSD has this class; there are: hdd" in refused.stderr
 
 

@@ -1,5 +1,6 @@
 """The flags of the commands that have many: ``plumbline probe``, ``why``, ``doctor``, ``report`` and ``capacity``."""
 
+import argparse
 from pathlib import Path
 
 from plumbline.commands.shared import Commands, add_command, add_daemon, add_group, add_page, add_prometheus
@@ -40,6 +41,14 @@ def _add_why(commands: Commands) -> None:
     why.add_argument("--timeout", default="5s", metavar="TIME", help="of one question (5s)")
 
 
+def add_administrator(parser: argparse.ArgumentParser) -> None:
+    """As whom ``ceph`` runs."""
+    add = parser.add_argument
+    add("--conf", metavar="FILE", help="Ceph's configuration file (Ceph's default)")
+    add("--name", metavar="CLIENT", help="the administrator (client.admin)")
+    add("--keyring", metavar="FILE", help="the administrator's key (Ceph's default)")
+
+
 def add_probe(commands: Commands) -> None:
     actions = add_group(commands, "probe", "list this node's probes, or run some now")
     add_command(
@@ -58,8 +67,9 @@ def add_probe(commands: Commands) -> None:
         help="run probes now, beside the daemon or without one",
         description="Run probes one after the other, with the locks, gates and limits that also hold for the daemon,"
         " and show the figures beside the baseline. A canary is observed for a minute.",
-        epilog="Exit code: 0 every run succeeded, 1 one failed, 2 one was refused (a gate, a lock, the guard),"
-        " 3 the configuration, the name or the storage path does not allow it, 130 stopped by Ctrl-C.",
+        epilog="Exit code: 0 every run succeeded, 1 one failed, 2 wrong usage, such as an unknown name, 3 one was"
+        " refused (a gate, a lock, the guard), or the configuration or the storage path does not allow it, 130 stopped"
+        " by Ctrl-C.",
     )
     run.add_argument("names", nargs="+", metavar="NAME", help="as configured (with all its targets), or NAME/TARGET")
     text = "although the node or the disk is busy; guard, locks, quiet hours and the cluster's health still hold"
@@ -113,7 +123,11 @@ def add_capacity(commands: Commands) -> None:
         ("--retire", "CLASS=CLASS", "a class is removed, and another takes its data"),
         ("--pool", "NAME=PROFILE", "a pool with so many copies (vms=2) or erasure coded (archive=4+2, =4+2@rack)"),
         ("--growth", "FACTOR", "growth times this; hdd=1.5: of one class"),
-        ("--lose", "WHAT", "host, rack or db (a database's disk): the one with most data; host=NAME; osd=osd.3,osd.4"),
+        (
+            "--lose",
+            "WHAT",
+            "host, rack (room …) or db (a database's disk): the one with most data; host=NAME; osd=osd.3,osd.4",
+        ),
     ):
         add(flag, action="append", default=[], metavar=form, help=f"{text} (repeatable)")
     add("--timeout", default="60s", metavar="TIME", help="of one query (60s)")

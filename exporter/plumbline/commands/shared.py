@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from plumbline.sources.prometheus.access import Access
 
+WRONG_USAGE = 2
+"""Exit code, as argparse's."""
 # Exit code after Ctrl-C or SIGTERM.
 INTERRUPTED = 130
 CEPH_KEY_DIR = "/etc/ceph"
@@ -197,10 +199,13 @@ def user_name() -> str:
         return f"user {os.getuid()}"
 
 
-def add_prometheus(parser: argparse.ArgumentParser, *, required: bool = False) -> None:
-    """Add ``--prometheus`` and, named as in promtool, ``--http.config.file``."""
+def add_prometheus(parser: argparse.ArgumentParser, *, required: bool = False, asked: bool = True) -> None:
+    """Add ``--prometheus`` and, named as in promtool, ``--http.config.file``. ``asked``: also without the flag, by the
+    runbooks' ``$PROMETHEUS``; not where it decides what the command does."""
     add = parser.add_argument
-    add("--prometheus", required=required, metavar="URL", help="http://host:9090, with the path it is served under")
+    known = os.environ.get("PROMETHEUS") or None if asked else None
+    text = "http://host:9090, with the path it is served under" + (" (default: $PROMETHEUS)" if asked else "")
+    add("--prometheus", required=required and known is None, default=known, metavar="URL", help=text)
     text = "its password, token or certificates, in promtool's format"
     add("--http.config.file", dest="http_config_file", type=Path, metavar="FILE", help=text)
 

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from plumbline.ceph_top.model import OsdPerformance, Suspicion, Top
-from plumbline.commands import ceph_top
+from plumbline.commands.ceph import top as ceph_top
 from plumbline.core.console import make_console
 
 DISK = Suspicion(word="disk", reason="its own store: 80 ms of each write (89%)", source="sockets")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from plumbline.commands import ceph_admin as cephadmin
-from plumbline.commands import ceph_setup as cephsetup
-from plumbline.commands.ceph_setup import IMAGES, OBJECTS, Facts, PoolFacts, Requirements, first_foreign, groups_for
+from plumbline.commands.ceph import admin as cephadmin
+from plumbline.commands.ceph import setup as cephsetup
+from plumbline.commands.ceph.setup import IMAGES, OBJECTS, Facts, PoolFacts, Requirements, first_foreign, groups_for
 from plumbline.config.model import CephConfig
 
 OURS = {"plumbline": {}}

@@ -70,6 +70,9 @@ class Place:
     rack: str
     host: str  # the CRUSH bucket, whose name the map's author chose freely
     weight: float  # CRUSH weight, usually TiB; 0: no data is placed on it
+    others: tuple[tuple[str, str], ...] = ()
+    """Type and name of the buckets above it that are none of these: chassis, row, pdu, pod, room, datacenter, zone,
+    region, or what the map's author added."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +293,8 @@ def _osd(node: Mapping[str, Any], place: Place | None) -> OsdInMap:
 
 def _place(node: Mapping[str, Any], ancestors: Mapping[str, str]) -> Place:
     root, rack, host = (ancestors.get(kind, "") for kind in ("root", "rack", "host"))
-    return Place(str(node.get("device_class", "")), root, rack, host, _finite(node["crush_weight"]))
+    others = tuple(sorted((kind, name) for kind, name in ancestors.items() if kind not in ("root", "rack", "host")))
+    return Place(str(node.get("device_class", "")), root, rack, host, _finite(node["crush_weight"]), others)
 
 
 def _ancestors(number: int, above: Mapping[int, int], nodes: Mapping[int, Any]) -> Mapping[str, str]:

@@ -12,7 +12,7 @@
     {"osd": {"op_w_latency": {"avgcount": 20037, "sum": 315.011732211, "avgtime": 0.015721501},
              "op_w_process_latency": {…}, "op_w_prepare_latency": {…}, "subop_w_latency": {…}, …},
      "bluestore": {"commit_lat": {…}, "state_aio_wait_lat": {…}, "kv_sync_lat": {…}, "read_lat": {…},
-                   "onode_hits": 118, "onode_misses": 104, …},
+                   "onode_hits": 118, "onode_misses": 104, "compress_success_count": 0, "compressed_original": 0, …},
      "bluefs": {"db_total_bytes": 1073733632, "db_used_bytes": 304349184, "slow_total_bytes": 4294967296,
                 "slow_used_bytes": 0, "compact_lat": {…}, …},
      "rocksdb": {"compact_completed": 1, "compact_lasted": 0.2, …}}
@@ -128,6 +128,17 @@ class Database(msgspec.Struct, frozen=True):
     last_compaction_s: float | None = None  # of RocksDB, on request; ``None``: none yet, or Ceph before 18
 
 
+class Compression(msgspec.Struct, frozen=True):
+    """What BlueStore compressed since the daemon's start, and what is compressed now."""
+
+    stored_bytes: _Count = 0  # now, before it was compressed
+    compressed_bytes: _Count = 0  # the same, compressed
+    allocated_bytes: _Count = 0  # the same, in whole allocation units: what it takes
+    succeeded: _Count = 0  # attempts
+    rejected: _Count = 0  # attempts that saved too little
+    seconds: float = 0.0
+
+
 class SetOption(msgspec.Struct, frozen=True):
     """An option that is set somewhere: numbers as Ceph prints them."""
 
@@ -179,6 +190,35 @@ class _Onodes(msgspec.Struct, frozen=True):
 
 class _StoreOnodes(msgspec.Struct, frozen=True):
     bluestore: _Onodes = _Onodes()
+
+
+class _Compressed(msgspec.Struct, frozen=True):
+    compress_lat: LongRunAverage = LongRunAverage()
+    compress_success_count: _Count = 0
+    compress_rejected_count: _Count = 0
+    compressed: _Count = 0
+    compressed_allocated: _Count = 0
+    compressed_original: _Count = 0
+    old_compressed: _Count = msgspec.field(name="bluestore_compressed", default=0)
+    old_allocated: _Count = msgspec.field(name="bluestore_compressed_allocated", default=0)
+    old_original: _Count = msgspec.field(name="bluestore_compressed_original", default=0)
+
+
+class _StoreCompressed(msgspec.Struct, frozen=True):
+    bluestore: _Compressed = _Compressed()
+
+
+class _Tier(msgspec.Struct, frozen=True):
+    tier_promote: _Count = 0
+    tier_flush: _Count = 0
+    tier_evict: _Count = 0
+    tier_proxy_read: _Count = 0
+    tier_proxy_write: _Count = 0
+    tier_delay: _Count = 0
+
+
+class _OsdTier(msgspec.Struct, frozen=True):
+    osd: _Tier = _Tier()
 
 
 class _BlueFs(msgspec.Struct, frozen=True):
@@ -282,6 +322,27 @@ def parse_database(counters: bytes, *, source: str) -> Database | None:
         log_compactions=bluefs.compact_lat,
         last_compaction_s=rocksdb.compact_lasted if rocksdb.compact_completed else None,
     )
+
+
+def parse_compression(counters: bytes, *, source: str) -> Compression | None:
+    """Parse ``perf dump``; ``None`` where nothing was compressed and nothing is. Before 17, names were longer."""
+    store = decode(_StoreCompressed, counters, source=source).bluestore
+    compression = Compression(
+        stored_bytes=store.compressed_original or store.old_original,
+        compressed_bytes=store.compressed or store.old_compressed,
+        allocated_bytes=store.compressed_allocated or store.old_allocated,
+        succeeded=store.compress_success_count,
+        rejected=store.compress_rejected_count,
+        seconds=store.compress_lat.sum,
+    )
+    return None if compression == Compression() else compression
+
+
+def parse_tier(counters: bytes, *, source: str) -> dict[str, int]:
+    """Parse ``perf dump``: what a cache tier did since the daemon's start, by operation; empty where none is at work.
+    ``tier_dirty`` is no sign of one: every pool's writes count there."""
+    tier = msgspec.structs.asdict(decode(_OsdTier, counters, source=source).osd)
+    return {name.removeprefix("tier_"): count for name, count in tier.items()} if any(tier.values()) else {}
 
 
 def parse_fragmentation(data: bytes, *, source: str) -> float:

@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from plumbline.core.foreign import passed
 from plumbline.core.histogram import HistogramValue
 from plumbline.errors import ParseError, PlumblineError, Unavailable
 from plumbline.sources.ceph.adminsocket import Answer, Ended, Hung, NotAllowed, Question, ask, find_sockets
@@ -24,12 +25,14 @@ from plumbline.sources.ceph.osd_perf import (
     MEMORY_OPTION,
     QUEUE_OPTION,
     SHARD_OPTIONS,
+    Compression,
     Database,
     OnodeCache,
     OsdStages,
     SetOption,
     parse_bytes,
     parse_capacity,
+    parse_compression,
     parse_database,
     parse_fragmentation,
     parse_latencies,
@@ -37,6 +40,7 @@ from plumbline.sources.ceph.osd_perf import (
     parse_option,
     parse_set_options,
     parse_stages,
+    parse_tier,
 )
 from plumbline.sources.kernel.cgroup import GroupLimits
 
@@ -74,6 +78,8 @@ class OsdReading(Struct, frozen=True):
     stages: OsdStages | None = None
     onodes: OnodeCache | None = None
     database: Database | None = None
+    compression: Compression | None = None
+    tier: Mapping[str, int] = field(default_factory=dict)  # by operation of a cache tier
     heartbeats: tuple[Heartbeats, ...] = ()
     blocked: BlockedOperations | None = None
     slow: tuple[SlowOperation, ...] | None = None
@@ -152,7 +158,11 @@ class _Answers:
     """One OSD's answers by question; ``unread`` collects (question, reason) of those that gave no value."""
 
     def __init__(self, answers: Mapping[str, tuple[Question, Answer]]) -> None:
-        self._answers = answers
+        # several parsers read the same answer
+        self._answers = {
+            name: (question, passed(answer) if isinstance(answer, bytes) else answer)
+            for name, (question, answer) in answers.items()
+        }
         self.faults = [answer for _, answer in answers.values() if isinstance(answer, PlumblineError)]
         self.silent = len(self.faults) == len(answers)
         self.denied = self.silent and isinstance(self.faults[0], NotAllowed)
@@ -212,6 +222,8 @@ def _reading(daemon: str, path: Path, answers: _Answers) -> OsdReading:
         stages=answers.parsed(PERF, parse_stages),
         onodes=answers.parsed(PERF, parse_onode_cache),
         database=answers.parsed(PERF, parse_database),
+        compression=answers.parsed(PERF, parse_compression),
+        tier=answers.parsed(PERF, parse_tier) or {},
         heartbeats=answers.parsed(NETWORK, parse_heartbeats) or (),
         blocked=answers.parsed(BLOCKED, parse_blocked),
         slow=answers.parsed(SLOW, _recent),

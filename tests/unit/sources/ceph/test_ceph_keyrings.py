@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.commands.ceph_admin import Admin, Cluster
-from plumbline.commands.ceph_setup import Plan, Step
+from plumbline.commands.ceph.admin import Admin, Cluster
+from plumbline.commands.ceph.setup import Plan, Step
 from plumbline.errors import PlumblineError
 from support.manifest import manifest
 

@@ -12,12 +12,14 @@ from plumbline.sources.ceph.osd_operations import PEER, QUEUE, STORE, parse_bloc
 from plumbline.sources.ceph.osd_perf import (
     EDGES,
     SHARD_OPTIONS,
+    Compression,
     Database,
     LongRunAverage,
     OnodeCache,
     SetOption,
     parse_bytes,
     parse_capacity,
+    parse_compression,
     parse_database,
     parse_fragmentation,
     parse_latencies,
@@ -25,6 +27,7 @@ from plumbline.sources.ceph.osd_perf import (
     parse_option,
     parse_set_options,
     parse_stages,
+    parse_tier,
 )
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
@@ -217,6 +220,29 @@ def test_onode_cache_of_both_names():
     old = b'{"bluestore": {"bluestore_onode_hits": 3, "bluestore_onode_misses": 1}}'
     assert parse_onode_cache(old, source=SOURCE) == OnodeCache(3, 1)
     assert parse_onode_cache(b'{"filestore": {}}', source=SOURCE) is None
+
+
+@pytest.mark.parametrize("name", ["compressed", "bluestore_compressed"])
+def test_compression_of_both_names(name):
+    counters = {name: 4096, f"{name}_allocated": 8192, f"{name}_original": 65536}
+    counters |= {"compress_success_count": 3, "compress_rejected_count": 2}
+    counters["compress_lat"] = {"avgcount": 5, "sum": 0.25}
+    found = parse_compression(json.dumps({"bluestore": counters}).encode(), source=SOURCE)
+    assert found == Compression(65536, 4096, 8192, 3, 2, 0.25)
+
+
+def test_a_cache_tier():
+    counters = {"tier_promote": 7, "tier_evict": 2, "tier_dirty": 900}
+    assert parse_tier(json.dumps({"osd": counters}).encode(), source=SOURCE) == {
+        "promote": 7, "flush": 0, "evict": 2, "proxy_read": 0, "proxy_write": 0, "delay": 0,
+    }  # fmt: skip
+
+
+def test_nothing_is_compressed_and_no_tier_is_at_work():
+    for release in (HEALTHY, REEF, TENTACLE):
+        counters = (release / "perf-dump.json").read_bytes()
+        assert parse_compression(counters, source=SOURCE) is None
+        assert parse_tier(counters, source=SOURCE) == {}
 
 
 @of_each_release

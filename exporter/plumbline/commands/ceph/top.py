@@ -11,6 +11,7 @@ from rich.text import Text
 
 from plumbline.ceph_top.model import BLOCKED, HUNG, OsdPerformance, Top
 from plumbline.ceph_top.watch import Where, tops
+from plumbline.commands.ceph import clients
 from plumbline.commands.node import osd_classes
 from plumbline.commands.shared import access, handled, positive_duration, print_json, roots
 from plumbline.config.options import Overrides, read_config
@@ -56,6 +57,8 @@ _STYLE = {HUNG: "bold red", BLOCKED: "bold red"}
 
 def run(options: argparse.Namespace) -> int:
     interval_s = positive_duration(options.interval, "--interval")
+    if options.clients is not None:
+        return clients.run(options, interval_s)
     if options.cluster is not None and not options.prometheus:
         raise ConfigError("--cluster", "selects a cluster of --prometheus, which is missing", value=options.cluster)
     where = Where(

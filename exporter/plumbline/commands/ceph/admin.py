@@ -1,6 +1,7 @@
-"""``plumbline ceph setup`` and ``remove``: show or run :mod:`.ceph_setup`'s steps as the cluster's administrator."""
+"""``plumbline ceph setup`` and ``remove``: show or run :mod:`.setup`'s steps as the cluster's administrator."""
 
 import argparse
+import errno
 import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping
@@ -9,8 +10,8 @@ from typing import Annotated, TypeVar
 
 from msgspec import Meta, Struct
 
-from plumbline.commands.ceph_keyring import KEY, check_key, check_place, read_keyring, remove_key, user_in, write_key
-from plumbline.commands.ceph_setup import (
+from plumbline.commands.ceph.keyring import KEY, check_key, check_place, read_keyring, remove_key, user_in, write_key
+from plumbline.commands.ceph.setup import (
     APPLICATION,
     BENCH_SUFFIX,
     IMAGE_GROUPS,
@@ -35,7 +36,7 @@ from plumbline.core.foreign import Limits, decode_json, one_line
 from plumbline.core.keyfiles import CEPH, read_secret
 from plumbline.core.memory import keep_memory_private
 from plumbline.core.process import Completed, ProcessRunner
-from plumbline.errors import ParseError, PlumblineError, Unavailable
+from plumbline.errors import ParseError, PlumblineError, Unavailable, UnknownName
 from plumbline.sources.ceph.ceph_conf import MAX_BYTES
 from plumbline.sources.ceph.keyring import AES256K, READ_AES256K
 from plumbline.sources.distribution import advice
@@ -48,8 +49,6 @@ _ANSWER = Limits(_MAX_LISTING, max_values=2_000_000)
 # Placement groups of a pool for objects if the cluster isn't asked.
 _BLIND_GROUPS = 32
 
-
-# One key in base64: type, time, length, secret
 
 T = TypeVar("T")
 
@@ -143,7 +142,7 @@ class Cluster:
 
     def groups(self) -> int:
         """Placement groups that an object pool needs here."""
-        return groups_for(self._decoded(_OsdStat, "osd", "stat").num_osds)
+        return groups_for(self.ask(_OsdStat, "ceph", "osd", "stat").num_osds)
 
     def classes_of_ours(self, pool: str) -> list[str]:
         """Device classes that already have a pool of ours."""
@@ -152,13 +151,21 @@ class Cluster:
         ]
         return sorted(name.removeprefix(f"{pool}-") for name in ours if name.startswith(f"{pool}-"))
 
+    def refuses(self, *words: str) -> str:
+        """Why Ceph says no to a question that has an answer in its exit code; empty: it says yes."""
+        done = self._try(("ceph", *words))
+        if done.returncode not in (errno.EBUSY, errno.EAGAIN):
+            _check(done)
+            return ""
+        return one_line(_last(done)).partition(": ")[2] or f"exit {done.returncode}"
+
     def classes(self) -> list[str]:
-        return list(self._decoded(tuple[str, ...], "osd", "crush", "class", "ls"))
+        return list(self.ask(tuple[str, ...], "ceph", "osd", "crush", "class", "ls"))
 
     def look(self, required: Requirements) -> Facts:
         """Everything that has one of our names. Only reads."""
         kinds = {pool.name: pool.kind for pool in required.pools}
-        rules = {rule.rule_id: rule for rule in self._decoded(tuple[_Rule, ...], "osd", "crush", "rule", "dump")}
+        rules = {rule.rule_id: rule for rule in self.ask(tuple[_Rule, ...], "ceph", "osd", "crush", "rule", "dump")}
         pools = {}
         for pool_entry in self._all_pools():
             name = pool_entry.pool_name
@@ -201,12 +208,13 @@ class Cluster:
     def _all_pools(self) -> tuple[_Pool, ...]:
         """Asked once, because each start of ``ceph`` takes time."""
         if self._pools is None:
-            self._pools = self._decoded(tuple[_Pool, ...], "osd", "pool", "ls", "detail")
+            self._pools = self.ask(tuple[_Pool, ...], "ceph", "osd", "pool", "ls", "detail")
         return self._pools
 
-    def _decoded(self, kind: type[T], *words: str) -> T:
-        done = self._run(("ceph", *words, "--format", "json"))
-        return decode_json(done.stdout, kind, source=f"ceph {' '.join(words)}", limits=_ANSWER)
+    def ask(self, kind: type[T], program: str, *words: str) -> T:
+        """The answer of ``ceph`` or ``rbd``, decoded."""
+        done = self._run((program, *words, "--format", "json"))
+        return decode_json(done.stdout, kind, source=f"{program} {' '.join(words)}", limits=_ANSWER)
 
     def _objects(self, pool: str) -> list[str]:
         done = self._run(("rados", "-p", pool, "--all", "ls"))
@@ -236,10 +244,15 @@ class Cluster:
         return self._runner.run(argv, timeout_s=_COMMAND_S, max_output_bytes=_MAX_LISTING)
 
 
+def _last(done: Completed) -> str:
+    """The line of standard error that says what is wrong."""
+    return (done.stderr.decode("utf-8", "replace").strip().splitlines() or [""])[-1]
+
+
 def _check(done: Completed) -> None:
     if done.returncode == 0 and not done.truncated:
         return
-    last = (done.stderr.decode("utf-8", "replace").strip().splitlines() or [""])[-1]
+    last = _last(done)
     command = " ".join(done.argv)
     if done.returncode == 127:
         raise Unavailable(f"{done.argv[0]} is not installed: {advice('ceph')}, or run this where it is")
@@ -275,7 +288,7 @@ def run_setup(options: argparse.Namespace) -> int:
     known = cluster.classes() if options.device_class and not blind else options.device_class
     for name in options.device_class:
         if name not in known:
-            raise PlumblineError(f"--device-class {name}: no OSD has this class; there are: {', '.join(known)}")
+            raise UnknownName(f"--device-class {name}: no OSD has this class; there are: {', '.join(known)}")
     plan = setup(required, Facts() if blind else cluster.look(required))
     return _carry_out(plan, cluster, apply=options.apply, setting_up=True)
 

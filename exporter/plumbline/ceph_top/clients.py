@@ -1,0 +1,130 @@
+"""Who loads this host's OSDs: ``plumbline ceph top --clients``.
+
+The operations in flight are looked at ten times a second. How often one is seen is how long it takes, so a share of all
+that was seen is a share of the OSDs' working time. How sure that is depends on how many different operations it is.
+"""
+
+import math
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from plumbline.errors import PlumblineError, Unavailable
+from plumbline.sources.ceph.adminsocket import Answer, Question, ask
+from plumbline.sources.ceph.osd_clients import InFlight, Owner, parse_in_flight
+from plumbline.sources.ceph.osds import TIMEOUT_S
+
+PROMPT = "dump_ops_in_flight"
+EVERY_S = 0.1
+ENOUGH = 30
+"""Different operations below which no share is told."""
+_Z = 2.576
+"""Standard deviations: 99 % of all samples are within them."""
+_A_THIRD, _TIMES = 1 / 3, 3.0
+"""Who is named makes at least so much of the work, and so many times as much as the next one."""
+
+
+class Load(Struct, frozen=True, kw_only=True):
+    """One image, bucket, file or namespace. ``share`` of what was seen in flight, ``writes`` of its own operations.
+    ``hosts``: the clients' addresses, those with the most operations first."""
+
+    owner: Owner
+    share: float
+    operations: int
+    writes: float
+    hosts: tuple[str, ...]
+
+
+class Clients(Struct, frozen=True, kw_only=True):
+    """``loads``: the largest first. ``culprit``: the one that stands out, if any does; it makes at least
+    ``at_least`` of the work, in 99 of 100 samples."""
+
+    osds: tuple[str, ...]
+    interval_s: float
+    operations: int
+    loads: tuple[Load, ...]
+    culprit: Load | None
+    at_least: float
+    notes: tuple[str, ...]
+
+
+def watch_clients(
+    sockets: Mapping[str, Path],
+    *,
+    interval_s: float,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+    ask_all: Callable[..., list[Answer]] = ask,
+) -> Clients:
+    """Look for ``interval_s`` at the OSDs with these ``sockets``. One that does not answer is asked no more, and noted;
+    raises its error when none answers."""
+    asked = {osd: Question(path, PROMPT) for osd, path in sockets.items()}
+    notes: list[str] = []
+    seen: list[InFlight] = []
+    began = clock()
+    while asked and clock() - began < interval_s:
+        look_at = clock()
+        answers = ask_all(tuple(asked.values()), timeout_s=TIMEOUT_S)
+        for (osd, question), answer in zip(tuple(asked.items()), answers, strict=True):
+            try:
+                if isinstance(answer, PlumblineError):
+                    raise answer
+                seen += parse_in_flight(answer, source=question.source)
+            except PlumblineError as error:
+                notes.append(str(error))
+                del asked[osd]
+        sleep(max(0.0, look_at + EVERY_S - clock()))
+    if not asked:
+        raise Unavailable(notes[0] if notes else "no OSD was asked")
+    return summary(seen, osds=tuple(asked), interval_s=clock() - began, notes=tuple(notes))
+
+
+def summary(seen: Sequence[InFlight], *, osds: tuple[str, ...], interval_s: float, notes: tuple[str, ...]) -> Clients:
+    """What was seen at all looks, an operation as often as it was."""
+    loads = sorted(_loads(seen), key=lambda load: (-load.share, load.owner))
+    operations = sum(load.operations for load in loads)
+    culprit, at_least = None, 0.0
+    if operations >= ENOUGH:
+        first, rest = loads[0], loads[1].share if len(loads) > 1 else 0.0
+        at_least = _lowest(first.share, operations)
+        if at_least >= _A_THIRD and first.share >= _TIMES * rest:
+            culprit = first
+    return Clients(
+        osds=osds,
+        interval_s=interval_s,
+        operations=operations,
+        loads=tuple(loads),
+        culprit=culprit,
+        at_least=at_least if culprit else 0.0,
+        notes=notes,
+    )
+
+
+def _loads(seen: Iterable[InFlight]) -> Iterable[Load]:
+    by_owner: dict[Owner, list[InFlight]] = defaultdict(list)
+    addresses: dict[str, str] = {}
+    for operation in seen:
+        by_owner[operation.owner].append(operation)
+        if operation.host:
+            addresses[operation.client] = operation.host
+    total = sum(map(len, by_owner.values()))
+    for owner, operations in by_owner.items():
+        different = {(operation.client, operation.number): operation for operation in operations}
+        hosts = Counter(addresses.get(client, client) for client, _ in different)
+        yield Load(
+            owner=owner,
+            share=len(operations) / total,
+            operations=len(different),
+            writes=sum(operation.writes for operation in different.values()) / len(different),
+            hosts=tuple(host for host, _ in hosts.most_common()),
+        )
+
+
+def _lowest(share: float, count: int) -> float:
+    """The lower end of Wilson's interval: the least share in the whole that explains this one in a sample."""
+    middle = share + _Z**2 / (2 * count)
+    half = _Z * math.sqrt(share * (1 - share) / count + _Z**2 / (4 * count**2))
+    return (middle - half) / (1 + _Z**2 / count)
