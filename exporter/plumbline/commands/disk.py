@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 from rich.console import Console
 
+from plumbline.commands.ceph.admin import Admin, Cluster
 from plumbline.commands.node import read_disks
-from plumbline.commands.shared import complain, roots, show
+from plumbline.commands.pull import judge
+from plumbline.commands.shared import complain, roots, say, show
 from plumbline.core.console import line, table
+from plumbline.core.roots import Roots
 from plumbline.core.units import size_text
-from plumbline.errors import Unavailable
+from plumbline.errors import ConfigError, PlumblineError, UnknownName
 from plumbline.sources.disk import diskusers
 from plumbline.sources.disk.block import BlockDevice
 from plumbline.sources.disk.blocktree import BlockNode
 from plumbline.sources.disk.diskusers import DiskUsers
+from plumbline.sources.disk.slots import read_slot, switch
 
 # The final users of a disk; volumes and arrays are in between
 _SHOWN_FIRST = ("osd", "osd-db", "osd-wal", "zfs", "filesystem", "swap")
@@ -55,6 +60,8 @@ class Disk(msgspec.Struct, frozen=True, kw_only=True):
     queue_requests: int | None
     queue_depth: int | None
     zoned: str | None
+    slot: str | None
+    slot_lit: bool | None
     osd: str
     uses: tuple[Use, ...]
     lower: tuple[str, ...]
@@ -62,9 +69,17 @@ class Disk(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run(options: argparse.Namespace) -> int:
-    only = options.device and options.device.removeprefix("/dev/")
-    devices, users, skipped = read_disks(config_file=options.config_file, roots=roots(options), only=only)
-    disks = pick(describe(devices, users), options.device)
+    only, here = options.device and options.device.removeprefix("/dev/"), roots(options)
+    if not only:
+        for flag, given in (("--locate on", options.locate), ("--safe-to-pull", options.safe_to_pull)):
+            if given:
+                raise ConfigError(flag.split()[0], f"say which disk: plumbline disk sda {flag}")
+    devices, users, skipped = read_disks(config_file=options.config_file, roots=here, only=only)
+    disks = pick(describe(devices, users, here), options.device)
+    if options.locate:
+        return _locate(here, disks[0].device, on=options.locate == "on")
+    if options.safe_to_pull:
+        return _safe_to_pull(options, disks[0], unreadable=bool(users.unreadable))
     show(options, disks, lambda console: print_disk(console, disks[0]) if only else print_disks(console, disks))
     for device, reason in skipped:
         complain(f"left out: {device}: {reason}")
@@ -73,17 +88,48 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def describe(devices: Iterable[BlockDevice], users: DiskUsers) -> tuple[Disk, ...]:
+def _locate(here: Roots, device: str, *, on: bool) -> int:
+    slot = read_slot(here, device)
+    if slot is None:
+        raise PlumblineError(
+            f"{device}: the kernel lists no slot of it: no SES enclosure and no slot for hot-plugging; where ledmon is"
+            f" installed, try: ledctl locate{'' if on else '_off'}=/dev/{device}"
+        )
+    switch(slot, device, on=on)
+    say(f"{device}: the light of {slot.name} is {'on' if on else 'off'}")
+    return 0
+
+
+def _safe_to_pull(options: argparse.Namespace, disk: Disk, *, unreadable: bool) -> int:
+    cluster = Cluster(Admin(options.conf, options.name, options.keyring), os.environ)
+    uses = [(use.kind, use.name) for use in disk.uses]
+    answer = judge(disk.device, uses, unreadable=unreadable, cluster=cluster)
+
+    def write(console: Console) -> None:
+        verdict, before = ("yes", "on pulling it") if answer.safe else ("no", "first")
+        line(console, f"{disk.device}: safe to pull: {verdict}; {answer.reason}", "bold")
+        line(console, f"  {before}: {answer.first}")
+        if disk.slot:
+            line(console, f"  slot: {disk.slot}; plumbline disk {disk.device} --locate on marks it")
+
+    show(options, answer, write)
+    return 0 if answer.safe else 1
+
+
+def describe(devices: Iterable[BlockDevice], users: DiskUsers, here: Roots) -> tuple[Disk, ...]:
     osds = users.osds()
     uses: dict[str, list[Use]] = {}
     for name, kind, user in users.uses:
         uses.setdefault(name, []).append(Use(kind=kind, name=user))
     disks = []
     for device in devices:
+        slot = read_slot(here, device.name)
         own = {field: getattr(device, field) for field in Disk.__struct_fields__ if hasattr(device, field)}
         disk = Disk(
             **own,
             device=device.name,
+            slot=None if slot is None else slot.name,
+            slot_lit=None if slot is None else slot.lit,
             osd=osds.get(device.name, ""),
             uses=tuple(uses.get(device.name, ())),
             stack=_layer(device.name, users, frozenset()),
@@ -93,11 +139,11 @@ def describe(devices: Iterable[BlockDevice], users: DiskUsers) -> tuple[Disk, ..
 
 
 def pick(disks: Sequence[Disk], device: str | None) -> tuple[Disk, ...]:
-    """All, or the one of that name (``sda``, ``/dev/sda``); :class:`Unavailable` names the existing ones."""
+    """All, or the one of that name (``sda``, ``/dev/sda``); :class:`UnknownName` lists them."""
     picked = tuple(disk for disk in disks if device is None or disk.device == device.removeprefix("/dev/"))
     if device is not None and not picked:
         names = ", ".join(disk.device for disk in disks) or "none"
-        raise Unavailable(f"no disk {device}; there are: {names}")
+        raise UnknownName(f"no disk {device}; there are: {names}")
     return picked
 
 
@@ -167,6 +213,7 @@ def print_disk(console: Console, disk: Disk) -> None:
         ("scheduler", disk.scheduler),
         ("requests in the queue", disk.queue_requests),
         ("commands the disk takes", disk.queue_depth),
+        ("slot", disk.slot and disk.slot + (", its light is on" if disk.slot_lit else "")),
         ("OSD", disk.osd),
         ("built on", ", ".join(disk.lower)),
     ):
