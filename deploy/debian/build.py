@@ -21,6 +21,7 @@ FILES = {
     "systemd/plumbline.service": "lib/systemd/system/plumbline.service",  # not below /usr: Debian 12's policy
     "deploy/debian/lintian-overrides": f"usr/share/lintian/overrides/{NAME}",
     "deploy/debian/README.md": f"{DOC}/README.Debian.md",
+    "exporter/plumbline/completions/_plumbline": f"usr/share/zsh/vendor-completions/_{NAME}",
 }
 """Beside what all packages have."""
 

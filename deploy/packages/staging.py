@@ -32,6 +32,7 @@ FILES = {
     "systemd/drop-ins/*.conf": f"usr/share/{NAME}/systemd",
     "systemd/plumbline-iperf3.service": f"usr/share/{NAME}/systemd/plumbline-iperf3.service",
     "docs/*.md": f"{DOC}/docs",
+    "exporter/plumbline/completions/plumbline.bash": f"usr/share/bash-completion/completions/{NAME}",
     "alerts/out/*.yaml": f"usr/share/{NAME}/alerts",
     "alerts/out-native/*.yaml": f"usr/share/{NAME}/alerts-native",
     "alerts/alertmanager/alertmanager.yaml": f"usr/share/{NAME}/alertmanager/alertmanager.yaml",

@@ -63,7 +63,7 @@ def archive(files: Mapping[str, bytes], date: int) -> bytes:
     with tarfile.open(fileobj=raw, mode="w", format=tarfile.PAX_FORMAT) as tar:
         for name, content in sorted(files.items()):
             entry = tarfile.TarInfo(name)
-            entry.size, entry.mtime, entry.mode = len(content), date, 0o644
+            entry.size, entry.mtime, entry.mode = len(content), date, 0o755 if content.startswith(b"#!") else 0o644
             tar.addfile(entry, io.BytesIO(content))
     return gzip.compress(raw.getvalue(), 9, mtime=0)
 

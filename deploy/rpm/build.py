@@ -21,6 +21,7 @@ FILES = {
     "systemd/plumbline.service": "usr/lib/systemd/system/plumbline.service",
     "deploy/rpm/README.md": f"{DOC}/README.rpm.md",
     "LICENSE": f"{LICENCES}/LICENSE",
+    "exporter/plumbline/completions/_plumbline": f"usr/share/zsh/site-functions/_{NAME}",
 }
 """Beside what all packages have."""
 RELEASE = "1"
@@ -99,6 +100,8 @@ cp -a %{{staged}}/. %{{buildroot}}/
 /usr/lib/systemd/system/{NAME}.service
 /usr/share/{NAME}
 /usr/share/man/man1/{NAME}.1.gz
+/usr/share/bash-completion/completions/{NAME}
+/usr/share/zsh/site-functions/_{NAME}
 %doc /{DOC}
 %license /{LICENCES}
 %dir /etc/{NAME}
