@@ -61,7 +61,6 @@ local suspects = import '../lib/suspects.libsonnet';
 
   local now = 'plumbline:degradation_fast:ratio{statistic="p50"}',
   local clients = 'layer=~"%s"' % labels.clientLayers,
-  local others = 'layer!~"%s"' % labels.clientLayers,
 
   // Without a median in the baseline: both windows of the mean.
   local slow = |||
@@ -87,14 +86,16 @@ local suspects = import '../lib/suspects.libsonnet';
   // Why a canary's writes on one OSD are slow, where that OSD itself is not. Which OSDs share a placement group with it
   // nobody says here: it is one of the cluster's.
   local clusters = promql.clusterLabels(config),
-  local clusterFormat = std.join(',', [label + '=%q' for label in clusters]),
-  local clusterArguments = std.join(' ', ['$labels.' + label for label in clusters]),
+  local clusterFormat = promql.format(clusters),
+  local clusterArguments = promql.arguments(clusters),
   local waiting =
     '{{ if or (eq $labels.operation "write") (eq $labels.operation "remove") }}{{ $osd := reReplaceAll "^.+/(osd[.].+)$" "$1" $labels.probe }}'
     + '{{ if query (printf `plumbline:osd_suspect:info{verdict="peer",ceph_daemon=%%q,%s}` $osd %s) }}' % [clusterFormat, clusterArguments]
     + ' {{ $osd }} itself is not suspected: its writes wait for replicas on other OSDs. Slow OSDs:'
     + '{{ range $index, $each := query (printf `plumbline:osd_slow_peer:info{%s}` %s) | sortByLabel "ceph_daemon" }}' % [clusterFormat, clusterArguments]
-    + '{{ if $index }},{{ end }} {{ .Labels.ceph_daemon }}{{ end }}.{{ end }}{{ end }}',
+    + '{{ if $index }},{{ end }} {{ .Labels.ceph_daemon }}'
+    + '{{ with query (printf `plumbline:osd_host:info{ceph_daemon=%%q,%s}` .Labels.ceph_daemon %s) }} on {{ (first .).Labels.instance | stripPort }}{{ end }}' % [clusterFormat, clusterArguments]
+    + '{{ end }}.{{ end }}{{ end }}',
 
   local replica = labels {
     osd: promql.join(clusters + ['ceph_daemon']),
@@ -118,26 +119,10 @@ local suspects = import '../lib/suspects.libsonnet';
                 + ', seen over {{ range $index, $each := . | sortByLabel "span" }}{{ if $index }} and {{ end }}{{ .Labels.span }}{{ end }}{{ end }}'
                 + '{{ if eq $labels.statistic "mean" }}, seen over %s and %s{{ end }}' % [canary.shortWindow, canary.meanLongWindow],
 
-  // A device that fails serves less, not more: what serves clearly more has a burst of work, and one that lasts meets the
-  // alerts above.
-  local extremeAlert(tunables, layers) = alert.fromTunables(
+  local extremeAlert(tunables, expr) = alert.fromTunables(
     tunables,
     'PlumblineCanaryLatencyExtreme',
-    |||
-      plumbline:degradation_fast:ratio{statistic="p50", %(layers)s} >= %(ratio)g
-      unless on (%(judged)s)
-      (
-        plumbline:degradation_fast:ratio{statistic="p50"} - 1
-        < on (%(tolerance)s) group_left ()
-        %(floorSeconds)g / min by (%(tolerance)s) (plumbline:baseline_in_force:latency_seconds{statistic="p50"})
-      )
-      unless on (%(series)s)
-      max_over_time(plumbline:canary_load:ratio[%(loadWindow)s]) >= %(loadFactor)g
-      unless on (%(judged)s)
-      plumbline:degradation_fast:ratio{statistic="p50"}
-      <= on (%(judged)s)
-      %(usual)g * plumbline:canary_usual_peak:ratio
-    ||| % (labels + extreme { layers: layers, loadFactor: config.load.factor }),
+    expr,
     latency,
     'A canary is many times slower than its baseline.',
     subject + ': the {{ $labels.statistic }} latency of the last %s is {{ printf "%%.1f" $value }} times ' % canary.fastWindow + baseline + '.' + waiting + cause(tunables),
@@ -206,6 +191,17 @@ local suspects = import '../lib/suspects.libsonnet';
     )
   ||| % labels,
 
+  // A job of this hour that takes no longer than before: its tail is the job's.
+  local knownJob = |||
+
+    unless on (%(series)s)
+    (
+      plumbline:canary_job:ratio > 1
+      unless on (%(judged)s)
+      plumbline:canary_beyond:bool{verdict="page"} == 1
+    )
+  ||| % labels,
+
   // `over`: how the text names the window.
   local burnAlert(tunables, expr, window, over=window) = alert.fromTunables(
     tunables,
@@ -230,8 +226,8 @@ local suspects = import '../lib/suspects.libsonnet';
       name: 'plumbline-canary',
       interval: canary.interval,
       rules: [
-        extremeAlert(extreme.page, clients),
-        extremeAlert(extreme.ticket, others),
+        extremeAlert(extreme.page, agreed('plumbline:canary_extreme:ratio{%s}' % clients) + 'or\n' + lasting('plumbline:canary_extreme:ratio{%s}' % clients, 0, extreme.page.span)),
+        extremeAlert(extreme.ticket, 'plumbline:canary_extreme:ratio{layer!~"%s"}' % labels.clientLayers),
         alert.new(
           config,
           'PlumblineCanaryReplicaSlow',
@@ -282,7 +278,7 @@ local suspects = import '../lib/suspects.libsonnet';
         burnAlert(
           burn.page,
           gated(
-            agreed(unusual(std.rstripChars(burning(share), '\n') + unnoticed, 'min_over_time(%s[%s])' % [share, whole(burn.page.span)], burn.ticket.span, burn.page.usual)),
+            agreed(unusual(std.rstripChars(burning(share), '\n') + unnoticed + knownJob, 'min_over_time(%s[%s])' % [share, whole(burn.page.span)], burn.ticket.span, burn.page.usual)),
             canary.recoveryWindow
           ) + 'or\n' + burning('plumbline:canary_failed_operations:ratio'),
           burn.page.span
@@ -305,7 +301,7 @@ local suspects = import '../lib/suspects.libsonnet';
                      level(burn.ticket.span),
                      burn.ticket.span,
                      burn.ticket.usual
-                   ) + raised + unnoticed[1:]), '\n', '\n  '),
+                   ) + raised + unnoticed[1:] + knownJob), '\n', '\n  '),
                    bursts: std.strReplace(promql.nested(unusual(
                      |||
                        %(level)s > %(burst)g

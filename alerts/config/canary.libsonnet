@@ -35,6 +35,11 @@
       weekOffset: '167h',
       dayWindow: '1d',
 
+      // A job of weeks is known by what it did: the slowest fifth of an hour is this high within an hour and a half of
+      // this moment of last week or of the week before. Counted where it is above the season by so much, and by more than
+      // a limit is.
+      job: { quantile: 0.8, window: '3h', offsets: ['166h', '334h'], least: 1.3 },
+
       // A quiet hour makes nobody's measure: below this part of the baseline a rise is none.
       leastSeason: 0.75,
 
@@ -88,6 +93,10 @@
       // The slowest canary (one operation a second) completes hundreds in this window.
       PlumblineCanaryOverdue: { severity: 'warning', window: '10m', 'for': '2m' },
 
+      // Of a window in which a figure comes at every `canary.interval`. A new canary and a restarted Prometheus fill it in the
+      // meantime. Scrapes count as slow from `slack` times `scrapeInterval` on: there figures begin to be missing.
+      PlumblineCanaryUnjudged: { severity: 'warning', window: '5m', 'for': '10m', slack: 1.1 },
+
       // One I/O error is one too many; the window keeps the alert visible long enough to be seen. It waits longer than
       // PlumblineCephFull, the page that explains a cluster's ENOSPC.
       PlumblineCanaryFailing: { severity: 'warning', window: '10m', 'for': '2m' },
@@ -101,11 +110,13 @@
         quantile: 0.25,
         // Beyond the cap all the time: the same, sooner.
         capSpan: '9m',
-        // Too small a rise for the fast figures: the mean of the hours' medians. A power of the spread, as in the limit.
+        // Too small a rise for the fast figures: the mean of the hours' medians. A power of its own spread over a week, as
+        // in the limit: days differ more than the minutes of one tell. Until there is a day of that, of theirs.
         driftSpan: '5h',
         driftRatio: 1.08,
-        driftSpreads: 1.4,
-        // What has lasted for a day is its own season: the day's mean beyond the baseline's own tolerance. The daily
+        driftSpreads: 2.9,
+        driftFirstSpreads: 1.4,
+        // What has lasted for a day is its own season: the day's median beyond the baseline's own tolerance. The daily
         // cycle has gone from it, the last hours' say that it has not ended.
         hoursWindow: '6h',
         hoursRatio: 1.15,
@@ -139,8 +150,12 @@
         loadWindow: '3m',
         // And so much more than most nights at this hour is news.
         usual: $._config.canary.beyond,
-        page: { severity: 'critical', 'for': '1m' },
-        ticket: { severity: 'warning', 'for': '1m' },
+        // Clients of two hosts at once, or one for longer than a shingled disk tidies up. Until then one host gets no ticket: the
+        // ticket of the OSD or of the network names the cause.
+        page: { severity: 'critical', 'for': '1m', span: '5m' },
+        // A canary that no client waits for (a disk's) gets a ticket after the same time: a disk that tidies up stalls for one to
+        // five minutes.
+        ticket: { severity: 'warning', 'for': '6m' },
       },
 
       // Information: no limit below the cap can be kept.

@@ -13,6 +13,9 @@
       // operations a second; and no more than ten times the latency can ever be put down to load.
       share: 0.1,
 
+      // Operations a second: less at the recording is as much as nothing, and this many times `factor` are a load.
+      leastRecorded: 10,
+
       // What a device can do, where no baseline of its class on its node tells: usual figures of 4 KiB operations and of
       // big ones. High rather than low: where the truth is lower, busy is said less often.
       ability: {

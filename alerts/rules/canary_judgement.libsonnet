@@ -2,12 +2,15 @@
 //
 //   season   = this hour's median of the seven days before; the highest of last week's hours around now, where that is
 //              above it by more than the spread
-//   expected = the season; its day is at most the baseline's tolerance, so that no slow regression excuses itself;
+//   job      = how much more than the season a job makes of this hour, by what it made of it last week or the week before
+//   expected = the season times the job; its day is at most what is tolerated, so that no slow regression excuses itself;
 //              without history the whole tolerance, so that a new canary is judged by its baseline alone, more widely
+//   tolerated = the baseline's tolerance; where all hosts serve clearly more than when it was recorded, times what that
+//              makes of the median host's day: one fact about the baseline (`canary_outgrown`), not one about each canary
 //   spread   = how far the series strays from its season, over a week; until there is a day of it, what the baseline
 //              was recorded with. Of a page: how far the median host does, because several have to agree
-//   limit    = expected x the larger of `beyond` and (1 + spread) ^ spreads; at least the tolerance, at most `cap`; but
-//              never so low that it is less than `floorSeconds` above the baseline
+//   limit    = expected x the larger of `beyond` and (1 + spread) ^ spreads; at least the tolerance, at most the larger of
+//              `cap` and expected x `beyond`; but never so low that it is less than `floorSeconds` above the baseline
 //   near     = half of the way from what is expected to the page's limit
 //
 // No rule here reads its own past result (as a CUSUM would): both Prometheus servers of a pair, one after a restart
@@ -37,6 +40,12 @@ local promql = import '../lib/promql.libsonnet';
 
   local offsets = expr.past('plumbline:canary_hour:ratio offset %s'),
 
+  // "… or …": the highest around this moment of the weeks before, told apart by `week`.
+  local weeks(series, job) = std.join('\nor\n', [
+    'label_replace(max_over_time(%s[%s] offset %s), "week", "%s", "", "")' % [series, job.window, offset, offset]
+    for offset in job.offsets
+  ]),
+
   // Half the distance between two quantiles of a week, as a ratio, as soon as there is a day of it.
   local spread(residual, place) = |||
     sqrt(
@@ -49,6 +58,8 @@ local promql = import '../lib/promql.libsonnet';
     %(residual)s offset %(dayWindow)s
   ||| % (labels + canary.spreadQuantiles { residual: residual, place: place }),
 
+  local least = { page: canary.beyond, ticket: canary.ticketBeyond },
+
   local limit(verdict) = {
     record: 'plumbline:canary_limit:ratio',
     expr: |||
@@ -59,8 +70,10 @@ local promql = import '../lib/promql.libsonnet';
         )
         or
         label_replace(%(floor)s, "limit", "floor", "", "")
+        or
+        label_replace(plumbline:canary_expected:ratio * %(least)g, "limit", "expected", "", "")
       )
-    ||| % (labels { raw: promql.nested(promql.nested(rawLimit(verdict))), floor: promql.nested(floor) }),
+    ||| % (labels { least: least[verdict], raw: promql.nested(promql.nested(rawLimit(verdict))), floor: promql.nested(floor) }),
     labels: { verdict: verdict },
   },
 
@@ -87,8 +100,8 @@ local promql = import '../lib/promql.libsonnet';
     + on (%(tolerance)s) group_left ()
     %(tolerated)s
   ||| % (labels + {
-           page: { least: canary.beyond, place: likeness, spread: 'plumbline:fleet_spread:ratio' },
-           ticket: { least: canary.ticketBeyond, place: labels.judged, spread: 'plumbline:canary_spread:ratio' },
+           page: { least: least.page, place: likeness, spread: 'plumbline:fleet_spread:ratio' },
+           ticket: { least: least.ticket, place: labels.judged, spread: 'plumbline:canary_spread:ratio' },
          }[verdict]),
 
   // At this moment: 1.
@@ -150,6 +163,30 @@ local promql = import '../lib/promql.libsonnet';
         {
           record: 'plumbline:canary_failed_operations:ratio',
           expr: expr.failedShare,
+        },
+        {
+          // A catastrophe at this moment. A device that fails serves less, not more: what serves clearly more has a burst of work,
+          // and one that lasts meets the limits.
+          record: 'plumbline:canary_extreme:ratio',
+          expr: |||
+            plumbline:degradation_fast:ratio{statistic="p50"} >= %(ratio)g
+            unless on (%(judged)s)
+            (
+              plumbline:degradation_fast:ratio{statistic="p50"} - 1
+              < on (%(tolerance)s) group_left ()
+              %(floorSeconds)g / min by (%(tolerance)s) (plumbline:baseline_in_force:latency_seconds{statistic="p50"})
+            )
+            unless on (%(series)s)
+            max_over_time(plumbline:canary_load:ratio[%(loadWindow)s]) >= %(loadFactor)g
+            unless on (%(judged)s)
+            plumbline:degradation_fast:ratio{statistic="p50"}
+            <= on (%(judged)s)
+            %(usual)g * plumbline:canary_usual_peak:ratio
+            unless on (%(judged)s)
+            plumbline:degradation_fast:ratio{statistic="p50"}
+            < on (%(judged)s)
+            %(ratio)g * plumbline:canary_job:ratio
+          ||| % (labels + config.alerts.PlumblineCanaryLatencyExtreme { loadFactor: config.load.factor }),
         },
         beyond('page', 'plumbline:canary_limit:ratio{verdict="page"}'),
         beyond('near', 'plumbline:canary_near:ratio'),
@@ -269,6 +306,74 @@ local promql = import '../lib/promql.libsonnet';
           ||| % (labels { spread: std.rstripChars(spread('plumbline:fleet_residual:ratio', likeness), '\n') }),
         },
         {
+          // What the slowest fifth of the hour reaches: a job of a quarter of an hour is in no median.
+          record: 'plumbline:canary_upper:ratio',
+          expr: 'quantile_over_time(%g, %s[%s])' % [canary.job.quantile, labels.ratio, canary.seasonWindow],
+        },
+        {
+          record: 'plumbline:canary_job:ratio',
+          expr: |||
+            max without (week) (
+              %(weeks)s
+            )
+            / on (%(judged)s)
+            plumbline:canary_season:ratio
+            > on (%(judged)s)
+            clamp_min((1 + plumbline:canary_spread:ratio) ^ %(spreads)g, %(least)g)
+            or on (%(judged)s)
+            0 * max by (%(judged)s) (plumbline:canary_season:ratio) + 1
+          ||| % (labels + canary.job {
+                   weeks: promql.nested(weeks('plumbline:canary_upper:ratio', canary.job)),
+                 }),
+        },
+        {
+          // The median hour: no job is in it, and no night.
+          record: 'plumbline:canary_day:ratio',
+          expr: |||
+            quantile_over_time(0.5, plumbline:canary_hour:ratio[%(dayWindow)s])
+            and on (%(judged)s)
+            plumbline:canary_hour:ratio offset %(dayWindow)s
+            and on (%(judged)s)
+            %(seen)s
+          ||| % (labels { seen: seen('plumbline:canary_hour:ratio', canary.dayWindow) }),
+        },
+      ],
+    }, {
+      // A group of its own, because Mimir takes no more than 20 rules in one.
+      name: 'plumbline-expected.rules',
+      interval: config.paces.drawn,
+      rules: [
+        {
+          // The median host's day, where most canaries that know their load serve clearly more than at the recording. A
+          // cluster's other layers know no load of their own.
+          record: 'plumbline:fleet_outgrown:ratio',
+          expr: |||
+            quantile by (%(clusters)s) (
+              0.5,
+              quantile by (%(hosts)s) (0.5, plumbline:canary_day:ratio)
+            ) > %(hoursRatio)g
+            and on (%(cluster)s)
+            quantile by (%(cluster)s) (
+              0.5,
+              plumbline:canary_load_growth:ratio
+            ) >= %(factor)g
+          ||| % (labels + high { factor: config.load.factor }),
+        },
+        {
+          record: 'plumbline:canary_tolerated:ratio',
+          expr: |||
+            (0 * max by (%(judged)s) (plumbline:canary_hour:ratio) + 1)
+            * on (%(tolerance)s) group_left ()
+            %(tolerated)s
+            * on (%(clusters)s) group_left ()
+            plumbline:fleet_outgrown:ratio
+            or on (%(judged)s)
+            0 * max by (%(judged)s) (plumbline:canary_hour:ratio)
+            + on (%(tolerance)s) group_left ()
+            %(tolerated)s
+          ||| % labels,
+        },
+        {
           record: 'plumbline:canary_expected:ratio',
           expr: |||
             clamp_min(
@@ -278,14 +383,18 @@ local promql = import '../lib/promql.libsonnet';
                 plumbline:canary_season:ratio
                 * on (%(judged)s)
                 (1 + plumbline:canary_spread:ratio)
+                unless on (%(judged)s)
+                plumbline:canary_job:ratio > 1
                 or on (%(judged)s)
                 plumbline:canary_season:ratio
+                * on (%(judged)s)
+                plumbline:canary_job:ratio
               )
               / on (%(judged)s)
               clamp_min(
                 avg_over_time(plumbline:canary_season:ratio[%(dayWindow)s])
-                / on (%(tolerance)s) group_left ()
-                %(tolerated)s,
+                / on (%(judged)s)
+                plumbline:canary_tolerated:ratio,
                 1
               ),
               %(leastSeason)g
@@ -315,6 +424,8 @@ local promql = import '../lib/promql.libsonnet';
           expr: |||
             %(raw)s
             > %(cap)g
+            unless on (%(judged)s)
+            plumbline:canary_expected:ratio * %(ticketBeyond)g >= %(cap)g
           ||| % (labels { raw: '(\n  %s\n)' % promql.nested(rawLimit('ticket')) }),
         },
         {
@@ -329,6 +440,20 @@ local promql = import '../lib/promql.libsonnet';
             and on (%(judged)s)
             %(seen)s
           ||| % (labels + high { seen: seen('plumbline:canary_hour:ratio', high.driftSpan) }),
+        },
+        {
+          // What a drift is judged by: how far the last hours stray in a week.
+          record: 'plumbline:canary_drift_limit:ratio',
+          expr: |||
+            (
+              %(spread)s
+              + 1
+            ) ^ %(driftSpreads)g
+            or on (%(judged)s)
+            (1 + plumbline:canary_spread:ratio) ^ %(driftFirstSpreads)g
+          ||| % (labels + high {
+                   spread: promql.nested('(\n  %s\n)' % promql.nested(spread('plumbline:canary_drift:ratio', labels.judged))),
+                 }),
         },
         {
           // Steady: a hiccup makes everything slow for minutes, but not for half of an hour.
@@ -353,10 +478,23 @@ local promql = import '../lib/promql.libsonnet';
           labels: { window: burn.long },
         },
         {
-          // That of the slowest hours of the week before today.
+          // That of the slowest hours of the week before today, and of a job around this moment of the weeks before.
           record: 'plumbline:canary_slow_usual:ratio',
-          expr: 'quantile_over_time(%g, plumbline:canary_slow_level:ratio[%s] offset %s)'
-                % [canary.usualQuantile, canary.spreadWindow, canary.dayWindow],
+          expr: |||
+            max without (week) (
+              label_replace(
+                quantile_over_time(%(quantile)g, plumbline:canary_slow_level:ratio[%(week)s] offset %(day)s),
+                "week", "last", "", ""
+              )
+              or
+              %(weeks)s
+            )
+          ||| % {
+            quantile: canary.usualQuantile,
+            week: canary.spreadWindow,
+            day: canary.dayWindow,
+            weeks: promql.nested(weeks('plumbline:canary_slow_level:ratio', canary.job)),
+          },
         },
         slow(
           high.span,
@@ -372,11 +510,11 @@ local promql = import '../lib/promql.libsonnet';
           canary.recoveryLongWindow,
           |||
             min_over_time(%(ratio)s[%(capWhole)s]) > %(cap)g
-            unless on (%(judged)s)
-            %(ratio)s <= on (%(judged)s) max by (%(judged)s) (plumbline:canary_limit:ratio{verdict="ticket"})
-            and
+            > on (%(judged)s)
+            max by (%(judged)s) (plumbline:canary_limit:ratio{verdict="ticket"})
+            and on (%(judged)s)
             %(ratio)s offset %(capSpan)s
-            and
+            and on (%(judged)s)
             %(seen)s
           ||| % (labels + high {
                    capWhole: expr.whole(high.capSpan),
@@ -389,7 +527,7 @@ local promql = import '../lib/promql.libsonnet';
             plumbline:canary_drift:ratio
             > on (%(judged)s)
             (
-              clamp_min((1 + plumbline:canary_spread:ratio) ^ %(driftSpreads)g, %(driftRatio)g)
+              clamp_min(plumbline:canary_drift_limit:ratio, %(driftRatio)g)
               or on (%(judged)s)
               0 * plumbline:canary_drift:ratio + %(driftRatio)g
             )
@@ -399,9 +537,11 @@ local promql = import '../lib/promql.libsonnet';
         slow(
           canary.dayWindow,
           |||
-            avg_over_time(plumbline:canary_hour:ratio[%(dayWindow)s])
-            > on (%(tolerance)s) group_left ()
-            %(tolerated)s
+            plumbline:canary_day:ratio
+            > on (%(judged)s)
+            plumbline:canary_tolerated:ratio
+            unless on (%(judged)s)
+            plumbline:canary_day:ratio <= on (%(judged)s) plumbline:canary_drift_limit:ratio
             unless on (%(judged)s)
             plumbline:canary_hour:ratio
             <= on (%(tolerance)s) group_left ()
@@ -409,13 +549,8 @@ local promql = import '../lib/promql.libsonnet';
             and on (%(judged)s)
             quantile_over_time(0.5, plumbline:canary_hour:ratio[%(hoursWindow)s]) > %(hoursRatio)g
             and on (%(judged)s)
-            plumbline:canary_hour:ratio offset %(dayWindow)s
-            and on (%(judged)s)
-            %(seenDay)s
-            and on (%(judged)s)
             %(seenHours)s
           ||| % (labels + high {
-                   seenDay: seen('plumbline:canary_hour:ratio', canary.dayWindow),
                    seenHours: seen('plumbline:canary_hour:ratio', high.hoursWindow),
                  }),
           canary.dayWindow

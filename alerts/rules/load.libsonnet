@@ -162,10 +162,17 @@ local promql = import '../lib/promql.libsonnet';
           ||| % (labels { now: now, seen: promql.seen(config, now, labels.hour, config.seen.slots.slow) }),
         },
         {
+          record: 'plumbline:canary_load_recorded:figure',
+          expr: anyOf([
+            figure(recorded('plumbline_baseline_load_ops_per_second'), 'operations'),
+            figure(recorded('plumbline_baseline_load_bytes_per_second'), 'bytes'),
+          ]),
+        },
+        {
           // As recorded; else the most that was usual at this hour of the days before; of a canary without such days the last hour.
           record: 'plumbline:canary_load_reference:figure',
           expr: |||
-            %(recorded)s
+            plumbline:canary_load_recorded:figure
             or on (%(figures)s)
             max without (season) (
               %(offsets)s
@@ -173,11 +180,24 @@ local promql = import '../lib/promql.libsonnet';
             or on (%(figures)s)
             plumbline:canary_load_hour:figure
           ||| % (labels {
-                   recorded: anyOf([
-                     figure(recorded('plumbline_baseline_load_ops_per_second'), 'operations'),
-                     figure(recorded('plumbline_baseline_load_bytes_per_second'), 'bytes'),
-                   ]),
                    offsets: promql.nested(expr.past('plumbline:canary_load_hour:figure offset %s')),
+                 }),
+        },
+        {
+          // Of a day, against what was recorded alone and whatever the device can do: not whether load explains this minute, but
+          // whether the baseline is one of this load.
+          record: 'plumbline:canary_load_growth:ratio',
+          expr: |||
+            max by (%(series)s) (
+              avg_over_time(plumbline:canary_load_hour:figure{figure="operations"}[%(day)s])
+              / on (%(figures)s)
+              clamp_min(plumbline:canary_load_recorded:figure{figure="operations"}, %(leastRecorded)g)
+            )
+            and on (%(series)s)
+            %(seen)s
+          ||| % (labels {
+                   day: config.canary.dayWindow,
+                   seen: promql.seen(config, 'plumbline:canary_load_hour:figure{figure="operations"}', config.canary.dayWindow, config.seen.slots.slow),
                  }),
         },
         {

@@ -16,7 +16,7 @@ import numpy as np
 
 from bench import detection as real
 from bench import detection_model as model
-from bench.detection_fast import ALERTS, Floats, agreed, judge
+from bench.detection_fast import ALERTS, Floats, agreed, catastrophe, judge
 from bench.detection_model import Array, Climate
 from bench.detection_rules import Firing, Follower, duration_s, needed, read_rules
 from bench.history_store import Histograms, Labels, Series, Store, labels_of
@@ -30,7 +30,7 @@ WITHIN_S = 60.0
 LEAST_AGREEMENT = 0.9
 REMEMBERED = (
     "plumbline:canary_expected:ratio", "plumbline:canary_slow_usual:ratio", "plumbline:fleet_spread:ratio",
-    "plumbline:recovery:bool",
+    "plumbline:recovery:bool", "plumbline:canary_drift_limit:ratio", "plumbline:canary_usual_peak:ratio",
 )  # fmt: skip
 """What looks back for days, or is looked back at. All else is evaluated from six hours before the first episode on."""
 EPISODE_RATIOS = (1.3, 1.5, 2.0, 3.0, 5.0, 30.0)
@@ -217,7 +217,7 @@ def _modelled(
         for part in (0, 1)
     )
     verdicts = judge(config, now, slow, first=least, weekly=config["tick"])
-    beyond, near, burning = [], [], []
+    beyond, near, burning, extreme = [], [], [], []
     for host, (phase, skip) in enumerate(zip(phases, skipped, strict=True)):
         # the scrape and the tick that each instant sees
         seen = ((instants_s - phase) // model.SCRAPE_S).astype(int) - 1 - skip
@@ -237,10 +237,13 @@ def _modelled(
         _note(found, (ALERTS[1], "warning", key), instants_s, high)
         burnt = at(verdicts.burnt, seen) & ~held[burn["ticket"]["long"]]
         _note(found, (ALERTS[3], "warning", key), instants_s, burnt)
-        _note(found, (ALERTS[0], "critical", key), instants_s, at(verdicts.extreme, seen))
+        extreme.append(at(verdicts.extreme, seen))
     most = agreed(config, np.array(beyond), np.array(near), interval_s) & ~held[canary["recoveryWindow"]]
     _note(found, (ALERTS[2], "critical", ""), instants_s, most)
+    pages = catastrophe(config, np.array(extreme), interval_s)
     for host in range(HOSTS):
+        key = f"host{host}:10047"
+        _note(found, (ALERTS[0], "critical", key), instants_s, pages[host])
         both = burning[host] & (np.sum(burning, axis=0) >= canary["minimumHosts"]["client"])
         _note(found, (ALERTS[3], "critical", f"host{host}:10047"), instants_s, both & ~held[canary["recoveryWindow"]])
     return found

@@ -15,6 +15,7 @@ Arrays are (series, scrapes) or, of the slow group, (series, ticks); ratios are 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -66,6 +67,7 @@ class Verdicts:
     near: Flags
     """At least half of the way there."""
     extreme: Flags
+    """Catastrophically slow at this moment."""
     burning: Flags
     """Too slow a share for the page's whole span: this vantage point agrees to a page."""
     burnt: Flags
@@ -121,11 +123,13 @@ def judge(
     layers: NDArray[np.int64] | None = None,
     first: int = 0,
     weekly: str = "6h",
+    loaded: bool = False,
 ) -> Verdicts:
     """``now``: the logarithm of measured ÷ baseline, ``slow``: the share of slow operations.
 
     ``layers``: which layer of which cluster each series is of, one a host (default: all of one). ``first``: the scrape
-    that the first tick sees. ``weekly``: how often a week's quantiles are taken.
+    that the first tick sees. ``weekly``: how often a week's quantiles are taken. ``loaded``: all of it under
+    clearly more load than the baseline.
     """
     canary, alerts = config["canary"], config["alerts"]
     high, burn = alerts[ALERTS[1]], alerts[ALERTS[3]]
@@ -143,6 +147,7 @@ def judge(
     lags = [-(-scrapes(offset) // step) for offset in canary["seasonOffsets"]]
     past = [_earlier(hour, lag) for lag in lags]
     season = _median_of_past(past, lags, of(canary["seasonWindow"]))
+    upper = _hour(now, ticks, scrapes(canary["seasonWindow"]), canary["job"]["quantile"])
     residual = now[:, ticks] - season
     every = of(weekly)
     spread = _spread(residual, canary, of, every, config["spread"])
@@ -151,33 +156,58 @@ def judge(
         rows = layers == layer
         fleet_spread[rows] = _spread(np.median(residual[rows], axis=0)[None], canary, of, every, config["spread"])
 
-    # the season, but not of a day that is beyond the tolerance
+    # how much more than the season jobs of this hour make, of last week and the week before
+    highest = _highest(upper, of(canary["job"]["window"]) + 1)
+    memory = np.fmax.reduce([_earlier(highest, of(offset)) for offset in canary["job"]["offsets"]]) - season
+    least = np.maximum(np.log(canary["job"]["least"]), canary["spreads"] * np.log1p(spread))
+    job = np.where(np.nan_to_num(memory, nan=NEVER) > least, memory, 0).astype(np.float32)
+
+    # what the canary may be for a day: of hosts that all serve more than the baseline did, as much more as their median
+    whole_day = int(np.isnan(hour[0]).sum()) + of(canary["dayWindow"])
+    days = np.zeros_like(hour)
+    days[:, whole_day:] = np.median(
+        np.lib.stride_tricks.sliding_window_view(hour, of(canary["dayWindow"]) + 1, axis=1)[
+            :, whole_day - of(canary["dayWindow"]) :
+        ],
+        axis=2,
+    )
+    tolerated = np.full(season.shape, tolerance, np.float32)
+    for layer in np.unique(layers) if loaded else ():
+        fleet = np.median(days[layers == layer], axis=0)
+        shifted = fleet > np.log(high["hoursRatio"])
+        tolerated[layers == layer] += np.where(shifted, fleet, 0)
+
+    # the season, but not of a day that is beyond what is tolerated
     week = _earlier(_highest(hour, of(canary["seasonWindow"]) + 1), of(canary["weekOffset"]))
     other = np.where(np.nan_to_num(week - season, nan=NEVER) > np.log1p(spread), week, season)
+    other = np.where(job > 0, season + job, other)
     day = np.log(_mean(np.exp(np.nan_to_num(season)), of(canary["dayWindow"])))
     least = np.log(canary["leastSeason"])
-    expected = np.maximum(other - np.maximum(day - tolerance, 0), least)
+    expected = np.maximum(other - np.maximum(day - tolerated, 0), least)
     expected = np.where(np.isnan(season), tolerance, expected)
 
     def limit(least: str, restless: Floats) -> Floats:
         times = np.maximum(np.log(canary[least]), canary["spreads"] * np.log1p(restless))
-        most: Floats = np.clip(expected + times, tolerance, np.log(canary["cap"])).astype(np.float32)
-        return most
+        most = np.clip(expected + times, tolerance, np.log(canary["cap"]))
+        return np.asarray(np.maximum(most, expected + np.log(canary[least])), np.float32)
 
     page, ticket = limit("beyond", fleet_spread), limit("ticketBeyond", spread)
     near = np.log((np.exp(page) + np.exp(expected)) / 2)
     of_tick = np.maximum(np.arange(now.shape[1]) - first, 0) // step
     long = _share_beyond(now, ticks, ticket, scrapes(high["span"])) > 1 - high["quantile"]
-    cap = lasting(now > np.log(canary["cap"]), scrapes(high["capSpan"]) + 1)[:, ticks]
+    lowest = -_highest(-now, scrapes(high["capSpan"]) + 1)[:, ticks]
+    cap = np.nan_to_num(lowest, nan=NEVER) > np.maximum(np.log(canary["cap"]), ticket)
 
     span = of(high["driftSpan"])
     middle = _earlier(expected, of(canary["seasonDelay"]))
     drift = _mean(np.exp(np.nan_to_num(hour)), span + 1) / _mean(np.exp(np.nan_to_num(middle)), span + 1)
     begin = int(np.isnan(hour[0]).sum()) + span
-    drifted = drift > np.maximum(high["driftRatio"], (1 + spread) ** high["driftSpreads"])
-    drifted[:, :begin] = False
+    drift[:, :begin] = np.nan
+    usual = _spread(np.log(drift), canary, of, every, np.nan)
+    usual = np.where(np.isnan(usual), (1 + spread) ** high["driftFirstSpreads"], (1 + usual) ** high["driftSpreads"])
+    drifted = np.nan_to_num(drift) > np.maximum(high["driftRatio"], usual)
     hours = rolling(hour > np.log(high["hoursRatio"]), of(high["hoursWindow"]) + 1) > 0.5
-    long_day = (_mean(np.exp(np.nan_to_num(hour)), of(canary["dayWindow"])) > config["tolerance"]) & hours
+    long_day = (days > np.maximum(tolerated, np.log(usual))) & hours
 
     budget, page_burn, ticket_burn = canary["slowOperationsBudget"], burn["page"], burn["ticket"]
     hour_scrapes, long_scrapes = scrapes(ticket_burn["span"]), scrapes(ticket_burn["long"])
@@ -185,22 +215,34 @@ def judge(
     bursts = _mean(slow, long_scrapes)[:, ticks]
     usual_steady, usual_bursts = (
         np.nan_to_num(
-            _of_week(level, [canary["usualQuantile"]], begin // step, canary, of, every, of(canary["dayWindow"]), 1)[0]
+            np.fmax.reduce(
+                [
+                    _of_week(
+                        level, [canary["usualQuantile"]], begin // step, canary, of, every, of(canary["dayWindow"]), 1
+                    )[0],
+                    *(
+                        _earlier(_highest(level, of(canary["job"]["window"]) + 1), of(offset))
+                        for offset in canary["job"]["offsets"]
+                    ),
+                ]
+            )
         )
         for level, begin in ((steady, hour_scrapes), (bursts, long_scrapes))
     )
     least = ticket_burn["burstBurn"] * budget
     # what a higher median explains has its own ticket
     burnt = steady > np.maximum(ticket_burn["burn"] * budget, ticket_burn["usual"] * usual_steady)
-    burnt &= ~(hour > expected + np.log1p(spread))
+    burnt &= ~(hour > expected + np.log1p(spread)) & (job == 0)
     burst = bursts > np.maximum(least, ticket_burn["burstUsual"] * usual_bursts)
     burnt = burnt[:, of_tick] | burst[:, of_tick] & (_mean(slow, scrapes(ticket_burn["short"])) > least)
     lowest = -_highest(-slow, scrapes(page_burn["span"]) + 1)
     burning = lowest > np.maximum(page_burn["burn"] * budget, page_burn["usual"] * usual_steady[:, of_tick])
+    # a known job's median is within its limit
+    burning &= (job[:, of_tick] == 0) | (now > page[:, of_tick])
     return Verdicts(
         beyond=now > page[:, of_tick],
         near=now > near[:, of_tick],
-        extreme=lasting(now >= np.log(alerts[ALERTS[0]]["ratio"]), scrapes(alerts[ALERTS[0]]["page"]["for"]) + 1),
+        extreme=now >= np.log(alerts[ALERTS[0]]["ratio"]) + job[:, of_tick],
         burning=burning,
         burnt=lasting(burnt, scrapes(ticket_burn["for"]) + 1),
         high={high["span"]: long | cap, high["driftSpan"]: drifted, canary["dayWindow"]: long_day},
@@ -217,6 +259,14 @@ def agreed(config: Mapping[str, Any], beyond: Flags, near: Flags, every_s: float
 
     soon = all_through(beyond, fleet["share"], "span") & all_through(near, fleet["nearShare"], "span")
     return soon | all_through(beyond, fleet["share"], "mostSpan")
+
+
+def catastrophe(config: Mapping[str, Any], extreme: Flags, every_s: float) -> Flags:
+    """Which hosts' canaries are a page: (hosts, instants) both. Two hosts at once, or one for the whole span."""
+    page = config["alerts"][ALERTS[0]]["page"]
+    together = extreme & (extreme.sum(axis=-2, keepdims=True) >= config["canary"]["minimumHosts"]["client"])
+    alone = lasting(extreme, round(duration_s(page["span"]) / every_s) + 1)
+    return lasting(together | alone, round(duration_s(page["for"]) / every_s) + 1)
 
 
 def lasting(flags: Flags, count: int) -> Flags:
@@ -251,15 +301,17 @@ def _earlier(values: Floats, lag: int) -> Floats:
     return out
 
 
-def _hour(now: Floats, ticks: NDArray[np.int64], window: int) -> Floats:
-    """The median of what the last hour has."""
+def _hour(now: Floats, ticks: NDArray[np.int64], window: int, quantile: float = 0.5) -> Floats:
+    """The median, or another quantile, of what the last hour has."""
     hour = np.full((len(now), len(ticks)), np.nan, np.float32)
     full = ticks >= window
     begins = ticks[full] - window + 1
     for row, values in enumerate(now):
         windows = np.lib.stride_tricks.sliding_window_view(values, window)[begins]
-        middle = [(window - 1) // 2, window // 2]
-        hour[row, full] = np.partition(windows, middle, axis=1)[:, middle].mean(axis=1)
+        place = quantile * (window - 1)
+        below, above = math.floor(place), math.ceil(place)
+        ordered = np.partition(windows, [below, above], axis=1)
+        hour[row, full] = ordered[:, below] + (place - below) * (ordered[:, above] - ordered[:, below])
     return hour
 
 

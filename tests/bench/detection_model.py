@@ -41,6 +41,18 @@ _NORMAL = np.array([0.5 * (1 + math.erf(z / math.sqrt(2))) for z in _GRID])
 
 
 @dataclass(frozen=True, slots=True)
+class Job:
+    """What makes all hosts of a cluster slower now and then: so many hours, so many times the latency."""
+
+    every_h: float
+    lasts_h: tuple[float, float]
+    ratio: float
+    late_h: float = 0.0
+    """It begins up to so many hours after its time."""
+    first_day: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Climate:
     """How a healthy layer wavers. Ratios are of the baseline's median, durations in seconds."""
 
@@ -63,13 +75,27 @@ class Climate:
     load_swing: float = 1.0
     """The day's highest load over its lowest. More than 1: latency follows it as that of one server with a queue
     (M/M/1) whose mean utilisation is :data:`UTILISATION`, in place of the daily amplitude."""
-    jump_ratio: float = 1.0
-    """A job of four hours, once a week, always at the same time."""
+    jobs: tuple[Job, ...] = ()
+    day_sigma: float = 0.0
+    """Of the logarithm of a day's level. It passes from one day's to the next one's within :data:`DAWN_H` hours."""
+    own_days: bool = False
+    """Each host has days of its own."""
+    growth_per_week: float = 0.0
+    production_ratio: float = 1.0
+    """The baseline was recorded at rest; all else is under load, at so many times its latency."""
+    periods: tuple[tuple[float, float, float], ...] = ()
+    """First day, days, ratio: weeks that differ from all others."""
+    clock_change_day: float = math.inf
+    """From this day on everything that people and clocks begin is an hour earlier."""
+    stalls_per_day: float = 0.0
+    """Of a host by itself: a shingled disk that tidies up."""
+    stall_s: tuple[float, float] = (60.0, 300.0)
+    stall_ratio: tuple[float, float] = (20.0, 60.0)
     ops_per_second: float = 10.0
 
 
 UTILISATION = 0.4
-JUMP_H = 4
+DAWN_H = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,22 +135,30 @@ def healthy(
     whole = climates[0]
     slots = round(days * SLOTS_PER_DAY)
     time_s = np.arange(slots) * SLOT_S
-    hour = (time_s % DAY_S) / 3600
-    weekend = (time_s // DAY_S) % 7 >= 5
+    local_s = time_s + 3600 * (time_s >= whole.clock_change_day * DAY_S)
+    hour = (local_s % DAY_S) / 3600
+    weekend = (local_s // DAY_S) % 7 >= 5
     cycle = _cycle(whole, (hour - rng.uniform(8, 20)) * math.pi / 12)
     scrubbing = (hour >= whole.scrub_hours[0]) & (hour < whole.scrub_hours[1])
     shared = cycle * np.where(weekend, whole.weekend_ratio, 1.0) * np.where(scrubbing, whole.scrub_ratio, 1.0)
 
     blips = _events(rng, slots, whole.blips_per_week / 7, whole.hiccup_s, whole.hiccup_ratio)
     recovery = _events(rng, slots, whole.recoveries_per_week / 7, whole.recovery_s, whole.recovery_ratio)
-    if whole.jump_ratio > 1:
-        since_h = (time_s / 3600 - rng.uniform(0, 7 * 24)) % (7 * 24)
-        shared *= np.where(since_h < JUMP_H, whole.jump_ratio, 1.0)
+    for job in whole.jobs:
+        shared *= _job(rng, local_s / 3600, job)
+    shared *= whole.production_ratio * (1 + whole.growth_per_week) ** (time_s / (7 * DAY_S))
+    for first, length, ratio in whole.periods:
+        shared[round(first * SLOTS_PER_DAY) : round((first + length) * SLOTS_PER_DAY)] *= ratio
+    days_own = [_days(rng, time_s, whole.day_sigma) for _ in range(hosts if whole.own_days else bool(whole.day_sigma))]
     common = [_noise(rng, slots, whole.noise_correlation_s) for _ in range(layers)] if whole.shared_noise else []
     level = np.empty((hosts * layers, slots))
     for host, own in enumerate(climates):
         hiccups = _events(rng, slots, own.hiccups_per_day, own.hiccup_s, own.hiccup_ratio)
         events = shared * np.maximum(np.maximum(hiccups, blips), recovery)
+        if own.stalls_per_day:
+            events *= _events(rng, slots, own.stalls_per_day, own.stall_s, own.stall_ratio)
+        if days_own:
+            events *= days_own[host % len(days_own)]
         for layer in range(layers):
             noise = _noise(rng, slots, own.noise_correlation_s)
             if common:
@@ -132,6 +166,24 @@ def healthy(
             level[host * layers + layer] = events * np.exp(own.noise_sigma * noise)
     tail = np.broadcast_to(np.where(scrubbing, 2 * TAIL_SHARE, TAIL_SHARE), level.shape)
     return History(level, tail, np.broadcast_to(0.0, level.shape), recovery > 1)
+
+
+def _job(rng: np.random.Generator, hours: Array, job: Job) -> Array:
+    """Between two of its times 1. Lengths and delays differ from time to time."""
+    since = hours - rng.uniform(0, job.every_h) + job.every_h
+    times = (since // job.every_h).astype(int)
+    count = int(times[-1]) + 2
+    late, lasts = rng.uniform(0, job.late_h, count), rng.uniform(*job.lasts_h, count)
+    within = since % job.every_h - late[times]
+    there = (within >= 0) & (within < lasts[times]) & (hours >= job.first_day * 24)
+    return np.where(there, job.ratio, 1.0)
+
+
+def _days(rng: np.random.Generator, time_s: Array, sigma: float) -> Array:
+    logs = sigma * rng.standard_normal(int(time_s[-1] // DAY_S) + 2)
+    day = (time_s // DAY_S).astype(int)
+    arrived = np.minimum((time_s % DAY_S) / (DAWN_H * 3600), 1)
+    return np.asarray(np.exp(logs[day] + (logs[day + 1] - logs[day]) * arrived))
 
 
 def _cycle(climate: Climate, phase: Array) -> Array:

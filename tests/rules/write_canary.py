@@ -30,6 +30,7 @@ GROUPS = (
     "plumbline-degradation.rules",
     "plumbline-osd-host.rules",
     "plumbline-season.rules",
+    "plumbline-expected.rules",
     "plumbline-judgement.rules",
     "plumbline-load.rules",
     "plumbline-blame.rules",
@@ -269,7 +270,8 @@ def extreme(moment: str, ratio: str, severity: str = "warning", **labels: str) -
         EXTREME,
         {"severity": severity, **labels, "source": "measured", "profile": "baseline.yaml", "statistic": "p50"},
         {
-            "description": f"{SUBJECT}: the p50 latency of the last 60s is {ratio} times {BASELINE}."
+            "description": SUBJECT.replace("stor01.example:10047", labels.get("instance", "stor01.example:10047"))
+            + f": the p50 latency of the last 60s is {ratio} times {BASELINE}."
             f"{FELT + UNSUSPECTED if severity == 'critical' else ''}",
         },
     )
@@ -412,10 +414,10 @@ LATENCY = (
     ),
     Case(
         "recovery is slow by nature: no ticket while it lasts, a catastrophe all the same",
-        [Host([CALM, Phase(45, DOUBLE), Phase(5, 0.01)])],
+        [Host([CALM, Phase(45, DOUBLE), Phase(9, 0.01)])],
         recovering="0x20 1x180",
-        quiet=[("45m", HIGH), ("59m", HIGH)],
-        firing=[extreme("64m", "50.0")],
+        quiet=[("45m", HIGH), ("59m", HIGH), ("65m", EXTREME)],
+        firing=[extreme("68m", "50.0")],
     ),
     Case(
         "no cluster label, no metrics of Ceph: the same judgement",
@@ -429,10 +431,16 @@ LATENCY = (
         quiet=[("16m", EXTREME), ("17m", EXTREME), ("18m", EXTREME)],
     ),
     Case(
-        "a client's layer, catastrophic at one vantage point: a page",
-        [Host([CALM, Phase(5, 0.01)], layer="rados")],
+        "a client's layer, catastrophic at one vantage point: a page after six minutes",
+        [Host([CALM, Phase(9, 0.01)], layer="rados")],
+        quiet=[("16m", EXTREME), ("18m", EXTREME), ("21m", EXTREME)],
+        firing=[extreme("23m", "50.0", "critical", **CLIENT)],
+    ),
+    Case(
+        "a client's layer, catastrophic at two vantage points: a page at once",
+        hosts(CALM, Phase(5, 0.01), count=2, layer="rados"),
         quiet=[("16m", EXTREME)],
-        firing=[extreme("18m", "50.0", "critical", **CLIENT)],
+        firing=[extreme("18m", "50.0", "critical", instance=f"stor0{host}.example:10047", **CLIENT) for host in (1, 2)],
     ),
     Case(
         "two of three hosts: the layer, within 22 minutes; then nothing",
