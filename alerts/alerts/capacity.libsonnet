@@ -12,8 +12,8 @@ local promql = import '../lib/promql.libsonnet';
 
   local of = 'class {{ $labels.device_class }}{{ with $labels.cluster }} of cluster {{ . }}{{ end }}',
   // What a template asks of this alert's cluster and class.
-  local selected = std.join(',', [label + '=%q' for label in clusters + ['device_class']]),
-  local arguments = std.join(' ', ['$labels.' + label for label in clusters + ['device_class']]),
+  local selected = promql.format(clusters + ['device_class']),
+  local arguments = promql.arguments(clusters + ['device_class']),
   local query(expr) = '(printf `%s` %s)' % [expr % selected, arguments],
 
   local unsafe = alerts.PlumblineCapacityHostLossUnsafe,

@@ -15,6 +15,11 @@ local promql = import '../lib/promql.libsonnet';
     instance: promql.join(config.instanceLabels),
   },
 
+  // At the pace of the spans that are known.
+  local asked(format) = 'query (printf `' + format % ('plumbline:recovery_left:seconds{%s}' % promql.format(clusters)) + '` ' + promql.arguments(clusters) + ')',
+  local bound(of) = '{{ with ' + asked(of + '(%s)') + ' }}{{ . | first | value | humanizeDuration }}{{ end }}',
+  local left = '{{ with ' + asked('%s') + ' }} At its present pace it is done in ' + bound('min') + ' to ' + bound('max') + '.{{ end }}',
+
   _firstSteps+:: {
     PlumblineProbeTargetDown: 'nothing here; follow PlumblineCephOsdDown, or PlumblineDown of the host that `ceph osd find` names',
     PlumblineLatencyExplained: 'nothing here; follow what is suspected (' + first.query('plumbline:suspected:info') + ')',
@@ -60,7 +65,7 @@ local promql = import '../lib/promql.libsonnet';
                  }),
           { layer: 'rados', signal: 'health' },
           'Ceph is moving data; alerts about latency are held back.',
-          "Recovery or backfill is in progress{{ with $labels.cluster }} in cluster {{ . }}{{ end }}: it adds to the load of disks and network. Warnings and pages about latency are held back, except PlumblineCanaryLatencyExtreme; alerts about losses and errors are sent.",
+          "Recovery or backfill is in progress{{ with $labels.cluster }} in cluster {{ . }}{{ end }}: it adds to the load of disks and network." + left + " Warnings and pages about latency are held back, except PlumblineCanaryLatencyExtreme; alerts about losses and errors are sent.",
         ),
         alert.new(
           config,

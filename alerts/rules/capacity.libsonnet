@@ -1,4 +1,4 @@
-// What is left after losing a host or a rack, how fast it fills, and when that ends. All in proportion: what is lost is
+// What is left after losing a host, a rack or a room, how fast it fills, and when that ends. All in proportion: what is lost is
 // spread over the others as their data is spread now, and growth goes where data is. docs/capacity.md has the formulas.
 local promql = import '../lib/promql.libsonnet';
 
@@ -17,8 +17,11 @@ local promql = import '../lib/promql.libsonnet';
     root: by(['root']),
     host: by(['device_class', 'root', 'rack', 'host']),
     rootClass: by(['root', 'device_class']),
-    // what can be lost: `name` is a host or a rack (`domain`), its data goes to the others of the root, or of the rack
-    // in `scope`
+    // what can be lost: `name` is a host, a rack or another bucket (`domain`), its data goes to the others of the root,
+    // or of the bucket in `scope`
+    domain: by(['root', 'failure_domain']),
+    domainClass: by(['root', 'device_class', 'failure_domain']),
+    daemon: by(['ceph_daemon']),
     others: by(['device_class', 'root', 'scope', 'domain']),
     lost: by(['device_class', 'root', 'scope', 'domain', 'name']),
     day: promql.seconds('1d'),
@@ -27,7 +30,7 @@ local promql = import '../lib/promql.libsonnet';
   },
 
   local labelled = promql.labelled,
-  local copied(expr, label, from) = 'label_replace(\n  %s,\n  "%s", "$1", "%s", "(.+)"\n)' % [nested(expr), label, from],
+  local copied = promql.copied,
   local times(factor, expr) = '%d * (\n  %s\n)' % [factor, nested(expr)],
   local any(exprs) = std.join('\nor\n', exprs),
 
@@ -43,16 +46,34 @@ local promql = import '../lib/promql.libsonnet';
     ||| % [labels.rootClass, labels.root, std.strReplace(pools, '{', '{device_class="",')],
   ]),
 
+  // Failure domains of roots and device classes with such a pool, other than single OSDs.
+  local domainsWith(pools) = any([
+    'group by (%s) (%s)' % [labels.domainClass, std.strReplace(pools, '{', '{device_class!="",failure_domain!="osd",')],
+    |||
+      (
+        group by (%s) (plumbline:capacity_osd_domain:info)
+        and on (%s)
+        %s
+      )
+    ||| % [labels.domainClass, labels.domain, std.strReplace(pools, '{', '{device_class="",')],
+  ]),
+
   // OSDs as parts of all that can be lost with them. Copied again, hence worth a figure, is: what pools that heal lose
-  // with a domain; a host, where single OSDs are the domain; and a host's share inside its rack, where every rack has a
-  // copy already.
+  // with a domain; a host, where single OSDs are the domain; and a host's share inside its rack (or row, or room), where
+  // every rack has a copy already.
   local parts(metric) =
-    local losing(what, select) = '%s{%s}\nand on (%s)\nplumbline:capacity_lost_with:info{lost="%s"}'
-                                 % [metric, select, labels.rootClass, what];
+    local losing(what, select) = |||
+      (
+        plumbline:capacity_osd_domain:info%s
+        * on (%s) group_left ()
+        %s
+      )
+      and on (%s)
+      plumbline:capacity_lost_with:info{lost="%s"}
+    ||| % [select, labels.daemon, metric, labels.domainClass, what];
     any([
-      labelled(copied(losing('host', 'host!=""'), 'name', 'host'), 'domain', 'host'),
-      labelled(copied(losing('rack', 'rack!=""'), 'name', 'rack'), 'domain', 'rack'),
-      labelled(copied(copied(losing('host of rack', 'rack!="",host!=""'), 'name', 'host'), 'scope', 'rack'), 'domain', 'host'),
+      copied(copied(losing('domain', ''), 'name', 'bucket'), 'domain', 'failure_domain'),
+      labelled(copied(copied(losing('host', '{failure_domain!="host",host!=""}'), 'name', 'host'), 'scope', 'bucket'), 'domain', 'host'),
     ]),
 
   local over(operation, metric) = '%s by (%s) (\n  %s\n)\n' % [operation, labels.lost, nested(parts(metric))],
@@ -104,19 +125,21 @@ local promql = import '../lib/promql.libsonnet';
         rules: [
           {
             record: 'plumbline:capacity_lost_with:info',
-            local heals(domain, value) = 'plumbline:capacity_pool_heals:bool{failure_domain="%s"} == %d' % [domain, value],
+            local heals(value) = 'plumbline:capacity_pool_heals:bool{} == %d' % value,
+            local host(exprs) = labelled(labelled(any(exprs), 'failure_domain', 'host'), 'lost', 'domain'),
             expr: any([
-              labelled(with(heals('host', 1)), 'lost', 'host'),
-              labelled(with(heals('rack', 1)), 'lost', 'rack'),
-              labelled(with(heals('rack', 0)), 'lost', 'host of rack'),
-              labelled(with('plumbline:capacity_pool_heals:bool{failure_domain="osd"}'), 'lost', 'host'),
-              labelled(|||
-                count by (%(rootClass)s) (
-                  group by (%(rootClass)s, host) (plumbline:capacity_osd_size:bytes{root="",host!=""})
-                ) > %(assumedCopies)d
-                unless on (%(rootClass)s)
-                plumbline:capacity_osd_size:bytes{root="",host=""}
-              ||| % labels, 'lost', 'host'),
+              labelled(domainsWith(heals(1)), 'lost', 'domain'),
+              labelled(domainsWith(heals(0)), 'lost', 'host'),
+              host([
+                with('plumbline:capacity_pool_heals:bool{failure_domain="osd"}'),
+                |||
+                  count by (%(rootClass)s) (
+                    group by (%(rootClass)s, host) (plumbline:capacity_osd_size:bytes{root="",host!=""})
+                  ) > %(assumedCopies)d
+                  unless on (%(rootClass)s)
+                  plumbline:capacity_osd_size:bytes{root="",host=""}
+                ||| % labels,
+              ]),
             ]) + '\n',
           },
           { record: 'plumbline:capacity_lost:bytes', expr: over('sum', 'plumbline:capacity_osd_used:bytes') },
@@ -194,7 +217,7 @@ local promql = import '../lib/promql.libsonnet';
                      verdicts: nested(any([
                        labelled('%d * (plumbline:capacity_host_loss:ratio > bool 1)' % verdict.full, 'why', 'full'),
                        labelled(
-                         times(verdict.copies, with('plumbline:capacity_pool_heals:bool{failure_domain=~"host|rack"} == 0')), 'why', 'copies'
+                         times(verdict.copies, with('plumbline:capacity_pool_heals:bool{failure_domain!="osd"} == 0')), 'why', 'copies'
                        ),
                        labelled(times(verdict.data, with('plumbline:capacity_pool_heals:bool{failure_domain="osd"}')), 'why', 'domain'),
                        labelled(

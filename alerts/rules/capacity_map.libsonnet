@@ -21,6 +21,9 @@ local promql = import '../lib/promql.libsonnet';
     root: by(['root']),
     rootClass: by(['root', 'device_class']),
     domain: by(['root', 'device_class', 'failure_domain']),
+    bucket: by(['ceph_daemon', 'bucket_type', 'bucket']),
+    typed: by(['ceph_daemon', 'bucket_type']),
+    placed: by(['ceph_daemon', 'device_class', 'root', 'host', 'failure_domain', 'bucket']),
     limit: by(['limit']),
     pool: by(['pool_id']),
     named: by(['pool_id', 'pool']),
@@ -69,21 +72,18 @@ local promql = import '../lib/promql.libsonnet';
   ||| % labels,
 
   local labelled = promql.labelled,
+  local copied = promql.copied,
 
   // How many failure domains a rule can choose from: of one device class, and of all where it takes any.
-  local domains(domain, label) = labelled(
-    |||
-      count by (%(rootClass)s) (
-        group by (%(rootClass)s, %(label)s) (plumbline:capacity_osd_size:bytes{root!="",%(label)s!=""})
-      )
-      or
-      count by (%(root)s) (
-        group by (%(root)s, %(label)s) (plumbline:capacity_osd_size:bytes{root!="",%(label)s!=""})
-      )
-    ||| % (labels { label: label }),
-    'failure_domain',
-    domain
-  ),
+  local domains(series, domain, name) = |||
+    count by (%(rootClass)s%(domain)s) (
+      group by (%(rootClass)s%(domain)s, %(name)s) (%(series)s)
+    )
+    or
+    count by (%(root)s%(domain)s) (
+      group by (%(root)s%(domain)s, %(name)s) (%(series)s)
+    )
+  ||| % (labels { series: series, domain: domain, name: name }),
 
   local perClass(record, operation, metric) = {
     record: 'plumbline:capacity_' + record,
@@ -143,6 +143,32 @@ local promql = import '../lib/promql.libsonnet';
                      ||| % [nested(ofOsd('plumbline_ceph_osd_size_bytes', 'ceph_osd_stat_bytes')), labels.daemon], '\n'),
                      weight: freshest('daemon', 'plumbline_ceph_osd_crush_weight'),
                      'in': std.rstripChars(ofOsd('plumbline_ceph_osd_in', 'ceph_osd_in'), '\n'),
+                   }),
+          },
+          {
+            // The host, the rack, and whatever other buckets the map's author put above: each a failure domain.
+            record: 'plumbline:capacity_osd_domain:info',
+            expr: |||
+              group by (%(placed)s) (
+                %(host)s
+                or
+                %(rack)s
+                or
+                %(others)s
+              )
+            ||| % (labels {
+                     host: nested(labelled(copied('plumbline:capacity_osd_size:bytes{host!=""}', 'bucket', 'host'), 'failure_domain', 'host')),
+                     rack: nested(labelled(copied('plumbline:capacity_osd_size:bytes{rack!=""}', 'bucket', 'rack'), 'failure_domain', 'rack')),
+                     others: nested(copied(|||
+                       topk by (%(typed)s) (
+                         1,
+                         group by (%(bucket)s) (
+                           %(map)s
+                         )
+                       )
+                       * on (%(daemon)s) group_left (device_class, root, host)
+                       plumbline:capacity_osd_size:bytes
+                     ||| % (labels { map: nested(nested(fresh('plumbline_ceph_osd_crush_bucket_info'))) }), 'failure_domain', 'bucket_type')),
                    }),
           },
           {
@@ -242,11 +268,13 @@ local promql = import '../lib/promql.libsonnet';
           },
           {
             record: 'plumbline:capacity_domains:count',
-            expr: std.join('\nor\n', [domains('osd', 'ceph_daemon'), domains('host', 'host'), domains('rack', 'rack')]) + '\n',
+            expr: labelled(domains('plumbline:capacity_osd_size:bytes{root!=""}', '', 'ceph_daemon'), 'failure_domain', 'osd')
+                  + '\nor\n'
+                  + domains('plumbline:capacity_osd_domain:info{root!=""}', ', failure_domain', 'bucket'),
           },
           {
             // 1: after losing one failure domain there are enough others for all copies. With one copy nothing is
-            // restored. Of domains other than OSDs, hosts and racks the map doesn't say which there are.
+            // restored.
             record: 'plumbline:capacity_pool_heals:bool',
             expr: |||
               (

@@ -21,7 +21,7 @@ local rados = 'cluster=~"$cluster", layer="rados"';
     unavailable: total('plumbline:pg_unavailable:count' + named),
     degraded: total(state('degraded')),
     damaged: total('plumbline:pg_damaged:count' + named),
-    recovery: 'max(plumbline:recovery:bool%s)' % sel(),
+    recovery: 'max(plumbline:recovery_left:seconds%s)' % sel(),
     slow: 'max(ceph_healthcheck_slow_ops%s)' % sel(),
     fullest: 'max(plumbline:pool_used:ratio%s)' % named,
     degradation: 'max(plumbline:layer_degradation:ratio{%s})' % rados,

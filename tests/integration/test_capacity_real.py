@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from plumbline.commands.ceph_setup import MON_CAPS
+from plumbline.commands.ceph.setup import MON_CAPS
 from support.ceph_cluster import WITHIN_S, CephCluster, missing
 from support.daemon import Daemon, eventually, running
 from support.dashboards import DASHBOARDS, data_panels, load, substitute

@@ -32,12 +32,16 @@ GROWTH = 1e6
 ASKED = 1200.0
 MCLOCK = 300.0
 SPAN_S = 4 * 86400
+ROOMS = ("east", "east", "west")
 
 
 def osds() -> list[capacity.Osd]:
-    """Uneven hosts in three racks, and a class of its own in one more root."""
+    """Uneven hosts in three racks of two rooms, and a class of its own in one more root."""
     used = (300, 250, 225, 200, 275, 175)
-    found = [capacity.Osd(n, f"h{n // 2}", gb, rack=f"r{n // 4}") for n, gb in enumerate([*used, *used])]
+    found = [
+        capacity.Osd(n, f"h{n // 2}", gb, rack=f"r{n // 4}", others=(("room", ROOMS[n // 4]),))
+        for n, gb in enumerate([*used, *used])
+    ]
     return found + [capacity.Osd(20 + n, f"s{n}", 300, device_class="ssd", root="fast") for n in range(4)]
 
 
@@ -45,6 +49,7 @@ POOLS = (
     capacity.Pool(1, "vms", stored_gb=500),
     capacity.Pool(2, "racked", copies=2, failure_domain="rack"),
     capacity.Pool(4, "in each rack", failure_domain="rack"),
+    capacity.Pool(5, "in each room", copies=2, failure_domain="room"),
     capacity.Pool(3, "quick", copies=2, device_class="ssd", root="fast"),
 )
 
@@ -125,8 +130,8 @@ def test_the_rules_and_the_module_agree(ruled: Store, facts: Facts) -> None:
         assert recorded(ruled, of + metric, "device_class") == expected, metric
     after = recorded(ruled, of + "after_loss:ratio", "device_class", "domain", "name", "scope")
     losses = [(name, *loss) for name in figures for loss in after_losses(facts, name)]
-    # hosts among all, hosts within their rack, racks; then the hosts of the other class
-    assert len(after) == 6 + 6 + 3 + 4
+    # hosts among all, within their rack, within their room; racks; then the hosts of the other class
+    assert len(after) == 6 + 6 + 6 + 3 + 4
     found = sorted((name, kind, lost, ratio) for (name, kind, lost, _), ratio in after.items())
     assert [each[:3] for each in found] == [each[:3] for each in sorted(losses)]
     assert [each[3] for each in found] == pytest.approx([each[3] for each in sorted(losses)])
@@ -180,18 +185,18 @@ def test_the_page_has_examples_of_each_cluster() -> None:
 
 
 @pytest.mark.parametrize(
-    ("flags", "complaint"),
+    ("flags", "code", "complaint"),
     [
-        (["--lose", "host"], "several clusters (databases, measured, thesis); choose one with --cluster"),
-        (["--cluster", "nope"], "no OSD's size of a cluster 'nope'"),
-        (["--cluster", "thesis", "--lose", "host=stor99"], "no host 'stor99'; there are: stor1, stor10"),
-        (["--cluster", "thesis", "--lose", "db"], "no separate database of an OSD is known"),
-        (["--cluster", "thesis", "--add-disks", "nvme=2"], "no OSD of the class 'nvme'; there are: hdd, ssd"),
+        (["--lose", "host"], 1, "several clusters (databases, measured, thesis); choose one with --cluster"),
+        (["--cluster", "nope"], 1, "no OSD's size of a cluster 'nope'"),
+        (["--cluster", "thesis", "--lose", "host=stor99"], 2, "no host 'stor99'; there are: stor1, stor10"),
+        (["--cluster", "thesis", "--lose", "db"], 1, "no separate database of an OSD is known"),
+        (["--cluster", "thesis", "--add-disks", "nvme=2"], 2, "no OSD of the class 'nvme'; there are: hdd, ssd"),
     ],
 )
-def test_what_can_not_be_asked_is_one_line(examples: Store, flags: list[str], complaint: str) -> None:
+def test_what_can_not_be_asked_is_one_line(examples: Store, flags: list[str], code: int, complaint: str) -> None:
     done = asked(examples, *flags)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (code, "", 1)
     assert complaint in done.stderr
 
 

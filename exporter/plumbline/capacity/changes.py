@@ -2,7 +2,7 @@
 
 Everything moves in proportion. What is lost goes to the others as their data is spread now; new OSDs take their share
 by size from all others of their class and root, so what was uneven stays uneven. ``docs/what-if.md`` has the formulas.
-Each raises :class:`~plumbline.errors.PlumblineError` where the cluster has no such class, pool, host, rack or disk.
+Each raises :class:`~plumbline.errors.PlumblineError` where the cluster has no such class, pool, failure domain or disk.
 """
 
 from collections import Counter, defaultdict
@@ -15,8 +15,8 @@ from plumbline.capacity.figures import moved_in
 from plumbline.capacity.model import (
     HOST,
     OSD,
-    RACK,
     ROOT,
+    Buckets,
     DataOsd,
     DataPool,
     Facts,
@@ -26,7 +26,7 @@ from plumbline.capacity.model import (
     domains,
     scopes,
 )
-from plumbline.errors import PlumblineError
+from plumbline.errors import PlumblineError, UnknownName
 
 Change = Callable[[Facts], Facts]
 # names of OSDs and hosts that are not there yet begin with this
@@ -37,15 +37,15 @@ def with_hosts(
     facts: Facts, device_class: str, hosts: int, *, disks: int | None = None, size: float | None = None
 ) -> Facts:
     """``hosts`` more, each with as many OSDs of the class as most have, unless ``disks``; of their median size, unless
-    ``size``. Where there are racks, each goes to the one with the least."""
+    ``size``. Where there are racks (or rooms), each goes to the one with the least."""
     known = _members(facts, device_class)
     root = _main_root(known)
-    counts = Counter(Counter((osd.root, osd.rack, osd.host) for osd in known if osd.host).values())
+    counts = Counter(Counter((osd.root, osd.buckets, osd.host) for osd in known if osd.host).values())
     on_each = disks or max(counts, key=lambda number: (counts[number], number), default=1)
-    racks = {osd.rack: 0.0 for osd in known if osd.root == root}
+    racks = {osd.buckets: 0.0 for osd in known if osd.root == root}
     for osd in known:
         if osd.root == root:
-            racks[osd.rack] += osd.size
+            racks[osd.buckets] += osd.size
     added: list[DataOsd] = []
     bytes_each = size or median(osd.size for osd in known)
     for _ in range(hosts):
@@ -60,17 +60,17 @@ def with_disks(facts: Facts, device_class: str, disks: int, *, size: float | Non
     """``disks`` more, of the median size unless ``size``, each in the host that has the least of the class."""
     known = _members(facts, device_class)
     root = _main_root(known)
-    hosts = {(osd.rack, osd.host): 0.0 for osd in known if osd.root == root}
+    hosts = {(osd.buckets, osd.host): 0.0 for osd in known if osd.root == root}
     for osd in known:
         if osd.root == root:
-            hosts[osd.rack, osd.host] += osd.size
+            hosts[osd.buckets, osd.host] += osd.size
     added: list[DataOsd] = []
     bytes_each = size or median(osd.size for osd in known)
     for _ in range(disks):
-        rack, host = min(sorted(hosts), key=lambda place: hosts[place])
-        hosts[rack, host] += bytes_each
+        buckets, host = min(sorted(hosts), key=lambda place: hosts[place])
+        hosts[buckets, host] += bytes_each
         name = f"{_NEW}disk-{_news(facts) + len(added)}"
-        added.append(DataOsd(name, device_class, root, rack, host, bytes_each, 0.0))
+        added.append(DataOsd(name, device_class, root, buckets, host, bytes_each, 0.0))
     return _joined(facts, added)
 
 
@@ -119,7 +119,9 @@ def with_profile(facts: Facts, name: str, *, data: int, parity: int = 0, domain:
     chunks. A read of an erasure code is taken to ask all data chunks, the worst."""
     pool = next((pool for pool in facts.pools if pool.name == name), None)
     if pool is None:
-        raise PlumblineError(f"what-if: no pool {name!r}; there are: {', '.join(pool.name for pool in facts.pools)}")
+        raise UnknownName(f"what-if: no pool {name!r}; there are: {', '.join(pool.name for pool in facts.pools)}")
+    if domain is not None and domain not in (known := (OSD, HOST, *facts.bucket_types)):
+        raise UnknownName(f"what-if: no bucket of type {domain!r} is above an OSD; there are: {', '.join(known)}")
     copies = data + parity
     new = replace(
         pool,
@@ -186,12 +188,16 @@ def _operations(pool: DataPool) -> float | None:
 
 
 def chosen(facts: Facts, what: str, name: str = "") -> tuple[str, ...]:
-    """The OSDs that go with a ``host``, a ``rack``, a ``db`` (``host/device``) or ``osd`` s (separated by commas).
-    Without ``name`` the host, rack or database with most data."""
-    labels: dict[str, Callable[[DataOsd], str]] = {
-        HOST: lambda osd: osd.host, RACK: lambda osd: osd.rack, "db": lambda osd: osd.db, OSD: lambda osd: osd.daemon,
-    }  # fmt: skip
-    label, wanted = labels[what], set(name.split(",")) if name else set()
+    """The OSDs that go with a failure domain (``host``, ``rack``, ``room`` …), a ``db`` (``host/device``) or ``osd`` s
+    (separated by commas). Without ``name`` the one with most data."""
+    if what not in (usual := (HOST, "rack", "db", OSD)) and what not in facts.bucket_types:
+        there = ", ".join(dict.fromkeys((*usual, *facts.bucket_types)))
+        raise UnknownName(f"what-if: no bucket of type {what!r} is above an OSD; there are: {there}")
+
+    def label(osd: DataOsd) -> str:
+        return osd.db if what == "db" else osd.domain(what)
+
+    wanted = set(name.split(",")) if name else set()
     groups: dict[str, float] = defaultdict(float)
     for osd in facts.osds:
         if label(osd):
@@ -202,7 +208,7 @@ def chosen(facts: Facts, what: str, name: str = "") -> tuple[str, ...]:
         raise PlumblineError(f"what-if: no {title} of an OSD is known{more}")
     if unknown := sorted(wanted - groups.keys()):
         there = ", ".join(sorted(groups)[:20]) + (", …" if len(groups) > 20 else "")
-        raise PlumblineError(f"what-if: no {title} {unknown[0]!r}; there are: {there}")
+        raise UnknownName(f"what-if: no {title} {unknown[0]!r}; there are: {there}")
     wanted = wanted or {max(sorted(groups), key=lambda key: groups[key])}
     return tuple(osd.daemon for osd in facts.osds if label(osd) in wanted)
 
@@ -249,21 +255,20 @@ def _by_root_and_class(osds: Iterable[DataOsd]) -> Mapping[tuple[str, str], list
 
 
 def _by_host(osds: Iterable[DataOsd]) -> Iterable[list[DataOsd]]:
-    groups: dict[tuple[str, str], list[DataOsd]] = defaultdict(list)
+    groups: dict[tuple[Buckets, str], list[DataOsd]] = defaultdict(list)
     for osd in osds:
-        groups[osd.rack, osd.host].append(osd)
+        groups[osd.buckets, osd.host].append(osd)
     return groups.values()
 
 
 def _takers(osd: DataOsd, left: Iterable[DataOsd], within: Collection[str]) -> tuple[str, ...]:
     """The OSDs that a lost one's data goes to: of the narrowest scope that some pool asks for and that has any."""
     others = [entry for entry in left if (entry.root, entry.device_class) == (osd.root, osd.device_class)]
-    inside = {
-        HOST: [other for other in others if (other.rack, other.host) == (osd.rack, osd.host)],
-        RACK: [other for other in others if other.rack == osd.rack],
-        ROOT: others,
-    }
-    takers = next((inside[scope] for scope in inside if scope in within and inside[scope]), [])
+
+    def inside(scope: str) -> list[DataOsd]:
+        return [other for other in others if scope == ROOT or other.domain(scope) == osd.domain(scope)]
+
+    takers = min(filter(None, map(inside, sorted(within))), key=len, default=[])
     return tuple(osd.daemon for osd in takers)
 
 
@@ -287,7 +292,7 @@ def _taking(osds: Iterable[DataOsd], daemons: Collection[str], data: float, pgs:
 def _members(facts: Facts, device_class: str) -> tuple[DataOsd, ...]:
     if osds := facts.of(device_class):
         return osds
-    raise PlumblineError(f"what-if: no OSD of the class {device_class!r}; there are: {', '.join(facts.classes)}")
+    raise UnknownName(f"what-if: no OSD of the class {device_class!r}; there are: {', '.join(facts.classes)}")
 
 
 def _main_root(osds: Iterable[DataOsd]) -> str:

@@ -9,13 +9,13 @@ share a database's disk is from Plumbline, because the manager names volumes ins
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from plumbline.capacity.model import SLOPES, DataOsd, DataPool, Facts, Load
+from plumbline.capacity.model import HOST, SLOPES, Buckets, DataOsd, DataPool, Facts, Load
 from plumbline.core import words as say
 from plumbline.errors import PlumblineError
 from plumbline.sources.prometheus.api import Track
 from plumbline.sources.prometheus.queries import Query, moment, quoted
 
-_PLACE = "ceph_daemon, device_class, root, rack, host"
+_PLACE = "ceph_daemon, device_class, root, host"
 _RULE = "pool_id, pool, failure_domain, root, device_class"
 # a day has its busy and its quiet hours; only how pools share a class's operations is taken from it
 _DAY = "1d"
@@ -26,6 +26,7 @@ _By = Mapping[_Key, float]
 RECORDED = {
     "size": ("plumbline:capacity_osd_size:bytes", _PLACE),
     "used": ("plumbline:capacity_osd_used:bytes", _PLACE),
+    "domains": ("plumbline:capacity_osd_domain:info", "ceph_daemon, failure_domain, bucket"),
     "limit": ("plumbline:capacity_limit:ratio", "limit"),
     "pools": ("plumbline:capacity_pool:info", _RULE),
     "copies": ("plumbline:capacity_pool_copies:count", "pool_id"),
@@ -98,8 +99,12 @@ def _values(tracks: Sequence[Track], labels: str) -> _By:
 
 
 def _cluster(cluster: str, by: Mapping[str, _By], databases: Mapping[_Key, str]) -> Facts:
+    buckets: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for key in sorted(by["domains"]):
+        if key[0] == cluster and key[2] != HOST:
+            buckets[key[1]].append((key[2], key[3]))
     osds = tuple(
-        _osd(key, size, by, databases.get((cluster, key[1]), ""))
+        _osd(key, size, by, tuple(buckets[key[1]]), databases.get((cluster, key[1]), ""))
         for key, size in sorted(by["size"].items())
         if key[0] == cluster and key in by["used"] and size > 0
     )
@@ -123,10 +128,10 @@ def _cluster(cluster: str, by: Mapping[str, _By], databases: Mapping[_Key, str])
     )
 
 
-def _osd(key: _Key, size: float, by: Mapping[str, _By], database: str) -> DataOsd:
-    cluster, daemon, device_class, root, rack, host = key
+def _osd(key: _Key, size: float, by: Mapping[str, _By], buckets: Buckets, database: str) -> DataOsd:
+    cluster, daemon, device_class, root, host = key
     pgs = by["osd_pgs"].get((cluster, daemon))
-    return DataOsd(daemon, device_class, root, rack, host, size, by["used"][key], pgs, database)
+    return DataOsd(daemon, device_class, root, buckets, host, size, by["used"][key], pgs, database)
 
 
 def _counts(osds: Sequence[DataOsd]) -> Mapping[str, int]:

@@ -4,13 +4,13 @@
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
 
 from msgspec import Struct
 
 from plumbline.capacity.model import (
     HOST,
-    RACK,
     ROOT,
     DataOsd,
     DataPool,
@@ -24,9 +24,11 @@ from plumbline.capacity.model import (
 )
 from plumbline.core.words import DAY_S
 
+K = TypeVar("K")
+
 
 class ClassFigures(Struct, frozen=True):
-    """One device class. ``after_loss``: the fullest OSD after the worst host or rack was lost, a share of its size;
+    """One device class. ``after_loss``: the fullest OSD after the worst failure domain was lost, a share of its size;
     ``host_loss``: that ÷ backfillfull, above 1 is unsafe; both ``None`` where nothing would be copied. ``left``: what
     may be written until the first OSD is full, ``None`` where nothing is used. ``iops_used``: asked ÷ measured.
     ``rebuild_s``: of the fullest host; ``pgs``: placement groups of the OSD that has most."""
@@ -124,25 +126,25 @@ def pool_figures(facts: Facts, pool: DataPool) -> PoolFigures:
 
 
 def after_losses(facts: Facts, device_class: str) -> list[tuple[str, str, float]]:
-    """(``host`` or ``rack``, its name, the fullest OSD once the others hold its data), of all whose data would be
+    """(Failure domain, its name, the fullest OSD once the others hold its data), of all whose data would be
     copied: the rules' ``plumbline:capacity_after_loss:ratio``."""
     ratios = []
     for root in sorted({osd.root for osd in facts.of(device_class)}):
         osds = [osd for osd in facts.of(device_class) if osd.root == root]
         losses = lost_with(facts, root, device_class)
-        if (ROOT, HOST) in losses:
-            ratios += _each_lost(HOST, [osd for osd in osds if osd.host], lambda osd: osd.host)
-        if (ROOT, RACK) in losses:
-            ratios += _each_lost(RACK, [osd for osd in osds if osd.rack], lambda osd: osd.rack)
-        for rack in sorted({osd.rack for osd in osds if osd.rack}) if (RACK, RACK) in losses else ():
-            inside = [osd for osd in osds if osd.rack == rack and osd.host]
-            ratios += _each_lost(HOST, inside, lambda osd: osd.host)
+        for scope, domain in sorted(losses):
+            if scope == ROOT:
+                ratios += _each_lost(domain, osds)
+            elif domain != HOST:
+                for name in sorted({osd.domain(domain) for osd in osds} - {""}):
+                    ratios += _each_lost(HOST, [osd for osd in osds if osd.domain(domain) == name])
     return ratios
 
 
-def _each_lost(kind: str, osds: Sequence[DataOsd], name: Callable[[DataOsd], str]) -> list[tuple[str, str, float]]:
+def _each_lost(kind: str, everyone: Iterable[DataOsd]) -> list[tuple[str, str, float]]:
     """The fullest of the others × all used ÷ (all used − used of the lost)."""
-    groups = _grouped(osds, name)
+    osds = [osd for osd in everyone if osd.domain(kind)]
+    groups = _grouped(osds, lambda osd: osd.domain(kind))
     fullest_of = {lost: max(osd.ratio for osd in members) for lost, members in groups.items()}
     ranked = sorted(fullest_of, key=lambda lost: -fullest_of[lost])
     everything, losses = sum(osd.used for osd in osds), []
@@ -157,7 +159,7 @@ def _each_lost(kind: str, osds: Sequence[DataOsd], name: Callable[[DataOsd], str
 
 
 def _largest_host(osds: Iterable[DataOsd]) -> float:
-    groups = _grouped([osd for osd in osds if osd.host], lambda osd: "/".join((osd.root, osd.rack, osd.host)))
+    groups = _grouped([osd for osd in osds if osd.host], lambda osd: (osd.root, osd.buckets, osd.host))
     return max((sum(osd.used for osd in members) for members in groups.values()), default=0.0)
 
 
@@ -178,8 +180,8 @@ def _days(room: float, growth: Growth) -> Growth:
     return {slope: room / rate / DAY_S for slope, rate in growth.items() if rate > 0}
 
 
-def _grouped(osds: Iterable[DataOsd], name: Callable[[DataOsd], str]) -> Mapping[str, list[DataOsd]]:
-    groups: dict[str, list[DataOsd]] = defaultdict(list)
+def _grouped(osds: Iterable[DataOsd], name: Callable[[DataOsd], K]) -> Mapping[K, list[DataOsd]]:
+    groups: dict[K, list[DataOsd]] = defaultdict(list)
     for osd in osds:
         groups[name(osd)].append(osd)
     return groups

@@ -5,18 +5,21 @@ comes out are those of the recording rules (:mod:`.figures`). Bytes, and bytes p
 means unknown, not zero.
 """
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Mapping
 
 from msgspec import Struct, field
 
 from plumbline.sources.ceph.cephmap import MAX_PGS
 
-HOST, RACK, OSD = "host", "rack", "osd"
+HOST, OSD = "host", "osd"
 # data of lost OSDs may go to any other OSD of the root
 ROOT = "root"
 # Ceph's default number of copies: with no more hosts than that, and no map, nothing is known of what is copied again
 ASSUMED_COPIES = 3
 SLOPES = ("3d", "14d", "30d")
+# bucket type → name, sorted: what is above a host, such as ("rack", "r1"), ("room", "east")
+Buckets = tuple[tuple[str, str], ...]
 # slope → bytes per second
 Growth = Mapping[str, float]
 
@@ -27,7 +30,7 @@ class DataOsd(Struct, frozen=True):
     daemon: str
     device_class: str
     root: str
-    rack: str
+    buckets: Buckets
     host: str
     size: float
     used: float
@@ -37,6 +40,12 @@ class DataOsd(Struct, frozen=True):
     @property
     def ratio(self) -> float:
         return self.used / self.size
+
+    def domain(self, kind: str) -> str:
+        """The failure domain of this type that it is in; empty if it is in none."""
+        if kind in (HOST, OSD):
+            return self.host if kind == HOST else self.daemon
+        return next((name for bucket, name in self.buckets if bucket == kind), "")
 
 
 class DataPool(Struct, frozen=True):
@@ -103,21 +112,26 @@ class Facts(Struct, frozen=True):
     def of(self, device_class: str) -> tuple[DataOsd, ...]:
         return tuple(osd for osd in self.osds if osd.device_class == device_class)
 
+    @property
+    def bucket_types(self) -> tuple[str, ...]:
+        """Types of buckets above hosts, that with the most of them first: racks before rooms."""
+        names = sorted({bucket for osd in self.osds for bucket in osd.buckets})
+        counts = Counter(kind for kind, _ in names)
+        return tuple(sorted(counts, key=lambda kind: (-counts[kind], kind)))
+
     def load(self, device_class: str) -> Load:
         return self.loads.get(device_class, Load())
 
 
 def domains(facts: Facts, pool: DataPool) -> int | None:
     """How many failure domains the pool's rule can choose from: of its class, or of all in its root."""
-    labels: dict[str, Callable[[DataOsd], str]] = {
-        OSD: lambda osd: osd.daemon,
-        HOST: lambda osd: osd.host,
-        RACK: lambda osd: osd.rack,
-    }
-    if pool.failure_domain not in labels or not pool.root:
+    if not pool.root:
         return None
-    name = labels[pool.failure_domain]
-    names = {name(osd) for osd in facts.osds if osd.root == pool.root and pool.device_class in ("", osd.device_class)}
+    names = {
+        osd.domain(pool.failure_domain)
+        for osd in facts.osds
+        if osd.root == pool.root and pool.device_class in ("", osd.device_class)
+    }
     return len(names - {""}) or None
 
 
@@ -128,9 +142,9 @@ def heals(facts: Facts, pool: DataPool) -> bool:
 
 
 def scopes(facts: Facts, root: str, device_class: str) -> set[str]:
-    """Where the data of lost OSDs of this class goes, by what its pools ask: ``root`` (any other), ``rack`` or ``host``
-    (only inside the one they were in, because every other has a copy already). Without a map (an empty ``root``) it is
-    unknown with few hosts: none."""
+    """Where the data of lost OSDs of this class goes, by what its pools ask: ``root`` (any other), ``host`` or another
+    failure domain (only inside the one they were in, because every other has a copy already). Without a map (an empty
+    ``root``) it is unknown with few hosts: none."""
     return {scope for scope, _ in lost_with(facts, root, device_class)}
 
 

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from plumbline.capacity import changes
-from plumbline.capacity.model import HOST, OSD, RACK, Facts
+from plumbline.capacity.model import HOST, OSD, Facts
 from plumbline.errors import ConfigError
 
 Change = Callable[[Facts], Facts]
 DB = "db"
-LOSSES = (HOST, RACK, DB, OSD)
+_BUCKET_TYPE = r"[A-Za-z0-9_-]+"
 MOST = 10_000  # hosts or disks in one change: more is a slip of the finger
 MOST_GROWTH = 1000.0
 _UNITS = {"GB": 10**9, "TB": 10**12, "PB": 10**15, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50}
@@ -78,7 +78,7 @@ def growth(text: str) -> Scenario:
 def pool(text: str) -> Scenario:
     """``NAME=COPIES`` or ``NAME=K+M``, with ``@DOMAIN`` for another failure domain."""
     flag, example = "--pool", "vms=2, archive=4+2 or archive=4+2@rack"
-    pattern = r"(?P<name>.+)=(?P<k>\d{1,9})(?:\+(?P<m>\d{1,9}))?(?:@(?P<domain>osd|host|rack))?"
+    pattern = rf"(?P<name>.+)=(?P<k>\d{{1,9}})(?:\+(?P<m>\d{{1,9}}))?(?:@(?P<domain>{_BUCKET_TYPE}))?"
     match = _matched(flag, text, pattern, example)
     name, data, parity, domain = match["name"], int(match["k"]), int(match["m"] or 0), match["domain"] or None
     if not 1 <= data <= 32 or parity > 32 or (match["m"] and not parity):
@@ -90,9 +90,9 @@ def pool(text: str) -> Scenario:
 
 
 def lose(text: str) -> Scenario:
-    """``host``, ``rack``, ``db`` (the one with most data), or with ``=NAME``; ``osd=osd.3,osd.4``."""
+    """``host``, ``rack``, ``room`` …, ``db`` (the one with most data), or with ``=NAME``; ``osd=osd.3,osd.4``."""
     example = "host, host=stor07, rack=r1, db=stor07/sdb or osd=osd.3,osd.4"
-    match = _matched("--lose", text, rf"(?P<what>{'|'.join(LOSSES)})(?:=(?P<name>.+))?", example)
+    match = _matched("--lose", text, rf"(?P<what>{_BUCKET_TYPE})(?:=(?P<name>.+))?", example)
     what, name = match["what"], match["name"] or ""
     if what == OSD and not name:
         raise ConfigError("--lose", f"which OSDs? Such as {example}", value=text)
@@ -105,8 +105,9 @@ def standard(facts: Facts) -> tuple[Scenario, ...]:
     scenarios += [hosts(f"{name}=1") for name in facts.classes if name and any(osd.host for osd in facts.of(name))]
     if len({osd.host for osd in facts.osds}) > 1:
         scenarios.append(lost(HOST))
-    if len({osd.rack for osd in facts.osds if osd.rack}) > 1:
-        scenarios.append(lost(RACK))
+    for kind in facts.bucket_types:
+        if len({osd.domain(kind) for osd in facts.osds} - {""}) > 1:
+            scenarios.append(lost(kind))
     if any(osd.db for osd in facts.osds):
         scenarios.append(lost(DB))
     return tuple(scenarios)

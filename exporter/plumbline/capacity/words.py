@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from plumbline.capacity.figures import ClassFigures, PoolFigures, class_figures, pool_figures
-from plumbline.capacity.model import HOST, RACK, DataPool, Facts, Load, Loss, lost_with
+from plumbline.capacity.model import OSD, DataPool, Facts, Load, Loss, lost_with
 from plumbline.capacity.purchases import MOST_HOSTS, Purchase, purchases
 from plumbline.capacity.scenarios import Scenario
 from plumbline.core import words as say
@@ -163,12 +163,12 @@ def _class_notes(facts: Facts, device_class: str) -> Iterator[str]:
 
 def _too_big(facts: Facts, pool: DataPool) -> Iterator[str]:
     """One domain holds at most one copy: what it has beyond that share of the size stays empty."""
-    if pool.failure_domain not in (HOST, RACK) or not pool.copies:
+    if pool.failure_domain == OSD or not pool.copies:
         return
     sizes: dict[str, float] = {}
     for osd in facts.osds:
         if osd.root == pool.root and pool.device_class in ("", osd.device_class):
-            name = osd.host if pool.failure_domain == HOST else osd.rack
+            name = osd.domain(pool.failure_domain)
             sizes[name] = sizes.get(name, 0.0) + osd.size
     name = max(sorted(sizes), key=lambda key: sizes[key], default="")
     share = sizes[name] / sum(sizes.values()) if sizes else 0.0

@@ -16,6 +16,11 @@ OSD_PLACE = gauge(
     " that are out keep theirs; OSDs unknown to CRUSH have none.",
     (*_OSD, "device_class", "root", "rack", "host"),
 )
+OSD_BUCKET = gauge(
+    "plumbline_ceph_osd_crush_bucket_info",
+    "A bucket above an OSD that is neither root, rack nor host, always 1: bucket_type is row, room, datacenter …",
+    (*_OSD, "bucket_type", "bucket"),
+)
 OSD_WEIGHT = gauge("plumbline_ceph_osd_crush_weight", "CRUSH weight, usually the size in TiB; 0: no data.", _OSD)
 OSD_SIZE = gauge("plumbline_ceph_osd_size_bytes", "Size of an OSD's store. Absent while it is out.", _OSD)
 OSD_USED = gauge("plumbline_ceph_osd_used_bytes", "Used part of an OSD's store, including metadata.", _OSD)
@@ -76,6 +81,8 @@ def _osd_samples(cephmap: CephMap) -> Iterator[Sample]:
         yield OSD_IN, daemon, int(osd.reweight_ratio > 0)
         if (place := osd.place) is not None:
             yield OSD_PLACE, (osd.daemon, place.device_class, place.root, place.rack, place.host), 1
+            for bucket in place.others:
+                yield OSD_BUCKET, (osd.daemon, *bucket), 1
             yield OSD_WEIGHT, daemon, place.weight
         if (use := cephmap.osd_use.get(osd.daemon)) is not None:
             yield OSD_SIZE, daemon, use.size_kib * _BYTES_PER_KIB

@@ -26,7 +26,8 @@ def osds(
 ) -> tuple[DataOsd, ...]:
     return tuple(
         DataOsd(
-            f"osd.{device_class}.{host}.{disk}", device_class, "default", f"r{host % racks}" if racks else "",
+            f"osd.{device_class}.{host}.{disk}", device_class, "default",
+            (("rack", f"r{host % racks}"),) if racks else (),
             f"h{host}", 1000.0, used, 90.0,
         )
         for host in range(hosts)
@@ -60,7 +61,7 @@ def test_more_hosts_take_their_share_by_size() -> None:
 def test_a_new_host_may_be_larger_and_goes_to_the_smallest_rack() -> None:
     facts = changes.with_hosts(cluster(of=osds(5, racks=2)), "hdd", 1, disks=2, size=2500.0)
     new = facts.osds[-2:]
-    assert {(osd.rack, osd.size, osd.used) for osd in new} == {("r1", 2500.0, 500.0)}
+    assert {(osd.domain("rack"), osd.size, osd.used) for osd in new} == {("r1", 2500.0, 500.0)}
     assert sum(osd.used for osd in facts.osds) == pytest.approx(2000)
 
 
@@ -195,7 +196,7 @@ def test_a_thousand_hosts_take_seconds() -> None:
 
 
 def test_unknown_stays_unknown() -> None:
-    bare = Facts("", (DataOsd("osd.0", "", "", "", "a", 1000.0, 500.0),), (), 0.9, 0.95)
+    bare = Facts("", (DataOsd("osd.0", "", "", (), "a", 1000.0, 500.0),), (), 0.9, 0.95)
     found = class_figures(bare, "")
     assert (found.host_loss, found.iops_used, found.rebuild_s, found.pgs) == (None, None, None, None)
     rows = {name: now for name, now, _ in words.class_rows(bare, bare, "")}
@@ -213,7 +214,7 @@ def test_facts_of_the_pages_that_are_there() -> None:
     measured = {"cluster": "north", "device_class": "hdd", "measured_by": "mclock"}
     answers["measured"] = (Track(measured, ((0, 315.0),)),)
     (facts,) = facts_of(answers).values()
-    assert facts.osds == (DataOsd("osd.0", "hdd", "default", "", "a", 1000.0, 500.0, 88.0, "a/sdx"),)
+    assert facts.osds == (DataOsd("osd.0", "hdd", "default", (), "a", 1000.0, 500.0, 88.0, "a/sdx"),)
     assert (facts.load("hdd").measured_by, facts.load("hdd").osd_iops, facts.backfillfull) == ("mclock", 315, 0.9)
 
 
@@ -224,8 +225,8 @@ def test_facts_of_the_pages_that_are_there() -> None:
         (scenarios.hosts, "hdd=2x16x0TB"),
         (scenarios.disks, "hdd=2x5000PB"), (scenarios.disks, "=2"), (scenarios.retire, "hdd"), (scenarios.growth, "-1"),
         (scenarios.growth, "nan"), (scenarios.growth, "1001"), (scenarios.growth, "hdd=" + 400 * "9"),
-        (scenarios.pool, "vms"), (scenarios.pool, "vms=0"), (scenarios.pool, "vms=4+0"), (scenarios.pool, "vms=3@row"),
-        (scenarios.lose, "osd"), (scenarios.lose, "pdu"), (scenarios.hosts, "hdd=99999"),
+        (scenarios.pool, "vms"), (scenarios.pool, "vms=0"), (scenarios.pool, "vms=4+0"), (scenarios.pool, "vms=3@"),
+        (scenarios.lose, "osd"), (scenarios.lose, "a pdu"), (scenarios.hosts, "hdd=99999"),
     ],
 )  # fmt: skip
 def test_flags_that_are_wrong(parse, text: str) -> None:
@@ -241,6 +242,8 @@ def test_flags_that_are_wrong(parse, text: str) -> None:
         (scenarios.pool("x=2"), "no pool 'x'; there are: vms"),
         (scenarios.lose("host=x"), "no host 'x'; there are: h0, h1, h2, h3"),
         (scenarios.lose("rack"), "no rack of an OSD is known"),
+        (scenarios.lose("room=east"), "no bucket of type 'room' is above an OSD; there are: host, rack, db, osd"),
+        (scenarios.pool("vms=3@row"), "no bucket of type 'row' is above an OSD; there are: osd, host"),
         (scenarios.lose("osd=osd.hdd.0.0,osd.hdd.1.0,osd.hdd.2.0,osd.hdd.3.0"), "no OSD would be left"),
     ],
 )
