@@ -19,7 +19,7 @@ from plumbline.commands.node import this_node
 from plumbline.commands.shared import complain, positive_duration, show
 from plumbline.core.console import line, table
 from plumbline.core.foreign import decode_json
-from plumbline.errors import PlumblineError, Unavailable
+from plumbline.errors import PlumblineError, Unavailable, UnknownName
 from plumbline.sources.http import Page, read_page
 from plumbline.sources.kernel.installation import Need, read_installation
 from plumbline.sources.prometheus.access import Access
@@ -53,6 +53,8 @@ def run(options: argparse.Namespace) -> int:
         if options.prometheus is not None:
             server = Server(options.prometheus, timeout_s, access, url)
             alerts = tuple(_alerts(server, daemon.reloaded_at(), options.what))
+    except UnknownName:
+        raise
     except PlumblineError as error:
         complain(f"plumbline: {error}")
         return _CANNOT_TELL
@@ -70,7 +72,7 @@ class _Daemon(Struct, frozen=True):
     def explanation(self, what: str) -> Explanation:
         page = self._page(f"/why?of={quote(what)}" if what else "/why")
         if page.status == 404 and what:
-            raise Unavailable(f"{self.url} knows no layer, probe, OSD, disk or port {what!r}; plumbline why shows all")
+            raise UnknownName(f"{self.url} knows no layer, probe, OSD, disk or port {what!r}; plumbline why shows all")
         if page.status != 200:
             raise Unavailable(f"{self.url}/why: {page.status} {page.text.strip()[:160]}")
         return decode_json(page.text, Explanation, source=f"{self.url}/why")

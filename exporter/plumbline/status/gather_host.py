@@ -36,6 +36,7 @@ def disk_rows(readings: Readings, now: Counters, earlier: Counters | None) -> It
             in_flight=in_flight(stats) if stats else None,
             osd=osds.get(name, "") if device else "",
             times=tuple(times.get(name, ())),
+            transport=(device.transport if device else None) or "",
         )
 
 

@@ -16,7 +16,7 @@ from plumbline.checks.model import Finding, Severity
 from plumbline.config.workloads import LAYERS
 from plumbline.core.units import count_text, factor_text, seconds_text
 from plumbline.sources.ceph.osds import OsdState
-from plumbline.status import steps
+from plumbline.status import peers, steps
 from plumbline.status.model import Comparison, Level, ProbeRow, StatusModel
 from plumbline.status.steps import NOTHING, Step
 
@@ -87,25 +87,26 @@ def judge_layers(model: StatusModel) -> tuple[LayerVerdict, ...]:
     out = [verdict.layer for verdict in verdicts if verdict.state is LayerState.OUT_OF_LINE]
     if not out:
         return tuple(verdicts)
-    lowest = min(map(_height, out))
-    suspects = " or ".join(layer for layer in out if _height(layer) == lowest)
+    lowest = min(map(height, out))
+    suspects = " or ".join(layer for layer in out if height(layer) == lowest)
     unjudged = tuple(
         verdict.layer
         for verdict in verdicts
-        if verdict.state is LayerState.NOT_JUDGED and _height(verdict.layer) < lowest
+        if verdict.state is LayerState.NOT_JUDGED and height(verdict.layer) < lowest
     )
     return tuple(
         verdict
         if verdict.layer not in out
         else replace(verdict, suspected=True, unjudged_below=unjudged)
-        if _height(verdict.layer) == lowest
+        if height(verdict.layer) == lowest
         else replace(verdict, above=suspects)
         for verdict in verdicts
     )
 
 
-def _height(layer: str) -> int:
-    return _SAME_HEIGHT.get(layer, LAYERS.index(layer))
+def height(layer: str) -> int:
+    """The order from the network up; layers side by side have the same."""
+    return _SAME_HEIGHT.get(layer, LAYERS.index(layer) if layer in LAYERS else len(LAYERS))
 
 
 def _judge(layer: str, model: StatusModel) -> LayerVerdict | None:
@@ -116,7 +117,7 @@ def _judge(layer: str, model: StatusModel) -> LayerVerdict | None:
         _losses(model, seen)
         _findings((finding for finding in model.open_findings if finding.check.startswith(_NETWORK_CHECKS)), seen)
     elif layer == "disk":
-        seen.there |= bool(model.disks)
+        _disks(model, seen)
         _findings((finding for finding in model.open_findings if not finding.check.startswith(_NETWORK_CHECKS)), seen)
     elif layer == "osd":
         _osds(model, seen)
@@ -196,6 +197,20 @@ def _losses(model: StatusModel, seen: _Seen) -> None:
         seen.add(Level.NOTE, count_text(softnet.time_squeeze_grew, "more time squeeze"), "softnet", steps.TIME_SQUEEZE)
     if model.nics and not grew and model.window_s is not None:
         seen.add(Level.NEUTRAL, f"no packet lost in the last {seconds_text(round(model.window_s))}", "network")
+
+
+def _disks(model: StatusModel, seen: _Seen) -> None:
+    """Beside each other: that no disk is slower than its peers makes none as accepted."""
+    seen.there |= bool(model.disks)
+    compared = peers.compare(model.disks, model.window_s)
+    for disk in compared.values():
+        if disk.out_of_line:
+            seen.add(Level.BAD, f"{disk.device}: {disk.text}", "disks", steps.disk(disk.device))
+    if not compared:
+        return
+    alone = len(model.disks) - len(compared)
+    rest = f"; {alone} not: idle, of other work, or without peers" if alone else ""
+    seen.add(Level.NEUTRAL, f"{count_text(len(compared), 'disk')} compared with equal ones here{rest}", "disks")
 
 
 def _osds(model: StatusModel, seen: _Seen) -> None:

@@ -214,6 +214,7 @@ class DiskRow(Struct, frozen=True):
     in_flight: int | None = None
     osd: str = ""  # osd.3, or several separated by commas.
     times: tuple[Times, ...] = ()
+    transport: str = ""
 
     @property
     def osds(self) -> tuple[str, ...]:

@@ -70,7 +70,7 @@ def render_status(model: StatusModel) -> str:
         model=model,
         now=f"{datetime.fromtimestamp(model.now_ts, UTC):%Y-%m-%d %H:%M:%S}",
         up_s=max(0.0, model.now_ts - model.started_ts),
-        verdict=judge(model),
+        verdict=judge(model, layers),
         layers=layers,
         unknown_layers=[layer for layer in LAYERS if layer not in known],
         contents=_contents(model, len(open_ones), failing=bool(broken or model.failures), absent=bool(absences)),

@@ -59,6 +59,10 @@ def port(alert: str, device: str) -> Step:
     return Step(alert, f"plumbline nic {quote(device)}", (("device", device),))
 
 
+def disk(device: str) -> Step:
+    return Step("PlumblineDiskLatencyOutlier", f"plumbline disk {quote(device)}", (("device", device),))
+
+
 def osd(row: OsdRow) -> Step:
     """Of one that ended, does not answer or has blocked operations."""
     labels = (("ceph_daemon", row.daemon),)

@@ -3,6 +3,7 @@
 It never says "all is well" if nothing could be judged.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from msgspec import Struct
@@ -10,11 +11,13 @@ from msgspec import Struct
 from plumbline.checks.model import Severity
 from plumbline.core.units import count_text, seconds_text
 from plumbline.sources.ceph.osds import OsdState
+from plumbline.status.layers import LayerVerdict, height
 from plumbline.status.model import Level, Measure, ProbeRow, StatusModel, missing_baseline_hint
+from plumbline.status.peers import compare
 
 
 class HostVerdict(Struct, frozen=True):
-    """The first thing on the page: one sentence, then the facts behind it, worst first."""
+    """The first thing on the page: one sentence, then the facts behind it, from the lowest layer up."""
 
     level: Level
     headline: str
@@ -28,20 +31,26 @@ class _Findings:
     notes: list[str] = field(default_factory=list)
 
 
-def judge(model: StatusModel) -> HostVerdict:
+def judge(model: StatusModel, layers: Sequence[LayerVerdict]) -> HostVerdict:
+    """``layers``: those of :func:`~plumbline.status.layers.judge_layers`."""
     findings = _Findings()
-    for row in model.probes:
-        _judge_probe(row, findings)
     _judge_losses(model, findings)
+    findings.problems += (
+        f"{disk.device} is slower than its peers: {disk.text}"
+        for disk in compare(model.disks, model.window_s).values()
+        if disk.out_of_line
+    )
     _judge_osds(model, findings)
+    for row in sorted(model.probes, key=lambda row: height(row.layer)):
+        _judge_probe(row, findings)
     findings.notes += model.standing
     _judge_findings(model, findings)
     _judge_daemon(model, findings)
     problems, notes = tuple(findings.problems), tuple(findings.notes)
-    if problems:
-        return HostVerdict(
-            Level.BAD, problems[0] if len(problems) == 1 else f"{len(problems)} problems", problems, notes
-        )
+    suspicion = _suspicion(layers)
+    if problems or suspicion:
+        headline = problems[0] if len(problems) == 1 else suspicion or f"{len(problems)} problems"
+        return HostVerdict(Level.BAD, headline, problems, notes)
     if model.waiting_for is not None:
         return HostVerdict(Level.NOTE, f"Still starting: {model.waiting_for}", (), notes)
     judged = [row for row in model.probes if row.judged]
@@ -52,6 +61,17 @@ def judge(model: StatusModel) -> HostVerdict:
         return HostVerdict(level, "Nothing is wrong: every probe performs as accepted", (), notes)
     share = f"{len(judged)} of {len(model.probes)} measurements"
     return HostVerdict(level, f"No problem where a baseline exists ({share})", (), notes)
+
+
+def _suspicion(layers: Sequence[LayerVerdict]) -> str:
+    """``disk is suspected: loop1: p99 of write …; rados may only be slow because of it``; empty: nothing is."""
+    suspects = [verdict for verdict in layers if verdict.suspected]
+    if not suspects:
+        return ""
+    shown = "; ".join(verdict.basis[0].text.removeprefix("worst: ") for verdict in suspects if verdict.basis)
+    above = ", ".join(verdict.layer for verdict in layers if verdict.above)
+    effect = f"; {above} may only be slow because of it" if above else ""
+    return f"{' or '.join(verdict.layer for verdict in suspects)} is suspected: {shown}{effect}"
 
 
 def _judge_daemon(model: StatusModel, findings: _Findings) -> None:

@@ -14,6 +14,7 @@ from plumbline.core.units import count_text, seconds_text
 from plumbline.status import steps
 from plumbline.status.layers import LayerState, LayerVerdict, judge_layers
 from plumbline.status.model import Level, OsdRow, ProbeRow, StatusModel
+from plumbline.status.peers import compare
 from plumbline.status.steps import NOTHING, Step
 from plumbline.status.verdict import judge
 
@@ -51,15 +52,10 @@ def explain(model: StatusModel, what: str = "") -> Explanation | None:
     verdicts = judge_layers(model)
     if what:
         return _part(model, verdicts, what)
-    whole = judge(model)
-    level, headline = whole.level, whole.headline
-    if suspects := [verdict.layer for verdict in verdicts if verdict.suspected]:
-        level, headline = Level.BAD, f"{' or '.join(suspects)} is suspected"
-        if above := [verdict.layer for verdict in verdicts if verdict.above]:
-            headline += f"; {', '.join(above)} may only be slow because of it"
+    whole = judge(model, verdicts)
     bad, good = tuple(_facts(verdicts, (Level.BAD, Level.NOTE))), tuple(_facts(verdicts, (Level.GOOD,)))
     notes = (*(f"In maintenance: {lease}" for lease in model.maintenance), *whole.notes)
-    return Explanation(model.host, level, headline, bad, good, tuple(_unjudged(verdicts)), notes)
+    return Explanation(model.host, whole.level, whole.headline, bad, good, tuple(_unjudged(verdicts)), notes)
 
 
 def _facts(verdicts: tuple[LayerVerdict, ...], levels: tuple[Level, ...]) -> Iterator[Fact]:
@@ -98,6 +94,7 @@ def _rows(model: StatusModel, what: str) -> Iterator[Fact]:
     """What is known of one OSD with its disks, disk with its OSDs, port, or probe."""
     osds = [osd for osd in model.osds if what == osd.daemon or what in osd.disks]
     disks = [disk for disk in model.disks if what == disk.device or what in disk.osds]
+    compared = compare(model.disks, model.window_s)
     subjects = {what, *(osd.daemon for osd in osds), *(disk.device for disk in disks)}
     for osd in osds:
         yield from _osd(osd)
@@ -106,6 +103,9 @@ def _rows(model: StatusModel, what: str) -> Iterator[Fact]:
         known = ", ".join(f"{kind} {seconds_text(mean)}" for kind, mean in means if mean is not None)
         text = f"{known or 'no operation yet'} on average since boot"
         yield _fact(disk.device, Level.NEUTRAL, text, Step(command=f"plumbline disk {quote(disk.device)}"))
+        if beside := compared.get(disk.device):
+            level, step = (Level.BAD, steps.disk(disk.device)) if beside.out_of_line else (Level.GOOD, NOTHING)
+            yield _fact(disk.device, level, beside.text, step)
     for nic in (nic for nic in model.nics if nic.device == what):
         for lost in (lost for lost in nic.losses if lost.grew and not lost.benign):
             yield _fact(what, Level.BAD if lost.out_of_line else Level.NEUTRAL, lost.grown, steps.loss(what, lost))

@@ -107,6 +107,17 @@ def test_the_alerts_about_it_pages_first(
     assert [each["title"] for each in found["alerts"]] == titles
 
 
+def test_the_runbooks_prometheus_is_asked_without_a_flag(
+    storage: tuple[str, str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with answering(handle(BAD)) as url:  # type: ignore[arg-type]
+        main(["why", "--daemon", url, "--json", *storage])
+        assert json.loads(capsys.readouterr().out)["alerts"] is None
+        monkeypatch.setenv("PROMETHEUS", url)
+        main(["why", "--daemon", url, "--json", *storage])
+        assert json.loads(capsys.readouterr().out)["alerts"]
+
+
 def test_nobody_could_tell(storage: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     with answering(handle(GOOD)) as url:  # type: ignore[arg-type]
         assert main(["why", "--daemon", url, *storage]) == 0

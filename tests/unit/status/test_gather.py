@@ -31,6 +31,7 @@ from plumbline.probes.run.state import ProbeRecord, StateStore
 from plumbline.sources.ceph.osd_operations import BlockedOperations
 from plumbline.sources.ceph.osds import OsdReading, OsdsReading, OsdState
 from plumbline.status.gather import Overview
+from plumbline.status.layers import judge_layers
 from plumbline.status.model import (
     Comparison,
     DiskRow,
@@ -146,7 +147,7 @@ def test_what_no_longer_fits_between_baseline_and_node(node: Node) -> None:
     mismatch, kernel = model.standing
     assert mismatch.startswith(f"{NAME}: write randwrite-4k-qd1-j1 is not compared: the measured baseline baseline was")
     assert kernel == "baseline baseline was measured with another kernel: 6.1.0; now 6.12.48"
-    assert {mismatch, kernel} <= set(judge(model).notes)
+    assert {mismatch, kernel} <= set(judge(model, judge_layers(model)).notes)
     (row,) = model.probes
     assert not row.recordable
 

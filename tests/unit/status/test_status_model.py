@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from plumbline.checks.model import Finding, Fix, Severity
 from plumbline.metrics.snapshot import CollectorHealth
 from plumbline.sources.ceph.osds import OsdState
+from plumbline.status.layers import judge_layers
 from plumbline.status.model import Comparison, Level, Loss, Measure, NicRow, OsdRow, ProbeRow, SoftnetRow, StatusModel
 from plumbline.status.verdict import HostVerdict, judge
 
@@ -17,7 +18,8 @@ MODEL = StatusModel("host", "0.1.0", 1000.0, 0.0, probes=(GOOD,))
 
 
 def verdict(**changes: object) -> HostVerdict:
-    return judge(replace(MODEL, **changes))  # type: ignore[arg-type]
+    model = replace(MODEL, **changes)  # type: ignore[arg-type]
+    return judge(model, judge_layers(model))
 
 
 def probe(**changes: object) -> ProbeRow:
@@ -127,7 +129,7 @@ def test_the_daemons_own_troubles_come_after_the_clusters() -> None:
         ),
         probes=(probe(success=False),),
     )
-    assert got.headline == "3 problems"
+    assert got.headline == "disk is suspected: canary: read randread-4k-qd1-j1 fails"
     assert got.problems == (
         "canary: read randread-4k-qd1-j1 failed",
         "The new configuration was refused, the old one is in force: /etc/x.yaml: web: no such key",
