@@ -44,15 +44,13 @@ def label_sets() -> dict[str, list[dict[str, str]]]:
     return proven(unit_tests())
 
 
-def config(receiver: str, *, wait_s: int = WAIT_S, office: object = ALWAYS, maintenance: object = NEVER) -> Any:
+def config(receiver: str, *, wait_s: int = WAIT_S, office: object = ALWAYS) -> Any:
     """The committed tree, all of it told to ``receiver``."""
     committed = yaml.safe_load(CONFIG.read_text("utf-8"))
     document = configs.alertmanager(committed, webhook=receiver)
     _set_waits(document["route"], wait_s)
-    times = {"office-hours": office, "maintenance": maintenance}
-    document["time_intervals"] = [
-        {"name": each["name"], "time_intervals": times[each["name"]]} for each in committed["time_intervals"]
-    ]
+    (hours,) = committed["time_intervals"]
+    document["time_intervals"] = [{"name": hours["name"], "time_intervals": office}]
     return document
 
 
@@ -310,14 +308,17 @@ def _hours(
     return {alert["labels"]["alertname"] for message in receiver.messages for alert in message["alerts"]}
 
 
-def test_capacity_waits_for_office_hours_and_maintenance_holds_back_what_probes_find(
+def test_capacity_waits_for_office_hours_and_nothing_else_does(
     tmp_path: Path, receiver: Receiver, label_sets: dict[str, list[dict[str, str]]]
 ) -> None:
-    found = _hours(tmp_path, receiver, label_sets, office=NEVER, maintenance=ALWAYS)
-    assert found == {"PlumblineProbeStuck", "PlumblineNicErrors", "PlumblinePoolFull"}
+    found = _hours(tmp_path, receiver, label_sets, office=NEVER)
+    assert found == {
+        "PlumblineCanaryLatencyHigh", "PlumblineNetworkLoss", "PlumblineProbeStuck", "PlumblineNicErrors",
+        "PlumblinePoolFull",
+    }  # fmt: skip
 
 
-def test_in_office_hours_without_maintenance_all_of_it_arrives(
+def test_in_office_hours_all_of_it_arrives(
     tmp_path: Path, receiver: Receiver, label_sets: dict[str, list[dict[str, str]]]
 ) -> None:
     found = _hours(tmp_path, receiver, label_sets)

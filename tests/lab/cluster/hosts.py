@@ -79,9 +79,9 @@ class Host:
         )
         (_unified() / group.split("/")[1] / "cgroup.freeze").write_text(str(int(frozen)))
 
-    def osd_pid(self, number: int) -> int:
-        """As this machine numbers it."""
-        inside = int(self.run(f"systemctl show --property=MainPID --value ceph-osd@{number}"))
+    def pid(self, unit: str) -> int:
+        """Of the service's main process, as this machine numbers it."""
+        inside = int(self.run(f"systemctl show --property=MainPID --value {unit}"))
         for status in Path("/proc").glob("[0-9]*/status"):
             with contextlib.suppress(OSError):
                 numbers = next(line for line in status.read_text().splitlines() if line.startswith("NSpid:")).split()[
@@ -90,7 +90,7 @@ class Host:
                 same = (status.parent / "ns/pid").readlink() == Path(f"/proc/{self.inside.enter[2]}/ns/pid").readlink()
                 if same and int(numbers[-1]) == inside:
                     return int(numbers[0])
-        raise AssertionError(f"no process of osd.{number}")
+        raise AssertionError(f"{unit} has no process")
 
 
 def base(suite: str) -> Base:

@@ -16,6 +16,7 @@ from support.slow_wire import slow_wire
 from support.throttling import below, throttled
 
 WIRE_S = 0.03
+LOST = 0.01
 WRITES_PER_S = 20
 FILLED = "filled"
 OUTLIVES_S = 60.0
@@ -44,7 +45,7 @@ class Scenario:
     or one of several ("osd.4|osd.5").
 
     Without ``alerts`` it is work: nobody is told while it is done and for ``quiet_s`` after it, apart from the
-    information ``informs``.
+    information ``informs``. ``since``: the first Ceph that says so.
     """
 
     name: str
@@ -56,15 +57,16 @@ class Scenario:
     begin: Callable[[Lab], None]
     quiet_s: float = 0.0
     informs: str = ""
+    since: int = 0
 
 
 def _on_switch(*words: str) -> None:
     subprocess.run(words, check=True, capture_output=True)
 
 
-def _slow_link(lab: Lab) -> None:
-    """A slow wire between the switch and one of the host's own: this kernel has no netem."""
-    lab.undo.enter_context(slow_wire("near", "far", WIRE_S))
+def _wire(lab: Lab, *, delay_s: float, lost: float) -> None:
+    """Between the switch and one of the host's own: this kernel has no netem."""
+    lab.undo.enter_context(slow_wire("near", "far", delay_s, lost))
     _on_switch("ip", "link", "add", "own", "mtu", str(MTU), "up", "type", "bridge")
     lab.undo.callback(_on_switch, "ip", "link", "del", "own")
     for port, switch in (("near", SWITCH), ("far", "own"), ("s2", "own")):
@@ -72,11 +74,39 @@ def _slow_link(lab: Lab) -> None:
     lab.undo.callback(_on_switch, "ip", "link", "set", "s2", "master", SWITCH)
 
 
+def _slow_link(lab: Lab) -> None:
+    _wire(lab, delay_s=WIRE_S, lost=0.0)
+
+
+def _lossy_link(lab: Lab) -> None:
+    _wire(lab, delay_s=0.0, lost=LOST)
+
+
+def _slow_store(lab: Lab) -> None:
+    """The leader's: each change of a map waits for it."""
+    leader = lab.hosts["s1"]
+    disk = below(leader.inside.key)  # the host's files are on the same disk; its overlay has no number of its own
+    lab.undo.enter_context(throttled(disk, [leader.pid("ceph-mon@s1")], write_iops_device=1))
+
+
+def _split_monitors(lab: Lab) -> None:
+    """Those of s1 and s2 cannot reach each other; OSDs and clients reach all. A quorum that counts connections, as of a
+    stretched cluster: of another one either monitor leaves the quorum in turn."""
+    lab.ceph.ceph("mon", "set", "election_strategy", "connectivity")
+    lab.undo.callback(lab.ceph.ceph, "mon", "set", "election_strategy", "classic")
+    time.sleep(OUTLIVES_S)
+    for host, other in (("s1", "s2"), ("s2", "s1")):
+        for port in (3300, 6789):
+            rule = f"to {ceph.address(other)} ipproto tcp dport {port} type blackhole"
+            lab.undo.callback(lab.hosts[host].run, f"ip rule del {rule}")
+            lab.hosts[host].run(f"ip rule add {rule}")
+
+
 def slow_disk(lab: Lab) -> None:
     """Below the OSD's own disk, so that the disk is slow."""
     disk = lab.hosts["s2"].disks[2]
     image = Path(f"/sys/block/{disk}/loop/backing_file").read_text().strip()
-    pids = [lab.hosts["s2"].osd_pid(2)]
+    pids = [lab.hosts["s2"].pid("ceph-osd@2")]
     lab.undo.enter_context(throttled(below(Path(image)), pids, write_iops_device=WRITES_PER_S))
 
 
@@ -319,11 +349,23 @@ SCENARIOS = (
         "viewless", "s1 is frozen, and with it the only manager", ("PlumblineDown",), ("self",), "s1", "",
         _freeze("s1"),
     ),
+    Scenario(
+        "store", "the leading monitor's store makes one write a second",
+        ("PlumblineCephSlowOperations", "PlumblineCephMonitorDown"), ("rados",), "s1", "mon.s1", _slow_store,
+    ),
+    Scenario(
+        "netsplit", "the monitors of s1 and s2 cannot reach each other; both reach that of s3",
+        ("PlumblineCephHealth",), ("network",), "", "MON_NETSPLIT", _split_monitors, since=20,
+    ),
     # the last: Ceph warns of slow pings for a quarter of an hour, and of what a lost packet left in a monitor for good
     Scenario(
         "link", f"s2's link is slow: {WIRE_S * 1000:.0f} ms each way",
         ("PlumblineOsdConnectionSlow", "PlumblineOsdHeartbeatSlow", "PlumblineProbeLatencyHigh"), ("network",), "s2",
         NIC, _slow_link,
+    ),
+    Scenario(
+        "loss", f"{LOST:.0%} of s2's frames are lost", ("PlumblineTcpRetransmits", "PlumblineNetworkLoss"),
+        ("network",), "s2", "", _lossy_link,
     ),
     Scenario(
         "mtu", f"s2 has an MTU of 1500, the others {MTU}", ("PlumblineNicMtuMismatch",), ("network",), "s2", NIC, _mtu,
