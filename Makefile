@@ -177,12 +177,14 @@ fresh: $(TEST_VENV)/.installed-$(KEY) #: are the committed rules and dashboards 
 	@$(TEST_VENV)/bin/python render.py --check
 	@$(TEST_VENV)/bin/python docs/render.py --check
 	@$(TEST_VENV)/bin/python deploy/prometheus/keeplist.py --check
+	@$(TEST_VENV)/bin/python -m deploy.packages.completions --check
 
 .PHONY: render
 render: $(TEST_VENV)/.installed-$(KEY) grafonnet ## render alerts/ and dashboards/ into their out/ folders, and the pages of docs/ that are generated
 	@$(TEST_VENV)/bin/python render.py
 	@$(TEST_VENV)/bin/python docs/render.py
 	@$(TEST_VENV)/bin/python deploy/prometheus/keeplist.py
+	@$(TEST_VENV)/bin/python -m deploy.packages.completions
 
 .PHONY: grafonnet
 grafonnet: #: fetch Grafonnet, which dashboards need, into dashboards/vendor; if that is impossible, one line says how else
@@ -283,6 +285,10 @@ packages: $(VENV)/.deps-$(KEY) $(SOURCES) #: build the wheel, the Debian package
 .PHONY: chart
 chart: $(TEST_VENV)/.deps-$(KEY) #: write the Helm chart into dist/chart/plumbline
 	@$(TEST_VENV)/bin/python -m deploy.kubernetes.chart
+
+.PHONY: bundle
+bundle: $(TEST_VENV)/.deps-$(KEY) grafonnet #: rules and dashboards as jsonnet with their libraries, and what renders them: dist/plumbline-mixin-VERSION.tar.gz
+	@$(TEST_VENV)/bin/python -m deploy.release.bundle
 
 SIGNING_KEY ?=
 .PHONY: release release-arguments

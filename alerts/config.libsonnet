@@ -4,7 +4,7 @@
 // site.libsonnet is for example
 //   { _config+:: { dashboardBaseUrl: 'https://grafana.example.org', alerts+: { PlumblineDown+: { 'for': '2m' } } } }
 //
-// Durations are PromQL durations. Windows assume a scrape at least every 30 s (a rate needs four samples).
+// Durations are PromQL durations. Windows assume a scrape every `scrapeInterval` at least: two are in the shortest.
 // Prometheus's `evaluation_interval` holds, keep it at 1 m or less; groups with an interval of their own (`paces`,
 // `canary.interval`) have the reason there.
 //

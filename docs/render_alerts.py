@@ -260,7 +260,9 @@ def _matchers(matchers: Iterable[tuple[str, str, str]]) -> str:
 
 
 def _choices(text: str) -> str:
-    """With what depends on the layer said in words: "(layer disk) …, (other layers) …"."""
+    """With what depends on the layer or on a query said in words: "(layer disk) …, (other layers) …"."""
+    text = re.sub(r"\{\{ with query .+? \}\}(.+?)\{\{ else \}\}(.+?)\{\{ end \}\}", r"\1 (if known), or \2", text)
+    text = re.sub(r"\{\{ \([^{}]+\)\.Labels\.(\w+) \}\}", r"{{ $labels.\1 }}", text)
     text = re.sub(r"\{\{ if eq \$labels\.layer \"(\w+)\" \}\}", r"(layer \1) ", text)
     text = re.sub(r"\{\{ else if eq \$labels\.layer \"(\w+)\" \}\}", r", (layer \1) ", text)
     return text.replace("{{ else }}", ", (other layers) ").replace("{{ end }}", "")

@@ -26,7 +26,7 @@ local suspects = import '../lib/suspects.libsonnet';
   local anyOf(names) = std.join('|', names),
   // By the manager, or by the monitors where a daemon asks them: a manager that hangs serves its last page for hours.
   local raised(selectors) = |||
-    max by (%(check)s) (%(checks)s) == 1
+    max by (%(check)s) (%(checks)s)
   ||| % (labels {
            checks: std.join(' or ', [
              source % selector
@@ -39,7 +39,25 @@ local suspects = import '../lib/suspects.libsonnet';
   local damaged(each) = alert.fromTunables(
     tunables.PlumblineCephDataDamaged + each,
     'PlumblineCephDataDamaged',
-    'plumbline:pg_damaged:count{state=~"%s"} > 0' % anyOf(each.pgStates),
+    // By the states of the groups; by the monitors' word where the manager has told of none.
+    |||
+      plumbline:pg_damaged:count{state=~"%(states)s"} > 0
+      or on (%(cluster)s)
+      (
+        label_replace(
+          max by (%(cluster)s) (plumbline_ceph_health_check{name="PG_DAMAGED"}),
+          "state", "%(state)s", "", ""
+        )
+        %(which)s on (%(cluster)s)
+        plumbline_ceph_health_check{name="OBJECT_UNFOUND"}
+        unless on (%(cluster)s)
+        (plumbline:pg_damaged:count > 0)
+      )
+    ||| % (labels {
+             states: anyOf(each.pgStates),
+             state: each.pgStates[0],
+             which: if each.served then 'unless' else 'and',
+           }),
     // What is served slows nothing, and may stand until the next scrub: it explains nothing above.
     { layer: 'rados', signal: if each.served then 'error' else 'loss' },
     'Copies of objects are wrong or missing.',
@@ -68,12 +86,12 @@ local suspects = import '../lib/suspects.libsonnet';
     'host'
   ),
 
-  // Where the OSD's host is not one of ours, Ceph's name for it; looked up when the alert is sent.
+  // Where the daemon's host is not one of ours, Ceph's name for it; looked up when the alert is sent.
   local onHost =
-    local query = '(printf `plumbline:osd:info{%s}` %s)' % [
-      std.join(',', [label + '=%q' for label in clusters + ['ceph_daemon']]),
-      std.join(' ', ['$labels.' + label for label in clusters + ['ceph_daemon']]),
-    ];
+    local matchers = promql.format(clusters + ['ceph_daemon']);
+    local arguments = promql.arguments(clusters + ['ceph_daemon']);
+    local known = ['%s{%s}' % [metric, matchers] for metric in ['plumbline:osd:info', 'ceph_mon_metadata']];
+    local query = '(printf `%s` %s)' % [std.join(' or ', known), std.join(' ', [arguments for metric in known])];
     '{{ with $labels.instance }} on {{ . }}{{ else }}{{ with query ' + query
     + ' }} on {{ (first .).Labels.hostname }}{{ end }}{{ end }}',
 
@@ -89,7 +107,7 @@ local suspects = import '../lib/suspects.libsonnet';
     expr,
     { layer: layer, signal: 'latency' },
     'Operations wait in a Ceph daemon.',
-    '{{ $labels.ceph_daemon }}%s has {{ $value }} operation%s older than osd_op_complaint_time. It may itself wait for another daemon.' % [ofCluster, promql.plural],
+    '{{ $labels.ceph_daemon }}%s%s has {{ $value }} operation%s older than osd_op_complaint_time. It may itself wait for another daemon.' % [ofCluster, onHost, promql.plural],
   ),
 
   local health(each) =
@@ -107,8 +125,8 @@ local suspects = import '../lib/suspects.libsonnet';
       std.foldl(
         function(expr, layer) withLayer(expr, layer, layers[layer]),
         std.sort(std.objectFields(layers), function(layer) -std.find(layer, std.flattenArrays(config.blame.order))[0]),
-        withLayer('max by (%s) (%s)' % [labels.check, std.join(' or ', ['ceph_health_detail{%s}' % each for each in selectors])], 'rados', ['.*'])
-      ) + ' == 1\n',
+        withLayer(raised(selectors), 'rados', ['.*'])
+      ),
       { signal: 'health' },
       'Ceph reports a problem of its own.',
       'Ceph reports {{ $labels.name }}%s, and no other alert covers it.' % inCluster,
@@ -155,11 +173,25 @@ local suspects = import '../lib/suspects.libsonnet';
           alert.new(
             config,
             'PlumblineCephMonitorDown',
+            // While the manager hangs the monitors themselves say how many of them are out, not which.
             |||
-              sum by (%(cluster)s) (%(monitors)s) - (floor(count by (%(cluster)s) (%(monitors)s) / 2) + 1)
+              %(spare)s
               and on (%(cluster)s)
               (%(monitors)s == 0 unless on (%(daemon)s) plumbline:maintenance_monitor:info)
-            ||| % (labels { monitors: monitors }),
+              or on (%(cluster)s)
+              (
+                %(spare)s
+                - on (%(cluster)s)
+                max by (%(cluster)s) (plumbline_ceph_health_check{name="MON_DOWN"})
+                unless on (%(cluster)s)
+                (%(monitors)s == 0)
+                unless on (%(cluster)s)
+                plumbline:maintenance_monitor:info
+              )
+            ||| % (labels {
+                     monitors: monitors,
+                     spare: '(sum by (%(cluster)s) (%(monitors)s) - (floor(count by (%(cluster)s) (%(monitors)s) / 2) + 1))' % (labels { monitors: monitors }),
+                   }),
             { layer: 'rados', signal: 'health' },
             'A Ceph monitor is out of the quorum.',
             'Not all monitors%s are in the quorum.' % ofCluster + monitorsOut + ' {{ if gt $value 0.5 }}{{ $value }} more may fail; after that{{ else }}If one more fails,{{ end }} there is no majority and every client waits.'
@@ -199,17 +231,7 @@ local suspects = import '../lib/suspects.libsonnet';
           alert.new(
             config,
             'PlumblineCephOsdDown',
-            // Where Prometheus has none of Ceph's own metrics: an OSD that left its socket behind.
-            osd.onHost(config, 'plumbline:osd_up:bool == 0 unless on (%(osd)s) plumbline:maintenance_osd:info' % osd.labels(config)) + |||
-              or on (%(osd)s)
-              (
-                max by (%(osdOn)s) (plumbline_osd_socket_ended) == 1
-                unless on (%(cluster)s)
-                plumbline:osd_up:bool
-              )
-              unless on (%(osd)s)
-              plumbline:maintenance_osd:info
-            ||| % osd.labels(config),
+            osd.onHost(config, 'plumbline:osd_up:bool == 0 unless on (%(osd)s) plumbline:maintenance_osd:info' % osd.labels(config)),
             { layer: 'osd', signal: 'health' },
             'An OSD is down.',
             '{{ $labels.ceph_daemon }}%s%s is down. Ceph copies its data to other OSDs; until that is done, the data has fewer copies.' % [ofCluster, onHost],

@@ -37,8 +37,8 @@ local suspects = import '../lib/suspects.libsonnet';
   ||| % (labels { regex: regex, only: only }),
 
   // Everything of one OSD, of one cluster: a template's query.
-  local clusterFormat = std.join(',', [label + '=%q' for label in cluster]),
-  local clusterArguments = std.join(' ', ['$labels.' + label for label in cluster]),
+  local clusterFormat = promql.format(cluster),
+  local clusterArguments = promql.arguments(cluster),
   local ofOsd(metric, matchers='') =
     '(printf `%s{%sceph_daemon=%%q,%s}` $labels.ceph_daemon %s)' % [metric, matchers, clusterFormat, clusterArguments],
   local ofCluster(metric, matchers='') =
@@ -106,7 +106,7 @@ local suspects = import '../lib/suspects.libsonnet';
   ),
 
   _firstSteps+:: {
-    PlumblineOsdSlowDisk: '`iostat -x 1 5` on its host, then `plumbline disk` of the device in brackets (`ceph device ls-by-daemon %s`, if none is): errors, firmware, link, load?' % first.osd,
+    PlumblineOsdSlowDisk: '`iostat -x 1 5` on its host, then ' + first.osdDisk + ': errors, firmware, link, load?',
     PlumblineOsdSlowPeer: '`ceph tell %s dump_historic_ops`: where does the time go?' % first.osd,
     PlumblineOsdLimited: '`systemctl show` of its unit on its host: which limit is set?',
     PlumblineRunQueueLong: first.check + ' names the CPUs; then `ps` there: what runs on them?',

@@ -11,6 +11,21 @@ local suspects = import '../lib/suspects.libsonnet';
   local labels = promql.labels(config),
   local self_ = { layer: 'self', signal: 'health' },
 
+  local clusters = promql.clusterLabels(config),
+  // The median canary's.
+  local load(figure) = '{{ with query (printf `quantile(0.5, %s{figure="operations",%s})` %s) }}{{ . | first | value | humanize }}{{ end }}'
+                       % [figure, promql.format(clusters), promql.arguments(clusters)],
+
+  local unjudged = alerts.PlumblineCanaryUnjudged,
+  local unjudgedLabels = labels {
+    window: unjudged.window,
+    seconds: promql.seconds(unjudged.window),
+    completed: over(config).anyCompleted(unjudged.window),
+    figures: std.ceil(config.seen.share * promql.seconds(unjudged.window) / promql.seconds(config.canary.interval)),
+  },
+  // Slower than the rules' rates can read, or too few operations between two scrapes.
+  local ifSlowlyScraped = '{{ if gt $value %.1f }}' % (unjudged.slack * promql.seconds(config.scrapeInterval)),
+
   local stuck = alerts.PlumblineProbeStuck,
   local stuckAlert(each) = alert.fromTunables(
     { 'for': stuck['for'] } + each,
@@ -29,9 +44,11 @@ local suspects = import '../lib/suspects.libsonnet';
     PlumblineProbeFailing: first.probes + ' gives the reason',
     PlumblineProbeSkipped: first.probes + ' says what holds it back',
     PlumblineCanaryOverdue: first.probes + ' says whether it was refused',
+    PlumblineCanaryUnjudged: 'the scrape interval of this job in Prometheus and failed scrapes of this node; then ' + first.probes + ': its rate',
     PlumblineCanaryFailing: first.probes + ' shows what it uses; then ' + first.below,
     PlumblineBaselineMissing: first.on('plumbline baseline list') + '; record one while the node is quiet',
     PlumblineBaselineOutdated: first.on('plumbline baseline list') + '; was the change intended?',
+    PlumblineBaselineOutgrown: 'record the baselines again under the usual load, then ' + first.query('plumbline:fleet_outgrown:ratio'),
     PlumblineBaselineMismatch: first.on('plumbline baseline list') + '; did somebody change the probe?',
   },
 
@@ -59,6 +76,28 @@ local suspects = import '../lib/suspects.libsonnet';
           self_,
           'A canary completes no operation.',
           promql.canary + ' on {{ $labels.instance }} has completed no operation for %s: it was refused, cannot start, or its disk hangs.' % alerts.PlumblineCanaryOverdue.window,
+        ),
+        alert.new(
+          config,
+          'PlumblineCanaryUnjudged',
+          // Seconds from one scrape to the next, as they arrive. What completes nothing is PlumblineCanaryOverdue.
+          |||
+            %(seconds)d / max by (%(series)s) (count_over_time(plumbline_canary_workload_info[%(window)s]))
+            and on (%(series)s)
+            max by (%(series)s) (
+              plumbline_canary_workload_info
+              and on (%(key)s)
+              plumbline:baseline_in_force:latency_seconds{statistic="p50"}
+            )
+            unless on (%(series)s)
+            (count_over_time(plumbline:degradation_fast:ratio{statistic="p50"}[%(window)s]) > %(figures)d)
+            and on (%(probe)s)
+            (sum by (%(probe)s) (%(completed)s) > 0)
+          ||| % unjudgedLabels,
+          self_,
+          'A canary has a baseline and is not judged.',
+          promql.canary + ', {{ $labels.operation }} ({{ $labels.workload }}) on {{ $labels.instance }}, device class {{ $labels.device_class }}: no verdict about its latency for %s, because ' % unjudged['for'] + ifSlowlyScraped
+          + 'its metrics arrive every {{ printf "%%.0f" $value }} s: scrape them every %s at most, without gaps{{ else }}it completes fewer than %d operations in %s{{ end }}.' % [config.scrapeInterval, config.canary.minimumOperations.fast, config.canary.fastWindow],
         ),
       ] + std.map(stuckAlert, stuck.severities) + [
         alert.new(
@@ -147,6 +186,25 @@ local suspects = import '../lib/suspects.libsonnet';
       name: 'plumbline-probe-skipped',
       interval: config.paces.daily,
       rules: [
+        alert.new(
+          config,
+          'PlumblineBaselineOutgrown',
+          // Lasting: beyond the tolerance on a day of the week, and above what is judged until it is recorded again.
+          |||
+            max by (%(cluster)s) (
+              plumbline:fleet_outgrown:ratio
+              and
+              max_over_time(plumbline:fleet_outgrown:ratio[%(window)s]) > %(minimum)g
+            )
+          ||| % alerts.PlumblineBaselineOutgrown {
+            cluster: promql.join(promql.clusterLabels(config)),
+            minimum: config.minimumTolerance,
+          },
+          self_,
+          'The baselines of a cluster describe less load than it serves.',
+          'All canaries of a layer{{ with $labels.cluster }} of cluster {{ . }}{{ end }} are slower than their baselines, by {{ printf "%.1f" $value }} times at the median host over a day, and serve more than at the recording: per disk, they were recorded at '
+          + load('plumbline:canary_load_recorded:figure') + ' operations/s and serve ' + load('plumbline:canary_load_hour:figure') + '. Until they are recorded again at that load, each canary is compared with the median host.',
+        ),
         alert.new(
           config,
           'PlumblineProbeSkipped',

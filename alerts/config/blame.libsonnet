@@ -82,6 +82,9 @@
 
       // What lasts longer is no excuse any more but how this cluster is, and slow is slow.
       longest: '1d',
+
+      // How long it still takes is told as a range, by its pace over each of these: the pace changes with the load.
+      spans: ['5m', '20m'],
     },
 
     alerts+: {

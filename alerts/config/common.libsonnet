@@ -12,13 +12,17 @@
     // and alerts/out-native.
     histograms: 'classic',
 
+    // The slowest scrape that all rules work with: two of it are in the shortest window of a rate (60 s). Where figures come
+    // more slowly PlumblineCanaryUnjudged says so.
+    scrapeInterval: '30s',
+
     // What is said of a whole span needs samples from all of it.
     seen: {
       // Of the slots of a span. One missed scrape leaves out a minute, a quarter of the shortest span (4 m).
       share: 0.7,
 
-      // One sample at least in each, for scrapes and evaluations of 15 and 30 s; for scrapes of 60 s, the slowest in use; and
-      // for what is recorded at the `paces` below.
+      // One sample at least in each, for scrapes and evaluations of 15 and 30 s; for scrapes of 60 s, as other exporters are
+      // scraped; and for what is recorded at the `paces` below.
       slots: { fast: '30s', scraped: '60s', compared: '2m', slow: '4m' },
     },
 

@@ -69,6 +69,10 @@
       // that changed makes it another system. An hour outlasts a boot into another kernel by mistake.
       PlumblineBaselineOutdated: { severity: 'info', 'for': '1h', age: '365d' },
 
+      // Nothing is broken, and until it is recorded again nothing worse than the whole cluster is noticed. An hour outlasts a
+      // restart of the daemons.
+      PlumblineBaselineOutgrown: { severity: 'warning', 'for': '1h', window: '7d' },
+
       // Somebody recorded or wrote it and believes it judges. 15 m leaves time to record it anew.
       PlumblineBaselineMismatch: { severity: 'info', 'for': '15m' },
 

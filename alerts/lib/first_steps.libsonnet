@@ -11,6 +11,8 @@
   journal:: 'the log of the daemon on {{ $labels.instance }} (`journalctl -u plumbline`)',
   query(expr):: '`%s` in Prometheus' % expr,
   osd:: '{{ $labels.ceph_daemon }}',
+  // Of the OSD's disk, where a daemon on its host knows it.
+  osdDisk:: '{{ with query (printf "plumbline:osd_disk:info{ceph_daemon=%q,cluster=%q}" $labels.ceph_daemon $labels.cluster) }}`plumbline disk {{ (. | sortByLabel "device" | first).Labels.device }}`{{ else }}`ceph device ls-by-daemon {{ $labels.ceph_daemon }}`{{ end }}',
   // Where a probe's errors come from, by its layer.
   below:: '{{ if eq $labels.layer "disk" }}' + on('dmesg -T') + '{{ else if eq $labels.layer "object" }}the log of the gateway{{ else }}`ceph -s`{{ end }}',
 }

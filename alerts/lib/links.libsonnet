@@ -26,11 +26,11 @@ local promql = import 'promql.libsonnet';
   // The node that fired, if its daemon is scraped; else a node of its cluster (for alerts of a cluster, a dead node,
   // Prometheus or Ceph's exporters), else any. If there is none at all, the file's name in the project.
   local cluster = promql.clusterLabels(config),
-  local info(labels) = 'plumbline_build_info{%s}' % std.join(',', [label + '=%q' for label in labels]),
+  local info(labels) = 'plumbline_build_info{%s}' % promql.format(labels),
   local candidates = std.join(' or on () ', [info(config.instanceLabels), info(cluster), 'plumbline_build_info']),
   local nodes = '(printf `%s` %s)' % [
     candidates,
-    std.join(' ', ['$labels.' + label for label in config.instanceLabels + cluster]),
+    promql.arguments(config.instanceLabels + cluster),
   ],
   // The page fills labels into its commands and ignores those that it has no use for
   // (exporter/plumbline/pages/runbook_values.py). $externalURL: Prometheus' own. Each alert has this text, and Kubernetes
@@ -41,8 +41,8 @@ local promql = import 'promql.libsonnet';
       if std.startsWith(name, 'PlumblineDisk') then
         '{{ if not $labels.ceph_daemon }}{{ range query (printf `plumbline_disk_info{osd!="",device=%%q,%s}` %s) }}'
         % [
-          std.join(',', [label + '=%q' for label in config.instanceLabels]),
-          std.join(' ', ['$labels.' + label for label in ['device'] + config.instanceLabels]),
+          promql.format(config.instanceLabels),
+          promql.arguments(['device'] + config.instanceLabels),
         ]
         + '{{ $and }}ceph_daemon={{ .Labels.osd | urlquery }}{{ end }}{{ end }}'
       else ''

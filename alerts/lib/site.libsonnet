@@ -4,7 +4,8 @@ local selector = import 'selector.libsonnet';
 
 {
   local tunables = $._config.alerts,
-  local defaults = (import '../config.libsonnet')._config.alerts,
+  local settings = (import '../config.libsonnet')._config,
+  local defaults = settings.alerts,
   local everywhere = ['enabled', 'for', 'keepFiringFor', 'selector', 'severity'],
 
   local selected(rule) =
@@ -37,6 +38,8 @@ local selector = import 'selector.libsonnet';
       for field in std.objectFields(tunables[name])
       if !std.member(everywhere, field) && !std.objectHas(defaults[name], field)
     ],
+    local misspelt = std.setDiff(std.set(std.objectFields($._config)), std.set(std.objectFields(settings))),
+    assert misspelt == [] : '_config: there is no setting %s; alerts/config.libsonnet has all' % misspelt[0],
     assert unknown == [] : '_config.alerts: there is no alert %s' % unknown[0],
     assert strange == [] : '_config.alerts: %s is no tunable of this alert' % strange[0],
 

@@ -11,7 +11,7 @@ local query(labels, expr, others=[], of='$labels') =
   local matchers = std.join(',', [label + '=%q' for label in labels] + [label + '!=%q' for label in others]);
   local arguments = std.join('', [' %s.%s' % [of, label] for label in labels + others]);
   '(query (printf `%s`%s))'
-  % [std.strReplace(expr, '%s', matchers), std.repeat(arguments, std.length(std.findSubstr('%s', expr)))];
+  % [std.strReplace(expr, '%s', matchers), std.repeat(arguments, promql.count(expr, '%s'))];
 
 // "PlumblineDown, pending", of a suspect that a range calls `$each`.
 local alert = '{{ $each.Labels.alertname }}{{ if eq $each.Labels.alertstate "pending" }}, pending{{ end }}';

@@ -31,8 +31,8 @@ local who(config) = {
   local through = '{{ if eq $labels.layer "disk" }}{{ with query (printf `plumbline_probe_target_info{device!="",probe=%q,' + promql.instanceFormat(config)
                   + '}` $labels.probe ' + promql.instanceArguments(config) + ') }}, disk {{ (first .).Labels.device }}{{ end }}{{ end }}',
   local measured = operation + through,
-  // The OSDs' own host is a label where Plumbline runs there, else Ceph says its name.
-  local placed = '{{ $labels.ceph_daemon }}{{ with $labels.instance }} on {{ . | stripPort }}{{ else }}{{ with query (printf `plumbline:osd:info{cluster=%q,ceph_daemon=%q}` $labels.cluster $labels.ceph_daemon) }} on {{ (first .).Labels.hostname }}{{ end }}{{ end }}',
+  // The host of an OSD is a label where Plumbline runs there, else Ceph says its name, as of a monitor.
+  local placed = '{{ $labels.ceph_daemon }}{{ with $labels.instance }} on {{ . | stripPort }}{{ else }}{{ with query (printf `plumbline:osd:info{cluster=%q,ceph_daemon=%q} or ceph_mon_metadata{cluster=%q,ceph_daemon=%q}` $labels.cluster $labels.ceph_daemon $labels.cluster $labels.ceph_daemon) }} on {{ (first .).Labels.hostname }}{{ end }}{{ end }}',
 
   Plumbline: host,
   PlumblineWatchdog: '',
@@ -55,6 +55,7 @@ local who(config) = {
   PlumblineFleet: '{{ $labels.operation }} in layer {{ $labels.layer }}',
   PlumblineBaselineMissing: at('layer {{ $labels.layer }}'),
   PlumblineBaselineMismatch: probe,
+  PlumblineBaselineOutgrown: '{{ with $labels.cluster }}cluster {{ . }}{{ else }}all clusters{{ end }}',
 
   PlumblineNic: device,
   PlumblineNicMtu: 'network {{ $labels.role }}',
@@ -82,7 +83,7 @@ local who(config) = {
   PlumblineCephMonitor: '{{ range query (printf `max by (ceph_daemon) (ceph_mon_quorum_status{cluster=%q}) == 0` $labels.cluster) | sortByLabel "ceph_daemon" }}{{ .Labels.ceph_daemon }} {{ end }}of {{ with $labels.cluster }}{{ . }}{{ else }}the cluster{{ end }}',
   PlumblineCephOsd: placed,
   PlumblineCephRecovery: ofCluster('placement group'),
-  PlumblineCephSlow: '{{ $labels.ceph_daemon }}',
+  PlumblineCephSlow: placed,
   PlumblineCephLabels: '{{ with $labels.cluster }}cluster {{ . }}{{ else }}all clusters{{ end }}, {{ $labels.reason }}',
   PlumblineCephKeys: ofCluster('health check'),
   PlumblineCephPerf: ofCluster('OSD'),
@@ -102,6 +103,7 @@ local who(config) = {
 
 // The figure, of alerts whose value a reader understands at once.
 local figures = {
+  PlumblineBaselineOutgrown: times('as slow'),
   PlumblineDaemonHeavy: times('its limit'),
   PlumblineScrapeSlow: lasting,
   PlumblineProbeStuck: 'for ' + lasting,
@@ -153,7 +155,7 @@ local signals = ['error', 'loss', 'latency', 'saturation', 'health', 'capacity']
 local rank(rule, subject) = '%d%d%d' % [
   std.find(rule.labels.severity, severities)[0],
   std.find(std.get(rule.labels, 'signal', error '%s has no signal: add one to its labels' % rule.alert), signals)[0],
-  if std.length(std.findSubstr('instance', subject)) == 0 then 0 else 1,
+  if promql.count(subject, 'instance') == 0 then 0 else 1,
 ];
 
 {
@@ -166,7 +168,7 @@ local rank(rule, subject) = '%d%d%d' % [
 
   // What the description of a page suspects. `differing` as in suspects.libsonnet.
   local suspect(rule) =
-    if rule.labels.severity == 'critical' && std.length(std.findSubstr('\nSuspected: {{ range', rule.annotations.description)) > 0 then
+    if rule.labels.severity == 'critical' && promql.count(rule.annotations.description, '\nSuspected: {{ range') > 0 then
       suspects.short(config, if rule.alert == 'PlumblineFleetLatencyHigh' then ['layer'] else [])
     else '',
 

@@ -52,7 +52,8 @@ local promql = import '../lib/promql.libsonnet';
         },
         {
           // By the host itself; else by Ceph, where the name leads to one node alone; else by what the host said
-          // before it fell silent. Two hosts that claim one OSD, for minutes after it has moved: one of them.
+          // before it fell silent; else by a socket, which may be left from before it moved. Two hosts that claim one OSD,
+          // for minutes after it has moved: one of them.
           record: 'plumbline:osd_host:info',
           expr: |||
             topk by (%(osd)s) (1,
@@ -69,6 +70,8 @@ local promql = import '../lib/promql.libsonnet';
               )
               or on (%(osd)s)
               %(before)s
+              or on (%(osd)s)
+              group by (%(osdOn)s) (plumbline_osd_socket_up or plumbline_osd_socket_ended)
             )
           ||| % (labels {
                    now: nested(seen(uses)),
@@ -79,8 +82,20 @@ local promql = import '../lib/promql.libsonnet';
         {
           // Down where one producer says so: of two clusters without a label, neither hides the other's dead OSD.
           // Not with the figures of OSDs, which come every two minutes: pages and the changes below need it at once.
+          // Also where its own host sees that it ended and the monitors say that some OSD is down: a manager that hangs
+          // serves its last page for hours. Without Ceph's metrics the host's word is enough.
           record: 'plumbline:osd_up:bool',
-          expr: osds.one(config, 'ceph_osd_up', 'min'),
+          expr: |||
+            (
+              0 * group by (%(osd)s) (plumbline_osd_socket_ended == 1)
+              unless on (%(osd)s)
+              (plumbline_osd_socket_up == 1)
+              unless on (%(cluster)s)
+              (ceph_osd_up unless on (%(cluster)s) plumbline_ceph_health_check{name="OSD_DOWN"})
+            )
+            or on (%(osd)s)
+            %(ceph)s
+          ||| % (labels { ceph: std.rstripChars(osds.one(config, 'ceph_osd_up', 'min'), '\n') }),
         },
         {
           // Between down and up, at every scrape. Announced restarts don't count: after maintenance, a shorter window.
@@ -161,6 +176,29 @@ local promql = import '../lib/promql.libsonnet';
             (min by (%(cluster)s) (plumbline_ceph_gate_open{gate="recovery"}) == bool 0)
           ||| % (labels { moving: std.strReplace(moving, '\n', '\n    ') }),
         },
+        {
+          // Copies of objects that are missing or in the wrong place, by the manager that speaks.
+          record: 'plumbline:recovery_left:copies',
+          expr: |||
+            max by (%(cluster)s) (ceph_num_objects_degraded)
+            + on (%(cluster)s)
+            max by (%(cluster)s) (ceph_num_objects_misplaced)
+          ||| % labels,
+        },
+      ] + [
+        {
+          // Nothing while they do not become fewer.
+          record: 'plumbline:recovery_left:seconds',
+          labels: { span: span },
+          expr: |||
+            plumbline:recovery_left:copies
+            / on (%(cluster)s)
+            (-deriv(plumbline:recovery_left:copies[%(span)s]) > 0)
+            and on (%(cluster)s)
+            plumbline:recovery:bool == 1
+          ||| % (labels { span: span }),
+        }
+        for span in config.recovery.spans
       ],
     }],
   },

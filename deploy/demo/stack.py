@@ -65,9 +65,13 @@ def start(processes: Processes, webhook: Webhook, storage: Path, config: Path) -
          f"--config.file={alertmanager_config}", f"--storage.path={folder / 'alertmanager'}",
          f"--web.listen-address={alertmanager_at}", "--cluster.listen-address=", "--log.level=warn"],
     )  # fmt: skip
+    rules = folder / "rules"
+    rules.mkdir()
+    for file in (REPOSITORY / "alerts" / "out").glob("*.yaml"):
+        (rules / file.name).write_text(configs.impatient(file.read_text("utf-8")), "utf-8")
     prometheus_config = configs.write(
         folder / "prometheus.yaml",
-        configs.prometheus(target=daemon_at, alertmanager=alertmanager_at, rules=REPOSITORY / "alerts" / "out"),
+        configs.prometheus(target=daemon_at, alertmanager=alertmanager_at, rules=rules),
     )
     processes.start(
         "prometheus",

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from deploy.demo import slowdown
+from deploy.demo.configs import ALERT
 from deploy.demo.processes import DemoError
 from deploy.demo.slowdown import Slowdown
 from deploy.demo.stack import Stack
 
-ALERT = "PlumblineCanaryLatencyExtreme"
 BASELINE = 'plumbline:baseline_in_force:latency_seconds{statistic="p50", workload=~"%s"}'
 RATIO = 'plumbline:degradation_fast:ratio{statistic="p50"}'
 LIVE = 'plumbline:canary_latency_fast:seconds{statistic="p50"}'

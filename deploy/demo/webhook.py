@@ -37,7 +37,7 @@ class Webhook:
     def __init__(self) -> None:
         self.arrived: queue.SimpleQueue[Notification] = queue.SimpleQueue()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self.arrived))
-        self._thread = threading.Thread(target=self._server.serve_forever, name="webhook", daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), name="webhook", daemon=True)
 
     @property
     def url(self) -> str:

@@ -6,6 +6,7 @@ PlumblineError            one clear line: what, where, what to do
 ├── BaselineError         a baseline file or profile is wrong
 ├── StateError            the state directory can't be used
 ├── FileRefused           a file or directory is not ours; nothing was touched
+├── UnknownName           a name on the command line that nothing here has: wrong usage
 ├── ProbeRefused          a probe's safety guard said no; nothing was touched
 └── Unavailable           no such hardware, driver, file, tool or permission: normal, not a fault
     └── KeyTypeUnknown    the installed librados can't read this type of key
@@ -75,6 +76,11 @@ class FileRefused(PlumblineError):
     def __init__(self, reason: str, message: str) -> None:
         self.reason = reason
         super().__init__(message)
+
+
+class UnknownName(PlumblineError):
+    """A name on the command line that nothing here has; the message lists those that there are. Each command ends with
+    the exit code of wrong usage."""
 
 
 class ProbeRefused(PlumblineError):

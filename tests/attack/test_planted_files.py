@@ -30,7 +30,7 @@ from plumbline.baseline.record.work_file import KeptRun, WorkFile
 from plumbline.baseline.site import parse_site
 from plumbline.baseline.writer import check_target, kept, write_text
 from plumbline.claims.claim_file import ClaimState, add_result, identity_of
-from plumbline.commands import ceph_keyring
+from plumbline.commands.ceph import keyring as ceph_keyring
 from plumbline.commands.fleet_node import install
 from plumbline.commands.uninstall_files import find, remove
 from plumbline.config.installation import Installation, announce
@@ -436,7 +436,7 @@ PLANTED = {
     "background/leases.py:SEEN_FILE": SEEN_FILE,
     "baseline/record/work_file.py:WORK_FILE": WORK_FILE,
     "baseline/writer.py:path.name": "report.html",
-    "commands/ceph_keyring.py:Path(path).name": "keyring",
+    "commands/ceph/keyring.py:Path(path).name": "keyring",
     "commands/fleet_node.py:CANDIDATE": CANDIDATE,
     "commands/fleet_node.py:CLASS_FILE": CLASS_FILE,
     "commands/fleet_node.py:CLASS_FILE + SIGNATURE": CLASS_FILE + SIGNATURE,

@@ -16,7 +16,7 @@ import yaml
 from deploy.kubernetes import render
 
 from plumbline import cli
-from plumbline.commands.ceph_setup import IMAGES, MON_CAPS, OBJECTS, Pool, Requirements
+from plumbline.commands.ceph.setup import IMAGES, MON_CAPS, OBJECTS, Pool, Requirements
 from plumbline.core.keyfiles import read_secret
 from support.metrics import ROOT
 from support.rulefiles import load

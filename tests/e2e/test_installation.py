@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,22 +11,13 @@ import pytest
 from plumbline.config.installation import Installation, announce, installations
 from plumbline.core.roots import Roots
 from support.daemon import Daemon, run, running, write_config
-from support.rules import ALERTS, rules_of
+from support.first_commands import EXPLICIT, FIRST, arguments
 
-FIRST = sorted(
-    {
-        re.sub(r"{{.*?}}", "sda", command)
-        for rule in rules_of(ALERTS)
-        if "alert" in rule
-        for command in re.findall(r"`(plumbline [^`]+)`", rule["annotations"]["description"])
-    }
-)
 OTHERS = (
     "plumbline baseline show x", "plumbline baseline record", "plumbline baseline report --format markdown",
     "plumbline baseline advise", "plumbline probe run canary", "plumbline doctor", "plumbline ceph top --once",
     "plumbline ceph setup",
 )  # fmt: skip
-EXPLICIT = {"plumbline config check /etc/plumbline/plumbline.yaml": "names its file"}
 
 
 @pytest.fixture
@@ -38,10 +28,6 @@ def daemon(tmp_path: Path) -> Iterator[tuple[Daemon, dict[str, str]]]:
     (tmp_path / "there").mkdir()
     with running(tmp_path / "there", config=config, environment=environment) as daemon:
         yield daemon, environment
-
-
-def _arguments(command: str) -> list[str]:
-    return ["http://127.0.0.1:1" if word == "URL" else word for word in command.split()[1:]]
 
 
 def test_alerts_name_commands() -> None:
@@ -55,7 +41,7 @@ def test_each_command_reads_the_daemons_configuration(daemon: tuple[Daemon, dict
     for command in (*FIRST, *OTHERS):
         if command in EXPLICIT:
             continue
-        done = run(*_arguments(command), environment=environment)
+        done = run(*arguments(command), environment=environment)
         assert str(broken) in done.stdout + done.stderr, command
         assert done.returncode, command
 

@@ -104,7 +104,7 @@ def test_a_lock_is_never_forced(folder: Path) -> None:
     (folder / "state").mkdir()
     with HeavyLock(folder / "state" / HEAVY_LOCK).hold("fio-night"):
         done = plumbline(folder, "run", "fio-a", "--force")
-        assert done.returncode == 2
+        assert done.returncode == 3
         assert len(done.stdout.splitlines()) == 1
         assert "fio-a: refused (locked): " in done.stdout
         assert "held by fio-night" in done.stdout
@@ -115,7 +115,7 @@ def test_the_guard_is_never_forced(folder: Path) -> None:
     (folder / "mine" / "precious").write_text("x")
     write_config(folder, {"probes": [fio(directory=str(folder / "mine"))]})
     code, said = run(folder, "fio-a", "--force")
-    assert (code, said["runs"][0]["outcome"]) == (2, "refused")
+    assert (code, said["runs"][0]["outcome"]) == (3, "refused")
     assert sorted(path.name for path in (folder / "mine").iterdir()) == ["precious"]
 
 
@@ -126,7 +126,7 @@ def test_a_busy_node_refuses_and_force_goes_past_it(folder: Path) -> None:
         shutil.copy(f"/proc/{name}", folder / "proc" / name)
     (folder / "proc" / "loadavg").write_text("9999.00 0.10 0.10 1/80 11206\n")
     code, said = run(folder, "fio-a", "--path.procfs", str(folder / "proc"))
-    assert (code, said["runs"][0]["outcome"], said["runs"][0]["reason"]) == (2, "refused", "load")
+    assert (code, said["runs"][0]["outcome"], said["runs"][0]["reason"]) == (3, "refused", "load")
     code, said = run(folder, "fio-a", "--path.procfs", str(folder / "proc"), "--force")
     assert (code, said["runs"][0]["outcome"]) == (0, "success")
 
@@ -134,7 +134,7 @@ def test_a_busy_node_refuses_and_force_goes_past_it(folder: Path) -> None:
 def test_quiet_hours_are_never_forced(folder: Path) -> None:
     write_config(folder, {"probes": [fio()], "gates": {"quiet_hours": ["daily 00:00-12:00", "daily 12:00-00:00"]}})
     code, said = run(folder, "fio-a", "--force")
-    assert (code, said["runs"][0]["reason"]) == (2, "quiet-hours")
+    assert (code, said["runs"][0]["reason"]) == (3, "quiet-hours")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -188,7 +188,7 @@ def test_a_failure_is_one(folder: Path) -> None:
 def test_what_the_configuration_does_not_allow(folder: Path) -> None:
     write_config(folder, {"probes": [fio()]})
     done = plumbline(folder, "run", "fio-z")
-    assert (done.returncode, done.stdout) == (3, "")
+    assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == ("plumbline: probe = 'fio-z': no such probe is configured and enabled; there are: fio-a\n")
     (folder / "plumbline.yaml").write_text("probes: [{type: fio}]\n")
     assert plumbline(folder, "run", "fio-a").returncode == 3

@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.commands.ceph_setup import IMAGES, OBJECTS, first_foreign
+from plumbline.commands.ceph.setup import IMAGES, OBJECTS, first_foreign
 from plumbline.config.model import GatesConfig
 from plumbline.errors import ParseError
 from plumbline.probes.ceph.ceph_access import CephAccess

@@ -18,12 +18,14 @@ from plumbline.sources.ceph.osd_network import parse_heartbeats
 from plumbline.sources.ceph.osd_operations import parse_blocked, parse_slow
 from plumbline.sources.ceph.osd_perf import (
     parse_capacity,
+    parse_compression,
     parse_database,
     parse_fragmentation,
     parse_latencies,
     parse_onode_cache,
     parse_set_options,
     parse_stages,
+    parse_tier,
 )
 from plumbline.sources.prometheus.api import parse_matrix, parse_vector
 
@@ -40,6 +42,8 @@ PARSERS: dict[str, tuple[Callable[[bytes], Any], bytes]] = {
     "blocked": (lambda data: parse_blocked(data, source="x"), (HEALTHY / "dump_ops_in_flight.json").read_bytes()),
     "slow": (lambda data: parse_slow(data, source="x"), (HEALTHY / "dump_historic_slow_ops.json").read_bytes()),
     "onodes": (lambda data: parse_onode_cache(data, source="x"), (LOADED / "perf-dump.json").read_bytes()),
+    "compression": (lambda data: parse_compression(data, source="x"), (HEALTHY / "perf-dump.json").read_bytes()),
+    "tier": (lambda data: parse_tier(data, source="x"), (HEALTHY / "perf-dump.json").read_bytes()),
     "database": (lambda data: parse_database(data, source="x"), (LOADED / "perf-dump.json").read_bytes()),
     "vector": (
         lambda data: parse_vector(data, source="x"),

@@ -14,7 +14,7 @@ import pytest
 
 from plumbline.background.ceph import CephMapWatch
 from plumbline.collectors import cephmap
-from plumbline.commands.ceph_setup import MON_CAPS
+from plumbline.commands.ceph.setup import MON_CAPS
 from plumbline.config.model import CephConfig, Config
 from plumbline.core.roots import Roots
 from support.ceph_cluster import WITHIN_S, CephCluster, missing
@@ -46,8 +46,9 @@ def config_of(ceph: CephCluster, word: str = "always") -> dict[str, Any]:
 
 
 def _moves() -> Iterator[str]:
-    for rack in ("rack-a", "rack-b"):
-        yield f"osd crush add-bucket {rack} rack root=default"
+    yield "osd crush add-bucket east room root=default"
+    for rack, above in (("rack-a", "room=east"), ("rack-b", "root=default")):
+        yield f"osd crush add-bucket {rack} rack {above}"
     for osd, place in PLACES.items():
         yield f"osd crush add-bucket {place['host']} host rack={place['rack']}"
         yield f"osd crush move {osd} root=default rack={place['rack']} host={place['host']}"
@@ -74,13 +75,14 @@ def _moves_back() -> Iterator[str]:
     for number, place in enumerate(PLACES.values()):
         yield f"osd crush move osd.{number} root=default host=node-{number}"
         yield f"osd crush rm {place['host']}"
-    for rack in ("rack-a", "rack-b"):
-        yield f"osd crush rm {rack}"
+    for bucket in ("rack-a", "rack-b", "east"):
+        yield f"osd crush rm {bucket}"
 
 
 @pytest.fixture(scope="module")
 def moved(shared_ceph: CephCluster) -> Iterator[CephCluster]:
-    """Three hosts of other names in two racks, one OSD of another class, four pools, a user with the least rights."""
+    """Three hosts of other names in two racks, one in a room; one OSD of another class, four pools, and a user with the
+    least rights."""
     ceph = shared_ceph
     ceph.ceph_all(*_moves())
     ceph.add_user(USER, {"mon": MON_CAPS})
@@ -126,6 +128,8 @@ def test_everything_is_on_the_page(moved: CephCluster, daemon: Daemon) -> None:
     assert infos(page, "osd_crush_location_info", "ceph_daemon") == {
         osd: {**place, "root": "default"} for osd, place in PLACES.items()
     }
+    room = {"bucket_type": "room", "bucket": "east"}
+    assert infos(page, "osd_crush_bucket_info", "ceph_daemon") == {"osd.0": room, "osd.1": room}
     for osd in OSDS:
         assert page.get(f"{PREFIX}osd_size_bytes", ceph_daemon=osd) == OSD_BYTES
         used = page.get(f"{PREFIX}osd_used_bytes", ceph_daemon=osd)

@@ -244,6 +244,26 @@ def test_the_histogram_of_a_run_says_what_fio_says(disk: Path) -> None:
         assert 1 / FACTOR <= folded / operation.latency[statistic] <= FACTOR, statistic
 
 
+@pytest.mark.parametrize(
+    ("workload", "places"),
+    [
+        ("fs-backread-4k-qd1-j1", [2, 1, 0, 254, 253]),
+        ("fs-strideread-4k-qd1-j1", [0, 17, 34, 51]),
+    ],
+)
+def test_iozones_two_ways_to_read(disk: Path, workload: str, places: list[int]) -> None:
+    """By fio's own log of where it read, in a file of 256 blocks. Backwards it goes on from the last but one."""
+    load = load_catalogue().get(workload, where="test", key="workload")
+    argv = ["fio", "--name=x", f"--rw={load.rw}", "--bs=4096", "--size=1m", "--time_based", "--runtime=1"]
+    log = ["--write_lat_log=log", "--log_offset=1", "--ioengine=psync"]
+    subprocess.run([*argv, *log], cwd=disk, check=True, capture_output=True)
+    rows = (disk / "log_lat.1.log").read_text().splitlines()
+    read = [int(row.split(",")[4]) // 4096 for row in rows]
+    first = read.index(places[0])
+    assert read[first : first + len(places)] == places
+    assert run(plan(disk / "probe", workload)).outcome is Outcome.SUCCESS
+
+
 @pytest.mark.needs_root
 @pytest.mark.parametrize("fault", ["dies", "turns-read-only"])
 def test_a_file_system_that_fails_under_a_run(mounts: Mounts, fault: str) -> None:

@@ -107,10 +107,12 @@ def test_everything_an_osd_says_is_on_the_page(ceph: CephCluster, daemon: Daemon
     # Ceph 16 schedules with wpq unless told otherwise
     mclock = ceph.daemon("osd.0", "config", "get", "osd_op_queue")["osd_op_queue"] == "mclock_scheduler"
     absent = NOT_HERE if mclock else NOT_HERE | {osd.CAPACITY}
-    absent = absent | {osd.ENDED}  # none has ended
+    absent = absent | {osd.ENDED, osd.TIER}  # none has ended, and no cache tier is there
     # of a database on a device of its own, and of compactions that somebody asked for
     absent = absent | {osd.DB_SIZE, osd.DB_USED, osd.DB_SPILLED, osd.DB_COMPACTION}
-    for spec in osd.COLLECTOR.specs:
+    # there once the test below has run on this cluster
+    compressing = {osd.COMPRESSED, osd.COMPRESSIONS, osd.COMPRESSION_SECONDS}
+    for spec in set(osd.COLLECTOR.specs) - compressing:
         found = page.labels(f"{spec.name}{'_count' if spec is osd.LATENCY else ''}", "ceph_daemon")
         assert found == (set() if spec in absent else set(OSDS)), spec.name
     assert page.labels("plumbline_osd_heartbeat_seconds", "interface") == {"front", "back"}
@@ -252,3 +254,23 @@ def test_sockets_are_their_owners_alone_unless_told_otherwise(ceph: CephCluster)
 
 def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.smoke
+def test_what_is_compressed(ceph: CephCluster, pool: str, daemon: Daemon, tmp_path: Path) -> None:
+    for name, value in (("compression_algorithm", "zlib"), ("compression_mode", "force")):
+        ceph.ceph("osd", "pool", "set", pool, name, value)
+    written = 4 << 20
+    (tmp_path / "words").write_bytes(b"the same again " * (written // 15 + 1))
+    ceph.run("rados", "-p", pool, "put", "words", str(tmp_path / "words"))
+
+    def sizes() -> dict[str, float]:
+        page = daemon.metrics()
+        return {size: page.total(osd.COMPRESSED.name, size=size) for size in ("stored", "compressed", "allocated")}
+
+    eventually(lambda: sizes()["stored"] >= 2 * written, within_s=STEPS + WITHIN_S, every_s=1)
+    found = sizes()
+    assert found["compressed"] <= found["allocated"] <= found["stored"] / 2
+    page = daemon.metrics()
+    assert page.total(osd.COMPRESSIONS.name, result="success") > 0
+    assert page.total(osd.COMPRESSION_SECONDS.name) > 0

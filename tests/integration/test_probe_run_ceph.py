@@ -138,7 +138,7 @@ def test_an_unfit_cluster_is_left_alone(ceph: CephCluster, here: Here) -> None:
         code, found = here.reports("rbd-write", "bench-write")
     finally:
         ceph.ceph("osd", "unset", "noout")
-    assert code == 2
+    assert code == 3
     assert {each["outcome"] for each in found.values()} == {"refused"}
     assert {each["reason"] for each in found.values()} <= {"maintenance", "health"}
     assert "noout" in found["rbd-write"]["message"]

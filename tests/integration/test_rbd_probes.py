@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from plumbline.commands.ceph_admin import requirements
+from plumbline.commands.ceph.admin import requirements
 from plumbline.config.model import CephConfig, GatesConfig
 from plumbline.config.probes.ceph import RbdBenchConfig, RbdFioConfig
 from plumbline.config.types import Duration, Size
@@ -85,6 +85,9 @@ def host(config: CephConfig, folder: Path) -> Host:
             ),
             "bench-rand": RbdBench(
                 id="bench-rand", layer="rbd", operation="read", io_size=8192, threads=4, random=True
+            ),
+            "bench-both": RbdBench(
+                id="bench-both", layer="rbd", operation="readwrite", io_size=8192, threads=4, random=True
             ),
         }
     )
@@ -220,7 +223,7 @@ def test_a_cap_holds(here: Host) -> None:
     assert result.operations[0].iops == pytest.approx(20, rel=0.3)
 
 
-@pytest.mark.parametrize("workload", ["rbd-bench-write-4k-t16", "bench-rand"])
+@pytest.mark.parametrize("workload", ["rbd-bench-write-4k-t16", "bench-rand", "bench-both"])
 def test_rbds_own_bench(ceph: CephCluster, here: Host, workload: str) -> None:
     settings = RbdBenchConfig(
         name="b", workload=workload, image_size=Size(SIZE), total=Size(2 * MIB), timeout=Duration(LONG_S)

@@ -169,7 +169,7 @@ class Stub:
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
         self.s3 = S3(f"http://127.0.0.1:{self.server.server_port}", KEYS.access_key, KEYS.secret_key)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 import time
 from collections.abc import Callable
@@ -17,6 +18,7 @@ import pytest
 import yaml
 
 from support.debian_host import DebianHost
+from support.first_commands import FIRST, arguments
 
 pytestmark = [pytest.mark.packages, pytest.mark.needs_root, pytest.mark.timeout(1800)]
 
@@ -68,6 +70,20 @@ def wait(what: str, until: Callable[[], bool], within_s: float, began: float) ->
     print(f"{time.monotonic() - began:6.0f} s  {what}", flush=True)
 
 
+def first_commands_read_its_configuration(machine: DebianHost) -> None:
+    """Seen by a mistake in the file, which each of them names."""
+    config = machine.root / "etc/plumbline/plumbline.yaml"
+    right = config.read_bytes()
+    config.write_text("no_such_key: 1\n", "utf-8")
+    try:
+        for command in (*FIRST, "plumbline doctor", "plumbline why"):
+            said = machine.run("sh", "-c", f"plumbline {shlex.join(arguments(command))} 2>&1 || true")
+            assert "/etc/plumbline/plumbline.yaml" in said, f"{command}: {said}"
+            assert "no_such_key" in said, f"{command}: {said}"
+    finally:
+        config.write_bytes(right)
+
+
 def test_the_package_and_two_readmes_lead_to_an_alert_and_out_again(machine: DebianHost, deb: Path) -> None:
     checkout = machine.root / CHECKOUT.lstrip("/")
     for part in ("alerts", "deploy/prometheus", "dashboards/out", "exporter/plumbline"):
@@ -80,6 +96,7 @@ def test_the_package_and_two_readmes_lead_to_an_alert_and_out_again(machine: Deb
     machine.get("http://127.0.0.1:10047/-/ready", within_s=60)
     machine.run("plumbline", "config", "check", "/etc/plumbline/plumbline.yaml")
     # commands without flags are about this daemon
+    first_commands_read_its_configuration(machine)
     assert "no daemon runs" not in machine.run("plumbline", "probe", "list")
     assert "at http://" in machine.run("sh", "-c", "plumbline doctor || test $? = 1")
     assert machine.run("sh", "-c", "plumbline why || test $? = 1").startswith(f"{machine.run('hostname').strip()}: ")

@@ -31,6 +31,8 @@ WRITES_PER_S = 40
 """Of the slow device: a write takes half a second, whatever else keeps this machine busy."""
 INSTANCE = "node-1:10047"
 CLIENTS = ("--rw=randwrite", "--iodepth=8")
+SOON = "{ _config+:: { alerts+: { PlumblineCanaryLatencyExtreme+: { page+: { span: '1m' } } } } }"
+"""So that the page about one host alone is sent within the time that a picture has."""
 ACCEPTED_AT = 3 * PACE
 """Writes a second while the baseline is recorded: what else this machine does later shall look like no fault."""
 CALM_S = 240.0
@@ -82,7 +84,7 @@ def slow_osd() -> Iterator[Slow]:
                 folder,
                 target=daemon.url.removeprefix("http://"),
                 interval_s=5,
-                rules=rendered(folder, SITE),
+                rules=rendered(folder, f"{SITE} + {SOON}"),
                 others={"ceph": f"127.0.0.1:{port}"},
                 alertmanager=manager.url.removeprefix("http://"),
                 instance=INSTANCE,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import _gojsonnet
@@ -34,6 +35,12 @@ def hosts(*used_gb: float, rack: int = 0, **more: object) -> list[Osd]:
         Osd(number, chr(ord("a") + number), used, rack=f"r{number // rack}" if rack else "", **more)  # type: ignore[arg-type]
         for number, used in enumerate(used_gb)
     ]
+
+
+def in_rooms(osds: list[Osd], rooms: str, kind: str = "room") -> list[Osd]:
+    """The same hosts, as many in each room."""
+    each = len(osds) // len(rooms)
+    return [replace(osd, others=((kind, rooms[number // each]),)) for number, osd in enumerate(osds)]
 
 
 def promtool(folder: Path, given: Iterable[Series], expected: dict[str, dict[str, float]], at: str = "5m") -> str:
@@ -162,6 +169,17 @@ CASES = {
     "as many racks as copies: a host's data goes to the other hosts of its rack": (
         in_map(hosts(400, 400, 400, 400, 400, 400, rack=2), Pool(1, "vms", 3, "rack")),
         {LOSS: of(0.4 * 800 / 400 / BACKFILLFULL), VERDICT: of(COPIES), HEALING: pools(vms=0)},
+    ),
+    "three rooms and two copies: a room is lost": (
+        in_map(in_rooms(hosts(300, 300, 300, 400, 300, 300), "abc"), Pool(1, "vms", 2, "room")),
+        {LOSS: of(0.4 * 1900 / 1300 / BACKFILLFULL), VERDICT: of(SAFE), HEALING: pools(vms=1)},
+    ),
+    "two datacenters and two copies: a host's data goes to the other hosts of its datacenter": (
+        in_map(
+            in_rooms(hosts(400, 400, 400, 400, 400, 400), "ab", "datacenter"),
+            Pool(1, "vms", 2, "datacenter", device_class=""),
+        ),
+        {LOSS: of(0.4 * 1200 / 800 / BACKFILLFULL), VERDICT: of(COPIES), HEALING: pools(vms=0)},
     ),
     "a failure domain that is not exported": (
         in_map(hosts(800, 800, 800), Pool(1, "vms", 3, "datacenter")),

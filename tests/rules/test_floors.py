@@ -17,6 +17,8 @@ FLOORED = {
     },
     "plumbline:degradation_fast:ratio": {"plumbline:canary_limit:ratio": "plumbline:baseline_in_force:floor_ratio"},
     "plumbline:canary_hour:ratio": {"plumbline:canary_slow:info": "plumbline:baseline_in_force:floor_ratio"},
+    "plumbline:canary_day:ratio": {"plumbline:canary_slow:info": "plumbline:baseline_in_force:floor_ratio"},
+    "plumbline:canary_extreme:ratio": {"plumbline:canary_extreme:ratio": "min by"},
     "plumbline:degradation_long:ratio": {"PlumblineCanaryLatencyHigh": "plumbline:baseline_in_force:floor_ratio"},
     "plumbline:disk_latency_peers:ratio": {
         "PlumblineDiskLatencyOutlier": "plumbline:disk_latency:p99_seconds >= 0.001"
@@ -36,6 +38,7 @@ FLOORED = {
         "PlumblineCanaryBudgetBurn": 'plumbline:canary_latency:seconds{statistic="p99"'
     },
     "plumbline:canary_load:ratio": {"plumbline:canary_load:ratio": "plumbline:canary_load_floor:figure"},
+    "plumbline:canary_load_growth:ratio": {"plumbline:canary_load_growth:ratio": "clamp_min"},
 }
 WITHOUT = {
     "plumbline:canary_failed_operations:ratio": "a share of operations that failed",
@@ -61,6 +64,11 @@ WITHOUT = {
     "plumbline:canary_spread:ratio": "how far a ratio strays; raises a limit",
     "plumbline:fleet_spread:ratio": "how far a ratio strays; raises a limit",
     "plumbline:canary_slow_usual:ratio": "what is usual",
+    "plumbline:canary_upper:ratio": "what is usual",
+    "plumbline:canary_job:ratio": "what is usual",
+    "plumbline:canary_drift_limit:ratio": "a limit",
+    "plumbline:canary_tolerated:ratio": "a limit",
+    "plumbline:fleet_outgrown:ratio": "raises a limit; its alert asks for clearly more load too",
 }
 
 

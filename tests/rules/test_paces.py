@@ -16,6 +16,7 @@ REFERENCES = {
     "plumbline:canary_near:ratio": "half of the way to that limit",
     "plumbline:canary_slow_usual:ratio": "the slowest hours of a week",
     "plumbline:canary_usual_peak:ratio": "the highest minutes of a week at this hour",
+    "plumbline:canary_job:ratio": "what jobs made of this hour in the weeks before",
     "plumbline:canary_load:ratio": "its own pace is a minute; only where an OSD's disks are is known more slowly",
 }
 """What an alert compares with, not what it waits for: it may be older than the alert is fast. With the reason."""

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from plumbline.status.limits import BACKLOG_DROPS, LOSSES, Limit
-from support.rules import ALERTS, rules_of
+from plumbline.status.limits import BACKLOG_DROPS, LOSSES, PEERS, Limit, Peers
+from support.rules import ALERTS, RULES, rules_of
 
 EXPRESSIONS = {rule["alert"]: rule["expr"] for rule in rules_of(ALERTS) if "alert" in rule}
 
@@ -43,3 +43,28 @@ def test_the_backlog_too() -> None:
     found = re.search(r">= (\d+)", EXPRESSIONS["PlumblineSoftnetBacklogOverflow"])
     assert found
     assert int(found[1]) == BACKLOG_DROPS
+
+
+def test_a_disk_is_beside_its_peers_as_its_alert_has_it() -> None:
+    recorded = {rule["record"]: rule["expr"] for rule in rules_of(RULES)}
+    alert = EXPRESSIONS["PlumblineDiskLatencyOutlier"]
+
+    def figure(expression: str, pattern: str) -> float:
+        found = re.search(pattern, expression)
+        assert found, (pattern, expression)
+        return float(found[1])
+
+    compared = recorded["plumbline:disk_compared:figure"]
+    operations = re.search(r'p99_seconds\{operation=~"([^"]+)"', compared)
+    assert operations
+    assert (
+        Peers(
+            frozenset(operations[1].split("|")),
+            int(figure(recorded["plumbline:disk_peers:figure"], r">= (\d+)")),
+            figure(recorded["plumbline:disk_latency:p99_seconds"], r">= ([\d.]+)"),
+            figure(recorded["plumbline:disk_latency_peers:ratio"], r"([\d.]+) \* plumbline:disk_peers:figure"),
+            figure(alert, r"disk_latency_peers:ratio >= ([\d.]+)"),
+            figure(alert, r"p99_seconds >= ([\d.e-]+)"),
+        )
+        == PEERS
+    )

@@ -197,7 +197,7 @@ def test_test_series_have_the_labels_the_daemon_exports(unit_tests):
             expected = labels_of[name] if name.startswith("plumbline_") else FOREIGN.get(name)
             if expected is None:
                 continue  # of others, with whatever labels
-            labels = set(re.findall(r'([a-z_]+)="', rest))
+            labels = set(re.findall(r'([A-Za-z_]+)="', rest))
             assert labels - TARGET_LABELS == expected - TARGET_LABELS, series["series"]
             checked += 1
     assert checked > 100

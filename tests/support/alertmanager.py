@@ -33,7 +33,7 @@ class Receiver:
     def __init__(self) -> None:
         self.messages: list[dict[str, Any]] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self.messages))
-        self._thread = threading.Thread(target=self._server.serve_forever, name="receiver", daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), name="receiver", daemon=True)
 
     @property
     def url(self) -> str:

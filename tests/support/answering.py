@@ -60,7 +60,7 @@ def answering(handle: Handle, *, protocol: str = "HTTP/1.0", context: ssl.SSLCon
     with _Server(("127.0.0.1", 0), Handler) as server:
         if context is not None:
             server.socket = context.wrap_socket(server.socket, server_side=True)
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         try:
             yield f"http{'s' if context else ''}://127.0.0.1:{server.server_port}"

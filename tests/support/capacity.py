@@ -22,6 +22,7 @@ class Osd:
     device_class: str = "hdd"
     root: str = "default"
     rack: str = ""
+    others: tuple[tuple[str, str], ...] = ()
     is_in: bool = True
     weight: float = 1
 
@@ -69,6 +70,8 @@ def mapped(
         labels = {"ceph_daemon": f"osd.{osd.number}", **target}
         place = {"device_class": osd.device_class, "root": osd.root, "rack": osd.rack, "host": osd.host}
         yield one("plumbline_ceph_osd_crush_location_info", f"1x{samples}", **labels, **place)
+        for kind, bucket in osd.others:
+            yield one("plumbline_ceph_osd_crush_bucket_info", f"1x{samples}", **labels, bucket_type=kind, bucket=bucket)
         yield one("plumbline_ceph_osd_crush_weight", f"{osd.weight}x{samples}", **labels)
         yield one("plumbline_ceph_osd_in", f"{int(osd.is_in)}x{samples}", **labels)
         yield one("plumbline_ceph_osd_size_bytes", _bytes(osd.size_gb, samples), **labels)

@@ -120,7 +120,9 @@ class CephCluster(CephClient):
         super().__init__(folder, osds=OSDS)
         self.admin_keyring = self.keyring("client.admin")
         self.fsid = str(uuid.uuid4())
-        self.managers = {chr(ord("x") + index): free_port() for index in range(managers)}
+        # one range: an OSD that starts later binds no port of a manager that is not up yet
+        ports = free_ports(managers + 2 + PORTS)
+        self.managers = {chr(ord("x") + index): ports[index] for index in range(managers)}
         """Name → port of its ``/metrics``."""
         self.start_s: dict[str, float] = {}
         """Step of the start → seconds since its beginning."""
@@ -130,7 +132,7 @@ class CephCluster(CephClient):
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._all: list[subprocess.Popen[bytes]] = []
         self._osd_uuids = [str(uuid.uuid4()) for _ in range(OSDS)]
-        self._mon_ports = free_port(), free_port()
+        self._mon_ports = ports[managers], ports[managers + 1]
         self._s3: S3 | None = None
         for part in ("run", "log", "crash", "mon", "mgr"):
             (folder / part).mkdir()
@@ -139,7 +141,7 @@ class CephCluster(CephClient):
                 folder,
                 self.fsid,
                 self._mon_ports,
-                ports=free_ports(PORTS),
+                ports=ports[managers + 2 :],
                 osd_gib=osd_gib,
                 options=options,
                 address=address,

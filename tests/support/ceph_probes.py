@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from plumbline.commands import ceph_admin as cephadmin
-from plumbline.commands import ceph_setup
+from plumbline.commands.ceph import admin as cephadmin
+from plumbline.commands.ceph import setup as ceph_setup
 from plumbline.config.model import CephConfig
 from plumbline.config.types import Duration
 

@@ -32,10 +32,17 @@ OF_PROMETHEUS: dict[str, frozenset[str]] = {
 }
 """What Prometheus and Alertmanager say of themselves, as far as rules read it → its labels but the target's."""
 
+_PORT = frozenset({"ifIndex", "ifName", "ifDescr"})
+SNMP: dict[str, frozenset[str] | None] = {
+    "sysName": frozenset({"sysName"}),
+    **dict.fromkeys(("ifInDiscards", "ifOutDiscards", "ifInErrors", "dot3InPauseFrames", "dot3OutPauseFrames"), _PORT),
+}
+"""What snmp_exporter makes of a switch: modules ``system``, ``if_mib``, and EtherLike-MIB with the same look-ups."""
 FOREIGN: dict[str, frozenset[str] | None] = {
     "up": None,
     "ALERTS": None,
     **LABELS,
+    **SNMP,
 }
 """Series of others that rules read → their labels as Ceph's manager writes them (16.2 to 20); ``None``: whatever the
 target and the alert have."""

@@ -51,7 +51,7 @@ def days(first: float, last: float, *, step: float = 1.0) -> Days:
 def planned() -> Facts:
     """Four hosts of three OSDs, in which the hosts' loss is unsafe; one bench; a pool with a quota."""
     osds = tuple(
-        DataOsd(f"osd.{number}", "hdd", "default", "", f"stor0{1 + number // 3}", 4e12, 2.9e12, 96.0)
+        DataOsd(f"osd.{number}", "hdd", "default", (), f"stor0{1 + number // 3}", 4e12, 2.9e12, 96.0)
         for number in range(12)
     )
     growth = {"3d": 4e6, "14d": 3e6}

@@ -1,4 +1,4 @@
-"""A wire that takes its time: what enters one of two TAP devices leaves the other a while later, and nothing is lost.
+"""A wire that takes its time: what enters one of two TAP devices leaves the other a while later, or a share never does.
 
 For kernels without netem. A TAP device takes whole frames: the kernel has cut and summed what a NIC would have.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import random
 import select
 import struct
 import subprocess
@@ -22,9 +23,12 @@ _READY = "ready\n"
 
 
 @contextmanager
-def slow_wire(one: str, other: str, delay_s: float) -> Iterator[None]:
-    """Both TAP devices exist in this thread's network namespace, and are gone at the end."""
-    argv = ["setpriv", "--pdeathsig", "KILL", sys.executable, __file__, one, other, str(delay_s)]
+def slow_wire(one: str, other: str, delay_s: float, lost: float = 0.0) -> Iterator[None]:
+    """Both TAP devices exist in this thread's network namespace, and are gone at the end.
+
+    ``lost``: the share of frames that never arrive, in either direction; which ones is the same each time.
+    """
+    argv = ["setpriv", "--pdeathsig", "KILL", sys.executable, __file__, one, other, str(delay_s), str(lost)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
@@ -40,12 +44,15 @@ def _tap(name: str) -> int:
     return fd
 
 
-def _relay(one: int, other: int, delay_s: float) -> None:
+def _relay(one: int, other: int, delay_s: float, lost: float) -> None:
+    chance = random.Random(1)
     under_way: deque[tuple[float, int, bytes]] = deque()  # when it is due, where it leaves; in the order of arrival
     while True:
         wait_s = max(0.0, under_way[0][0] - time.monotonic()) if under_way else None
         for fd in select.select((one, other), (), (), wait_s)[0]:
             frame = os.read(fd, _LONGEST)
+            if chance.random() < lost:
+                continue
             under_way.append((time.monotonic() + delay_s, other if fd == one else one, frame))
         while under_way and under_way[0][0] <= time.monotonic():
             _, out, frame = under_way.popleft()
@@ -56,4 +63,4 @@ if __name__ == "__main__":
     ends = (_tap(sys.argv[1]), _tap(sys.argv[2]))
     sys.stdout.write(_READY)
     sys.stdout.flush()
-    _relay(*ends, float(sys.argv[3]))
+    _relay(*ends, float(sys.argv[3]), float(sys.argv[4]))

@@ -29,6 +29,7 @@ from plumbline.collectors.registry import Parts, collectors, configured
 from plumbline.config.model import Config
 from plumbline.config.workloads import Workload, load_catalogue
 from plumbline.core.histogram import HistogramValue
+from plumbline.core.roots import Roots
 from plumbline.errors import Unavailable
 from plumbline.metrics.exposition import Exposition
 from plumbline.metrics.rendering import Format, Renderer
@@ -68,6 +69,21 @@ entries:
 """
 
 
+def _softirqs(roots: Roots) -> None:
+    """Network softirqs of each CPU, and its ksoftirqd."""
+    names, counts = (
+        "".join(f"{text:>11}" for text in row) for row in ([f"CPU{cpu}" for cpu in range(CPUS)], range(CPUS))
+    )
+    (roots.proc / "softirqs").write_text(f"{names}\n      NET_TX:{counts}\n      NET_RX:{counts}\n")
+    children = roots.proc / "2" / "task" / "2" / "children"
+    children.parent.mkdir(parents=True)
+    children.write_text(" ".join(str(100 + cpu) for cpu in range(CPUS)))
+    for cpu in range(CPUS):
+        (roots.proc / str(100 + cpu)).mkdir()
+        stat = f"{100 + cpu} (ksoftirqd/{cpu}) S 2 0 0 0 -1 69238848 0 0 0 0 0 {cpu} 0 0 20 0 1 0\n"
+        (roots.proc / str(100 + cpu) / "stat").write_text(stat)
+
+
 def storage_host(folder: Path, *, small: bool = False) -> str:
     """The text of a second scrape, of the small page if so; ``folder`` is empty, and short enough for a Unix socket's
     address."""
@@ -81,6 +97,7 @@ def storage_host(folder: Path, *, small: bool = False) -> str:
         for cpu in range(CPUS)
     )
     (roots.proc / "net" / "softnet_stat").write_text("".join(rows))
+    _softirqs(roots)
     given = parts(roots, ixgbe_network(), canaries=(_canary(_CANARY),))
     config = Config()
     targets = (Target("canary", "disk", "ssd", _CANARY.id, "write", _CANARY.config_hash()),)

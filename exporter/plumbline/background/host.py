@@ -29,11 +29,13 @@ from plumbline.sources.disk.block import BlockDevice, BlockDevices, read_block_d
 from plumbline.sources.disk.blocklatency import BlockLatency, LatencyReading
 from plumbline.sources.kernel.cpupower import read_cpu_power
 from plumbline.sources.kernel.hugepages import read_hugepages
+from plumbline.sources.kernel.softirqs import SoftirqReader
 from plumbline.sources.kernel.squeeze import SqueezeReader
 from plumbline.sources.kernel.sysctl import read_sysctl
 from plumbline.sources.net.drivers import load_table
 from plumbline.sources.net.genetlink import resolve_family
 from plumbline.sources.net.infiniband import InfinibandReading, read_infiniband
+from plumbline.sources.net.lldp import NeighbourReading, read_neighbours
 from plumbline.sources.net.netlink import NETLINK_ROUTE, NetlinkSocket
 from plumbline.sources.net.network import NetworkReader
 from plumbline.sources.net.nic_interrupts import IrqBalanceReader
@@ -64,6 +66,7 @@ class KernelWatch:
         """``clock`` returns monotonic seconds, ``ticks_per_s`` is ``os.sysconf("SC_CLK_TCK")``."""
         self.interrupts = IrqBalanceReader(roots=roots, clock=clock, keep=keep_nic)
         self.squeezes = SqueezeReader(roots=roots, ticks_per_s=ticks_per_s)
+        self.softirqs = SoftirqReader(roots=roots, ticks_per_s=ticks_per_s)
         self.sysctl = Slot(
             lambda: read_sysctl(roots, on_skip=lambda name, reason: log.debug("%s: %s", name, reason)),
             what="kernel settings",
@@ -77,6 +80,7 @@ class KernelWatch:
     def refresh(self, _cancel: threading.Event) -> None:
         self.interrupts.refresh()
         self.squeezes.refresh()
+        self.softirqs.refresh()
         for slot in (self.sysctl, self.power, self.hugepages):
             slot.refresh()
 
@@ -170,6 +174,11 @@ class HostWatch:
             "infiniband", COUNTERS_EVERY_S, "InfiniBand counters", lambda: read_infiniband(roots)
         )
 
+        lldp = ProcessRunner(environment)
+        self.neighbours = PeriodicSlot(
+            "LLDP neighbours", 60.0, "LLDP neighbours", lambda: read_neighbours(roots, lldp), cancel=lldp.stop
+        )
+
     @property
     def latest(self) -> Mapping[type, Callable[[], object]]:
         """The readings that have no part of their own, by type."""
@@ -178,6 +187,7 @@ class HostWatch:
             DisksSeen: lambda: self.presence.seen,
             InfinibandReading: lambda: self.infiniband.value,
             LatencyReading: lambda: self.latency.value,
+            NeighbourReading: lambda: self.neighbours.value,
         }
 
     def jobs(self) -> list[Job]:
@@ -187,6 +197,7 @@ class HostWatch:
             Job("kernel watch", COUNTERS_EVERY_S, 0.0, self.kernel.refresh),
             Job(LATENCY_DISKS, COUNTERS_EVERY_S, COUNTERS_EVERY_S, self.latency.refresh),
             self.infiniband.job,
+            self.neighbours.job,
             *self.storage.jobs(),
             *self.osds.jobs(),
             self.presence.job,

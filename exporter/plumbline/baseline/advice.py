@@ -208,7 +208,7 @@ def _unmeasurable(via: Via, workload: Workload) -> str:
 
 
 def _cost(entry: BaselineEntry, workload: Workload) -> tuple[bool, bool, bool, int, int]:
-    writes = entry.operation in ("write", "transmit")
+    writes = entry.operation in ("write", "readwrite", "transmit")
     if not isinstance(workload, BlockWorkload):
         return writes, False, not entry.latency, 0, 0
     sequential = workload.pattern not in _RANDOM

@@ -16,7 +16,7 @@ from plumbline.baseline.profiles import LoadedProfile, Point, Row
 from plumbline.baseline.shown import Figure, Shown, ShownBudget, ShownLink, ShownRow, ShownStage, Summary
 from plumbline.baseline.site import LoadedSite, SiteEntry
 from plumbline.core.units import duration_text, si
-from plumbline.errors import BaselineError
+from plumbline.errors import BaselineError, UnknownName
 
 Loaded = LoadedProfile | LoadedSite
 
@@ -41,8 +41,8 @@ def find(
     read: Callable[[Path], LoadedSite],
 ) -> Loaded:
     """The profile or file that ``name`` means; ``read`` reads a file that the configuration does not name. The file may
-    come from another host: it is only shown here and does not judge. Raises :class:`BaselineError` if nothing or more
-    than one baseline has the name, and for an invalid file."""
+    come from another host: it is only shown here and does not judge. Raises :class:`UnknownName` if nothing has the
+    name, and :class:`BaselineError` if more than one baseline has it, and for an invalid file."""
     matching = named(name, profiles, sites)
     if len(matching) > 1:
         where = ", ".join(site.where for site in sites if site.name == name)
@@ -51,7 +51,7 @@ def find(
         return matching[0]
     if "/" in name or Path(name).is_file():
         return read(Path(name))
-    raise BaselineError(name, f"no such baseline or file; there are: {near_names(name, profiles, sites)}")
+    raise UnknownName(f"{name}: no such baseline or file; there are: {near_names(name, profiles, sites)}")
 
 
 def summaries(
@@ -77,11 +77,11 @@ def show(
     workload: str | None = None,
 ) -> Shown:
     """One profile (by name) or file (by name or path). ``workload`` may be a shell pattern, such as ``randwrite-*``.
-    Raises :class:`BaselineError` for an unknown ``name``, with similar names."""
+    Raises :class:`UnknownName`, with similar names."""
     wanted = Filter(layer, device_class, workload)
     matching = named(name, profiles, sites)
     if not matching:
-        raise BaselineError(name, f"no such baseline; there are: {near_names(name, profiles, sites)}")
+        raise UnknownName(f"{name}: no such baseline; there are: {near_names(name, profiles, sites)}")
     if isinstance(matching[0], LoadedSite):
         return narrowed(_shown_site(matching[0]), wanted, {})
     loaded = matching[0]

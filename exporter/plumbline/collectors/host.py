@@ -63,9 +63,14 @@ class Host(Struct, frozen=True):
 
 
 def slot_value(slot: Slot[T], item: str, skip: SkipHook) -> T | None:
-    """The slot's value, ``None`` where there is none; a fault counts as a skipped item."""
+    """:func:`part` of the slot's value."""
+    return part(lambda: slot.value, item, skip)
+
+
+def part(value: Callable[[], T], item: str, skip: SkipHook) -> T | None:
+    """The value, ``None`` where there is none; a fault counts as a skipped item."""
     try:
-        return slot.value
+        return value()
     except Unavailable:
         return None
     except PlumblineError:

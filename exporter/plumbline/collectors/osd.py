@@ -8,7 +8,7 @@ from plumbline.core.histogram import HistogramValue
 from plumbline.metrics.guard import ITEM_REASONS, Collector, SkipHook
 from plumbline.metrics.spec import Sample, counter, declared, gauge, histogram
 from plumbline.sources.ceph.osd_operations import STAGES
-from plumbline.sources.ceph.osd_perf import Database
+from plumbline.sources.ceph.osd_perf import Compression, Database
 from plumbline.sources.ceph.osds import OsdReading, OsdsReading, OsdState
 from plumbline.sources.kernel.cgroup import IOPS
 from plumbline.sources.kernel.meminfo import read_total
@@ -86,6 +86,23 @@ DB_COMPACTION = gauge(
     " are not counted.",
     _OSD,
 )
+COMPRESSED = gauge(
+    "plumbline_osd_compressed_bytes",
+    "Data that the OSD's store holds compressed: as written (stored), after it (compressed), and what it takes in"
+    " allocation units (allocated). Absent where nothing was ever compressed.",
+    (*_OSD, "size"),
+)
+COMPRESSIONS = counter(
+    "plumbline_osd_compressions_total",
+    "Attempts to compress: success, or rejected for too little gain.",
+    (*_OSD, "result"),
+)
+COMPRESSION_SECONDS = counter("plumbline_osd_compression_seconds_total", "Time spent compressing.", _OSD)
+TIER = counter(
+    "plumbline_osd_cache_tier_operations_total",
+    "What the cache tiers on this OSD did: promote, flush, evict, proxy_read, proxy_write, delay. Absent without one.",
+    (*_OSD, "operation"),
+)
 CAPACITY = gauge(
     "plumbline_osd_mclock_capacity_iops",
     "4 KiB operations per second that mClock assumes for the OSD, by device class; it uses that of its own device.",
@@ -159,11 +176,7 @@ def _samples_of(osd: OsdReading) -> Iterator[Sample]:
         by_stage = Counter(operation.stage for operation in osd.slow)
         for stage in STAGES:
             yield SLOW, (daemon, stage), by_stage[stage]
-    if osd.onodes is not None:
-        yield ONODES, (daemon, "hit"), osd.onodes.hits
-        yield ONODES, (daemon, "miss"), osd.onodes.misses
-    if osd.database is not None:
-        yield from _database_samples(daemon, osd.database)
+    yield from _store_samples(osd)
     if osd.limits is not None:
         for limit in osd.limits.io:
             spec = LIMIT_IOPS if limit.unit == IOPS else LIMIT_BYTES
@@ -171,6 +184,19 @@ def _samples_of(osd: OsdReading) -> Iterator[Sample]:
         if (cpu := osd.limits.cpu) is not None:
             yield CPU_PERIODS, (daemon, cpu.group), cpu.periods
             yield CPU_THROTTLED, (daemon, cpu.group), cpu.throttled
+
+
+def _store_samples(osd: OsdReading) -> Iterator[Sample]:
+    daemon = osd.daemon
+    if osd.onodes is not None:
+        yield ONODES, (daemon, "hit"), osd.onodes.hits
+        yield ONODES, (daemon, "miss"), osd.onodes.misses
+    if osd.database is not None:
+        yield from _database_samples(daemon, osd.database)
+    if osd.compression is not None:
+        yield from _compression_samples(daemon, osd.compression)
+    for operation, count in osd.tier.items():
+        yield TIER, (daemon, operation), count
 
 
 def _database_samples(daemon: str, database: Database) -> Iterator[Sample]:
@@ -186,6 +212,15 @@ def _database_samples(daemon: str, database: Database) -> Iterator[Sample]:
     if (compactions := database.log_compactions) is not None:
         yield LOG_COMPACTION_SECONDS, (daemon,), compactions.sum
         yield LOG_COMPACTIONS, (daemon,), compactions.avgcount
+
+
+def _compression_samples(daemon: str, compression: Compression) -> Iterator[Sample]:
+    yield COMPRESSED, (daemon, "stored"), compression.stored_bytes
+    yield COMPRESSED, (daemon, "compressed"), compression.compressed_bytes
+    yield COMPRESSED, (daemon, "allocated"), compression.allocated_bytes
+    yield COMPRESSIONS, (daemon, "success"), compression.succeeded
+    yield COMPRESSIONS, (daemon, "rejected"), compression.rejected
+    yield COMPRESSION_SECONDS, (daemon,), compression.seconds
 
 
 def _read(host: Host, skip: SkipHook) -> OsdsReading:

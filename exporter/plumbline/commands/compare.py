@@ -31,7 +31,7 @@ from plumbline.commands.shared import complain, show
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.console import line, table
 from plumbline.core.units import figure_text, seconds_text
-from plumbline.errors import BaselineError, ConfigError, PlumblineError
+from plumbline.errors import BaselineError, ConfigError, PlumblineError, UnknownName
 from plumbline.probes.run.model import PeriodicProbe
 from plumbline.probes.run.plan import ProbingPlan
 from plumbline.probes.run.result import ProbeResult
@@ -50,6 +50,8 @@ def run(options: argparse.Namespace) -> int:
     """Exit code 0: nothing is worse beyond its tolerance, 1: something is, 3: it could not be compared."""
     try:
         comparison = compare_here(options.a, options.b, node=this_node(options), classes=options.classes)
+    except UnknownName:
+        raise
     except PlumblineError as error:
         complain(f"plumbline: {error}")
         return NOT_COMPARED
@@ -68,7 +70,7 @@ def compare_here(a: str, b: str, *, node: Node, classes: Iterable[str] = ()) -> 
     for device_class in renamed:
         if all(item.entry.device_class != device_class for item in accepted.items):
             have = ", ".join(sorted({item.entry.device_class for item in accepted.items}))
-            raise ConfigError("--as", f"{accepted.name} has no such device class; it has: {have}", value=device_class)
+            raise UnknownName(f"--as = {device_class!r}: {accepted.name} has no such device class; it has: {have}")
     return compare(accepted, compared, renamed=renamed)
 
 

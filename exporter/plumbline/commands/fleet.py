@@ -20,7 +20,7 @@ from plumbline.core.console import Step, line, make_console, progress, table
 from plumbline.core.keyfiles import read_anchor
 from plumbline.core.units import count_text, duration_text, figure_text
 from plumbline.core.words import listed
-from plumbline.errors import BaselineError, ConfigError, Unavailable
+from plumbline.errors import BaselineError, ConfigError, Unavailable, UnknownName
 from plumbline.fleet import acceptance, crush
 from plumbline.fleet.answers import NodeFault
 from plumbline.fleet.classes import LEAST_NODES, ClassSpread
@@ -138,7 +138,7 @@ def _planned(
     why = due(kept, states, everything=options.everything)
     classes = {host.name: class_of(host, states.get(host.name)) for host in hosts}
     if unknown := set(options.node) - set(classes):
-        raise ConfigError("--node", "is not in the inventory", value=", ".join(sorted(unknown)))
+        raise UnknownName(f"--node = {', '.join(sorted(unknown))!r}: is not in the inventory")
     turns = {
         host.name: NodeRecording(fleet_class=classes[host.name], domain=host.domain)
         for host in hosts
@@ -221,7 +221,7 @@ def run_review(options: argparse.Namespace) -> int:
         complain(f"plumbline: {error}")
         return NOT_COMPARED
     if unknown := set(options.node) - {*reviewed.nodes, *reviewed.faults}:
-        raise ConfigError("--node", "has no figures here", value=", ".join(sorted(unknown)))
+        raise UnknownName(f"--node = {', '.join(sorted(unknown))!r}: has no figures here")
     data = [
         msgspec.structs.asdict(row) | {"outlier": row.outlier, "new": row.node in reviewed.new} for row in reviewed.rows
     ]

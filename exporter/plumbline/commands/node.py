@@ -1,6 +1,7 @@
 """This host as commands see it, beside a daemon or without one: nothing is started, locked or written."""
 
 import argparse
+import functools
 import os
 import re
 import socket
@@ -39,8 +40,12 @@ class Node(Struct, frozen=True):
     storage: Path
     host: str
     plan: ProbingPlan
-    profiles: Mapping[str, LoadedProfile]
     sites: tuple[LoadedSite, ...]
+
+    @property
+    def profiles(self) -> Mapping[str, LoadedProfile]:
+        """The documented ones. Read when a command asks for them: most do not, and it takes a tenth of a second."""
+        return _profiles()
 
     def book(self) -> Book:
         return load_book(
@@ -65,6 +70,11 @@ class Node(Struct, frozen=True):
         )
 
 
+@functools.cache  # part of the package, and commands end: a daemon would keep them for ever
+def _profiles() -> dict[str, LoadedProfile]:
+    return load_profiles(load_catalogue())
+
+
 def this_node(options: argparse.Namespace, adjust: Callable[[Config], Config] = lambda config: config) -> Node:
     """Read configuration and baselines of this host, by the flags that every command has, without starting, locking or
     writing anything. ``adjust`` changes the configuration before it is planned."""
@@ -81,7 +91,6 @@ def this_node(options: argparse.Namespace, adjust: Callable[[Config], Config] = 
         storage=storage,
         host=host,
         plan=make_plan(config, storage=storage, roots=roots, catalogue=catalogue, environment=os.environ),
-        profiles=load_profiles(catalogue),
         sites=(
             *(read_site(Path(file), host=host, catalogue=catalogue) for file in config.baseline.files),
             *(site for file in own if (site := _own_site(file, config, host)) is not None),

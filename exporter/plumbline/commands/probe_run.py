@@ -1,7 +1,7 @@
 """``plumbline probe run``: run probes now, show their progress, and their figures beside the baseline.
 
-Exit codes: 0 every run succeeded, 1 one failed, 2 one was refused (and none failed), 3 the configuration, the name or
-the storage path does not allow it; 130 stopped by Ctrl-C.
+Exit codes: 0 every run succeeded, 1 one failed, 2 wrong usage, 3 one was refused (and none failed), or the
+configuration or the storage path does not allow it; 130 stopped by Ctrl-C.
 """
 
 import argparse
@@ -18,14 +18,14 @@ from plumbline.commands.node import this_node
 from plumbline.commands.shared import INTERRUPTED, complain, print_json, set_by_signals
 from plumbline.core.console import Step, line, make_console, progress, table
 from plumbline.core.units import degradation_text, figure_text, seconds_text
-from plumbline.errors import PlumblineError
+from plumbline.errors import PlumblineError, UnknownName
 from plumbline.probes.ceph.cluster import CephGuard
 from plumbline.probes.run import run_now
 from plumbline.probes.run.model import Progress
 from plumbline.probes.run.run_now import OperationReport, Report
 from plumbline.status.model import missing_baseline_hint
 
-_DONE, _FAILED, _REFUSED, _MISCONFIGURED = 0, 1, 2, 3
+_DONE, _FAILED, _NOT_TRIED = 0, 1, 3
 _GOOD, _BAD, _NOTE = "green", "bold red", "yellow"
 
 
@@ -37,9 +37,11 @@ def run(options: argparse.Namespace) -> int:
         run_now.check_storage(node.storage)
         cluster = CephGuard(node.config.ceph, node.config.gates, host=node.host)
         engine = run_now.OnDemand(node.run_once(cluster, stopping), node.book())
+    except UnknownName:
+        raise
     except PlumblineError as error:
         complain(f"plumbline: {error}")
-        return _MISCONFIGURED
+        return _NOT_TRIED
     console, watching = make_console(), make_console(sys.stderr if options.json else sys.stdout)
     reports: list[Report] = []
     with set_by_signals(stopping), closing(cluster):
@@ -61,7 +63,7 @@ def _exit_code(reports: Sequence[Report]) -> int:
     outcomes = {report.outcome for report in reports}
     if outcomes & {"failure", "timeout"}:
         return _FAILED
-    return _REFUSED if "refused" in outcomes else _DONE
+    return _NOT_TRIED if "refused" in outcomes else _DONE
 
 
 def print_report(console: Console, report: Report) -> None:

@@ -25,7 +25,7 @@ from plumbline.config.types import Duration
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.roots import Roots
 from plumbline.core.units import si
-from plumbline.errors import BaselineError, ProbeRefused, Unavailable
+from plumbline.errors import BaselineError, ProbeRefused, Unavailable, UnknownName
 from plumbline.probes.fio import fio_target
 from plumbline.probes.fio.fio_target import FioKind
 from plumbline.probes.run import gates
@@ -84,12 +84,12 @@ def _lasting(probe: object, seconds: float) -> object:
 
 def choose(plan: ProbingPlan, request: Request) -> tuple[list[Item], dict[str, str]]:
     """The probes to record, and those that were asked for but are left out, with the reason. Raises
-    :class:`BaselineError` for a name that no probe has."""
+    :class:`UnknownName` for a name that no probe has."""
     items: list[Item] = [*plan.continuous, *plan.periodic]
     for name in (*request.probes, *request.without):
         if not any(_is(item, name) for item in items):
             there = ", ".join(sorted(map(name_of, items))) or "none"
-            raise BaselineError("record", f"no such probe; there are: {there}", value=name)
+            raise UnknownName(f"record = {name!r}: no such probe; there are: {there}")
     asked = [item for item in items if not request.probes or any(_is(item, name) for name in request.probes)]
     asked = [item for item in asked if not request.layers or layer_of(item) in request.layers]
     left_out = {name_of(item): why for item in asked if (why := not_recordable(identities_of(item)))}

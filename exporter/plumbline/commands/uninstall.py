@@ -6,7 +6,8 @@ import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from plumbline.commands import ceph_admin, uninstall_files
+from plumbline.commands import uninstall_files
+from plumbline.commands.ceph import admin as ceph_admin
 from plumbline.commands.shared import roots, say
 from plumbline.commands.uninstall_files import Folder
 from plumbline.config.model import Config

@@ -21,9 +21,12 @@ STATISTICS = ("mean", "p50", "p95", "p99", "p999", "max")
 
 
 class Pattern(StrEnum):
-    """Access pattern, in fio's terms (``rw=``)."""
+    """Access pattern, in fio's terms (``rw=``), and two of IOzone's: records read from the end to the start, and every
+    17th record (its default stride)."""
 
     READ = "read"
+    BACKREAD = "backread"
+    STRIDEREAD = "strideread"
     WRITE = "write"
     RANDREAD = "randread"
     RANDWRITE = "randwrite"
@@ -39,11 +42,17 @@ class Sync(StrEnum):
 
 _OPERATIONS = {
     Pattern.READ: ("read",),
+    Pattern.BACKREAD: ("read",),
+    Pattern.STRIDEREAD: ("read",),
     Pattern.WRITE: ("write",),
     Pattern.RANDREAD: ("read",),
     Pattern.RANDWRITE: ("write",),
     Pattern.RANDRW: ("read", "write"),
 }
+
+
+_SKIPPED = {Pattern.BACKREAD: -2, Pattern.STRIDEREAD: 16}
+"""Blocks from the end of one read to the start of the next. At an end of the file fio goes on from the other one."""
 
 
 class _Common(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag_field="kind"):
@@ -80,6 +89,12 @@ class BlockWorkload(_Common, frozen=True, tag="block"):
     @property
     def operations(self) -> tuple[str, ...]:
         return _OPERATIONS[self.pattern]
+
+    @property
+    def rw(self) -> str:
+        """The pattern as fio takes it: ``randread``, ``read:-8192``."""
+        blocks = _SKIPPED.get(self.pattern)
+        return self.pattern.value if blocks is None else f"{Pattern.READ.value}:{blocks * self.block_size}"
 
     def config_hash(self, *, rate_iops: float | None = None) -> str:
         """As for every workload, but of an older text form, which recorded baselines contain. File size and run time
@@ -158,9 +173,10 @@ class RadosOps(_Common, frozen=True, tag="rados-ops"):
 
 
 class RbdBench(_Common, frozen=True, tag="rbd-bench"):
-    """``rbd bench``: ``io_size`` bytes, ``threads`` in flight."""
+    """``rbd bench``: ``io_size`` bytes, ``threads`` in flight. ``readwrite``: half of them reads (the tool's default),
+    both counted together, as in the tool's last line."""
 
-    operation: Literal["read", "write"]
+    operation: Literal["read", "write", "readwrite"]
     io_size: int
     threads: int = 16
     random: bool = False

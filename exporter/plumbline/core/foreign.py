@@ -48,6 +48,17 @@ class Limits:
 LIMITS = Limits()
 
 
+class Passed(bytes):
+    """A document within :data:`LIMITS`: whoever reads it again need not look again."""
+
+    __slots__ = ()
+
+
+def passed(data: bytes) -> bytes:
+    """The same, as :class:`Passed` if it is within the limits; else as it is, so that each reader refuses it."""
+    return data if excess(data) else Passed(data)
+
+
 def excess(data: bytes, limits: Limits = LIMITS) -> str:
     """Why ``data`` must not reach a parser; empty if it may. Takes time in proportion to the bytes alone."""
     if len(data) > limits.max_bytes:
@@ -138,6 +149,8 @@ def one_line(error: object) -> str:
 
 
 def _checked(data: bytes | str, source: str, limits: Limits, what: str, line: int = 0) -> bytes:
+    if isinstance(data, Passed) and limits is LIMITS:
+        return data
     if isinstance(data, str):
         data = data.encode("utf-8", "surrogateescape")
     if reason := excess(data, limits):

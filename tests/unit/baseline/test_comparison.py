@@ -21,7 +21,7 @@ from plumbline.config.probes.disk import CanaryConfig, FioConfig
 from plumbline.config.types import Duration
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.roots import Roots
-from plumbline.errors import BaselineError
+from plumbline.errors import BaselineError, UnknownName
 from plumbline.probes.run.plan import ProbingPlan, make_plan
 from plumbline.probes.run.result import OperationResult, Outcome, ProbeResult
 from plumbline.probes.run.state import ProbeRecord
@@ -246,7 +246,7 @@ def test_a_baseline_is_found_by_name_or_path_of_any_host(tmp_path):
     theirs = find(str(path), profiles, [], read=read)
     assert theirs.entries[0].profile == "theirs"
     assert find("theirs", profiles, [theirs], read=read) is theirs
-    with pytest.raises(BaselineError, match=r"unoba-2020: no such baseline or file; there are: unnoba-2020"):
+    with pytest.raises(UnknownName, match=r"unoba-2020: no such baseline or file; there are: unnoba-2020"):
         find("unoba-2020", profiles, [], read=read)
     with pytest.raises(BaselineError, match=r"nothing\.yaml: can't be read: No such file"):
         find(str(tmp_path / "nothing.yaml"), profiles, [], read=read)

@@ -6,6 +6,7 @@ import dataclasses
 
 from plumbline.collectors.cephmap import (
     COLLECTOR,
+    OSD_BUCKET,
     POOL_AVAILABLE,
     POOL_DOWN,
     POOL_FAILURES,
@@ -13,7 +14,7 @@ from plumbline.collectors.cephmap import (
     POOL_UP,
     samples,
 )
-from plumbline.sources.ceph.cephmap import CephMap, Pool, PoolAvailability, Rule, parse_cephmap
+from plumbline.sources.ceph.cephmap import CephMap, Pool, PoolAvailability, Rule, parse_cephmap, parse_osd_tree
 from support.ceph_map import answers
 
 HEALTHY = parse_cephmap(answers(), read_ts=1_700_000_000.5)
@@ -86,8 +87,27 @@ def test_the_whole_cluster() -> None:
     assert found["map_timestamp_seconds",] == 1_700_000_000.5
     limits = {key[1]: value for key, value in found.items() if key[0] == "full_ratio"}
     assert limits == {"nearfull": 0.85, "backfillfull": 0.9, "full": 0.95}
-    since_20 = {POOL_READ_UNIT, POOL_AVAILABLE, POOL_UP, POOL_DOWN, POOL_FAILURES}
-    assert {spec for spec, _, _ in samples(HEALTHY)} == set(COLLECTOR.specs) - since_20
+    elsewhere = {OSD_BUCKET, POOL_READ_UNIT, POOL_AVAILABLE, POOL_UP, POOL_DOWN, POOL_FAILURES}
+    assert {spec for spec, _, _ in samples(HEALTHY)} == set(COLLECTOR.specs) - elsewhere
+
+
+def test_buckets_above_the_rack_and_beside_it() -> None:
+    nodes = [
+        {"id": -1, "name": "default", "type": "root", "children": [-5]},
+        {"id": -5, "name": "north", "type": "datacenter", "children": [-4]},
+        {"id": -4, "name": "east", "type": "room", "children": [-3]},
+        {"id": -3, "name": "stor01", "type": "host", "children": [0]},
+        {"id": 0, "name": "osd.0", "type": "osd", "crush_weight": 1.0, "reweight": 1.0, "status": "up"},
+    ]
+    found = dataclasses.replace(HEALTHY, osds=parse_osd_tree({"nodes": nodes}), osd_use={})
+    assert shown(found, "osd.0") == {
+        ("osd_crush_location_info", "osd.0", "", "default", "", "stor01"): 1,
+        ("osd_crush_bucket_info", "osd.0", "datacenter", "north"): 1,
+        ("osd_crush_bucket_info", "osd.0", "room", "east"): 1,
+        ("osd_crush_weight", "osd.0"): 1,
+        ("osd_reweight_ratio", "osd.0"): 1,
+        ("osd_in", "osd.0"): 1,
+    }
 
 
 def test_a_pool_whose_availability_is_tracked() -> None:

@@ -15,7 +15,7 @@ from plumbline.core.roots import Roots
 from plumbline.errors import ParseError, Unavailable
 from plumbline.metrics.spec import Kind
 from plumbline.sources.ceph import adminsocket
-from plumbline.sources.ceph.osd_perf import EDGES, OPERATIONS, SetOption
+from plumbline.sources.ceph.osd_perf import EDGES, OPERATIONS, Compression, SetOption
 from plumbline.sources.ceph.osds import OsdReading, OsdsReading, OsdState, find_osds, read_osds, read_stores
 from plumbline.sources.kernel.cgroup import read_limits
 from support.admin_sockets import serving
@@ -107,6 +107,24 @@ def test_everything_an_osd_says(folder, answers):
     assert found["plumbline_osd_fragmentation_ratio", "osd.7"] == 0.25
     network = next(each for each in server.asked if each["prefix"] == "dump_osd_network")
     assert network["value"] == 0, "all peers, not only the slow ones"
+
+
+def test_compression_and_cache_tiers_only_where_they_are_at_work():
+    quiet = OsdReading("osd.0", "", OsdState.ANSWERS)
+    assert not [key for key in shown((quiet,)) if "compress" in key[0] or "tier" in key[0]]
+    busy = OsdReading(
+        "osd.0", "", OsdState.ANSWERS, compression=Compression(65536, 4096, 8192, 3, 2, 0.25), tier={"promote": 7}
+    )
+    found = shown((busy,))
+    assert {key: value for key, value in found.items() if key[0] != "plumbline_osd_socket_up"} == {
+        ("plumbline_osd_compressed_bytes", "osd.0", "stored"): 65536,
+        ("plumbline_osd_compressed_bytes", "osd.0", "compressed"): 4096,
+        ("plumbline_osd_compressed_bytes", "osd.0", "allocated"): 8192,
+        ("plumbline_osd_compressions_total", "osd.0", "success"): 3,
+        ("plumbline_osd_compressions_total", "osd.0", "rejected"): 2,
+        ("plumbline_osd_compression_seconds_total", "osd.0"): 0.25,
+        ("plumbline_osd_cache_tier_operations_total", "osd.0", "promote"): 7,
+    }
 
 
 def test_one_that_hangs_is_named_and_the_others_are_read(folder, answers):
@@ -260,11 +278,14 @@ def test_other_daemons_and_second_clusters_are_passed_by(tmp_path):
 
 
 def test_an_osd_has_a_bounded_number_of_series_however_many_peers_it_has(folder, answers, limited):
-    """Sixty OSDs on a host are 6,240 series at most; peers, which are hundreds, are summed up."""
+    """Sixty OSDs on a host are 6,960 series at most; peers, which are hundreds, are summed up."""
     histograms = json.loads(answers["perf histogram dump"])
     used = histograms["osd"]["op_w_latency_in_bytes_histogram"]
     histograms["osd"] |= {name: used for name, _ in OPERATIONS.values()}
     every = {**fleet_answers(peers=300), "perf histogram dump": json.dumps(histograms).encode()}
+    counters = json.loads(every["perf dump"])
+    counters["osd"]["tier_promote"] = counters.setdefault("bluestore", {})["compress_success_count"] = 1
+    every["perf dump"] = json.dumps(counters).encode()
     with serving(folder / "ceph-osd.7.asok", every):
         sockets = find_osds([f"{folder}/*.asok"])
         read = read_osds(sockets, timeout_s=60, limits=partial(read_limits, limited))
@@ -272,7 +293,7 @@ def test_an_osd_has_a_bounded_number_of_series_however_many_peers_it_has(folder,
     buckets_sum_count = len(EDGES) + 3
     series = sum(buckets_sum_count if spec.kind is Kind.HISTOGRAM else 1 for spec, _, _ in samples)
     assert {spec.name for spec, _, _ in samples} == {spec.name for spec in osd.COLLECTOR.specs} - {osd.ENDED.name}
-    assert series <= 104
+    assert series <= 116
     assert len({(spec.name, *labels) for spec, labels, _ in samples}) == len(samples)
 
 

@@ -103,5 +103,5 @@ def runs(parser: argparse.ArgumentParser) -> Iterator[str]:
 
 @for_every("run", sorted(runs(_parser())))
 def test_each_command_names_a_function_that_exists(run: str) -> None:
-    module, _, function = run.partition(".")
+    module, _, function = run.rpartition(".")
     assert callable(getattr(import_module(f"plumbline.commands.{module}"), function))

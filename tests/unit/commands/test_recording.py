@@ -24,7 +24,7 @@ from plumbline.config.types import Duration, Endpoint, Size
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.histogram import HistogramValue
 from plumbline.core.roots import Roots
-from plumbline.errors import BaselineError, ProbeRefused
+from plumbline.errors import BaselineError, ProbeRefused, UnknownName
 from plumbline.probes.run import plan as planning
 from plumbline.probes.run.plan import ProbingPlan, make_plan
 from plumbline.probes.run.reading import CanaryReading, CanaryState, WorkloadReading
@@ -79,7 +79,7 @@ def test_layers_and_probes_are_chosen_by_name_with_or_without_the_target(tmp_pat
         rtt, "on request (--without)"
     )
     for flag in ("probes", "without"):
-        with pytest.raises(BaselineError, match=r"record = 'rt': no such probe; there are: canary, capped, deep, .*"):
+        with pytest.raises(UnknownName, match=r"record = 'rt': no such probe; there are: canary, capped, deep, .*"):
             names(tmp_path, **{flag: ("rt",)})
 
 
@@ -275,7 +275,7 @@ def record(folder: Path, monkeypatch: pytest.MonkeyPatch, engine: Told, **more: 
     config = Config(probes=(FioConfig(name="fio", workload="randread-4k-qd1-j1", device_class="hdd"),))
     roots = Roots.under(folder)
     plan = make_plan(config, storage=folder, roots=roots, catalogue=CATALOGUE, environment={})
-    node = Node(None, config, roots, folder / "state", "stor01", plan, {}, ())
+    node = Node(None, config, roots, folder / "state", "stor01", plan, ())
     monkeypatch.setattr(node_module, "RunOnce", engine)
     monkeypatch.setattr(recording, "read_fingerprint", lambda *_args, **_more: Fingerprint(kernel="6.12"))
     request = Request(runs=3, force=bool(more.pop("force", False)))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.commands import ceph_admin
+from plumbline.commands.ceph import admin as ceph_admin
 from plumbline.config.model import CephConfig, Config, parse
 from plumbline.config.options import Overrides, read_config, with_credentials
 from plumbline.config.workloads import load_catalogue

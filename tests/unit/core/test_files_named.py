@@ -12,7 +12,7 @@ import pytest
 
 from plumbline import cli
 from plumbline.baseline.site import read_site
-from plumbline.commands.ceph_keyring import read_keyring
+from plumbline.commands.ceph.keyring import read_keyring
 from plumbline.config.model import CephConfig
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.roots import Roots

@@ -20,7 +20,7 @@ from plumbline.claims.api import Claim, Events, Pod, Pods, PodTemplate, Version,
 from plumbline.claims.claim_file import parse_claim
 from plumbline.config.yaml import read_yaml
 from plumbline.core import jsontext
-from plumbline.core.foreign import Limits, decode_json, finite, parse_json
+from plumbline.core.foreign import Limits, Passed, decode_json, finite, parse_json, passed
 from plumbline.errors import ConfigError, ParseError, PlumblineError
 from plumbline.fleet.crush import racks_of
 from plumbline.fleet.inventory import parse_inventory
@@ -39,7 +39,14 @@ from plumbline.sources.ceph.cluster_osds import parse_osds
 from plumbline.sources.ceph.osd_connections import parse_can_dump, parse_dump, parse_names
 from plumbline.sources.ceph.osd_network import parse_heartbeats
 from plumbline.sources.ceph.osd_operations import parse_blocked, parse_slow
-from plumbline.sources.ceph.osd_perf import parse_database, parse_latencies, parse_onode_cache, parse_stages
+from plumbline.sources.ceph.osd_perf import (
+    parse_compression,
+    parse_database,
+    parse_latencies,
+    parse_onode_cache,
+    parse_stages,
+    parse_tier,
+)
 from plumbline.sources.disk.smartctl import parse_answer as parse_smartctl
 from plumbline.sources.prometheus.api import (
     parse_alertmanagers,
@@ -116,6 +123,23 @@ def test_what_is_refused(data: bytes, reason: str) -> None:
     limits = Limits(1_000_000, 50, 1_000_000) if data[:2] == b"[[" else Limits(1000, 50, 100)
     with pytest.raises(ParseError, match=f"^here: not JSON: .*{reason}"):
         parse_json(data, source="here", limits=limits)
+
+
+def test_what_passed_once_is_not_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only that: what did not pass is refused by each reader, and so is what other limits refuse."""
+    deep = b"[" * 60 + b"]" * 60
+    assert type(passed(deep)) is bytes
+    with pytest.raises(ParseError, match="nested deeper"):
+        parse_json(passed(deep), source="x")
+    known = passed(b"[[1]]")
+    with pytest.raises(ParseError, match="longer than 4 bytes"):
+        parse_json(known, source="x", limits=Limits(max_bytes=4))
+    monkeypatch.setattr("plumbline.core.foreign.excess", lambda *_: "looked at")
+    assert isinstance(known, Passed)
+    assert parse_json(known, source="x") == [[1]]
+    assert decode_json(known, list[list[int]], source="x") == [[1]]
+    with pytest.raises(ParseError, match="looked at"):
+        parse_json(b"[[1]]", source="x")
 
 
 @pytest.mark.parametrize(
@@ -255,6 +279,11 @@ READERS: dict[str, tuple[Callable[[bytes], Any], str]] = {
         lambda data: parse_onode_cache(data, source="x"),
         '{"bluestore": {"onode_hits": 3, "onode_misses": 4}}',
     ),
+    "compression": (
+        lambda data: parse_compression(data, source="x"),
+        f'{{"bluestore": {{"compressed": 3, "compress_success_count": 4, "compress_lat": {_LAT}}}}}',
+    ),
+    "tier": (lambda data: parse_tier(data, source="x"), '{"osd": {"tier_promote": 3}}'),
     "database": (
         lambda data: parse_database(data, source="x"),
         f'{{"bluefs": {{"db_total_bytes": 1, "slow_total_bytes": 2, "compact_lat": {_LAT}}}, "rocksdb": {{"compact_completed": 1,'

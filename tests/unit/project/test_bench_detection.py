@@ -203,3 +203,72 @@ def test_climates_are_data_and_differ_as_they_say():
     assert busy.level.max() == pytest.approx(0.6 / (1 - 0.4 * 1.5), rel=0.001)
     assert busy.level.min() == pytest.approx(0.6 / (1 - 0.4 * 0.5), rel=0.001)
     assert climates.bound(model.Climate()) == pytest.approx(2.75, rel=0.03)
+    # what is recorded at rest knows no load
+    assert climates.bound(model.Climate(production_ratio=1.6)) == climates.bound(model.Climate())
+
+
+EVEN = {
+    "daily_amplitude": 0, "weekend_ratio": 1, "noise_sigma": 0, "scrub_ratio": 1, "hiccups_per_day": 0,
+    "blips_per_week": 0, "recoveries_per_week": 0,
+}  # fmt: skip
+
+
+def world(days, hosts=2, **changes):
+    return model.healthy(np.random.default_rng(5), hosts, days, model.Climate(**EVEN, **changes)).level
+
+
+def test_a_third_of_the_worlds_only_examine_and_none_is_both():
+    tuning, examination = (
+        climates.read_climates(climates.CLIMATES, uses) for uses in (["tuning"], ["examination"])
+    )  # fmt: skip
+    assert not tuning.keys() & examination.keys()
+    assert len(examination) * 3 >= len(tuning) + len(examination)
+    assert climates.read_climates(climates.CLIMATES).keys() == tuning.keys() | examination.keys()
+
+
+def test_a_job_comes_at_its_times_for_its_hours_and_with_its_delay():
+    hour = 3600 // model.SLOT_S
+    weekly = world(21, jobs=(model.Job(168, (2, 4), 4),))
+    starts = np.flatnonzero(np.diff((weekly[0] == 4).astype(int)) == 1)
+    assert [int(each) for each in np.diff(starts)] == [168 * hour] * (len(starts) - 1)
+    assert len(starts) in {2, 3}
+    assert np.array_equal(weekly[0], weekly[1])
+    assert set(np.unique(weekly)) == {1.0, 4.0}
+    late = world(21, jobs=(model.Job(24, (1, 1), 2, late_h=1.5),))
+    gaps = np.diff(np.flatnonzero(np.diff((late[0] == 2).astype(int)) == 1)) / hour
+    assert 22.5 <= gaps.min() < 24 < gaps.max() <= 25.5
+    new = world(21, jobs=(model.Job(24, (2, 2), 2, first_day=15),))
+    assert new[:, : 15 * model.SLOTS_PER_DAY].max() == 1
+    assert new[:, 16 * model.SLOTS_PER_DAY :].max() == 2
+
+
+def test_a_clock_change_moves_a_job_by_an_hour():
+    hour = 3600 // model.SLOT_S
+    moved = world(10, clock_change_day=5, jobs=(model.Job(24, (1, 1), 2),))
+    gaps = np.diff(np.flatnonzero(np.diff((moved[0] == 2).astype(int)) == 1)).tolist()
+    assert sorted(set(gaps)) == [23 * hour, 24 * hour]
+    assert gaps.count(23 * hour) == 1
+
+
+def test_days_weeks_and_hosts_differ_as_the_world_says():
+    days = world(400, day_sigma=0.1)[:, :: model.SLOTS_PER_DAY]
+    assert np.log(days[0]).std() == pytest.approx(0.1, rel=0.15)
+    assert np.array_equal(days[0], days[1])
+    own = world(3, day_sigma=0.1, own_days=True)
+    assert not np.allclose(own[0], own[1])
+    quiet = world(21, periods=((14, 7, 0.75),))
+    assert set(np.unique(quiet[:, : 14 * model.SLOTS_PER_DAY])) == {1.0}
+    assert set(np.unique(quiet[:, 14 * model.SLOTS_PER_DAY :])) == {0.75}
+    assert world(1, production_ratio=1.6).max() == 1.6
+    assert world(14, growth_per_week=0.03)[0, -1] == pytest.approx(1.03**2, rel=1e-4)
+    stalls = world(30, stalls_per_day=4)
+    assert stalls.max() >= 20
+    assert not np.array_equal(stalls[0] > 1, stalls[1] > 1)
+
+
+def test_an_interval_holds_its_count_and_is_wider_where_clusters_differ():
+    assert climates.interval(np.array([0, 0, 0])) == pytest.approx((0, 3.7), abs=0.1)
+    assert climates.interval(np.array([3, 3, 2, 2])) == pytest.approx((4.8, 18.4), abs=0.1)
+    low, high = climates.interval(np.array([10, 0, 0, 0]))
+    assert low < 1
+    assert high > 30

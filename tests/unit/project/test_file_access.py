@@ -29,6 +29,7 @@ _MEASURED = "the operations that are measured, and their directory, below a desc
 ELSEWHERE = {
     "daemon/daemon.py:Daemon.run": _JOBS,
     "probes/run/schedule.py:Probing.apply": _JOBS,
+    "sources/disk/slots.py:switch": "the light of a slot: an attribute of the kernel's, on the command of a person",
     "cli.py:main": "/dev/null in the place of an output that went away",
     "probes/run/guard.py:prepare_directory": "makes the directory that is marked next",
     "probes/run/guard.py:_remove_made": "removes it again, empty, where it is refused",
@@ -45,7 +46,7 @@ ELSEWHERE = {
     "core/launch.py:main": "lowers the priority of I/O of this process, then becomes the tool that it was started for",
     "commands/uninstall.py:_installed": "text of a plan, for a person to carry out",
     "commands/uninstall.py:_plan": "text of a plan; commands/uninstall_files.py carries it out, by proofs",
-    "commands/ceph_setup.py:remove": "text of a plan; commands/ceph_keyring.py removes the key by a proof",
+    "commands/ceph/setup.py:remove": "text of a plan; commands/ceph/keyring.py removes the key by a proof",
 }
 """Function → why it does so by itself."""
 

@@ -110,7 +110,7 @@ def test_nothing_steers_the_terminal(name: str, wide: int | None) -> None:
     disk = Disk(
         device=name, model=name, serial=name, firmware=name, device_class=name, transport=name, size_bytes=1,
         rotational=None, zoned=None, logical_block_bytes=None, physical_block_bytes=None, scheduler=name,
-        queue_requests=None, queue_depth=None, osd=name, lower=(name,),
+        queue_requests=None, queue_depth=None, osd=name, lower=(name,), slot=name, slot_lit=None,
             uses=(Use(kind=name, name=name),),
         stack=Layer(device=name, what=name, uses=(Use(kind=name, name=name),), upper=()),
     )  # fmt: skip

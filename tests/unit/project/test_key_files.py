@@ -27,7 +27,7 @@ NO_SECRET = {
     ("baseline/book.py", "read_own"): "a baseline",
     ("baseline/site.py", "read_site"): "a baseline",
     ("baseline/signature.py", "check_signed"): "a signature",
-    ("commands/ceph_keyring.py", "read_keyring"): "compared with what Ceph has, not used",
+    ("commands/ceph/keyring.py", "read_keyring"): "compared with what Ceph has, not used",
     ("commands/fleet_node.py", "_file"): "a baseline",
     ("fleet/inventory.py", "read_inventory"): "an inventory",
     ("probes/ceph/ceph_access.py", "key_file"): "ceph.conf; the keyring goes through the door",

@@ -76,7 +76,7 @@ class RunPlan(Struct, frozen=True, kw_only=True):
         workload = self.workload
         return (
             f"--ioengine={'psync' if workload.iodepth == 1 else 'libaio'}",
-            f"--rw={workload.pattern.value}",
+            f"--rw={workload.rw}",
             f"--bs={workload.block_size}",
             f"--iodepth={workload.iodepth}",
             f"--direct={int(workload.direct)}",

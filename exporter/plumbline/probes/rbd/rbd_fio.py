@@ -36,7 +36,7 @@ def measure_argv(plan: RbdFioPlan) -> tuple[str, ...]:
         "--group_reporting=1",
         f"--size={plan.image.size_bytes}",
         f"--numjobs={workload.jobs}",
-        f"--rw={workload.pattern.value}",
+        f"--rw={workload.rw}",
         f"--bs={workload.block_size}",
         f"--iodepth={workload.iodepth}",
         *((f"--rwmixread={workload.rwmix_read}",) if workload.pattern is Pattern.RANDRW else ()),

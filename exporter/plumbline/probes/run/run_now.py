@@ -14,7 +14,7 @@ from msgspec.structs import replace
 import plumbline
 from plumbline.baseline.book import Book
 from plumbline.baseline.comparison import ReferenceFigure, reference_figures
-from plumbline.errors import ConfigError, PlumblineError, ProbeRefused
+from plumbline.errors import ConfigError, PlumblineError, ProbeRefused, UnknownName
 from plumbline.probes.run.engine import STOPPED
 from plumbline.probes.run.histogram import quantile
 from plumbline.probes.run.model import ContinuousJob, Identity, PeriodicProbe, Progress
@@ -67,7 +67,7 @@ Group = Sequence[Item]  # One periodic probe, or canaries that run in parallel
 
 def pick(plan: ProbingPlan, names: Sequence[str]) -> list[Item]:
     """The probes named by ``names``, each once and in that order. A name is that of a configuration entry, meaning all
-    its targets, or ``name/target``. Raises :class:`ConfigError` for an unknown name."""
+    its targets, or ``name/target``. Raises :class:`UnknownName`."""
     planned: tuple[Item, ...] = (*plan.periodic, *plan.continuous)
     items = {name_of(item): item for item in planned}
     chosen: dict[str, Item] = {}
@@ -75,7 +75,7 @@ def pick(plan: ProbingPlan, names: Sequence[str]) -> list[Item]:
         picked = {key: item for key, item in items.items() if key == name or key.startswith(f"{name}/")}
         if not picked:
             there = ", ".join(sorted(items)) or "none"
-            raise ConfigError("probe", f"no such probe is configured and enabled; there are: {there}", value=name)
+            raise UnknownName(f"probe = {name!r}: no such probe is configured and enabled; there are: {there}")
         chosen |= picked
     return list(chosen.values())
 

@@ -49,6 +49,8 @@ BASE_UNITS = {"iops": "1/s", "throughput": "B/s"}
 
 _PATTERNS = {
     Pattern.READ: "Sequential reads",
+    Pattern.BACKREAD: "Backward reads",
+    Pattern.STRIDEREAD: "Stride reads",
     Pattern.WRITE: "Sequential writes",
     Pattern.RANDREAD: "Random reads",
     Pattern.RANDWRITE: "Random writes",

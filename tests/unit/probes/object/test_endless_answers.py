@@ -121,7 +121,7 @@ class Server(ThreadingHTTPServer):
 @contextmanager
 def serving(endless: str) -> Iterator[Server]:
     server = Server(endless)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     yield server
     server.ended = True

@@ -34,7 +34,7 @@ from plumbline.config.probes.disk import CanaryConfig, FioConfig
 from plumbline.config.types import Duration, Schedule, Size
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.roots import Roots
-from plumbline.errors import ConfigError
+from plumbline.errors import UnknownName
 from plumbline.probes.ceph.cluster import CephGuard
 from plumbline.probes.run import plan as planning
 from plumbline.probes.run import run_now as ondemand
@@ -142,7 +142,7 @@ def test_a_name_means_all_its_targets_and_each_once() -> None:
     assert picked("a") == ["a/sda", "a/sdb"]
     assert picked("a/sdb", "a") == ["a/sdb", "a/sda"]
     assert picked("canary", "ab") == ["canary", "ab"]
-    with pytest.raises(ConfigError, match=r"there are: a/sda, a/sdb, ab, canary"):
+    with pytest.raises(UnknownName, match=r"there are: a/sda, a/sdb, ab, canary"):
         picked("a/")
 
 
