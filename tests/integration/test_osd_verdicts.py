@@ -9,6 +9,7 @@ RADOS canaries; Alertmanager has the shipped routes. Only windows are shortened.
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack
@@ -127,8 +128,11 @@ class Here:
 
     def called_innocent(self) -> set[tuple[str, str]]:
         """(canary, operation) of the pages that say for whom the OSD waits."""
-        said = "itself is not suspected: its writes wait for replicas on other OSDs. Slow OSDs: " + GUILTY + "."
-        alerts = [each for each in self.pager.alerts() if said in each["annotations"]["description"]]
+        said = re.compile(
+            "itself is not suspected: its writes wait for replicas on other OSDs. "
+            rf"Slow OSDs: {re.escape(GUILTY)} on [^ ,]+\.(\s|$)"
+        )
+        alerts = [each for each in self.pager.alerts() if said.search(each["annotations"]["description"])]
         return {(each["labels"]["probe"], each["labels"]["operation"]) for each in alerts}
 
     def _agrees(self, verdict: str, alert: str) -> bool:
