@@ -30,7 +30,7 @@ SITE = """{ _config+:: {
     minimumOperations: { short: 5, long: 5, fast: 3 }, recoveryWindow: '10s', recoveryLongWindow: '10s',
   },
   alerts+: {
-    PlumblineCanaryLatencyExtreme+: { ratio: 3, page+: { 'for': '10s' } },
+    PlumblineCanaryLatencyExtreme+: { ratio: 3, page+: { 'for': '10s', span: '60s' } },
     PlumblineCanaryLatencyHigh+: { span: '90s', capSpan: '60s', keepFiringFor: '10s' },
     PlumblineCanaryReplicaSlow+: { keepFiringFor: '20s' },
     PlumblineOsdSlowDisk+: { 'for': '5s', keepFiringFor: '20s' },
