@@ -176,6 +176,9 @@ local coloured = { id: 'custom.cellOptions', value: { type: 'color-background', 
     + p.standardOptions.withOverrides([{ matcher: { id: 'byRegexp', options: '/.*/' }, properties: [{ id: 'noValue', value: '' }] }] + overrides)
     + { options+: { showHeader: true, cellHeight: 'sm' } },
 
+  // Of a graph that reads nothing else than what the daemons' default page leaves out.
+  ofFullPage:: { fieldConfig+: { defaults+: { noValue: 'only with profile: [full]' } } },
+
   // A click on a value of this panel leads there: `links` from links.libsonnet.
   linked(links):: { fieldConfig+: { defaults+: { links: links } } },
 

@@ -118,7 +118,7 @@ function(config)
       'Compactions of its database',
       'Mean duration of the compactions of BlueFS\'s log, which hold up commits, and of the last compaction of RocksDB that somebody requested (Ceph 18 and later). Ceph does not count those that RocksDB starts by itself. Bad looks like: a log compaction as long as a commit above.',
       's', [p.target(q.parts.logCompaction, 'log of BlueFS'), p.target(q.parts.compaction, 'RocksDB, requested')], logarithmic=true
-    ), 8, 8],
+    ) + p.ofFullPage, 8, 8],
   ];
 
   local beside = [

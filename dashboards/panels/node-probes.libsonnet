@@ -63,7 +63,7 @@ function(config)
         'Collector duration',
         'Time each collector took in the last scrape. No collector waits for a command, a disk or a cluster. Bad looks like: one above a tenth of a second.',
         's', [p.target(q.watcher.duration, '{{collector}}')], logarithmic=true
-      ), 8, 7],
+      ) + p.ofFullPage, 8, 7],
       [p.timeSeries(
         'Probes skipped, by reason',
         'Runs that did not happen and why: the disk was busy, the load too high, fio not installed. Production comes first, so a few skips are normal. Bad looks like: one probe always skipped.',

@@ -218,7 +218,7 @@ def valued(document: dict[str, Any]) -> dict[str, Any]:
         label = {"targetLabel": "cluster", "replacement": Go("{{ .Values.monitor.cluster | quote }}")}
         document["spec"]["endpoints"][0]["relabelings"].append(When(".Values.monitor.cluster", label))
         document["spec"]["convertClassicHistogramsToNHCB"] = When(".Values.monitor.nativeHistograms", True)
-        document["spec"]["endpoints"][0]["params"] = When(".Values.monitor.smallPages", {"profile": ["small"]})
+        document["spec"]["endpoints"][0]["params"] = When(".Values.monitor.fullPages", {"profile": ["full"]})
     return document
 
 

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 """Keep-lists: which of the scraped metrics our rules, dashboards and commands read, as ``metric_relabel_configs``.
 
-``deploy/prometheus/keeplist.py`` writes ``keep/*.yml``, and for the daemons' small page ``small.txt`` in their package;
-``--check`` says what is stale and exits 1; ``--into FILE``
-prints a Prometheus configuration with the lists in place of its ``# keep-list: NAME`` lines; ``--also REGEX`` keeps
-what a site's own rules read, too.
+``deploy/prometheus/keeplist.py`` writes ``keep/*.yml``, and for the daemons' default page ``default_page.txt`` in their
+package; ``--check`` says what is stale and exits 1; ``--into FILE`` prints a Prometheus configuration with the lists in
+place of its ``# keep-list: NAME`` lines; ``--also REGEX`` keeps what a site's own rules read, too.
 
 What is read is found in the committed output: expressions and templates of ``alerts/out``, queries, variables and
 annotations of ``dashboards/out``, and the queries of ``plumbline report``, ``plumbline capacity`` and ``plumbline ceph
@@ -28,9 +27,9 @@ except ModuleNotFoundError:
 
 ROOT = Path(__file__).resolve().parents[2]
 KEEP = Path("deploy/prometheus/keep")
-SMALL = Path("exporter/plumbline/metrics/small.txt")
+DEFAULT = Path("exporter/plumbline/metrics/default_page.txt")
 UPPER = frozenset({"plumbline-l0", "plumbline-l1"})
-"""Tags of the pages that the small page has everything for."""
+"""Tags of the dashboards that the default page has everything for."""
 LISTS = {
     # the daemon's own page
     "plumbline": ("plumbline_", "process_"),
@@ -66,8 +65,8 @@ def names(root: Path) -> dict[str, list[str]]:
     return {name: sorted(word for word in words if word.startswith(begins)) for name, begins in LISTS.items()}
 
 
-def small_names(root: Path) -> list[str]:
-    """Families of the daemon's page that are on its small one, sorted."""
+def default_names(root: Path) -> list[str]:
+    """Families of the daemon's default page, sorted."""
     scraped, _ = read_above(root)
     return sorted({_PART.sub("", name) for name in scraped if name.startswith(LISTS["plumbline"])})
 
@@ -150,7 +149,7 @@ def relabelling(kept: Iterable[str]) -> str:
 def rendered(root: Path) -> dict[Path, str]:
     """File, from the repository's root → text."""
     lists = {KEEP / f"{name}.yml": HEADER + relabelling(kept) for name, kept in names(root).items()}
-    return {**lists, SMALL: HEADER + "".join(f"{name}\n" for name in small_names(root))}
+    return {**lists, DEFAULT: HEADER + "".join(f"{name}\n" for name in default_names(root))}
 
 
 def into(config: str, lists: Mapping[str, list[str]], also: Iterable[str] = ()) -> str:

@@ -82,7 +82,7 @@ def cpu_ms(work: Callable[[], object]) -> float:
 
 
 REQUEST = (
-    b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nUser-Agent: Prometheus/2.42.0\r\n"
+    b"GET /metrics?profile=full HTTP/1.1\r\nHost: localhost\r\nUser-Agent: Prometheus/2.42.0\r\n"
     b"Accept: application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,"
     b"text/plain;version=0.0.4;q=0.5,*/*;q=0.1\r\nAccept-Encoding: gzip\r\n"
     b"X-Prometheus-Scrape-Timeout-Seconds: 10\r\n\r\n"

@@ -29,9 +29,9 @@ from plumbline.collectors.registry import NAMES, collectors, configured
 from plumbline.config.model import BaselineConfig, Config
 from plumbline.config.workloads import load_catalogue
 from plumbline.core.roots import Roots
+from plumbline.metrics.default_page import DefaultPage
 from plumbline.metrics.exposition import Exposition
 from plumbline.metrics.rendering import Format, Renderer
-from plumbline.metrics.small import SmallPage
 from plumbline.sources.disk.blocklatency import DiskLatency, LatencyReading
 from plumbline.sources.disk.latencymaps import Histogram, Times
 from plumbline.sources.kernel.cgroup import read_limits
@@ -55,11 +55,11 @@ ROWS = {
     "control groups": ("ms CPU", "{:.3g}"),
     "all three, of one CPU": ("%", "{:.2f}"),
     "CPU a scrape": ("ms", "{:.3g}"),
-    "CPU a scrape, small page": ("ms", "{:.3g}"),
+    "CPU a scrape, default page": ("ms", "{:.3g}"),
     "series": ("", "{:.0f}"),
-    "series, small page": ("", "{:.0f}"),
+    "series, default page": ("", "{:.0f}"),
     "page": ("B", "{:.0f}"),
-    "page, small": ("B", "{:.0f}"),
+    "page, default": ("B", "{:.0f}"),
     "RSS of this bench": ("MiB", "{:.3g}"),
 }
 
@@ -99,14 +99,14 @@ def measured(disks: int, osds: int) -> dict[str, float]:
             one, _ = _cost(lambda: [read_limits(roots, fleet.pid) for _ in range(osds)])
         host = LargeHost(root)
         exposition = _exposition(host, root, watch, disks)
-        page, small = Renderer(), SmallPage()
-        small_page = Renderer()
+        page, default = Renderer(), DefaultPage()
+        default_page = Renderer()
 
         def whole() -> bytes:
             return page.render(exposition.scrape(), Format.TEXT)
 
         def less() -> bytes:
-            return small_page.render(small.of(exposition.scrape()), Format.TEXT)
+            return default_page.render(default.of(exposition.scrape()), Format.TEXT)
 
         return {
             "a look at the OSDs": look * 1e3,
@@ -115,11 +115,11 @@ def measured(disks: int, osds: int) -> dict[str, float]:
             "control groups": one * 1e3,
             "all three, of one CPU": 100 * (look / OSDS_EVERY_S + store / OSD_STORES_EVERY_S + one / LIMITS_EVERY_S),
             "CPU a scrape": of_scrapes(host, whole) * 1e3,
-            "CPU a scrape, small page": of_scrapes(host, less) * 1e3,
+            "CPU a scrape, default page": of_scrapes(host, less) * 1e3,
             "series": samples(whole()),
-            "series, small page": samples(less()),
+            "series, default page": samples(less()),
             "page": len(whole()),
-            "page, small": len(less()),
+            "page, default": len(less()),
             "RSS of this bench": psutil.Process().memory_info().rss / 2**20,
         }
 

@@ -70,7 +70,7 @@ def _series(folder: Path, nodes: int, keep: Callable[[str], bool]) -> list[Templ
     with osd_fleet(sockets, fleet.OSDS, peers=3 * fleet.OSDS), running(folder, config=config) as daemon:
         eventually(lambda: "plumbline_osd_latency_seconds_count" in daemon.get("/metrics").text, within_s=60)
         time.sleep(30)
-        page = fleet.one_of_each(daemon.get("/metrics").text, fleet.DAEMON)
+        page = fleet.one_of_each(daemon.get("/metrics?profile=full").text, fleet.DAEMON)
     return list(fleet.fleet(page, _node_exporter(), nodes=nodes, keep=keep))
 
 

@@ -135,7 +135,7 @@ class Exporter:
     def _ask(self) -> http.client.HTTPResponse:
         """``/metrics``, its body in :attr:`body`; raises :class:`_NotYet` while the host is first read."""
         assert self._connection is not None
-        self._connection.request("GET", "/metrics", headers={**HEADERS, **self.more_headers})
+        self._connection.request("GET", "/metrics?profile=full", headers={**HEADERS, **self.more_headers})
         answer = self._connection.getresponse()
         self.body = answer.read()
         if answer.status == HTTPStatus.SERVICE_UNAVAILABLE:

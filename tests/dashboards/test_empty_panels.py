@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,11 +12,13 @@ from typing import Any
 
 import pytest
 
+from plumbline.metrics.default_page import names
 from preview.fields import look
 from support import promql
 from support.dashboards import DASHBOARDS, Dashboard, Panel, data_panels, load, substitute, variables
 from support.programs import need
 
+SHOWN = names()
 PAGES = {path.stem.removeprefix("plumbline-"): load(path) for path in DASHBOARDS}
 WATCHDOG = 'ALERTS{alertname="PlumblineWatchdog",alertstate="firing",severity="info"}'
 """It fires wherever the rules are evaluated."""
@@ -269,3 +272,19 @@ def test_rows_that_nobody_opens_first_are_closed(page: str) -> None:
     rows = [panel for panel in PAGES[page]["panels"] if panel["type"] == "row"]
     assert [row["title"] for row in rows if not row["collapsed"]] == OPEN[page]
     assert all(bool(row.get("panels")) is row["collapsed"] for row in rows)
+
+
+def test_a_graph_that_reads_only_what_the_default_page_leaves_out_says_so() -> None:
+    found = {True: 0, False: 0}
+    for path in DASHBOARDS:
+        for panel in data_panels(load(path)):
+            left_out = all(_is_left_out(target["expr"]) for target in panel["targets"])
+            found[left_out] += 1
+            words = panel["fieldConfig"]["defaults"].get("noValue", "")
+            assert (words == "only with profile: [full]") == left_out, (path.stem, panel["title"])
+    assert min(found.values()) > 1
+
+
+def _is_left_out(expr: str) -> bool:
+    families = {re.sub("_(bucket|sum|count)$", "", each.metric) for each in promql.selectors(promql.parse(expr))}
+    return any(name.startswith("plumbline_") and name not in SHOWN for name in families)

@@ -126,7 +126,7 @@ def told(host: DebianHost) -> list[str]:
 
 def metrics(host: DebianHost, port: int = PORT) -> str:
     # the address listens a moment before the first page is there
-    return host.get(f"http://127.0.0.1:{port}/metrics", within_s=30)
+    return host.get(f"http://127.0.0.1:{port}/metrics?profile=full", within_s=30)
 
 
 def left(host: DebianHost) -> list[str]:

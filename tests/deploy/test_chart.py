@@ -117,7 +117,7 @@ def test_values_reach_their_objects(made: Path, tmp_path: Path) -> None:
             "--set", "image.repository=registry.example/plumbline", "--set", "image.tag=9.0.1",
             "--set", "image.pullSecrets[0].name=key",
             "--set", "monitor.labels.release=stack", "--set", "monitor.cluster=north",
-            "--set", "monitor.nativeHistograms=true", "--set", "monitor.smallPages=true",
+            "--set", "monitor.nativeHistograms=true", "--set", "monitor.fullPages=true",
         )
     )  # fmt: skip
     pod = objects["DaemonSet", "plumbline"]["spec"]["template"]["spec"]
@@ -129,7 +129,7 @@ def test_values_reach_their_objects(made: Path, tmp_path: Path) -> None:
     monitor = objects["ServiceMonitor", "plumbline"]
     assert monitor["spec"]["endpoints"][0]["relabelings"][-1] == {"targetLabel": "cluster", "replacement": "north"}
     assert monitor["spec"]["convertClassicHistogramsToNHCB"] is True
-    assert monitor["spec"]["endpoints"][0]["params"] == {"profile": ["small"]}
+    assert monitor["spec"]["endpoints"][0]["params"] == {"profile": ["full"]}
     native = yaml.load((ROOT / "alerts" / "out-native" / "plumbline-rules.yaml").read_text("utf-8"), LOADER)
     assert objects["PrometheusRule", "plumbline-rules"]["spec"] == native
     for name in (("ServiceMonitor", "plumbline"), ("PrometheusRule", "plumbline-alerts")):

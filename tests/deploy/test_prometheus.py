@@ -14,7 +14,7 @@ from deploy.prometheus import keeplist
 
 from plumbline.capacity import facts
 from plumbline.core.words import DAY_S
-from plumbline.metrics.small import REDUCTIONS
+from plumbline.metrics.default_page import REDUCTIONS
 from plumbline.report import classes
 from plumbline.report.period import Period
 from plumbline.report.queries import Queries
@@ -104,7 +104,7 @@ def test_a_node_is_called_by_its_host_name(address: str, given: str, instance: s
 def test_committed_lists_are_fresh() -> None:
     assert keeplist.main(["--check"]) == 0
     for path, text in keeplist.rendered(ROOT).items():
-        if path == keeplist.SMALL:
+        if path == keeplist.DEFAULT:
             continue
         (only,) = yaml.safe_load(text)["metric_relabel_configs"]
         assert only == {"source_labels": ["__name__"], "action": "keep", "regex": "|".join(LISTS[path.stem])}
@@ -180,7 +180,7 @@ def test_a_mistake_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
     assert "nonsense" in capsys.readouterr().err
 
 
-# --- the small page -------------------------------------------------------------------------------------------------
+# --- the default page -----------------------------------------------------------------------------------------------
 
 
 def read_by_alerts_and_upper_pages() -> set[str]:
@@ -202,18 +202,18 @@ def read_by_alerts_and_upper_pages() -> set[str]:
     return found
 
 
-def test_the_small_page_has_what_alerts_and_upper_pages_read() -> None:
-    small = set(keeplist.small_names(ROOT))
+def test_the_default_page_has_what_alerts_and_upper_pages_read() -> None:
+    shown = set(keeplist.default_names(ROOT))
     stems = {re.sub("_(bucket|sum|count)$", "", name) for name in read_by_alerts_and_upper_pages()}
     read = {name for name in stems if name.startswith(("plumbline_", "process_"))}
     assert len(read) > 100
-    assert read - small == set()
+    assert read - shown == set()
     everything = {re.sub("_(bucket|sum|count)$", "", name) for name in KEPT}
-    assert small < everything
-    assert not small & {"plumbline_disk_io_weighted_seconds_total", "plumbline_osd_fragmentation_ratio"}
+    assert shown < everything
+    assert not shown & {"plumbline_disk_io_weighted_seconds_total", "plumbline_osd_fragmentation_ratio"}
 
 
-def test_no_test_of_an_alert_needs_what_the_small_page_leaves_out_of_a_metric() -> None:
+def test_no_test_of_an_alert_needs_what_the_default_page_leaves_out_of_a_metric() -> None:
     """A volume's bytes, say. Where a disk has a histogram, its seconds are in it."""
     given, lost = 0, []
     for file in TEST_FILES:
@@ -230,10 +230,10 @@ def test_no_test_of_an_alert_needs_what_the_small_page_leaves_out_of_a_metric() 
     assert lost == []
 
 
-ASKED = re.compile(r"^( +)# (params: \{profile: \[small\]\})$", re.MULTILINE)
+ASKED = re.compile(r"^( +)# (params: \{profile: \[full\]\})$", re.MULTILINE)
 
 
-def test_one_line_asks_for_the_small_page(tmp_path: Path) -> None:
+def test_one_line_asks_for_the_full_page(tmp_path: Path) -> None:
     for config in OFFERED:
         text, lines = ASKED.subn(r"\1\2", config.read_text("utf-8"))
         assert lines == 1, config

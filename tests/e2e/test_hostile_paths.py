@@ -72,12 +72,11 @@ def test_hostile_paths_leave_the_log_to_what_really_fails(apart: tuple[Daemon, P
     assert set(statuses) <= {200, 400, 404}, statuses
     assert daemon.log.stat().st_size == before
 
-    (package / "metrics" / "small.txt").unlink()
+    (package / "metrics" / "default_page.txt").unlink()
     (package / "pages" / "runbooks" / "PlumblineDown.md").unlink()
     (package / "pages" / "runbooks" / "PlumblineDown.md").mkdir()
-    for path in ("/metrics?profile=small", "/runbooks/PlumblineDown") * 5:
-        assert daemon.get(path).status == 500
+    for _ in range(5):
+        assert daemon.get("/runbooks/PlumblineDown").status == 500
     assert daemon.get("/metrics").status == 200
     said = daemon.said()
-    assert said.count("answering /metrics: FileNotFoundError") == 1
     assert said.count("answering /runbooks/: IsADirectoryError") == 1

@@ -93,7 +93,7 @@ class Guest:
 
     def scrape(self) -> Scrape:
         """What the daemon inside exposes now."""
-        return Scrape.of_text(self.get("/metrics"))
+        return Scrape.of_text(self.get("/metrics?profile=full"))
 
     def get(self, path: str) -> str:
         """What the daemon inside answers to a GET, over SSH's own forwarding: that costs the guest no process.

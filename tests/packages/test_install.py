@@ -112,7 +112,7 @@ def test_life_of_the_service(machine: DebianHost, deb: Path) -> None:
 
     machine.run("dpkg", "-i", package)
     assert machine.run("systemctl", "is-enabled", "plumbline") == "enabled\n"
-    scrape = Scrape.of_text(answer(machine, "/metrics"))
+    scrape = Scrape.of_text(answer(machine, "/metrics?profile=full"))
     failed = {each.labels["collector"] for each in scrape.series("plumbline_collector_success") if each.value == 0}
     assert failed <= {"osd"}, failed
     assert "plumbline" in answer(machine, "/").lower()

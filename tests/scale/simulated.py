@@ -1,5 +1,5 @@
 """So many storage hosts of one cluster as scrape targets, in a process of its own; ``python -m scale.simulated 50``,
-or ``… 50 small`` with the daemons' small pages.
+or ``… 50 full`` with the daemons' full pages.
 
 Each host has two: the daemon's page (``support/storage_host.py``, with OSDs and serial numbers of its own) and a
 ceph-exporter's, ten times what a real OSD counted. One manager has the state of all OSDs. Counters go on with time.
@@ -45,10 +45,10 @@ def exporters(hosts: int) -> list[str]:
     return [*(f"{name(number)}:9926" for number in range(hosts)), "mgr0:9283"]
 
 
-def targets(hosts: int, folder: Path, *, small: bool = False) -> dict[str, Answer]:
+def targets(hosts: int, folder: Path, *, full: bool = False) -> dict[str, Answer]:
     """Address → its page."""
     began = time.monotonic()
-    node = _shared(of_exposition(storage_host(folder, small=small), _identity()), began)
+    node = _shared(of_exposition(storage_host(folder, full=full), _identity()), began)
     exporter = _shared(of_exposition(_text(_exporter())), began)
     manager = _shared(of_exposition(_text(_manager(hosts))), began)
     found: dict[str, Answer] = {"mgr0:9283": manager}
@@ -59,9 +59,9 @@ def targets(hosts: int, folder: Path, *, small: bool = False) -> dict[str, Answe
 
 
 @contextlib.contextmanager
-def simulated(hosts: int, *, small: bool = False) -> Iterator[str]:
+def simulated(hosts: int, *, full: bool = False) -> Iterator[str]:
     """The proxy's URL while the process runs."""
-    argv = [sys.executable, "-m", __name__, str(hosts), *(["small"] if small else [])]
+    argv = [sys.executable, "-m", __name__, str(hosts), *(["full"] if full else [])]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
@@ -150,7 +150,7 @@ def main() -> None:
     """Until standard input ends."""
     with (
         tempfile.TemporaryDirectory(prefix="pl-") as folder,
-        serving(targets(int(sys.argv[1]), Path(folder), small="small" in sys.argv[2:])) as url,
+        serving(targets(int(sys.argv[1]), Path(folder), full="full" in sys.argv[2:])) as url,
     ):
         print(url, flush=True)
         sys.stdin.read()

@@ -59,9 +59,9 @@ BLOCK_S = 7200
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How the hosts are scraped: ``small`` pages with the keep-list of Ceph's, histograms as ``native`` ones."""
+    """How the hosts are scraped: ``full`` pages, without the keep-list of Ceph's, histograms as ``native`` ones."""
 
-    small: bool
+    full: bool
     native: bool
 
     @property
@@ -71,7 +71,7 @@ class Form:
     def job(self, name: str) -> dict[str, object]:
         """What a job says for it."""
         found: dict[str, object] = {}
-        if self.small and name == "ceph":
+        if not self.full and name == "ceph":
             found |= yaml.safe_load(keeplist.relabelling(keeplist.names(ROOT)["ceph"]))
         if self.native and name == "plumbline":
             found["convert_classic_histograms_to_nhcb"] = True
@@ -116,13 +116,13 @@ def main() -> int:
     parser.add_argument("--hosts", type=int, nargs="+", default=[*HOSTS, HELD_OUT], help="the last one tests the line")
     parser.add_argument("--settle", type=float, default=SETTLE_S, help="seconds before each measurement")
     parser.add_argument("--together", action="store_true", help="all numbers of hosts at once")
-    parser.add_argument("--small", action="store_true", help="the daemons' small page, and the keep-list of Ceph's")
+    parser.add_argument("--full", action="store_true", help="the daemons' full page, and no keep-list of Ceph's")
     parser.add_argument("--native", action="store_true", help="native histograms, by Prometheus 3.5 in PATH")
     parser.add_argument("--count-only", action="store_true", help="only what a host's page holds, and bytes on disk")
     options = parser.parse_args()
-    form = Form(options.small, options.native)
+    form = Form(options.full, options.native)
     with tempfile.TemporaryDirectory(prefix="pl-") as folder:
-        page = storage_host(Path(folder), small=form.small)
+        page = storage_host(Path(folder), full=form.full)
     _print_page(page)
     with tempfile.TemporaryDirectory(prefix="plumbline-scale-", dir="/var/tmp") as folder:
         _print_disk(page, Path(folder))
@@ -172,7 +172,7 @@ def _scraping(hosts: int, form: Form) -> Iterator[Running]:
     address = f"127.0.0.1:{free_port()}"
     with (
         tempfile.TemporaryDirectory(prefix="plumbline-scale-", dir="/var/tmp") as name,
-        simulated(hosts, small=form.small) as proxy,
+        simulated(hosts, full=form.full) as proxy,
     ):
         folder = Path(name)
         processes = Processes(folder)

@@ -78,7 +78,7 @@ class Daemon:
             body = gzip.decompress(body)
         return Answer(response.status, found, body)
 
-    def metrics(self, query: str = "") -> Scrape:
+    def metrics(self, query: str = "?profile=full") -> Scrape:
         """The text exposition, which must be one."""
         answer = self.get(f"/metrics{query}")
         assert answer.status == 200, answer.body

@@ -70,6 +70,7 @@ def prometheus(
     others: Mapping[str, str] | None = None,
     scrapes: Sequence[Mapping[str, Any]] = (),
     instance: str = "",
+    full: bool = False,
     features: Sequence[str] = (),
 ) -> Iterator[Prometheus]:
     """Scrapes ``target`` (host:port) as the job ``plumbline`` and evaluates all of ``rules`` every ``interval_s``,
@@ -77,7 +78,7 @@ def prometheus(
 
     ``alertmanager`` (host:port) is told, if there is one. ``others``: job → target, scraped as well; ``scrapes``: the
     same as Prometheus' configuration has it, with labels of its own. ``instance``: what the daemon is called, unless
-    by its address. ``features``: as ``--enable-feature`` names them.
+    by its address. ``full``: it is asked for its full page. ``features``: as ``--enable-feature`` names them.
     """
     address = f"127.0.0.1:{free_port()}"
     impatient = _impatient(rules, folder / "impatient-rules")
@@ -91,6 +92,8 @@ def prometheus(
         job["static_configs"][0]["labels"] = {"cluster": CLUSTER}
     if instance:
         config["scrape_configs"][0]["static_configs"][0]["labels"]["instance"] = instance
+    if full:
+        config["scrape_configs"][0]["params"] = {"profile": ["full"]}
     if not target:
         del config["scrape_configs"][0]
     config["scrape_configs"] += scrapes

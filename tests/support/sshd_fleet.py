@@ -98,7 +98,7 @@ class SshFleet:
         with running(node.folder / "daemon", *flags, prefix=node.inside, whole=False) as daemon:
             yield daemon
 
-    def page(self, name: str, daemon: Daemon, path: str = "/metrics") -> str:
+    def page(self, name: str, daemon: Daemon, path: str = "/metrics?profile=full") -> str:
         script = "import sys, urllib.request as r; print(r.urlopen(sys.argv[1], timeout=20).read().decode())"
         return self.nodes[name].run(sys.executable, "-c", script, f"{daemon.url}{path}")
 

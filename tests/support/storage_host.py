@@ -31,9 +31,9 @@ from plumbline.config.workloads import Workload, load_catalogue
 from plumbline.core.histogram import HistogramValue
 from plumbline.core.roots import Roots
 from plumbline.errors import Unavailable
+from plumbline.metrics.default_page import DefaultPage
 from plumbline.metrics.exposition import Exposition
 from plumbline.metrics.rendering import Format, Renderer
-from plumbline.metrics.small import SmallPage
 from plumbline.probes.ceph.cluster import ClusterView
 from plumbline.probes.run.histogram import latency_edges
 from plumbline.probes.run.reading import CanaryReading, CanaryState, WorkloadReading
@@ -84,8 +84,8 @@ def _softirqs(roots: Roots) -> None:
         (roots.proc / str(100 + cpu) / "stat").write_text(stat)
 
 
-def storage_host(folder: Path, *, small: bool = False) -> str:
-    """The text of a second scrape, of the small page if so; ``folder`` is empty, and short enough for a Unix socket's
+def storage_host(folder: Path, *, full: bool = True) -> str:
+    """The text of a second scrape, of the full page if so; ``folder`` is empty, and short enough for a Unix socket's
     address."""
     storage, sockets = folder / "state", folder / "s"
     storage.mkdir()
@@ -136,7 +136,7 @@ def storage_host(folder: Path, *, small: bool = False) -> str:
     )
     for now_s in (0.0, 60.0):
         judge.look(exposition.scrape().readings, now_s)
-    snapshot = SmallPage().of(exposition.scrape()) if small else exposition.scrape()
+    snapshot = exposition.scrape() if full else DefaultPage().of(exposition.scrape())
     return _second_port(Renderer().render(snapshot, Format.TEXT).decode())
 
 

@@ -113,7 +113,13 @@ def whole_stack(folder: Path, cluster: CephCluster) -> Iterator[Stack]:
         instance = f"{os.uname().nodename}:10047"
         server = stack.enter_context(
             prometheus(
-                folder, target=target, interval_s=SCRAPE_S, rules=_rules(folder), scrapes=scrapes, instance=instance
+                folder,
+                target=target,
+                interval_s=SCRAPE_S,
+                rules=_rules(folder),
+                scrapes=scrapes,
+                instance=instance,
+                full=True,
             )
         )
         yield Stack(daemon, server, instance, cluster)

@@ -26,7 +26,7 @@ class Coarse(Struct, frozen=True):
 class HistogramValue:
     """``cumulative[i]`` operations took at most ``edges[i]`` seconds; +Inf is ``count``. ``edges`` is ascending,
     finite, and the same object from scrape to scrape, so that the renderer can cache by it. ``coarse``: the edges that
-    a small page has; ``None``: all of them."""
+    the default page has; ``None``: all of them."""
 
     edges: tuple[float, ...]
     cumulative: Sequence[int]

@@ -7,16 +7,17 @@ from urllib.parse import SplitResult, parse_qs, parse_qsl, urlsplit
 
 from msgspec import Struct
 
+from plumbline.metrics.default_page import DefaultPage
 from plumbline.metrics.exposition import Exposition, ScrapeTimeout
 from plumbline.metrics.negotiation import accepts_gzip, choose_format
 from plumbline.metrics.rendering import Renderer
-from plumbline.metrics.small import PROFILE, SmallPage
 from plumbline.metrics.snapshot import Snapshot
 
 PLAIN = "text/plain; charset=utf-8"
 _HTML = "text/html; charset=utf-8"
 _JSON = "application/json"
 _MAX_NAMES = 1000
+_FULL = "full"
 
 # the page contains its own style and needs nothing else; a device name can never become a script
 _PAGE_HEADERS = (
@@ -71,6 +72,8 @@ def _route(path: str) -> Route:
 
 class Site:
     """``/metrics``, ``/-/healthy``, ``/-/ready``, ``/runbooks/<Alert>`` and, from ``status``, the HTML page at ``/``.
+    ``/metrics?profile=full`` has what no rule, upper page or command of ours reads, too, ``?name[]=…`` those metrics
+    alone, ``?also[]=…`` those beside the default page.
     ``why`` explains one part of the node, or all of it, as JSON; ``None``: it does not know that name.
     ``ready`` returns what the daemon waits for, or ``None``: no metrics until then, as half a host would be stored as
     the whole."""
@@ -88,8 +91,8 @@ class Site:
         self._exposition, self._scraped = exposition, scraped
         self._status, self._why = status, why
         self._ready = ready
-        self._renderer, self._small_renderer = Renderer(), Renderer()
-        self._small: SmallPage | None = None
+        self._renderer, self._full_renderer = Renderer(), Renderer()
+        self._default = DefaultPage()
         self._routes: dict[Route, Callable[[Request, SplitResult], Response]] = {
             Route.PAGE: self._page,
             Route.METRICS: self._metrics,
@@ -121,9 +124,10 @@ class Site:
             parameters = parse_qs(url.query, max_num_fields=_MAX_NAMES)
         except ValueError:
             return text_response(400, f"more than {_MAX_NAMES} parameters")
-        names, profile = frozenset(parameters.get("name[]", ())), parameters.get("profile", [""])[-1]
-        if profile not in ("", PROFILE):
-            return text_response(400, f"no profile {profile!r}; available: {PROFILE}")
+        names, also = (frozenset(parameters.get(name, ())) for name in ("name[]", "also[]"))
+        profile = parameters.get("profile", [""])[-1]
+        if profile not in ("", _FULL):
+            return text_response(400, f"no profile {profile!r}; available: {_FULL}")
         try:
             snapshot = self._exposition.scrape()
         except ScrapeTimeout as error:
@@ -131,11 +135,10 @@ class Site:
         if request.method == "GET" and not names:
             self._scraped(snapshot)
         answer = choose_format(request.headers.get("accept", ""))
-        if profile:
-            self._small = self._small or SmallPage()
-            body = self._small_renderer.render(self._small.of(snapshot, names), answer.form)
+        if profile or names:
+            body = self._full_renderer.render(snapshot, answer.form, names or None)
         else:
-            body = self._renderer.render(snapshot, answer.form, names or None)
+            body = self._renderer.render(self._default.of(snapshot, also), answer.form)
         headers: tuple[tuple[str, str], ...] = (("Vary", "Accept, Accept-Encoding"),)
         if accepts_gzip(request.headers.get("accept-encoding", "")):
             # level 1 takes a seventh of level 9's time for a tenth more bytes on text like this; a fixed mtime makes

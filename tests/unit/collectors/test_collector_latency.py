@@ -49,7 +49,7 @@ def test_the_queue_has_buckets_only_where_they_are_wanted() -> None:
     assert queue == HistogramValue((), (), 3, 1e-6)
 
 
-def test_a_small_page_has_every_edge_where_tails_are_judged_the_same_of_every_operation() -> None:
+def test_the_default_page_has_every_edge_where_tails_are_judged_the_same_of_every_operation() -> None:
     times = dict.fromkeys(OPERATIONS, Times(Histogram((1,) * 28, 5), NONE))
     found = {
         labels[1]: coarser(value).edges

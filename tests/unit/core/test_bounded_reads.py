@@ -27,7 +27,7 @@ LISTED = {
     "sources/disk/blocklatency.py": "(Path(__file__).parents[2] / 'bpf' / 'disk_latency.bpf.o').read_bytes",
     "pages/runbooks.py": "_FOLDER.joinpath(f'{name}.md').read_text, file.read_text",
     "core/keyfiles.py": "open",  # the kernel's table of mounts
-    "metrics/small.py": "Path(__file__).with_name('small.txt').read_text",
+    "metrics/default_page.py": "Path(__file__).with_name('default_page.txt').read_text",
     "pages/templates.py": "_FILES.joinpath('style.css').read_text, path.read_text",
     "config/workloads.py": "Path(__file__).with_name('workloads.yaml').read_text",
     "sources/pci/pcidevices.py": "path.open",  # read by pread, 4,096 bytes at most

@@ -34,7 +34,7 @@ BOUNDED = {
     "metrics/rendering.py _parts": "lines of one metric",
     "metrics/scrape.py _collected": "collectors",
     "metrics/scrape.py _hung": "collectors",
-    "metrics/small.py _plans": "metrics",
+    "metrics/default_page.py _plans": "metrics",
 }
 
 

@@ -2,6 +2,7 @@
 
 import gzip
 import logging
+import re
 
 import pytest
 
@@ -11,14 +12,18 @@ from plumbline.web.routes import Request, Response, Route, Site
 from support.fake_collectors import fake
 
 MTU = MetricSpec("plumbline_nic_mtu_bytes", Kind.GAUGE, "MTU.", ("device",))
+UNREAD = MetricSpec("plumbline_nic_unread", Kind.GAUGE, "No rule, page or command reads it.", ("device",))
 
 
 def collect(_skip: SkipHook) -> Samples:
-    return [(MTU, ("eth0",), 1500)]
+    return [(MTU, ("eth0",), 1500), (UNREAD, ("eth0",), 1)]
+
+
+LINK = fake("link", (MTU, UNREAD), collect)
 
 
 def site(*, ready: str | None = None, page: str = "<p>fine</p>") -> Site:
-    exposition = Exposition([fake("link", (MTU,), collect)], None, clock=lambda: 0.0, logger=logging.getLogger("test"))
+    exposition = Exposition([LINK], None, clock=lambda: 0.0, logger=logging.getLogger("test"))
     return Site(exposition, status=lambda: page, ready=lambda: ready)
 
 
@@ -50,11 +55,21 @@ def test_a_name_that_does_not_exist_is_an_empty_page() -> None:
     assert get("/metrics?name[]=up").body == b""
 
 
-def test_the_small_page() -> None:
-    assert b'\nplumbline_nic_mtu_bytes{device="eth0"} 1500\n' in get("/metrics?profile=small").body
-    assert b"plumbline_nic_mtu_bytes" in get("/metrics?profile=small&name[]=x").body
+def test_what_nothing_of_ours_reads_is_on_the_full_page_alone() -> None:
+    for query, metrics in {
+        "": [MTU],
+        "?profile=full": [MTU, UNREAD],
+        "?also[]=plumbline_nic_unread": [MTU, UNREAD],
+        "?also[]=x": [MTU],
+        "?name[]=plumbline_nic_unread": [UNREAD],
+        "?profile=full&name[]=plumbline_nic_unread": [UNREAD],
+        "?name[]=plumbline_nic_unread&also[]=plumbline_nic_mtu_bytes": [UNREAD],
+    }.items():
+        assert re.findall(r"^# HELP (\w+)", get(f"/metrics{query}").body.decode(), re.MULTILINE) == [
+            each.name for each in metrics
+        ], query
     unknown = get("/metrics?profile=tiny")
-    assert (unknown.status, unknown.body) == (400, b"no profile 'tiny'; available: small\n")
+    assert (unknown.status, unknown.body) == (400, b"no profile 'tiny'; available: full\n")
 
 
 def test_too_many_names() -> None:
@@ -186,7 +201,7 @@ def test_why_is_asked_about_a_name() -> None:
         asked.append(what)
         return b"{}" if what != "nothing" else None
 
-    exposition = Exposition([fake("link", (MTU,), collect)], None, clock=lambda: 0.0, logger=logging.getLogger("test"))
+    exposition = Exposition([LINK], None, clock=lambda: 0.0, logger=logging.getLogger("test"))
     pages = Site(exposition, status=str, ready=lambda: None, why=why)
     answers = [pages.respond(Request("GET", f"/why{query}", {})) for query in ("", "?of=osd.3", "?of=nothing")]
     assert [(answer.status, answer.content_type) for answer in answers] == [
@@ -200,7 +215,7 @@ def test_a_fault_of_ours_is_not_the_clients() -> None:
     def why(_: str) -> bytes:
         raise ValueError("a mistake in the page")
 
-    exposition = Exposition([fake("link", (MTU,), collect)], None, clock=lambda: 0.0, logger=logging.getLogger("test"))
+    exposition = Exposition([LINK], None, clock=lambda: 0.0, logger=logging.getLogger("test"))
     pages = Site(exposition, status=str, ready=lambda: None, why=why)
     with pytest.raises(ValueError, match="a mistake"):  # the server answers 500 and logs it
         pages.respond(Request("GET", "/why", {}))

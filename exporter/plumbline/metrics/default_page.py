@@ -1,7 +1,7 @@
-"""The small page, ``/metrics?profile=small``: what alerts, the first two levels of dashboards and our commands read.
+"""The default page, ``/metrics``: what alerts, the first two levels of dashboards and our commands read.
 
-The names are in ``small.txt``, which ``deploy/prometheus/keeplist.py`` writes from the rules and dashboards. Of the
-families below even less is read. Histograms have the buckets that verdicts need (:class:`.histogram.Coarse`).
+The names are in ``default_page.txt``, which ``deploy/prometheus/keeplist.py`` writes from the rules and dashboards. Of
+the families below even less is read. Histograms have the buckets that verdicts need (:class:`.histogram.Coarse`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from plumbline.core.histogram import HistogramValue, coarser
 from plumbline.metrics.snapshot import Family, Snapshot
 from plumbline.metrics.spec import Kind, MetricSpec
 
-PROFILE: Final = "small"
 _Rows = tuple[tuple[str, ...], ...]
 
 
@@ -52,17 +51,22 @@ REDUCTIONS: Final = {
 }
 
 
-class SmallPage:
-    """Makes snapshots small. Threads may share it."""
+def names() -> frozenset[str]:
+    """The families that are on it."""
+    text = Path(__file__).with_name("default_page.txt").read_text("ascii")
+    return frozenset(line for line in text.splitlines() if not line.startswith("#"))
+
+
+class DefaultPage:
+    """Makes snapshots smaller. Threads may share it."""
 
     def __init__(self) -> None:
-        text = Path(__file__).with_name("small.txt").read_text("ascii")
-        self._names = frozenset(line for line in text.splitlines() if not line.startswith("#"))
+        self._names = names()
         self._lock = threading.Lock()
         self._plans: dict[str, _Plan] = {}
 
     def of(self, snapshot: Snapshot, also: Iterable[str] = ()) -> Snapshot:
-        """The families of the small page; those named in ``also`` (with or without a suffix) as they are."""
+        """The families of the default page; those named in ``also`` (with or without a suffix) as they are."""
         whole = frozenset(re.sub("_(bucket|sum|count)$", "", name) for name in also) | frozenset(also)
         labels = {family.spec.name: family.labels for family in snapshot.families}
         with self._lock:
@@ -94,7 +98,7 @@ class SmallPage:
 
 
 class _Plan:
-    """Which series of a family become which of the small page's, as long as the family has the same."""
+    """Which series of a family become which of the default page's, as long as the family has the same."""
 
     def __init__(self, family: Family, reduction: Reduction, of: tuple[_Rows, _Rows]) -> None:
         spec, self.of = family.spec, of

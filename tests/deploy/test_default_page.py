@@ -1,7 +1,7 @@
-"""The small page and the whole one give the same alerts, and the same figures on the first two levels of dashboards.
+"""The default page and the full one give the same alerts, and the same figures on the first two levels of dashboards.
 
-promtool evaluates all rules over one host with faults, in two clusters at once: in one with its whole page, in the
-other with its small one. What both have is compared by PromQL itself. One host, some of its disks and OSDs: promtool
+promtool evaluates all rules over one host with faults, in two clusters at once: in one with its full page, in the
+other with its default one. What both have is compared by PromQL itself. One host, some of its disks and OSDs: promtool
 loads no more than 10,000 samples for one rule.
 """
 
@@ -39,7 +39,7 @@ WRONG = (
     # a disk that hangs with its volume, and a volume whose disk does not
     fault('plumbline_disk_queue_length{device="(sdd|dm-2|dm-12)"', value=3.0),
     fault('plumbline_disk_ios_total{device="(sdd|dm-2|dm-12)"', per_s=0.0),
-    # what the small page has the sum of
+    # what the default page has the sum of
     fault(r'plumbline_softnet_packets_dropped_total(\{cpu="7"|$)', per_s=50.0),
     fault("plumbline_osd_slow_operations", value=0.0),
     fault(r'plumbline_osd_slow_operations\{(ceph_daemon="osd.1",)?stage="queue"', value=3.0),
@@ -55,15 +55,15 @@ FIRING = {
 SAME, WITHIN_BUCKETS = 0.0005, 0.6
 """How far two figures may be apart, as a share of their sum: next to nothing; fourfold, where buckets give them."""
 OTHERWISE = {
-    "plumbline:disk_model:figure": "volumes have none on the small page",
+    "plumbline:disk_model:figure": "volumes have none on the default page",
     "plumbline:budget_device:seconds": "without the wait in a volume's queue",
-    "plumbline-disks / Disks": "volumes are counted on the whole page",
-    "plumbline-disks / Models and firmware": "volumes are counted on the whole page",
+    "plumbline-disks / Disks": "volumes are counted on the full page",
+    "plumbline-disks / Models and firmware": "volumes are counted on the full page",
     "plumbline-osds / Suspects, and the slowest writers": "any one of an OSD's devices",
 }
 """Recorded series, with the panels that show them, and single panels that differ, and why."""
 BY_LIMIT = "plumbline:disk_class_latency_bucket:ops_per_second"
-"""Has fewer limits on the small page."""
+"""Has fewer limits on the default page."""
 RULE_SET = RuleSet.read(RULES, ALERTS)
 
 
@@ -79,14 +79,14 @@ def series(page: MovingPage, cluster: str, job: str) -> Iterator[dict[str, str]]
         yield {"series": f"{name}{{{given}{',' + labels[:-1] if labels else ''}}}", "values": values}
 
 
-def compared(whole: str, small: str, *, volumes: bool = False) -> list[str]:
+def compared(full: str, default: str, *, volumes: bool = False) -> list[str]:
     """Queries that have a result where the two differ; ``volumes``: also in what they say of volumes."""
-    names = names_in(whole)
+    names = names_in(full)
     if BY_LIMIT in names and "histogram_quantile" not in names:
-        whole = f"({whole}) and on (le) ({small})"
+        full = f"({full}) and on (le) ({default})"
     share = WITHIN_BUCKETS if names & bucketed() else SAME
     without = "" if volumes else " unless on (device) group by (device) (plumbline_disk_relation_info)"
-    one, other = f"({whole})", f"({small})"
+    one, other = f"({full})", f"({default})"
     return [
         f"({one} unless ignoring (cluster) {other}){without}",
         f"({other} unless ignoring (cluster) {one}){without}",
@@ -112,14 +112,14 @@ def panels() -> Iterator[tuple[str, str]]:
 def asked() -> dict[str, str]:
     """Query → what it is about."""
     _, read = keeplist.read_above(ROOT)
-    found = dict.fromkeys(compared('ALERTS{cluster="whole"}', 'ALERTS{cluster="small"}', volumes=True), "alerts")
+    found = dict.fromkeys(compared('ALERTS{cluster="full"}', 'ALERTS{cluster="default"}', volumes=True), "alerts")
     for name in sorted(read):
         if name not in OTHERWISE:
-            found |= dict.fromkeys(compared(*(f'{name}{{cluster="{each}"}}' for each in ("whole", "small"))), name)
+            found |= dict.fromkeys(compared(*(f'{name}{{cluster="{each}"}}' for each in ("full", "default"))), name)
     for where, expr in panels():
         if where not in OTHERWISE and names_in(expr).isdisjoint(OTHERWISE):
             one, other = (
-                substitute(expr, cluster=each, instance="stor02", __rate_interval="5m") for each in ("whole", "small")
+                substitute(expr, cluster=each, instance="stor02", __rate_interval="5m") for each in ("full", "default")
             )
             found |= dict.fromkeys(compared(one, other), where)
     return found
@@ -130,8 +130,8 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, str]]:
     """The input of the test: the same host and the same cluster twice."""
     found = []
     manager = of_exposition((ceph_pages.CAPTURED / "load-2" / "mgr-metrics.txt").read_text("utf-8"))
-    for cluster in ("whole", "small"):
-        text = storage_host(tmp_path_factory.mktemp("h"), small=cluster == "small")
+    for cluster in ("full", "default"):
+        text = storage_host(tmp_path_factory.mktemp("h"), full=cluster == "full")
         fewer = "".join(line for line in text.splitlines(keepends=True) if not LEFT_OUT.search(line))
         found += [*series(of_exposition(fewer, WRONG), cluster, "plumbline"), *series(manager, cluster, "ceph")]
     return found
@@ -145,7 +145,7 @@ def test_alerts_and_figures_are_the_same(flavour: str, given: list[dict[str, str
         rules = list(NATIVE)
     differ = asked()
     assert len(differ) > 1500
-    firing = f'count(count by (alertname) (ALERTS{{alertname=~"{"|".join(FIRING)}", cluster="small"}}))'
+    firing = f'count(count by (alertname) (ALERTS{{alertname=~"{"|".join(FIRING)}", cluster="default"}}))'
     at = f"{EVERY_S * STEPS}s"
     test: dict[str, Any] = {
         "interval": f"{EVERY_S}s",
