@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from plumbline.collectors.registry import COLLECTORS, every_spec
-from plumbline.metrics.default_page import names
+from plumbline.metrics.default_page import NAMES
 from plumbline.metrics.spec import MetricSpec
 
 HERE = Path(__file__).resolve().parent
@@ -99,14 +99,14 @@ def seen(labels: Iterable[str], pages: Iterable[Path]) -> dict[str, list[str]]:
 
 def metrics_reference() -> str:
     """``docs/metrics.md``."""
-    said, shown = written(), names()
+    said = written()
     lines = [_HEAD.rstrip("\n"), "", said["default_page"].rstrip("\n")]
     for section in sections():
         lines += ["", f"## {section.name}", "", f"From {section.origin}.", ""]
         lines += ["| metric | type | unit | labels | meaning |", "| --- | --- | --- | --- | --- |"]
         lines += [
             f"| `{spec.name}` | {spec.kind} | {unit(spec)} | {', '.join(f'`{each}`' for each in spec.labels)} |"
-            f" {'' if spec.name in shown else '**full** '}{_cell(spec.help)} |"
+            f" {'' if spec.name in NAMES else '**full** '}{_cell(spec.help)} |"
             for spec in sorted(section.specs, key=lambda spec: spec.name)
         ]
     closed = [name for name, about in said["labels"].items() if about.get("closed")]

@@ -12,13 +12,12 @@ from typing import Any
 
 import pytest
 
-from plumbline.metrics.default_page import names
+from plumbline.metrics.default_page import NAMES
 from preview.fields import look
 from support import promql
 from support.dashboards import DASHBOARDS, Dashboard, Panel, data_panels, load, substitute, variables
 from support.programs import need
 
-SHOWN = names()
 PAGES = {path.stem.removeprefix("plumbline-"): load(path) for path in DASHBOARDS}
 WATCHDOG = 'ALERTS{alertname="PlumblineWatchdog",alertstate="firing",severity="info"}'
 """It fires wherever the rules are evaluated."""
@@ -287,4 +286,4 @@ def test_a_graph_that_reads_only_what_the_default_page_leaves_out_says_so() -> N
 
 def _is_left_out(expr: str) -> bool:
     families = {re.sub("_(bucket|sum|count)$", "", each.metric) for each in promql.selectors(promql.parse(expr))}
-    return any(name.startswith("plumbline_") and name not in SHOWN for name in families)
+    return any(name.startswith("plumbline_") and name not in NAMES for name in families)

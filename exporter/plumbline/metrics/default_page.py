@@ -19,6 +19,9 @@ from plumbline.core.histogram import HistogramValue, coarser
 from plumbline.metrics.snapshot import Family, Snapshot
 from plumbline.metrics.spec import Kind, MetricSpec
 
+NAMES: Final = frozenset(
+    line for line in Path(__file__).with_name("default_page.txt").read_text("ascii").splitlines() if line[0] != "#"
+)
 _Rows = tuple[tuple[str, ...], ...]
 
 
@@ -51,17 +54,10 @@ REDUCTIONS: Final = {
 }
 
 
-def names() -> frozenset[str]:
-    """The families that are on it."""
-    text = Path(__file__).with_name("default_page.txt").read_text("ascii")
-    return frozenset(line for line in text.splitlines() if not line.startswith("#"))
-
-
 class DefaultPage:
     """Makes snapshots smaller. Threads may share it."""
 
     def __init__(self) -> None:
-        self._names = names()
         self._lock = threading.Lock()
         self._plans: dict[str, _Plan] = {}
 
@@ -73,13 +69,13 @@ class DefaultPage:
             made = [
                 family if family.spec.name in whole else self._smaller(family, labels)
                 for family in snapshot.families
-                if family.spec.name in self._names or family.spec.name in whole
+                if family.spec.name in NAMES or family.spec.name in whole
             ]
         families = tuple(family for family in made if family.labels)
         foreign = tuple(
             family
             for family in snapshot.foreign
-            if any(sample.name in self._names or sample.name in whole for sample in family.samples)
+            if any(sample.name in NAMES or sample.name in whole for sample in family.samples)
         )
         return replace(snapshot, families=families, foreign=foreign)
 

@@ -16,8 +16,7 @@ from plumbline.metrics.snapshot import Snapshot
 PLAIN = "text/plain; charset=utf-8"
 _HTML = "text/html; charset=utf-8"
 _JSON = "application/json"
-_MAX_NAMES = 1000
-_FULL = "full"
+_MAX_NAMES, _FULL = 1000, "full"
 
 # the page contains its own style and needs nothing else; a device name can never become a script
 _PAGE_HEADERS = (
@@ -71,9 +70,8 @@ def _route(path: str) -> Route:
 
 
 class Site:
-    """``/metrics``, ``/-/healthy``, ``/-/ready``, ``/runbooks/<Alert>`` and, from ``status``, the HTML page at ``/``.
-    ``/metrics?profile=full`` has what no rule, upper page or command of ours reads, too, ``?name[]=…`` those metrics
-    alone, ``?also[]=…`` those beside the default page.
+    """``/metrics`` (``profile=full``: all of it; ``name[]``: those alone; ``also[]``: those beside the default page),
+    ``/-/healthy``, ``/-/ready``, ``/runbooks/<Alert>`` and, from ``status``, the HTML page at ``/``.
     ``why`` explains one part of the node, or all of it, as JSON; ``None``: it does not know that name.
     ``ready`` returns what the daemon waits for, or ``None``: no metrics until then, as half a host would be stored as
     the whole."""
@@ -135,10 +133,10 @@ class Site:
         if request.method == "GET" and not names:
             self._scraped(snapshot)
         answer = choose_format(request.headers.get("accept", ""))
-        if profile or names:
-            body = self._full_renderer.render(snapshot, answer.form, names or None)
-        else:
+        if not profile and not names:
             body = self._renderer.render(self._default.of(snapshot, also), answer.form)
+        else:
+            body = self._full_renderer.render(snapshot, answer.form, names or None)
         headers: tuple[tuple[str, str], ...] = (("Vary", "Accept, Accept-Encoding"),)
         if accepts_gzip(request.headers.get("accept-encoding", "")):
             # level 1 takes a seventh of level 9's time for a tenth more bytes on text like this; a fixed mtime makes

@@ -11,7 +11,7 @@ from plumbline.collectors import canary, latency, softnet
 from plumbline.collectors.canary import _coarse
 from plumbline.collectors.registry import every_spec
 from plumbline.core.histogram import Coarse, HistogramValue, coarser
-from plumbline.metrics.default_page import REDUCTIONS, DefaultPage, names
+from plumbline.metrics.default_page import NAMES, REDUCTIONS, DefaultPage
 from plumbline.metrics.snapshot import Family, Snapshot
 from plumbline.metrics.spec import MetricSpec
 from plumbline.probes.run.histogram import EDGES, latency_edges, quantile
@@ -118,4 +118,4 @@ def test_a_canary_without_a_baseline_keeps_every_edge() -> None:
 
 
 def test_the_list_names_metrics_that_there_are() -> None:
-    assert {name for name in names() if name not in SPECS} == {name for name in names() if re.match("process_", name)}
+    assert {name for name in NAMES if name not in SPECS} == {name for name in NAMES if re.match("process_", name)}
