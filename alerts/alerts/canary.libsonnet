@@ -202,6 +202,16 @@ local suspects = import '../lib/suspects.libsonnet';
     )
   ||| % labels,
 
+  // A baseline that does not describe the load has no budget either, until it is known what is usual.
+  local outgrown = |||
+    unless on (%(likeness)s)
+    (
+      plumbline:fleet_outgrown:ratio
+      unless on (%(likeness)s)
+      plumbline:canary_slow_level:ratio{window="%(span)s"} offset %(knownAfter)s
+    )
+  ||| % (labels { span: burn.ticket.span, knownAfter: burn.knownAfter }),
+
   // `over`: how the text names the window.
   local burnAlert(tunables, expr, window, over=window) = alert.fromTunables(
     tunables,
@@ -278,7 +288,7 @@ local suspects = import '../lib/suspects.libsonnet';
         burnAlert(
           burn.page,
           gated(
-            agreed(unusual(std.rstripChars(burning(share), '\n') + unnoticed + knownJob, 'min_over_time(%s[%s])' % [share, whole(burn.page.span)], burn.ticket.span, burn.page.usual)),
+            agreed(unusual(std.rstripChars(burning(share), '\n') + unnoticed + knownJob, 'min_over_time(%s[%s])' % [share, whole(burn.page.span)], burn.ticket.span, burn.page.usual)) + outgrown,
             canary.recoveryWindow
           ) + 'or\n' + burning('plumbline:canary_failed_operations:ratio'),
           burn.page.span
@@ -294,8 +304,10 @@ local suspects = import '../lib/suspects.libsonnet';
             )
             and on (%(series)s)
             %(share)s
+            %(outgrown)s
           ||| % (labels {
                    share: share,
+                   outgrown: std.rstripChars(outgrown, '\n'),
                    steady: std.strReplace(promql.nested(unusual(
                      '%s > %g' % [level(burn.ticket.span), burn.ticket.burn * canary.slowOperationsBudget],
                      level(burn.ticket.span),

@@ -202,7 +202,7 @@ local suspects = import '../lib/suspects.libsonnet';
           },
           self_,
           'The baselines of a cluster describe less load than it serves.',
-          'All canaries of a layer{{ with $labels.cluster }} of cluster {{ . }}{{ end }} are slower than their baselines, by {{ printf "%.1f" $value }} times at the median host over a day, and serve more than at the recording: per disk, they were recorded at '
+          'All canaries of a layer{{ with $labels.cluster }} of cluster {{ . }}{{ end }} are slower than their baselines, by {{ printf "%.1f" $value }} times at the median host, and serve more than at the recording: per disk, they were recorded at '
           + load('plumbline:canary_load_recorded:figure') + ' operations/s and serve ' + load('plumbline:canary_load_hour:figure') + '. Until they are recorded again at that load, each canary is compared with the median host.',
         ),
         alert.new(

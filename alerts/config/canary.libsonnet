@@ -35,10 +35,10 @@
       weekOffset: '167h',
       dayWindow: '1d',
 
-      // A job of weeks is known by what it did: the slowest fifth of an hour is this high within an hour and a half of
-      // this moment of last week or of the week before. Counted where it is above the season by so much, and by more than
-      // a limit is.
-      job: { quantile: 0.8, window: '3h', offsets: ['166h', '334h'], least: 1.3 },
+      // A job is known by what it did: the slowest fifth of an hour is this high within an hour and a half of this moment
+      // of yesterday, of last week or of the week before. Counted where it is above the season by so much, and by more than
+      // a limit is. Of yesterday: where the median hour since is not.
+      job: { quantile: 0.8, window: '3h', yesterday: '22h', offsets: ['166h', '334h'], least: 1.3 },
 
       // A quiet hour makes nobody's measure: below this part of the baseline a rise is none.
       leastSeason: 0.75,
@@ -175,6 +175,8 @@
       // The tail. Steady: the share stays up for the whole span (page), or its median does (ticket): a hiccup makes
       // everything slow for minutes, but not for so long. Burnt: the mean share, for what comes in bursts.
       PlumblineCanaryBudgetBurn: {
+        // Where the baseline does not describe the load, as soon as two days are known.
+        knownAfter: '2d',
         // And as many times the share that is usual for the canary's slowest hours (`usual`).
         page: { severity: 'critical', 'for': '0m', keepFiringFor: '10m', span: '10m', burn: 5, usual: 3 },
         ticket: {

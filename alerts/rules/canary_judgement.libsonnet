@@ -2,7 +2,8 @@
 //
 //   season   = this hour's median of the seven days before; the highest of last week's hours around now, where that is
 //              above it by more than the spread
-//   job      = how much more than the season a job makes of this hour, by what it made of it last week or the week before
+//   job      = how much more than the season a job makes of this hour, by what it made of it last week, the week before or
+//              yesterday. Of yesterday only what is over: a fault that lasts must not excuse itself
 //   expected = the season times the job; its day is at most what is tolerated, so that no slow regression excuses itself;
 //              without history the whole tolerance, so that a new canary is judged by its baseline alone, more widely
 //   tolerated = the baseline's tolerance; where all hosts serve clearly more than when it was recorded, times what that
@@ -40,10 +41,11 @@ local promql = import '../lib/promql.libsonnet';
 
   local offsets = expr.past('plumbline:canary_hour:ratio offset %s'),
 
-  // "… or …": the highest around this moment of the weeks before, told apart by `week`.
-  local weeks(series, job) = std.join('\nor\n', [
-    'label_replace(max_over_time(%s[%s] offset %s), "week", "%s", "", "")' % [series, job.window, offset, offset]
-    for offset in job.offsets
+  // "… or …": the highest around this moment of the weeks before and of yesterday, told apart by `week`. `over`: what is asked of
+  // yesterday's besides.
+  local past(series, job, over) = std.join('\nor\n', [
+    'label_replace(max_over_time(%s[%s] offset %s)%s, "week", "%s", "", "")' % [series, job.window, offset, if offset == job.yesterday then over else '', offset]
+    for offset in job.offsets + [job.yesterday]
   ]),
 
   // Half the distance between two quantiles of a week, as a ratio, as soon as there is a day of it.
@@ -311,22 +313,6 @@ local promql = import '../lib/promql.libsonnet';
           expr: 'quantile_over_time(%g, %s[%s])' % [canary.job.quantile, labels.ratio, canary.seasonWindow],
         },
         {
-          record: 'plumbline:canary_job:ratio',
-          expr: |||
-            max without (week) (
-              %(weeks)s
-            )
-            / on (%(judged)s)
-            plumbline:canary_season:ratio
-            > on (%(judged)s)
-            clamp_min((1 + plumbline:canary_spread:ratio) ^ %(spreads)g, %(least)g)
-            or on (%(judged)s)
-            0 * max by (%(judged)s) (plumbline:canary_season:ratio) + 1
-          ||| % (labels + canary.job {
-                   weeks: promql.nested(weeks('plumbline:canary_upper:ratio', canary.job)),
-                 }),
-        },
-        {
           // The median hour: no job is in it, and no night.
           record: 'plumbline:canary_day:ratio',
           expr: |||
@@ -337,6 +323,27 @@ local promql = import '../lib/promql.libsonnet';
             %(seen)s
           ||| % (labels { seen: seen('plumbline:canary_hour:ratio', canary.dayWindow) }),
         },
+        {
+          record: 'plumbline:canary_job:ratio',
+          expr: |||
+            max without (week) (
+              %(past)s
+            )
+            / on (%(judged)s)
+            plumbline:canary_season:ratio
+            > on (%(judged)s)
+            clamp_min((1 + plumbline:canary_spread:ratio) ^ %(spreads)g, %(least)g)
+            or on (%(judged)s)
+            0 * max by (%(judged)s) (plumbline:canary_season:ratio) + 1
+          ||| % (labels + canary.job {
+                   past: promql.nested(past(
+                     'plumbline:canary_upper:ratio',
+                     canary.job,
+                     ' and on (%s) (plumbline:canary_day:ratio <= on (%s) %g * avg_over_time(plumbline:canary_season:ratio[%s]))'
+                     % [labels.judged, labels.judged, canary.job.least, canary.dayWindow]
+                   )),
+                 }),
+        },
       ],
     }, {
       // A group of its own, because Mimir takes no more than 20 rules in one.
@@ -344,13 +351,13 @@ local promql = import '../lib/promql.libsonnet';
       interval: config.paces.drawn,
       rules: [
         {
-          // The median host's day, where most canaries that know their load serve clearly more than at the recording. A
-          // cluster's other layers know no load of their own.
+          // The median host's day (of the first day its hour), where most canaries that know their load serve clearly more than at
+          // the recording. A cluster's other layers know no load of their own.
           record: 'plumbline:fleet_outgrown:ratio',
           expr: |||
             quantile by (%(clusters)s) (
               0.5,
-              quantile by (%(hosts)s) (0.5, plumbline:canary_day:ratio)
+              quantile by (%(hosts)s) (0.5, plumbline:canary_day:ratio or on (%(judged)s) plumbline:canary_hour:ratio)
             ) > %(hoursRatio)g
             and on (%(cluster)s)
             quantile by (%(cluster)s) (
@@ -399,6 +406,8 @@ local promql = import '../lib/promql.libsonnet';
               ),
               %(leastSeason)g
             )
+            or on (%(judged)s)
+            plumbline:canary_tolerated:ratio
             or on (%(judged)s)
             0 * max by (%(judged)s) (%(ratio)s)
             + on (%(tolerance)s) group_left ()
@@ -478,7 +487,8 @@ local promql = import '../lib/promql.libsonnet';
           labels: { window: burn.long },
         },
         {
-          // That of the slowest hours of the week before today, and of a job around this moment of the weeks before.
+          // That of the slowest hours of the week before today, and of a job around this moment of the weeks before; around
+          // this moment of yesterday, if that is more than most of the hours since.
           record: 'plumbline:canary_slow_usual:ratio',
           expr: |||
             max without (week) (
@@ -487,13 +497,17 @@ local promql = import '../lib/promql.libsonnet';
                 "week", "last", "", ""
               )
               or
-              %(weeks)s
+              %(past)s
             )
           ||| % {
             quantile: canary.usualQuantile,
             week: canary.spreadWindow,
             day: canary.dayWindow,
-            weeks: promql.nested(weeks('plumbline:canary_slow_level:ratio', canary.job)),
+            past: promql.nested(past(
+              'plumbline:canary_slow_level:ratio',
+              canary.job,
+              ' > %g * quantile_over_time(0.5, plumbline:canary_slow_level:ratio[%s])' % [config.alerts.PlumblineCanaryBudgetBurn.page.usual, canary.dayWindow]
+            )),
           },
         },
         slow(

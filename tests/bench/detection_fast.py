@@ -156,35 +156,38 @@ def judge(
         rows = layers == layer
         fleet_spread[rows] = _spread(np.median(residual[rows], axis=0)[None], canary, of, every, config["spread"])
 
-    # how much more than the season jobs of this hour make, of last week and the week before
+    whole_day = int(np.isnan(hour[0]).sum()) + of(canary["dayWindow"])
+    days = np.nan_to_num(_median_of_day(hour, of(canary["dayWindow"]) + 1))
+    day = np.log(_mean(np.exp(np.nan_to_num(season)), of(canary["dayWindow"])))
+
+    # how much more than the season jobs of this hour make: of last week, the week before, and yesterday if it is over
     highest = _highest(upper, of(canary["job"]["window"]) + 1)
-    memory = np.fmax.reduce([_earlier(highest, of(offset)) for offset in canary["job"]["offsets"]]) - season
+    over = days <= day + np.log(canary["job"]["least"])
+    over[:, :whole_day] = False
+    yesterday = np.where(over, _earlier(highest, of(canary["job"]["yesterday"])), np.nan)
+    memory = np.fmax.reduce([yesterday, *(_earlier(highest, of(each)) for each in canary["job"]["offsets"])]) - season
     least = np.maximum(np.log(canary["job"]["least"]), canary["spreads"] * np.log1p(spread))
     job = np.where(np.nan_to_num(memory, nan=NEVER) > least, memory, 0).astype(np.float32)
 
-    # what the canary may be for a day: of hosts that all serve more than the baseline did, as much more as their median
-    whole_day = int(np.isnan(hour[0]).sum()) + of(canary["dayWindow"])
-    days = np.zeros_like(hour)
-    days[:, whole_day:] = np.median(
-        np.lib.stride_tricks.sliding_window_view(hour, of(canary["dayWindow"]) + 1, axis=1)[
-            :, whole_day - of(canary["dayWindow"]) :
-        ],
-        axis=2,
-    )
+    # what the canary may be for a day: of hosts that all serve more than the baseline did, as much more as their
+    # median; on the first day, for an hour
+    so_far = days.copy()
+    so_far[:, :whole_day] = np.nan_to_num(hour[:, :whole_day])
     tolerated = np.full(season.shape, tolerance, np.float32)
+    outgrown = np.zeros(season.shape, bool)
     for layer in np.unique(layers) if loaded else ():
-        fleet = np.median(days[layers == layer], axis=0)
+        fleet = np.median(so_far[layers == layer], axis=0)
         shifted = fleet > np.log(high["hoursRatio"])
         tolerated[layers == layer] += np.where(shifted, fleet, 0)
+        outgrown[layers == layer] = shifted
 
     # the season, but not of a day that is beyond what is tolerated
     week = _earlier(_highest(hour, of(canary["seasonWindow"]) + 1), of(canary["weekOffset"]))
     other = np.where(np.nan_to_num(week - season, nan=NEVER) > np.log1p(spread), week, season)
     other = np.where(job > 0, season + job, other)
-    day = np.log(_mean(np.exp(np.nan_to_num(season)), of(canary["dayWindow"])))
     least = np.log(canary["leastSeason"])
     expected = np.maximum(other - np.maximum(day - tolerated, 0), least)
-    expected = np.where(np.isnan(season), tolerance, expected)
+    expected = np.where(np.isnan(season), tolerated, expected)
 
     def limit(least: str, restless: Floats) -> Floats:
         times = np.maximum(np.log(canary[least]), canary["spreads"] * np.log1p(restless))
@@ -224,6 +227,7 @@ def judge(
                         _earlier(_highest(level, of(canary["job"]["window"]) + 1), of(offset))
                         for offset in canary["job"]["offsets"]
                     ),
+                    _bursts_of_yesterday(level, canary["job"], of, canary["dayWindow"], burn["page"]["usual"]),
                 ]
             )
         )
@@ -234,11 +238,15 @@ def judge(
     burnt = steady > np.maximum(ticket_burn["burn"] * budget, ticket_burn["usual"] * usual_steady)
     burnt &= ~(hour > expected + np.log1p(spread)) & (job == 0)
     burst = bursts > np.maximum(least, ticket_burn["burstUsual"] * usual_bursts)
+    # a baseline that does not describe the load has no budget either, until it is known what is usual
+    outgrown[:, of(burn["knownAfter"]) + hour_scrapes // step :] = False
     burnt = burnt[:, of_tick] | burst[:, of_tick] & (_mean(slow, scrapes(ticket_burn["short"])) > least)
     lowest = -_highest(-slow, scrapes(page_burn["span"]) + 1)
     burning = lowest > np.maximum(page_burn["burn"] * budget, page_burn["usual"] * usual_steady[:, of_tick])
     # a known job's median is within its limit
     burning &= (job[:, of_tick] == 0) | (now > page[:, of_tick])
+    burning &= ~outgrown[:, of_tick]
+    burnt &= ~outgrown[:, of_tick]
     return Verdicts(
         beyond=now > page[:, of_tick],
         near=now > near[:, of_tick],
@@ -353,6 +361,20 @@ def _of_week(
         chosen = ordered[:, below] + (places - below) * (ordered[:, above] - ordered[:, below])
         found[:, :, tick : tick + every] = chosen.T[:, :, None]
     return found
+
+
+def _median_of_day(values: Floats, count: int) -> Floats:
+    """Of the last ``count``; nothing as long as there are fewer."""
+    out = np.full_like(values, np.nan)
+    for row, own in zip(out, values, strict=True):
+        row[count - 1 :] = np.median(np.lib.stride_tricks.sliding_window_view(own, count), axis=1)
+    return out
+
+
+def _bursts_of_yesterday(level: Floats, job: Mapping[str, Any], of: Any, day: str, times: float) -> Floats:
+    """What the level was around this moment of yesterday, if that is more than so many times its median since."""
+    highest = _earlier(_highest(level, of(job["window"]) + 1), of(job["yesterday"]))
+    return np.where(highest > times * _median_of_day(level, of(day) + 1), highest, np.nan)
 
 
 def _highest(values: Floats, count: int) -> Floats:

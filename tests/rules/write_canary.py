@@ -553,6 +553,18 @@ TAIL = (
         ],
     ),
     Case(
+        "a tail of 15 % where the baseline is outgrown, and nobody knows yet what is usual: no page, no ticket",
+        hosts(CALM, Phase(13, slow=23), Phase(60, slow=23), count=2, layer="rados"),
+        quiet=[("27m", BURN), ("85m", BURN)],
+        more=[
+            {
+                "series": "plumbline:fleet_outgrown:ratio"
+                f'{{cluster="north",layer="rados",device_class="nvme",operation="read",{WORKLOAD}}}',
+                "values": "1.5x300",
+            }
+        ],
+    ),
+    Case(
         "a tail of 15 % at one vantage point, or of one disk: no page",
         [Host([CALM, Phase(13, slow=23)], layer="rados"), Host([CALM, Phase(13, slow=23)], name="stor02")],
         quiet=[("27m", BURN)],
