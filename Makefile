@@ -216,6 +216,7 @@ MODULE_bench := bench #: scrape cost against node_exporter and the exposition ag
 MODULE_bench-web := bench.web #: what TLS and a password cost a scrape, compared with node_exporter and the same file
 MODULE_bench-review := bench.review #: what plumbline report costs a Prometheus: 20 nodes for a month
 MODULE_bench-detection := bench.detection_climates #: false alerts and delays of the canaries' verdicts in every climate (half an hour); ARGS=--check: against Prometheus
+MODULE_bench-families := bench.detection_families #: the same for gateways, disks, OSDs and growth, by the rules in a real Prometheus (half an hour)
 MODULE_bench-rivals := bench.detection --rivals #: the shipped verdicts and other designs in a real Prometheus, on synthetic histories
 MODULE_bench-failslow := bench.failslow $(DATA) #: the shipped verdict about disks on public traces with labels; DATA=clone of Joshua-Ludolf/FSA-benchmarking-Reproduction-Research
 MODULE_bench-queries := bench.queries #: panels and rules on 200 nodes with 2,000 OSDs, compared with node-mixin's and ceph-mixin's (long)

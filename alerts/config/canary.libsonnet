@@ -116,6 +116,8 @@
         driftRatio: 1.08,
         driftSpreads: 2.9,
         driftFirstSpreads: 1.4,
+        // What was better for a week, as in a quiet one, and is as two weeks ago, has not become worse.
+        driftReturns: '14d',
         // What has lasted for a day is its own season: the day's median beyond the baseline's own tolerance. The daily
         // cycle has gone from it, the last hours' say that it has not ended.
         hoursWindow: '6h',

@@ -545,6 +545,14 @@ local promql = import '../lib/promql.libsonnet';
               or on (%(judged)s)
               0 * plumbline:canary_drift:ratio + %(driftRatio)g
             )
+            unless on (%(judged)s)
+            (
+              avg_over_time(plumbline:canary_hour:ratio[%(driftSpan)s])
+              <= on (%(judged)s)
+              avg_over_time(plumbline:canary_hour:ratio[%(driftSpan)s] offset %(driftReturns)s)
+              * on (%(judged)s)
+              (1 + plumbline:canary_spread:ratio)
+            )
           ||| % (labels + high),
           canary.recoveryDriftWindow
         ),

@@ -203,12 +203,15 @@ def judge(
 
     span = of(high["driftSpan"])
     middle = _earlier(expected, of(canary["seasonDelay"]))
-    drift = _mean(np.exp(np.nan_to_num(hour)), span + 1) / _mean(np.exp(np.nan_to_num(middle)), span + 1)
+    level = _mean(np.exp(np.nan_to_num(hour)), span + 1)
+    drift = level / _mean(np.exp(np.nan_to_num(middle)), span + 1)
     begin = int(np.isnan(hour[0]).sum()) + span
     drift[:, :begin] = np.nan
     usual = _spread(np.log(drift), canary, of, every, np.nan)
     usual = np.where(np.isnan(usual), (1 + spread) ** high["driftFirstSpreads"], (1 + usual) ** high["driftSpreads"])
     drifted = np.nan_to_num(drift) > np.maximum(high["driftRatio"], usual)
+    # no slower than two weeks ago: what was better for a while is as it was
+    drifted &= ~(level <= (1 + spread) * _earlier(level, of(high["driftReturns"])))
     hours = rolling(hour > np.log(high["hoursRatio"]), of(high["hoursWindow"]) + 1) > 0.5
     long_day = (days > np.maximum(tolerated, np.log(usual))) & hours
 
