@@ -208,9 +208,9 @@ local suspects = import '../lib/suspects.libsonnet';
     (
       plumbline:fleet_outgrown:ratio
       unless on (%(likeness)s)
-      plumbline:canary_slow_level:ratio{window="%(span)s"} offset %(knownAfter)s
+      plumbline:canary_slow_usual:ratio{window="%(span)s"} offset %(knownFor)s
     )
-  ||| % (labels { span: burn.ticket.span, knownAfter: burn.knownAfter }),
+  ||| % (labels { span: burn.ticket.span, knownFor: burn.knownFor }),
 
   // `over`: how the text names the window.
   local burnAlert(tunables, expr, window, over=window) = alert.fromTunables(

@@ -177,8 +177,8 @@
       // The tail. Steady: the share stays up for the whole span (page), or its median does (ticket): a hiccup makes
       // everything slow for minutes, but not for so long. Burnt: the mean share, for what comes in bursts.
       PlumblineCanaryBudgetBurn: {
-        // Where the baseline does not describe the load, as soon as two days are known.
-        knownAfter: '2d',
+        // Where the baseline does not describe the load: as soon as it is known for a day what is usual.
+        knownFor: '1d',
         // And as many times the share that is usual for the canary's slowest hours (`usual`).
         page: { severity: 'critical', 'for': '0m', keepFiringFor: '10m', span: '10m', burn: 5, usual: 3 },
         ticket: {

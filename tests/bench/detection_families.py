@@ -93,7 +93,8 @@ def disk(cluster: str, member: int, mean_s: Array, times_ms: Array, totals: Tota
 
 
 def osd(cluster: str, member: int, mean_s: Array, times_ms: Array, totals: Totals) -> Iterator[Series]:
-    """By the manager's counters: a write, the store's commit that is most of it, and a queue that stays short."""
+    """By the manager a write, the store's commit that is most of it, and a queue that stays short; by the OSD
+    itself its writes for other OSDs."""
     place = {"cluster": cluster, "instance": "mgr", "job": "ceph", "ceph_daemon": f"osd.{member}"}
     count = np.full(len(times_ms), OPERATIONS_PER_S * SCRAPE_S)
     names = [
@@ -101,8 +102,10 @@ def osd(cluster: str, member: int, mean_s: Array, times_ms: Array, totals: Total
         *(f"ceph_bluestore_{part}_lat" for part in ("txc_commit", "kv_sync")),
     ]
     parts_s = (mean_s * 1.2 + QUEUE_S, mean_s * 1.2, mean_s * 0.5 + QUEUE_S, mean_s * 0.5, mean_s, mean_s * 0.8)
-    steps = np.vstack([row for part_s in parts_s for row in (count, count * part_s)])
-    yield from counters(_pairs(names, place), (cluster, member), times_ms, steps, totals)
+    own = {**place, "instance": f"h{member // 2}:10047", "job": "plumbline"}
+    subops = [("plumbline_osd_subops_total", own), ("plumbline_osd_subop_seconds_total", own)]
+    steps = np.vstack([row for part_s in (*parts_s, mean_s) for row in (count, count * part_s)])
+    yield from counters([*_pairs(names, place), *subops], (cluster, member), times_ms, steps, totals)
     known = {**place, "device_class": "ssd", "hostname": f"h{member // 2}", "back_iface": "", "cluster_addr": ""}
     for name, labels in (("ceph_osd_metadata", known), ("ceph_osd_up", place)):
         yield Series(labels_of(name, labels), times_ms.astype(np.int64), np.ones(len(times_ms)))

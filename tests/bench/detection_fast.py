@@ -242,7 +242,7 @@ def judge(
     burnt &= ~(hour > expected + np.log1p(spread)) & (job == 0)
     burst = bursts > np.maximum(least, ticket_burn["burstUsual"] * usual_bursts)
     # a baseline that does not describe the load has no budget either, until it is known what is usual
-    outgrown[:, of(burn["knownAfter"]) + hour_scrapes // step :] = False
+    outgrown[:, of(canary["dayWindow"]) + of(burn["knownFor"]) + hour_scrapes // step :] = False
     burnt = burnt[:, of_tick] | burst[:, of_tick] & (_mean(slow, scrapes(ticket_burn["short"])) > least)
     lowest = -_highest(-slow, scrapes(page_burn["span"]) + 1)
     burning = lowest > np.maximum(page_burn["burn"] * budget, page_burn["usual"] * usual_steady[:, of_tick])

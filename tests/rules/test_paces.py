@@ -17,6 +17,7 @@ REFERENCES = {
     "plumbline:canary_slow_usual:ratio": "the slowest hours of a week",
     "plumbline:canary_usual_peak:ratio": "the highest minutes of a week at this hour",
     "plumbline:canary_job:ratio": "what jobs made of this hour in the weeks before",
+    "plumbline:fleet_outgrown:ratio": "whether a baseline describes the load: it follows days, on the first one hours",
     "plumbline:canary_load:ratio": "its own pace is a minute; only where an OSD's disks are is known more slowly",
 }
 """What an alert compares with, not what it waits for: it may be older than the alert is fast. With the reason."""

@@ -35,6 +35,8 @@ WITHOUT_A_COUNT = {
     ("plumbline:canary_drift_limit:ratio", "plumbline:canary_drift:ratio"): REFERENCE,
     ("plumbline:canary_upper:ratio", "plumbline:degradation_fast:ratio"): REFERENCE,
     ("plumbline:canary_job:ratio", "plumbline:canary_upper:ratio"): REFERENCE,
+    ("plumbline:canary_job:ratio", "plumbline:canary_season:ratio"): REFERENCE,
+    ("plumbline:canary_slow:info", "plumbline:canary_hour:ratio"): REFERENCE,
     ("plumbline:canary_slow_usual:ratio", "plumbline:canary_slow_level:ratio"): REFERENCE,
     ("plumbline:canary_queueing:info", "plumbline:disk_latency:mean_seconds"): REFERENCE,
     ("PlumblineGatewayErrors", "plumbline:gateway_hour:figure"): REFERENCE,
