@@ -39,6 +39,8 @@ LISTS = {
     "prometheus": ("prometheus_", "alertmanager_"),
 }
 """List → how the names of its metrics begin."""
+ASKED_FOR = frozenset({"plumbline_web_info"})
+"""What documents recommend to a site's own rules (docs/web.md)."""
 COMMANDS = (
     "exporter/plumbline/ceph_top/from_prometheus.py",
     "exporter/plumbline/report/classes.py",
@@ -61,14 +63,14 @@ _MARK = re.compile(r"^(?P<indent> *)# keep-list: (?P<name>\w+)$", re.MULTILINE)
 
 def names(root: Path) -> dict[str, list[str]]:
     """List → its metrics, sorted."""
-    words = {word for text in texts(root) for word in _WORD.findall(text)} - LABELS
+    words = ASKED_FOR | {word for text in texts(root) for word in _WORD.findall(text)} - LABELS
     return {name: sorted(word for word in words if word.startswith(begins)) for name, begins in LISTS.items()}
 
 
 def default_names(root: Path) -> list[str]:
     """Families of the daemon's default page, sorted."""
     scraped, _ = read_above(root)
-    return sorted({_PART.sub("", name) for name in scraped if name.startswith(LISTS["plumbline"])})
+    return sorted({_PART.sub("", name) for name in scraped | ASKED_FOR if name.startswith(LISTS["plumbline"])})
 
 
 def read_above(root: Path) -> tuple[set[str], set[str]]:

@@ -72,7 +72,7 @@ class Guarded:
 
     def metrics(self) -> Scrape:
         """The text exposition."""
-        status, text = self.get("/metrics")
+        status, text = self.get("/metrics?profile=full")
         assert status == 200, text
         return Scrape.of_text(text)
 

@@ -129,7 +129,7 @@ def test_degradation_is_measured_against_this_hosts_own_baseline(stack: Stack) -
 
 def test_prometheus_has_every_series_of_the_page(stack: Stack) -> None:
     def page() -> set[tuple[str, ...]]:
-        return _series((each.name, each.labels) for each in stack.daemon.metrics().samples)
+        return _series((each.name, each.labels) for each in stack.daemon.metrics("").samples)
 
     def stored() -> set[tuple[str, ...]]:
         found = stack.prometheus.query(f'{{job="plumbline", instance="{stack.instance}"}}')

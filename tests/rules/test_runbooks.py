@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from plumbline.metrics.default_page import NAMES
 from support.metrics import known_metrics
 from support.offenders import for_every
 from support.programs import need
@@ -104,6 +105,15 @@ def test_metrics_in_commands_exist(path: Path) -> None:
     for block in code_blocks(path.read_text("utf-8")):
         for name in (each for word in re.findall(r"plumbline_[a-z0-9_()|]+", block) for each in alternatives(word)):
             assert any(metric.startswith(name) for metric in known), name
+
+
+@for_every("path", [*PAGES, *SHARED], ids=lambda path: path.stem)
+def test_commands_ask_the_default_page_for_what_is_on_it(path: Path) -> None:
+    """Prometheus has no other, where a site did not ask for the full one."""
+    for line in (line for block in code_blocks(path.read_text("utf-8")) for line in block.splitlines()):
+        if "profile=full" not in line:
+            for name in (each for word in re.findall(r"plumbline_[a-z0-9_()|]+", line) for each in alternatives(word)):
+                assert any(metric.startswith(re.sub("_(bucket|sum|count)$", "", name)) for metric in NAMES), line
 
 
 def alternatives(pattern: str) -> list[str]:
