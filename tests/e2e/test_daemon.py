@@ -99,11 +99,11 @@ def test_without_a_baseline_it_says_so_and_judges_nothing(daemon: Daemon) -> Non
 
 
 def test_promtool_finds_no_fault(daemon: Daemon) -> None:
-    assert complaints(daemon.get("/metrics").body) == []
+    assert complaints(daemon.get("/metrics?profile=full").body) == []
 
 
 def test_openmetrics_says_the_same(daemon: Daemon) -> None:
-    text, open_metrics = daemon.get("/metrics"), daemon.get("/metrics", OPENMETRICS)
+    text, open_metrics = daemon.get("/metrics?profile=full"), daemon.get("/metrics?profile=full", OPENMETRICS)
 
     assert text.headers["content-type"].startswith("text/plain; version=0.0.4")
     assert open_metrics.headers["content-type"].startswith("application/openmetrics-text; version=1.0.0")

@@ -27,7 +27,7 @@ def test_ports_named_like_markup_and_terminal_codes(folder: Path) -> None:
         with running(folder, config={"probes": []}, prefix=["ip", "netns", "exec", ns.name]) as daemon:
             inside = Inside(ns, daemon)
             assert set(map(visible, NAMES)) <= inside.devices()
-            answer = inside.get("/metrics")
+            answer = inside.get("/metrics?profile=full")
             assert not [each for each in promtool.complaints(answer.body) if "pars" in each]
             page = inside.get("/")
             assert "<script" not in page.text

@@ -264,7 +264,7 @@ def test_client_certificates_alone_are_enough(folder: Path) -> None:
         for name in (None, "stranger"):
             with pytest.raises((OSError, http.client.HTTPException)):
                 started.get("/metrics", user="", client=name)
-        metrics = Scrape.of_text(started.get("/metrics", client="client")[1])
+        metrics = Scrape.of_text(started.get("/metrics?profile=full", client="client")[1])
         assert metrics.get("plumbline_web_info", authentication="certificate") == 1
         assert metrics.get("plumbline_web_requests_refused_total", reason="tls") == 2
 
