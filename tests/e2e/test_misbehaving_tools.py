@@ -36,8 +36,8 @@ SAID = {
         "fio: not finished in time", "iperf3 did not end within 8 s",
     ),
     "floods stdout": ("fio: wrote too much output and was stopped", "iperf3 wrote too much output and was stopped"),
-    "exits 137": ("(exit status 137)", "iperf3 ended without a message"),
-    "prints garbage": ("iperf3 --json: not JSON", "iperf3 ended without a message"),
+    "exits 137": ("(exit status 137)", "iperf3 --json: not JSON"),
+    "prints garbage": ("(exit status 0)", "iperf3 --json: not JSON"),
 }  # fmt: skip
 """On the status page."""
 VERSIONS = {"fio": "fio-3.33", "iperf3": "iperf 3.12", "smartctl": "", "zpool": ""}
