@@ -59,7 +59,7 @@ local suspects = import '../lib/suspects.libsonnet';
     PlumblineConfigReloadFailed: first.on('plumbline config check /etc/plumbline/plumbline.yaml') + ' names the key',
     PlumblineStateNotSaved: first.on('df -h /var/lib/plumbline') + ': full or read-only?',
     PlumblineWebGuardsLost: first.journal + ' names what is missing',
-    PlumblineDaemonHeavy: '`curl http://{{ $labels.instance }}/metrics` and look for the slowest collector',
+    PlumblineDaemonHeavy: '`curl "http://{{ $labels.instance }}/metrics?profile=full"` and look for the slowest collector',
     PlumblineThreadFailing: first.journal + ' has the traceback',
     PlumblineScrapeSlow: '`time curl http://{{ $labels.instance }}/metrics` from here and on the node',
     PlumblineScrapeRejected: '`curl http://{{ $labels.instance }}/api/v1/targets` names the targets and the limit',
