@@ -7,7 +7,7 @@ that was seen is a share of the OSDs' working time. How sure that is depends on 
 import math
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -63,7 +63,7 @@ def watch_clients(
     raises its error when none answers."""
     asked = {osd: Question(path, PROMPT) for osd, path in sockets.items()}
     notes: list[str] = []
-    seen: list[InFlight] = []
+    seen: Counter[InFlight] = Counter()
     began = clock()
     while asked and clock() - began < interval_s:
         look_at = clock()
@@ -72,7 +72,7 @@ def watch_clients(
             try:
                 if isinstance(answer, PlumblineError):
                     raise answer
-                seen += parse_in_flight(answer, source=question.source)
+                seen.update(parse_in_flight(answer, source=question.source))
             except PlumblineError as error:
                 notes.append(str(error))
                 del asked[osd]
@@ -82,9 +82,9 @@ def watch_clients(
     return summary(seen, osds=tuple(asked), interval_s=clock() - began, notes=tuple(notes))
 
 
-def summary(seen: Sequence[InFlight], *, osds: tuple[str, ...], interval_s: float, notes: tuple[str, ...]) -> Clients:
-    """What was seen at all looks, an operation as often as it was."""
-    loads = sorted(_loads(seen), key=lambda load: (-load.share, load.owner))
+def summary(seen: Iterable[InFlight], *, osds: tuple[str, ...], interval_s: float, notes: tuple[str, ...]) -> Clients:
+    """What was seen at all looks: an operation as often as it was, or a counter of them."""
+    loads = sorted(_loads(Counter(seen)), key=lambda load: (-load.share, load.owner))
     operations = sum(load.operations for load in loads)
     culprit, at_least = None, 0.0
     if operations >= ENOUGH:
@@ -103,20 +103,20 @@ def summary(seen: Sequence[InFlight], *, osds: tuple[str, ...], interval_s: floa
     )
 
 
-def _loads(seen: Iterable[InFlight]) -> Iterable[Load]:
+def _loads(seen: Counter[InFlight]) -> Iterable[Load]:
     by_owner: dict[Owner, list[InFlight]] = defaultdict(list)
     addresses: dict[str, str] = {}
     for operation in seen:
         by_owner[operation.owner].append(operation)
         if operation.host:
             addresses[operation.client] = operation.host
-    total = sum(map(len, by_owner.values()))
+    total = seen.total()
     for owner, operations in by_owner.items():
         different = {(operation.client, operation.number): operation for operation in operations}
         hosts = Counter(addresses.get(client, client) for client, _ in different)
         yield Load(
             owner=owner,
-            share=len(operations) / total,
+            share=sum(map(seen.__getitem__, operations)) / total,
             operations=len(different),
             writes=sum(operation.writes for operation in different.values()) / len(different),
             hosts=tuple(host for host, _ in hosts.most_common()),
