@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -22,7 +21,7 @@ from bench import detection_model as model
 from bench.detection import CHUNK_S, EPOCH_S, merged
 from bench.detection_climates import CLIMATES, interval, read_climates
 from bench.detection_model import Array
-from bench.detection_rules import Firing, Follower, needed, read_rules
+from bench.detection_rules import Firing, Follower, Rule, needed, read_rules
 from bench.history_store import Series, Store, labels_of
 from support.rules import ALERTS, RULES
 
@@ -143,28 +142,22 @@ def examine(family: Family, climates: Sequence[model.Climate], seed: Sequence[in
     rng = np.random.default_rng(seed)
     histories: dict[str, tuple[Array, float]] = {}
     for index, kind in itertools.product(range(clusters), ("healthy", "slow")):
-        level = model.healthy(rng, MEMBERS, DAYS, [climates[0]] * MEMBERS).level
+        level = model.healthy(rng, MEMBERS, DAYS, climates[0]).level
         start_s = np.inf
         if kind == "slow":
             start_s = float(rng.uniform(FIRST_DAYS + 1, DAYS - 2) * model.DAY_S)
             level[0, int(start_s) // model.SLOT_S :] *= family.ratio
-        per = SCRAPE_S // model.SLOT_S
-        histories[f"{kind}-{index}"] = (
-            level[:, : level.shape[1] // per * per].reshape(MEMBERS, -1, per).mean(2),
-            start_s,
-        )
+        scraped = level.reshape(MEMBERS, -1, SCRAPE_S // model.SLOT_S).mean(axis=2)
+        histories[f"{kind}-{index}"] = scraped, start_s
     rules = needed(read_rules([RULES, ALERTS], 60), family.alerts)
     totals: Totals = {}
-    with Store() as store:
-        follower = Follower(store, rules)
-        for start_s in np.arange(0, DAYS * model.DAY_S, CHUNK_S):
-            part = slice(int(start_s) // SCRAPE_S, int(start_s + CHUNK_S) // SCRAPE_S)
-            times_ms = (EPOCH_S + start_s + np.arange(1, CHUNK_S // SCRAPE_S + 1) * SCRAPE_S) * 1000
-            for name, (level, _) in histories.items():
-                for member in range(MEMBERS):
-                    store.write(family.samples(name, member, family.mean_s * level[member, part], times_ms, totals))
-            follower.follow(EPOCH_S + start_s, EPOCH_S + start_s + CHUNK_S)
-        firings = follower.firings()
+
+    def samples(part: slice, times_ms: Array) -> Iterator[Series]:
+        for name, (level, _) in histories.items():
+            for member in range(MEMBERS):
+                yield from family.samples(name, member, family.mean_s * level[member, part], times_ms, totals)
+
+    firings = _followed(rules, DAYS, SCRAPE_S, samples)
     return _outcome(firings, {name: start_s for name, (_, start_s) in histories.items()}, DAYS, FIRST_DAYS)
 
 
@@ -203,16 +196,27 @@ def examine_growth(kind: str, seed: Sequence[int], clusters: int) -> Outcome:
             used[name] += 0.004 * np.maximum(since_d, 0)
     rules = needed(read_rules([RULES, ALERTS], 60), ("PlumblineCapacityGrowthFast",), GIVEN)
     rules = [rule for rule in rules if "pool" not in rule.name and "host_loss" not in rule.name]
+
+    def samples(part: slice, times_ms: Array) -> Iterator[Series]:
+        for name, values in used.items():
+            yield from _filled(name, values[part], times_ms.astype(np.int64))
+
+    firings = _followed(rules, GROWTH_DAYS, GROWTH_SCRAPE_S, samples)
+    return _outcome(firings, starts, GROWTH_DAYS, FIRST_GROWTH_DAYS)
+
+
+def _followed(
+    rules: Sequence[Rule], days: float, scrape_s: int, samples: Callable[[slice, Array], Iterator[Series]]
+) -> list[Firing]:
+    """What fires; ``samples`` are asked for by the places of the scrapes and their moments."""
     with Store() as store:
         follower = Follower(store, rules)
-        for start_s in np.arange(0, GROWTH_DAYS * model.DAY_S, CHUNK_S):
-            part = slice(int(start_s) // GROWTH_SCRAPE_S, int(start_s + CHUNK_S) // GROWTH_SCRAPE_S)
-            times_ms = (EPOCH_S + start_s + np.arange(1, CHUNK_S // GROWTH_SCRAPE_S + 1) * GROWTH_SCRAPE_S) * 1000
-            for name, values in used.items():
-                store.write(_filled(name, values[part], times_ms.astype(np.int64)))
+        for start_s in np.arange(0, days * model.DAY_S, CHUNK_S):
+            part = slice(int(start_s) // scrape_s, int(start_s + CHUNK_S) // scrape_s)
+            times_ms = (EPOCH_S + start_s + np.arange(1, CHUNK_S // scrape_s + 1) * scrape_s) * 1000
+            store.write(samples(part, times_ms))
             follower.follow(EPOCH_S + start_s, EPOCH_S + start_s + CHUNK_S)
-        firings = follower.firings()
-    return _outcome(firings, starts, GROWTH_DAYS, FIRST_GROWTH_DAYS)
+        return follower.firings()
 
 
 def _filled(cluster: str, used: Array, times_ms: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Iterator[Series]:
@@ -253,10 +257,8 @@ def main() -> int:
     )
     for number, family in enumerate(FAMILIES):
         for place, world in enumerate(WORLDS if family.name in chosen else ()):
-            began = time.monotonic()
             outcome = examine(family, climates[world], [options.seed, number, place], options.clusters)
-            print(outcome.row(family.name, world), file=sys.stdout, flush=True)
-            print(f"{time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+            print(outcome.row(family.name, world), flush=True)
     for place, kind in enumerate(GROWTHS if "growth" in chosen else ()):
         outcome = examine_growth(kind, [options.seed, 9, place], options.clusters)
         print(outcome.row("growth", kind), flush=True)
