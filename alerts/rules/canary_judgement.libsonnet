@@ -41,12 +41,14 @@ local promql = import '../lib/promql.libsonnet';
 
   local offsets = expr.past('plumbline:canary_hour:ratio offset %s'),
 
-  // "… or …": the highest around this moment of the weeks before and of yesterday, told apart by `week`. `over`: what is asked of
-  // yesterday's besides.
-  local past(series, job, over) = std.join('\nor\n', [
-    'label_replace(max_over_time(%s[%s] offset %s)%s, "week", "%s", "", "")' % [series, job.window, offset, if offset == job.yesterday then over else '', offset]
-    for offset in job.offsets + [job.yesterday]
-  ]),
+  // The highest around this moment so long ago, if `condition` holds.
+  local around(series, job, offset, condition='') =
+    'label_replace(max_over_time(%s[%s] offset %s)%s, "week", "%s", "", "")' % [series, job.window, offset, condition, offset],
+
+  // "… or …": of the weeks before and of yesterday, told apart by `week`. `over`: what is asked of yesterday's besides.
+  local past(series, job, over) = std.join(
+    '\nor\n', [around(series, job, offset) for offset in job.offsets] + [around(series, job, job.yesterday, over)]
+  ),
 
   // Half the distance between two quantiles of a week, as a ratio, as soon as there is a day of it.
   local spread(residual, place) = |||
