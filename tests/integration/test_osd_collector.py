@@ -268,8 +268,7 @@ def test_what_is_compressed(ceph: CephCluster, pool: str, daemon: Daemon, tmp_pa
         page = daemon.metrics()
         return {size: page.total(osd.COMPRESSED.name, size=size) for size in ("stored", "compressed", "allocated")}
 
-    eventually(lambda: sizes()["stored"] >= 2 * written, within_s=STEPS + WITHIN_S, every_s=1)
-    found = sizes()
+    found = eventually(sizes, until=lambda now: now["stored"] >= 2 * written, within_s=STEPS + WITHIN_S, every_s=1)
     assert found["compressed"] <= found["allocated"] <= found["stored"] / 2
     page = daemon.metrics()
     assert page.total(osd.COMPRESSIONS.name, result="success") > 0

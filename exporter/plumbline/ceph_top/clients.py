@@ -19,12 +19,10 @@ from plumbline.sources.ceph.osds import TIMEOUT_S
 
 PROMPT = "dump_ops_in_flight"
 EVERY_S = 0.1
-ENOUGH = 30
-"""Different operations below which no share is told."""
-_Z = 2.576
-"""Standard deviations: 99 % of all samples are within them."""
-_A_THIRD, _TIMES = 1 / 3, 3.0
-"""Who is named makes at least so much of the work, and so many times as much as the next one."""
+ENOUGH = 10
+"""Different operations below which nobody is named: so few may be one client's burst."""
+_Z = 2.576  # standard deviations: 99 % of all samples are within them
+_A_THIRD, _TIMES = 1 / 3, 3.0  # the least work of who is named: so much of all, so many times as much as the next one
 
 
 class Load(Struct, frozen=True, kw_only=True):
@@ -89,16 +87,17 @@ def summary(seen: Iterable[InFlight], *, osds: tuple[str, ...], interval_s: floa
     culprit, at_least = None, 0.0
     if operations >= ENOUGH:
         first, rest = loads[0], loads[1].share if len(loads) > 1 else 0.0
-        at_least = _lowest(first.share, operations)
-        if at_least >= _A_THIRD and first.share >= _TIMES * rest:
-            culprit = first
+        both = first.share + rest
+        lowest, of_both = _lowest(first.share, operations), _lowest(first.share / both, operations * both)
+        if lowest >= _A_THIRD and of_both > 1 / 2 and first.share >= _TIMES * rest:
+            culprit, at_least = first, lowest
     return Clients(
         osds=osds,
         interval_s=interval_s,
         operations=operations,
         loads=tuple(loads),
         culprit=culprit,
-        at_least=at_least if culprit else 0.0,
+        at_least=at_least,
         notes=notes,
     )
 
@@ -123,7 +122,7 @@ def _loads(seen: Counter[InFlight]) -> Iterable[Load]:
         )
 
 
-def _lowest(share: float, count: int) -> float:
+def _lowest(share: float, count: float) -> float:
     """The lower end of Wilson's interval: the least share in the whole that explains this one in a sample."""
     middle = share + _Z**2 / (2 * count)
     half = _Z * math.sqrt(share * (1 - share) / count + _Z**2 / (4 * count**2))

@@ -57,7 +57,7 @@ def test_nobody_too_few_and_what_is_not_known() -> None:
     assert printed(even)[-2:] == ["nobody stands out", "osd.4: no answer"]
     few = printed(clients(*seen(IMAGE, 3)), Names(why="names are unknown: no cluster"))
     assert few[-2:] == [
-        "too few operations to tell: 30 are needed; look for longer: --interval 60s", "names are unknown: no cluster",
+        "too few operations to tell: 10 are needed; look for longer: --interval 60s", "names are unknown: no cluster",
     ]  # fmt: skip
     assert "image with the id 10a4 of pool 2" in few[2]
 
