@@ -185,7 +185,7 @@ def run(
 def eventually(
     look: Callable[[], Any], *, until: Callable[[Any], Any] = bool, within_s: float = WITHIN_S, every_s: float = 0.05
 ) -> Any:
-    """The first value of ``look()`` that ``until`` accepts; fails with the last one when there has been none in time."""
+    """The first value of ``look()`` that ``until`` accepts; fails with the last one when none was there in time."""
     deadline = time.monotonic() + within_s
     while not until(found := look()):
         assert time.monotonic() < deadline, f"not within {within_s:g} s; the last look gave {found!r}"
