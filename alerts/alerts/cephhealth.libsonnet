@@ -142,6 +142,7 @@ local suspects = import '../lib/suspects.libsonnet';
     PlumblineCephOsdDown: '`ceph osd tree down`, then its log and the disk on its host',
     PlumblineCephOsdFlapping: '`ceph log last 200 info cluster`: network, or crashes?',
     PlumblineCephRecoveryStalled: '`ceph osd dump` for its flags, then `ceph osd df tree`',
+    PlumblineCephScrubLate: '`ceph osd dump` for noscrub and nodeep-scrub, then `ceph config dump` for osd_scrub and osd_max_scrubs',
     PlumblineCephSlowOperations: '`ceph tell %s dump_historic_slow_ops`: which step is the longest?' % first.osd,
     PlumblineCephKeysInsecure: '`ceph health detail` names the keys',
     PlumblineCephHealth: '`ceph health detail`',
@@ -257,6 +258,24 @@ local suspects = import '../lib/suspects.libsonnet';
             { layer: 'rados', signal: 'health' },
             'Copies are missing and nothing is being copied.',
             'Too few copies in {{ $value }} placement group%s%s, and nothing recovers or backfills: a flag, too few hosts or full OSDs may prevent it.' % [promql.plural, ofCluster],
+          ),
+          alert.new(
+            config,
+            'PlumblineCephScrubLate',
+            |||
+              plumbline:background_left:count{work=~"%(late)s"} > 0
+              unless on (%(work)s)
+              (plumbline:background_left:seconds{span="%(span)s"} < %(longest)d)
+            ||| % {
+              late: anyOf(std.objectFields(config.background.late)),
+              work: promql.join(clusters + ['work']),
+              span: config.background.span,
+              longest: promql.seconds(tunables.PlumblineCephScrubLate.longest),
+            },
+            { layer: 'rados', signal: 'health' },
+            'Scrubs are late and do not catch up.',
+            '{{ $value }} placement group%s%s wait for a %s that is overdue' % [promql.plural, ofCluster, '{{ $labels.work }}']
+            + '{{ with query (printf `plumbline:background_left:seconds{work=%q,' + promql.format(clusters) + '}` $labels.work ' + promql.arguments(clusters) + ') }}; at the pace of the last day that takes {{ . | first | value | humanizeDuration }}{{ else }}, and in a day they became no fewer{{ end }}. Damage that only a scrub finds stays unseen meanwhile.',
           ),
           slowOperations('osd', osd.onHost(config, waiting('=~"osd[.].+"'))),
           slowOperations('rados', waiting('!~"osd[.].+"')),

@@ -87,6 +87,18 @@
       spans: ['5m', '20m'],
     },
 
+    // The same of other work that the OSDs do by themselves, by the pace of a day: scrubs wait for the night, and for hours
+    // without load.
+    background: {
+      span: '1d',
+      // Work → the check that counts its placement groups. Ceph counts those that are late by a quarter of their interval
+      // and more (mon_warn_pg_not_deep_scrubbed_ratio).
+      late: { scrub: 'PG_NOT_SCRUBBED', 'deep-scrub': 'PG_NOT_DEEP_SCRUBBED' },
+      // Trimming ends within hours.
+      states: { 'snapshot-trim': ['snaptrim', 'snaptrim_wait'] },
+      trimmed: '20m',
+    },
+
     alerts+: {
       PlumblineRecoveryUnderWay: {
         // Wakes nobody and is sent to nobody: it holds back.

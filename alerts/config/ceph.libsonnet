@@ -28,6 +28,8 @@ local lists = {
     'PG_DEGRADED',
     'PG_DAMAGED',
     'OSD_SCRUB_ERRORS',
+    'PG_NOT_SCRUBBED',
+    'PG_NOT_DEEP_SCRUBBED',
     'OBJECT_UNFOUND',
     'OBJECT_MISPLACED',
     'MON_DOWN',
@@ -71,8 +73,6 @@ local lists = {
     'NVMEOF_GATEWAY_DOWN',
     'MDS_UP_LESS_THAN_MAX',
     'MDS_INSUFFICIENT_STANDBY',
-    'PG_NOT_SCRUBBED',
-    'PG_NOT_DEEP_SCRUBBED',
     'TOO_MANY_PGS',
   ],
 
@@ -140,6 +140,14 @@ local lists = {
         windows: ['1h', '10m'],
         // Three times down and up. An update restarts an OSD once, a repair twice.
         changes: 6,
+      },
+
+      PlumblineCephScrubLate: {
+        severity: 'warning',
+        // A whole day and night are behind the pace: many sites scrub at night alone.
+        'for': '1d',
+        // Ceph's osd_deep_scrub_interval. Who needs longer to catch up is never done: others are late by then.
+        longest: '7d',
       },
 
       PlumblineCephRecoveryStalled: {

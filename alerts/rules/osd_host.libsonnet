@@ -200,6 +200,49 @@ local promql = import '../lib/promql.libsonnet';
         }
         for span in config.recovery.spans
       ],
+    }, {
+      name: 'plumbline-background.rules',
+      interval: config.paces.compared,
+      rules: [
+        {
+          // Placement groups that wait for it. Without a daemon that asks the monitors only whether there are any: 1.
+          record: 'plumbline:background_left:count',
+          labels: { work: work },
+          expr: |||
+            max by (%(cluster)s) (plumbline_ceph_health_check{name="%(check)s"})
+            or on (%(cluster)s)
+            (max by (%(cluster)s) (ceph_health_detail{name="%(check)s"}) == 1)
+          ||| % (labels { check: config.background.late[work] }),
+        }
+        for work in std.objectFields(config.background.late)
+      ] + [
+        {
+          record: 'plumbline:background_left:count',
+          labels: { work: work },
+          expr: std.join('+ on (%(cluster)s)\n' % labels, [
+            'sum by (%s) (max by (%s) (ceph_pg_%s))\n' % [labels.cluster, promql.join(clusters + ['pool_id']), state]
+            for state in config.background.states[work]
+          ]),
+        }
+        for work in std.objectFields(config.background.states)
+      ] + [
+        {
+          // Nothing while they do not become fewer.
+          record: 'plumbline:background_left:seconds',
+          labels: { span: span },
+          expr: |||
+            plumbline:background_left:count
+            / on (%(work)s)
+            (-deriv(plumbline:background_left:count%(selector)s[%(span)s]) > 0)
+          ||| % { work: promql.join(clusters + ['work']), span: span, selector: selector },
+        }
+        for each in [
+          [std.objectFields(config.background.late), config.background.span],
+          [std.objectFields(config.background.states), config.background.trimmed],
+        ]
+        for selector in ['{work=~"%s"}' % std.join('|', each[0])]
+        for span in [each[1]]
+      ],
     }],
   },
 }

@@ -110,7 +110,7 @@ function(config)
         p.target(q.groups.degraded, '{{pool}} degraded'),
         p.target(q.groups.damaged, '{{pool}} {{state}}'),
       ]
-    ) + p.linked([links.to('osds')]), 8, 8],
+    ) + p.linked([links.to('osds')]), 6, 8],
     [p.timeSeries(
       'Objects in trouble',
       'Copies of objects that are missing or misplaced, and objects without a known copy. Bad looks like: unfound above 0; degraded that does not fall.',
@@ -120,8 +120,18 @@ function(config)
         p.target(q.groups.objectsUnfound, 'unfound'),
         p.target(q.groups.moving, 'PGs {{state}}'),
       ]
-    ), 8, 8],
-    [p.timeSeries('Recovery by pool', 'Bytes a second that recovery and backfill move in each pool. Bad looks like: 0 while objects are degraded; or so much that clients\' latency follows it.', 'Bps', [p.target(q.groups.bytes, '{{pool}}')]), 8, 8],
+    ), 6, 8],
+    [p.timeSeries('Recovery by pool', 'Bytes a second that recovery and backfill move in each pool. Bad looks like: 0 while objects are degraded; or so much that clients\' latency follows it.', 'Bps', [p.target(q.groups.bytes, '{{pool}}')]), 6, 8],
+    [p.figures(
+      'Background work that waits',
+      'Placement groups whose scrub or deep scrub is overdue, and those whose deleted snapshots wait to be trimmed; how long that still takes at its pace, of the last day for scrubs. Bad looks like: no time left is shown, because they become no fewer, or a week and more.',
+      [['work', 'work', null], ['cluster', 'cluster', null]],
+      [
+        { expr: q.background.left, name: 'waiting', unit: 'none' },
+        { expr: q.background.time, name: 'time left', unit: 's' },
+      ],
+      sort='waiting', empty='no data from Ceph'
+    ), 6, 8],
     [p.figures(
       'Health checks',
       'What Ceph says is wrong right now, by the names of its checks ("ceph health detail" explains them). Muted checks are not here. Bad looks like: HEALTH_ERR, or a row that nobody can explain.',

@@ -54,6 +54,10 @@ local rados = 'cluster=~"$cluster", layer="rados"';
     writtenBytes: pools(rate('ceph_pool_wr_bytes')),
     used: 'max by (cluster, pool) (plumbline:pool_used:ratio%s)' % named,
   },
+  background: {
+    left: 'max by (cluster, work) (plumbline:background_left:count%s)' % sel(),
+    time: 'max by (cluster, work) (plumbline:background_left:seconds%s)' % sel(),
+  },
   groups: {
     unavailable: 'max by (cluster, pool) (plumbline:pg_unavailable:count%s)' % named,
     degraded: state('degraded'),

@@ -134,7 +134,7 @@ METRICS: dict[str, Metric] = {
     f"ceph_pg_{state}": Metric(_POOL)
     for state in (
         "total", "active", "creating", "stale", "degraded", "undersized", "recovering", "backfilling", "remapped",
-        "inconsistent", "recovery_unfound", "backfill_unfound", "failed_repair",
+        "inconsistent", "recovery_unfound", "backfill_unfound", "failed_repair", "snaptrim", "snaptrim_wait",
     )
 }  # fmt: skip
 
