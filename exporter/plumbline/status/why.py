@@ -87,7 +87,9 @@ def _part(model: StatusModel, verdicts: tuple[LayerVerdict, ...], what: str) -> 
     else:
         level, headline = Level.NEUTRAL, f"{what}: nothing judges it here"
     unknown = tuple(fact for fact in facts if fact.level is Level.NEUTRAL)
-    return Explanation(model.host, level, headline, tuple(bad), against, unknown)
+    osds = dict.fromkeys(fact.about for fact in facts if fact.about.startswith("osd."))
+    notes = tuple(f"Who loads {osd}: plumbline ceph top --clients {osd}" for osd in osds)
+    return Explanation(model.host, level, headline, tuple(bad), against, unknown, notes)
 
 
 def _rows(model: StatusModel, what: str) -> Iterator[Fact]:

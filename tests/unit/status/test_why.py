@@ -86,6 +86,7 @@ def test_an_osd_with_its_disks_canary_and_findings() -> None:
 
 def test_a_disk_with_its_osd_a_layer_and_a_port() -> None:
     assert [fact.about for fact in explained("sdb").facts_for][:1] == ["osd.3"]
+    assert explained("sdb").notes == ("Who loads osd.3: plumbline ceph top --clients osd.3",)
     assert explained("sda").headline == "sda: nothing judges it here"
     assert explained("network").headline == "network: nothing is out of line"
     assert explained("eth0").level is Level.GOOD
