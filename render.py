@@ -20,6 +20,7 @@ import difflib
 import hashlib
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -29,6 +30,7 @@ from typing import Any
 os.environ.setdefault("GOGC", "800")
 try:
     import _gojsonnet
+    import rjsonnet
     import yaml
 except ModuleNotFoundError as error:
     sys.exit(f"render.py: this Python has no module {error.name}: make render and make site use one that has it")
@@ -79,7 +81,8 @@ def render(part: str, site: Path | None = None) -> dict[str, str]:
     if part == "dashboards" and site is None:
         return _pages()
     addition = f" + (import {json.dumps(str(site.resolve()))})" if site else ADDED.get(part, "")
-    content = _evaluate(f"local mixin = (import {json.dumps(str(ROOT / 'mixin.libsonnet'))}){addition}; {FIELDS[part]}")
+    snippet = f"local mixin = (import {json.dumps(str(ROOT / 'mixin.libsonnet'))}){addition}; {FIELDS[part]}"
+    content = _evaluate(snippet) if part == "dashboards" else evaluate_rules(snippet)
     if part == "dashboards":
         return {name: _json(dashboard) for name, dashboard in sorted(content.items())}
     if site is None:
@@ -87,8 +90,18 @@ def render(part: str, site: Path | None = None) -> dict[str, str]:
     return {f"plumbline-{kind}.yaml": _rules(groups) for kind, groups in sorted(content.items())}
 
 
+def evaluate_rules(snippet: str) -> Any:
+    """The value of a snippet without Grafonnet, by Jsonnet in Rust: the rules take it a fortieth of the time that Go's
+    takes, a page did not end in two minutes."""
+    try:
+        return json.loads(rjsonnet.evaluate_snippet("render", snippet))
+    except RuntimeError as error:
+        raise RenderError(_message(str(error).strip())) from error
+
+
 def _evaluate(snippet: str, files: dict[str, bytes] | None = None, **natives: tuple[tuple[str, ...], Any]) -> Any:
-    """The value of a snippet. ``files`` receives our own files that it imports: path below the root → content."""
+    """The value of a snippet, by Jsonnet in Go. ``files`` receives our own files that it imports: path below the root →
+    content."""
 
     def load(directory: str, name: str) -> tuple[str, bytes]:
         path = Path(directory) / name
@@ -109,7 +122,7 @@ def _evaluate(snippet: str, files: dict[str, bytes] | None = None, **natives: tu
 
 def _message(text: str) -> str:
     """Our own errors name an alert or a key, and need no jsonnet stack."""
-    first = text.partition("\n")[0].removeprefix("RUNTIME ERROR: ")
+    first = re.sub("^(RUNTIME ERROR|runtime error|assert failed): ", "", text.partition("\n")[0])
     return first if first.startswith(("Plumbline", "_config")) else text
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import _gojsonnet
+import rjsonnet
 import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -91,13 +91,8 @@ def alert_labels(rule: Mapping[str, Any]) -> dict[str, object]:
 
 def tunables(root: Path = ROOT) -> dict[str, Any]:
     """Every alert's tunables, as the mixin has them without a site's changes."""
-
-    def load(directory: str, name: str) -> tuple[str, bytes]:
-        path = (Path(directory) / name).resolve()
-        return str(path), path.read_bytes()
-
     snippet = f"(import {json.dumps(str(root / 'mixin.libsonnet'))})._config.alerts"
-    found: dict[str, Any] = json.loads(_gojsonnet.evaluate_snippet("tunables", snippet, import_callback=load))
+    found: dict[str, Any] = json.loads(rjsonnet.evaluate_snippet("tunables", snippet))
     return found
 
 

@@ -91,7 +91,7 @@
     // without load.
     background: {
       span: '1d',
-      // Work → the check that counts its placement groups. Ceph counts those that are late by a quarter of their interval
+      // Work → the check that counts its placement groups. Ceph counts those that are late by three quarters of their interval
       // and more (mon_warn_pg_not_deep_scrubbed_ratio).
       late: { scrub: 'PG_NOT_SCRUBBED', 'deep-scrub': 'PG_NOT_DEEP_SCRUBBED' },
       // Trimming ends within hours.

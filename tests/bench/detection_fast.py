@@ -43,13 +43,13 @@ ALERTS = (
 
 def shipped() -> dict[str, Any]:
     """``_config`` of the mixin, as far as it is about canaries."""
-    import _gojsonnet  # only here: what evaluates no climate needs none
+    import rjsonnet  # only here: what evaluates no climate needs none
 
     snippet = (
         f"local c = (import {json.dumps(str(ROOT / 'alerts' / 'config.libsonnet'))})._config;"
         f"{{ canary: c.canary, tick: c.paces.drawn, alerts: {{ [n]: c.alerts[n] for n in {json.dumps(ALERTS)} }} }}"
     )
-    config: dict[str, Any] = json.loads(_gojsonnet.evaluate_snippet("shipped", snippet))
+    config: dict[str, Any] = json.loads(rjsonnet.evaluate_snippet("shipped", snippet))
     return config
 
 

@@ -6,8 +6,8 @@ import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
-import _gojsonnet
 import pytest
+import rjsonnet
 import yaml
 
 from support.alertmanager import WITHOUT_JIRA
@@ -418,9 +418,7 @@ def test_recovery_without_a_cluster_label_holds_back_what_has_none(rules, one):
 ORDER = [
     layers
     for layers in json.loads(
-        _gojsonnet.evaluate_snippet(
-            "order", f"(import {json.dumps(str(ROOT / 'mixin.libsonnet'))})._config.blame.order"
-        )
+        rjsonnet.evaluate_snippet("order", f"(import {json.dumps(str(ROOT / 'mixin.libsonnet'))})._config.blame.order")
     )
     if layers != ["self"]
 ]

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-import _gojsonnet
 import pytest
+import rjsonnet
 
 from support.capacity import MANAGER, READER, Osd, Pool, Series, managed, mapped, one
 from support.programs import need
@@ -316,7 +316,7 @@ def test_each_class_may_have_a_plan_of_its_own(tmp_path: Path) -> None:
     """`days+: { hdd: 365 }`: 300 days are too few for hdd and enough for ssd."""
     site = "{ _config+:: { alerts+: { PlumblineCapacityGrowthFast+: { days+: { hdd: 365 } } } } }"
     snippet = f"((import {json.dumps(str(ROOT / 'mixin.libsonnet'))}) + {site}).prometheusAlerts"
-    groups = json.loads(_gojsonnet.evaluate_snippet("site", snippet))["groups"]
+    groups = json.loads(rjsonnet.evaluate_snippet("site", snippet))["groups"]
     (rule,) = [each for group in groups for each in group["rules"] if each["alert"] == "PlumblineCapacityGrowthFast"]
     given = []
     for device_class in ("hdd", "ssd"):

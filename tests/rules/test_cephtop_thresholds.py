@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import _gojsonnet
+import rjsonnet
 
 from plumbline.ceph_top.verdict import Thresholds
 
@@ -15,7 +15,7 @@ CONFIG = ROOT / "alerts" / "config.libsonnet"
 
 def test_thresholds_are_those_of_the_alerts() -> None:
     snippet = "(import %s)._config.osd"
-    of_alerts = json.loads(_gojsonnet.evaluate_snippet("thresholds", snippet % json.dumps(str(CONFIG))))
+    of_alerts = json.loads(rjsonnet.evaluate_snippet("thresholds", snippet % json.dumps(str(CONFIG))))
     ours = Thresholds()
     assert {
         "minimumOsds": ours.minimum_osds,

@@ -3,8 +3,8 @@
 import json
 import subprocess
 
-import _gojsonnet
 import pytest
+import rjsonnet
 
 from support.programs import need
 from support.rules import ROOT, RULES
@@ -16,7 +16,7 @@ MANAGERS = ("mgr-a:9283", "mgr-b:9283")
 def on_host(config=f"(import {MIXIN})._config"):
     """An expression over two producers and any manager, as an alert would write it."""
     snippet = f"(import {LIB}).onHost({config}, 'ceph_osd_commit_latency_ms > 50', ['device_class'])"
-    return json.loads(_gojsonnet.evaluate_snippet("on_host", snippet))
+    return json.loads(rjsonnet.evaluate_snippet("on_host", snippet))
 
 
 def series(metric, values, /, **labels):

@@ -2,10 +2,12 @@
 only (that a new alert makes none stale: tests/unit/project/test_changes.py)."""
 
 import importlib.util
+import json
 import shutil
 import subprocess
 import sys
 
+import _gojsonnet
 import pytest
 
 from support.programs import need
@@ -78,12 +80,24 @@ def test_a_site_renders_its_own_copy(tmp_path):
                           capture_output=True, check=False).returncode == 0  # fmt: skip
 
 
-def test_the_same_input_gives_the_same_bytes():
+def renderer():
     spec = importlib.util.spec_from_file_location("render", ROOT / "render.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+def test_the_same_input_gives_the_same_bytes():
+    module = renderer()
     first, second = module.render("rules"), module.render("rules")
     assert first == second
+
+
+def test_jsonnet_in_go_gives_the_same_rules():
+    """Sites that build the mixin themselves have that one."""
+    mixin = f"(import {json.dumps(str(ROOT / 'mixin.libsonnet'))})"
+    snippet = f"{{ rules: {mixin}.prometheusRules, alerts: {mixin}.prometheusAlerts }}"
+    assert json.loads(_gojsonnet.evaluate_snippet("go", snippet)) == renderer().evaluate_rules(snippet)
 
 
 # --- without Grafonnet ----------------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import _gojsonnet
 import pytest
+import rjsonnet
 
 from support.programs import need
 from support.rulefiles import Rule, RuleSet, load, name_of
@@ -28,7 +28,7 @@ def site_of(alerts: dict[str, Any]) -> str:
 def evaluated(expression: str, alerts: dict[str, Any]) -> Any:
     """Jsonnet's answer about ``m``, the mixin with a site's changes. All rules take seconds, what is asked for less."""
     source = f"local m = (import {json.dumps(str(ROOT / 'mixin.libsonnet'))}) + {site_of(alerts)}; {expression}"
-    return json.loads(_gojsonnet.evaluate_snippet("test", source))
+    return json.loads(rjsonnet.evaluate_snippet("test", source))
 
 
 def alert(name: str, changed: dict[str, Any]) -> Rule:

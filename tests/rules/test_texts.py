@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-import _gojsonnet
+import rjsonnet
 
 from plumbline import cli
 from support.offenders import for_every
@@ -55,7 +55,7 @@ def test_the_order(rule: dict[str, Any]) -> None:
 
 def test_there_is_a_first_step_for_each_alert_and_no_other() -> None:
     parts = " + ".join(f"(import {json.dumps(str(path))})" for path in sorted((ROOT / "alerts/alerts").iterdir()))
-    steps = json.loads(_gojsonnet.evaluate_snippet("steps", f"({parts})._firstSteps"))
+    steps = json.loads(rjsonnet.evaluate_snippet("steps", f"({parts})._firstSteps"))
     assert steps.keys() == {rule["alert"] for rule in RULES}
 
 
