@@ -12,7 +12,7 @@ from support.programs import need
 from support.rulefiles import names_in
 from support.rules import ALERTS, RULES, rules_of
 from support.shardable import local_rules
-from support.storage_host import CPUS, DISKS, OSDS, PORTS, SUBJECTS, counted, families, storage_host
+from support.storage_host import CPUS, DISKS, OSDS, PORTS, SUBJECTS, counted, storage_host
 
 SPARE = 0.8
 """A budget that is less used than this is no promise."""
@@ -53,20 +53,36 @@ def test_a_nodes_series_are_within_its_budget(series):
 @pytest.mark.parametrize(("name", "limits"), [("full", (4500, 2400)), ("default", (2500, 1200))])
 def test_a_page_is_within_its_budget_in_both_forms(name, limits, pages):
     """And as the documents say."""
-    text = pages[name]
-    classic = sum(counted(text).values())
-    native = classic - sum(
-        count - count_of(text, metric) for metric, count in families(text).items() if metric in HISTOGRAMS
-    )
+    forms = (pages[name], as_native(pages[name]))
     for page in (PAGE, PAGE.with_name("sizing.md")):
-        (told,) = re.findall(rf"^\| the {name} page \| ([\d,]+) \| ([\d,]+) \|", page.read_text("utf-8"), re.MULTILINE)
-        assert (classic, native) == tuple(int(count.replace(",", "")) for count in told)
-    assert classic <= limits[0]
-    assert native <= limits[1]
+        assert told(page, f"the {name} page") == [round(with_osds(form, OSDS)) for form in forms]
+    for form, limit in zip(forms, limits, strict=True):
+        assert with_osds(form, OSDS) <= limit
 
 
-def count_of(page, histogram):
-    return len(re.findall(rf"^{histogram}_count[ {{]", page, re.MULTILINE))
+@pytest.mark.parametrize("osds", [6, 12])
+def test_hosts_with_fewer_and_more_osds_have_what_is_told_of_them(osds, pages):
+    forms = (pages["default"], as_native(pages["default"]))
+    words = f"the default page with {osds} OSDs on {osds} disks, and two disks more (calculated)"
+    assert told(PAGE.with_name("sizing.md"), words) == [round(with_osds(form, osds)) for form in forms]
+
+
+def told(page, words):
+    (counts,) = re.findall(rf"^\| {re.escape(words)} \| ([\d,]+) \| ([\d,]+) \|", page.read_text("utf-8"), re.MULTILINE)
+    return [int(count.replace(",", "")) for count in counts]
+
+
+def as_native(page):
+    """The page with one series for each histogram."""
+    parts = {f"{histogram}_{part}" for histogram in HISTOGRAMS for part in ("bucket", "sum")}
+    return "".join(line for line in page.splitlines(keepends=True) if re.split(r"[ {]", line)[0] not in parts)
+
+
+def with_osds(page, osds):
+    """Series of such a host with so many OSDs: each has a disk of its own and a volume on each of its two disks."""
+    series = counted(page)
+    each = sum(series[subject] / PIECES[subject] * count for subject, count in (("OSD", 1), ("disk", 1), ("volume", 2)))
+    return sum(series.values()) + (osds - OSDS) * each
 
 
 def test_the_alerts_that_need_the_whole_fleet_are_those_of_the_page():
