@@ -193,7 +193,7 @@ def _modelled(
     found: Starts = {}
     canary, burn = config["canary"], config["alerts"]["PlumblineCanaryBudgetBurn"]
     tick_s = duration_s(config["tick"])
-    offset_s = zlib.crc32(b"plumbline-season.rules") % int(tick_s)
+    offset_s = zlib.crc32(b"plumbline-expected.rules") % int(tick_s)  # what is expected, and so the limits
     interval_s = duration_s(canary["interval"])
     instants_s = np.arange(0, DAYS * model.DAY_S, interval_s)
     held = {
