@@ -8,7 +8,7 @@ a range has let it through, so that no figure can be used without one.
 
 from msgspec import Struct
 
-_ALL_ONES = frozenset(2**bits - 1 for bits in (31, 32, 48, 63, 64))
+ALL_ONES = frozenset(2**bits - 1 for bits in (31, 32, 48, 63, 64))  # a device that does not answer, or does not count
 
 
 class Range(Struct, frozen=True):
@@ -19,7 +19,7 @@ class Range(Struct, frozen=True):
 
     def of(self, figure: object) -> int | None:
         """The whole number that was reported, or ``None`` if there is none, or none that can be."""
-        if not isinstance(figure, int) or isinstance(figure, bool) or figure in _ALL_ONES:
+        if not isinstance(figure, int) or isinstance(figure, bool) or figure in ALL_ONES:
             return None
         return figure if self.lowest <= figure <= self.highest else None
 
@@ -32,8 +32,3 @@ BYTES = Range(0, 10**20)  # a thousand years at 3 GB/s
 CELSIUS = Range(-60, 150)
 # No disk is specified for less than 40 °C, and no flash or motor for more than 110.
 LIMIT_CELSIUS = Range(40, 110)
-
-
-def is_all_ones(count: int) -> bool:
-    """Whether a counter of a device has all of its 32 or 64 bits set: the device does not answer, or does not count."""
-    return count in (2**32 - 1, 2**64 - 1)

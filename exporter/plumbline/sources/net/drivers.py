@@ -19,12 +19,14 @@ import msgspec
 from plumbline.config.yaml import convert, read_yaml
 from plumbline.errors import ConfigError
 from plumbline.sources.net.links import Link, LinkStats
+from plumbline.sources.plausible import ALL_ONES
 
 Direction = Literal["receive", "transmit"]
 DropCause = Literal["ring", "fifo", "filter", "other"]
 ErrorCause = Literal["crc", "length", "frame", "carrier", "other"]
 
 RTNL = "rtnl."
+_LEAST_ONES = min(ALL_ONES)
 _FOLDER = "driver_rules"
 _PAUSES = ("pause", "priority_pause")
 _SIGN = re.compile(r"\s+([+-])\s+")
@@ -240,8 +242,8 @@ def bind(rules: DriverRules, names: Sequence[str], evidence: Evidence | None = N
 
 
 def losses(plan: Plan, ethtool: Sequence[int], rtnl: LinkStats | None) -> NicLoss:
-    """The losses. ``ethtool``: the values in the order of the bound names, ignored if not needed. Without ``rtnl``,
-    cells that need it are omitted; fields that this kernel lacks add nothing."""
+    """The losses. ``ethtool``: the values in the order of the bound names, ignored if not needed. Cells that need
+    ``rtnl`` without it, or a counter that does not count, are omitted; fields that this kernel lacks add nothing."""
     return NicLoss(
         tuple(_counts(plan.drops, ethtool, rtnl)),
         tuple(_counts(plan.errors, ethtool, rtnl)),
@@ -282,6 +284,11 @@ def _counts(cells: Iterable[Cell], ethtool: Sequence[int], rtnl: LinkStats | Non
             total += ethtool[index]
         for index in cell.ethtool_minus:
             total -= ethtool[index]
+        # few totals are so large: the scrape looks at the counters of no other
+        if not 0 <= total < _LEAST_ONES and not ALL_ONES.isdisjoint(
+            ethtool[index] for index in (*cell.ethtool_plus, *cell.ethtool_minus)
+        ):
+            continue
         yield Count(cell.direction, cell.cause, max(total, 0))
 
 

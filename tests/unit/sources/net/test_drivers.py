@@ -222,6 +222,25 @@ def test_every_entry_of_the_shipped_table_names_its_source() -> None:
     assert all(rules.source for rules in entries)
 
 
+@pytest.mark.parametrize("ones", [2**31 - 1, 2**32 - 1, 2**48 - 1, 2**63 - 1, 2**64 - 1])
+def test_a_counter_with_all_bits_set_counts_nothing_and_the_others_stand(ones: int) -> None:
+    statistics = published_ixgbe()
+    whole = computed("ixgbe", statistics, ZERO)
+    without: dict[str, set[tuple[str, str]]] = {}
+    for name in statistics:
+        now = computed("ixgbe", statistics | {name: ones}, ZERO)
+        assert set(now.drops) <= set(whole.drops)
+        assert set(now.errors) <= set(whole.errors)
+        without[name] = {count[:2] for count in (*whole.drops, *whole.errors)} - {
+            count[:2] for count in (*now.drops, *now.errors)
+        }
+    assert without["rx_missed_errors"]
+    assert not without["rx_packets"]
+    assert computed("ixgbe", statistics | {"rx_missed_errors": ones + 1}, ZERO).drops != whole.drops, (
+        "any other is a figure"
+    )
+
+
 def test_patterns_add_all_queues_and_only_those() -> None:
     table = parse_table(
         {"t": MINIMAL + "drivers: {x: {source: s, drops: {receive: {ring: 'rx-%d.drop (all) - [%d]: odd+name'}}}}"}
