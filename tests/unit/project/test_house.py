@@ -80,8 +80,8 @@ BUDGET = {
     "report": (22, 3070),  # too little data: the minimums in one module
     "sources": (
         88,
-        12620,
-    ),  # whom an OSD works for; all ones in a port's counter; slots, softirqs, LLDP, compression, cache tiers; what a daemon runs in; guests
+        12622,
+    ),  # whom an OSD works for; slots, softirqs, LLDP, compression, cache tiers; where a daemon runs; guests; all ones
     "status": (
         12,
         1693,

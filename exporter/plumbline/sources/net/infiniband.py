@@ -32,6 +32,7 @@ from msgspec import Struct, field
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError, Unavailable
 from plumbline.sources.kernel import sysfs
+from plumbline.sources.plausible import ALL_ONES
 
 _OCTETS = 4
 _WORDS = {"rx": "rcv", "tx": "xmit"}
@@ -113,8 +114,9 @@ def parse_rate(text: str, *, source: str) -> int:
 
 
 def parse_counter(text: str, *, source: str) -> int | None:
-    """A counter; ``None`` for ``N/A (no PMA)``."""
-    return None if text.startswith(_NO_AGENT) else sysfs.parse_number(text, source=source)
+    """A counter; ``None`` for ``N/A (no PMA)``, and for one that does not count."""
+    number = None if text.startswith(_NO_AGENT) else sysfs.parse_number(text, source=source)
+    return None if number in ALL_ONES else number
 
 
 def read_infiniband(roots: Roots) -> InfinibandReading:

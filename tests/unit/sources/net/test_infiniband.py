@@ -171,3 +171,4 @@ def test_malformed_values() -> None:
     with pytest.raises(ParseError, match=r"c: not a number: '-1'"):
         parse_counter("-1", source="c")
     assert parse_counter("N/A (no PMA)", source="c") is None
+    assert [parse_counter(str(2**bits - 1), source="c") for bits in (16, 32, 64)] == [65535, None, None]
