@@ -21,12 +21,27 @@ local promql = import '../lib/promql.libsonnet';
   local growth = alerts.PlumblineCapacityGrowthFast,
   local headroom = alerts.PlumblineCapacityHeadroomLow,
 
-  // By all judged slopes; the latest of their days.
+  // By all judged slopes; the latest of their days. What is not urgent by the longest slope as well, where there is one.
   local agreed(metric, below) = |||
     max by (%(class)s) (%(metric)s{%(select)sslope=~"%(slopes)s"}) < %(days)g
     and on (%(class)s)
     count by (%(class)s) (%(metric)s{%(select)sslope=~"%(slopes)s"}) == %(count)d
-  ||| % (below { class: class, metric: metric, slopes: std.join('|', slopes), count: std.length(slopes) }),
+    unless on (%(class)s)
+    (
+      group by (%(class)s) (plumbline:capacity_growth:bytes_per_second{slope="%(longest)s"})
+      unless on (%(class)s)
+      max by (%(class)s) (%(metric)s{slope="%(longest)s"}) < %(days)g
+      unless on (%(class)s)
+      max by (%(class)s) (%(metric)s{slope=~"%(slopes)s"}) < %(urgent)g
+    )
+  ||| % (below {
+           class: class,
+           metric: metric,
+           slopes: std.join('|', slopes),
+           count: std.length(slopes),
+           longest: config.capacity.longestSlope,
+           urgent: config.capacity.urgentDays,
+         }),
 
   local fuller(minimumUsed) = 'and on (%s)\nplumbline:capacity_used:ratio > %g\n' % [class, minimumUsed],
 

@@ -38,6 +38,10 @@
       ],
       // The two that alerts ask: the longest that Prometheus's default retention has, and one that notices this week.
       judgedSlopes: ['3d', '14d'],
+      // What takes longer than so many days is told if this one agrees, where it is known: snapshots that are kept for two
+      // weeks grow for two weeks, and an import is in the slopes of 3 and of 14 d for three days.
+      longestSlope: '30d',
+      urgentDays: 30,
 
       // How far back it is looked whether there was history then: longer than Prometheus is down for an update.
       historyWindow: '2h',
