@@ -5,6 +5,7 @@ A second file is the daemon's answer: which leases were part of a page of metric
 remembers those, also while the host is off.
 """
 
+import fcntl
 import logging
 import os
 import re
@@ -164,18 +165,30 @@ def start(own: OwnDirectory, lease: Lease) -> None:
     """Put ``lease`` into force; an earlier one of the same host ends."""
     if wrong := wrong_with(lease):
         raise StateError(wrong)
-    _write(own, (*_ended(read_leases(own, lease.since_ts), lease.host, lease.since_ts), lease), lease.since_ts)
+    with _alone(own):
+        _write(own, (*_ended(read_leases(own, lease.since_ts), lease.host, lease.since_ts), lease), lease.since_ts)
 
 
 def end(own: OwnDirectory, host: str, now: float) -> None:
     """End the lease of ``host``; :class:`StateError` if none is in force here."""
-    leases = read_leases(own, now)
-    if not any(lease.host == host for lease in leases.in_force(now)):
-        raise StateError(
-            f"no maintenance of {host or 'the cluster'} is in force here; it ends on the node where it was started:"
-            " plumbline maintenance list"
-        )
-    _write(own, _ended(leases, host, now), now)
+    with _alone(own):
+        leases = read_leases(own, now)
+        if not any(lease.host == host for lease in leases.in_force(now)):
+            raise StateError(
+                f"no maintenance of {host or 'the cluster'} is in force here; it ends on the node where it was started:"
+                " plumbline maintenance list"
+            )
+        _write(own, _ended(leases, host, now), now)
+
+
+@contextmanager
+def _alone(own: OwnDirectory) -> Iterator[None]:
+    """Of two commands at once the later one reads what the other has written."""
+    fcntl.flock(own.fd, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        fcntl.flock(own.fd, fcntl.LOCK_UN)
 
 
 def _ended(leases: Iterable[Lease], host: str, now: float) -> tuple[Lease, ...]:

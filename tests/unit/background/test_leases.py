@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import threading
 from pathlib import Path
 
@@ -53,6 +55,27 @@ def test_a_lease_is_exported_with_its_end_and_lapses_by_itself(storage: Path) ->
     }
     assert [each.host for each in leases.in_force(NOW + HOUR - 1)] == ["stor02", ""]
     assert leases.in_force(NOW + HOUR) == ()
+
+
+def test_a_change_waits_for_the_one_before_it(storage: Path) -> None:
+    def another() -> None:
+        with opened(storage) as own:
+            start(own, lease("stor03"))
+
+    other = threading.Thread(target=another)
+    first = os.open(storage, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(first, fcntl.LOCK_EX)
+        other.start()
+        other.join(0.2)
+        assert other.is_alive(), "it did not wait"
+    finally:
+        os.close(first)
+    other.join(30)
+    with opened(storage) as own:
+        assert [each.host for each in read_leases(own, NOW)] == ["stor03"]
+        end(own, "stor03", NOW + 1)
+        start(own, lease("stor04"))
 
 
 def test_the_end_of_one_is_exported_for_a_day(storage: Path) -> None:
