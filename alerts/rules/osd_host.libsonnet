@@ -1,4 +1,4 @@
-// Which host an OSD is on, also while that host is down, and whether the cluster moves data.
+// Which host an OSD is on, also while that host is down, whether the cluster moves data, and what else waits to be done.
 local osds = import '../lib/osd.libsonnet';
 local promql = import '../lib/promql.libsonnet';
 
@@ -25,6 +25,22 @@ local promql = import '../lib/promql.libsonnet';
     'label_replace(ceph_pg_%s, "state", "%s", "", "")' % [state, state]
     for state in config.recovery.pgStates
   ]),
+
+  local background = config.background,
+
+  // Placement groups that wait for this work.
+  local waiting(work, expr) = { record: 'plumbline:background_left:count', labels: { work: work }, expr: expr },
+
+  // How long these works still take; nothing while the groups do not become fewer.
+  local waitingTime(works, span) = {
+    record: 'plumbline:background_left:seconds',
+    labels: { span: span },
+    expr: |||
+      plumbline:background_left:count
+      / on (%(work)s)
+      (-deriv(plumbline:background_left:count{work=~"%(works)s"}[%(span)s]) > 0)
+    ||| % { work: promql.join(clusters + ['work']), works: std.join('|', std.objectFields(works)), span: span },
+  },
 
   prometheusRules+:: {
     groups+: [{
@@ -204,44 +220,22 @@ local promql = import '../lib/promql.libsonnet';
       name: 'plumbline-background.rules',
       interval: config.paces.compared,
       rules: [
-        {
-          // Placement groups that wait for it. Without a daemon that asks the monitors only whether there are any: 1.
-          record: 'plumbline:background_left:count',
-          labels: { work: work },
-          expr: |||
-            max by (%(cluster)s) (plumbline_ceph_health_check{name="%(check)s"})
-            or on (%(cluster)s)
-            (max by (%(cluster)s) (ceph_health_detail{name="%(check)s"}) == 1)
-          ||| % (labels { check: config.background.late[work] }),
-        }
-        for work in std.objectFields(config.background.late)
+        // Without a daemon that asks the monitors only whether there are any: 1.
+        waiting(work, |||
+          max by (%(cluster)s) (plumbline_ceph_health_check{name="%(check)s"})
+          or on (%(cluster)s)
+          (max by (%(cluster)s) (ceph_health_detail{name="%(check)s"}) == 1)
+        ||| % (labels { check: background.late[work] }))
+        for work in std.objectFields(background.late)
       ] + [
-        {
-          record: 'plumbline:background_left:count',
-          labels: { work: work },
-          expr: std.join('+ on (%(cluster)s)\n' % labels, [
-            'sum by (%s) (max by (%s) (ceph_pg_%s))\n' % [labels.cluster, promql.join(clusters + ['pool_id']), state]
-            for state in config.background.states[work]
-          ]),
-        }
-        for work in std.objectFields(config.background.states)
+        waiting(work, std.join('+ on (%(cluster)s)\n' % labels, [
+          'sum by (%s) (max by (%s) (ceph_pg_%s))\n' % [labels.cluster, promql.join(clusters + ['pool_id']), state]
+          for state in background.states[work]
+        ]))
+        for work in std.objectFields(background.states)
       ] + [
-        {
-          // Nothing while they do not become fewer.
-          record: 'plumbline:background_left:seconds',
-          labels: { span: span },
-          expr: |||
-            plumbline:background_left:count
-            / on (%(work)s)
-            (-deriv(plumbline:background_left:count%(selector)s[%(span)s]) > 0)
-          ||| % { work: promql.join(clusters + ['work']), span: span, selector: selector },
-        }
-        for each in [
-          [std.objectFields(config.background.late), config.background.span],
-          [std.objectFields(config.background.states), config.background.trimmed],
-        ]
-        for selector in ['{work=~"%s"}' % std.join('|', each[0])]
-        for span in [each[1]]
+        waitingTime(background.late, background.span),
+        waitingTime(background.states, background.trimmed),
       ],
     }],
   },
