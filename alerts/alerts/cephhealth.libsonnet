@@ -263,7 +263,7 @@ local suspects = import '../lib/suspects.libsonnet';
             config,
             'PlumblineCephScrubLate',
             |||
-              plumbline:background_left:count{work=~"%(late)s"} > 0
+              plumbline:background_left:count{work=~"%(late)s"}
               unless on (%(work)s)
               (plumbline:background_left:seconds{span="%(span)s"} < %(longest)d)
             ||| % {
@@ -274,8 +274,10 @@ local suspects = import '../lib/suspects.libsonnet';
             },
             { layer: 'rados', signal: 'health' },
             'Scrubs are late and do not catch up.',
-            '{{ $value }} placement group%s%s wait for a %s that is overdue' % [promql.plural, ofCluster, '{{ $labels.work }}']
-            + '{{ with query (printf `plumbline:background_left:seconds{work=%q,' + promql.format(clusters) + '}` $labels.work ' + promql.arguments(clusters) + ') }}; at the pace of the last day that takes {{ . | first | value | humanizeDuration }}{{ else }}, and in a day they became no fewer{{ end }}. Damage that only a scrub finds stays unseen meanwhile.',
+            'Overdue for a {{ $labels.work }}%s: at least {{ $value }} placement group%s. ' % [inCluster, promql.plural]
+            + '{{ with query (printf `plumbline:background_left:seconds{work=%q,' + promql.format(clusters) + '}` $labels.work ' + promql.arguments(clusters) + ') }}'
+            + 'At the pace of the last ' + config.background.span + ' it takes {{ . | first | value | humanizeDuration }} to catch up'
+            + '{{ else }}No progress was seen in ' + config.background.span + '{{ end }}. Damage that only a scrub finds stays unseen meanwhile.',
           ),
           slowOperations('osd', osd.onHost(config, waiting('=~"osd[.].+"'))),
           slowOperations('rados', waiting('!~"osd[.].+"')),

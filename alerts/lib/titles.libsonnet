@@ -83,7 +83,7 @@ local who(config) = {
   PlumblineCephMonitor: '{{ range query (printf `max by (ceph_daemon) (ceph_mon_quorum_status{cluster=%q}) == 0` $labels.cluster) | sortByLabel "ceph_daemon" }}{{ .Labels.ceph_daemon }} {{ end }}of {{ with $labels.cluster }}{{ . }}{{ else }}the cluster{{ end }}',
   PlumblineCephOsd: placed,
   PlumblineCephRecovery: ofCluster('placement group'),
-  PlumblineCephScrub: ofCluster('placement group') + ', {{ $labels.work }}',
+  PlumblineCephScrub: 'at least ' + ofCluster('placement group') + ', {{ $labels.work }}',
   PlumblineCephSlow: placed,
   PlumblineCephLabels: '{{ with $labels.cluster }}cluster {{ . }}{{ else }}all clusters{{ end }}, {{ $labels.reason }}',
   PlumblineCephKeys: ofCluster('health check'),
