@@ -13,7 +13,7 @@ from support.programs import need
 from support.rulefiles import load
 from support.rules import ROOT
 
-SEED, DRAWN, COST = 6, 20, 400
+SEED, DRAWN, COST = 6, 40, 400
 """Of the alerts whose tests evaluate at most that often; ``make mutate-rules`` takes them all, and recording rules."""
 CHEAP = ("PlumblineMountDead", "PlumblineDiskHot", "PlumblineProbeStuck")
 

@@ -387,7 +387,7 @@ class TestMeasure:
         first = measure(plan(directory), 1.0, seen.append)
         again = measure(plan(directory), 0.5)
         assert sum(counts(first).values()) == pytest.approx(100, abs=50)
-        assert 0 < sum(counts(again).values()) < sum(counts(first).values()) + 10, "the first run's are in it"
+        assert 50 - 36 <= sum(counts(again).values()) < sum(counts(first).values()) + 10, "the first run's are in it"
         assert first.success is True
         medians = {each.operation: quantile(each.latency, 0.5) for each in first.workloads}
         assert seen[-1].figures == ", ".join(f"{name} p50 {si(s, 's')}" for name, s in medians.items() if s is not None)
