@@ -6,7 +6,6 @@ different length and height, of one host or of all.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -73,6 +72,8 @@ class Shipped:
 
     def __init__(self, store: Store, paths: Sequence[Path]) -> None:
         shipped = read_rules(paths, 60)
+        self.offsets_s = {rule.name: rule.offset_s for rule in shipped}
+        """When in its interval a rule is evaluated."""
         history = needed(shipped, REMEMBERED, real.NO_SERIES_HERE)
         rules = needed(shipped, ALERTS, real.NO_SERIES_HERE)
         self._remembering = Follower(store, history)
@@ -103,7 +104,9 @@ def agrees(config: Mapping[str, Any], name: str, climates: Sequence[Climate], se
             rules.follow(start_s, until_s)
         shipped = rules.starts()
     cluster, edges = checked.cluster, real.bucket_edges()
-    modelled = _modelled(config, [np.concatenate(each) for each in counts], edges, cluster.phases_s, cluster.history)
+    modelled = _modelled(
+        config, [np.concatenate(each) for each in counts], edges, cluster.phases_s, cluster.history, rules.offsets_s
+    )
     return compare(name, ("Prometheus", shipped), ("model", modelled), duration_s(config["tick"]))
 
 
@@ -188,12 +191,17 @@ def _figures(counters: Array, edges: Array) -> tuple[Floats, Floats]:
 
 
 def _modelled(
-    config: Mapping[str, Any], counts: Sequence[Array], edges: Array, phases: Array, history: model.History
+    config: Mapping[str, Any],
+    counts: Sequence[Array],
+    edges: Array,
+    phases: Array,
+    history: model.History,
+    offsets_s: Mapping[str, float],
 ) -> Starts:
     found: Starts = {}
     canary, burn = config["canary"], config["alerts"]["PlumblineCanaryBudgetBurn"]
     tick_s = duration_s(config["tick"])
-    offset_s = zlib.crc32(b"plumbline-expected.rules") % int(tick_s)  # what is expected, and so the limits
+    offset_s = offsets_s["plumbline:canary_expected:ratio"]
     interval_s = duration_s(canary["interval"])
     instants_s = np.arange(0, DAYS * model.DAY_S, interval_s)
     held = {
@@ -206,7 +214,7 @@ def _modelled(
     # the scrape that the first tick sees, as the judgement before it did; with as many scrapes left out, hosts have
     # their ticks at the same ones
     begins_s = offset_s + tick_s
-    judged_s = begins_s - (begins_s - zlib.crc32(b"plumbline-judgement.rules")) % interval_s
+    judged_s = begins_s - (begins_s - offsets_s["plumbline:degradation_fast:ratio"]) % interval_s
     firsts = [int((judged_s - phase) // model.SCRAPE_S) - 1 for phase in phases]
     least = min(firsts)
     figures = [_figures(each, edges) for each in counts]
