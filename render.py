@@ -82,9 +82,9 @@ def render(part: str, site: Path | None = None) -> dict[str, str]:
         return _pages()
     addition = f" + (import {json.dumps(str(site.resolve()))})" if site else ADDED.get(part, "")
     snippet = f"local mixin = (import {json.dumps(str(ROOT / 'mixin.libsonnet'))}){addition}; {FIELDS[part]}"
-    content = _evaluate(snippet) if part == "dashboards" else evaluate_rules(snippet)
     if part == "dashboards":
-        return {name: _json(dashboard) for name, dashboard in sorted(content.items())}
+        return {name: _json(dashboard) for name, dashboard in sorted(_evaluate(snippet).items())}
+    content = evaluate_rules(snippet)
     if site is None:
         _require_runbooks(content["alerts"])
     return {f"plumbline-{kind}.yaml": _rules(groups) for kind, groups in sorted(content.items())}

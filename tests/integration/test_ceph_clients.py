@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from plumbline.ceph_top.clients import ENOUGH
 from support.ceph_cluster import CephCluster
 from support.daemon import COMMAND, eventually
 from support.programs import need
@@ -73,5 +74,5 @@ def test_who_makes_four_fifths_of_the_writes_is_named(ceph: CephCluster, images:
 def test_nobody_is_named_where_all_load_alike(ceph: CephCluster, images: CephCluster, tmp_path: Path) -> None:
     with ExitStack() as stack:
         loading(ceph, dict.fromkeys(IMAGES, WRITES_PER_S // len(IMAGES)), stack)
-        eventually(lambda: asked(ceph, tmp_path)["operations"] >= 10, within_s=120)
+        eventually(lambda: asked(ceph, tmp_path)["operations"] >= ENOUGH, within_s=120)
         assert asked(ceph, tmp_path)["stands_out"] is None
