@@ -1,5 +1,6 @@
 // One OSD: where its time goes, and who else is affected.
 function(config)
+  local clients = import '../lib/clients.libsonnet';
   local dashboard = import '../lib/dashboard.libsonnet';
   local g = import '../g.libsonnet';
   local links = import '../lib/links.libsonnet';
@@ -177,6 +178,7 @@ function(config)
       'Operations a second of the latest osd-bench of this OSD, held until the next; dashed the baseline in force for its class. Nothing is drawn where no bench is configured.',
       'iops', [p.target(q.canary.bench, '{{workload}}'), p.target(q.canary.baselineBench, 'baseline {{workload}} ({{source}})')], logarithmic=true
     ), 8, 8],
+    [clients.table('Who loads the OSDs of its host', 'the OSDs of its host', q.clients), 24, 8],
     [p.alerts('Alerts of this OSD that fire', 'What fires for this OSD, the longest on top. Bad looks like: any row.', q.firing, [links.to('node', { cluster: '${__data.fields.cluster}', instance: '${__data.fields.node}' })]), 12, 6],
     [p.figures(
       'Findings on its disks',

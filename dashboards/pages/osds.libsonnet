@@ -1,5 +1,6 @@
 // OSDs: which one is slow, and is it its disk, its queue, its host or a peer?
 function(config)
+  local clients = import '../lib/clients.libsonnet';
   local dashboard = import '../lib/dashboard.libsonnet';
   local links = import '../lib/links.libsonnet';
   local p = import '../lib/panels.libsonnet';
@@ -54,6 +55,7 @@ function(config)
       [['instance', 'node', [links.to('node', { cluster: '${__data.fields.cluster}', instance: '${__data.fields.node}' })]], ['cause', 'cause', null], ['cluster', 'cluster', null]],
       [{ expr: q.hostCauses, name: 'figure', unit: 'none' }]
     ), 24, 5],
+    [clients.table('Who loads the OSDs', 'all OSDs', q.clients), 24, 6],
   ];
 
   local latency = [

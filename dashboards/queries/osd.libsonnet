@@ -1,4 +1,5 @@
 // The queries of one OSD's page. `cluster` may be missing: `=~"$cluster"` with `.*` matches it.
+local clients = import '../lib/clients.libsonnet';
 local histograms = import '../lib/histograms.libsonnet';
 local limits = import '../lib/limits.libsonnet';
 local matchers = import '../lib/matchers.libsonnet';
@@ -70,6 +71,7 @@ local class = 'plumbline:osd:info' + sel();
     slow: 'sum by (stage) (plumbline_osd_slow_operations%s)' % sel(),
     misses: 'sum(rate(plumbline_osd_onode_lookups_total%s[$__rate_interval])) / (sum(rate(plumbline_osd_onode_lookups_total%s[$__rate_interval])) > 0)' % [sel('result="miss"'), sel()],
   },
+  clients: clients.query(' and on (cluster, instance) plumbline:osd_node:info%s' % sel()),
   peers: {
     worst: 'max by (interface) (plumbline_osd_heartbeat_seconds%s)' % sel('statistic="worst"'),
     median: 'max by (interface) (plumbline_osd_heartbeat_seconds%s)' % sel('statistic="median"'),

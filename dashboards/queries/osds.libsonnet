@@ -50,6 +50,7 @@ function(config)
   ||| % [expr, std.strReplace(std.rstripChars(rows, '\n'), '\n', '\n  ')];
 
   {
+    clients: (import '../lib/clients.libsonnet').query(''),
     hostCauses: 'max by (cluster, instance, cause) (plumbline:host_compared:figure%s and on (cluster, instance, cause) plumbline:host_cause:info)' % sel(),
     state: {
       down: number('max by (%s) (plumbline:osd_up:bool%s) == 0 unless on (%s) %s' % [osd, sel(), osd, others]),

@@ -166,7 +166,11 @@ class HostWatch:
             return config().ceph.admin_sockets if config().collectors.get(collector, True) else ()
 
         self.osds = OsdWatch(
-            partial(sockets, "osd"), connected=partial(sockets, "osdtcp"), addresses=osd_addresses, roots=roots
+            partial(sockets, "osd"),
+            connected=partial(sockets, "osdtcp"),
+            addresses=osd_addresses,
+            client_pools=lambda: config().ceph.client_pools,
+            roots=roots,
         )
         self.links = LinkFacts(roots=roots, transport=NetlinkSocket(NETLINK_ROUTE), configured=self._ceph_devices)
         # in the background, because each read queries the adapter's firmware

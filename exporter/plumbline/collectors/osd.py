@@ -108,6 +108,13 @@ CAPACITY = gauge(
     "4 KiB operations per second that mClock assumes for the OSD, by device class; it uses that of its own device.",
     (*_OSD, "device_class"),
 )
+CLIENT = gauge(
+    "plumbline_osd_client_operations",
+    "Operations in flight on all OSDs of this host, those received as a replica included, mean of two minutes, by what"
+    " they are for: an image (its id), a bucket (its marker), a file (its inode in hexadecimal) or objects (their"
+    " namespace). The twenty with the most, of the pools in ceph.client_pools.",
+    ("pool_id", "kind", "owner"),
+)
 _LIMIT = (*_OSD, "device", "operation", "cgroup")
 LIMIT_IOPS = gauge(
     "plumbline_osd_cgroup_limit_iops",
@@ -148,6 +155,8 @@ def samples(reading: OsdsReading) -> Iterator[Sample]:
             yield FRAGMENTATION, (store.daemon,), store.fragmentation
         for device_class, iops in store.capacity_iops.items():
             yield CAPACITY, (store.daemon, device_class), iops
+    for owner, operations_in_flight in reading.clients.items():
+        yield CLIENT, (str(owner.pool), owner.kind, owner.name), operations_in_flight
 
 
 def operations(osd: OsdReading) -> Iterator[tuple[str, HistogramValue]]:
@@ -232,7 +241,8 @@ def _read(host: Host, skip: SkipHook) -> OsdsReading:
         for command, reason in osd.unread:
             skip(f"{osd.daemon} {command}", reason)
     stores = slot_value(watch.stores, "the OSDs' stores", skip) or ()
-    return OsdsReading(osds, stores, read_total(host.parts.roots))
+    clients = slot_value(watch.clients, "the OSDs' clients", skip) or {}
+    return OsdsReading(osds, stores, read_total(host.parts.roots), clients)
 
 
 COLLECTOR = Collector(

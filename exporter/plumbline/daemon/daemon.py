@@ -315,10 +315,12 @@ class Daemon:
         """Plan again when disks or OSDs appear or disappear: some probes exist once for each of them."""
         if not (self._wired.watch.facts_read and self._call.idle):
             return
-        disks = (frozenset(disk.name for disk in self._wired.watch.disks), dict(self._wired.watch.storage.osds))
+        named = frozenset((disk.name, disk.serial) for disk in self._wired.watch.disks)
+        disks = (named, dict(self._wired.watch.storage.osds))
         if disks == self._planned_for:
             return
         first, self._planned_for = self._planned_for is None, disks
+        self._housekeeping.kick(FINGERPRINT)  # so that another disk asks for a baseline at once
         self._plan_anew("disks changed", level=logging.DEBUG if first else logging.INFO)
 
     def _plan_anew(self, because: str, *, level: int = logging.INFO) -> None:

@@ -114,12 +114,14 @@ def _prolonged(
 
 
 class DiskRecord(msgspec.Struct, frozen=True):
-    """A disk that is or was present, and when; Unix seconds."""
+    """A disk that is or was present, and when; Unix seconds. ``slot``: its place when it was first seen, where the
+    kernel knows it."""
 
     device: str
     serial: str
     first_seen: float
     last_seen: float
+    slot: str = ""
 
 
 class DiskSeen(msgspec.Struct, frozen=True):

@@ -17,6 +17,7 @@ from plumbline.core.foreign import passed
 from plumbline.core.histogram import HistogramValue
 from plumbline.errors import ParseError, PlumblineError, Unavailable
 from plumbline.sources.ceph.adminsocket import Answer, Ended, Hung, NotAllowed, Question, ask, find_sockets
+from plumbline.sources.ceph.osd_clients import Owner
 from plumbline.sources.ceph.osd_network import Heartbeats, parse_heartbeats
 from plumbline.sources.ceph.osd_operations import BlockedOperations, SlowOperation, parse_blocked, parse_slow
 from plumbline.sources.ceph.osd_perf import (
@@ -103,6 +104,7 @@ class OsdsReading(NamedTuple):
     osds: tuple[OsdReading, ...] = ()
     stores: tuple[OsdStore, ...] = ()
     memory_bytes: int | None = None  # the host's
+    clients: Mapping[Owner, float] = {}  # mean operations in flight of those with the most
 
 
 def find_osds(patterns: Sequence[str]) -> dict[str, Path]:
