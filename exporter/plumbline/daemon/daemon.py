@@ -13,6 +13,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,9 +42,9 @@ from plumbline.core.single_flight import Shared
 from plumbline.daemon.running import FileWatch, HostContext, PreparedConfig, named, web_file
 from plumbline.daemon.signals import Signals
 from plumbline.daemon.wiring import CEPH, FACTS_WITHIN_S, FINGERPRINT, Wiring, no_daemon
-from plumbline.errors import PlumblineError, Unavailable
+from plumbline.errors import PlumblineError, StateError, Unavailable
 from plumbline.probes.run.plan import recordable
-from plumbline.probes.run.state import StateStore
+from plumbline.probes.run.state import ProbeRecord, StateStore, read_state
 from plumbline.sources.kernel.hotplug import BlockHotplug
 from plumbline.sources.net.genetlink import settings_group
 from plumbline.sources.net.linkevents import LinkEvents
@@ -106,6 +107,9 @@ def examine(*, config_file: Path | None, storage_path_flag: Path | None, roots: 
     wired = Wiring(
         HostContext(config_file, store.directory, roots, catalogue, os.environ, host), config, store, state=no_daemon
     )
+    with suppress(StateError):  # without it nothing is known of the probes
+        records = read_state(store.directory)
+        wired.record = lambda probe: records.get(probe, ProbeRecord())
     wired.collect(daemon=False)
     jobs = {job.name: partial(job.run, threading.Event()) for job in wired.slow_tier()}
     hung: set[str] = set()
