@@ -5,6 +5,7 @@ import os
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -13,6 +14,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
+from plumbline.baseline.comparison import NOT_COMPARED
 from plumbline.baseline.signature import sign
 from plumbline.commands.shared import INTERRUPTED, complain, positive_duration, set_by_signals, show, user_name
 from plumbline.config.workloads import load_catalogue
@@ -41,7 +43,6 @@ from plumbline.fleet.ssh import Ssh, words_of
 from plumbline.fleet.store import ACCEPTED, RECORDED, NodeRecording, Session, Store
 from plumbline.fleet.waves import Limits, Member, waves
 
-NOT_COMPARED = 3
 _PAGE_WITHIN_S = 30.0
 _MAX_SSH_CONFIG = 1 << 20
 ASKING = "asking the nodes"
@@ -145,20 +146,18 @@ def _planned(
         if host.name in why and (not options.node or host.name in options.node)
     }
     session = Session(started=time.time(), options=tuple(_record_options(options)), turns=turns)
-    sizes: dict[str, int] = {}
-    for name in classes.values():
-        sizes[name] = sizes.get(name, 0) + 1
-    return session, sizes, why, {name: faults[name] for name in faults if not options.node or name in options.node}
+    return (
+        session,
+        Counter(classes.values()),
+        why,
+        {name: faults[name] for name in faults if not options.node or name in options.node},
+    )
 
 
 def _class_sizes(hosts: Sequence[Host], session: Session) -> dict[str, int]:
     """As far as the list says them: nodes that were not due then may not have been asked since."""
-    sizes: dict[str, int] = {}
-    for host in hosts:
-        turn = session.turns.get(host.name)
-        name = turn.fleet_class if turn else class_of(host, None)
-        sizes[name] = sizes.get(name, 0) + 1
-    return sizes
+    turns = session.turns
+    return Counter(turns[host.name].fleet_class if host.name in turns else class_of(host, None) for host in hosts)
 
 
 def _record_options(options: argparse.Namespace) -> Iterator[str]:
@@ -321,10 +320,9 @@ def hosts_of(options: argparse.Namespace) -> tuple[Host, ...]:
     url = getattr(options, "racks_from", None)
     if url is None:
         return hosts
-    from plumbline.sources.prometheus.access import OPEN, load_access  # noqa: PLC0415
+    from plumbline.sources.prometheus.access import load_access  # noqa: PLC0415
 
-    file = options.racks_http_config_file
-    racks = crush.read_racks(url, timeout_s=_PAGE_WITHIN_S, access=load_access(file) if file else OPEN)
+    racks = crush.read_racks(url, timeout_s=_PAGE_WITHIN_S, access=load_access(options.racks_http_config_file))
     if others := crush.missing(hosts, racks):
         complain(f"not in the CRUSH map, so by the inventory's domain: {listed(others)}")
     return with_domains(hosts, racks)

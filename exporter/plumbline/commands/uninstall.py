@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
     for storage in storages:
         folders |= {folder.path: folder for folder in uninstall_files.find(storage, _directories(config, storage))}
 
-    in_cluster = ceph_admin.remove_ours(file, apply=options.apply) if options.ceph else 0
+    in_cluster = ceph_admin.remove_ours(file, ceph_admin.Admin(), apply=options.apply) if options.ceph else 0
     if options.apply:
         for path in uninstall_files.remove(folders.values()):
             say(f"removed {path}")

@@ -8,7 +8,7 @@ from msgspec import Struct
 from rich.console import Console
 
 from plumbline.ceph_top.clients import ENOUGH, Clients, Load, watch_clients
-from plumbline.commands.ceph.admin import Admin, Cluster
+from plumbline.commands.ceph.admin import Cluster, administrator
 from plumbline.commands.shared import show
 from plumbline.config.options import Overrides, read_config
 from plumbline.config.workloads import load_catalogue
@@ -60,7 +60,7 @@ def run(options: argparse.Namespace, interval_s: float) -> int:
         raise UnknownName(f"no OSD {options.clients} here; there are: {', '.join(sorted(sockets))}")
     chosen = {osd: path for osd, path in sockets.items() if options.clients in ("", osd)}
     clients = watch_clients(chosen, interval_s=interval_s)
-    cluster = Cluster(Admin(options.conf, options.name, options.keyring), os.environ)
+    cluster = Cluster(administrator(options), os.environ)
     names = names_of(clients.loads[:_NAMED], cluster)
     data = {
         "osds": clients.osds,
