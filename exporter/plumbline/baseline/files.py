@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from plumbline.baseline.units import Latency
-from plumbline.config.workloads import STATISTICS, Workload, WorkloadCatalogue
+from plumbline.config.workloads import STATISTICS, Workload, load_catalogue
 from plumbline.config.yaml import convert, read_yaml
 from plumbline.errors import BaselineError, ConfigError
 
@@ -74,10 +74,10 @@ class Place(msgspec.Struct, frozen=True):
         """The error to raise for ``key``; for the place itself if that is empty."""
         return BaselineError(self.where, reason, key=self.at(key).key, value=value)
 
-    def workload(self, name: str, catalogue: WorkloadCatalogue, key: str = "workload") -> Workload:
+    def workload(self, name: str, key: str = "workload") -> Workload:
         """The named workload. Raises :class:`BaselineError` with the nearest known ids."""
         try:
-            return catalogue.get(name, where=self.where, key=self.at(key).key)
+            return load_catalogue().get(name, where=self.where, key=self.at(key).key)
         except ConfigError as error:
             raise BaselineError(error.where, error.reason, key=error.key, value=error.value) from error
 

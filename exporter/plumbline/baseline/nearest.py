@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from plumbline.baseline.model import BaselineEntry, Experiment, Source, Target, experiment
-from plumbline.config.workloads import BlockWorkload, Pattern, Sync, Workload, WorkloadCatalogue
+from plumbline.config.workloads import BlockWorkload, Pattern, Sync, Workload, load_catalogue
 from plumbline.core.units import figure_text
 
 # statistics in the order of preference; a document mostly prints the mean
@@ -42,18 +42,16 @@ class Nearest(Struct, frozen=True):
         return f"{self.entry.profile}, {self.entry.device_class}: {statistic}{figure_text(name, value)}{differs}"
 
 
-def nearest(
-    entries: Iterable[BaselineEntry], targets: Sequence[Target], catalogue: WorkloadCatalogue
-) -> Mapping[Experiment, Nearest]:
+def nearest(entries: Iterable[BaselineEntry], targets: Sequence[Target]) -> Mapping[Experiment, Nearest]:
     """The nearest documented row of each target that has one."""
     documented: dict[tuple[str, str, str], list[BaselineEntry]] = {}
     for entry in entries:
         if entry.source is Source.DOCUMENTED and not entry.doubt:
             documented.setdefault((entry.layer, entry.device_class, entry.operation), []).append(entry)
-    by_key = {}
+    by_key, workloads = {}, load_catalogue().by_id
     for target in targets:
         rows = documented.get((target.layer, target.device_class, target.operation), [])
-        candidates = [near for entry in rows if (near := _near(entry, target, catalogue.by_id)) is not None]
+        candidates = [near for entry in rows if (near := _near(entry, target, workloads)) is not None]
         if candidates:
             by_key[experiment(target)] = min(candidates, key=_rank)
     return by_key

@@ -14,7 +14,6 @@ from plumbline.baseline.profiles import check_judge
 from plumbline.commands.node import Node, osd_classes, read_disks, this_node
 from plumbline.commands.shared import show
 from plumbline.config.model import Config
-from plumbline.config.workloads import load_catalogue
 from plumbline.core.console import line, table
 from plumbline.errors import PlumblineError, ProbeRefused, Unavailable
 from plumbline.probes.ceph.ceph_access import CephAccess
@@ -42,12 +41,12 @@ class _Suggestions(msgspec.Struct, frozen=True):
 
 
 def run(options: argparse.Namespace) -> int:
-    node, catalogue = this_node(options), load_catalogue()
+    node = this_node(options)
     if options.profile is not None:
         check_judge({"profile": options.profile}, node.profiles, "--profile")
     missing: list[str] = []
     subjects = [*_disks(node, options, missing), *_peers(node, options, missing), *_ceph(node, options, missing)]
-    advice = advise(subjects, node.profiles, node.plan.targets(), catalogue)
+    advice = advise(subjects, node.profiles, node.plan.targets())
     configured = node.config.baseline.judge
     judging = chosen(advice, configured, options.profile or "")
     taken = [probe.name for probe in node.config.probes]

@@ -17,7 +17,6 @@ from rich.text import Text
 from plumbline.baseline.comparison import NOT_COMPARED
 from plumbline.baseline.signature import sign
 from plumbline.commands.shared import INTERRUPTED, complain, positive_duration, set_by_signals, show, user_name
-from plumbline.config.workloads import load_catalogue
 from plumbline.core.console import Step, line, make_console, progress, table
 from plumbline.core.keyfiles import read_anchor
 from plumbline.core.units import count_text, duration_text, figure_text
@@ -75,7 +74,6 @@ def run_record(options: argparse.Namespace) -> int:
             {host.name: host for host in hosts},
             limits,
             times,
-            load_catalogue(),
             stopping,
             drawn,
             complain,
@@ -123,7 +121,6 @@ def _planned(
     store: Store, nodes: Nodes, hosts: Sequence[Host], options: argparse.Namespace
 ) -> tuple[Session, dict[str, int], dict[str, str], dict[str, NodeFault]]:
     """A new recording: of whom, the size of each class, why each node, and which nodes it goes on without."""
-    catalogue = load_catalogue()
     answers = ask_all(nodes, hosts)
     states = {name: state for name, state in answers.items() if isinstance(state, NodeState)}
     faults = {name: state for name, state in answers.items() if isinstance(state, NodeFault)}
@@ -133,9 +130,7 @@ def _planned(
         complain(f"plumbline: {text}")
     if not states:
         raise Unavailable("no node answered; try one by hand: ssh NODE plumbline --version")
-    kept = {
-        name: site for folder in (ACCEPTED, RECORDED) for name, (_, site) in store.loaded(folder, catalogue).items()
-    }
+    kept = {name: site for folder in (ACCEPTED, RECORDED) for name, (_, site) in store.loaded(folder).items()}
     why = due(kept, states, everything=options.everything)
     classes = {host.name: class_of(host, states.get(host.name)) for host in hosts}
     if unknown := set(options.node) - set(classes):
@@ -215,7 +210,7 @@ def _piped(stage: str, *more: str) -> str:
 def run_review(options: argparse.Namespace) -> int:
     store = Store(options.dir)
     try:
-        reviewed = acceptance.review(store, load_catalogue())
+        reviewed = acceptance.review(store)
     except BaselineError as error:
         complain(f"plumbline: {error}")
         return NOT_COMPARED
@@ -288,17 +283,16 @@ def _limit(row: ClassSpread) -> str:
 
 
 def run_accept(options: argparse.Namespace) -> int:
-    store, catalogue, console = Store(options.dir), load_catalogue(), make_console()
+    store, console = Store(options.dir), make_console()
     if not options.key.is_file():
         raise ConfigError("--key", "no such file; make a key: ssh-keygen -t ed25519 -f FILE", value=str(options.key))
     with store.alone("accept"):
-        reviewed = acceptance.review(store, catalogue, without=options.without)
+        reviewed = acceptance.review(store, without=options.without)
         for name, fault in reviewed.faults.items():
             complain(f"left out: {name}: {fault.reason}")
         done = acceptance.accept(
             store,
             reviewed,
-            catalogue,
             by=options.by or f"{user_name()}@{socket.gethostname()}",
             key=options.key.name,
             sign=lambda text: sign(text, options.key, environment=os.environ),

@@ -18,7 +18,6 @@ from plumbline.baseline.writer import check_target, kept, write_text
 from plumbline.commands.compare import lookup
 from plumbline.commands.node import Node, this_node
 from plumbline.commands.shared import asking_prometheus, say
-from plumbline.config.workloads import load_catalogue
 from plumbline.core.escape import visible
 from plumbline.core.proofs import Proof
 from plumbline.errors import ConfigError
@@ -92,7 +91,6 @@ def report(names: Sequence[str], *, node: Node, form: str, title: str | None, ma
     loaded = [lookup(name, node) for name in dict.fromkeys(names)] or _of_this_node(node)
     document = build(
         [subject(item) for item in loaded],
-        load_catalogue(),
         title=title or _hosts(loaded) or node.host,
         made=f"{made or datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         version=__version__,

@@ -11,8 +11,7 @@ from plumbline.commands.ceph import admin as ceph_admin
 from plumbline.commands.shared import roots, say
 from plumbline.commands.uninstall_files import Folder
 from plumbline.config.model import Config
-from plumbline.config.options import Overrides, read_config, storage_path
-from plumbline.config.workloads import load_catalogue
+from plumbline.config.options import read_config, storage_path
 from plumbline.core.directories import remove_link
 from plumbline.core.units import size_text
 from plumbline.sources.distribution import Distribution, read_distribution
@@ -25,7 +24,7 @@ def run(options: argparse.Namespace) -> int:
     trees = roots(options)
     packaged = trees.etc / "plumbline" / "plumbline.yaml"
     file = options.config_file or (packaged if packaged.exists() else None)
-    config = read_config(file, Overrides(), load_catalogue())
+    config = read_config(file)
     storages = [storage_path(options.storage_path, config, os.environ)]
     if options.storage_path is None and config.storage_path is None:
         storages.append(trees.var / "lib" / "plumbline")  # the service's own

@@ -15,7 +15,6 @@ import msgspec
 
 from plumbline.baseline.fingerprint import Change, changes
 from plumbline.baseline.site import LoadedSite
-from plumbline.config.workloads import WorkloadCatalogue
 from plumbline.core.answers import in_turn
 from plumbline.errors import BaselineError, ConfigError, PlumblineError, Unavailable
 from plumbline.fleet.answers import MODEL_BYTES, NAME_BYTES, NodeFault, checked_site, from_node, is_file_name, short
@@ -128,7 +127,6 @@ class Recording:
     hosts: Mapping[str, Host]
     limits: Limits
     times: Times
-    catalogue: WorkloadCatalogue
     stopping: threading.Event
     progress: Callable[[Progress], None]
     say: Callable[[str], None]
@@ -261,7 +259,7 @@ class Recording:
         candidate = state.candidate
         if candidate is None or sha256(candidate.text) != candidate.sha256:
             raise Unavailable("recorded, but the file is not there as it was written")
-        file = checked_site(candidate.text, where=name, host=state.host, catalogue=self.catalogue).file
+        file = checked_site(candidate.text, where=name, host=state.host).file
         if (file.source, file.fleet_class) != ("measured", fleet_class):  # it would count in another class
             actual = f"{file.source} {file.fleet_class}".strip()
             raise BaselineError(name, f"gave a baseline other than asked for (measured {fleet_class})", value=actual)

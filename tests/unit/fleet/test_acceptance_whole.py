@@ -12,7 +12,7 @@ import pytest
 
 from plumbline.fleet.store import ACCEPTED, CLASSES, RECORDED, Store, sha256
 from support.daemon import COMMAND
-from support.fleet_files import CATALOGUE, node_text
+from support.fleet_files import node_text
 
 NAMES = ("a", "b", "c")
 # Ends the process at the `STEP`th call that changes a name in a directory
@@ -141,4 +141,4 @@ sys.exit(main(sys.argv[1:]))
     assert done.returncode == 0, done.stderr
     assert store.text(RECORDED, "a.yaml") == newer
     assert store.names(RECORDED, ".yaml") == ["a"]
-    assert list(store.loaded(ACCEPTED, CATALOGUE)) == list(NAMES)
+    assert list(store.loaded(ACCEPTED)) == list(NAMES)

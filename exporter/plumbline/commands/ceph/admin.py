@@ -31,8 +31,7 @@ from plumbline.commands.ceph.setup import (
 )
 from plumbline.commands.shared import CEPH_KEY_DIR, complain, say
 from plumbline.config.model import CephConfig
-from plumbline.config.options import Overrides, is_handed, read_config
-from plumbline.config.workloads import load_catalogue
+from plumbline.config.options import is_handed, read_config
 from plumbline.core.foreign import Limits, decode_json, one_line
 from plumbline.core.keyfiles import CEPH, read_secret
 from plumbline.core.memory import keep_memory_private
@@ -312,7 +311,7 @@ def remove_ours(config_file: Path | None, admin: Admin, *, key_dir: str = CEPH_K
 
 
 def _cluster(config_file: Path | None, admin: Admin) -> tuple[CephConfig, Cluster]:
-    ceph = read_config(config_file, Overrides(), load_catalogue()).ceph
+    ceph = read_config(config_file).ceph
     keep_memory_private()  # Ceph's answers will hold keys
     if admin.keyring is not None:
         try:

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from plumbline.baseline.model import Source
 from plumbline.baseline.shown import Figure, Shown, ShownRow
-from plumbline.config.workloads import LAYERS, WorkloadCatalogue
+from plumbline.config.workloads import LAYERS, load_catalogue
 from plumbline.pages import document as pages
 from plumbline.pages.markdown import markdown
 from plumbline.pages.templates import render
@@ -95,10 +95,10 @@ class Report(Struct, frozen=True):
     sections: tuple[Section, ...]
 
 
-def build(subjects: Sequence[Subject], catalogue: WorkloadCatalogue, *, title: str, made: str, version: str) -> Report:
+def build(subjects: Sequence[Subject], *, title: str, made: str, version: str) -> Report:
     """Build the report; the columns have the order of ``subjects``."""
     rows = [
-        Row(index, row, catalogue.by_id[row.workload])
+        Row(index, row, load_catalogue().by_id[row.workload])
         for index, subject in enumerate(subjects)
         for row in subject.shown.rows
     ]
