@@ -18,11 +18,10 @@ from plumbline.baseline.nearest import Nearest, nearest
 from plumbline.baseline.profiles import check_judge, load_profiles
 from plumbline.baseline.selection import Selection, select
 from plumbline.baseline.signature import check_signed
-from plumbline.baseline.site import MAX_BYTES, LoadedSite, parse_site, read_site
+from plumbline.baseline.site import LoadedSite, parse_site, read_site, site_text
 from plumbline.config.model import BaselineConfig
-from plumbline.config.yaml import read_text
 from plumbline.core.storage_names import CLASS_FILE, RECORDED
-from plumbline.errors import BaselineError, ConfigError
+from plumbline.errors import BaselineError
 
 # layers whose operations documented budgets break down; only a node that measures one of them shows the budgets
 BUDGETED = frozenset({"rados", "rbd"})
@@ -131,10 +130,7 @@ def load_book(
 
 def read_own(path: Path, config: BaselineConfig, *, host: str, environment: Mapping[str, str]) -> LoadedSite:
     """A file of the storage path, signed where the configuration asks for it. Raises :class:`BaselineError`."""
-    try:
-        text = read_text(path, max_bytes=MAX_BYTES)
-    except ConfigError as error:
-        raise BaselineError(error.where, error.reason) from error
+    text = site_text(path)
     if config.allowed_signers is not None:
         check_signed(path, text, Path(config.allowed_signers), environment=environment)
     site = parse_site(text, where=str(path), host=host)

@@ -12,8 +12,9 @@ from typing import Annotated
 
 import msgspec
 
-from plumbline.baseline.files import Place, Strict
+from plumbline.baseline.files import Place
 from plumbline.baseline.units import Latency
+from plumbline.config.types import Strict
 from plumbline.config.workloads import LAYERS
 
 

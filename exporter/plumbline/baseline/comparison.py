@@ -13,7 +13,7 @@ from enum import StrEnum
 import msgspec
 
 from plumbline.baseline.fingerprint import Change, Fingerprint, Part, changes, compared
-from plumbline.baseline.model import BaselineEntry, Experiment, experiment
+from plumbline.baseline.model import BaselineEntry, Experiment, experiment, figures
 from plumbline.baseline.selection import DEFAULT_TOLERANCE, bound
 from plumbline.config.workloads import LAYERS
 
@@ -46,24 +46,15 @@ def reference_figures(
     throughput: float | None = None,
 ) -> tuple[ReferenceFigure, ...]:
     """Every measured figure: latencies from mean to max, then the rates."""
-    known = dict(_figures(entry.latency, entry.iops, entry.throughput)) if entry else {}
+    known = dict(figures(entry.latency, entry.iops, entry.throughput)) if entry else {}
     tolerance = entry.tolerance_ratio if entry and judges else None
     rows = []
-    for name, measured in _figures(latency, iops, throughput):
+    for name, measured in figures(latency, iops, throughput):
         baseline = known.get(name)
         ratio = _degradation(name, measured, baseline)
         within = None if ratio is None or tolerance is None else ratio <= tolerance
         rows.append(ReferenceFigure(name, measured, baseline, ratio, within))
     return tuple(rows)
-
-
-def _figures(latency: Mapping[str, float], iops: float | None, throughput: float | None) -> Iterator[tuple[str, float]]:
-    for statistic, seconds in latency.items():
-        yield f"latency.{statistic}", seconds
-    if iops is not None:
-        yield "iops", iops
-    if throughput is not None:
-        yield "throughput", throughput
 
 
 def _degradation(name: str, measured: float, baseline: float | None) -> float | None:
@@ -209,11 +200,11 @@ def _row(a: BaselineEntry, other: Item) -> Compared:
     b = other.entry
     tolerance = DEFAULT_TOLERANCE if a.tolerance_ratio is None else a.tolerance_ratio
     doubt = a.doubt or b.doubt
-    figures = []
+    pairs = []
     for row in reference_figures(a, judges=True, latency=b.latency, iops=b.iops, throughput=b.throughput):
         if row.baseline is not None and row.ratio is not None:
             allowed = None if doubt or row.name not in JUDGED else _allowed(row.name, a, tolerance)
-            figures.append(
+            pairs.append(
                 Figure(row.name, row.baseline, row.measured, row.ratio, allowed, _word(row.ratio, allowed, tolerance))
             )
     return Compared(
@@ -226,7 +217,7 @@ def _row(a: BaselineEntry, other: Item) -> Compared:
         age_s=other.age_s,
         tolerance_ratio=tolerance,
         own_tolerance=a.tolerance_ratio is not None,
-        figures=tuple(figures),
+        figures=tuple(pairs),
         doubt=doubt,
     )
 

@@ -6,7 +6,8 @@ set where something spans several lines.
 
 from collections.abc import Container, Sequence
 
-from plumbline.baseline.files import Place, Printed, Strict
+from plumbline.baseline.files import Place, Printed
+from plumbline.config.types import Strict
 
 
 class Picture(Printed, frozen=True):

@@ -8,16 +8,13 @@ from typing import Any, TypeVar
 import msgspec
 
 from plumbline.baseline.units import Latency
+from plumbline.config.types import Strict
 from plumbline.config.workloads import STATISTICS, Workload, load_catalogue
 from plumbline.config.yaml import convert, read_yaml
 from plumbline.errors import BaselineError, ConfigError
 
 T = TypeVar("T")
 SCHEMA_VERSION = 1
-
-
-class Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Base of frozen structs that reject unknown keys."""
 
 
 class Printed(Strict, frozen=True):

@@ -10,12 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from plumbline.baseline.model import BaselineEntry, Experiment, Source, Target, experiment
+from plumbline.baseline.model import BaselineEntry, Experiment, Source, Target, experiment, figures
 from plumbline.config.workloads import BlockWorkload, Pattern, Sync, Workload, load_catalogue
 from plumbline.core.units import figure_text
 
-# statistics in the order of preference; a document mostly prints the mean
-_STATISTICS = ("mean", "p50", "p95", "p99", "p999", "max")
 _RANDOM = frozenset({Pattern.RANDREAD, Pattern.RANDWRITE, Pattern.RANDRW})
 _ROTATIONAL = "hdd"
 
@@ -91,13 +89,8 @@ def _differences(row: Workload | None, here: Workload | None, target: Target) ->
 
 
 def _figures(entry: BaselineEntry, *, rates: bool) -> Iterator[tuple[str, float]]:
-    for statistic in _STATISTICS:
-        if statistic in entry.latency:
-            yield f"latency.{statistic}", entry.latency[statistic]
-    if rates and entry.iops is not None:
-        yield "iops", entry.iops
-    if rates and entry.throughput is not None:
-        yield "throughput", entry.throughput
+    """In the order of preference: a document mostly prints the mean."""
+    return figures(entry.latency, entry.iops if rates else None, entry.throughput if rates else None)
 
 
 def _rank(near: Nearest) -> tuple[int, bool, str]:

@@ -13,9 +13,10 @@ import msgspec
 from plumbline.baseline.arithmetic import Breach, Rule, agree, breaches
 from plumbline.baseline.budget import Budget, check_budget
 from plumbline.baseline.documented import Contradiction, LeftOut, Method, Picture, Setting, check_named
-from plumbline.baseline.files import Latencies, Place, Printed, Strict, convert_text
+from plumbline.baseline.files import Latencies, Place, Printed, convert_text
 from plumbline.baseline.model import BaselineEntry, Source
 from plumbline.baseline.units import Iops, Latency, Throughput, Volume
+from plumbline.config.types import Strict
 from plumbline.config.workloads import TcpThroughput, Workload, load_catalogue
 from plumbline.errors import ConfigError
 

@@ -22,10 +22,11 @@ from typing import Annotated, Literal, Self
 import msgspec
 from msgspec import Meta
 
-from plumbline.baseline.files import Latencies, Place, Strict, convert_text
+from plumbline.baseline.files import Latencies, Place, convert_text
 from plumbline.baseline.fingerprint import Fingerprint
 from plumbline.baseline.model import BaselineEntry, Source
 from plumbline.baseline.units import Iops, Latency, Quantity, Throughput
+from plumbline.config.types import Strict
 from plumbline.config.yaml import read_text
 from plumbline.core.jsontext import convert
 from plumbline.errors import BaselineError, ConfigError
@@ -150,11 +151,14 @@ class LoadedSite(msgspec.Struct, frozen=True):
 
 def read_site(path: Path, *, host: str | None) -> LoadedSite:
     """As :func:`parse_site`, for a file."""
+    return parse_site(site_text(path), where=str(path), host=host)
+
+
+def site_text(path: Path) -> str:
     try:
-        text = read_text(path, max_bytes=MAX_BYTES)
+        return read_text(path, max_bytes=MAX_BYTES)
     except ConfigError as error:
         raise BaselineError(error.where, error.reason) from error
-    return parse_site(text, where=str(path), host=host)
 
 
 def parse_site(text: str, *, where: str, host: str | None) -> LoadedSite:
