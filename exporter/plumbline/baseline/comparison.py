@@ -13,9 +13,10 @@ from enum import StrEnum
 import msgspec
 
 from plumbline.baseline.fingerprint import Change, Fingerprint, Part, changes, compared
-from plumbline.baseline.model import BaselineEntry, Experiment, experiment, figures
+from plumbline.baseline.model import BaselineEntry, experiment, figures
 from plumbline.baseline.selection import DEFAULT_TOLERANCE, bound
 from plumbline.config.workloads import LAYERS
+from plumbline.core.grouping import grouped
 
 # figures where more is better; for latencies less is better
 DIRECT = ("iops", "throughput")
@@ -173,9 +174,7 @@ class Comparison(msgspec.Struct, frozen=True):
 
 def compare(a: Side, b: Side, *, renamed: Mapping[str, str] | None = None) -> Comparison:
     """Compare two sides; ``renamed``: device class of the first side → the second side's class to compare it with."""
-    there: dict[Experiment, list[Item]] = {}
-    for item in b.items:
-        there.setdefault(experiment(item.entry), []).append(item)
+    there = grouped(b.items, lambda item: experiment(item.entry))
     here = [(_as(item.entry, renamed or {}), item.entry) for item in a.items]
     part = (_row(entry, other) for meant, entry in here for other in there.get(experiment(meant), []))
     rows = sorted((row for row in part if row.figures), key=lambda row: (LAYERS.index(row.layer), row.device_class))

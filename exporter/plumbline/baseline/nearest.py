@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from plumbline.baseline.model import BaselineEntry, Experiment, Source, Target, experiment, figures
 from plumbline.config.workloads import BlockWorkload, Pattern, Sync, Workload, load_catalogue
+from plumbline.core.grouping import grouped
 from plumbline.core.units import figure_text
 
 _RANDOM = frozenset({Pattern.RANDREAD, Pattern.RANDWRITE, Pattern.RANDRW})
@@ -42,10 +43,8 @@ class Nearest(Struct, frozen=True):
 
 def nearest(entries: Iterable[BaselineEntry], targets: Sequence[Target]) -> Mapping[Experiment, Nearest]:
     """The nearest documented row of each target that has one."""
-    documented: dict[tuple[str, str, str], list[BaselineEntry]] = {}
-    for entry in entries:
-        if entry.source is Source.DOCUMENTED and not entry.doubt:
-            documented.setdefault((entry.layer, entry.device_class, entry.operation), []).append(entry)
+    usable = (entry for entry in entries if entry.source is Source.DOCUMENTED and not entry.doubt)
+    documented = grouped(usable, lambda entry: (entry.layer, entry.device_class, entry.operation))
     by_key, workloads = {}, load_catalogue().by_id
     for target in targets:
         rows = documented.get((target.layer, target.device_class, target.operation), [])

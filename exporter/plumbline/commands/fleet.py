@@ -8,16 +8,17 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any
 
 import msgspec
 from rich.console import Console
 from rich.text import Text
 
 from plumbline.baseline.comparison import NOT_COMPARED
+from plumbline.baseline.model import experiment
 from plumbline.baseline.signature import sign
 from plumbline.commands.shared import INTERRUPTED, complain, positive_duration, set_by_signals, show, user_name
 from plumbline.core.console import Step, line, make_console, progress, table
+from plumbline.core.grouping import grouped
 from plumbline.core.keyfiles import read_anchor
 from plumbline.core.units import count_text, duration_text, figure_text
 from plumbline.core.words import listed
@@ -234,9 +235,7 @@ def _print_review(console: Console, reviewed: acceptance.Reviewed, only: Sequenc
         rows = [row for row in reviewed.rows if row.node in only]
         table(console, ("Node", *heads[2:7], "Its own", "Ratio", "In line to"), [_node_row(row) for row in rows])
     else:
-        by_figure: dict[tuple[Any, ...], list[ClassSpread]] = {}
-        for row in reviewed.rows:
-            by_figure.setdefault((row.fleet_class, row.entry.key, row.entry.config_hash, row.figure), []).append(row)
+        by_figure = grouped(reviewed.rows, lambda row: (row.fleet_class, experiment(row.entry), row.figure))
         table(console, heads, [_class_row(rows) for rows in by_figure.values()])
     if any(row.limit is None for row in reviewed.rows):
         line(console, f"not judged where fewer than {LEAST_NODES} nodes have a figure", "yellow")

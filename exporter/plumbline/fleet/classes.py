@@ -22,6 +22,7 @@ from plumbline.baseline.record.statistics import SPREAD_LIMIT, TOLERANCE_FLOOR, 
 from plumbline.baseline.site import LoadedSite, SiteEntry, SiteFile
 from plumbline.baseline.units import Iops, Latency, Throughput
 from plumbline.config.workloads import STATISTICS
+from plumbline.core.grouping import grouped
 
 _MOST_RATIO, _MOST_SPREAD = 1e3, 1e9  # SiteEntry takes no more
 LEAST_NODES = 3  # of two that differ, nobody can say which is wrong
@@ -97,11 +98,8 @@ def by_class(nodes: Mapping[str, LoadedSite]) -> dict[str, dict[str, LoadedSite]
 
 def class_file(fleet_class: str, members: Mapping[str, LoadedSite], *, when: datetime, by: str) -> SiteFile:
     """The accepted figures of a class: each the median of its nodes."""
-    entries: dict[Experiment, list[tuple[BaselineEntry, SiteEntry]]] = {}
-    for site in members.values():
-        for entry, wrote in zip(site.entries, site.file.entries, strict=True):
-            if any(figures(entry)):
-                entries.setdefault(experiment(entry), []).append((entry, wrote))
+    pairs = (pair for site in members.values() for pair in zip(site.entries, site.file.entries, strict=True))
+    entries = grouped((pair for pair in pairs if any(figures(pair[0]))), lambda pair: experiment(pair[0]))
     return SiteFile(
         schema_version=SCHEMA_VERSION,
         source="class",

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from plumbline.config.workloads import LAYERS, load_catalogue
+from plumbline.core.grouping import sums
 from plumbline.report.baseline.words import described
 from plumbline.report.model import Attainment, Coverage, FigureOffender, PoolService, Span, worst_days
 from plumbline.report.period import MINUTE_S, Period, day_starts
@@ -84,11 +85,8 @@ def pool_services(answers: Mapping[str, Sequence[Track]]) -> tuple[PoolService, 
     return tuple(sorted(services, key=lambda row: (-row.unavailable_s, -row.reduced_s, row.cluster, row.pool)))
 
 
-def _minutes(tracks: Iterable[Track], names: Sequence[str]) -> dict[tuple[str, ...], float]:
-    sums: dict[tuple[str, ...], float] = defaultdict(float)
-    for track in tracks:
-        sums[track.key(names)] += sum(value for _, value in track.points)
-    return sums
+def _minutes(tracks: Iterable[Track], names: Sequence[str]) -> defaultdict[tuple[str, ...], float]:
+    return sums((track.key(names), value) for track in tracks for _, value in track.points)
 
 
 def _height(layer: str) -> int:

@@ -17,10 +17,11 @@ from typing import TypeVar
 import msgspec
 
 from plumbline.baseline.files import Latencies
-from plumbline.baseline.model import Target
+from plumbline.baseline.model import Target, experiment
 from plumbline.baseline.record.level import Level, Slice, joined, level_of
 from plumbline.baseline.site import IopsAtLatency, LevelSpread, SiteEntry
 from plumbline.baseline.units import Iops, Latency, Quantity, Throughput
+from plumbline.core.grouping import grouped
 from plumbline.core.histogram import HistogramValue, added
 from plumbline.core.units import base_text, si
 from plumbline.errors import BaselineError
@@ -94,10 +95,7 @@ class EntryRecord(msgspec.Struct, frozen=True):
 
 def likenesses(targets: Iterable[Target]) -> list[tuple[Target, ...]]:
     """Targets that share an entry, in order of first appearance."""
-    groups: dict[tuple[str, ...], list[Target]] = {}
-    for target in targets:
-        groups.setdefault((*target.key, target.config_hash), []).append(target)
-    return [tuple(group) for group in groups.values()]
+    return [tuple(group) for group in grouped(targets, experiment).values()]
 
 
 def summarise(
