@@ -29,7 +29,7 @@ probes:
 def test_each_stands_where_systemd_put_it(tmp_path: Path, environment: dict[str, str], directory: str) -> None:
     file = tmp_path / "c.yaml"
     file.write_text(TEXT)
-    config = read_config(file, environment)
+    config = read_config(file, environment=environment)
     assert config.ceph.keyring == f"{directory}/ceph-keyring"
     assert config.ceph.osd_bench_keyring == f"{directory}/ceph-bench"
     s3, canary = config.probes
