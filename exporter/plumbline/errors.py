@@ -31,17 +31,22 @@ def visible(text: str) -> str:
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
-class ConfigError(PlumblineError):
-    """A configuration value can't be used.
-
-    ``where`` is the file (or flag), ``key`` the dotted path in it, ``value`` the rejected value.
-    """
+class _Misread(PlumblineError):
+    """``where`` is the file (or flag), ``key`` the dotted path in it, ``value`` the rejected value."""
 
     def __init__(self, where: str, reason: str, *, key: str = "", value: object = None) -> None:
         self.where, self.key, self.value, self.reason = where, key, value, reason
         at = f": {key}" if key else ""
         shown = "" if value is None else f" = {_short(value)}"
         super().__init__(f"{where}{at}{shown}: {reason}")
+
+
+class ConfigError(_Misread):
+    """A configuration value can't be used."""
+
+
+class BaselineError(_Misread):
+    """A baseline file or profile can't be used."""
 
 
 class ParseError(PlumblineError):
@@ -51,19 +56,6 @@ class ParseError(PlumblineError):
         self.source, self.line, self.reason = source, line, reason
         at = f":{line}" if line else ""
         super().__init__(f"{source}{at}: {reason}")
-
-
-class BaselineError(PlumblineError):
-    """A baseline file or profile can't be used.
-
-    ``where`` is the file or profile, ``key`` the dotted path in it, ``value`` the rejected value.
-    """
-
-    def __init__(self, where: str, reason: str, *, key: str = "", value: object = None) -> None:
-        self.where, self.key, self.value, self.reason = where, key, value, reason
-        at = f": {key}" if key else ""
-        shown = "" if value is None else f" = {_short(value)}"
-        super().__init__(f"{where}{at}{shown}: {reason}")
 
 
 class StateError(PlumblineError):

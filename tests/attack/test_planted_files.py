@@ -73,7 +73,7 @@ from plumbline.probes.run.result import Outcome
 from plumbline.probes.run.state import ProbeRecord, StateStore, open_storage
 from plumbline.probes.run.storage import holds_baseline
 from plumbline.sources.ceph.cluster_osds import ClusterOsds
-from support.fleet_files import CATALOGUE, node_text, signature_text
+from support.fleet_files import node_text, signature_text
 from support.manifest import Entry, manifest
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="owners need root")
@@ -86,8 +86,8 @@ CLAIM = "fast"
 
 
 def class_text() -> str:
-    site = parse_site(node_text("a", fleet_class="box"), where="a", host=None, catalogue=CATALOGUE)
-    return format_record(class_file("box", {"a": site}, when=datetime(2026, 11, 25, tzinfo=UTC), by="ada"), CATALOGUE)
+    site = parse_site(node_text("a", fleet_class="box"), where="a", host=None)
+    return format_record(class_file("box", {"a": site}, when=datetime(2026, 11, 25, tzinfo=UTC), by="ada"))
 
 
 MEASURED, OF_A_CLASS = node_text("a", fleet_class="box"), class_text()
@@ -135,7 +135,7 @@ def an_installation(place: Path) -> None:
 
 
 def a_claim(place: Path) -> None:
-    identity = identity_of(CLAIM, "ceph", CATALOGUE)
+    identity = identity_of(CLAIM, "ceph")
     result = identity.result(
         tool_version="1", started=1.0, duration=1.0, outcome=Outcome.FAILURE, operations=(), message=""
     )
@@ -163,8 +163,8 @@ def a_fleet(place: Path) -> None:
         store.keep_session(Session(started=1.0))
     store.write(OF_NODES, "a.yaml", MEASURED)
     with store.alone("accept"):
-        reviewed = review(store, CATALOGUE)
-        accept(store, reviewed, CATALOGUE, by="ada", key="k", sign=lambda _: signature_text("now").encode())
+        reviewed = review(store)
+        accept(store, reviewed, by="ada", key="k", sign=lambda _: signature_text("now").encode())
 
 
 def a_report(place: Path) -> None:

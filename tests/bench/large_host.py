@@ -22,7 +22,6 @@ from prometheus_client.metrics_core import Metric, UnknownMetricFamily
 from plumbline.baseline.book import load_book
 from plumbline.collectors.registry import NAMES, collectors, configured
 from plumbline.config.model import BaselineConfig, Config
-from plumbline.config.workloads import load_catalogue
 from plumbline.core.roots import Roots
 from plumbline.metrics.exposition import Exposition
 from plumbline.metrics.rendering import Format, Renderer
@@ -74,10 +73,7 @@ def main() -> int:
         config = Config(collectors={name: name in OURS for name in NAMES})
         given = parts(Roots.under(root), host.transports)
         given.network.refresh()
-        catalogue = load_catalogue()
-        book = load_book(
-            BaselineConfig(), where="bench", storage=root / "state", host="bench", catalogue=catalogue, targets=()
-        )
+        book = load_book(BaselineConfig(), where="bench", storage=root / "state", host="bench", targets=())
         exposition = Exposition(
             collectors(config),
             configured(given, config, book),

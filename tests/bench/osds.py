@@ -27,7 +27,6 @@ from plumbline.background.ceph import LIMITS_EVERY_S, OSD_STORES_EVERY_S, OSDS_E
 from plumbline.baseline.book import load_book
 from plumbline.collectors.registry import NAMES, collectors, configured
 from plumbline.config.model import BaselineConfig, Config
-from plumbline.config.workloads import load_catalogue
 from plumbline.core.roots import Roots
 from plumbline.metrics.default_page import DefaultPage
 from plumbline.metrics.exposition import Exposition
@@ -159,9 +158,7 @@ def _exposition(host: LargeHost, root: Path, osds: OsdWatch, disks: int) -> Expo
     config = Config(collectors={name: name not in PROBING for name in NAMES})
     given = replace(knowing(parts(Roots.under(root), host.transports), {LatencyReading: lambda: timed}), osds=osds)
     given.network.refresh()
-    book = load_book(
-        BaselineConfig(), where="bench", storage=root / "state", host="bench", catalogue=load_catalogue(), targets=()
-    )
+    book = load_book(BaselineConfig(), where="bench", storage=root / "state", host="bench", targets=())
     return Exposition(
         collectors(config), configured(given, config, book), clock=time.perf_counter, logger=logging.getLogger("bench")
     )

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from plumbline.config.model import Config
-from plumbline.config.workloads import load_catalogue
 from plumbline.core.roots import Roots
 from plumbline.core.scheduler import Job
 from plumbline.daemon import daemon as app
@@ -59,7 +58,7 @@ def answers_until_there_is_a_page(daemon: Daemon) -> list[Answer]:
 
 def made(folder: Path) -> app.Daemon:
     store = StateStore(folder / "state")
-    world = HostContext(None, store.directory, Roots.under(folder), load_catalogue(), {}, "node")
+    world = HostContext(None, store.directory, Roots.under(folder), {}, "node")
     return app.Daemon(Config(), world, store, reread=Config)
 
 

@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 from plumbline.claims.api import Claim, Events, Pod, Pods, PodTemplate, Version, parse
 from plumbline.claims.claim import ClaimFailed, written
 from plumbline.claims.claim_file import VERSION, _File, identity_of, parse_claim
-from plumbline.config.workloads import load_catalogue
 from plumbline.core import jsontext
 from plumbline.errors import ParseError
 from plumbline.probes.run.result import OperationResult, Outcome
 from plumbline.probes.run.state import ProbeRecord
 
-IDENTITY = identity_of("fast", "ssd", load_catalogue())
+IDENTITY = identity_of("fast", "ssd")
 ONE = OperationResult(operation="total", latency={"mean": 2.0, "p50": 2.0}, bins=((2.0, 1),))
 RESULT = IDENTITY.result(tool_version="v1.34.4", started=1.0, duration=2.0, outcome=Outcome.SUCCESS, operations=(ONE,))
 REAL = jsontext.encode(

@@ -16,7 +16,6 @@ import yaml
 from plumbline.baseline.profiles import parse_profile
 from plumbline.baseline.site import read_site
 from plumbline.config import model
-from plumbline.config.workloads import load_catalogue
 from plumbline.errors import PlumblineError
 from plumbline.probes.run.histogram import EDGES, OperationTotals
 from plumbline.probes.run.result import OperationResult, Outcome, ProbeResult
@@ -24,7 +23,6 @@ from plumbline.probes.run.state import ProbeRecord, StateStore, open_storage
 from support.mutilated import BOMBS, mutilated
 
 TOP = Path(__file__).parents[2]
-CATALOGUE = load_catalogue()
 EACH_WITHIN_S = 5.0
 """A bomb takes minutes or for ever; a machine that others keep busy is slow, too."""
 GROWTH_MIB = 150
@@ -116,7 +114,7 @@ def bounded() -> Bounded:
 def read_config(file: Path) -> Callable[[bytes], object]:
     def read(text: bytes) -> object:
         file.write_bytes(text)
-        return model.load(file, CATALOGUE)
+        return model.load(file)
 
     return read
 
@@ -126,7 +124,7 @@ def test_the_corpus_is_real() -> None:
     kinds = set(re.findall(r"type: ([a-z0-9-]+)", uncommented(EXAMPLE)))
     assert len(kinds) >= 8, kinds
     for text in CONFIGS[:2]:
-        model.parse(text.decode(), where="f", catalogue=CATALOGUE)
+        model.parse(text.decode(), where="f")
     assert len(CONFIGS) >= 5
 
 
@@ -151,7 +149,7 @@ def test_site_files_that_explode(bomb: str, tmp_path: Path, bounded: Bounded) ->
     file = tmp_path / "site.yaml"
     for text in (BOMBS[bomb], "schema_version: 1\nentries:\n" + BOMBS[bomb]):
         file.write_text(text)
-        bounded.read(lambda _: read_site(file, host="h", catalogue=CATALOGUE), b"")
+        bounded.read(lambda _: read_site(file, host="h"), b"")
     bounded.check()
 
 
@@ -162,17 +160,17 @@ def test_profiles(bounded: Bounded) -> None:
             decoded = text.decode()
         except UnicodeDecodeError:
             continue  # they come with the package; a site's own files are read below
-        bounded.read(lambda _, decoded=decoded: parse_profile(decoded, "profile.yaml", CATALOGUE), text)  # type: ignore[misc]
+        bounded.read(lambda _, decoded=decoded: parse_profile(decoded, "profile.yaml"), text)  # type: ignore[misc]
     bounded.check()
 
 
 def test_site_files(tmp_path: Path, bounded: Bounded) -> None:
     file = tmp_path / "site.yaml"
     file.write_bytes(SITE)
-    read_site(file, host="h", catalogue=CATALOGUE)
+    read_site(file, host="h")
     for text in mutilated(SITE, seed=2, count=300):
         file.write_bytes(text)
-        bounded.read(lambda _: read_site(file, host="h", catalogue=CATALOGUE), text)
+        bounded.read(lambda _: read_site(file, host="h"), text)
     bounded.check()
     assert bounded.accepted
 
@@ -208,15 +206,15 @@ def test_state_files(tmp_path: Path, bounded: Bounded) -> None:
 def test_numbers_no_clock_and_no_file_can_hold() -> None:
     for text in ("99999999999d", "9" * 400 + "s"):
         with pytest.raises(PlumblineError, match="at most 3650d"):
-            model.parse(f"devices: {{health_interval: '{text}'}}", where="f", catalogue=CATALOGUE)
+            model.parse(f"devices: {{health_interval: '{text}'}}", where="f")
     with pytest.raises(PlumblineError, match="at most 1048576TiB"):
-        model.parse("probes: [{type: canary, name: a, file_size: 99999999999TiB}]", where="f", catalogue=CATALOGUE)
+        model.parse("probes: [{type: canary, name: a, file_size: 99999999999TiB}]", where="f")
 
 
 def test_aliases_may_be_used() -> None:
     first = "probes:\n- {type: canary, name: a, device_class: &class ssd}\n"
     text = first + "- {type: canary, name: b, device_class: *class}\n"
-    found = model.parse(text, where="f", catalogue=CATALOGUE)
+    found = model.parse(text, where="f")
     assert [each.name for each in found.probes] == ["a", "b"]
     assert yaml.safe_load(text)["probes"][1]["device_class"] == "ssd"
 
@@ -230,5 +228,5 @@ def test_what_is_refused_is_named() -> None:
     }
     for bomb, line in said.items():
         with pytest.raises(PlumblineError) as refused:
-            model.parse(BOMBS[bomb], where="f", catalogue=CATALOGUE)
+            model.parse(BOMBS[bomb], where="f")
         assert str(refused.value) == line

@@ -51,7 +51,7 @@ def check_message(message):
 
 def read(text):
     try:
-        return parse_site(text, where="f.yaml", host="h", catalogue=CATALOGUE)
+        return parse_site(text, where="f.yaml", host="h")
     except BaselineError as error:
         check_message(str(error))
         return None
@@ -71,7 +71,7 @@ def test_any_document(document):
 @given(st.text(max_size=80) | files.map(yaml.safe_dump))
 def test_any_text_as_a_profile(text):
     try:
-        parse_profile(text, "f.yaml", CATALOGUE)
+        parse_profile(text, "f.yaml")
     except BaselineError as error:
         check_message(str(error))
 
@@ -109,7 +109,7 @@ recorded = st.builds(
 
 @given(recorded)
 def test_what_is_written_is_read_back(file):
-    result = parse_site(format_record(file, CATALOGUE), where="f.yaml", host="h", catalogue=CATALOGUE)
+    result = parse_site(format_record(file), where="f.yaml", host="h")
     assert isinstance(result, LoadedSite)
     bottom_up = sorted(file.entries, key=lambda entry: LAYERS.index(CATALOGUE.by_id[entry.workload].layer))
     assert result.file == msgspec.structs.replace(file, entries=tuple(bottom_up))

@@ -84,7 +84,7 @@ def page(given: Parts, config: Config, book: Book) -> str:
 
 
 def book(storage: Path, targets: Sequence[Target], config: BaselineConfig) -> Book:
-    return load_book(config, where="test", storage=storage, host="storage1", catalogue=CATALOGUE, targets=targets)
+    return load_book(config, where="test", storage=storage, host="storage1", targets=targets)
 
 
 def disk_latency() -> LatencyReading:

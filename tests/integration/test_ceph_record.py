@@ -16,7 +16,7 @@ import pytest
 from plumbline.baseline.record import consistency
 from plumbline.baseline.site import LoadedSite, read_site
 from plumbline.config.model import CephConfig
-from plumbline.config.workloads import LAYERS, load_catalogue
+from plumbline.config.workloads import LAYERS
 from plumbline.core.storage_names import WORK_FILE
 from support.ceph_cluster import CephCluster, missing
 from support.ceph_probes import set_up
@@ -85,7 +85,7 @@ class Here:
         return [run["step"] for run in json.loads(file.read_bytes())["runs"]] if file.exists() else []
 
     def written(self) -> LoadedSite:
-        return read_site(self.storage / "baseline.yaml", host=os.uname().nodename, catalogue=load_catalogue())
+        return read_site(self.storage / "baseline.yaml", host=os.uname().nodename)
 
     def objects(self) -> set[str]:
         """What lies in the pool for objects, whatever namespace it is in."""
@@ -169,7 +169,7 @@ def test_a_cache_of_this_cluster_is_refused_by_the_figures_it_gave(ceph: CephClu
     """The images of 16 MiB lie in the OSDs' memory, and the file called a rotating disk's does not: if the figures of
     this very cluster can't be true, the command says which."""
     loaded = here.written()
-    measured = consistency.with_workloads(loaded.entries, load_catalogue())
+    measured = consistency.with_workloads(loaded.entries)
     findings = consistency.check(measured, consistency.Place(holds_osds=False))
     accepted = [note for note in loaded.file.notes if note.startswith("accepted by --force: ") and " p50 " in note]
     quick = [each for each in findings if "rotating disk takes 2 ms" in each.why]

@@ -21,7 +21,7 @@ from plumbline.baseline.site import parse_site
 from plumbline.collectors import baseline
 from plumbline.metrics.spec import Sample
 from support.daemon import COMMAND
-from support.fleet_files import CATALOGUE, node_text
+from support.fleet_files import node_text
 from support.programs import need
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
@@ -31,7 +31,7 @@ DAY_S, PIECE_S, STEP_S = 86400, 6 * 3600, 300
 
 def _samples(host: str, text: str) -> Iterator[Sample]:
     """What the daemon of this node exports about its baselines."""
-    site = parse_site(text, where=host, host=host, catalogue=CATALOGUE)
+    site = parse_site(text, where=host, host=host)
     targets = [
         Target("probe", one.layer, one.device_class, one.workload, one.operation, one.config_hash)
         for one in site.entries

@@ -48,11 +48,7 @@ NOBODY, EVERYBODY = "1 0", "0 2147483647"
 
 def plan(config: ProbeConfig, ns: Namespace, tmp_path: Path) -> list[PeriodicProbe]:
     """The probes that ``config`` means in ``ns``."""
-    made = ns.run(
-        lambda: make_plan(
-            Config(probes=(config,)), storage=tmp_path, roots=HOST, catalogue=CATALOGUE, environment=ENVIRONMENT
-        )
-    )
+    made = ns.run(lambda: make_plan(Config(probes=(config,)), storage=tmp_path, roots=HOST, environment=ENVIRONMENT))
     return list(made.periodic)
 
 

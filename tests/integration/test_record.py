@@ -17,7 +17,6 @@ import pytest
 import yaml
 
 from plumbline.baseline.site import LoadedSite, read_site
-from plumbline.config.workloads import load_catalogue
 from plumbline.core.storage_names import WORK_FILE
 from support.daemon import COMMAND, eventually, running, write_config
 from support.disks import disk_folder
@@ -83,7 +82,7 @@ class Site:
 
     def written(self) -> LoadedSite:
         file = self.storage / "baseline.yaml"
-        return read_site(file, host=os.uname().nodename, catalogue=load_catalogue())
+        return read_site(file, host=os.uname().nodename)
 
 
 @pytest.fixture

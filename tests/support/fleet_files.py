@@ -86,4 +86,4 @@ def node_text(
         fingerprint=Fingerprint(ceph=ceph, kernel="6.12.48", disks={disk or f"S-{host}": "HGST HUS72"}),
         entries=tuple(entries),
     )
-    return format_record(file, CATALOGUE)
+    return format_record(file)

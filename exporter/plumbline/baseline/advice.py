@@ -25,7 +25,7 @@ from plumbline.config.workloads import (
     RoundTrip,
     TcpThroughput,
     Workload,
-    WorkloadCatalogue,
+    load_catalogue,
 )
 
 _MOST_BYTES = 2**30  # of all files of one probe; more than the cache of a rotational disk
@@ -78,11 +78,10 @@ def advise(
     subjects: Iterable[Subject],
     profiles: Mapping[str, LoadedProfile],
     targets: Sequence[Target],
-    catalogue: WorkloadCatalogue,
 ) -> tuple[Advice, ...]:
     """One for each subject and each profile that has rows of its layer and class. ``targets``: what this node's probes
     measure already."""
-    return tuple(advice for subject in subjects for advice in _of_subject(subject, profiles, targets, catalogue))
+    return tuple(advice for subject in subjects for advice in _of_subject(subject, profiles, targets))
 
 
 def chosen(advice: Sequence[Advice], judge: Mapping[str, str], preferred: str = "") -> dict[str, str]:
@@ -123,9 +122,7 @@ def probes(
     return list(by_way.values())
 
 
-def _of_subject(
-    subject: Subject, profiles: Mapping[str, LoadedProfile], targets: Sequence[Target], catalogue: WorkloadCatalogue
-) -> Iterator[Advice]:
+def _of_subject(subject: Subject, profiles: Mapping[str, LoadedProfile], targets: Sequence[Target]) -> Iterator[Advice]:
     place = (subject.layer, subject.device_class)
     known = False
     for name, profile in profiles.items():
@@ -134,7 +131,7 @@ def _of_subject(
             known = True
             hardware = "; ".join(dict.fromkeys(row.hardware.description for row in rows))
             entries = [row.entry for row in rows]
-            yield replace(_judged(subject, entries, targets, catalogue), profile=name, hardware=hardware)
+            yield replace(_judged(subject, entries, targets), profile=name, hardware=hardware)
     if not known:
         classes = sorted(
             {
@@ -148,12 +145,10 @@ def _of_subject(
         yield Advice(subject, why)
 
 
-def _judged(
-    subject: Subject, entries: Sequence[BaselineEntry], targets: Sequence[Target], catalogue: WorkloadCatalogue
-) -> Advice:
+def _judged(subject: Subject, entries: Sequence[BaselineEntry], targets: Sequence[Target]) -> Advice:
     usable, reasons = [], Counter[str]()
     for entry in entries:
-        reason = _DOUBT if entry.doubt else _unmeasurable(subject.via, catalogue.by_id[entry.workload])
+        reason = _DOUBT if entry.doubt else _unmeasurable(subject.via, load_catalogue().by_id[entry.workload])
         if reason:
             reasons[reason] += 1
         else:
@@ -161,10 +156,10 @@ def _judged(
     if not usable:
         text = "; ".join(f"{count} {reason}" for reason, count in reasons.most_common())
         return Advice(subject, f"rows of this layer and class: {text}")
-    usable.sort(key=lambda entry: _cost(entry, catalogue.by_id[entry.workload]))
+    usable.sort(key=lambda entry: _cost(entry, load_catalogue().by_id[entry.workload]))
     left = {entry.workload: _left(subject, entry, targets) for entry in usable}
     entry = min(usable, key=lambda row: len(left[row.workload]))  # the first of those measured most completely
-    workload, names = catalogue.by_id[entry.workload], left[entry.workload]
+    workload, names = load_catalogue().by_id[entry.workload], left[entry.workload]
     measured_by = {target.probe: None for target in targets if experiment(target) == experiment(entry)}
     return Advice(
         subject,

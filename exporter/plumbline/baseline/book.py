@@ -18,12 +18,10 @@ from plumbline.baseline.nearest import Nearest, nearest
 from plumbline.baseline.profiles import check_judge, load_profiles
 from plumbline.baseline.selection import Selection, select
 from plumbline.baseline.signature import check_signed
-from plumbline.baseline.site import MAX_BYTES, LoadedSite, parse_site, read_site
+from plumbline.baseline.site import LoadedSite, parse_site, read_site, site_text
 from plumbline.config.model import BaselineConfig
-from plumbline.config.workloads import WorkloadCatalogue
-from plumbline.config.yaml import read_text
 from plumbline.core.storage_names import CLASS_FILE, RECORDED
-from plumbline.errors import BaselineError, ConfigError
+from plumbline.errors import BaselineError
 
 # layers whose operations documented budgets break down; only a node that measures one of them shows the budgets
 BUDGETED = frozenset({"rados", "rbd"})
@@ -86,7 +84,6 @@ def load_book(
     where: str,
     storage: Path,
     host: str,
-    catalogue: WorkloadCatalogue,
     targets: Sequence[Target],
     environment: Mapping[str, str] | None = None,
     before: Book | None = None,
@@ -95,16 +92,16 @@ def load_book(
     ssh-keygen; the figures of the class stay as in ``before`` if its file is refused. Raises :class:`ConfigError` for
     an unknown profile, :class:`BaselineError` for an invalid file in the configuration."""
     # parsing them takes 2 MiB and 0.1 s, in vain on a node without probes
-    profiles = load_profiles(catalogue) if targets or config.judge else {}
+    profiles = load_profiles() if targets or config.judge else {}
     check_judge(config.judge, profiles, where)
     entries = [entry for profile in profiles.values() for entry in profile.entries]
-    sites = [read_site(Path(name), host=host, catalogue=catalogue) for name in config.files]
+    sites = [read_site(Path(name), host=host) for name in config.files]
 
     def own(name: str) -> tuple[LoadedSite | None, BaselineError | None]:
         if not (storage / name).exists():
             return None, None
         try:
-            return read_own(storage / name, config, host=host, catalogue=catalogue, environment=environment or {}), None
+            return read_own(storage / name, config, host=host, environment=environment or {}), None
         except BaselineError as error:
             return None, error
 
@@ -115,7 +112,7 @@ def load_book(
     entries += [entry for site in sites for entry in site.entries]
     here = BUDGETED & {target.layer for target in targets}
     budgets = tuple((name, budget) for name, loaded in profiles.items() for budget in loaded.profile.budgets if here)
-    near = nearest(entries, targets, catalogue)
+    near = nearest(entries, targets)
     classes = tuple(
         (site.file.source, site.entries[0].profile, site.file.fleet_class) for site in sites if site.file.fleet_class
     )
@@ -131,17 +128,12 @@ def load_book(
     )
 
 
-def read_own(
-    path: Path, config: BaselineConfig, *, host: str, catalogue: WorkloadCatalogue, environment: Mapping[str, str]
-) -> LoadedSite:
+def read_own(path: Path, config: BaselineConfig, *, host: str, environment: Mapping[str, str]) -> LoadedSite:
     """A file of the storage path, signed where the configuration asks for it. Raises :class:`BaselineError`."""
-    try:
-        text = read_text(path, max_bytes=MAX_BYTES)
-    except ConfigError as error:
-        raise BaselineError(error.where, error.reason) from error
+    text = site_text(path)
     if config.allowed_signers is not None:
         check_signed(path, text, Path(config.allowed_signers), environment=environment)
-    site = parse_site(text, where=str(path), host=host, catalogue=catalogue)
+    site = parse_site(text, where=str(path), host=host)
     if path.name == CLASS_FILE and site.file.source != Source.CLASS.value:
         raise BaselineError(str(path), "is not the baseline of a class", key="source", value=site.file.source)
     return site

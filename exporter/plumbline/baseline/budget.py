@@ -12,9 +12,10 @@ from typing import Annotated
 
 import msgspec
 
-from plumbline.baseline.files import Place, Strict
+from plumbline.baseline.files import Place
 from plumbline.baseline.units import Latency
-from plumbline.config.workloads import LAYERS, WorkloadCatalogue
+from plumbline.config.types import Strict
+from plumbline.config.workloads import LAYERS
 
 
 class Stage(Strict, frozen=True):
@@ -77,7 +78,7 @@ def over(budget: Budget, link: Link) -> float:
     return float(_sum(budget, link) - link.total.exact)
 
 
-def check_budget(budget: Budget, hardware: Container[str], catalogue: WorkloadCatalogue, place: Place) -> None:
+def check_budget(budget: Budget, hardware: Container[str], place: Place) -> None:
     """Raise :class:`BaselineError` for an unknown name, a missing figure, or a wrong sum without an explanation."""
     if budget.hardware not in hardware:
         raise place.error("hardware", "the profile has no such hardware", budget.hardware)
@@ -89,8 +90,8 @@ def check_budget(budget: Budget, hardware: Container[str], catalogue: WorkloadCa
         if stage.layer not in LAYERS:
             raise at.error("layer", f"one of {', '.join(LAYERS)}", stage.layer)
         if stage.workload:
-            at.workload(stage.workload, catalogue)
-    place.workload(budget.workload, catalogue)
+            at.workload(stage.workload)
+    place.workload(budget.workload)
     classes = [link.device_class for link in budget.links]
     if len(set(classes)) < len(classes):
         raise place.error("links", "two links have the same device_class", ", ".join(classes))

@@ -13,9 +13,10 @@ from enum import StrEnum
 import msgspec
 
 from plumbline.baseline.fingerprint import Change, Fingerprint, Part, changes, compared
-from plumbline.baseline.model import BaselineEntry, Experiment, experiment
+from plumbline.baseline.model import BaselineEntry, experiment, figures
 from plumbline.baseline.selection import DEFAULT_TOLERANCE, bound
 from plumbline.config.workloads import LAYERS
+from plumbline.core.grouping import grouped
 
 # figures where more is better; for latencies less is better
 DIRECT = ("iops", "throughput")
@@ -46,24 +47,15 @@ def reference_figures(
     throughput: float | None = None,
 ) -> tuple[ReferenceFigure, ...]:
     """Every measured figure: latencies from mean to max, then the rates."""
-    known = dict(_figures(entry.latency, entry.iops, entry.throughput)) if entry else {}
+    known = dict(figures(entry.latency, entry.iops, entry.throughput)) if entry else {}
     tolerance = entry.tolerance_ratio if entry and judges else None
     rows = []
-    for name, measured in _figures(latency, iops, throughput):
+    for name, measured in figures(latency, iops, throughput):
         baseline = known.get(name)
         ratio = _degradation(name, measured, baseline)
         within = None if ratio is None or tolerance is None else ratio <= tolerance
         rows.append(ReferenceFigure(name, measured, baseline, ratio, within))
     return tuple(rows)
-
-
-def _figures(latency: Mapping[str, float], iops: float | None, throughput: float | None) -> Iterator[tuple[str, float]]:
-    for statistic, seconds in latency.items():
-        yield f"latency.{statistic}", seconds
-    if iops is not None:
-        yield "iops", iops
-    if throughput is not None:
-        yield "throughput", throughput
 
 
 def _degradation(name: str, measured: float, baseline: float | None) -> float | None:
@@ -182,9 +174,7 @@ class Comparison(msgspec.Struct, frozen=True):
 
 def compare(a: Side, b: Side, *, renamed: Mapping[str, str] | None = None) -> Comparison:
     """Compare two sides; ``renamed``: device class of the first side → the second side's class to compare it with."""
-    there: dict[Experiment, list[Item]] = {}
-    for item in b.items:
-        there.setdefault(experiment(item.entry), []).append(item)
+    there = grouped(b.items, lambda item: experiment(item.entry))
     here = [(_as(item.entry, renamed or {}), item.entry) for item in a.items]
     part = (_row(entry, other) for meant, entry in here for other in there.get(experiment(meant), []))
     rows = sorted((row for row in part if row.figures), key=lambda row: (LAYERS.index(row.layer), row.device_class))
@@ -209,11 +199,11 @@ def _row(a: BaselineEntry, other: Item) -> Compared:
     b = other.entry
     tolerance = DEFAULT_TOLERANCE if a.tolerance_ratio is None else a.tolerance_ratio
     doubt = a.doubt or b.doubt
-    figures = []
+    pairs = []
     for row in reference_figures(a, judges=True, latency=b.latency, iops=b.iops, throughput=b.throughput):
         if row.baseline is not None and row.ratio is not None:
             allowed = None if doubt or row.name not in JUDGED else _allowed(row.name, a, tolerance)
-            figures.append(
+            pairs.append(
                 Figure(row.name, row.baseline, row.measured, row.ratio, allowed, _word(row.ratio, allowed, tolerance))
             )
     return Compared(
@@ -226,7 +216,7 @@ def _row(a: BaselineEntry, other: Item) -> Compared:
         age_s=other.age_s,
         tolerance_ratio=tolerance,
         own_tolerance=a.tolerance_ratio is not None,
-        figures=tuple(figures),
+        figures=tuple(pairs),
         doubt=doubt,
     )
 

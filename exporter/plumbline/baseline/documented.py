@@ -6,8 +6,8 @@ set where something spans several lines.
 
 from collections.abc import Container, Sequence
 
-from plumbline.baseline.files import Place, Printed, Strict
-from plumbline.config.workloads import WorkloadCatalogue
+from plumbline.baseline.files import Place, Printed
+from plumbline.config.types import Strict
 
 
 class Picture(Printed, frozen=True):
@@ -65,11 +65,7 @@ class Contradiction(Strict, frozen=True):
 
 
 def check_named(
-    methods: Sequence[Method],
-    pictures: Sequence[Picture],
-    hardware: Container[str],
-    catalogue: WorkloadCatalogue,
-    place: Place,
+    methods: Sequence[Method], pictures: Sequence[Picture], hardware: Container[str], place: Place
 ) -> dict[str, str]:
     """The layer of each named workload. Raises :class:`BaselineError` for unknown workloads and hardware."""
     layers = {}
@@ -77,7 +73,7 @@ def check_named(
     for part, shown in parts:
         for index, figure in enumerate(shown):
             for name in figure.workloads:
-                layers[name] = place.at(f"{part}[{index}]").workload(name, catalogue, "workloads").layer
+                layers[name] = place.at(f"{part}[{index}]").workload(name, "workloads").layer
     for index, method in enumerate(methods):
         if method.hardware and method.hardware not in hardware:
             raise place.at(f"methods[{index}]").error("hardware", "the profile has no such hardware", method.hardware)

@@ -8,16 +8,13 @@ from typing import Any, TypeVar
 import msgspec
 
 from plumbline.baseline.units import Latency
-from plumbline.config.workloads import STATISTICS, Workload, WorkloadCatalogue
+from plumbline.config.types import Strict
+from plumbline.config.workloads import STATISTICS, Workload, load_catalogue
 from plumbline.config.yaml import convert, read_yaml
 from plumbline.errors import BaselineError, ConfigError
 
 T = TypeVar("T")
 SCHEMA_VERSION = 1
-
-
-class Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Base of frozen structs that reject unknown keys."""
 
 
 class Printed(Strict, frozen=True):
@@ -74,10 +71,10 @@ class Place(msgspec.Struct, frozen=True):
         """The error to raise for ``key``; for the place itself if that is empty."""
         return BaselineError(self.where, reason, key=self.at(key).key, value=value)
 
-    def workload(self, name: str, catalogue: WorkloadCatalogue, key: str = "workload") -> Workload:
+    def workload(self, name: str, key: str = "workload") -> Workload:
         """The named workload. Raises :class:`BaselineError` with the nearest known ids."""
         try:
-            return catalogue.get(name, where=self.where, key=self.at(key).key)
+            return load_catalogue().get(name, where=self.where, key=self.at(key).key)
         except ConfigError as error:
             raise BaselineError(error.where, error.reason, key=error.key, value=error.value) from error
 

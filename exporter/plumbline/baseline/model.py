@@ -6,6 +6,7 @@ profile shipped with Plumbline, from another site's hardware: always shown, but 
 chooses it).
 """
 
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
 import msgspec
@@ -69,6 +70,16 @@ class Target(msgspec.Struct, frozen=True):
     @property
     def key(self) -> tuple[str, str, str, str]:
         return (self.layer, self.device_class, self.workload, self.operation)
+
+
+def figures(latency: Mapping[str, float], iops: float | None, throughput: float | None) -> Iterator[tuple[str, float]]:
+    """By name: ``latency.p50``, ``iops``, ``throughput``; what was not measured is left out."""
+    for statistic, seconds in latency.items():
+        yield f"latency.{statistic}", seconds
+    if iops is not None:
+        yield "iops", iops
+    if throughput is not None:
+        yield "throughput", throughput
 
 
 Experiment = tuple[tuple[str, str, str, str], str]

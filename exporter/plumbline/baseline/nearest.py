@@ -10,12 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from plumbline.baseline.model import BaselineEntry, Experiment, Source, Target, experiment
-from plumbline.config.workloads import BlockWorkload, Pattern, Sync, Workload, WorkloadCatalogue
+from plumbline.baseline.model import BaselineEntry, Experiment, Source, Target, experiment, figures
+from plumbline.config.workloads import BlockWorkload, Pattern, Sync, Workload, load_catalogue
+from plumbline.core.grouping import grouped
 from plumbline.core.units import figure_text
 
-# statistics in the order of preference; a document mostly prints the mean
-_STATISTICS = ("mean", "p50", "p95", "p99", "p999", "max")
 _RANDOM = frozenset({Pattern.RANDREAD, Pattern.RANDWRITE, Pattern.RANDRW})
 _ROTATIONAL = "hdd"
 
@@ -42,18 +41,14 @@ class Nearest(Struct, frozen=True):
         return f"{self.entry.profile}, {self.entry.device_class}: {statistic}{figure_text(name, value)}{differs}"
 
 
-def nearest(
-    entries: Iterable[BaselineEntry], targets: Sequence[Target], catalogue: WorkloadCatalogue
-) -> Mapping[Experiment, Nearest]:
+def nearest(entries: Iterable[BaselineEntry], targets: Sequence[Target]) -> Mapping[Experiment, Nearest]:
     """The nearest documented row of each target that has one."""
-    documented: dict[tuple[str, str, str], list[BaselineEntry]] = {}
-    for entry in entries:
-        if entry.source is Source.DOCUMENTED and not entry.doubt:
-            documented.setdefault((entry.layer, entry.device_class, entry.operation), []).append(entry)
-    by_key = {}
+    usable = (entry for entry in entries if entry.source is Source.DOCUMENTED and not entry.doubt)
+    documented = grouped(usable, lambda entry: (entry.layer, entry.device_class, entry.operation))
+    by_key, workloads = {}, load_catalogue().by_id
     for target in targets:
         rows = documented.get((target.layer, target.device_class, target.operation), [])
-        candidates = [near for entry in rows if (near := _near(entry, target, catalogue.by_id)) is not None]
+        candidates = [near for entry in rows if (near := _near(entry, target, workloads)) is not None]
         if candidates:
             by_key[experiment(target)] = min(candidates, key=_rank)
     return by_key
@@ -93,13 +88,8 @@ def _differences(row: Workload | None, here: Workload | None, target: Target) ->
 
 
 def _figures(entry: BaselineEntry, *, rates: bool) -> Iterator[tuple[str, float]]:
-    for statistic in _STATISTICS:
-        if statistic in entry.latency:
-            yield f"latency.{statistic}", entry.latency[statistic]
-    if rates and entry.iops is not None:
-        yield "iops", entry.iops
-    if rates and entry.throughput is not None:
-        yield "throughput", entry.throughput
+    """In the order of preference: a document mostly prints the mean."""
+    return figures(entry.latency, entry.iops if rates else None, entry.throughput if rates else None)
 
 
 def _rank(near: Nearest) -> tuple[int, bool, str]:

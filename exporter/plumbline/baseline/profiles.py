@@ -13,10 +13,11 @@ import msgspec
 from plumbline.baseline.arithmetic import Breach, Rule, agree, breaches
 from plumbline.baseline.budget import Budget, check_budget
 from plumbline.baseline.documented import Contradiction, LeftOut, Method, Picture, Setting, check_named
-from plumbline.baseline.files import Latencies, Place, Printed, Strict, convert_text
+from plumbline.baseline.files import Latencies, Place, Printed, convert_text
 from plumbline.baseline.model import BaselineEntry, Source
 from plumbline.baseline.units import Iops, Latency, Throughput, Volume
-from plumbline.config.workloads import TcpThroughput, Workload, WorkloadCatalogue
+from plumbline.config.types import Strict
+from plumbline.config.workloads import TcpThroughput, Workload, load_catalogue
 from plumbline.errors import ConfigError
 
 Figure = Iops | Latency | Throughput
@@ -144,13 +145,13 @@ class LoadedProfile(msgspec.Struct, frozen=True):
         return tuple(row.entry for row in self.rows)
 
 
-def load_profiles(catalogue: WorkloadCatalogue) -> dict[str, LoadedProfile]:
+def load_profiles() -> dict[str, LoadedProfile]:
     """The shipped profiles by name. Raises :class:`BaselineError` for an error in one of them."""
     files = sorted(Path(__file__).with_name("profiles").glob("*.yaml"))
-    return {file.stem: parse_profile(file.read_text("utf-8"), file.name, catalogue) for file in files}
+    return {file.stem: parse_profile(file.read_text("utf-8"), file.name) for file in files}
 
 
-def parse_profile(text: str, where: str, catalogue: WorkloadCatalogue) -> LoadedProfile:
+def parse_profile(text: str, where: str) -> LoadedProfile:
     """Check one profile; ``where`` is its file name. Raises :class:`BaselineError` for any error, including a row that
     contradicts itself without an explanation in ``breaks``, an explanation without a contradiction, and a ``restated``
     figure that differs."""
@@ -166,7 +167,7 @@ def parse_profile(text: str, where: str, catalogue: WorkloadCatalogue) -> Loaded
             raise whole.at(f"series[{s}]").error("hardware", reason, series.hardware)
         for p, point in enumerate(series.points):
             place = whole.at(f"series[{s}].points[{p}]")
-            row = _row(profile, series, hardware, point, place.workload(point.workload, catalogue), place=place)
+            row = _row(profile, series, hardware, point, place.workload(point.workload), place=place)
             if row.entry.key in rows:
                 first = rows[row.entry.key]
                 reason = f"is a duplicate; first in {first.series.where}, line {first.point.line}"
@@ -178,9 +179,9 @@ def parse_profile(text: str, where: str, catalogue: WorkloadCatalogue) -> Loaded
         if budget.workload in with_budget:
             raise place.error("workload", "has a budget already", budget.workload)
         with_budget.add(budget.workload)
-        check_budget(budget, profile.hardware, catalogue, place)
-    layers = check_named(profile.methods, profile.pictures, profile.hardware, catalogue, whole)
-    layers |= {budget.workload: catalogue.by_id[budget.workload].layer for budget in profile.budgets}
+        check_budget(budget, profile.hardware, place)
+    layers = check_named(profile.methods, profile.pictures, profile.hardware, whole)
+    layers |= {budget.workload: load_catalogue().by_id[budget.workload].layer for budget in profile.budgets}
     return LoadedProfile(profile, tuple(rows.values()), layers)
 
 

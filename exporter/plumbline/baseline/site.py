@@ -22,11 +22,11 @@ from typing import Annotated, Literal, Self
 import msgspec
 from msgspec import Meta
 
-from plumbline.baseline.files import Latencies, Place, Strict, convert_text
+from plumbline.baseline.files import Latencies, Place, convert_text
 from plumbline.baseline.fingerprint import Fingerprint
 from plumbline.baseline.model import BaselineEntry, Source
 from plumbline.baseline.units import Iops, Latency, Quantity, Throughput
-from plumbline.config.workloads import WorkloadCatalogue
+from plumbline.config.types import Strict
 from plumbline.config.yaml import read_text
 from plumbline.core.jsontext import convert
 from plumbline.errors import BaselineError, ConfigError
@@ -149,16 +149,19 @@ class LoadedSite(msgspec.Struct, frozen=True):
         return self.entries[0].profile
 
 
-def read_site(path: Path, *, host: str | None, catalogue: WorkloadCatalogue) -> LoadedSite:
+def read_site(path: Path, *, host: str | None) -> LoadedSite:
     """As :func:`parse_site`, for a file."""
+    return parse_site(site_text(path), where=str(path), host=host)
+
+
+def site_text(path: Path) -> str:
     try:
-        text = read_text(path, max_bytes=MAX_BYTES)
+        return read_text(path, max_bytes=MAX_BYTES)
     except ConfigError as error:
         raise BaselineError(error.where, error.reason) from error
-    return parse_site(text, where=str(path), host=host, catalogue=catalogue)
 
 
-def parse_site(text: str, *, where: str, host: str | None, catalogue: WorkloadCatalogue) -> LoadedSite:
+def parse_site(text: str, *, where: str, host: str | None) -> LoadedSite:
     """Check a file's text. ``host`` is this host's name: a measured file of another host is refused, because it would
     judge hardware on which it was not measured. With ``None`` the file is only shown, so any host's is accepted. Raises
     :class:`BaselineError`."""
@@ -170,7 +173,7 @@ def parse_site(text: str, *, where: str, host: str | None, catalogue: WorkloadCa
         _check_measured(file, place, host)
     if file.source == "class" and not file.fleet_class:
         raise place.error("fleet_class", "is required in the baseline of a class")
-    return LoadedSite(where, file, tuple(_entries(file, place, catalogue)))
+    return LoadedSite(where, file, tuple(_entries(file, place)))
 
 
 def _check_measured(file: SiteFile, place: Place, host: str | None) -> None:
@@ -185,14 +188,14 @@ def _check_measured(file: SiteFile, place: Place, host: str | None) -> None:
         raise place.error("host", reason, file.host)
 
 
-def _entries(file: SiteFile, whole: Place, catalogue: WorkloadCatalogue) -> Iterator[BaselineEntry]:
+def _entries(file: SiteFile, whole: Place) -> Iterator[BaselineEntry]:
     if not file.entries:
         raise whole.error("entries", "has no entries; write at least one")
     measured = file.recorded.timestamp() if file.recorded else None
     seen: dict[tuple[str, ...], int] = {}
     for index, entry in enumerate(file.entries):
         place = whole.at(f"entries[{index}]")
-        workload = place.workload(entry.workload, catalogue)
+        workload = place.workload(entry.workload)
         operation = place.operation(entry.operation, workload)
         _check_figures(entry, place)
         config_hash = entry.config_hash or workload.config_hash(rate_iops=entry.rate_iops)

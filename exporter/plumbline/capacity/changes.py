@@ -6,7 +6,7 @@ Each raises :class:`~plumbline.errors.PlumblineError` where the cluster has no s
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from statistics import median
 
 from msgspec.structs import replace
@@ -16,7 +16,6 @@ from plumbline.capacity.model import (
     HOST,
     OSD,
     ROOT,
-    Buckets,
     DataOsd,
     DataPool,
     Facts,
@@ -26,6 +25,7 @@ from plumbline.capacity.model import (
     domains,
     scopes,
 )
+from plumbline.core.grouping import grouped, sums
 from plumbline.errors import PlumblineError, UnknownName
 
 Change = Callable[[Facts], Facts]
@@ -42,10 +42,7 @@ def with_hosts(
     root = _main_root(known)
     counts = Counter(Counter((osd.root, osd.buckets, osd.host) for osd in known if osd.host).values())
     on_each = disks or max(counts, key=lambda number: (counts[number], number), default=1)
-    racks = {osd.buckets: 0.0 for osd in known if osd.root == root}
-    for osd in known:
-        if osd.root == root:
-            racks[osd.buckets] += osd.size
+    racks = sums((osd.buckets, osd.size) for osd in known if osd.root == root)
     added: list[DataOsd] = []
     bytes_each = size or median(osd.size for osd in known)
     for _ in range(hosts):
@@ -60,10 +57,7 @@ def with_disks(facts: Facts, device_class: str, disks: int, *, size: float | Non
     """``disks`` more, of the median size unless ``size``, each in the host that has the least of the class."""
     known = _members(facts, device_class)
     root = _main_root(known)
-    hosts = {(osd.buckets, osd.host): 0.0 for osd in known if osd.root == root}
-    for osd in known:
-        if osd.root == root:
-            hosts[osd.buckets, osd.host] += osd.size
+    hosts = sums(((osd.buckets, osd.host), osd.size) for osd in known if osd.root == root)
     added: list[DataOsd] = []
     bytes_each = size or median(osd.size for osd in known)
     for _ in range(disks):
@@ -137,9 +131,7 @@ def with_profile(facts: Facts, name: str, *, data: int, parity: int = 0, domain:
     takers = [osd for osd in facts.osds if osd.root == pool.root and pool.device_class in ("", osd.device_class)]
     pgs = (pool.pgs or 0.0) * (new.copies - pool.copies)
     osds = _taking(facts.osds, [osd.daemon for osd in takers], pool.stored * more, pgs)
-    held: dict[str, float] = defaultdict(float)
-    for osd in takers:
-        held[osd.device_class] += osd.used
+    held = sums((osd.device_class, osd.used) for osd in takers)
     everything = sum(held.values())
     # a pool of any class grows on each by what is there
     loads = {
@@ -198,10 +190,7 @@ def chosen(facts: Facts, what: str, name: str = "") -> tuple[str, ...]:
         return osd.db if what == "db" else osd.domain(what)
 
     wanted = set(name.split(",")) if name else set()
-    groups: dict[str, float] = defaultdict(float)
-    for osd in facts.osds:
-        if label(osd):
-            groups[label(osd)] += osd.used
+    groups = sums((label(osd), osd.used) for osd in facts.osds if label(osd))
     title = {"db": "separate database", OSD: "OSD"}.get(what, what)
     if not groups:
         more = " (plumbline_disk_use_info, from the OSDs' hosts)" if what == "db" else ""
@@ -220,10 +209,11 @@ def lost(facts: Facts, daemons: Collection[str]) -> Facts:
     if not left:
         raise PlumblineError("what-if: no OSD would be left; lose less")
     losses = dict(facts.losses)
-    for (root, device_class), members in _by_root_and_class(osd for osd in facts.osds if osd.daemon in gone).items():
+    lost_osds = (osd for osd in facts.osds if osd.daemon in gone)
+    for (root, device_class), members in grouped(lost_osds, lambda osd: (osd.root, osd.device_class)).items():
         within = scopes(facts, root, device_class)
         moves: dict[tuple[str, ...], list[DataOsd]] = defaultdict(list)
-        for together in _by_host(members):
+        for together in grouped(members, lambda osd: (osd.buckets, osd.host)).values():
             moves[_takers(together[0], left, within)] += together
         unrestored, took = sum(osd.used for osd in moves.pop((), [])), []
         for names, moved in moves.items():
@@ -245,20 +235,6 @@ def _together(before: Loss | None, members: Sequence[DataOsd], unrestored: float
     known = None if restore_s is None or before.restore_s is None else restore_s + before.restore_s
     names = tuple(dict.fromkeys((*before.hosts, *hosts)))
     return Loss(names, before.osds + len(members), before.used + used, before.unrestored + unrestored, known)
-
-
-def _by_root_and_class(osds: Iterable[DataOsd]) -> Mapping[tuple[str, str], list[DataOsd]]:
-    groups: dict[tuple[str, str], list[DataOsd]] = defaultdict(list)
-    for osd in osds:
-        groups[osd.root, osd.device_class].append(osd)
-    return groups
-
-
-def _by_host(osds: Iterable[DataOsd]) -> Iterable[list[DataOsd]]:
-    groups: dict[tuple[Buckets, str], list[DataOsd]] = defaultdict(list)
-    for osd in osds:
-        groups[osd.buckets, osd.host].append(osd)
-    return groups.values()
 
 
 def _takers(osd: DataOsd, left: Iterable[DataOsd], within: Collection[str]) -> tuple[str, ...]:
@@ -296,9 +272,7 @@ def _members(facts: Facts, device_class: str) -> tuple[DataOsd, ...]:
 
 
 def _main_root(osds: Iterable[DataOsd]) -> str:
-    roots: dict[str, float] = defaultdict(float)
-    for osd in osds:
-        roots[osd.root] += osd.size
+    roots = sums((osd.root, osd.size) for osd in osds)
     return max(sorted(roots), key=lambda root: roots[root])
 
 

@@ -6,14 +6,14 @@ on the pages of Ceph 16 to 20): ``ceph_osd_numpg``, ``ceph_pg_total``, ``ceph_po
 share a database's disk is from Plumbline, because the manager names volumes instead of disks.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from plumbline.capacity.model import HOST, SLOPES, Buckets, DataOsd, DataPool, Facts, Load
 from plumbline.core import words as say
 from plumbline.errors import PlumblineError
 from plumbline.sources.prometheus.api import Track
-from plumbline.sources.prometheus.queries import Query, moment, quoted
+from plumbline.sources.prometheus.queries import Query, last_values, moment, quoted
 
 _PLACE = "ceph_daemon, device_class, root, host"
 _RULE = "pool_id, pool, failure_domain, root, device_class"
@@ -94,8 +94,7 @@ def only(clusters: Mapping[str, Facts], *, cluster: str | None, url: str) -> Fac
 
 
 def _values(tracks: Sequence[Track], labels: str) -> _By:
-    names = ("cluster", *labels.split(", "))
-    return {track.key(names): track.points[-1][1] for track in tracks}
+    return last_values(tracks, ("cluster", *labels.split(", ")))
 
 
 def _cluster(cluster: str, by: Mapping[str, _By], databases: Mapping[_Key, str]) -> Facts:
@@ -123,7 +122,7 @@ def _cluster(cluster: str, by: Mapping[str, _By], databases: Mapping[_Key, str])
         full=limits.get("full", 0.95),
         loads={
             name: _load((cluster, name), by, growth.get((cluster, name), {}), count)
-            for name, count in _counts(osds).items()
+            for name, count in Counter(osd.device_class for osd in osds).items()
         },
     )
 
@@ -132,13 +131,6 @@ def _osd(key: _Key, size: float, by: Mapping[str, _By], buckets: Buckets, databa
     cluster, daemon, device_class, root, host = key
     pgs = by["osd_pgs"].get((cluster, daemon))
     return DataOsd(daemon, device_class, root, buckets, host, size, by["used"][key], pgs, database)
-
-
-def _counts(osds: Sequence[DataOsd]) -> Mapping[str, int]:
-    counts: dict[str, int] = defaultdict(int)
-    for osd in osds:
-        counts[osd.device_class] += 1
-    return counts
 
 
 def _pool(key: _Key, by: Mapping[str, _By], growth: Mapping[str, float]) -> DataPool:

@@ -3,9 +3,7 @@
 ``docs/capacity.md`` has the formulas. A test evaluates the rules and these functions on the same data.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Iterable
 
 from msgspec import Struct
 
@@ -22,9 +20,8 @@ from plumbline.capacity.model import (
     heals,
     lost_with,
 )
+from plumbline.core.grouping import grouped
 from plumbline.core.words import DAY_S
-
-K = TypeVar("K")
 
 
 class ClassFigures(Struct, frozen=True):
@@ -144,7 +141,7 @@ def after_losses(facts: Facts, device_class: str) -> list[tuple[str, str, float]
 def _each_lost(kind: str, everyone: Iterable[DataOsd]) -> list[tuple[str, str, float]]:
     """The fullest of the others × all used ÷ (all used − used of the lost)."""
     osds = [osd for osd in everyone if osd.domain(kind)]
-    groups = _grouped(osds, lambda osd: osd.domain(kind))
+    groups = grouped(osds, lambda osd: osd.domain(kind))
     fullest_of = {lost: max(osd.ratio for osd in members) for lost, members in groups.items()}
     ranked = sorted(fullest_of, key=lambda lost: -fullest_of[lost])
     everything, losses = sum(osd.used for osd in osds), []
@@ -159,7 +156,7 @@ def _each_lost(kind: str, everyone: Iterable[DataOsd]) -> list[tuple[str, str, f
 
 
 def _largest_host(osds: Iterable[DataOsd]) -> float:
-    groups = _grouped([osd for osd in osds if osd.host], lambda osd: (osd.root, osd.buckets, osd.host))
+    groups = grouped((osd for osd in osds if osd.host), lambda osd: (osd.root, osd.buckets, osd.host))
     return max((sum(osd.used for osd in members) for members in groups.values()), default=0.0)
 
 
@@ -178,10 +175,3 @@ def _room(used: float, share: float) -> float | None:
 
 def _days(room: float, growth: Growth) -> Growth:
     return {slope: room / rate / DAY_S for slope, rate in growth.items() if rate > 0}
-
-
-def _grouped(osds: Iterable[DataOsd], name: Callable[[DataOsd], K]) -> Mapping[K, list[DataOsd]]:
-    groups: dict[K, list[DataOsd]] = defaultdict(list)
-    for osd in osds:
-        groups[name(osd)].append(osd)
-    return groups

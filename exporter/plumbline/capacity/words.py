@@ -8,6 +8,7 @@ from plumbline.capacity.model import OSD, DataPool, Facts, Load, Loss, lost_with
 from plumbline.capacity.purchases import MOST_HOSTS, Purchase, purchases
 from plumbline.capacity.scenarios import Scenario
 from plumbline.core import words as say
+from plumbline.core.grouping import sums
 from plumbline.core.units import size_text
 
 UNKNOWN = "unknown"
@@ -165,11 +166,8 @@ def _too_big(facts: Facts, pool: DataPool) -> Iterator[str]:
     """One domain holds at most one copy: what it has beyond that share of the size stays empty."""
     if pool.failure_domain == OSD or not pool.copies:
         return
-    sizes: dict[str, float] = {}
-    for osd in facts.osds:
-        if osd.root == pool.root and pool.device_class in ("", osd.device_class):
-            name = osd.domain(pool.failure_domain)
-            sizes[name] = sizes.get(name, 0.0) + osd.size
+    under = (osd for osd in facts.osds if osd.root == pool.root and pool.device_class in ("", osd.device_class))
+    sizes = sums((osd.domain(pool.failure_domain), osd.size) for osd in under)
     name = max(sorted(sizes), key=lambda key: sizes[key], default="")
     share = sizes[name] / sum(sizes.values()) if sizes else 0.0
     if len(sizes) > pool.copies and share > 1.001 / pool.copies:

@@ -12,6 +12,7 @@ import msgspec
 
 from plumbline.ceph_top.model import ENDED, OsdPerformance, Suspicion, parts
 from plumbline.ceph_top.verdict import seen
+from plumbline.core.grouping import grouped
 from plumbline.core.units import si
 from plumbline.errors import PlumblineError
 from plumbline.sources.ceph.osd_perf import READ, READ_MODIFY_WRITE, WRITE
@@ -56,10 +57,8 @@ def osds_of(series: Sequence[Series], *, cluster: str | None, url: str) -> tuple
         raise PlumblineError(f"{url}: OSDs of several clusters ({named}); choose one with --cluster")
     if not ours:
         raise PlumblineError(f"{url}: no series of OSDs; are the recording rules of alerts/ loaded there?")
-    of: dict[str, list[Series]] = defaultdict(list)
-    for own in ours:
-        of[own.labels["ceph_daemon"]].append(own)
-    return tuple(_row(daemon, samples) for daemon, samples in of.items())
+    by_daemon = grouped(ours, lambda own: own.labels["ceph_daemon"])
+    return tuple(_row(daemon, samples) for daemon, samples in by_daemon.items())
 
 
 def merged(

@@ -13,6 +13,7 @@ from statistics import median
 import msgspec
 
 from plumbline.ceph_top.model import BLOCKED, HUNG, OsdPerformance, Suspicion
+from plumbline.core.grouping import grouped
 from plumbline.core.units import count_text, si
 
 DISK, PEER, NETWORK, QUEUE = "disk", "peer", "network", "queue"
@@ -45,10 +46,9 @@ def suspect(
     """The rows with their suspicions, and a note for each suspected OSD that is not among them."""
     limits = limits or Thresholds()
     accused = _accused(osds, limits)
-    classes: dict[str, list[OsdPerformance]] = {}
-    for osd in osds:
-        if osd.operations is not None and osd.operations >= limits.minimum_operations:
-            classes.setdefault(osd.device_class, []).append(osd)
+    least = limits.minimum_operations
+    busy = (osd for osd in osds if osd.operations is not None and osd.operations >= least)
+    classes = grouped(busy, lambda osd: osd.device_class)
     judged = []
     for osd in osds:
         peers = classes.get(osd.device_class, [])

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from plumbline.config.workloads import VolumeClaim, WorkloadCatalogue
+from plumbline.config.workloads import VolumeClaim, load_catalogue
 from plumbline.core import jsontext
 from plumbline.core.files import OwnDirectory, read_whole
 from plumbline.core.foreign import one_line
@@ -65,21 +65,18 @@ class ClaimState(msgspec.Struct, frozen=True):
     timeout_s: float
     record: ProbeRecord = _NOTHING
 
-    def identity(self, catalogue: WorkloadCatalogue) -> Identity:
-        return identity_of(self.name, self.storage_class, catalogue)
+    @property
+    def identity(self) -> Identity:
+        return identity_of(self.name, self.storage_class)
 
-    def status(self, catalogue: WorkloadCatalogue, vantage: str) -> ProbeStatus:
+    def status(self, vantage: str) -> ProbeStatus:
         return ProbeStatus(
-            self.identity(catalogue),
-            self.record,
-            interval_s=self.interval_s,
-            timeout_s=self.timeout_s,
-            vantage=vantage,
+            self.identity, self.record, interval_s=self.interval_s, timeout_s=self.timeout_s, vantage=vantage
         )
 
 
-def identity_of(name: str, storage_class: str, catalogue: WorkloadCatalogue) -> Identity:
-    workload = catalogue.by_id[WORKLOAD]
+def identity_of(name: str, storage_class: str) -> Identity:
+    workload = load_catalogue().by_id[WORKLOAD]
     return Identity(
         probe=f"claim/{name}",
         kind=KIND,

@@ -14,8 +14,8 @@ from plumbline.baseline.profiles import check_judge
 from plumbline.commands.node import Node, osd_classes, read_disks, this_node
 from plumbline.commands.shared import show
 from plumbline.config.model import Config
-from plumbline.config.workloads import load_catalogue
 from plumbline.core.console import line, table
+from plumbline.core.grouping import grouped
 from plumbline.errors import PlumblineError, ProbeRefused, Unavailable
 from plumbline.probes.ceph.ceph_access import CephAccess
 from plumbline.probes.ceph.osd_lookup import ask_pool_class
@@ -42,12 +42,12 @@ class _Suggestions(msgspec.Struct, frozen=True):
 
 
 def run(options: argparse.Namespace) -> int:
-    node, catalogue = this_node(options), load_catalogue()
+    node = this_node(options)
     if options.profile is not None:
         check_judge({"profile": options.profile}, node.profiles, "--profile")
     missing: list[str] = []
     subjects = [*_disks(node, options, missing), *_peers(node, options, missing), *_ceph(node, options, missing)]
-    advice = advise(subjects, node.profiles, node.plan.targets(), catalogue)
+    advice = advise(subjects, node.profiles, node.plan.targets())
     configured = node.config.baseline.judge
     judging = chosen(advice, configured, options.profile or "")
     taken = [probe.name for probe in node.config.probes]
@@ -81,9 +81,7 @@ def _disks(node: Node, options: argparse.Namespace, missing: list[str]) -> Itera
     if below is not None:
         device_class, given = _class_of(below, options.device_class)
         yield Subject(Via.FILES, "disk", device_class, (below.name,), below.model or "", given)
-    by_class: dict[tuple[str, bool], list[BlockDevice]] = {}
-    for disk in _osd_disks(devices, users):
-        by_class.setdefault(_class_of(disk, options.device_class), []).append(disk)
+    by_class = grouped(_osd_disks(devices, users), lambda disk: _class_of(disk, options.device_class))
     for (device_class, given), disks in by_class.items():
         models = ", ".join(dict.fromkeys(disk.model for disk in disks if disk.model))
         yield Subject(Via.RAW, "disk", device_class, tuple(disk.name for disk in disks), models, given)
@@ -133,10 +131,8 @@ def _peers(node: Node, options: argparse.Namespace, missing: list[str]) -> Itera
 
 def _ceph(node: Node, options: argparse.Namespace, missing: list[str]) -> Iterator[Subject]:
     """The OSDs of this host, and our own pools, by class."""
-    by_class: dict[str, list[str]] = {}
-    for osd, device_class in osd_classes(config_file=options.config_file, roots=node.roots).items():
-        by_class.setdefault(device_class, []).append(osd)
-    for device_class, osds in by_class.items():
+    classes = osd_classes(config_file=options.config_file, roots=node.roots)
+    for device_class, osds in grouped(classes, classes.__getitem__).items():
         yield Subject(Via.OSD, "osd", device_class, tuple(sorted(osds)))
     access = CephAccess.of(node.config.ceph)
     try:

@@ -1,7 +1,6 @@
 """``plumbline capacity what-if``: what more hardware, other pools, growth or a loss would mean, from Prometheus."""
 
 import argparse
-import sys
 import time
 from collections.abc import Sequence
 
@@ -13,23 +12,16 @@ from plumbline.capacity.figures import class_figures, pool_figures
 from plumbline.capacity.model import Facts
 from plumbline.capacity.retention import forecast_note
 from plumbline.capacity.scenarios import Scenario
-from plumbline.commands.shared import access, positive_duration, show
-from plumbline.core.console import Step, line, make_console, progress, table
+from plumbline.commands.shared import asking_prometheus, show
+from plumbline.core.console import line, table
 from plumbline.sources.prometheus.api import read_retention
-from plumbline.sources.prometheus.queries import Server
 
 
 def run(options: argparse.Namespace) -> int:
     scenario = scenario_of(options)
-    timeout_s, text = positive_duration(options.timeout, "--timeout"), "asking Prometheus"
-    with progress(make_console(sys.stderr), text, piped=False) as drawn:
-
-        def done(number: int, total: int, what: str) -> None:
-            drawn(Step(text, number / total if total else None, more=f"{number}/{total} {what}"))
-
-        server = Server(options.prometheus, timeout_s, done, access(options))
+    with asking_prometheus(options) as server:
         answers = server.answers(tuple(queries(time.time(), options.cluster)))
-        kept_s = read_retention(options.prometheus, timeout_s=timeout_s, access=server.access)
+        kept_s = read_retention(server.url, timeout_s=server.timeout_s, access=server.access)
     now = only(facts_of(answers), cluster=options.cluster, url=options.prometheus)
     more = [note] if (note := forecast_note(kept_s)) else []
     if scenario is None:

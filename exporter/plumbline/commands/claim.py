@@ -13,7 +13,6 @@ from plumbline.claims.api import Api, ApiError
 from plumbline.claims.claim import ClaimRun
 from plumbline.claims.claim_file import NAME, STORAGE_CLASS, ClaimState, add_result, check_writable, identity_of
 from plumbline.commands.shared import INTERRUPTED, complain, positive_duration, say, set_by_signals
-from plumbline.config.workloads import load_catalogue
 from plumbline.core.units import seconds_text
 from plumbline.errors import ConfigError, PlumblineError, ProbeRefused
 from plumbline.probes.run.result import Outcome
@@ -35,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
         template, storage_class = claim.storage_class()
         if not STORAGE_CLASS.fullmatch(storage_class):
             raise ConfigError("storageClassName", "not a name of Kubernetes", value=storage_class)
-        identity = identity_of(options.name, storage_class, load_catalogue())
+        identity = identity_of(options.name, storage_class)
         interval_s = positive_duration(options.interval, "--interval")
         check_writable(options.storage_path, options.name)
     except PlumblineError as error:

@@ -28,7 +28,6 @@ from plumbline.baseline.site import read_site
 from plumbline.collectors.probe import STALE_AFTER_INTERVALS
 from plumbline.commands.node import Node, this_node
 from plumbline.commands.shared import complain, show
-from plumbline.config.workloads import load_catalogue
 from plumbline.core.console import line, table
 from plumbline.core.units import figure_text, seconds_text
 from plumbline.errors import BaselineError, ConfigError, PlumblineError, UnknownName
@@ -76,10 +75,7 @@ def compare_here(a: str, b: str, *, node: Node, classes: Iterable[str] = ()) -> 
 
 def lookup(name: str, node: Node) -> Loaded:
     """Find a baseline by its name here, or by a file's path, even another host's."""
-    catalogue = load_catalogue()
-    return find(
-        name, node.profiles, node.sites, read=lambda path: read_site(Path(path), host=None, catalogue=catalogue)
-    )
+    return find(name, node.profiles, node.sites, read=lambda path: read_site(Path(path), host=None))
 
 
 def _now(node: Node) -> Side:

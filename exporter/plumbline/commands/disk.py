@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 from rich.console import Console
 
-from plumbline.commands.ceph.admin import Admin, Cluster
+from plumbline.commands.ceph.admin import Cluster, administrator
 from plumbline.commands.node import read_disks
 from plumbline.commands.pull import judge
 from plumbline.commands.shared import complain, roots, say, show
@@ -101,7 +101,7 @@ def _locate(here: Roots, device: str, *, on: bool) -> int:
 
 
 def _safe_to_pull(options: argparse.Namespace, disk: Disk, *, unreadable: bool) -> int:
-    cluster = Cluster(Admin(options.conf, options.name, options.keyring), os.environ)
+    cluster = Cluster(administrator(options), os.environ)
     uses = [(use.kind, use.name) for use in disk.uses]
     answer = judge(disk.device, uses, unreadable=unreadable, cluster=cluster)
 

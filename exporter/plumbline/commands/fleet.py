@@ -5,18 +5,20 @@ import os
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any
 
 import msgspec
 from rich.console import Console
 from rich.text import Text
 
+from plumbline.baseline.comparison import NOT_COMPARED
+from plumbline.baseline.model import experiment
 from plumbline.baseline.signature import sign
 from plumbline.commands.shared import INTERRUPTED, complain, positive_duration, set_by_signals, show, user_name
-from plumbline.config.workloads import load_catalogue
 from plumbline.core.console import Step, line, make_console, progress, table
+from plumbline.core.grouping import grouped
 from plumbline.core.keyfiles import read_anchor
 from plumbline.core.units import count_text, duration_text, figure_text
 from plumbline.core.words import listed
@@ -41,7 +43,6 @@ from plumbline.fleet.ssh import Ssh, words_of
 from plumbline.fleet.store import ACCEPTED, RECORDED, NodeRecording, Session, Store
 from plumbline.fleet.waves import Limits, Member, waves
 
-NOT_COMPARED = 3
 _PAGE_WITHIN_S = 30.0
 _MAX_SSH_CONFIG = 1 << 20
 ASKING = "asking the nodes"
@@ -74,7 +75,6 @@ def run_record(options: argparse.Namespace) -> int:
             {host.name: host for host in hosts},
             limits,
             times,
-            load_catalogue(),
             stopping,
             drawn,
             complain,
@@ -122,7 +122,6 @@ def _planned(
     store: Store, nodes: Nodes, hosts: Sequence[Host], options: argparse.Namespace
 ) -> tuple[Session, dict[str, int], dict[str, str], dict[str, NodeFault]]:
     """A new recording: of whom, the size of each class, why each node, and which nodes it goes on without."""
-    catalogue = load_catalogue()
     answers = ask_all(nodes, hosts)
     states = {name: state for name, state in answers.items() if isinstance(state, NodeState)}
     faults = {name: state for name, state in answers.items() if isinstance(state, NodeFault)}
@@ -132,9 +131,7 @@ def _planned(
         complain(f"plumbline: {text}")
     if not states:
         raise Unavailable("no node answered; try one by hand: ssh NODE plumbline --version")
-    kept = {
-        name: site for folder in (ACCEPTED, RECORDED) for name, (_, site) in store.loaded(folder, catalogue).items()
-    }
+    kept = {name: site for folder in (ACCEPTED, RECORDED) for name, (_, site) in store.loaded(folder).items()}
     why = due(kept, states, everything=options.everything)
     classes = {host.name: class_of(host, states.get(host.name)) for host in hosts}
     if unknown := set(options.node) - set(classes):
@@ -145,20 +142,18 @@ def _planned(
         if host.name in why and (not options.node or host.name in options.node)
     }
     session = Session(started=time.time(), options=tuple(_record_options(options)), turns=turns)
-    sizes: dict[str, int] = {}
-    for name in classes.values():
-        sizes[name] = sizes.get(name, 0) + 1
-    return session, sizes, why, {name: faults[name] for name in faults if not options.node or name in options.node}
+    return (
+        session,
+        Counter(classes.values()),
+        why,
+        {name: faults[name] for name in faults if not options.node or name in options.node},
+    )
 
 
 def _class_sizes(hosts: Sequence[Host], session: Session) -> dict[str, int]:
     """As far as the list says them: nodes that were not due then may not have been asked since."""
-    sizes: dict[str, int] = {}
-    for host in hosts:
-        turn = session.turns.get(host.name)
-        name = turn.fleet_class if turn else class_of(host, None)
-        sizes[name] = sizes.get(name, 0) + 1
-    return sizes
+    turns = session.turns
+    return Counter(turns[host.name].fleet_class if host.name in turns else class_of(host, None) for host in hosts)
 
 
 def _record_options(options: argparse.Namespace) -> Iterator[str]:
@@ -216,7 +211,7 @@ def _piped(stage: str, *more: str) -> str:
 def run_review(options: argparse.Namespace) -> int:
     store = Store(options.dir)
     try:
-        reviewed = acceptance.review(store, load_catalogue())
+        reviewed = acceptance.review(store)
     except BaselineError as error:
         complain(f"plumbline: {error}")
         return NOT_COMPARED
@@ -240,9 +235,7 @@ def _print_review(console: Console, reviewed: acceptance.Reviewed, only: Sequenc
         rows = [row for row in reviewed.rows if row.node in only]
         table(console, ("Node", *heads[2:7], "Its own", "Ratio", "In line to"), [_node_row(row) for row in rows])
     else:
-        by_figure: dict[tuple[Any, ...], list[ClassSpread]] = {}
-        for row in reviewed.rows:
-            by_figure.setdefault((row.fleet_class, row.entry.key, row.entry.config_hash, row.figure), []).append(row)
+        by_figure = grouped(reviewed.rows, lambda row: (row.fleet_class, experiment(row.entry), row.figure))
         table(console, heads, [_class_row(rows) for rows in by_figure.values()])
     if any(row.limit is None for row in reviewed.rows):
         line(console, f"not judged where fewer than {LEAST_NODES} nodes have a figure", "yellow")
@@ -289,17 +282,16 @@ def _limit(row: ClassSpread) -> str:
 
 
 def run_accept(options: argparse.Namespace) -> int:
-    store, catalogue, console = Store(options.dir), load_catalogue(), make_console()
+    store, console = Store(options.dir), make_console()
     if not options.key.is_file():
         raise ConfigError("--key", "no such file; make a key: ssh-keygen -t ed25519 -f FILE", value=str(options.key))
     with store.alone("accept"):
-        reviewed = acceptance.review(store, catalogue, without=options.without)
+        reviewed = acceptance.review(store, without=options.without)
         for name, fault in reviewed.faults.items():
             complain(f"left out: {name}: {fault.reason}")
         done = acceptance.accept(
             store,
             reviewed,
-            catalogue,
             by=options.by or f"{user_name()}@{socket.gethostname()}",
             key=options.key.name,
             sign=lambda text: sign(text, options.key, environment=os.environ),
@@ -321,10 +313,9 @@ def hosts_of(options: argparse.Namespace) -> tuple[Host, ...]:
     url = getattr(options, "racks_from", None)
     if url is None:
         return hosts
-    from plumbline.sources.prometheus.access import OPEN, load_access  # noqa: PLC0415
+    from plumbline.sources.prometheus.access import load_access  # noqa: PLC0415
 
-    file = options.racks_http_config_file
-    racks = crush.read_racks(url, timeout_s=_PAGE_WITHIN_S, access=load_access(file) if file else OPEN)
+    racks = crush.read_racks(url, timeout_s=_PAGE_WITHIN_S, access=load_access(options.racks_http_config_file))
     if others := crush.missing(hosts, racks):
         complain(f"not in the CRUSH map, so by the inventory's domain: {listed(others)}")
     return with_domains(hosts, racks)

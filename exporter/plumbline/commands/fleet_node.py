@@ -13,8 +13,7 @@ from plumbline.baseline.signature import holds_signature, is_signature, signer
 from plumbline.baseline.site import MAX_BYTES, parse_site
 from plumbline.commands import shared
 from plumbline.config.model import Config
-from plumbline.config.options import Overrides, read_config, storage_path
-from plumbline.config.workloads import load_catalogue
+from plumbline.config.options import read_config, storage_path
 from plumbline.config.yaml import read_text
 from plumbline.core.files import OwnDirectory
 from plumbline.core.foreign import decode_json
@@ -37,8 +36,7 @@ _NAMES = {"measured": RECORDED, "class": CLASS_FILE}
 
 
 def run_state(options: argparse.Namespace) -> int:
-    catalogue = load_catalogue()
-    config = read_config(options.config_file, Overrides(), catalogue)
+    config = read_config(options.config_file)
     storage, host = storage_path(options.storage_path, config, os.environ), socket.gethostname()
     roots = shared.roots(options)
     cluster, closed, unreachable = _cluster(config, host)
@@ -93,7 +91,7 @@ def _file(path: Path, *, text: bool = False) -> FileState | None:
         return None
     try:
         content = read_text(path, max_bytes=MAX_BYTES)
-        file = parse_site(content, where=str(path), host=None, catalogue=load_catalogue()).file
+        file = parse_site(content, where=str(path), host=None).file
     except (ConfigError, BaselineError):
         return None
     recorded = file.recorded.isoformat() if file.recorded else ""
@@ -101,7 +99,7 @@ def _file(path: Path, *, text: bool = False) -> FileState | None:
 
 
 def run_install(options: argparse.Namespace) -> int:
-    config = read_config(options.config_file, Overrides(), load_catalogue())
+    config = read_config(options.config_file)
     storage = storage_path(options.storage_path, config, os.environ)
     shared.say(install(sys.stdin.buffer.read(2 * MAX_BYTES), config, storage, host=socket.gethostname()))
     return 0
@@ -124,7 +122,7 @@ def install(data: bytes, config: Config, storage: Path, *, host: str) -> str:
     if config.baseline.allowed_signers is not None:
         allowed = Path(config.baseline.allowed_signers)
         by = signer(parcel.text.encode(), parcel.signature.encode(), allowed, environment=os.environ)
-    loaded = parse_site(parcel.text, where=name, host=host, catalogue=load_catalogue())
+    loaded = parse_site(parcel.text, where=name, host=host)
     if loaded.file.source != parcel.kind:
         raise BaselineError(name, f"is not a {parcel.kind} baseline", key="source", value=loaded.file.source)
     if not is_signature(parcel.signature.encode()):

@@ -11,7 +11,6 @@ from rich.text import Text
 
 from plumbline.commands.fleet import ASKING, hosts_of, nodes_of
 from plumbline.commands.shared import set_by_signals, show
-from plumbline.config.workloads import load_catalogue
 from plumbline.core.console import line, make_console, progress, table
 from plumbline.errors import BaselineError
 from plumbline.fleet.answers import NodeFault
@@ -47,11 +46,11 @@ def run_push(options: argparse.Namespace) -> int:
 def run_status(options: argparse.Namespace) -> int:
     stopping = threading.Event()
     store, hosts = Store(options.dir), hosts_of(options)
-    nodes, catalogue = nodes_of(options, hosts, stopping), load_catalogue()
+    nodes = nodes_of(options, hosts, stopping)
     with set_by_signals(stopping), progress(make_console(sys.stderr), ASKING, piped=False):
         states = ask_all(nodes, hosts)
-    accepted, recorded = store.last_acceptance(), store.loaded(RECORDED, catalogue)
-    kept = {name: site for name, (_, site) in (store.loaded(ACCEPTED, catalogue) | recorded).items()}
+    accepted, recorded = store.last_acceptance(), store.loaded(RECORDED)
+    kept = {name: site for name, (_, site) in (store.loaded(ACCEPTED) | recorded).items()}
     rows = []
     for host in hosts:
         state = states[host.name]

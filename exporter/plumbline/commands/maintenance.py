@@ -11,8 +11,7 @@ from pathlib import Path
 
 from plumbline.background.leases import CLUSTER, HOST, LONGEST_S, Lease, end, opened, read_leases, read_seen, start
 from plumbline.commands.shared import duration, positive_duration, print_json, say, user_name
-from plumbline.config.options import Overrides, read_config, storage_path
-from plumbline.config.workloads import load_catalogue
+from plumbline.config.options import read_config, storage_path
 from plumbline.core.files import OwnDirectory
 from plumbline.errors import ConfigError
 
@@ -89,7 +88,7 @@ def _scraped(own: OwnDirectory, lease: Lease, wait_s: float, sleep: Callable[[fl
 
 
 def _storage(options: argparse.Namespace) -> Path:
-    config = read_config(options.config_file, Overrides(), load_catalogue())
+    config = read_config(options.config_file)
     return storage_path(options.storage_path, config, os.environ)
 
 

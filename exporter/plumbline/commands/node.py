@@ -17,8 +17,7 @@ from plumbline.baseline.profiles import LoadedProfile, load_profiles
 from plumbline.baseline.site import LoadedSite, read_site
 from plumbline.commands import shared
 from plumbline.config.model import Config
-from plumbline.config.options import Overrides, read_config, storage_path
-from plumbline.config.workloads import load_catalogue
+from plumbline.config.options import read_config, storage_path
 from plumbline.core.roots import Roots
 from plumbline.core.storage_names import CLASS_FILE, RECORDED
 from plumbline.errors import BaselineError, ParseError, Unavailable
@@ -53,7 +52,6 @@ class Node(Struct, frozen=True):
             where=str(self.config_file or "configuration"),
             storage=self.storage,
             host=self.host,
-            catalogue=load_catalogue(),
             targets=self.plan.targets(),
             environment=os.environ,
         )
@@ -72,14 +70,13 @@ class Node(Struct, frozen=True):
 
 @functools.cache  # part of the package, and commands end: a daemon would keep them for ever
 def _profiles() -> dict[str, LoadedProfile]:
-    return load_profiles(load_catalogue())
+    return load_profiles()
 
 
 def this_node(options: argparse.Namespace, adjust: Callable[[Config], Config] = lambda config: config) -> Node:
     """Read configuration and baselines of this host, by the flags that every command has, without starting, locking or
     writing anything. ``adjust`` changes the configuration before it is planned."""
-    catalogue = load_catalogue()
-    config = adjust(read_config(options.config_file, Overrides(), catalogue))
+    config = adjust(read_config(options.config_file))
     roots, host = shared.roots(options), socket.gethostname()
     storage = storage_path(options.storage_path, config, os.environ)
     # access, not exists(): this user may not see into the daemon's directory, which is no error here
@@ -90,9 +87,9 @@ def this_node(options: argparse.Namespace, adjust: Callable[[Config], Config] = 
         roots=roots,
         storage=storage,
         host=host,
-        plan=make_plan(config, storage=storage, roots=roots, catalogue=catalogue, environment=os.environ),
+        plan=make_plan(config, storage=storage, roots=roots, environment=os.environ),
         sites=(
-            *(read_site(Path(file), host=host, catalogue=catalogue) for file in config.baseline.files),
+            *(read_site(Path(file), host=host) for file in config.baseline.files),
             *(site for file in own if (site := _own_site(file, config, host)) is not None),
         ),
     )
@@ -102,7 +99,7 @@ def _own_site(file: Path, config: Config, host: str) -> LoadedSite | None:
     """``None``, and a line says why, for figures of the class that are refused, as in the daemon (:func:`load_book`).
     Raises :class:`BaselineError` for the node's own."""
     try:
-        return read_own(file, config.baseline, host=host, catalogue=load_catalogue(), environment=os.environ)
+        return read_own(file, config.baseline, host=host, environment=os.environ)
     except BaselineError as error:
         if file.name != CLASS_FILE:
             raise
@@ -115,7 +112,7 @@ def read_disks(
 ) -> tuple[tuple[BlockDevice, ...], DiskUsers, list[tuple[str, str]]]:
     """The disks that the daemon would report and who uses them, read once; and those that could not be read, with the
     reason. ``only``: a disk to include even if it is excluded."""
-    exclude = re.compile(read_config(config_file, Overrides(), load_catalogue()).devices.disk_exclude)
+    exclude = re.compile(read_config(config_file).devices.disk_exclude)
     skipped: list[tuple[str, str]] = []
     devices = read_block_devices(
         roots,
@@ -127,7 +124,7 @@ def read_disks(
 
 def read_ports(*, config_file: Path | None) -> tuple[tuple[PortReading, ...], list[tuple[str, str]]]:
     """The network devices that the daemon would report, read once; and unreadable ones, with the reason."""
-    exclude = re.compile(read_config(config_file, Overrides(), load_catalogue()).devices.nic_exclude)
+    exclude = re.compile(read_config(config_file).devices.nic_exclude)
     transports = Transports.to_kernel()
     skipped: list[tuple[str, str]] = []
     try:

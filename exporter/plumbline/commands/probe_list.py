@@ -19,7 +19,6 @@ from plumbline.claims.claim_file import ClaimState, read_claims
 from plumbline.commands.node import this_node
 from plumbline.commands.shared import roots, show
 from plumbline.config.probes.base import Periodic
-from plumbline.config.workloads import load_catalogue
 from plumbline.core.console import line, table
 from plumbline.core.kernel import TABLE, read_kernel
 from plumbline.core.roots import Roots
@@ -156,7 +155,7 @@ def _periodic(probe: PeriodicProbe, record: ProbeRecord, host: str, now: float, 
 
 def _reported(claim: ClaimState) -> Listed:
     """A claim of a volume, which a job of Kubernetes measures."""
-    result, identity = claim.record.result, claim.identity(load_catalogue())
+    result, identity = claim.record.result, claim.identity
     return replace(
         _listed(identity.probe, identity, every(claim.interval_s), heavy=False),
         result=result.outcome.value if result else None,

@@ -37,7 +37,6 @@ from plumbline.baseline.writer import check_target, kept, write_text
 from plumbline.commands.node import Node, this_node
 from plumbline.commands.recording_steps import Request, Steps, choose, identities_of, with_run_duration
 from plumbline.commands.shared import INTERRUPTED, complain, duration, set_by_signals
-from plumbline.config.workloads import WorkloadCatalogue, load_catalogue
 from plumbline.core.console import Step as BarStep
 from plumbline.core.console import line, make_console, progress, table
 from plumbline.core.roots import Roots
@@ -144,7 +143,6 @@ def record_here(
     if not steps:
         reasons = "; ".join(f"{name}: {why}" for name, why in left_out.items())
         raise BaselineError("record", f"no probe measures anything here ({reasons or 'enable one'})")
-    catalogue = load_catalogue()
     with gates.HeavyLock(node.storage / RECORD_LOCK).hold("plumbline baseline record"):
         fingerprint = read_fingerprint(node.roots, environment=os.environ, ceph=node.config.ceph)
         work = WorkFile(node.storage, release=__version__, host=node.host, fingerprint=fingerprint)
@@ -159,7 +157,7 @@ def record_here(
             raise _refusal(refusals, "--restart measures again when this host is quiet, --force accepts it with a note")
         head = _head(node, walked, targets, fingerprint, request.fleet_class)
         notes = [*_notes(request, records), *(f"left out: {name}: {why}" for name, why in left_out.items())]
-        text, file = _checked(head, records, notes, node, catalogue=catalogue, where=str(path), force=request.force)
+        text, file = _checked(head, records, notes, node, where=str(path), force=request.force)
         backup = write_text(path, text, over=over)
         work.remove()
     return Recording(file, records, path, backup, left_out)
@@ -233,25 +231,18 @@ def _level_notes(request: Request, records: Sequence[EntryRecord]) -> Iterator[s
 
 
 def _checked(
-    head: SiteFile,
-    records: Sequence[EntryRecord],
-    notes: list[str],
-    node: Node,
-    *,
-    catalogue: WorkloadCatalogue,
-    where: str,
-    force: bool,
+    head: SiteFile, records: Sequence[EntryRecord], notes: list[str], node: Node, *, where: str, force: bool
 ) -> tuple[str, SiteFile]:
     """The text to write, of figures that can be true, or that were accepted although they can't."""
     file = file_of(head, records, notes)
-    loaded = parse_site(format_record(file, catalogue), where=where, host=node.host, catalogue=catalogue)
-    measured = consistency.with_workloads(loaded.entries, catalogue, [entry.device for entry in file.entries])
+    loaded = parse_site(format_record(file), where=where, host=node.host)
+    measured = consistency.with_workloads(loaded.entries, [entry.device for entry in file.entries])
     findings = consistency.check(measured, _place(node, file))
     if findings and not force:
         raise _refusal(findings, "--restart measures again, --force accepts it with a note")
     if findings:
         file = file_of(head, records, [*notes, *(f"accepted by --force: {finding}" for finding in findings)])
-    return format_record(file, catalogue), file
+    return format_record(file), file
 
 
 def _place(node: Node, file: SiteFile) -> consistency.Place:

@@ -17,9 +17,7 @@ from plumbline.baseline.profiles import Hardware, LoadedProfile
 from plumbline.baseline.writer import check_target, kept, write_text
 from plumbline.commands.compare import lookup
 from plumbline.commands.node import Node, this_node
-from plumbline.commands.shared import access, positive_duration, say
-from plumbline.config.workloads import load_catalogue
-from plumbline.core.console import Step, make_console, progress
+from plumbline.commands.shared import asking_prometheus, say
 from plumbline.core.escape import visible
 from plumbline.core.proofs import Proof
 from plumbline.errors import ConfigError
@@ -30,7 +28,6 @@ from plumbline.report.baseline.report import Subject, build, render_html, render
 from plumbline.report.document import as_document
 from plumbline.report.gather import gather
 from plumbline.report.period import parse_compared, parse_period
-from plumbline.sources.prometheus.queries import Server
 
 HTML, MARKDOWN = "html", "markdown"
 _RENDER = {HTML: render_html, MARKDOWN: render_markdown}
@@ -38,16 +35,10 @@ _RENDER = {HTML: render_html, MARKDOWN: render_markdown}
 
 def report_period(options: argparse.Namespace) -> int:
     form = _form(options)
-    timeout_s, now_s = positive_duration(options.timeout, "--timeout"), time.time()
+    now_s = time.time()
     period = parse_period(first=options.first, last=options.last, days=options.days, now_s=now_s)
     beside = parse_compared(options.beside, period, now_s=now_s) if options.beside else None
-    text = "asking Prometheus"
-    with progress(make_console(sys.stderr), text, piped=False) as show:
-
-        def asked(done: int, total: int, what: str) -> None:
-            show(Step(text, done / total if total else None, more=f"{done}/{total} {what}"))
-
-        server = Server(options.prometheus, timeout_s, asked, access(options))
+    with asking_prometheus(options) as server:
         review = gather(server, period, cluster=options.cluster, made_s=now_s, version=__version__)
         if beside is not None:
             earlier = gather(server, beside, cluster=options.cluster, made_s=now_s, version=__version__)
@@ -100,7 +91,6 @@ def report(names: Sequence[str], *, node: Node, form: str, title: str | None, ma
     loaded = [lookup(name, node) for name in dict.fromkeys(names)] or _of_this_node(node)
     document = build(
         [subject(item) for item in loaded],
-        load_catalogue(),
         title=title or _hosts(loaded) or node.host,
         made=f"{made or datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         version=__version__,

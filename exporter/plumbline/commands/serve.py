@@ -5,7 +5,6 @@ from pathlib import Path
 
 from plumbline.collectors.registry import NAMES
 from plumbline.commands.shared import complain, roots, say
-from plumbline.config import workloads
 from plumbline.config.mistakes import mistakes
 from plumbline.config.model import MAX_BYTES
 from plumbline.config.options import Overrides, read_config
@@ -32,15 +31,14 @@ def serve(options: argparse.Namespace) -> int:
 def check_config(options: argparse.Namespace) -> int:
     if options.file is None and options.web_config_file is None:
         raise ConfigError("config check", "name a configuration file, or --web.config.file, or both")
-    catalogue = workloads.load_catalogue()
     wrong: list[PlumblineError] = []
     config = None
     if options.file:
         text = read_text(options.file, max_bytes=MAX_BYTES)
-        wrong += mistakes(text, where=str(options.file), catalogue=catalogue)
+        wrong += mistakes(text, where=str(options.file))
     if not wrong:
         overrides = Overrides(web_config_file=options.web_config_file)
-        config = read_config(options.file, overrides, catalogue, collectors=NAMES)
+        config = read_config(options.file, overrides, collectors=NAMES)
         if options.file:
             wrong += refusals(config, options.file)
     web_file = config.web.config_file if config else options.web_config_file

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from plumbline.sources.prometheus.access import Access
+    from plumbline.sources.prometheus.queries import Server
 
 WRONG_USAGE = 2
 """Exit code, as argparse's."""
@@ -220,21 +221,33 @@ def add_daemon(parser: argparse.ArgumentParser) -> None:
 
 def daemon_access(options: argparse.Namespace) -> Access:
     """The access that the flags of :func:`add_daemon` give."""
-    from plumbline.sources.prometheus.access import OPEN, load_access  # noqa: PLC0415
+    from plumbline.sources.prometheus.access import load_access  # noqa: PLC0415
 
-    file = options.daemon_http_config_file
-    return OPEN if file is None else load_access(file)
+    return load_access(options.daemon_http_config_file)
 
 
 def access(options: argparse.Namespace) -> Access:
     """The access that the flags of :func:`add_prometheus` give."""
-    from plumbline.sources.prometheus.access import OPEN, load_access  # noqa: PLC0415
+    from plumbline.sources.prometheus.access import load_access  # noqa: PLC0415
 
-    if options.http_config_file is None:
-        return OPEN
-    if options.prometheus is None:
+    if options.prometheus is None and options.http_config_file is not None:
         raise ConfigError("--http.config.file", "needs --prometheus: it says how to reach that server")
     return load_access(options.http_config_file)
+
+
+@contextmanager
+def asking_prometheus(options: argparse.Namespace) -> Iterator[Server]:
+    """The server of :func:`add_prometheus` with the flag ``--timeout``, and a bar for its questions on a terminal."""
+    from plumbline.core.console import Step, make_console, progress  # noqa: PLC0415
+    from plumbline.sources.prometheus.queries import Server  # noqa: PLC0415
+
+    timeout_s, text = positive_duration(options.timeout, "--timeout"), "asking Prometheus"
+    with progress(make_console(sys.stderr), text, piped=False) as drawn:
+
+        def asked(done: int, total: int, what: str) -> None:
+            drawn(Step(text, done / total if total else None, more=f"{done}/{total} {what}"))
+
+        yield Server(options.prometheus, timeout_s, asked, access(options))
 
 
 def add_page(parser: argparse.ArgumentParser) -> None:

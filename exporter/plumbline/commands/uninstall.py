@@ -11,8 +11,7 @@ from plumbline.commands.ceph import admin as ceph_admin
 from plumbline.commands.shared import roots, say
 from plumbline.commands.uninstall_files import Folder
 from plumbline.config.model import Config
-from plumbline.config.options import Overrides, read_config, storage_path
-from plumbline.config.workloads import load_catalogue
+from plumbline.config.options import read_config, storage_path
 from plumbline.core.directories import remove_link
 from plumbline.core.units import size_text
 from plumbline.sources.distribution import Distribution, read_distribution
@@ -25,7 +24,7 @@ def run(options: argparse.Namespace) -> int:
     trees = roots(options)
     packaged = trees.etc / "plumbline" / "plumbline.yaml"
     file = options.config_file or (packaged if packaged.exists() else None)
-    config = read_config(file, Overrides(), load_catalogue())
+    config = read_config(file)
     storages = [storage_path(options.storage_path, config, os.environ)]
     if options.storage_path is None and config.storage_path is None:
         storages.append(trees.var / "lib" / "plumbline")  # the service's own
@@ -33,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     for storage in storages:
         folders |= {folder.path: folder for folder in uninstall_files.find(storage, _directories(config, storage))}
 
-    in_cluster = ceph_admin.remove_ours(file, apply=options.apply) if options.ceph else 0
+    in_cluster = ceph_admin.remove_ours(file, ceph_admin.Admin(), apply=options.apply) if options.ceph else 0
     if options.apply:
         for path in uninstall_files.remove(folders.values()):
             say(f"removed {path}")

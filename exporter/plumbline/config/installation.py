@@ -16,7 +16,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from plumbline.config.model import load
-from plumbline.config.workloads import load_catalogue
 from plumbline.core.files import OwnDirectory
 from plumbline.core.foreign import decode_json
 from plumbline.core.keyfiles import read_anchor
@@ -54,7 +53,7 @@ class Installation(Struct, frozen=True):
         if self.pid or self.config_file is None:
             return self.storage_path
         try:
-            return None if load(self.config_file, load_catalogue()).storage_path else self.storage_path
+            return None if load(self.config_file).storage_path else self.storage_path
         except PlumblineError:
             return None
 

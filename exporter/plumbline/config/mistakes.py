@@ -9,7 +9,6 @@ import yaml
 from msgspec import inspect
 
 from plumbline.config.model import Config, checked
-from plumbline.config.workloads import WorkloadCatalogue
 from plumbline.config.yaml import read_yaml
 from plumbline.errors import ConfigError
 
@@ -18,7 +17,7 @@ _PART = re.compile(r"[^.\[\]]+|\[\d+\]")
 _PROBE = re.compile(r"probes\[(\d+)\]")
 
 
-def mistakes(text: str, *, where: str, catalogue: WorkloadCatalogue) -> list[ConfigError]:
+def mistakes(text: str, *, where: str) -> list[ConfigError]:
     """At most 50. What is wrong is left out before the next look, a probe as a whole: one mistake of it is shown."""
     errors: list[ConfigError] = []
     try:
@@ -27,7 +26,7 @@ def mistakes(text: str, *, where: str, catalogue: WorkloadCatalogue) -> list[Con
         return [error]
     while len(errors) < _MOST:
         try:
-            checked(data, where=where, catalogue=catalogue)
+            checked(data, where=where)
             break
         except ConfigError as error:
             errors.append(_explained(error, text, data))

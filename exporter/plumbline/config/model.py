@@ -16,7 +16,7 @@ from plumbline import __version__
 from plumbline.config.probes import ProbeConfig
 from plumbline.config.probes.disk import CanaryConfig, FioConfig
 from plumbline.config.types import CREDENTIAL, Duration, FieldError, QuietHours, Size, Strict, secret_problem
-from plumbline.config.workloads import WorkloadCatalogue
+from plumbline.config.workloads import load_catalogue
 from plumbline.config.yaml import MAX_CHARACTERS, convert, read_text, read_yaml
 from plumbline.errors import ConfigError
 
@@ -265,23 +265,23 @@ class Config(Strict, frozen=True):
             names.add(probe.name)
 
 
-def load(path: Path, catalogue: WorkloadCatalogue) -> Config:
+def load(path: Path) -> Config:
     """Read and check a configuration file; any error is one :class:`ConfigError`."""
-    return parse(read_text(path, max_bytes=MAX_BYTES), where=str(path), catalogue=catalogue)
+    return parse(read_text(path, max_bytes=MAX_BYTES), where=str(path))
 
 
-def parse(text: str, *, where: str, catalogue: WorkloadCatalogue) -> Config:
+def parse(text: str, *, where: str) -> Config:
     """Check configuration text; ``where`` names it in errors. An empty document is the default configuration."""
-    return checked(read_yaml(text, where=where), where=where, catalogue=catalogue)
+    return checked(read_yaml(text, where=where), where=where)
 
 
-def checked(data: Any, *, where: str, catalogue: WorkloadCatalogue) -> Config:
+def checked(data: Any, *, where: str) -> Config:
     """:func:`parse` of what YAML has read."""
     _check_version(data, where)
     config = convert(Config, {} if data is None else data, where=where)
     for index, probe in enumerate(config.probes):
         try:
-            probe.chosen(catalogue)
+            probe.chosen(load_catalogue())
         except FieldError as error:
             raise error.at(where, f"probes[{index}]") from None
     return config

@@ -16,7 +16,6 @@ from msgspec import field
 
 from plumbline.config.model import CephConfig, Config, load, split_address
 from plumbline.config.types import CREDENTIAL, Strict
-from plumbline.config.workloads import WorkloadCatalogue
 from plumbline.core.keyfiles import CEPH, read_anchor, read_secret
 from plumbline.errors import ConfigError
 
@@ -58,8 +57,7 @@ def storage_path(flag: Path | None, config: Config, environment: Mapping[str, st
 
 def read_config(
     file: Path | None,
-    overrides: Overrides,
-    catalogue: WorkloadCatalogue,
+    overrides: Overrides = Overrides(),  # noqa: B008  (frozen)
     environment: Mapping[str, str] = os.environ,
     *,
     collectors: Collection[str] | None = None,
@@ -71,7 +69,7 @@ def read_config(
             split_address(overrides.listen_address)
         except ValueError as error:
             raise ConfigError("--web.listen-address", str(error), value=overrides.listen_address) from None
-    config = load(file, catalogue) if file else Config()
+    config = load(file) if file else Config()
     for name in config.collectors:
         if collectors is not None and name not in collectors:
             existing = ", ".join(collectors)

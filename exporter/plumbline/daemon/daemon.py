@@ -32,7 +32,6 @@ from plumbline.collectors.registry import NAMES
 from plumbline.config.installation import Installation, announce
 from plumbline.config.model import Config, split_address
 from plumbline.config.options import Overrides, check_key_files, read_config, storage_path
-from plumbline.config.workloads import load_catalogue
 from plumbline.core import threads
 from plumbline.core.answers import ThreadedCall, ask_side_by_side
 from plumbline.core.memory import give_back_memory, keep_memory_private, share_one_heap
@@ -76,13 +75,12 @@ def serve(*, config_file: Path | None, storage_path_flag: Path | None, roots: Ro
     """Run the daemon until SIGTERM or SIGINT; returns the exit code. Raises one clear error if it can't start."""
     share_one_heap()
     environment = dict(os.environ)
-    catalogue = load_catalogue()
-    reread = partial(read_config, config_file, overrides, catalogue, collectors=NAMES)
+    reread = partial(read_config, config_file, overrides, collectors=NAMES)
     config = reread()
     store = StateStore(storage_path(storage_path_flag, config, environment))
     store.open()
     try:
-        context = HostContext(config_file, store.directory, roots, catalogue, environment, socket.gethostname())
+        context = HostContext(config_file, store.directory, roots, environment, socket.gethostname())
         return Daemon(config, context, store, reread=reread).run()
     finally:
         store.close()
@@ -100,13 +98,10 @@ class Examined(msgspec.Struct, frozen=True):
 def examine(*, config_file: Path | None, storage_path_flag: Path | None, roots: Roots, wait_s: float) -> Examined:
     """Look at this host twice, ``wait_s`` seconds apart, and judge it, whether or not a daemon runs. Only reads:
     starts, locks and writes nothing. :class:`Unavailable` if nothing at all could be judged."""
-    catalogue = load_catalogue()
-    config = read_config(config_file, Overrides(), catalogue, collectors=NAMES)
+    config = read_config(config_file, collectors=NAMES)
     store = StateStore(storage_path(storage_path_flag, config, os.environ))
     host = socket.gethostname()
-    wired = Wiring(
-        HostContext(config_file, store.directory, roots, catalogue, os.environ, host), config, store, state=no_daemon
-    )
+    wired = Wiring(HostContext(config_file, store.directory, roots, os.environ, host), config, store, state=no_daemon)
     with suppress(StateError):  # without it nothing is known of the probes
         records = read_state(store.directory)
         wired.record = lambda probe: records.get(probe, ProbeRecord())

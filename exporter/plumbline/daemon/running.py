@@ -18,7 +18,6 @@ from plumbline.baseline.book import Book, load_book
 from plumbline.baseline.site import read_site
 from plumbline.config.model import Config
 from plumbline.config.options import check_key_files, storage_path
-from plumbline.config.workloads import WorkloadCatalogue, load_catalogue
 from plumbline.core.answers import stat_named
 from plumbline.core.roots import Roots
 from plumbline.core.storage_names import CLASS_FILE, NEXT_SIGNATURE, RECORDED, SIGNATURE
@@ -47,7 +46,6 @@ class HostContext(Struct, frozen=True):
     config_file: Path | None
     storage: Path
     roots: Roots
-    catalogue: WorkloadCatalogue
     environment: Mapping[str, str]
     host: str
 
@@ -56,20 +54,14 @@ class HostContext(Struct, frozen=True):
     ) -> PreparedConfig:
         """Make plan and baselines; raises :class:`ConfigError` or :class:`BaselineError` if that is not possible."""
         plan = make_plan(
-            config,
-            storage=self.storage,
-            roots=self.roots,
-            catalogue=self.catalogue,
-            environment=self.environment,
-            disks_before=disks_before,
+            config, storage=self.storage, roots=self.roots, environment=self.environment, disks_before=disks_before
         )
-        plan = replace(plan, reported=claimed(self.storage, self.catalogue))
+        plan = replace(plan, reported=claimed(self.storage))
         book = load_book(
             config.baseline,
             where=str(self.config_file or "configuration"),
             storage=self.storage,
             host=self.host,
-            catalogue=self.catalogue,
             targets=plan.targets(),
             environment=self.environment,
             before=book_before,
@@ -138,11 +130,10 @@ def _signature(file: Path) -> tuple[int, ...] | None:
 def refusals(config: Config, config_file: Path) -> list[PlumblineError]:
     """All for which :func:`.daemon.serve`, or a reload, would refuse this configuration on this host; only reads."""
     errors: list[PlumblineError] = []
-    catalogue = load_catalogue()
     roots, storage = Roots.under(Path("/")), storage_path(None, config, os.environ)
-    context = HostContext(config_file, storage, roots, catalogue, os.environ, socket.gethostname())
+    context = HostContext(config_file, storage, roots, os.environ, socket.gethostname())
     files = partial(check_key_files, config, str(config_file))
-    sites = [partial(read_site, Path(file), host=context.host, catalogue=catalogue) for file in config.baseline.files]
+    sites = [partial(read_site, Path(file), host=context.host) for file in config.baseline.files]
     steps: list[Callable[[], object]] = [files, *sites, partial(context.prepare, config)]
     for step in steps:
         try:

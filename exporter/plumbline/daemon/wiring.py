@@ -66,7 +66,7 @@ class Wiring:
         self.probing = Probing(
             store=store, roots=roots, host=context.host, environment=environment, vantage=vantage, cluster=self.cluster
         )
-        self.claims = ClaimWatch(context.storage, context.catalogue, vantage)
+        self.claims = ClaimWatch(context.storage, vantage)
         self.leases = LeaseWatch(context.storage)
         self.ceph_map = CephMapWatch(self.config, roots=roots, environment=environment)
         self.watch = watch = HostWatch(

@@ -10,7 +10,6 @@ from plumbline.baseline.fingerprint import Fingerprint
 from plumbline.baseline.model import BaselineEntry
 from plumbline.baseline.record.text import format_record
 from plumbline.baseline.site import LoadedSite
-from plumbline.config.workloads import WorkloadCatalogue
 from plumbline.core import jsontext
 from plumbline.core.units import figure_text
 from plumbline.errors import BaselineError
@@ -54,9 +53,9 @@ class Accepted(Struct, frozen=True):
     drifted: tuple[str, ...]
 
 
-def review(store: Store, catalogue: WorkloadCatalogue, *, without: Iterable[str] = ()) -> Reviewed:
+def review(store: Store, *, without: Iterable[str] = ()) -> Reviewed:
     """All nodes beside their classes. Raises :class:`BaselineError` if nothing is there."""
-    recorded, accepted, left_out = store.loaded(RECORDED, catalogue), store.loaded(ACCEPTED, catalogue), set(without)
+    recorded, accepted, left_out = store.loaded(RECORDED), store.loaded(ACCEPTED), set(without)
     if unknown := left_out - {*recorded, *recorded.faults}:
         raise BaselineError(str(store.path), f"nothing recorded of: {', '.join(sorted(unknown))}")
     new = tuple(name for name in recorded if name not in left_out)
@@ -71,14 +70,7 @@ def review(store: Store, catalogue: WorkloadCatalogue, *, without: Iterable[str]
 
 
 def accept(
-    store: Store,
-    reviewed: Reviewed,
-    catalogue: WorkloadCatalogue,
-    *,
-    by: str,
-    key: str,
-    sign: Callable[[bytes], bytes],
-    although: Iterable[str] = (),
+    store: Store, reviewed: Reviewed, *, by: str, key: str, sign: Callable[[bytes], bytes], although: Iterable[str] = ()
 ) -> Accepted:
     """Sign and keep what is new, all of it or nothing. A node out of line is refused unless ``although`` names it; then
     it counts in no figure of its class. Call it, and :func:`review` before, while :meth:`Store.alone` is held. Raises
@@ -96,7 +88,7 @@ def accept(
     before, now = store.last_acceptance(), datetime.now(UTC)
     nodes = (before.nodes if before else {}) | {name: _accepted_file(name, reviewed) for name in reviewed.new}
     classes, texts, drifted = _class_files(
-        store, reviewed, catalogue, now=now.replace(microsecond=0), by=by, before=before.classes if before else {}
+        store, reviewed, now=now.replace(microsecond=0), by=by, before=before.classes if before else {}
     )
     acceptance = Acceptance(
         accepted_by=by,
@@ -127,13 +119,7 @@ def accept(
 
 
 def _class_files(
-    store: Store,
-    reviewed: Reviewed,
-    catalogue: WorkloadCatalogue,
-    *,
-    now: datetime,
-    by: str,
-    before: Mapping[str, AcceptedFile],
+    store: Store, reviewed: Reviewed, *, now: datetime, by: str, before: Mapping[str, AcceptedFile]
 ) -> tuple[dict[str, AcceptedFile], dict[str, str], tuple[str, ...]]:
     """The figures of each class that has a new node; the others stay. Also their texts, and a line for each figure that
     changed and for each class that has none."""
@@ -142,11 +128,11 @@ def _class_files(
 
     def checked(text: str, name: str) -> LoadedSite:
         where = str(store.path / CLASSES / (name + YAML))
-        return checked_site(text, where=where, host=None, catalogue=catalogue)
+        return checked_site(text, where=where, host=None)
 
     def made(name: str, members: Mapping[str, LoadedSite]) -> tuple[str, LoadedSite]:
         typical = {node: site for node, site in members.items() if node not in odd} or members
-        text = format_record(class_file(name, typical, when=now, by=by), catalogue)
+        text = format_record(class_file(name, typical, when=now, by=by))
         return text, checked(text, name)
 
     files, texts, lines = dict(before), dict[str, str](), list[str]()

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 import msgspec
 
 from plumbline.baseline.site import MAX_BYTES, LoadedSite, SiteFile, encode, parse_site
-from plumbline.config.workloads import WorkloadCatalogue
 from plumbline.core.escape import excerpt
 from plumbline.errors import BaselineError, Unavailable
 
@@ -93,11 +92,11 @@ def check_name(own: Collection[str], claimed: str, others: Collection[str]) -> N
         raise Refused(f"calls itself {short(claimed)}, which is another node of the list; keep one, or rename it")
 
 
-def checked_site(text: str, *, where: str, host: str | None, catalogue: WorkloadCatalogue) -> LoadedSite:
+def checked_site(text: str, *, where: str, host: str | None) -> LoadedSite:
     """A baseline that a node gave. Raises :class:`BaselineError` or :class:`Refused`."""
     if len(text) > MAX_BYTES or len(text.encode("utf-8", "replace")) > MAX_BYTES:
         raise BaselineError(where, f"is longer than {MAX_BYTES >> 20} MiB, and no daemon would read it")
-    site = parse_site(text, where=where, host=host, catalogue=catalogue)
+    site = parse_site(text, where=where, host=host)
     check_bounds(site.file)
     _check_site(site.file, where)
     for entry in site.entries:

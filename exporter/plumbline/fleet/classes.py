@@ -18,10 +18,11 @@ from msgspec import Struct
 from plumbline.baseline.comparison import DIRECT
 from plumbline.baseline.files import SCHEMA_VERSION, Latencies
 from plumbline.baseline.model import BaselineEntry, Experiment, experiment
-from plumbline.baseline.record.statistics import SPREAD_LIMIT, TOLERANCE_FLOOR, mad, rounded
+from plumbline.baseline.record.statistics import SPREAD_LIMIT, TOLERANCE_FLOOR, mad, median_of, quantity, rounded
 from plumbline.baseline.site import LoadedSite, SiteEntry, SiteFile
 from plumbline.baseline.units import Iops, Latency, Throughput
 from plumbline.config.workloads import STATISTICS
+from plumbline.core.grouping import grouped
 
 _MOST_RATIO, _MOST_SPREAD = 1e3, 1e9  # SiteEntry takes no more
 LEAST_NODES = 3  # of two that differ, nobody can say which is wrong
@@ -97,11 +98,8 @@ def by_class(nodes: Mapping[str, LoadedSite]) -> dict[str, dict[str, LoadedSite]
 
 def class_file(fleet_class: str, members: Mapping[str, LoadedSite], *, when: datetime, by: str) -> SiteFile:
     """The accepted figures of a class: each the median of its nodes."""
-    entries: dict[Experiment, list[tuple[BaselineEntry, SiteEntry]]] = {}
-    for site in members.values():
-        for entry, wrote in zip(site.entries, site.file.entries, strict=True):
-            if any(figures(entry)):
-                entries.setdefault(experiment(entry), []).append((entry, wrote))
+    pairs = (pair for site in members.values() for pair in zip(site.entries, site.file.entries, strict=True))
+    entries = grouped((pair for pair in pairs if any(figures(pair[0]))), lambda pair: experiment(pair[0]))
     return SiteFile(
         schema_version=SCHEMA_VERSION,
         source="class",
@@ -134,8 +132,6 @@ def _class_entry(same: Sequence[tuple[BaselineEntry, SiteEntry]]) -> SiteEntry:
         for name in STATISTICS
         if len(values := [recorded.latency[name] for recorded, _ in same if name in recorded.latency]) == len(same)
     }
-    iops = _middle(recorded.iops for recorded, _ in same)
-    throughput = _middle(recorded.throughput for recorded, _ in same)
     of: dict[str, list[float]] = {}
     for recorded, _ in same:
         for figure, value in figures(recorded):
@@ -149,8 +145,8 @@ def _class_entry(same: Sequence[tuple[BaselineEntry, SiteEntry]]) -> SiteEntry:
         device_class=entry.device_class,
         rate_iops=wrote.rate_iops,
         latency=Latencies(**latencies),
-        iops=Iops.of(rounded(iops)) if iops else None,
-        throughput=Throughput.of(rounded(throughput)) if throughput else None,
+        iops=quantity(Iops, median_of(recorded.iops for recorded, _ in same)),
+        throughput=quantity(Throughput, median_of(recorded.throughput for recorded, _ in same)),
         # within what a file may hold: a node with absurd figures must not leave its class without any
         tolerance_ratio=rounded(min(_MOST_RATIO, max(TOLERANCE_FLOOR, median(own) if own else 0.0, *worst))),
         runs=len(same),
@@ -158,13 +154,6 @@ def _class_entry(same: Sequence[tuple[BaselineEntry, SiteEntry]]) -> SiteEntry:
         spread_ratio=rounded(min(_MOST_SPREAD, max(main) / min(main))) if min(main) else None,
         config_hash=entry.config_hash,
     )
-
-
-def _middle(values: Iterable[float | None]) -> float | None:
-    """``None`` unless every node has the figure."""
-    known = list(values)
-    measured = [value for value in known if value]
-    return median(measured) if measured and len(measured) == len(known) else None
 
 
 def _ratio(figure: str, value: float, middle: float) -> float:

@@ -15,8 +15,8 @@ import msgspec
 
 from plumbline.baseline.fingerprint import Change, changes
 from plumbline.baseline.site import LoadedSite
-from plumbline.config.workloads import WorkloadCatalogue
 from plumbline.core.answers import in_turn
+from plumbline.core.grouping import grouped
 from plumbline.errors import BaselineError, ConfigError, PlumblineError, Unavailable
 from plumbline.fleet.answers import MODEL_BYTES, NAME_BYTES, NodeFault, checked_site, from_node, is_file_name, short
 from plumbline.fleet.inventory import Host
@@ -65,13 +65,10 @@ def ask_all(nodes: Nodes, hosts: Sequence[Host]) -> dict[str, NodeState | NodeFa
 
 def namesakes(states: Mapping[str, NodeState | NodeFault]) -> list[str]:
     """A line for each name that several nodes call themselves by: they may be one node."""
-    names: dict[str, list[str]] = {}
-    for name, state in states.items():
-        if isinstance(state, NodeState):
-            names.setdefault(state.host, []).append(name)
+    own_names = {name: state.host for name, state in states.items() if isinstance(state, NodeState)}
     return [
         f"{' and '.join(same)} call themselves {short(own)}; if they are one node, keep one in the list"
-        for own, same in names.items()
+        for own, same in grouped(own_names, own_names.__getitem__).items()
         if len(same) > 1
     ]
 
@@ -128,7 +125,6 @@ class Recording:
     hosts: Mapping[str, Host]
     limits: Limits
     times: Times
-    catalogue: WorkloadCatalogue
     stopping: threading.Event
     progress: Callable[[Progress], None]
     say: Callable[[str], None]
@@ -261,7 +257,7 @@ class Recording:
         candidate = state.candidate
         if candidate is None or sha256(candidate.text) != candidate.sha256:
             raise Unavailable("recorded, but the file is not there as it was written")
-        file = checked_site(candidate.text, where=name, host=state.host, catalogue=self.catalogue).file
+        file = checked_site(candidate.text, where=name, host=state.host).file
         if (file.source, file.fleet_class) != ("measured", fleet_class):  # it would count in another class
             actual = f"{file.source} {file.fleet_class}".strip()
             raise BaselineError(name, f"gave a baseline other than asked for (measured {fleet_class})", value=actual)

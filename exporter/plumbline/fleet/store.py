@@ -22,7 +22,6 @@ import msgspec
 from plumbline.baseline.fingerprint import Fingerprint
 from plumbline.baseline.signature import holds_signature
 from plumbline.baseline.site import MAX_BYTES, LoadedSite
-from plumbline.config.workloads import WorkloadCatalogue
 from plumbline.core import jsontext
 from plumbline.core.files import OwnDirectory, read_whole
 from plumbline.core.proofs import Content, Kept, Proof
@@ -159,25 +158,25 @@ class Store:
         with self._at(folder) as directory:
             directory.remove(name, proof_of(folder, name))
 
-    def loaded(self, folder: str, catalogue: WorkloadCatalogue) -> Loaded:
+    def loaded(self, folder: str) -> Loaded:
         """Every baseline there; one that can't be used is the fault of its node."""
         self.settle()
         loaded = Loaded()
         for name in self.names(folder, YAML):
-            read = from_node(partial(self._checked, folder, name, catalogue))
+            read = from_node(partial(self._checked, folder, name))
             if isinstance(read, NodeFault):
                 loaded.faults[name] = read
             else:
                 loaded[name] = read
         return loaded
 
-    def _checked(self, folder: str, name: str, catalogue: WorkloadCatalogue) -> tuple[str, LoadedSite]:
+    def _checked(self, folder: str, name: str) -> tuple[str, LoadedSite]:
         where = str(self.path / folder / (name + YAML))
         try:
             text = self.text(folder, name + YAML) or ""
         except StateError as error:
             raise BaselineError(where, short(str(error))) from error
-        return text, checked_site(text, where=where, host=None, catalogue=catalogue)
+        return text, checked_site(text, where=where, host=None)
 
     def names(self, folder: str, suffix: str) -> list[str]:
         if not (self.path / folder).is_dir():

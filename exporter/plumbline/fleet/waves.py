@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from plumbline.core.grouping import grouped
 from plumbline.errors import ConfigError
 
 
@@ -47,9 +48,7 @@ def waves(
 ) -> tuple[tuple[Member, ...], ...]:
     """``members`` in waves. ``class_sizes``: of the whole fleet, not only of those that are measured. The domains with
     most nodes left come first, because they need the most waves."""
-    left: dict[tuple[str, str], list[Member]] = {}
-    for member in members:
-        left.setdefault(member.place, []).append(member)
+    left = grouped(members, lambda member: member.place)
     made = []
     while left:
         wave: list[Member] = []

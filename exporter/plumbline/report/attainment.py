@@ -4,7 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from plumbline.config.workloads import LAYERS, WorkloadCatalogue
+from plumbline.config.workloads import LAYERS, load_catalogue
+from plumbline.core.grouping import sums
 from plumbline.report.baseline.words import described
 from plumbline.report.model import Attainment, Coverage, FigureOffender, PoolService, Span, worst_days
 from plumbline.report.period import MINUTE_S, Period, day_starts
@@ -84,20 +85,15 @@ def pool_services(answers: Mapping[str, Sequence[Track]]) -> tuple[PoolService, 
     return tuple(sorted(services, key=lambda row: (-row.unavailable_s, -row.reduced_s, row.cluster, row.pool)))
 
 
-def _minutes(tracks: Iterable[Track], names: Sequence[str]) -> dict[tuple[str, ...], float]:
-    sums: dict[tuple[str, ...], float] = defaultdict(float)
-    for track in tracks:
-        sums[track.key(names)] += sum(value for _, value in track.points)
-    return sums
+def _minutes(tracks: Iterable[Track], names: Sequence[str]) -> defaultdict[tuple[str, ...], float]:
+    return sums((track.key(names), value) for track in tracks for _, value in track.points)
 
 
 def _height(layer: str) -> int:
     return LAYERS.index(layer) if layer in LAYERS else len(LAYERS)
 
 
-def figure_offenders(
-    answers: Mapping[str, Sequence[Track]], period: Period, catalogue: WorkloadCatalogue
-) -> tuple[FigureOffender, ...]:
+def figure_offenders(answers: Mapping[str, Sequence[Track]], period: Period) -> tuple[FigureOffender, ...]:
     judged = _minutes(answers["figures judged"], _FIGURE)
     worst = worst_days(answers["levels ratio"], _FIGURE, period)
     rows = []
@@ -105,18 +101,18 @@ def figure_offenders(
         seconds = sum(value for _, value in track.points) * MINUTE_S
         if seconds:
             cluster, host, layer, *_ = key = track.key(_FIGURE)
-            what = figure_words(track.labels, catalogue)
+            what = figure_words(track.labels)
             judged_s = judged[key] * MINUTE_S
             rows.append(FigureOffender(cluster, host, layer, what, seconds, judged_s, worst.get(key)))
     return tuple(sorted(rows, key=lambda row: (-row.beyond_s, row.host, row.what))[:OFFENDERS])
 
 
-def figure_words(labels: Mapping[str, str], catalogue: WorkloadCatalogue) -> str:
+def figure_words(labels: Mapping[str, str]) -> str:
     """``median latency of random writes, 4 KiB, 1 in flight (probe canary-sdb, ssd)``; a workload that is not in
-    ``catalogue`` is named by its id."""
+    the catalogue is named by its id."""
     names = {"p50": "median latency", "mean": "mean latency", "iops": "operations per second"}
     statistic, operation, workload = (labels.get(name, "") for name in ("statistic", "operation", "workload"))
-    known = catalogue.by_id.get(workload)
+    known = load_catalogue().by_id.get(workload)
     experiment = described(known, operation) if known is not None else " ".join(filter(None, (workload, operation)))
     of = ", ".join(filter(None, (f"probe {labels.get('probe', '')}", labels.get("device_class", ""))))
     return f"{names.get(statistic, statistic)} of {experiment[:1].lower()}{experiment[1:]} ({of})"

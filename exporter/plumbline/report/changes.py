@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from plumbline.config.workloads import WorkloadCatalogue
 from plumbline.core.words import DAY_S
 from plumbline.report.attainment import figure_words
 from plumbline.report.minimums import LEVEL_DAYS
@@ -80,7 +79,6 @@ def changes_of(
     chosen: Sequence[Candidate],
     answers: Mapping[str, Sequence[Track]],
     recorded: Sequence[Recorded],
-    catalogue: WorkloadCatalogue,
 ) -> tuple[Change, ...]:
     """The changes, dated and named, in order of size."""
     made = []
@@ -98,7 +96,7 @@ def changes_of(
             Change(
                 cluster=cluster,
                 host=host or labels.get("ceph_daemon", ""),
-                what=_what(candidate.kind, labels, catalogue),
+                what=_what(candidate.kind, labels),
                 unit="ratio" if candidate.kind == "ratio" else "s",
                 at_s=at,
                 not_before_s=not_before,
@@ -113,10 +111,10 @@ def changes_of(
     return tuple(made)
 
 
-def _what(kind: str, labels: Mapping[str, str], catalogue: WorkloadCatalogue) -> str:
+def _what(kind: str, labels: Mapping[str, str]) -> str:
     operation = labels.get("operation", "")
     if kind == "disk":
         return f"disk {labels.get('device', '')}: median {operation} latency"
     if kind == "osd":
         return f"{labels.get('ceph_daemon', '')}: mean {operation} latency"
-    return figure_words(labels, catalogue)
+    return figure_words(labels)

@@ -6,7 +6,7 @@ from plumbline.core.words import DAY_S
 from plumbline.report.model import ClassDrift
 from plumbline.report.queries import Queries
 from plumbline.sources.prometheus.api import Track
-from plumbline.sources.prometheus.queries import Query, moment
+from plumbline.sources.prometheus.queries import Query, last_values, moment
 
 _BY = ("cluster", "fleet_class", "layer", "device_class", "workload", "operation", "statistic")
 # the first that both moments have is compared; for the rates more is better
@@ -44,9 +44,9 @@ def drifts(answers: Mapping[str, Sequence[Track]]) -> tuple[ClassDrift, ...]:
     """Every figure of a class that both moments have, the most changed first."""
     rows = []
     seen: set[tuple[str, ...]] = set()
-    nodes = _values(answers["class nodes now"], ("cluster", "fleet_class"))
+    nodes = last_values(answers["class nodes now"], ("cluster", "fleet_class"))
     for figure in _FIGURES:
-        then, now = (_values(answers[f"class {figure} {key}"], _BY) for key in ("then", "now"))
+        then, now = (last_values(answers[f"class {figure} {key}"], _BY) for key in ("then", "now"))
         for key in now.keys() & then.keys():
             if (_INSTEAD.get(figure, ""), *key[:6]) in seen or not (then[key] and now[key]):
                 continue
@@ -65,7 +65,3 @@ def drifts(answers: Mapping[str, Sequence[Track]]) -> tuple[ClassDrift, ...]:
                 )
             )
     return tuple(sorted(rows, key=lambda drift: (-max(drift.ratio, 1 / drift.ratio), drift.fleet_class, drift.what)))
-
-
-def _values(tracks: Sequence[Track], names: Sequence[str]) -> dict[tuple[str, ...], float]:
-    return {track.key(names): track.points[-1][1] for track in tracks if track.points}

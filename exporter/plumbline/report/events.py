@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
+from plumbline.core.grouping import grouped
 from plumbline.report.model import FindingHistory, Firing, PartOffender, Recorded, Span, Upgrade, Wear, worst_days
 from plumbline.report.period import Period
 from plumbline.report.queries import LOOK_S
@@ -29,6 +30,9 @@ class Alert(Struct, frozen=True):
     labels: Mapping[str, str]
     spans: tuple[Span, ...]
     still: bool
+
+    def key(self, *names: str) -> tuple[str, ...]:
+        return tuple(self.labels.get(name, "") for name in names)
 
     @property
     def longest_s(self) -> float:
@@ -59,10 +63,7 @@ def alerts_of(answers: Mapping[str, Sequence[Track]], period: Period) -> tuple[A
 
 def firings(alerts: Iterable[Alert]) -> tuple[Firing, ...]:
     """Alerts grouped by name and severity, critical ones first."""
-    groups: dict[tuple[str, str, str], list[Alert]] = defaultdict(list)
-    for alert in alerts:
-        labels = alert.labels
-        groups[labels.get("cluster", ""), labels.get("alertname", ""), labels.get("severity", "")].append(alert)
+    groups = grouped(alerts, lambda alert: alert.key("cluster", "alertname", "severity"))
     rows = []
     for (cluster, name, severity), group in groups.items():
         longest = max(group, key=lambda alert: alert.longest_s)
@@ -100,10 +101,8 @@ def offenders(
     # an OSD's number is unique in the cluster, a disk's name only on its host
     names = ("cluster", "instance" if label == "device" else "", label)
     worst = worst_days(peers, names, period)
-    groups: dict[tuple[str, ...], list[Alert]] = defaultdict(list)
-    for alert in alerts:
-        if alert.labels.get(label) and alert.labels.get("layer") == layer:
-            groups[tuple(alert.labels.get(name, "") for name in names)].append(alert)
+    named = (alert for alert in alerts if alert.labels.get(label) and alert.labels.get("layer") == layer)
+    groups = grouped(named, lambda alert: alert.key(*names))
     rows = [
         PartOffender(
             cluster=part[0],

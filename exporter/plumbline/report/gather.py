@@ -2,7 +2,6 @@
 
 from plumbline.capacity.facts import facts_of
 from plumbline.capacity.facts import queries as what_if_queries
-from plumbline.config.workloads import load_catalogue
 from plumbline.core.words import moment
 from plumbline.errors import PlumblineError
 from plumbline.report import capacity, changes, classes, events
@@ -25,7 +24,6 @@ def gather(server: Server, period: Period, *, cluster: str | None, made_s: float
     answers = server.answers((*queries.everything(sizes), *classes.queries(queries)))
     looked, candidates = changes.candidates(answers, period)
     hours = tuple(changes.closer(candidates, queries, period))
-    catalogue = load_catalogue()
     facts = facts_of(server.answers(tuple(what_if_queries(period.end_s, cluster))))
     recorded = events.recorded(answers["baselines"], period)
     alerts = events.alerts_of(answers, period)
@@ -37,10 +35,10 @@ def gather(server: Server, period: Period, *, cluster: str | None, made_s: float
         coverage=seen,
         attainment=attainment(answers, period),
         services=pool_services(answers),
-        figures=figure_offenders(answers, period, catalogue),
+        figures=figure_offenders(answers, period),
         disks=events.offenders(alerts, answers["disks against peers"], period, label="device", layer="disk"),
         osds=events.offenders(alerts, answers["OSDs against peers"], period, label="ceph_daemon", layer="osd"),
-        changes=changes.changes_of(candidates, server.answers(hours) if hours else {}, recorded, catalogue),
+        changes=changes.changes_of(candidates, server.answers(hours) if hours else {}, recorded),
         changes_looked_at=looked,
         classes=capacity.classes(answers, period),
         pools=capacity.pools(answers),

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from plumbline.core import words as say
+from plumbline.core.grouping import grouped
 from plumbline.core.units import figure_text
 from plumbline.pages.document import Block, Paragraph, Plot
 from plumbline.report.baseline.words import layer_title
@@ -13,7 +14,6 @@ from plumbline.report.model import (
     Change,
     ClassDrift,
     FigureOffender,
-    FindingHistory,
     Firing,
     PartOffender,
     PoolService,
@@ -230,10 +230,8 @@ def findings(review: Review) -> Iterator[Block]:
 
 
 def _finding_rows(review: Review, outcome: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    groups: dict[tuple[str, str, str], list[FindingHistory]] = {}
-    for entry in review.findings:
-        if entry.outcome == outcome:
-            groups.setdefault((entry.cluster, entry.check, entry.severity), []).append(entry)
+    findings = (finding for finding in review.findings if finding.outcome == outcome)
+    groups = grouped(findings, lambda finding: (finding.cluster, finding.check, finding.severity))
     for (cluster, check, severity), group in groups.items():
         subjects = [f"{say.host(finding.host)} {finding.subject}".strip() for finding in group]
         last = max(finding.last_open_s for finding in group)

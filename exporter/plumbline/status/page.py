@@ -5,7 +5,7 @@ escape all texts.
 """
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from plumbline.checks.model import Finding, Severity
 from plumbline.config.workloads import LAYERS
+from plumbline.core.grouping import grouped
 from plumbline.core.units import count_text, figure_text, seconds_text, si
 from plumbline.core.words import first_few
 from plumbline.metrics.snapshot import CollectorHealth
@@ -160,12 +161,10 @@ def _groups(open_ones: Sequence[Finding]) -> Iterator[FindingGroup]:
 
 def _absent(healths: Sequence[CollectorHealth]) -> Iterator[Absence]:
     """One line per reason, because without InfiniBand several collectors give the same one."""
-    by_reason: dict[str, list[str]] = defaultdict(list)
-    for health in healths:
-        if health.success and not health.available:
-            by_reason[health.reason].append(health.name)
-    for reason, names in by_reason.items():
-        yield Absence(", ".join(names), "collector" if len(names) == 1 else "collectors", reason)
+    absent = (health for health in healths if health.success and not health.available)
+    for reason, alike in grouped(absent, lambda health: health.reason).items():
+        names = ", ".join(health.name for health in alike)
+        yield Absence(names, "collector" if len(alike) == 1 else "collectors", reason)
 
 
 def _left_out(healths: Sequence[CollectorHealth]) -> Iterator[Absence]:

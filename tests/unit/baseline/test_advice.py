@@ -9,11 +9,11 @@ from plumbline.config.model import parse
 from plumbline.config.workloads import load_catalogue
 
 CATALOGUE = load_catalogue()
-PROFILES = load_profiles(CATALOGUE)
+PROFILES = load_profiles()
 
 
 def advised(subject: Subject, *targets: Target) -> dict[str, Advice]:
-    return {one.profile: one for one in advise([subject], PROFILES, targets, CATALOGUE)}
+    return {one.profile: one for one in advise([subject], PROFILES, targets)}
 
 
 def measuring(workload: str, device_class: str, device: str) -> Target:
@@ -69,7 +69,7 @@ def test_what_is_measured_already_needs_no_probe() -> None:
 
 
 def test_the_profile_that_judges_is_the_configured_then_the_preferred_then_the_one_with_most_rows() -> None:
-    advice = advise([disks(Via.FILES, "ssd")], PROFILES, (), CATALOGUE)
+    advice = advise([disks(Via.FILES, "ssd")], PROFILES, ())
     assert chosen(advice, {}) == {"ssd": "unnoba-2020"}
     assert chosen(advice, {}, "infn-2025") == {"ssd": "infn-2025"}
     assert chosen(advice, {}, "pwr-2017") == {"ssd": "unnoba-2020"}
@@ -88,7 +88,7 @@ EVERYTHING = (
 
 
 def test_the_loader_takes_every_probe_and_none_takes_a_used_name() -> None:
-    advice = advise(EVERYTHING, PROFILES, (), CATALOGUE)
+    advice = advise(EVERYTHING, PROFILES, ())
     for preferred in ("unnoba-2020", "infn-2025"):
         judge = chosen(advice, {}, preferred)
         light = probes(advice, judge, {"documented-randread-4k-qd1-j1"}, heavy=False)
@@ -98,13 +98,13 @@ def test_the_loader_takes_every_probe_and_none_takes_a_used_name() -> None:
         # of INFN's no probe runs objects, and it has neither OSDs nor a network
         heavy = {"osd-bench", "rados-bench", "rbd-bench"} if preferred == "unnoba-2020" else {"rbd-fio"}
         assert {each["type"] for each in found} >= {"fio", *heavy}
-        config = parse(str({"probes": found}), where="advice", catalogue=CATALOGUE)
+        config = parse(str({"probes": found}), where="advice")
         assert len(config.probes) == len(found)
         assert "documented-randread-4k-qd1-j1" not in {each.name for each in config.probes}
 
 
 def test_a_disk_whose_class_was_given_keeps_it_in_the_probe() -> None:
     subject = Subject(Via.FILES, "disk", "ssd", ("vda",), given=True)
-    (probe,) = probes(advise([subject], PROFILES, (), CATALOGUE), {"ssd": "unnoba-2020"}, (), heavy=False)
+    (probe,) = probes(advise([subject], PROFILES, ()), {"ssd": "unnoba-2020"}, (), heavy=False)
     assert probe["device_class"] == "ssd"
     assert probe["file_size"] == "1024MiB"

@@ -55,7 +55,7 @@ entries:
 
 
 def parse(text, where="/etc/plumbline/ours.yaml", host="storage1"):
-    return parse_site(text, where=where, host=host, catalogue=CATALOGUE)
+    return parse_site(text, where=where, host=host)
 
 
 def test_a_hand_written_file_needs_little():
@@ -252,18 +252,18 @@ entries:
 
 
 def test_the_written_text():
-    _, mark, text = format_record(RECORDED, CATALOGUE).partition("recorded: ")
+    _, mark, text = format_record(RECORDED).partition("recorded: ")
     assert mark + text == RECORDED_TEXT
 
 
 def test_written_and_read_again():
-    assert parse(format_record(RECORDED, CATALOGUE)).file == RECORDED
+    assert parse(format_record(RECORDED)).file == RECORDED
 
 
 def test_unreadable_files(tmp_path):
     def message(path):
         with pytest.raises(BaselineError) as caught:
-            read_site(path, host="storage1", catalogue=CATALOGUE)
+            read_site(path, host="storage1")
         return str(caught.value).removeprefix(f"{path}: ")
 
     missing = tmp_path / "missing.yaml"
@@ -280,4 +280,4 @@ def test_unreadable_files(tmp_path):
 def test_read_site(tmp_path):
     path = tmp_path / "node.yaml"
     path.write_text(HAND_WRITTEN)
-    assert read_site(path, host="any", catalogue=CATALOGUE).entries[0].profile == "node"
+    assert read_site(path, host="any").entries[0].profile == "node"

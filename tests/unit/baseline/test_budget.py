@@ -8,12 +8,10 @@ from pathlib import Path
 import pytest
 
 from plumbline.baseline import budget, profiles
-from plumbline.config.workloads import load_catalogue
 from plumbline.errors import BaselineError
 from support.figure_ledger import read_ledger
 
-CATALOGUE = load_catalogue()
-FUJITSU = profiles.load_profiles(CATALOGUE)["fujitsu-2013"].profile
+FUJITSU = profiles.load_profiles()["fujitsu-2013"].profile
 
 # Typed from the document a second time: fio write, network, device, ack, code; 4k beside 8k, one ack for both.
 SLIDE_47 = """
@@ -85,7 +83,7 @@ budgets:
 
 
 def load(text):
-    return profiles.parse_profile(text, "x.yaml", CATALOGUE)
+    return profiles.parse_profile(text, "x.yaml")
 
 
 def test_one_operation_has_one_budget():

@@ -180,9 +180,7 @@ def fio(name: str, interval: float = 600.0) -> FioConfig:
 
 def plan(*probes: CanaryConfig | FioConfig) -> ProbingPlan:
     folder = Path("/nowhere")
-    return make_plan(
-        Config(probes=probes), storage=folder, roots=Roots.under(folder), catalogue=CATALOGUE, environment={}
-    )
+    return make_plan(Config(probes=probes), storage=folder, roots=Roots.under(folder), environment={})
 
 
 def result(probe: str, *, age_s: float, config_hash: str = "") -> ProbeRecord:
@@ -217,7 +215,7 @@ def test_now_is_what_is_fresh_and_says_what_is_missing():
 
 
 def test_now_is_comparable_with_what_a_recording_of_the_same_probe_wrote():
-    accepted = parse_site(SITE, where="x.yaml", host=None, catalogue=CATALOGUE)
+    accepted = parse_site(SITE, where="x.yaml", host=None)
     items, _ = figures_now(plan(fio("fresh")), {"fresh": result("fresh", age_s=5)}, now=NOW)
     (row,) = compare(side(*accepted.entries), Side("now", "now", "now", items)).rows
     assert (row.word, row.age_s) == (Word.WORSE, 5.0)
@@ -236,11 +234,11 @@ entries: [{workload: randread-4k-qd1-j1, device_class: ssd, latency: {p50: 50us}
 
 
 def test_a_baseline_is_found_by_name_or_path_of_any_host(tmp_path):
-    profiles, path = load_profiles(CATALOGUE), tmp_path / "theirs.yaml"
+    profiles, path = load_profiles(), tmp_path / "theirs.yaml"
     path.write_text(SITE)
 
     def read(file: Path) -> LoadedSite:
-        return read_site(file, host=None, catalogue=CATALOGUE)
+        return read_site(file, host=None)
 
     assert find("unnoba-2020", profiles, [], read=read) is profiles["unnoba-2020"]
     theirs = find(str(path), profiles, [], read=read)
@@ -254,4 +252,4 @@ def test_a_baseline_is_found_by_name_or_path_of_any_host(tmp_path):
     with pytest.raises(BaselineError, match=r"2 baselines have this name; say which by its path: .*theirs\.yaml, /els"):
         find("theirs", profiles, [theirs, twin], read=read)
     with pytest.raises(BaselineError, match="measured on another host"):
-        read_site(path, host="storage1", catalogue=CATALOGUE)
+        read_site(path, host="storage1")

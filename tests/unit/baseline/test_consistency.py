@@ -36,7 +36,7 @@ def entry(
 
 
 def found(*entries: BaselineEntry, place: Place = STORAGE, devices: tuple[str, ...] = ()) -> list[Finding]:
-    return check(with_workloads(entries, CATALOGUE, devices), place)
+    return check(with_workloads(entries, devices), place)
 
 
 RTT = entry("icmp-rtt-56", "round-trip", 100e-6, device_class="10g")
@@ -225,4 +225,4 @@ def test_a_finding_reads_as_one_sentence():
         "rbd ssd rbd-randread-4k-qd1-j1 read: p50 20 µs, network 10g icmp-rtt-56 round-trip p50 100 µs; "
         "this host holds no OSD, so every read crosses the network; a cache on this host was read"
     )
-    assert isinstance(with_workloads([RTT], CATALOGUE)[0], Measured)
+    assert isinstance(with_workloads([RTT])[0], Measured)

@@ -12,11 +12,9 @@ from plumbline.baseline.model import Source
 from plumbline.baseline.profiles import load_profiles
 from plumbline.baseline.shown import Figure
 from plumbline.baseline.site import parse_site
-from plumbline.config.workloads import load_catalogue
 from plumbline.errors import BaselineError, UnknownName
 
-CATALOGUE = load_catalogue()
-PROFILES = load_profiles(CATALOGUE)
+PROFILES = load_profiles()
 RECORDED = parse_site(
     """\
 schema_version: 1
@@ -40,13 +38,11 @@ entries:
 """,
     where="/var/lib/plumbline/baseline.yaml",
     host="storage1",
-    catalogue=CATALOGUE,
 )
 WRITTEN = parse_site(
     "schema_version: 1\nentries:\n- {workload: randread-4k-qd1-j1, device_class: ssd, iops: 12000, rate_iops: 50}\n",
     where="/etc/plumbline/ours.yaml",
     host="storage1",
-    catalogue=CATALOGUE,
 )
 
 

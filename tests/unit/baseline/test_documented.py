@@ -6,11 +6,9 @@ import pytest
 
 from plumbline.baseline import profiles
 from plumbline.checks.run import CHECKS
-from plumbline.config.workloads import load_catalogue
 from plumbline.errors import BaselineError
 
-CATALOGUE = load_catalogue()
-PROFILES = profiles.load_profiles(CATALOGUE)
+PROFILES = profiles.load_profiles()
 
 TEXT = """\
 schema_version: 1
@@ -85,7 +83,7 @@ def test_the_data_sheet_is_shown_and_never_judges():
 
 
 def test_workloads_that_are_named_are_known_with_their_layer():
-    assert profiles.parse_profile(TEXT, "x.yaml", CATALOGUE).layers == {
+    assert profiles.parse_profile(TEXT, "x.yaml").layers == {
         "write-4k-qd1-j1": "disk",
         "rbd-write-4k-qd1-j1": "rbd",
     }
@@ -103,5 +101,5 @@ def test_workloads_that_are_named_are_known_with_their_layer():
 def test_mistakes_are_named(old, new, said):
     assert old in TEXT
     with pytest.raises(BaselineError) as caught:
-        profiles.parse_profile(TEXT.replace(old, new), "x.yaml", CATALOGUE)
+        profiles.parse_profile(TEXT.replace(old, new), "x.yaml")
     assert str(caught.value).startswith(f"x.yaml: {said}")

@@ -15,7 +15,6 @@ from plumbline.baseline.record.text import format_record
 from plumbline.baseline.site import SiteEntry, SiteFile, parse_site
 from plumbline.baseline.units import Latency
 from plumbline.config.model import CephConfig
-from plumbline.config.workloads import load_catalogue
 from plumbline.core.roots import Roots
 from plumbline.errors import BaselineError, ParseError
 from plumbline.sources.disk.block import BlockDevice
@@ -78,8 +77,7 @@ def test_what_is_not_known_is_not_compared():
 def test_a_recorded_file_carries_it_there_and_back():
     entry = SiteEntry(workload="randread-4k-qd1-j1", device_class="nvme", latency=Latencies(p50=Latency.of(84e-6)))
     file = SiteFile(schema_version=1, fingerprint=THEN, entries=(entry,))
-    catalogue = load_catalogue()
-    loaded = parse_site(format_record(file, catalogue), where="f.yaml", host="h", catalogue=catalogue)
+    loaded = parse_site(format_record(file), where="f.yaml", host="h")
     assert loaded.file.fingerprint == THEN
 
 
@@ -89,7 +87,7 @@ def test_a_recorded_file_carries_it_there_and_back():
 def test_a_mistake_in_it_is_named(line, key):
     text = f"schema_version: 1\nfingerprint: {line}\nentries: []\n"
     with pytest.raises(BaselineError, match=re.escape(key)):
-        parse_site(text, where="f.yaml", host="h", catalogue=load_catalogue())
+        parse_site(text, where="f.yaml", host="h")
 
 
 # --- reading ------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from plumbline.config.model import DOCUMENTED_CLASSES, DOCUMENTED_PROBE, Config
 from plumbline.config.workloads import load_catalogue
 
 CATALOGUE = load_catalogue()
-ENTRIES = [entry for profile in load_profiles(CATALOGUE).values() for entry in profile.entries]
+ENTRIES = [entry for profile in load_profiles().values() for entry in profile.entries]
 
 
 def target(workload: str, device_class: str, rate_iops: float | None = None) -> Target:
@@ -23,7 +23,7 @@ def target(workload: str, device_class: str, rate_iops: float | None = None) -> 
 
 
 def text(wanted: Target, entries: list[BaselineEntry] | None = None) -> str:
-    found = nearest(ENTRIES if entries is None else entries, [wanted], CATALOGUE).get(experiment(wanted))
+    found = nearest(ENTRIES if entries is None else entries, [wanted]).get(experiment(wanted))
     return found.text.replace("\xa0", " ") if found else ""
 
 

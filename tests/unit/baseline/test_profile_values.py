@@ -10,12 +10,11 @@ import msgspec
 import pytest
 
 from plumbline.baseline.profiles import load_profiles
-from plumbline.config.workloads import load_catalogue
 from support.figure_ledger import Entry, read_ledger
 from support.figure_values import figures, invented, numbers, printed, said, unlike
 
 SEEDS = Path(__file__).parents[2] / "fixtures/seeds"
-PROFILES = load_profiles(load_catalogue())
+PROFILES = load_profiles()
 BY_VALUE = ("infn-2025", "unnoba-2020")
 """The others are checked by line (test_profile_ledgers.py)."""
 

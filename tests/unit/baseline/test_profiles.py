@@ -14,7 +14,7 @@ from plumbline.config.workloads import BlockWorkload, load_catalogue
 from plumbline.errors import BaselineError, ConfigError
 
 CATALOGUE = load_catalogue()
-PROFILES = profiles.load_profiles(CATALOGUE)
+PROFILES = profiles.load_profiles()
 UNNOBA = PROFILES["unnoba-2020"]
 INFN = PROFILES["infn-2025"]
 BY_KEY = {(row.entry.device_class, row.entry.workload): row for row in UNNOBA.rows}
@@ -493,7 +493,7 @@ series:
 
 
 def test_a_minimal_profile_loads():
-    loaded = profiles.parse_profile(MINIMAL, "other.yaml", CATALOGUE)
+    loaded = profiles.parse_profile(MINIMAL, "other.yaml")
     assert [(entry.iops, entry.latency) for entry in loaded.entries] == [(12000.0, {"mean": 84e-6})]
 
 
@@ -565,21 +565,21 @@ def test_a_minimal_profile_loads():
 )
 def test_refusals_name_file_key_value_and_reason(old, new, message):
     with pytest.raises(BaselineError) as caught:
-        profiles.parse_profile(MINIMAL.replace(old, new, 1), "other.yaml", CATALOGUE)
+        profiles.parse_profile(MINIMAL.replace(old, new, 1), "other.yaml")
     assert str(caught.value).startswith("other.yaml: ")
     assert message in str(caught.value)
 
 
 def test_a_row_in_doubt_never_judges():
     text = MINIMAL.replace("84 us}", "84 us}, doubt: it was read from a cache", 1)
-    (entry,) = profiles.parse_profile(text, "other.yaml", CATALOGUE).entries
+    (entry,) = profiles.parse_profile(text, "other.yaml").entries
     assert entry.doubt == "it was read from a cache"
 
 
 def test_a_row_that_stands_twice():
     text = MINIMAL + "    - {line: 3, workload: randread-4k-qd1-j1, iops: 13K IOPS}\n"
     with pytest.raises(BaselineError, match=r"points\[1\]\.workload = .*: is a duplicate; first in Table 1, line 2"):
-        profiles.parse_profile(text, "other.yaml", CATALOGUE)
+        profiles.parse_profile(text, "other.yaml")
 
 
 def test_judge_names_known_profiles_only():

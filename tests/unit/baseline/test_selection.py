@@ -154,7 +154,7 @@ def test_bounds_of_a_probe():
 def test_the_shipped_profile_against_the_default_probes():
     """On an SSD that chose it: it judges the canary's reads, by a mean alone; the capped fio run is another thing."""
     catalogue = load_catalogue()
-    entries = load_profiles(catalogue)["unnoba-2020"].entries
+    entries = load_profiles()["unnoba-2020"].entries
     read = Target(
         "canary", "disk", "ssd", "randread-4k-qd1-j1", "read", catalogue.by_id["randread-4k-qd1-j1"].config_hash()
     )

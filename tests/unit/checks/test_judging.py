@@ -13,7 +13,6 @@ from plumbline.checks.network.facts import NetworkFacts, Nic, SoftnetCpu, networ
 from plumbline.checks.run import Judge
 from plumbline.collectors.registry import collectors, configured
 from plumbline.config.model import Config
-from plumbline.config.workloads import load_catalogue
 from plumbline.metrics.exposition import Exposition
 from plumbline.metrics.guard import SkipHook
 from plumbline.metrics.snapshot import Readings, Snapshot
@@ -191,7 +190,7 @@ def page(folder: Path, **switched: bool) -> Snapshot:
     for job in given.storage.jobs():
         job.run(threading.Event())
     config = Config(collectors=switched)
-    book = load_book(config.baseline, where="test", storage=folder, host="x", catalogue=load_catalogue(), targets=())
+    book = load_book(config.baseline, where="test", storage=folder, host="x", targets=())
     host = configured(given, config, book)
     wanted = [each for each in collectors(config) if each.name not in ("daemon", "finding")]
     exposition = Exposition(wanted, host, clock=lambda: 0.0, logger=logging.getLogger("test"))

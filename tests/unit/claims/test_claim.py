@@ -14,12 +14,11 @@ from plumbline.claims import claim
 from plumbline.claims.api import Api, ApiError, parse
 from plumbline.claims.claim import LABEL, ClaimFailed, ClaimRun, written
 from plumbline.claims.claim_file import identity_of
-from plumbline.config.workloads import load_catalogue
 from plumbline.errors import ProbeRefused
 from plumbline.probes.run.result import Outcome, ProbeResult
 
 T = TypeVar("T")
-IDENTITY = identity_of("standard", "standard", load_catalogue())
+IDENTITY = identity_of("standard", "standard")
 POD = {"metadata": {"name": "standard-x1", "uid": "u1", "labels": {LABEL: "standard"}}}
 VOLUME = {
     "name": "claimed",

@@ -21,15 +21,13 @@ from plumbline.claims.claim_file import (
     read_claims,
 )
 from plumbline.collectors import probe
-from plumbline.config.workloads import load_catalogue
 from plumbline.core.storage_names import reserved
 from plumbline.errors import ParseError, StateError
 from plumbline.probes.run.result import OperationResult, Outcome, ProbeResult
 from plumbline.probes.run.state import StateStore
 
-CATALOGUE = load_catalogue()
 STATE = ClaimState("fast", "rook-ceph-block", 21600.0, 300.0)
-IDENTITY = identity_of("fast", "rook-ceph-block", CATALOGUE)
+IDENTITY = identity_of("fast", "rook-ceph-block")
 FILE = "volume-claim.fast.json"
 
 
@@ -59,7 +57,7 @@ def test_results_add_up_over_jobs_and_the_daemon_shows_them_like_its_own(storage
     for started, seconds in ((1000.0, 4.0), (2000.0, 6.0), (3000.0, 5.0), (4000.0, None)):
         add_result(storage, STATE, result(started, seconds))
     assert (storage / FILE).stat().st_mode & 0o777 == 0o640
-    watch = ClaimWatch(storage, CATALOGUE, "container")
+    watch = ClaimWatch(storage, "container")
     assert watch.statuses() == []
     watch.slot.refresh()
     shown = {
@@ -91,7 +89,7 @@ def test_probe_list_has_them(storage: Path, tmp_path: Path, capsys: pytest.Captu
 def test_another_class_under_the_same_name_starts_anew(storage: Path) -> None:
     add_result(storage, STATE, result(1000.0, 4.0))
     other = ClaimState("fast", "slow", 21600.0, 300.0)
-    slow = identity_of("fast", "slow", CATALOGUE)
+    slow = identity_of("fast", "slow")
     one = slow.result(tool_version="", started=2.0, duration=1.0, outcome=Outcome.SUCCESS)
     assert add_result(storage, other, one).record.runs == {Outcome.SUCCESS: 1}
 

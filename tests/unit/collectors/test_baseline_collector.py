@@ -21,7 +21,6 @@ from plumbline.collectors.baseline import (
     samples,
 )
 from plumbline.config.model import BaselineConfig
-from plumbline.config.workloads import load_catalogue
 
 MEASURED = BaselineEntry(
     layer="disk",
@@ -132,9 +131,7 @@ def test_nothing_to_say_is_no_sample():
 
 
 def budgets_of(target: Target, storage: Path) -> dict[tuple[str, ...], float]:
-    book = load_book(
-        BaselineConfig(), where="test", storage=storage, host="x", catalogue=load_catalogue(), targets=[target]
-    )
+    book = load_book(BaselineConfig(), where="test", storage=storage, host="x", targets=[target])
     found = list(budget_samples(book.budgets))
     assert {spec for spec, _, _ in found} <= {BUDGET}
     series = {labels: value for _, labels, value in found}

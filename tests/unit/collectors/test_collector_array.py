@@ -12,7 +12,6 @@ from plumbline.baseline.book import load_book
 from plumbline.collectors import array as metrics
 from plumbline.collectors.registry import configured
 from plumbline.config.model import Config
-from plumbline.config.workloads import load_catalogue
 from plumbline.core.process import ProcessRunner
 from plumbline.core.roots import Roots
 from plumbline.metrics.spec import Sample
@@ -118,9 +117,7 @@ def collected(roots: Roots, *, refresh: bool) -> tuple[set[str], list[tuple[str,
     for job in given.storage.jobs() if refresh else ():
         job.run(threading.Event())
     config = Config()
-    book = load_book(
-        config.baseline, where="test", storage=Path("/nowhere"), host="h", catalogue=load_catalogue(), targets=()
-    )
+    book = load_book(config.baseline, where="test", storage=Path("/nowhere"), host="h", targets=())
     skipped: list[tuple[str, str]] = []
     reading = metrics.COLLECTOR.read(
         configured(given, config, book), lambda item, reason: skipped.append((item, reason))

@@ -11,7 +11,6 @@ import pytest
 
 from plumbline import cli
 from plumbline.config.model import load
-from plumbline.config.workloads import load_catalogue
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 
@@ -73,7 +72,7 @@ def test_the_printed_lines_are_a_configuration(capsys: pytest.CaptureFixture[str
     lines = out.partition("Add to the configuration:\n")[2].partition("A list of probes replaces the default ones")[0]
     mine = tmp_path / "plumbline.yaml"
     mine.write_text(textwrap.dedent(lines))
-    config = load(mine, load_catalogue())
+    config = load(mine)
     assert config.baseline.judge == {"hdd": "unnoba-2020"}
     assert [probe.name for probe in config.probes] == ["documented-raw-randread-4k-qd4-j1"]
 

@@ -13,11 +13,9 @@ from plumbline.baseline.describe import show, summaries
 from plumbline.baseline.profiles import load_profiles
 from plumbline.baseline.site import parse_site
 from plumbline.commands import baselines
-from plumbline.config.workloads import load_catalogue
 from plumbline.core.console import make_console
 
-CATALOGUE = load_catalogue()
-PROFILES = load_profiles(CATALOGUE)
+PROFILES = load_profiles()
 FUJITSU = {"fujitsu-2013": PROFILES["fujitsu-2013"]}
 
 
@@ -75,7 +73,6 @@ def test_a_recorded_file_says_from_when_it_is():
         "entries: [{workload: randread-4k-qd1-j1, device_class: ssd, iops: 1}]\n",
         where="f.yaml",
         host="storage1",
-        catalogue=CATALOGUE,
     )
     assert "recorded 2025-11-03T10:22:41+00:00" in piped(baselines.print_list, summaries({}, [site], {}))
 
@@ -201,7 +198,6 @@ def test_names_from_files_cannot_steer_the_terminal(width):
         'entries: [{workload: randread-4k-qd1-j1, device_class: "[bold]", iops: 1, note: "c\\e[2Jd"}]\n',
         where="f.yaml",
         host="h",
-        catalogue=CATALOGUE,
     )
     pairs = (
         (baselines.print_list, summaries({}, [site], {})),

@@ -21,7 +21,6 @@ from plumbline.config.probes.ceph import OsdBenchConfig, RadosBenchConfig, RbdFi
 from plumbline.config.probes.disk import CanaryConfig, FioConfig
 from plumbline.config.probes.network import IperfConfig, PathMtuConfig, RttConfig
 from plumbline.config.types import Duration, Endpoint, Size
-from plumbline.config.workloads import load_catalogue
 from plumbline.core.histogram import HistogramValue
 from plumbline.core.roots import Roots
 from plumbline.errors import BaselineError, ProbeRefused, UnknownName
@@ -31,7 +30,6 @@ from plumbline.probes.run.reading import CanaryReading, CanaryState, WorkloadRea
 from plumbline.probes.run.result import OperationResult, Outcome, ProbeResult
 from plumbline.sources.net.routes import read_lower_ports
 
-CATALOGUE = load_catalogue()
 PROBES = (
     FioConfig(name="deep", workload="randread-4k-qd16-j1"),
     FioConfig(name="single", workload="randread-4k-qd1-j1", directory="/x"),
@@ -50,9 +48,7 @@ PROBES = (
 
 
 def planned(folder: Path, *probes: object) -> ProbingPlan:
-    return make_plan(
-        Config(probes=probes or PROBES), storage=folder, roots=Roots.under(folder), catalogue=CATALOGUE, environment={}
-    )
+    return make_plan(Config(probes=probes or PROBES), storage=folder, roots=Roots.under(folder), environment={})
 
 
 def names(folder: Path, **wanted: object) -> list[str]:
@@ -274,7 +270,7 @@ class Told:
 def record(folder: Path, monkeypatch: pytest.MonkeyPatch, engine: Told, **more: object) -> recording.Recording:
     config = Config(probes=(FioConfig(name="fio", workload="randread-4k-qd1-j1", device_class="hdd"),))
     roots = Roots.under(folder)
-    plan = make_plan(config, storage=folder, roots=roots, catalogue=CATALOGUE, environment={})
+    plan = make_plan(config, storage=folder, roots=roots, environment={})
     node = Node(None, config, roots, folder / "state", "stor01", plan, ())
     monkeypatch.setattr(node_module, "RunOnce", engine)
     monkeypatch.setattr(recording, "read_fingerprint", lambda *_args, **_more: Fingerprint(kernel="6.12"))

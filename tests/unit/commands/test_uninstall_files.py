@@ -11,7 +11,6 @@ import pytest
 from plumbline.claims.claim_file import ClaimState, add_result, identity_of
 from plumbline.cli import main
 from plumbline.commands.uninstall_files import find, remove
-from plumbline.config.workloads import load_catalogue
 from plumbline.errors import StateError
 from plumbline.probes.filesystem import metadata_worker
 from plumbline.probes.run.gates import HeavyLock
@@ -57,9 +56,7 @@ def storage(folder: Path) -> Path:
     canary_in(storage / "canary")
     with HeavyLock(storage / "heavy-probe.lock").hold("fio"):
         pass
-    result = identity_of("fast", "ssd", load_catalogue()).result(
-        tool_version="", started=1.0, duration=1.0, outcome=Outcome.SUCCESS
-    )
+    result = identity_of("fast", "ssd").result(tool_version="", started=1.0, duration=1.0, outcome=Outcome.SUCCESS)
     add_result(storage, ClaimState("fast", "ssd", 60.0, 9.0), result)
     (storage / "baseline.yaml").write_text(BASELINE)
     (storage / "baseline.yaml.bak").write_text(BASELINE)

@@ -6,10 +6,8 @@ from plumbline import __version__
 from plumbline.config.model import DEFAULT_LISTEN_ADDRESS, Config, load, parse, split_address
 from plumbline.config.probes.disk import CanaryConfig, FioConfig
 from plumbline.config.types import Duration
-from plumbline.config.workloads import load_catalogue
 from plumbline.errors import ConfigError
 
-CATALOGUE = load_catalogue()
 FIO = "probes: [{type: fio, name: f, workload: randread-4k-qd1-j1"
 
 BAD = {
@@ -216,7 +214,7 @@ BAD = {
 def test_a_mistake_is_one_line(case):
     text, message = BAD[case]
     with pytest.raises(ConfigError) as caught:
-        parse(text, where="c.yaml", catalogue=CATALOGUE)
+        parse(text, where="c.yaml")
     said = str(caught.value)
     assert said.startswith("c.yaml")
     assert "\n" not in said
@@ -228,27 +226,27 @@ def test_a_mistake_is_one_line(case):
     "kind", ["megaraid,8", "sat+megaraid,8", "3ware,2", "areca,3/1", "hpt,1/2/3", "scsi+cciss,0", "aacraid,0,0,3"]
 )
 def test_what_smartctl_takes_for_a_disk_behind_a_controller(kind: str) -> None:
-    parsed = parse(f"devices: {{controller_disks: {{/dev/sg0: ['{kind}']}}}}", where="c", catalogue=CATALOGUE)
+    parsed = parse(f"devices: {{controller_disks: {{/dev/sg0: ['{kind}']}}}}", where="c")
     assert parsed.devices.controller_disks == {"/dev/sg0": (kind,)}
 
 
 def test_an_unknown_workload_names_its_neighbours():
     with pytest.raises(ConfigError, match=r"similar: .*randread-4k-qd2-j1"):
-        parse("probes: [{type: fio, name: f, workload: randread-4k-qd2}]", where="c", catalogue=CATALOGUE)
+        parse("probes: [{type: fio, name: f, workload: randread-4k-qd2}]", where="c")
 
 
 @pytest.mark.parametrize("text", ["", "# only a comment\n", "{}"])
 def test_nothing_is_the_default(text):
-    config = parse(text, where="c.yaml", catalogue=CATALOGUE)
+    config = parse(text, where="c.yaml")
     assert config == Config()
     assert config.web.listen_address == DEFAULT_LISTEN_ADDRESS
     assert [type(probe) for probe in config.probes] == [CanaryConfig, FioConfig, FioConfig]
-    assert parse("probes: []", where="c", catalogue=CATALOGUE).probes == ()
+    assert parse("probes: []", where="c").probes == ()
 
 
 def test_the_defaults_pass_their_own_checks():
     text = "probes: [{type: canary, name: canary}, {type: fio, name: f, workload: randwrite-4k-qd1-j1}]"
-    assert len(parse(text, where="c", catalogue=CATALOGUE).probes) == 2
+    assert len(parse(text, where="c").probes) == 2
 
 
 @pytest.mark.parametrize(
@@ -273,12 +271,12 @@ def test_addresses(text, expected):
 
 def test_files_that_cant_be_read(tmp_path):
     with pytest.raises(ConfigError, match=r"c\.yaml: can't be read: No such file or directory"):
-        load(tmp_path / "c.yaml", CATALOGUE)
+        load(tmp_path / "c.yaml")
     with pytest.raises(ConfigError, match="can't be read: Is a directory"):
-        load(tmp_path, CATALOGUE)
+        load(tmp_path)
     (tmp_path / "latin.yaml").write_bytes(b"storage_path: /caf\xe9\n")
     with pytest.raises(ConfigError, match="is not UTF-8 at byte 18"):
-        load(tmp_path / "latin.yaml", CATALOGUE)
+        load(tmp_path / "latin.yaml")
 
 
 @pytest.mark.parametrize(
@@ -294,6 +292,6 @@ def test_files_that_cant_be_read(tmp_path):
 )
 def test_a_nul_is_refused_with_its_key(text: str, key: str) -> None:
     with pytest.raises(ConfigError, match="contains a NUL") as refused:
-        parse(text, where="f", catalogue=CATALOGUE)
+        parse(text, where="f")
     assert str(refused.value).startswith(f"f: {key}")
     assert "\n" not in str(refused.value)

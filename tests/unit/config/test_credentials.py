@@ -8,8 +8,7 @@ import pytest
 
 from plumbline.commands.ceph import admin as ceph_admin
 from plumbline.config.model import CephConfig, Config, parse
-from plumbline.config.options import Overrides, read_config, with_credentials
-from plumbline.config.workloads import load_catalogue
+from plumbline.config.options import read_config, with_credentials
 
 TEXT = """\
 schema_version: 1
@@ -30,12 +29,12 @@ probes:
 def test_each_stands_where_systemd_put_it(tmp_path: Path, environment: dict[str, str], directory: str) -> None:
     file = tmp_path / "c.yaml"
     file.write_text(TEXT)
-    config = read_config(file, Overrides(), load_catalogue(), environment)
+    config = read_config(file, environment=environment)
     assert config.ceph.keyring == f"{directory}/ceph-keyring"
     assert config.ceph.osd_bench_keyring == f"{directory}/ceph-bench"
     s3, canary = config.probes
     assert (s3.credentials_file, s3.ca_file) == (f"{directory}/s3-keys", "/etc/ca.pem")
-    assert canary == parse(TEXT, where="c", catalogue=load_catalogue()).probes[1]
+    assert canary == parse(TEXT, where="c").probes[1]
 
 
 def test_without_one_nothing_changes() -> None:

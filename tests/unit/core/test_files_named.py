@@ -14,7 +14,6 @@ from plumbline import cli
 from plumbline.baseline.site import read_site
 from plumbline.commands.ceph.keyring import read_keyring
 from plumbline.config.model import CephConfig
-from plumbline.config.workloads import load_catalogue
 from plumbline.core.roots import Roots
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.probes.ceph.ceph_access import CephAccess
@@ -23,7 +22,6 @@ from plumbline.sources.ceph.ceph_conf import read_ceph_conf
 from plumbline.sources.prometheus.access import load_access
 from plumbline.web.guard import make_guard
 
-CATALOGUE = load_catalogue()
 Use = Callable[[Path], object]
 
 
@@ -70,7 +68,7 @@ KINDS: dict[str, Use] = {
     "certificate": lambda path: web(path, "cert_file"),
     "key": lambda path: web(path, "key_file"),
     "client CA": lambda path: web(path, "client_ca_file"),
-    "baseline": lambda path: read_site(path, host=None, catalogue=CATALOGUE),
+    "baseline": lambda path: read_site(path, host=None),
     "Prometheus access": load_access,
     "password": lambda path: prometheus(path, {"basic_auth": {"username": "u", "password_file": str(path)}}),
     "token": lambda path: prometheus(path, {"authorization": {"credentials_file": str(path)}}),

@@ -14,7 +14,6 @@ from plumbline.cli import _parser
 from plumbline.commands.node import this_node
 from plumbline.config.model import Config, WebConfig
 from plumbline.config.options import Overrides, read_config, storage_path
-from plumbline.config.workloads import load_catalogue
 from plumbline.core.roots import Roots
 from plumbline.daemon.daemon import Daemon
 from plumbline.daemon.running import HostContext, PreparedConfig
@@ -25,8 +24,6 @@ from plumbline.probes.run.state import StateStore
 from plumbline.sources.disk.block import BlockDevice
 from support.daemon import eventually
 from support.hosts import parts, recorded_network, silent_network, tree
-
-CATALOGUE = load_catalogue()
 
 
 @pytest.mark.parametrize(
@@ -56,21 +53,21 @@ def test_flags_stand_over_the_file() -> None:
 
 
 def test_without_a_file_the_embedded_defaults_hold() -> None:
-    assert read_config(None, Overrides(), CATALOGUE) == Config()
+    assert read_config(None) == Config()
 
 
 def test_a_bad_address_names_its_flag() -> None:
     with pytest.raises(ConfigError, match=r"^--web\.listen-address = 'x': expected host:port"):
-        read_config(None, Overrides(listen_address="x"), CATALOGUE)
+        read_config(None, Overrides(listen_address="x"))
 
 
 def test_a_collector_that_is_not_known_is_named_with_those_that_are(tmp_path: Path) -> None:
     file = tmp_path / "c.yaml"
     file.write_text("collectors: {softnett: true, tcp: false}")
     with pytest.raises(ConfigError) as caught:
-        read_config(file, Overrides(), CATALOGUE, collectors=("softnet", "tcp"))
+        read_config(file, collectors=("softnet", "tcp"))
     assert str(caught.value) == f"{file}: collectors.softnett: no such collector; there are: softnet, tcp"
-    assert read_config(file, Overrides(), CATALOGUE).collectors == {"softnett": True, "tcp": False}
+    assert read_config(file).collectors == {"softnett": True, "tcp": False}
 
 
 def test_commands_look_without_writing(tmp_path: Path) -> None:
@@ -135,9 +132,9 @@ def test_osds_that_come_and_go_plan_anew_and_are_no_reload(
     file.write_text("probes: [{type: canary, name: canary, enabled: false}]")
     store = StateStore(tmp_path / "state")
     store.open()
-    world = HostContext(file, store.directory, tree(tmp_path, "disks-virtio-vm"), CATALOGUE, {}, "node")
-    config = read_config(file, Overrides(), CATALOGUE)
-    daemon = Daemon(config, world, store, reread=lambda: read_config(file, Overrides(), CATALOGUE))
+    world = HostContext(file, store.directory, tree(tmp_path, "disks-virtio-vm"), {}, "node")
+    config = read_config(file)
+    daemon = Daemon(config, world, store, reread=lambda: read_config(file))
 
     def outdated(_probing: Probing) -> bool:
         daemon._signals.stop = True  # the last round of the loop
@@ -174,14 +171,14 @@ def test_a_claim_measured_by_a_job_is_judged_by_a_baseline(tmp_path: Path) -> No
     file.write_text(f"probes: []\nbaseline: {{files: [{figures}]}}")
     store = StateStore(tmp_path / "state")
     store.open()
-    world = HostContext(file, store.directory, tree(tmp_path, "disks-virtio-vm"), CATALOGUE, {}, "node")
-    config = read_config(file, Overrides(), CATALOGUE)
+    world = HostContext(file, store.directory, tree(tmp_path, "disks-virtio-vm"), {}, "node")
+    config = read_config(file)
     daemon = Daemon(config, world, store, reread=lambda: config)
     wired = daemon._wired
     assert wired.outdated == ""
     wired.claims.slot.refresh()
     assert wired.outdated == ""
-    identity = identity_of("fast", "rook-ceph-block", CATALOGUE)
+    identity = identity_of("fast", "rook-ceph-block")
     result = identity.result(
         tool_version="v1.34.4", started=1.0, duration=1.0, outcome=Outcome.FAILURE, message="no room in the pool"
     )

@@ -2,38 +2,54 @@
 
 from __future__ import annotations
 
-import os
+import json
+import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
 from plumbline.fleet.store import ACCEPTED, CLASSES, RECORDED, Store, sha256
 from support.daemon import COMMAND
-from support.fleet_files import CATALOGUE, node_text
+from support.fleet_files import node_text
 
 NAMES = ("a", "b", "c")
-# Ends the process at the `STEP`th call that changes a name in a directory
-KILLED = """
-import os, signal, sys
-left = int(os.environ["STEP"])
-def counted(call):
-    def run(*args, **more):
-        global left
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return call(*args, **more)
-    return run
+# A process that has imported everything forks for each command it reads: step, file for standard error, arguments. The
+# child ends itself at the `step`th call that changes a name in a directory; 0: it goes on to its end.
+FORKING = """
+import json, os, signal, sys
+import plumbline.commands.fleet
 import plumbline.core.files as files
-import plumbline.core.renaming as renaming
-for name in ("exchange", "rename_new"):
-    setattr(files, name, counted(getattr(files, name)))
-os.rename, os.unlink = counted(os.rename), counted(os.unlink)
 from plumbline.cli import main
-sys.exit(main(sys.argv[1:]))
+def run(left, errors, arguments):
+    def counted(call):
+        def run(*args, **more):
+            nonlocal left
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return call(*args, **more)
+        return run
+    for name in ("exchange", "rename_new"):
+        setattr(files, name, counted(getattr(files, name)))
+    os.rename, os.unlink = counted(os.rename), counted(os.unlink)
+    os.dup2(os.open(errors, os.O_WRONLY | os.O_CREAT), 2)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    code = main(arguments)
+    sys.stderr.flush()
+    os._exit(code)
+for line in sys.stdin:
+    command = json.loads(line)
+    child = os.fork()
+    if not child:
+        try:
+            run(*command)
+        finally:
+            os._exit(99)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 
 
@@ -75,26 +91,36 @@ def first(tmp_path_factory: pytest.TempPathFactory, key: Path) -> Path:
 def test_killed_at_each_step_it_counts_whole_or_not_at_all(first: Path, tmp_path: Path, key: Path) -> None:
     old, new = ({name: node_text(name, fleet_class="box", seed=seed) for name in NAMES} for seed in (0, 1))
     counted, step = [], 0
-    while True:
-        step += 1
-        folder = tmp_path / str(step)
-        subprocess.run(["cp", "-a", first, folder], check=True)
-        store = Store(folder)
-        argv = [sys.executable, "-c", KILLED, *accepting(store, key)]
-        done = subprocess.run(argv, capture_output=True, text=True, check=False, env={**os.environ, "STEP": str(step)})
-        if done.returncode != -signal.SIGKILL:
-            assert done.returncode == 0, done.stderr
-            break
-        acceptance = store.last_acceptance()
-        assert acceptance is not None
-        whole = len(store.names("acceptances", ".json")) == 2
-        counted.append(whole)
-        check_whole(store, new if whole else old)
-        again = subprocess.run([*COMMAND, *accepting(store, key)], capture_output=True, text=True, check=False)
-        assert again.returncode == (1 if whole else 0), again.stderr
-        assert ("nothing new is recorded" in again.stderr) is whole
-        check_whole(store, new)
-        assert not store.names(RECORDED, ".yaml")
+    with subprocess.Popen([sys.executable, "-c", FORKING], stdin=PIPE, stdout=PIPE, text=True) as forking:
+
+        def run(at: int, store: Store) -> tuple[int, str]:
+            assert forking.stdin is not None
+            assert forking.stdout is not None
+            errors = tmp_path / "stderr"
+            errors.unlink(missing_ok=True)
+            forking.stdin.write(json.dumps([at, str(errors), accepting(store, key)]) + "\n")
+            forking.stdin.flush()
+            return int(forking.stdout.readline()), errors.read_text()
+
+        while True:
+            step += 1
+            folder = tmp_path / str(step)
+            shutil.copytree(first, folder)
+            store = Store(folder)
+            code, said = run(step, store)
+            if code != -signal.SIGKILL:
+                assert code == 0, said
+                break
+            acceptance = store.last_acceptance()
+            assert acceptance is not None
+            whole = len(store.names("acceptances", ".json")) == 2
+            counted.append(whole)
+            check_whole(store, new if whole else old)
+            code, said = run(0, store)
+            assert code == (1 if whole else 0), said
+            assert ("nothing new is recorded" in said) is whole
+            check_whole(store, new)
+            assert not store.names(RECORDED, ".yaml")
     assert step > 20
     assert counted == sorted(counted)  # from one step on it counts
     assert True in counted
@@ -141,4 +167,4 @@ sys.exit(main(sys.argv[1:]))
     assert done.returncode == 0, done.stderr
     assert store.text(RECORDED, "a.yaml") == newer
     assert store.names(RECORDED, ".yaml") == ["a"]
-    assert list(store.loaded(ACCEPTED, CATALOGUE)) == list(NAMES)
+    assert list(store.loaded(ACCEPTED)) == list(NAMES)

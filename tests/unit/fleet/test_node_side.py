@@ -38,20 +38,18 @@ from plumbline.fleet.recording import Recording, Times
 from plumbline.fleet.store import RECORDED, NodeRecording, Session, Store, sha256
 from plumbline.fleet.waves import Limits
 from plumbline.metrics.guard import ITEM_REASONS
-from support.fleet_files import CATALOGUE, node_text, signature_text
+from support.fleet_files import node_text, signature_text
 from support.manifest import manifest
 
 
 def class_text() -> str:
-    site = parse_site(node_text("a", fleet_class="box"), where="a", host=None, catalogue=CATALOGUE)
+    site = parse_site(node_text("a", fleet_class="box"), where="a", host=None)
     when = datetime(2026, 11, 25, tzinfo=UTC)
-    return format_record(class_file("box", {"a": site}, when=when, by="ada"), CATALOGUE)
+    return format_record(class_file("box", {"a": site}, when=when, by="ada"))
 
 
 def book(storage: Path, before: Book | None = None) -> Book:
-    return load_book(
-        BaselineConfig(), where="x", storage=storage, host="a", catalogue=CATALOGUE, targets=(), before=before
-    )
+    return load_book(BaselineConfig(), where="x", storage=storage, host="a", targets=(), before=before)
 
 
 def test_a_refused_class_file_costs_neither_its_old_figures_nor_the_nodes_own(tmp_path: Path) -> None:
@@ -85,7 +83,7 @@ def test_the_daemon_takes_the_rest_and_says_once_why_not_the_class(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / CLASS_FILE).write_text("entries: no\n")
-    world = HostContext(None, tmp_path, Roots.under(tmp_path), CATALOGUE, {}, "a")
+    world = HostContext(None, tmp_path, Roots.under(tmp_path), {}, "a")
     first = world.prepare(Config())
     world.prepare(Config(), book_before=first.book)
     (said,) = caplog.messages
@@ -181,7 +179,6 @@ def recording_of(store: Store, nodes: Answering, said: list[str]) -> Recording:
         {name: Host(name) for name in ("a", "b", "c")},
         Limits(),
         Times(),
-        CATALOGUE,
         threading.Event(),
         lambda _progress: None,
         said.append,
@@ -258,15 +255,15 @@ def test_an_acceptance_writes_nothing_where_a_file_of_others_has_a_name_of_its_o
     store = Store(tmp_path / "fleet")
     for host in ("a", "b"):
         store.write(RECORDED, f"{host}.yaml", node_text(host, fleet_class="box"))
-    reviewed = review(store, CATALOGUE)
+    reviewed = review(store)
     (store.path / name).parent.mkdir(mode=0o700)
     (store.path / name).write_text("somebody's\n")
     before = manifest(store.path)
     with pytest.raises(StateError, match="was not made by Plumbline; move it away") as caught:
-        accept(store, reviewed, CATALOGUE, by="ada", key="k", sign=lambda _: signature_text("x").encode())
+        accept(store, reviewed, by="ada", key="k", sign=lambda _: signature_text("x").encode())
     assert str(store.path / name) in str(caught.value)
     after = {path: entry for path, entry in manifest(store.path).items() if entry.kind == "file"}
     assert after == {path: entry for path, entry in before.items() if entry.kind == "file"}
     (store.path / name).unlink()
-    accept(store, reviewed, CATALOGUE, by="ada", key="k", sign=lambda _: signature_text("x").encode())
+    accept(store, reviewed, by="ada", key="k", sign=lambda _: signature_text("x").encode())
     assert store.names(RECORDED, ".yaml") == []

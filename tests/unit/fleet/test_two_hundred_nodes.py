@@ -21,7 +21,7 @@ from plumbline.fleet.node import FileState, NodeState
 from plumbline.fleet.push import choose
 from plumbline.fleet.recording import due
 from plumbline.fleet.store import ACCEPTED, CLASSES, RECORDED, Acceptance, Store, sha256
-from support.fleet_files import CATALOGUE, LATENCIES_S, node_text
+from support.fleet_files import LATENCIES_S, node_text
 
 NAMES = [f"stor{number:03}" for number in range(200)]
 LAME, CACHED = "stor077", "stor150"
@@ -55,11 +55,10 @@ def accepted(recorded: Path, tmp_path_factory: pytest.TempPathFactory, key: Path
 
 
 def accept_all(store: Store, key: Path, **more: tuple[str, ...]) -> Accepted:
-    reviewed = review(store, CATALOGUE, without=more.get("without", ()))
+    reviewed = review(store, without=more.get("without", ()))
     return accept(
         store,
         reviewed,
-        CATALOGUE,
         by="Ada",
         key=key.name,
         sign=lambda text: sign(text, key, environment=os.environ),
@@ -68,7 +67,7 @@ def accept_all(store: Store, key: Path, **more: tuple[str, ...]) -> Accepted:
 
 
 def test_the_lame_and_the_cached_node_are_found_and_no_other(recorded: Path) -> None:
-    reviewed = review(Store(recorded), CATALOGUE)
+    reviewed = review(Store(recorded))
     assert {row.node for row in reviewed.outliers} == {LAME, CACHED}
     worst = max(reviewed.outliers, key=lambda row: row.ratio)
     assert worst.node == LAME
@@ -99,19 +98,19 @@ def test_the_set_is_signed_each_file_verifies_and_classes_have_the_medians(
             assert found is not None
             text, signature = found
             assert signer(text.encode(), signature.encode(), allowed, environment=os.environ) == "ada@example"
-    (_, site) = store.loaded(CLASSES, CATALOGUE)["r740-hdd"]
+    (_, site) = store.loaded(CLASSES)["r740-hdd"]
     assert len(site.file.hosts) == 149
     entry = next(entry for entry in site.entries if entry.workload == "randread-4k-qd1-j1")
     assert entry.source is Source.CLASS
     assert entry.latency["p50"] == pytest.approx(8e-3, rel=0.02)
     assert entry.tolerance_ratio == pytest.approx(1.25)
-    assert CACHED not in store.loaded(CLASSES, CATALOGUE)["r760-hdd"][1].file.hosts
+    assert CACHED not in store.loaded(CLASSES)["r760-hdd"][1].file.hosts
 
 
 def test_an_entry_without_a_figure_is_in_no_class() -> None:
     bare = "- {workload: icmp-rtt-56, operation: round-trip, device_class: 25g, latency: {p99: 1ms}}\n"
     texts = {name: node_text(name, fleet_class="box") + bare for name in NAMES[:3]}
-    sites = {name: parse_site(text, where=name, host=None, catalogue=CATALOGUE) for name, text in texts.items()}
+    sites = {name: parse_site(text, where=name, host=None) for name, text in texts.items()}
     file = class_file("box", sites, when=datetime(2026, 11, 25, tzinfo=UTC), by="Ada")
     assert {entry.device_class for entry in file.entries} == {"10g", "hdd"}
 
@@ -172,7 +171,7 @@ def _newer(measured: FileState) -> NodeState:
 
 
 def test_only_what_changed_is_due(recorded: Path) -> None:
-    kept = {name: site for name, (_, site) in Store(recorded).loaded(RECORDED, CATALOGUE).items()}
+    kept = {name: site for name, (_, site) in Store(recorded).loaded(RECORDED).items()}
     states = {name: state(name) for name in NAMES}
     assert due(kept, states, everything=False) == {}
     for name in NAMES[:3]:

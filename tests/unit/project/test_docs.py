@@ -15,7 +15,6 @@ from plumbline.collectors.registry import COLLECTORS, every_spec
 from plumbline.config import types
 from plumbline.config.model import Config, load, parse
 from plumbline.config.probes import ProbeConfig
-from plumbline.config.workloads import load_catalogue
 from support.offenders import for_every
 
 ROOT = Path(__file__).parents[3]
@@ -31,7 +30,7 @@ def test_the_references_are_fresh():
 
 def test_the_example_configurations_are_good():
     for name in ("deploy/plumbline.yaml", "deploy/demo/plumbline.yaml"):
-        assert load(ROOT / name, load_catalogue()).probes, name
+        assert load(ROOT / name).probes, name
 
 
 def test_every_key_of_the_references_has_a_meaning():
@@ -42,7 +41,7 @@ def test_every_key_of_the_references_has_a_meaning():
 
 @for_every("section", EXAMPLES)
 def test_every_example_of_the_reference_is_accepted(section: str) -> None:
-    config = parse(EXAMPLES[section], where=f"docs/configuration.yaml: {section}", catalogue=load_catalogue())
+    config = parse(EXAMPLES[section], where=f"docs/configuration.yaml: {section}")
     assert config != Config()
 
 

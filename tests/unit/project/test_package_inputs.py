@@ -18,7 +18,6 @@ from deploy.rpm import build as rpm
 
 from plumbline import __version__, cli
 from plumbline.config.model import DEFAULT_LISTEN_ADDRESS, load
-from plumbline.config.workloads import load_catalogue
 
 ROOT = Path(__file__).parents[3]
 DEBIAN = ROOT / "deploy" / "debian"
@@ -138,7 +137,7 @@ def test_maintainer_scripts_are_shell(name: str) -> None:
 
 
 def test_what_is_configured_is_what_the_unit_reads() -> None:
-    config = load(PACKAGES / "plumbline.yaml", load_catalogue())
+    config = load(PACKAGES / "plumbline.yaml")
     assert config.web.listen_address == DEFAULT_LISTEN_ADDRESS
     assert [type(each).__name__ for each in config.probes] == ["CanaryConfig", "FioConfig"]
     flags = re.search(r'^ARGS="(.*)"$', (PACKAGES / "plumbline.default").read_text(), re.M)

@@ -20,17 +20,17 @@ from plumbline.report.baseline import words
 from plumbline.report.baseline.report import Report, build, render_html, render_markdown
 
 CATALOGUE = load_catalogue()
-UNNOBA = reporting.subject(load_profiles(CATALOGUE)["unnoba-2020"])
+UNNOBA = reporting.subject(load_profiles()["unnoba-2020"])
 HEAD = "schema_version: 1\nsource: measured\nname: ours\nhost: storage7\nrecorded: 2026-10-02T09:15:00Z\nentries:\n"
 
 
 def site(*entries: str, head: str = HEAD):
     text = head + "".join(f"- {{{entry}}}\n" for entry in entries)
-    return reporting.subject(parse_site(text, where="ours.yaml", host=None, catalogue=CATALOGUE))
+    return reporting.subject(parse_site(text, where="ours.yaml", host=None))
 
 
 def report(*subjects) -> Report:
-    return build(subjects, CATALOGUE, title="A site", made="2026-10-03 10:00 UTC", version="1")
+    return build(subjects, title="A site", made="2026-10-03 10:00 UTC", version="1")
 
 
 def plots(found: Report, layer: str) -> dict[str, Plot]:
@@ -289,7 +289,7 @@ def hostile() -> Report:
     quoted = "'" + HOSTILE.replace("'", "''") + "'"
     rows = [f"{row}, note: {quoted}" for row in depths("read", *((d, "iops: 9") for d in (1, 2, 4)), cls=quoted)]
     rows += [f"workload: rados-{mode}-4m-t16, device_class: {quoted}, iops: 9" for mode in ("write", "seq")]
-    return build([site(*rows, head=BAD.format(n=quoted)), UNNOBA], CATALOGUE, title=HOSTILE, made="now", version="1")
+    return build([site(*rows, head=BAD.format(n=quoted)), UNNOBA], title=HOSTILE, made="now", version="1")
 
 
 def test_no_name_becomes_html():

@@ -18,7 +18,6 @@ from plumbline.collectors.registry import Parts, collectors, configured
 from plumbline.config.model import BaselineConfig, Config
 from plumbline.config.probes.disk import FioConfig
 from plumbline.config.types import Duration
-from plumbline.config.workloads import load_catalogue
 from plumbline.core.histogram import HistogramValue
 from plumbline.core.roots import Roots
 from plumbline.core.scheduler import splay
@@ -47,7 +46,6 @@ from plumbline.status.model import (
 from plumbline.status.verdict import judge
 from support.hosts import ixgbe_network, parts, recorded_network, tree
 
-CATALOGUE = load_catalogue()
 EMPTY = Snapshot((), ())
 HOST = "storage1"
 NAME = next(name for n in itertools.count() if splay(HOST, name := f"fio-{n}", 300.0) > 60)
@@ -69,13 +67,13 @@ class Node:
     def configure(self, **changes: object) -> None:
         settings: dict[str, object] = {"name": NAME, "workload": "randwrite-4k-qd1-j1", "device_class": "ssd"}
         config = Config(probes=(FioConfig(**settings | changes),))  # type: ignore[arg-type]
-        self.plan = make_plan(config, storage=self.folder, roots=self.roots, catalogue=CATALOGUE, environment={})
+        self.plan = make_plan(config, storage=self.folder, roots=self.roots, environment={})
         self.probing.apply(self.plan, {})
 
     def book(self, config: BaselineConfig | None = None) -> Book:
         return load_book(
             config or BaselineConfig(),
-            where="test", storage=self.store.directory, host=HOST, catalogue=CATALOGUE, targets=self.plan.targets(),
+            where="test", storage=self.store.directory, host=HOST, targets=self.plan.targets()
         )  # fmt: skip
 
     def finished(self, outcome: Outcome, ago_s: float, **figures: float) -> ProbeResult:

@@ -35,7 +35,7 @@ from plumbline.config.workloads import (
     Sync,
     TcpThroughput,
     Workload,
-    WorkloadCatalogue,
+    load_catalogue,
 )
 from plumbline.core.units import si
 
@@ -87,13 +87,11 @@ class Measured(Struct, frozen=True):
         return self.entry.latency.get("p50")
 
 
-def with_workloads(
-    entries: Iterable[BaselineEntry], catalogue: WorkloadCatalogue, devices: Sequence[str] = ()
-) -> list[Measured]:
+def with_workloads(entries: Iterable[BaselineEntry], devices: Sequence[str] = ()) -> list[Measured]:
     """The entries of a checked file with their workloads; ``devices``: the device of each entry, in the same order."""
     listed = list(entries)
     names = [*devices, *[""] * (len(listed) - len(devices))]
-    return [Measured(row, catalogue.by_id[row.workload], name) for row, name in zip(listed, names, strict=True)]
+    return [Measured(row, load_catalogue().by_id[row.workload], name) for row, name in zip(listed, names, strict=True)]
 
 
 def check(measured: Sequence[Measured], place: Place) -> list[Finding]:

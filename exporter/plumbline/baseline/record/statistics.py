@@ -17,10 +17,11 @@ from typing import TypeVar
 import msgspec
 
 from plumbline.baseline.files import Latencies
-from plumbline.baseline.model import Target
+from plumbline.baseline.model import Target, experiment
 from plumbline.baseline.record.level import Level, Slice, joined, level_of
 from plumbline.baseline.site import IopsAtLatency, LevelSpread, SiteEntry
 from plumbline.baseline.units import Iops, Latency, Quantity, Throughput
+from plumbline.core.grouping import grouped
 from plumbline.core.histogram import HistogramValue, added
 from plumbline.core.units import base_text, si
 from plumbline.errors import BaselineError
@@ -94,10 +95,7 @@ class EntryRecord(msgspec.Struct, frozen=True):
 
 def likenesses(targets: Iterable[Target]) -> list[tuple[Target, ...]]:
     """Targets that share an entry, in order of first appearance."""
-    groups: dict[tuple[str, ...], list[Target]] = {}
-    for target in targets:
-        groups.setdefault((*target.key, target.config_hash), []).append(target)
-    return [tuple(group) for group in groups.values()]
+    return [tuple(group) for group in grouped(targets, experiment).values()]
 
 
 def summarise(
@@ -121,8 +119,8 @@ def summarise(
         targets=tuple(_short_name(target) for target in targets) if len(targets) > 1 else (),
         rate_iops=first.rate_iops,
         latency=Latencies(**{name: Latency.of(rounded(value)) for name, value in _pooled(every, quantile).items()}),
-        iops=_quantity(Iops, _median(run.iops for run in every)),
-        throughput=_quantity(Throughput, _median(run.throughput for run in every)),
+        iops=quantity(Iops, median_of(run.iops for run in every)),
+        throughput=quantity(Throughput, median_of(run.throughput for run in every)),
         iops_at_latency=_at_latency([run for target in targets for run in runs[target] if run.sought is not None]),
         tolerance_ratio=tolerance,
         level_spread=LevelSpread.of({span: rounded(spread) for span, spread in level.spread.items()} if level else {}),
@@ -134,7 +132,7 @@ def summarise(
         mean_of_runs=_quantities(Latency, whole.mean),
         throughput_of_runs=_quantities(Throughput, whole.throughput),
         iops_of_runs=() if whole.throughput else _quantities(Iops, whole.iops),
-        median_of_runs=_quantity(Latency, median(whole.latency)) if whole.latency else None,
+        median_of_runs=quantity(Latency, median(whole.latency)) if whole.latency else None,
         mad_ratio=rounded(mad(whole.main)),
         spread_ratio=rounded(max(whole.main) / min(whole.main)),
         config_hash=first.config_hash,
@@ -345,12 +343,13 @@ def _all(values: Iterable[float | None]) -> tuple[float, ...]:
     return figures if len(figures) == len(known) else ()
 
 
-def _median(values: Iterable[float | None]) -> float | None:
+def median_of(values: Iterable[float | None]) -> float | None:
+    """``None`` unless every run, or node, has the figure."""
     figures = _all(values)
     return median(figures) if figures else None
 
 
-def _quantity(kind: type[K], value: float | None) -> K | None:
+def quantity(kind: type[K], value: float | None) -> K | None:
     return kind.of(rounded(value)) if value else None
 
 

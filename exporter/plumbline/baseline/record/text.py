@@ -12,7 +12,7 @@ import msgspec
 import yaml
 
 from plumbline.baseline.site import SiteEntry, SiteFile, encode
-from plumbline.config.workloads import LAYERS, WorkloadCatalogue
+from plumbline.config.workloads import LAYERS, load_catalogue
 from plumbline.core.units import count_text
 
 _WIDTH = 118
@@ -28,11 +28,11 @@ _LAYERS = {
 }
 
 
-def format_record(file: SiteFile, catalogue: WorkloadCatalogue) -> str:
-    return "".join(_parts(file, catalogue))
+def format_record(file: SiteFile) -> str:
+    return "".join(_parts(file))
 
 
-def _parts(file: SiteFile, catalogue: WorkloadCatalogue) -> Iterator[str]:
+def _parts(file: SiteFile) -> Iterator[str]:
     yield _comment(_head(file))
     whole = msgspec.to_builtins(file, enc_hook=encode)
     yield from _keys(whole, ("schema_version", "source", "name"))
@@ -44,8 +44,8 @@ def _parts(file: SiteFile, catalogue: WorkloadCatalogue) -> Iterator[str]:
         yield "\n" + _comment(["Read these notes before you sign."])
         yield from _keys(whole, ("notes",))
     yield "\nentries:\n"
-    layers = sorted(file.entries, key=lambda entry: _layer(entry, catalogue))
-    for layer, group in groupby(layers, key=lambda entry: _layer(entry, catalogue)):
+    layers = sorted(file.entries, key=_layer)
+    for layer, group in groupby(layers, key=_layer):
         entries = list(group)
         yield "\n" + _comment([f"--- {LAYERS[layer]}: {_LAYERS[LAYERS[layer]]} ({_count(entries, file.source)})"])
         for entry in entries:
@@ -89,8 +89,8 @@ def _yaml(data: object, *, flow: bool | None = None) -> str:
     return str(yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=_WIDTH, default_flow_style=flow))
 
 
-def _layer(entry: SiteEntry, catalogue: WorkloadCatalogue) -> int:
-    return LAYERS.index(catalogue.by_id[entry.workload].layer)
+def _layer(entry: SiteEntry) -> int:
+    return LAYERS.index(load_catalogue().by_id[entry.workload].layer)
 
 
 def _count(entries: Sequence[SiteEntry], source: str) -> str:

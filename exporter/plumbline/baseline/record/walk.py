@@ -17,6 +17,7 @@ from plumbline.baseline.record.statistics import EntryRecord, Quantile, RunFigur
 from plumbline.baseline.record.work_file import KeptRun
 from plumbline.baseline.site import SiteFile
 from plumbline.config.workloads import LAYERS
+from plumbline.core.grouping import grouped
 from plumbline.errors import BaselineError, PlumblineError, ProbeRefused
 
 # runs of each probe: the fewest whose median two disturbed runs cannot move
@@ -137,11 +138,9 @@ def _teller(now: Progress, progress: Callable[[Progress], None]) -> Tell:
 
 def entries_of(targets: Sequence[Target], runs: Sequence[KeptRun], quantile: Quantile) -> tuple[EntryRecord, ...]:
     """The entries of ``targets``, lowest layer first. Raises :class:`BaselineError` if a run lacks a figure."""
-    grouped: dict[tuple[str, str, str], list[RunFigures]] = {}
-    for run in runs:
-        for figure in run.figures:
-            grouped.setdefault((figure.probe, figure.workload, figure.operation), []).append(figure)
-    figures = {target: grouped.get((target.probe, target.workload, target.operation), []) for target in targets}
+    of_runs = (figure for run in runs for figure in run.figures)
+    by_target = grouped(of_runs, lambda figure: (figure.probe, figure.workload, figure.operation))
+    figures = {target: by_target.get((target.probe, target.workload, target.operation), []) for target in targets}
     groups = likenesses(target for target in targets if figures[target])
     records = [summarise(group, figures, quantile) for group in groups]
     return tuple(sorted(records, key=lambda record: LAYERS.index(record.layer)))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, TypeVar
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from plumbline.commands.ceph.keyring import KEY, check_key, check_place, read_keyring, remove_key, user_in, write_key
 from plumbline.commands.ceph.setup import (
@@ -30,8 +31,7 @@ from plumbline.commands.ceph.setup import (
 )
 from plumbline.commands.shared import CEPH_KEY_DIR, complain, say
 from plumbline.config.model import CephConfig
-from plumbline.config.options import Overrides, is_handed, read_config
-from plumbline.config.workloads import load_catalogue
+from plumbline.config.options import is_handed, read_config
 from plumbline.core.foreign import Limits, decode_json, one_line
 from plumbline.core.keyfiles import CEPH, read_secret
 from plumbline.core.memory import keep_memory_private
@@ -98,6 +98,11 @@ class Admin(Struct, frozen=True):
     def argv(self, command: tuple[str, ...]) -> tuple[str, ...]:
         """A step's command with the flags; ``rm`` gets none."""
         return command if command[0] == "rm" else (command[0], *self.flags(), *command[1:])
+
+
+def administrator(options: argparse.Namespace) -> Admin:
+    """Of :func:`.flags.add_administrator`."""
+    return Admin(options.conf, options.name, options.keyring)
 
 
 def requirements(
@@ -274,7 +279,7 @@ def _check(done: Completed) -> None:
 
 
 def run_setup(options: argparse.Namespace) -> int:
-    ceph, cluster = _cluster(options.config_file, options.conf, options.name, options.keyring)
+    ceph, cluster = _cluster(options.config_file, administrator(options))
     blind = options.blind and not options.apply
     required = requirements(
         ceph,
@@ -294,37 +299,27 @@ def run_setup(options: argparse.Namespace) -> int:
 
 
 def run_remove(options: argparse.Namespace) -> int:
-    admin = (options.conf, options.name, options.keyring)
-    return remove_ours(options.config_file, *admin, key_dir=options.key_dir, apply=options.apply)
+    return remove_ours(options.config_file, administrator(options), key_dir=options.key_dir, apply=options.apply)
 
 
-def remove_ours(
-    config_file: Path | None,
-    conf: str | None = None,
-    name: str | None = None,
-    keyring: str | None = None,
-    *,
-    key_dir: str = CEPH_KEY_DIR,
-    apply: bool,
-) -> int:
+def remove_ours(config_file: Path | None, admin: Admin, *, key_dir: str = CEPH_KEY_DIR, apply: bool) -> int:
     """Show or remove what has our mark in the cluster; returns the exit code."""
-    ceph, cluster = _cluster(config_file, conf, name, keyring)
+    ceph, cluster = _cluster(config_file, admin)
     classes = cluster.classes_of_ours(ceph.pool)
     required = requirements(ceph, device_classes=classes, osd_bench=True, groups=0, folder=key_dir)
     return _carry_out(remove(required, cluster.look(required)), cluster, apply=apply, setting_up=False)
 
 
-def _cluster(
-    config_file: Path | None, conf: str | None, name: str | None, keyring: str | None
-) -> tuple[CephConfig, Cluster]:
-    ceph = read_config(config_file, Overrides(), load_catalogue()).ceph
+def _cluster(config_file: Path | None, admin: Admin) -> tuple[CephConfig, Cluster]:
+    ceph = read_config(config_file).ceph
     keep_memory_private()  # Ceph's answers will hold keys
-    if keyring is not None:
+    if admin.keyring is not None:
         try:
-            read_secret(keyring, MAX_BYTES, account=CEPH)
+            read_secret(admin.keyring, MAX_BYTES, account=CEPH)
         except OSError as error:
-            raise Unavailable(f"--keyring {keyring}: can't be used: {error.strerror}") from None
-    return ceph, Cluster(Admin(conf or (ceph.conf if config_file else None), name, keyring), os.environ)
+            raise Unavailable(f"--keyring {admin.keyring}: can't be used: {error.strerror}") from None
+    conf = admin.conf or (ceph.conf if config_file else None)
+    return ceph, Cluster(replace(admin, conf=conf), os.environ)
 
 
 def _carry_out(plan: Plan, cluster: Cluster, *, apply: bool, setting_up: bool) -> int:

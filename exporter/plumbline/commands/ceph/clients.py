@@ -8,10 +8,9 @@ from msgspec import Struct
 from rich.console import Console
 
 from plumbline.ceph_top.clients import ENOUGH, Clients, Load, watch_clients
-from plumbline.commands.ceph.admin import Admin, Cluster
+from plumbline.commands.ceph.admin import Cluster, administrator
 from plumbline.commands.shared import show
-from plumbline.config.options import Overrides, read_config
-from plumbline.config.workloads import load_catalogue
+from plumbline.config.options import read_config
 from plumbline.core.console import line, table
 from plumbline.core.units import count_text
 from plumbline.errors import PlumblineError, UnknownName
@@ -55,12 +54,12 @@ _WORDS = {"image": "image with the id", "bucket": "bucket with the marker", "fil
 
 
 def run(options: argparse.Namespace, interval_s: float) -> int:
-    sockets = osds_here(read_config(options.config_file, Overrides(), load_catalogue()).ceph.admin_sockets)
+    sockets = osds_here(read_config(options.config_file).ceph.admin_sockets)
     if options.clients and options.clients not in sockets:
         raise UnknownName(f"no OSD {options.clients} here; there are: {', '.join(sorted(sockets))}")
     chosen = {osd: path for osd, path in sockets.items() if options.clients in ("", osd)}
     clients = watch_clients(chosen, interval_s=interval_s)
-    cluster = Cluster(Admin(options.conf, options.name, options.keyring), os.environ)
+    cluster = Cluster(administrator(options), os.environ)
     names = names_of(clients.loads[:_NAMED], cluster)
     data = {
         "osds": clients.osds,

@@ -14,8 +14,7 @@ from plumbline.ceph_top.watch import Where, tops
 from plumbline.commands.ceph import clients
 from plumbline.commands.node import osd_classes
 from plumbline.commands.shared import access, handled, positive_duration, print_json, roots
-from plumbline.config.options import Overrides, read_config
-from plumbline.config.workloads import load_catalogue
+from plumbline.config.options import read_config
 from plumbline.core.console import clean, drawn, line, make_console, table
 from plumbline.core.units import count_text, si
 from plumbline.errors import ConfigError
@@ -62,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     if options.cluster is not None and not options.prometheus:
         raise ConfigError("--cluster", "selects a cluster of --prometheus, which is missing", value=options.cluster)
     where = Where(
-        sockets=read_config(options.config_file, Overrides(), load_catalogue()).ceph.admin_sockets,
+        sockets=read_config(options.config_file).ceph.admin_sockets,
         host=socket.gethostname(),
         prometheus=options.prometheus,
         access=access(options),

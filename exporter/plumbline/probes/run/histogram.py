@@ -16,6 +16,7 @@ import math
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
+from itertools import accumulate
 from typing import Annotated
 
 import msgspec
@@ -105,11 +106,9 @@ class OperationTotals(msgspec.Struct, frozen=True, kw_only=True):
             position = bisect_left(_EDGES_NS, edge)
             if edge != _BEYOND_NS and position < len(buckets):
                 buckets[position] += count
-        cumulative, below = [], 0
-        for count in buckets:
-            below += count
-            cumulative.append(below)
-        return HistogramValue(edges=EDGES, cumulative=cumulative, count=sum(self.counts.values()), sum=self.sum)
+        return HistogramValue(
+            edges=EDGES, cumulative=[*accumulate(buckets)], count=sum(self.counts.values()), sum=self.sum
+        )
 
 
 def add_operations(totals: Mapping[str, OperationTotals], result: ProbeResult) -> dict[str, OperationTotals]:

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from plumbline.baseline.model import Target
 from plumbline.config.model import DOCUMENTED_CLASSES, DOCUMENTED_PROBE, Config
-from plumbline.config.workloads import WorkloadCatalogue
+from plumbline.config.workloads import load_catalogue
 from plumbline.core.answers import ask_side_by_side
 from plumbline.core.roots import Roots
 from plumbline.errors import PlumblineError
@@ -54,7 +54,6 @@ def make_plan(
     *,
     storage: Path,
     roots: Roots,
-    catalogue: WorkloadCatalogue,
     environment: Mapping[str, str],
     disks_before: tuple[BlockDevice, ...] = (),
 ) -> ProbingPlan:
@@ -74,7 +73,7 @@ def make_plan(
     host = Host(
         storage=storage,
         roots=roots,
-        catalogue=catalogue,
+        catalogue=load_catalogue(),
         ceph=config.ceph,
         environment=environment,
         disk_below=below.get,

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 import plumbline
 from plumbline.baseline.book import Book
 from plumbline.baseline.comparison import ReferenceFigure, reference_figures
+from plumbline.core.grouping import grouped
 from plumbline.errors import ConfigError, PlumblineError, ProbeRefused, UnknownName
 from plumbline.probes.run.engine import STOPPED
 from plumbline.probes.run.histogram import quantile
@@ -90,11 +91,11 @@ def name_of(item: Item) -> str:
 def together(items: Sequence[Item]) -> list[Group]:
     """Group what runs at the same time: the canaries of one configuration entry together, everything else alone. A
     minute for each of a host's 60 disks would take an hour, and raw canaries do not disturb each other."""
-    groups: dict[str, list[Item]] = {}
-    for item in items:
-        name = name_of(item)
-        groups.setdefault(name if isinstance(item, PeriodicProbe) else name.partition("/")[0], []).append(item)
-    return list(groups.values())
+
+    def entry(item: Item) -> str:
+        return name_of(item) if isinstance(item, PeriodicProbe) else name_of(item).partition("/")[0]
+
+    return list(grouped(items, entry).values())
 
 
 def group_name(group: Group) -> str:

@@ -6,21 +6,18 @@ curve and differ only in operation, device class and baseline are bars of one pl
 than the workload's (a limited rate) are only in the tables.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
 from plumbline.baseline.arithmetic import depth_of, size_of
 from plumbline.baseline.shown import Figure, ShownRow
 from plumbline.config.workloads import BlockWorkload, TcpThroughput, Workload
+from plumbline.core.grouping import grouped
 from plumbline.core.units import si
 from plumbline.pages.charts import Bar, BarChart, Curve, LineChart, Point
 from plumbline.pages.document import Plot
 from plumbline.report.baseline import words
-
-K = TypeVar("K", bound=Hashable)
-T = TypeVar("T")
 
 CURVE_POINTS = 3
 # a reader can tell this many lines apart; with more there is one plot for each device class
@@ -69,26 +66,18 @@ def _plots(rows: Sequence[Row], names: Sequence[str]) -> Iterator[Plot]:
     drawn: set[int] = set()
     for over_depth in (True, False):
         for family in _families(rows, over_depth):
-            lines = by(family, _line)
+            lines = grouped(family, _line)
             if any(len(line) >= CURVE_POINTS for line in lines.values()):
                 drawn |= {id(row) for row in family}
                 if len(lines) <= LINES:
                     yield _curves(family, names, over_depth, "")
                     continue
-                for device_class, group in by(family, lambda row: row.row.device_class).items():
+                for device_class, group in grouped(family, lambda row: row.row.device_class).items():
                     yield _curves(group, names, over_depth, device_class)
     rest = [row for row in rows if id(row) not in drawn]
-    for family in by(rest, lambda row: _parameters(row, "action")).values():
+    for family in grouped(rest, lambda row: _parameters(row, "action")).values():
         if len(family) > 1:
             yield _bars(family, names)
-
-
-def by(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    """Groups of rows, in order of first appearance."""
-    groups: dict[K, list[T]] = {}
-    for row in rows:
-        groups.setdefault(key(row), []).append(row)
-    return groups
 
 
 def _line(row: Row) -> tuple[int, str]:
@@ -99,7 +88,7 @@ def _families(rows: Sequence[Row], over_depth: bool) -> Iterable[list[Row]]:
     """Rows that differ only in the queue depth, or only in the operation size."""
     varied = depth_of if over_depth else size_of
     fit = [row for row in rows if varied(row.workload) is not None]
-    return by(fit, lambda row: _parameters(row, "depth" if over_depth else "size")).values()
+    return grouped(fit, lambda row: _parameters(row, "depth" if over_depth else "size")).values()
 
 
 def _parameters(row: Row, without: str) -> tuple[object, ...]:
@@ -135,7 +124,7 @@ def _curves(family: Sequence[Row], names: Sequence[str], over_depth: bool, devic
     first = family[0].workload
     title = f"{words.action(first, family[0].row.operation)} over {'queue depth' if over_depth else 'block size'}"
     axis = _axis(first, over_depth)
-    groups = by(family, _line).values()
+    groups = grouped(family, _line).values()
     series = tuple(_label(group[0], names) for group in groups)
     lines = [[next((row for row in group if varied(row.workload) == size), None) for size in sizes] for group in groups]
     panels, heads, columns = [], [axis.capitalize()], [ticks]
@@ -201,7 +190,7 @@ def _places(count: int) -> list[float]:
 def _bars(family: Sequence[Row], names: Sequence[str]) -> Plot:
     first = family[0].workload
     used = list(dict.fromkeys(row.subject for row in family))
-    groups = by(family, lambda row: words.action(row.workload, row.row.operation))
+    groups = grouped(family, lambda row: words.action(row.workload, row.row.operation))
     title = words.tool(first) or ("Reads and writes" if len(groups) > 1 else next(iter(groups)))
     figures = list(_figures(family, rates=1))
     labels = {id(row): _label(row, names if len(used) > 1 else ()) for row in family}

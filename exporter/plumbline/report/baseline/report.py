@@ -6,12 +6,13 @@ from msgspec import Struct
 
 from plumbline.baseline.model import Source
 from plumbline.baseline.shown import Figure, Shown, ShownRow
-from plumbline.config.workloads import LAYERS, WorkloadCatalogue
+from plumbline.config.workloads import LAYERS, load_catalogue
+from plumbline.core.grouping import grouped
 from plumbline.pages import document as pages
 from plumbline.pages.markdown import markdown
 from plumbline.pages.templates import render
 from plumbline.report.baseline import words
-from plumbline.report.baseline.plot import Row, by, plots
+from plumbline.report.baseline.plot import Row, plots
 
 
 class Subject(Struct, frozen=True):
@@ -82,7 +83,7 @@ class Section(Struct, frozen=True):
 
     @property
     def by_class(self) -> dict[str, list[TableRow]]:
-        return by(self.rows, lambda row: row.device_class)
+        return grouped(self.rows, lambda row: row.device_class)
 
 
 class Report(Struct, frozen=True):
@@ -95,14 +96,14 @@ class Report(Struct, frozen=True):
     sections: tuple[Section, ...]
 
 
-def build(subjects: Sequence[Subject], catalogue: WorkloadCatalogue, *, title: str, made: str, version: str) -> Report:
+def build(subjects: Sequence[Subject], *, title: str, made: str, version: str) -> Report:
     """Build the report; the columns have the order of ``subjects``."""
     rows = [
-        Row(index, row, catalogue.by_id[row.workload])
+        Row(index, row, load_catalogue().by_id[row.workload])
         for index, subject in enumerate(subjects)
         for row in subject.shown.rows
     ]
-    layers = by(rows, lambda row: row.row.layer)
+    layers = grouped(rows, lambda row: row.row.layer)
     names = [subject.shown.name for subject in subjects]
     sections = tuple(_section(layer, layers[layer], names) for layer in LAYERS if layer in layers)
     return Report(f"{title}: accepted performance", made, version, tuple(subjects), sections)
@@ -117,7 +118,7 @@ def _section(layer: str, rows: Sequence[Row], names: Sequence[str]) -> Section:
 
 
 def _table(rows: Sequence[Row], columns: Sequence[int], notes: dict[str, int]) -> Iterator[TableRow]:
-    for (device_class, workload, operation, config_hash), group in by(rows, _experiment).items():
+    for (device_class, workload, operation, config_hash), group in grouped(rows, _experiment).items():
         cells = {row.subject: _cell(row.row, notes) for row in group}
         what = words.described(group[0].workload, operation)
         own_parameters = "" if group[0].plain else config_hash

@@ -63,8 +63,11 @@ class Access:
 OPEN = Access()
 
 
-def load_access(path: Path) -> Access:
-    """Read the file and the files it names; :class:`ConfigError` in one line, without their content."""
+def load_access(path: Path | None) -> Access:
+    """Read the file and the files it names; :class:`ConfigError` in one line, without their content. :data:`OPEN`
+    without a file."""
+    if path is None:
+        return OPEN
     where = str(path)
     data = read_yaml(read_text(path, max_bytes=MAX_BYTES, read=read_anchor), where=where)
     config = convert_secret(_HttpConfig, data, where=where, reference="docs/report.md")

@@ -513,7 +513,7 @@ class TestPlanning:
         config = Config(probes=(RawCanaryConfig(name="raw", devices=("sda", "sdb")),))
 
         def made() -> object:
-            return make_plan(config, storage=tmp_path, roots=Roots.under(tmp_path), catalogue=CATALOGUE, environment={})
+            return make_plan(config, storage=tmp_path, roots=Roots.under(tmp_path), environment={})
 
         assert made() == made()
 

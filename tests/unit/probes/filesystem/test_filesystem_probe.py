@@ -189,7 +189,7 @@ def test_which_depend_on_a_server(filesystem: str, remote: bool):
 def test_configuration_mistakes(change: str, says: str):
     text = f"probes:\n  - type: filesystem\n    name: fs\n    {change}\n"
     with pytest.raises(ConfigError, match=says):
-        parse(text, where="test", catalogue=CATALOGUE)
+        parse(text, where="test")
 
 
 @pytest.mark.parametrize(
@@ -279,4 +279,4 @@ def test_finding_a_mount_is_total(text: bytes, mount_id: int):
 def test_configuration_mistakes_of_the_canary(change: str, says: str):
     text = f"probes:\n  - type: filesystem-canary\n    name: fs\n    {change}\n"
     with pytest.raises(ConfigError, match=says):
-        parse(text, where="test", catalogue=CATALOGUE)
+        parse(text, where="test")

@@ -201,5 +201,5 @@ def test_configuration_mistakes(change: str, says: str):
     given[key] = value.strip("'")
     lines = "".join(f"    {name}: '{text}'\n" for name, text in given.items())
     with pytest.raises(ConfigError, match=says) as error:
-        parse(f"probes:\n  - type: s3\n    name: s3\n{lines}", where="test", catalogue=CATALOGUE)
+        parse(f"probes:\n  - type: s3\n    name: s3\n{lines}", where="test")
     assert "pass" not in str(error.value)

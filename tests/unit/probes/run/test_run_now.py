@@ -34,7 +34,6 @@ from plumbline.config.probes.ceph import (
 )
 from plumbline.config.probes.disk import CanaryConfig, FioConfig
 from plumbline.config.types import Duration, Schedule, Size
-from plumbline.config.workloads import load_catalogue
 from plumbline.core.roots import Roots
 from plumbline.errors import UnknownName
 from plumbline.probes.ceph.cluster import CephGuard
@@ -49,7 +48,6 @@ from plumbline.probes.run.single_run import RunOnce
 from plumbline.probes.run.state import ProbeRecord, StateStore
 from support.disks import disk_folder
 
-CATALOGUE = load_catalogue()
 NOW = 1_700_000_000.0
 ENTRY = BaselineEntry(
     layer="disk", device_class="ssd", workload="w", operation="read", source=Source.SITE, profile="ours",
@@ -58,9 +56,7 @@ ENTRY = BaselineEntry(
 
 
 def plan(*probes: CanaryConfig | FioConfig, storage: Path = Path("/nowhere")) -> ProbingPlan:
-    return make_plan(
-        Config(probes=probes), storage=storage, roots=Roots.under(storage), catalogue=CATALOGUE, environment={}
-    )
+    return make_plan(Config(probes=probes), storage=storage, roots=Roots.under(storage), environment={})
 
 
 def fio(name: str, **changes: object) -> FioConfig:
@@ -302,7 +298,7 @@ def of_ceph(folder: Path) -> ProbingPlan:
     )  # fmt: skip
     return make_plan(
         Config(probes=probes, ceph=CephConfig(conf=str(folder / "ceph.conf"))),
-        storage=folder, roots=Roots.under(folder), catalogue=CATALOGUE, environment={},
+        storage=folder, roots=Roots.under(folder), environment={}
     )  # fmt: skip
 
 

@@ -32,7 +32,7 @@ WRITE = "randwrite-4k-qd1-j1"
 def plan(
     *probes: CanaryConfig | FioConfig, storage: Path = Path("/nowhere/state"), roots: Roots = NOWHERE
 ) -> ProbingPlan:
-    return make_plan(Config(probes=probes), storage=storage, roots=roots, catalogue=CATALOGUE, environment={})
+    return make_plan(Config(probes=probes), storage=storage, roots=roots, environment={})
 
 
 def test_each_probe_has_a_directory_of_its_own_in_the_storage_path_or_the_one_it_names() -> None:

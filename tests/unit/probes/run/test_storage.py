@@ -14,7 +14,6 @@ import pytest
 from plumbline.baseline.fingerprint import Fingerprint
 from plumbline.baseline.record.work_file import KeptRun, WorkFile
 from plumbline.config.model import parse
-from plumbline.config.workloads import load_catalogue
 from plumbline.errors import ConfigError, StateError
 from plumbline.probes.ceph.osd_lookup import remember, remembered
 from plumbline.probes.run.gates import HeavyLock
@@ -446,11 +445,10 @@ def test_a_pipe_in_the_place_of_the_state_holds_nobody(storage) -> None:
 )  # fmt: skip
 @pytest.mark.parametrize("kind", ["canary", "fio, workload: randread-4k-qd1-j1"])
 def test_a_probe_called_like_a_file_of_ours_is_refused(name, kind) -> None:
-    catalogue = load_catalogue()
     with pytest.raises(ConfigError, match=r"probes\[0\]\.name = .*: Plumbline has a file of this name"):
-        parse(f"probes: [{{type: {kind}, name: {name}}}]", where="c.yaml", catalogue=catalogue)
-    parse(f"probes: [{{type: {kind}, name: {name}, directory: /srv/x}}]", where="c.yaml", catalogue=catalogue)
-    parse(f"probes: [{{type: {kind}, name: a-{name}}}]", where="c.yaml", catalogue=catalogue)
+        parse(f"probes: [{{type: {kind}, name: {name}}}]", where="c.yaml")
+    parse(f"probes: [{{type: {kind}, name: {name}, directory: /srv/x}}]", where="c.yaml")
+    parse(f"probes: [{{type: {kind}, name: a-{name}}}]", where="c.yaml")
 
 
 # --- the disk below

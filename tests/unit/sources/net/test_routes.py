@@ -188,7 +188,7 @@ def test_local_addresses() -> None:
 )
 def test_network_probes_that_are_refused(text: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        parse(f"probes: [{{name: n, {text[1:]}]", where="x.yaml", catalogue=CATALOGUE)
+        parse(f"probes: [{{name: n, {text[1:]}]", where="x.yaml")
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_network_probes_that_are_refused(text: str, message: str) -> None:
 def test_a_heavy_probe_waits_for_a_quiet_port(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, speed: int | None, moved: int, closed: bool
 ) -> None:
-    config = parse(f"probes: [{{name: n, type: {kind}, targets: [10.0.0.2]}}]", where="x", catalogue=CATALOGUE)
+    config = parse(f"probes: [{{name: n, type: {kind}, targets: [10.0.0.2]}}]", where="x")
     host = Host(
         storage=tmp_path, roots=Roots.under(tmp_path), catalogue=CATALOGUE, ceph=config.ceph, environment={},
         disk_below=lambda _path: None, disks=tuple, osd_disks=dict, way_to=lambda *_: Way("eth0", 9000, speed),
