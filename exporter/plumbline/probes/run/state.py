@@ -114,14 +114,13 @@ def _prolonged(
 
 
 class DiskRecord(msgspec.Struct, frozen=True):
-    """A disk that is or was present, and when; Unix seconds. ``slot``: its place when it was first seen, where the
-    kernel knows it."""
+    """A disk that is or was present, and when; Unix seconds."""
 
     device: str
     serial: str
     first_seen: float
     last_seen: float
-    slot: str = ""
+    slot: str = ""  # when it was first seen; empty where the kernel knows none
 
 
 class DiskSeen(msgspec.Struct, frozen=True):
