@@ -27,7 +27,7 @@ LEAST_SECONDS = 30  # A shorter run ends in the first cache, and has too few sec
 
 FLASH_MOST = 1 / 200e-6
 """Writes a second, one after the other, if every write programs a page: 200 µs with one bit per cell, 600 to 1,350 with
-two or three (https://www.anandtech.com/show/6337/samsung-ssd-840-250gb-review/2). Of eleven SSDs for desktops, ten did
+two or three (https://www.anandtech.com/show/6337/samsung-ssd-840-250gb-review/2). Of ten SSDs for desktops, nine did
 90 to 4,863, and one 91,375 with FUA writes but 2,767 with flushes
 (https://gist.github.com/anarazel/b527e5317bb7d58483a9858f5f2435ca). SSDs with protected buffers do as many as without
 flushes (https://vitastor.io/en/docs/performance/understanding.html)."""

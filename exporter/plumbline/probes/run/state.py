@@ -384,8 +384,7 @@ class StateStore:
 
     def _keep_older(self, own: OwnDirectory) -> None:
         """Keep the older file before the first one of this schema replaces it: an older release can't read the new."""
-        there = self._schema_there
-        if there is not None and there < SCHEMA_VERSION:
+        if (there := self._schema_there) is not None and there < SCHEMA_VERSION:
             kept = kept_as(self._file, there).name
             own.replace(kept, own.read(STATE_FILE, MAX_BYTES), Content(self._is_state), mode=0o640)
             log.info("%s: schema version is now %d; the previous file is %s", self._file, SCHEMA_VERSION, kept)
