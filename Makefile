@@ -161,6 +161,12 @@ test-victoria: $(TEST_VENV)/.installed-$(KEY) #: the rules' tests in VictoriaMet
 	@program=$$(PYTHONPATH=tests $(TEST_VENV)/bin/python -m support.victoria) && \
 	  PLUMBLINE_VMALERT_TOOL="$$program" $(TEST_VENV)/bin/python -m pytest tests/rules/test_victoria.py $(ARGS)
 
+# The base of the image and what is built of it are kept in .debian/.
+.PHONY: test-platforms
+test-platforms: $(TEST_VENV)/.installed-$(KEY) #: the image and the rows of docs/container.md with Debian's podman (root; minutes)
+	@requirements/need-debian -f requirements/debian-platforms.txt || true
+	@PLUMBLINE_PLATFORMS=1 $(TEST_VENV)/bin/python -m pytest -v tests/platforms $(ARGS)
+
 .PHONY: check
 check: lint fresh
 
