@@ -155,6 +155,18 @@ test-prometheus3: $(TEST_VENV)/.installed-$(KEY) #: rules, routes and queries wi
 	@programs=$$(PYTHONPATH=tests $(TEST_VENV)/bin/python -m support.prometheus3) && \
 	  PATH="$$programs:$$PATH" $(TEST_VENV)/bin/python -m pytest $(LANES) $(BOUND) $(PROMETHEUS3_TESTS) $(ARGS)
 
+# VictoriaMetrics' rule tester is built at the first run and kept in .debian/: Go, and minutes of it.
+.PHONY: test-victoria
+test-victoria: $(TEST_VENV)/.installed-$(KEY) #: the rules' tests in VictoriaMetrics' rule tester; what differs is known (Go; half an hour)
+	@program=$$(PYTHONPATH=tests $(TEST_VENV)/bin/python -m support.victoria) && \
+	  PLUMBLINE_VMALERT_TOOL="$$program" $(TEST_VENV)/bin/python -m pytest tests/rules/test_victoria.py $(ARGS)
+
+# The base of the image and what is built of it are kept in .debian/.
+.PHONY: test-platforms
+test-platforms: $(TEST_VENV)/.installed-$(KEY) #: the image and the rows of docs/container.md with Debian's podman (root; minutes)
+	@requirements/need-debian -f requirements/debian-platforms.txt || true
+	@PLUMBLINE_PLATFORMS=1 $(TEST_VENV)/bin/python -m pytest -v tests/platforms $(ARGS)
+
 .PHONY: check
 check: lint fresh
 

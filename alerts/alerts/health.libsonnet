@@ -63,7 +63,10 @@ local promql = import '../lib/promql.libsonnet';
                 max by (%(interface)s) (
                   0 * %(identified)s
                   + on (%(identity)s) group_left ()
-                  increase(plumbline:disk_damage:count{kind="%(kind)s"}[%(window)s])
+                  (
+                    plumbline:disk_damage:count{kind="%(kind)s"}
+                    - min_over_time(plumbline:disk_damage:count{kind="%(kind)s"}[%(window)s])
+                  )
                 ) > 0
               ||| % (labels + media {
                        kind: config.disk.damage[damage],

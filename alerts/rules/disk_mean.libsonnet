@@ -53,7 +53,12 @@ local promql = import '../lib/promql.libsonnet';
   local figures = [
     ['load', ofKind(operations(mean.window))],
     ['bytes', ofKind(rate('plumbline_disk_io_bytes_total', mean.window))],
-    ['latency', seconds(mean.window) + '/ on (%s) group_right ()\nplumbline:disk_mean:figure{figure="load"}\n' % labels.disk],
+    // Without its label: VictoriaMetrics keeps one that a rule's own would replace, as exported_figure.
+    [
+      'latency',
+      seconds(mean.window)
+      + '/ on (%s) group_right ()\nmax without (figure) (plumbline:disk_mean:figure{figure="load"})\n' % labels.disk,
+    ],
     // A burst stays in the longer mean for all of its window; this one tells that it is over.
     ['recent', ofKind(seconds(disk.window) + '/\n(\n  %s\n)' % promql.nested(operations(disk.window)))],
     ['size', |||

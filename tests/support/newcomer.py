@@ -115,7 +115,7 @@ def newcomer(suite: str, *, kept: bool = False) -> Iterator[Newcomer]:
     if not clone.exists():
         shutil.rmtree(tree, ignore_errors=True)
         subprocess.run(["cp", "-a", str(base), str(tree)], check=True)
-        _give(tree)
+        give(tree)
         _git("clone", "--quiet", "--no-hardlinks", str(ROOT), str(clone))
     else:
         _git("-C", str(clone), "fetch", "--quiet", str(ROOT), "HEAD")
@@ -128,7 +128,7 @@ def _git(*arguments: str) -> None:
     subprocess.run(["git", *arguments], check=True)
 
 
-def _give(tree: Path) -> None:
+def give(tree: Path) -> None:
     """What this machine has that leads to the registries."""
     shutil.copyfile("/etc/resolv.conf", tree / "etc/resolv.conf")
     (tree / "etc/hosts").write_text("127.0.0.1 localhost newcomer\n::1 localhost\n")
