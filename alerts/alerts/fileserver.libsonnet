@@ -59,6 +59,47 @@ local promql = import '../lib/promql.libsonnet';
   local heal = alerts.PlumblineGlusterHealStalled,
   local pending(offset) = 'sum by (%s) (max by (%s) (plumbline_gluster_heal_pending_entries%s))' % [labels.volume, promql.join(clusters + ['volume', 'brick']), offset],
 
+  local rules = std.map(bricks, alerts.PlumblineGlusterBrickDown.severities) + std.map(peers, alerts.PlumblineGlusterPeerLost.severities) + [
+    alert.new(
+      config,
+      'PlumblineGlusterHealStalled',
+      // With a brick that is down nothing can be healed.
+      |||
+        (
+          %(now)s
+          >=
+          %(before)s
+        ) > 0
+        unless on (%(volume)s)
+        plumbline_gluster_brick_up == 0
+      ||| % (labels { now: pending(''), before: pending(' offset ' + heal.compared) }),
+      health,
+      'Files of a GlusterFS volume stay unhealed.',
+      'Bricks of volume {{ $labels.volume }}' + ofCluster + ' have {{ $value }} entr{{ if gt $value 1.5 }}ies{{ else }}y{{ end }} to bring to others, and the number does not go down: the copies differ.',
+    ),
+    alert.new(
+      config,
+      'PlumblineMoosefsChunksMissing',
+      'max by (%(instance)s) (plumbline_moosefs_chunks{state="missing"}) > 0' % labels,
+      broken,
+      'Chunks of MooseFS have no valid copy.',
+      '{{ $value }} chunk%s of the MooseFS master on {{ $labels.instance }} {{ if gt $value 1.5 }}have{{ else }}has{{ end }} no valid copy on a connected chunkserver: files cannot be read.' % promql.plural,
+    ),
+    alert.new(
+      config,
+      'PlumblineMoosefsRedundancyLow',
+      |||
+        max by (%(instance)s) (plumbline_moosefs_chunks{state="endangered"}) > 0
+        or
+        max by (%(instance)s, chunkserver) (plumbline_moosefs_chunkserver_connected) == 0
+      ||| % labels,
+      broken,
+      'MooseFS lacks copies or a chunkserver.',
+      '{{ with $labels.chunkserver }}Chunkserver {{ . }} is not connected to the MooseFS master on {{ $labels.instance }}.'
+      + '{{ else }}{{ $value }} chunk%s of the MooseFS master on {{ $labels.instance }} {{ if gt $value 1.5 }}have{{ else }}has{{ end }} a single valid copy, and more are wanted: the next failure loses data.{{ end }}' % promql.plural,
+    ),
+  ],
+
   _firstSteps+:: {
     PlumblineGlusterBrickDown: '`gluster volume status {{ $labels.volume }}` on a server of the pool: which brick has no process? Then its log in /var/log/glusterfs/bricks, and `dmesg -T`',
     PlumblineGlusterPeerLost: '`gluster pool list` on a server of the pool: who is Disconnected? Then `systemctl status glusterd` there',
@@ -68,50 +109,7 @@ local promql = import '../lib/promql.libsonnet';
   },
 
   prometheusAlerts+:: {
-    groups+: [{
-      name: 'plumbline-fileserver',
-      rules: std.map(bricks, alerts.PlumblineGlusterBrickDown.severities)
-             + std.map(peers, alerts.PlumblineGlusterPeerLost.severities)
-             + [
-               alert.new(
-                 config,
-                 'PlumblineGlusterHealStalled',
-                 // With a brick that is down nothing can be healed.
-                 |||
-                   (
-                     %(now)s
-                     >=
-                     %(before)s
-                   ) > 0
-                   unless on (%(volume)s)
-                   plumbline_gluster_brick_up == 0
-                 ||| % (labels { now: pending(''), before: pending(' offset ' + heal.compared) }),
-                 health,
-                 'Files of a GlusterFS volume stay unhealed.',
-                 'Bricks of volume {{ $labels.volume }}' + ofCluster + ' have {{ $value }} entr{{ if gt $value 1.5 }}ies{{ else }}y{{ end }} to bring to others, and the number does not go down: the copies differ.',
-               ),
-               alert.new(
-                 config,
-                 'PlumblineMoosefsChunksMissing',
-                 'max by (%(instance)s) (plumbline_moosefs_chunks{state="missing"}) > 0' % labels,
-                 broken,
-                 'Chunks of MooseFS have no valid copy.',
-                 '{{ $value }} chunk%s of the MooseFS master on {{ $labels.instance }} {{ if gt $value 1.5 }}have{{ else }}has{{ end }} no valid copy on a connected chunkserver: files cannot be read.' % promql.plural,
-               ),
-               alert.new(
-                 config,
-                 'PlumblineMoosefsRedundancyLow',
-                 |||
-                   max by (%(instance)s) (plumbline_moosefs_chunks{state="endangered"}) > 0
-                   or
-                   max by (%(instance)s, chunkserver) (plumbline_moosefs_chunkserver_connected) == 0
-                 ||| % labels,
-                 broken,
-                 'MooseFS lacks copies or a chunkserver.',
-                 '{{ with $labels.chunkserver }}Chunkserver {{ . }} is not connected to the MooseFS master on {{ $labels.instance }}.'
-                 + '{{ else }}{{ $value }} chunk%s of the MooseFS master on {{ $labels.instance }} {{ if gt $value 1.5 }}have{{ else }}has{{ end }} a single valid copy, and more are wanted: the next failure loses data.{{ end }}' % promql.plural,
-               ),
-             ],
-    }],
+    // Beside the mounts: a group of its own would be one more than Mimir takes.
+    groups: [group + if group.name == 'plumbline-mount' then { rules+: rules } else {} for group in super.groups],
   },
 }

@@ -69,6 +69,8 @@
       PlumblineDown: 'overview',
       PlumblineFleetLatencyHigh: 'overview',
       PlumblineGateway: 'gateways',
+      PlumblineGluster: 'gateways',
+      PlumblineMoosefs: 'gateways',
       PlumblineLayerSettling: 'overview',
       PlumblineTargetsAbsent: 'overview',
 

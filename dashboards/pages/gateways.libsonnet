@@ -68,6 +68,27 @@ function(config)
     [p.alerts('Alerts of these layers that fire', 'What fires in the layers object, filesystem and client, the longest on top. Bad looks like: any row.', q.firing, toNode), 24, 6],
   ];
 
+  local fileservers = [
+    [p.states(
+      'Bricks, peers, chunkservers',
+      'Whether each GlusterFS brick is up, some glusterd connected to each peer, each volume has server quorum, and, of MooseFS, each chunkserver connected. Bad looks like: red.',
+      'none', [
+        p.target(q.fileserver.bricks, '{{volume}}: {{brick}}'),
+        p.target(q.fileserver.peers, 'peer {{peer}}'),
+        p.target(q.fileserver.quorum, 'quorum of {{volume}}'),
+        p.target(q.fileserver.chunkservers, 'chunkserver {{chunkserver}}'),
+      ], [[null, p.colour.bad], [1, p.colour.good]]
+    ), 12, 8],
+    [p.timeSeries(
+      'Copies that are missing',
+      'GlusterFS: entries that a brick has to bring to others, counted by one node of the pool. MooseFS: chunks without a valid copy (missing), with a single one although more are wanted (endangered), and with fewer than wanted (undergoal). Bad looks like: anything that stays above 0 while all bricks and chunkservers are up; missing at all.',
+      'none', [
+        p.target(q.fileserver.heals, 'to be healed, {{volume}}: {{brick}}'),
+        p.target(q.fileserver.chunks, '{{state}}'),
+      ]
+    ), 12, 8],
+  ];
+
   dashboard.new(
     'gateways',
     [variables.datasource, variables.cluster],
@@ -75,8 +96,9 @@ function(config)
       { title: null, panels: state },
       { title: 'Object: RGW', panels: object },
       { title: 'Filesystem: metadata servers of CephFS', panels: filesystem },
+      { title: 'Filesystem: servers of GlusterFS and MooseFS', panels: fileservers },
       { title: 'Client: NVMe-oF gateways, and alerts', panels: client },
     ],
     shown='layer=~"object|filesystem|client"', baselines='',
-    empty='no data from Ceph'
+    empty='no data from Ceph, GlusterFS or MooseFS'
   )

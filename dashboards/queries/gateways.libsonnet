@@ -38,4 +38,13 @@ local mds(metric) = 'max by (cluster, ceph_daemon) (%s%s)' % [metric, sel()];
   },
   checks: 'max by (cluster, name, severity) (ceph_health_detail%s) == 1' % sel('name=~"MDS_.+|FS_.+|NVMEOF_.+"'),
   firing: firing('cluster=~"$cluster", layer=~"object|filesystem|client"'),
+  fileserver: {
+    local up(by, metric) = 'max by (cluster, %s) (%s%s)' % [by, metric, sel()],
+    bricks: up('volume, brick', 'plumbline_gluster_brick_up'),
+    peers: up('peer', 'plumbline_gluster_peer_connected'),
+    chunkservers: up('chunkserver', 'plumbline_moosefs_chunkserver_connected'),
+    quorum: up('volume', 'plumbline_gluster_server_quorum'),
+    heals: 'max by (cluster, volume, brick) (plumbline_gluster_heal_pending_entries%s)' % sel(),
+    chunks: 'max by (cluster, state) (plumbline_moosefs_chunks%s)' % sel('state=~"missing|endangered|undergoal"'),
+  },
 }

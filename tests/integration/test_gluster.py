@@ -49,13 +49,14 @@ def test_a_brick_is_killed_and_healed(host: Glusterd) -> None:
     eventually(lambda: up(watch) == dict.fromkeys(BRICKS, True))
     host.process_of("second").kill()
     eventually(lambda: up(watch) == {"first": True, "second": False, "third": True})
-    host.do("sh", "-c", "mkdir /run/data && mount -t glusterfs localhost:/data /run/data && touch /run/data/file")
+    mounts = "mkdir -p /run/data && { mountpoint -q /run/data || mount -t glusterfs localhost:/data /run/data; }"
+    host.do("sh", "-c", f"{mounts} && date >/run/data/file")
     left = {("data", host.brick("first")), ("data", host.brick("third"))}
     eventually(lambda: reading(watch).heals.keys() == left and all(reading(watch).heals.values()))
     host.volume("start", "data", "force")
     eventually(lambda: all(up(watch).values()))
-    host.volume("heal", "data")
-    eventually(lambda: set(reading(watch).heals.values()) == {0} and len(reading(watch).heals) == 3, within_s=60)
+    # the self-heal daemon begins when it is connected to the brick
+    eventually(lambda: set(reading(watch).heals.values()) == {0} and len(reading(watch).heals) == 3, within_s=120)
 
 
 def test_a_glusterd_that_hangs_delays_nobody(host: Glusterd) -> None:

@@ -89,6 +89,7 @@ def test_chunks_lose_their_copies(moosefs: Moosefs) -> None:
     (config / "mfsmaster.cfg").write_text(
         OF_BOTH.format(data=moosefs.folder)
         + f"EXPORTS_FILENAME = {config / 'exports.cfg'}\nTOPOLOGY_FILENAME = {config / 'topology.cfg'}\n"
+        + "REPLICATIONS_DELAY_INIT = 1\n"  # if a file is written before both chunkservers take chunks
         + "".join(f"{who}_LISTEN_HOST = {MASTER}\n" for who in ("MATOML", "MATOCS", "MATOCL"))
     )
     with pytest.raises(ParseError, match="Working master servers not found"):
@@ -101,7 +102,7 @@ def test_chunks_lose_their_copies(moosefs: Moosefs) -> None:
         names = [f"{address}:9422" for address in SERVERS]
         eventually(lambda: _connected(moosefs) == dict.fromkeys(names, True), within_s=60)
         moosefs.write()
-        eventually(lambda: whole(moosefs.read()) == {"stable": 1})
+        eventually(lambda: whole(moosefs.read()) == {"stable": 1}, within_s=120)
         processes[1].kill()
         eventually(lambda: moosefs.read().chunkservers == {names[0]: False, names[1]: True})
         assert whole(moosefs.read()) == {"endangered": 1}

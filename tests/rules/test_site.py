@@ -68,8 +68,8 @@ def test_switched_off_they_are_gone_and_no_other(tmp_path: Path, every: int) -> 
 
 def test_a_group_without_alerts_is_gone() -> None:
     names = "[group.name for group in m.prometheusAlerts.groups]"
-    before, after = evaluated(names, {}), evaluated(names, {"PlumblineMountDead": {"enabled": False}})
-    assert after == [name for name in before if name != "plumbline-mount"]
+    before, after = evaluated(names, {}), evaluated(names, {"PlumblineFindingOpen": {"enabled": False}})
+    assert after == [name for name in before if name != "plumbline-finding"]
     assert len(after) == len(before) - 1
 
 

@@ -57,6 +57,7 @@ WITHOUT_A_COUNT = {
     ("PlumblineFleetLatencyHigh", "plumbline:recovery:bool"): ONCE,
     ("PlumblineBaselineOutgrown", "plumbline:fleet_outgrown:ratio"): ONCE,
     ("PlumblineNicLinkDown", "plumbline_nic_up"): ONCE,
+    ("PlumblineDiskMediaErrors", "plumbline:disk_damage:count"): ONCE,
     ("PlumblineInfinibandPortDown", "plumbline_infiniband_port_state"): ONCE,
     ("PlumblineNicLinkDown", "plumbline:nic_place_up:bool"): ONCE,
     ("plumbline:maintenance_over:info", "plumbline:maintenance_node:info"): ONCE,
