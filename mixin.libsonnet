@@ -40,6 +40,7 @@
 + (import 'alerts/alerts/array.libsonnet')
 + (import 'alerts/alerts/network_probe.libsonnet')
 + (import 'alerts/alerts/mount.libsonnet')
++ (import 'alerts/alerts/fileserver.libsonnet')
 + (import 'alerts/alerts/ceph.libsonnet')
 + (import 'alerts/alerts/cephhealth.libsonnet')
 + (import 'alerts/alerts/cephguard.libsonnet')

@@ -20,6 +20,7 @@
 + (import 'config/ceph.libsonnet')
 + (import 'config/osd.libsonnet')
 + (import 'config/gateway.libsonnet')
++ (import 'config/fileserver.libsonnet')
 + (import 'config/host.libsonnet')
 + (import 'config/capacity.libsonnet')
 + (import 'config/budget.libsonnet')

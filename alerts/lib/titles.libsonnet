@@ -73,6 +73,11 @@ local who(config) = {
   PlumblineMultipath: device,
   PlumblineZfs: at('{{ $labels.pool }}'),
   PlumblineMount: at('{{ $labels.mountpoint }}'),
+  PlumblineGluster: 'volume {{ $labels.volume }}',
+  PlumblineGlusterBrick: anywhere('{{ with $labels.brick }}{{ . }}{{ else }}part {{ $labels.subvolume }}{{ end }} of volume {{ $labels.volume }}'),
+  PlumblineGlusterPeer: '{{ with $labels.peer }}{{ . }}{{ else }}volume {{ $labels.volume }}{{ end }}',
+  PlumblineMoosefs: host,
+  PlumblineMoosefsRedundancy: '{{ with $labels.chunkserver }}{{ . }} of {{ end }}' + host,
 
   PlumblineOsd: osd,
   PlumblineOsdHeartbeat: anywhere('{{ with $labels.ceph_daemon }}{{ . }}{{ else }}all OSDs{{ end }}'),

@@ -76,6 +76,27 @@ function(config)
     ) + hidden, 14, 10],
   ];
 
+  local fileservers = [
+    [p.states(
+      'Bricks, peers, chunkservers',
+      'Whether each GlusterFS brick of this node is up, its glusterd connected to each peer, each volume has server quorum, and, on a MooseFS master, each chunkserver connected. Bad looks like: red.',
+      'none', [
+        p.target(q.fileserver.bricks, '{{volume}}: {{brick}}'),
+        p.target(q.fileserver.peers, 'peer {{peer}}'),
+        p.target(q.fileserver.quorum, 'quorum of {{volume}}'),
+        p.target(q.fileserver.chunkservers, 'chunkserver {{chunkserver}}'),
+      ], thresholds.yes
+    ), 12, 8],
+    [p.timeSeries(
+      'Copies that are missing',
+      'GlusterFS: entries that a brick has to bring to others, counted by one node of the pool. MooseFS: chunks without a valid copy (missing), with a single one although more are wanted (endangered), and with fewer than wanted (undergoal). Bad looks like: anything that stays above 0 while all bricks and chunkservers are up; missing at all.',
+      'none', [
+        p.target(q.fileserver.heals, 'to be healed, {{volume}}: {{brick}}'),
+        p.target(q.fileserver.chunks, '{{state}}'),
+      ]
+    ), 12, 8],
+  ];
+
   dashboard.new(
     'node',
     [variables.datasource, variables.cluster, variables.instances, variables.statistic],
@@ -84,6 +105,7 @@ function(config)
       { title: 'Probes of $instance against their baseline', panels: probes.latency, of: 'instance' },
       { title: 'OSDs of $instance', panels: osds, of: 'instance', closed: true },
       { title: 'Disks of $instance', panels: disks, of: 'instance', closed: true },
+      { title: 'File servers of $instance: GlusterFS, MooseFS', panels: fileservers, of: 'instance', closed: true },
       { title: 'Network of $instance', panels: network, of: 'instance', closed: true },
       { title: 'The watcher of $instance itself', panels: probes.watcher, of: 'instance', closed: true },
     ],

@@ -1,5 +1,6 @@
 // One OSD: where its time goes, and who else is affected.
 function(config)
+  local clients = import '../lib/clients.libsonnet';
   local dashboard = import '../lib/dashboard.libsonnet';
   local g = import '../g.libsonnet';
   local links = import '../lib/links.libsonnet';
@@ -119,6 +120,16 @@ function(config)
       'Mean duration of the compactions of BlueFS\'s log, which hold up commits, and of the last compaction of RocksDB that somebody requested (Ceph 18 and later). Ceph does not count those that RocksDB starts by itself. Bad looks like: a log compaction as long as a commit above.',
       's', [p.target(q.parts.logCompaction, 'log of BlueFS'), p.target(q.parts.compaction, 'RocksDB, requested')], logarithmic=true
     ) + p.ofFullPage, 8, 8],
+    [p.timeSeries(
+      'Waiting in its mClock queues',
+      'Operations that wait for their turn now, by class: clients, recovery, best effort (scrubs, trimming, deletion), and immediate, which pass by the scheduler: writes as a replica, peering. Ceph 16 does not tell. Bad looks like: clients that wait while recovery hardly does.',
+      'none', [p.target(q.work.queued, '{{op_class}}')]
+    ), 12, 8],
+    [p.timeSeries(
+      'What mClock grants each class',
+      'The share of the OSD\'s capacity that its profile reserves for a class, and the limit where there is one. What is reserved and not used goes to the others. Ceph 16 has operations a second instead, which are not shown. Bad looks like: another profile than on other OSDs.',
+      'percentunit', [p.target(q.work.shares, '{{op_class}} {{share}} ({{mclock_profile}})')]
+    ) + p.ofFullPage, 12, 8],
   ];
 
   local beside = [
@@ -177,6 +188,7 @@ function(config)
       'Operations a second of the latest osd-bench of this OSD, held until the next; dashed the baseline in force for its class. Nothing is drawn where no bench is configured.',
       'iops', [p.target(q.canary.bench, '{{workload}}'), p.target(q.canary.baselineBench, 'baseline {{workload}} ({{source}})')], logarithmic=true
     ), 8, 8],
+    [clients.table('Who loads the OSDs of its host', 'the OSDs of its host', q.clients), 24, 8],
     [p.alerts('Alerts of this OSD that fire', 'What fires for this OSD, the longest on top. Bad looks like: any row.', q.firing, [links.to('node', { cluster: '${__data.fields.cluster}', instance: '${__data.fields.node}' })]), 12, 6],
     [p.figures(
       'Findings on its disks',

@@ -53,13 +53,18 @@ function(config)
   local block = [
     [drawn('RBD latency by vantage', 'The latest run of each probe on an image of ours through librbd, held until the next: what a virtual machine\'s disk would get from there. ' + lines + 'Bad looks like: several runs above the dashed line; one vantage alone is that client or its network.', 's', rbd, 'latency'), 12, 9],
     [p.heatmap('RBD latency distribution', 'How many operations of the RBD probes took how long, a column where a run was. Bad looks like: a second band far above the first, or the band moving up from run to run.', 's', p.target(q.heatmap, '{{le}}')), 12, 9],
-    [drawn('RBD operations by vantage', 'Operations a second of the latest run of each RBD probe. ' + lines + 'Bad looks like: several runs below the dashed line.', 'iops', rbd, 'iops'), 8, 8],
-    [drawn('RBD throughput by vantage', 'Bytes a second of the latest run of each RBD probe. ' + lines + 'Bad looks like: several runs below the dashed line.', 'Bps', rbd, 'throughput'), 8, 8],
+    [drawn('RBD operations by vantage', 'Operations a second of the latest run of each RBD probe. ' + lines + 'Bad looks like: several runs below the dashed line.', 'iops', rbd, 'iops'), 6, 8],
+    [drawn('RBD throughput by vantage', 'Bytes a second of the latest run of each RBD probe. ' + lines + 'Bad looks like: several runs below the dashed line.', 'Bps', rbd, 'throughput'), 6, 8],
     [p.timeSeries(
       'Slowest images, measured in the OSDs',
       'Mean latency of the slowest images as the OSDs see it, without client and network; only of pools for which the manager keeps statistics (rbd_stats_pools). Bad looks like: one image away from the others: its work differs; all of them: RADOS.',
       's', [p.target(q.images.write, 'write {{pool}}/{{image}}'), p.target(q.images.read, 'read {{pool}}/{{image}}')], logarithmic=true, overrides=p.operationColours
-    ) + p.linked([links.fromSeries('pools', ['cluster', 'pool'])]), 8, 8],
+    ) + p.linked([links.fromSeries('pools', ['cluster', 'pool'])]), 6, 8],
+    [p.timeSeries(
+      'Images with the most operations',
+      'Operations a second of the images with the most, as the OSDs count them; only of pools for which the manager keeps statistics (rbd_stats_pools). Bad looks like: one image away from the others when the OSDs are busy: it is the load.',
+      'iops', [p.target(q.images.writes, 'write {{pool}}/{{image}}'), p.target(q.images.reads, 'read {{pool}}/{{image}}')], overrides=p.operationColours
+    ) + p.linked([links.fromSeries('pools', ['cluster', 'pool'])]), 6, 8],
   ];
 
   local others = [

@@ -27,6 +27,15 @@ local firing = 'alertname=~"Plumbline.+", alertstate="firing"';
     findings: 'sum(plumbline_finding%s)' % sel('urgency!="info"'),
     probeAge: 'max(time() - plumbline_probe_last_success_timestamp_seconds%s)' % sel(),
   },
+  fileserver: {
+    local up(by, metric) = 'min by (%s) (%s%s)' % [by, metric, sel()],
+    bricks: up('volume, brick', 'plumbline_gluster_brick_up'),
+    peers: up('peer', 'plumbline_gluster_peer_connected'),
+    chunkservers: up('chunkserver', 'plumbline_moosefs_chunkserver_connected'),
+    quorum: up('volume', 'plumbline_gluster_server_quorum'),
+    heals: 'max by (volume, brick) (plumbline_gluster_heal_pending_entries%s)' % sel(),
+    chunks: 'max by (state) (plumbline_moosefs_chunks%s)' % sel('state=~"missing|endangered|undergoal"'),
+  },
   findings: 'max by (urgency, check, subject, cluster, instance) (plumbline_finding%s == 1)' % sel(),
   alerts: 'max by (severity, alertname, layer, cluster, instance, device, ceph_daemon, probe) (time() - (ALERTS_FOR_STATE%s and ignoring (alertstate) ALERTS%s))'
           % [sel('alertname=~"Plumbline.+"'), sel(firing)],

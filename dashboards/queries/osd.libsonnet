@@ -1,4 +1,5 @@
 // The queries of one OSD's page. `cluster` may be missing: `=~"$cluster"` with `.*` matches it.
+local clients = import '../lib/clients.libsonnet';
 local histograms = import '../lib/histograms.libsonnet';
 local limits = import '../lib/limits.libsonnet';
 local matchers = import '../lib/matchers.libsonnet';
@@ -65,11 +66,14 @@ local class = 'plumbline:osd:info' + sel();
     operations: 'max by (operation) (plumbline:osd_operations:rate5m%s)' % sel(),
     subop: 'sum(rate(plumbline_osd_subops_total%s[$__rate_interval]))' % sel(),
     subopLatency: 'sum(rate(plumbline_osd_subop_seconds_total%(sel)s[$__rate_interval])) / (sum(rate(plumbline_osd_subops_total%(sel)s[$__rate_interval])) > 0)' % { sel: sel() },
+    queued: 'sum by (op_class) (plumbline_osd_mclock_queued_operations%s)' % sel(),
+    shares: 'max by (op_class, share, mclock_profile) (plumbline_osd_mclock_share_ratio%(sel)s * on (cluster, instance, ceph_daemon) group_left (mclock_profile) plumbline_osd_mclock_profile_info%(sel)s)' % { sel: sel() },
     classSubop: ofClass('subop'),
     blocked: 'sum by (stage) (plumbline_osd_blocked_operations%s)' % sel(),
     slow: 'sum by (stage) (plumbline_osd_slow_operations%s)' % sel(),
     misses: 'sum(rate(plumbline_osd_onode_lookups_total%s[$__rate_interval])) / (sum(rate(plumbline_osd_onode_lookups_total%s[$__rate_interval])) > 0)' % [sel('result="miss"'), sel()],
   },
+  clients: clients.query(' and on (cluster, instance) plumbline:osd_node:info%s' % sel()),
   peers: {
     worst: 'max by (interface) (plumbline_osd_heartbeat_seconds%s)' % sel('statistic="worst"'),
     median: 'max by (interface) (plumbline_osd_heartbeat_seconds%s)' % sel('statistic="median"'),

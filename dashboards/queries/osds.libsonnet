@@ -50,6 +50,7 @@ function(config)
   ||| % [expr, std.strReplace(std.rstripChars(rows, '\n'), '\n', '\n  ')];
 
   {
+    clients: (import '../lib/clients.libsonnet').query(''),
     hostCauses: 'max by (cluster, instance, cause) (plumbline:host_compared:figure%s and on (cluster, instance, cause) plumbline:host_cause:info)' % sel(),
     state: {
       down: number('max by (%s) (plumbline:osd_up:bool%s) == 0 unless on (%s) %s' % [osd, sel(), osd, others]),
@@ -111,6 +112,7 @@ function(config)
     blocked: {
       stage: 'sum by (cluster, stage) (plumbline:osd_blocked_operations:count%s)' % sel(),
       slow: 'sum by (cluster, stage) (plumbline:osd_slow_operations:count%s)' % sel(),
+      queued: 'sum by (cluster, op_class) (plumbline_osd_mclock_queued_operations%s)' % sel(),
       age: 'max(plumbline_osd_blocked_operation_age_seconds%s)' % sel(),
       sockets: 'count(plumbline_osd_socket_up%s == 0) or 0 * count(plumbline_osd_socket_up%s)' % [sel(), sel()],
     },

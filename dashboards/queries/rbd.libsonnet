@@ -73,6 +73,9 @@ local client = 'cluster, instance, probe, layer, workload, operation';
   images: {
     write: 'topk(10, max by (cluster, pool, image) (plumbline:rbd_latency:mean5m%s))' % sel('operation="write"'),
     read: 'topk(10, max by (cluster, pool, image) (plumbline:rbd_latency:mean5m%s))' % sel('operation="read"'),
+    local operations(operation) = 'topk(10, sum by (cluster, pool, image) (rate(ceph_rbd_%s_latency_count%s[$__rate_interval])))' % [operation, sel()],
+    writes: operations('write'),
+    reads: operations('read'),
   },
   firing: firing(cluster + ', ' + above),
 }

@@ -24,7 +24,7 @@ def check(data: bytes) -> None:
     for figures in (report.read, report.write):
         if figures is not None:
             latency = figures.latency.statistics.values() if figures.latency else ()
-            for value in (figures.iops, figures.throughput, *latency):
+            for value in (figures.iops, figures.throughput, *latency, *figures.rates):
                 assert math.isfinite(value)
                 assert value >= 0
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from plumbline.errors import ParseError
 from plumbline.sources.ceph.osd_connections import parse_can_dump, parse_dump, parse_names
+from plumbline.sources.ceph.osd_mclock import parse_queues, parse_share
 from plumbline.sources.ceph.osd_network import parse_heartbeats
 from plumbline.sources.ceph.osd_operations import parse_blocked, parse_slow
 from plumbline.sources.ceph.osd_perf import (
@@ -43,6 +44,11 @@ PARSERS: dict[str, tuple[Callable[[bytes], Any], bytes]] = {
     "slow": (lambda data: parse_slow(data, source="x"), (HEALTHY / "dump_historic_slow_ops.json").read_bytes()),
     "onodes": (lambda data: parse_onode_cache(data, source="x"), (LOADED / "perf-dump.json").read_bytes()),
     "compression": (lambda data: parse_compression(data, source="x"), (HEALTHY / "perf-dump.json").read_bytes()),
+    "queues": (lambda data: parse_queues(data, source="x"), (TENTACLE / "perf-dump.json").read_bytes()),
+    "share": (
+        lambda data: parse_share(data, "osd_mclock_scheduler_client_res", source="x"),
+        (TENTACLE / "config.json").read_bytes(),
+    ),
     "tier": (lambda data: parse_tier(data, source="x"), (HEALTHY / "perf-dump.json").read_bytes()),
     "database": (lambda data: parse_database(data, source="x"), (LOADED / "perf-dump.json").read_bytes()),
     "vector": (

@@ -40,6 +40,8 @@ from plumbline.sources.disk.latencymaps import Histogram, Times
 from plumbline.sources.disk.nvme_smart import Limits, parse_health
 from plumbline.sources.disk.smartctl import parse_answer
 from plumbline.sources.disk.zfs import parse_text
+from plumbline.sources.gluster import GlusterReading, parse_heals, parse_state
+from plumbline.sources.moosefs import MoosefsReading, parse_chunks
 from plumbline.sources.net.bonding import read_churns
 from plumbline.sources.net.infiniband import InfinibandReading, read_infiniband
 from plumbline.sources.net.links import RTM_GETLINK
@@ -55,7 +57,8 @@ from support.replay_network import ReplayEthtool, ReplayNetlink
 from support.scraped import Scrape
 
 PAGES = Path(__file__).parent / "hosts"
-HEALTH = Path(__file__).parents[1] / "fixtures" / "disk-health"
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+HEALTH = FIXTURES / "disk-health"
 CATALOGUE = load_catalogue()
 WRITE = CATALOGUE.get("randwrite-4k-qd1-j1-dsync", where="test", key="")
 FIO = CATALOGUE.get("randread-4k-qd4-j4", where="test", key="")
@@ -317,6 +320,25 @@ def pcie_node(tmp_path: Path) -> str:
     return page(given, config, book(tmp_path, (), config.baseline))
 
 
+def gluster_node(tmp_path: Path) -> str:
+    """A server of GlusterFS with a brick and a peer down, which counts for the pool; a master of MooseFS beside it."""
+    gluster, moosefs = FIXTURES / "gluster", FIXTURES / "moosefs"
+    heals = parse_heals((gluster / "heal-count.txt").read_bytes())
+    reading = GlusterReading(
+        parse_state((gluster / "brick-and-peer.txt").read_bytes()),
+        {("dr", brick): left for brick, left in heals.items()},
+    )
+    given = knowing(
+        parts(Roots.under(tmp_path / "nowhere"), silent_network()),
+        {
+            GlusterReading: lambda: reading,
+            MoosefsReading: lambda: parse_chunks((moosefs / "missing.txt").read_bytes()),
+        },
+    )
+    config = Config(collectors={name: name in ("gluster", "moosefs") for name in NAMES})
+    return page(given, config, book(tmp_path, (), config.baseline))
+
+
 HOSTS = (
     storage_node,
     virtual_machine,
@@ -326,6 +348,7 @@ HOSTS = (
     package_node,
     array_node,
     pcie_node,
+    gluster_node,
 )
 
 

@@ -13,8 +13,9 @@ import pytest
 
 from plumbline.ceph_top.clients import ENOUGH
 from support.ceph_cluster import CephCluster
-from support.daemon import COMMAND, eventually
+from support.daemon import COMMAND, eventually, running
 from support.programs import need
+from support.scraped import Scrape
 
 pytestmark = [pytest.mark.integration, pytest.mark.ceph, pytest.mark.timeout(300)]
 
@@ -23,6 +24,7 @@ IMAGES = [f"volume-{number}" for number in range(20)]
 GUILTY = IMAGES[7]
 WRITES_PER_S = 200
 LOOK = "10s"
+METRIC = "plumbline_osd_client_operations"
 
 
 @pytest.fixture(scope="module")
@@ -76,3 +78,21 @@ def test_nobody_is_named_where_all_load_alike(ceph: CephCluster, images: CephClu
         loading(ceph, dict.fromkeys(IMAGES, WRITES_PER_S // len(IMAGES)), stack)
         eventually(lambda: asked(ceph, tmp_path)["operations"] >= ENOUGH, within_s=120)
         assert asked(ceph, tmp_path)["stands_out"] is None
+
+
+def test_the_images_of_a_named_pool_are_series(images: CephCluster, tmp_path: Path) -> None:
+    pool = json.loads(images.run("ceph", "osd", "pool", "get", POOL, "all", "--format=json"))["pool_id"]
+    image = json.loads(images.run("rbd", "info", f"{POOL}/{GUILTY}", "--format=json"))["id"]
+    sockets = [f"{images.folder}/run/*-osd.*.asok"]
+    config = {"ceph": {"admin_sockets": sockets, "client_pools": [pool]}, "probes": []}
+    rates = dict.fromkeys(IMAGES, WRITES_PER_S // 100) | {GUILTY: WRITES_PER_S * 4 // 5}
+    with ExitStack() as stack:
+        loading(images, rates, stack)
+        daemon = stack.enter_context(running(tmp_path, config=config))
+
+        def listed() -> list[str]:
+            """Images, the one with the most operations first."""
+            series = Scrape.of_text(daemon.get("/metrics").text).series(METRIC, pool_id=str(pool), kind="image")
+            return [sample.labels["owner"] for sample in sorted(series, key=lambda sample: -sample.value)]
+
+        assert eventually(listed, until=lambda now: len(now) > 1 and now[0] == image, within_s=120)

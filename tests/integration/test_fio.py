@@ -105,6 +105,14 @@ def test_workload(disk: Path, workload: str, files: int):
         assert found.st_mode & 0o777 == 0o600
 
 
+def test_a_journal_reports_its_course(disk: Path):
+    (write,) = run(plan(disk / "probe", "write-4k-qd1-j1-dsync", runtime=Duration(3))).operations
+    assert len(write.rates) in (2, 3)  # the last second may end just before the run
+    assert min(write.rates) >= 0
+    assert write.iops > 0
+    assert left(plan(disk / "probe", "write-4k-qd1-j1-dsync")) == [".plumbline-probe", "fio.0"]
+
+
 def test_files_are_laid_out_once_and_shared_by_smaller_runs(disk: Path):
     recorder = Recorder()
     assert run(plan(disk / "probe", "randread-4k-qd16-j1"), recorder).outcome is Outcome.SUCCESS

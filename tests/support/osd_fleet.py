@@ -14,6 +14,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from plumbline.sources.ceph.osd_mclock import SHARE_OPTIONS
+
 from .admin_sockets import AdminSocket
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -41,10 +43,13 @@ def answers(peers: int) -> dict[str, bytes]:
         (_HEALTHY / "perf-dump-spilled.json").read_bytes()
     )
     counters["rocksdb"] |= {"compact_completed": 1, "compact_lasted": 0.2}
+    counters["mclock-shard-queue-0"] = {"mclock_client_queue_len": 1}
     options = {
         "osd_op_queue": "mclock_scheduler",
         "osd_mclock_max_capacity_iops_hdd": "315.000000",
         "osd_mclock_max_capacity_iops_ssd": "21500.000000",
+        "osd_mclock_profile": "balanced",
+        **dict.fromkeys(SHARE_OPTIONS.values(), "0.500000"),
     }
     return {
         "perf dump": json.dumps(counters).encode(),

@@ -161,9 +161,10 @@ def _configuration(folder: Path, cluster: CephCluster, server: str, ceph: dict[s
         {"type": "rtt", "packets": 20, "gap": "10ms", "targets": ["127.0.0.1"], **network},
         {"type": "path-mtu", "targets": ["127.0.0.1"], **network},
     ]  # fmt: skip
+    sockets = [f"{cluster.folder}/run/*-osd.*.asok"]
     return {
         "baseline": {"files": [str(site)]},
-        "ceph": {**ceph, "map": "always", "admin_sockets": [f"{cluster.folder}/run/*-osd.*.asok"]},
+        "ceph": {**ceph, "map": "always", "admin_sockets": sockets, "client_pools": [*range(1, 10)]},
         "probes": [
             {"type": "canary", "name": "canary", "device_class": "ssd", "rate": 40, "file_size": "4MiB"},
             *({"name": _in_turn(kind, 60, 6 * turn), **kind} for turn, kind in enumerate(kinds)),

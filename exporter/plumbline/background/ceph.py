@@ -5,7 +5,9 @@ renews the cluster's lock never waits for the manager.
 """
 
 import logging
+import threading
 import time
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 
 from plumbline.config.model import Config
@@ -17,8 +19,10 @@ from plumbline.core.slot import PeriodicSlot
 from plumbline.errors import PlumblineError, ProbeRefused, Unavailable
 from plumbline.probes.ceph import ceph_task
 from plumbline.probes.ceph.ceph_access import CephAccess
+from plumbline.sources.ceph.adminsocket import Question, ask
 from plumbline.sources.ceph.ceph_osds import head_daemon
 from plumbline.sources.ceph.cephmap import CephMap, parse_cephmap
+from plumbline.sources.ceph.osd_clients import IN_FLIGHT, Owner, parse_in_flight
 from plumbline.sources.ceph.osd_connections import ConnectionReader
 from plumbline.sources.ceph.osds import TIMEOUT_S, osds_here, read_osds, read_stores
 from plumbline.sources.kernel.cgroup import GroupLimits, read_limits
@@ -35,6 +39,11 @@ OSD_STORES_EVERY_S = 300.0
 OSD_CONNECTIONS_EVERY_S = 30.0
 """An OSD locks its connections while it lists them."""
 
+OSD_CLIENTS_EVERY_S = 15.0
+OSD_CLIENTS_LOOKS, OSD_CLIENTS_LOOK_S = 10, 0.1
+OSD_CLIENTS_RUNS, OSD_CLIENTS_MOST = 8, 20
+"""Means of two minutes, so that those listed change rarely; at most so many series."""
+
 LIMITS_EVERY_S = 60.0
 """For the control groups of OSDs, whose limits an admin sets: reading those of 60 OSDs takes as long as half a look."""
 
@@ -46,7 +55,7 @@ _MAX_REASON_CHARS = 300
 class OsdWatch:
     """The slots; each job limits its own run time. ``patterns`` and ``connected`` return the active globs of admin
     sockets, for the OSDs' connections the latter; with ``roots`` the limits of the OSDs' control groups are read as
-    well. ``addresses``: see :class:`ConnectionReader`."""
+    well. ``addresses``: see :class:`ConnectionReader`. ``client_pools``: see :class:`ClientReader`."""
 
     def __init__(
         self,
@@ -54,6 +63,7 @@ class OsdWatch:
         *,
         connected: Callable[[], Sequence[str]] = tuple,
         addresses: Callable[[], Mapping[str, int]] = dict,
+        client_pools: Callable[[], Sequence[int]] = tuple,
         roots: Roots | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
@@ -74,9 +84,51 @@ class OsdWatch:
             "the OSDs' connections",
             lambda: reader.read(osds_here(connected()), timeout_s),
         )
+        clients = ClientReader(client_pools)
+        self.clients = PeriodicSlot(
+            "osd clients",
+            OSD_CLIENTS_EVERY_S,
+            "the OSDs' clients",
+            lambda: clients.read(patterns, timeout_s),
+            cancel=clients.stopping.set,
+        )
 
     def jobs(self) -> list[Job]:
-        return [self.osds.job, self.stores.job, self.connections.job]
+        return [self.osds.job, self.stores.job, self.connections.job, self.clients.job]
+
+
+class ClientReader:
+    """Who has how many operations in flight on this host's OSDs, those received as a replica included: the mean of the
+    last looks. ``pools`` returns the numbers of the pools that are listed. For one thread; ``stopping`` ends a wait."""
+
+    def __init__(self, pools: Callable[[], Sequence[int]]) -> None:
+        self._pools = pools
+        self._runs: deque[Counter[Owner]] = deque(maxlen=OSD_CLIENTS_RUNS)
+        self.stopping = threading.Event()
+
+    def read(self, patterns: Callable[[], Sequence[str]], timeout_s: float) -> Mapping[Owner, float]:
+        """Those with the most. An OSD that does not answer is asked again in the next run; :class:`Unavailable` without
+        pools or OSDs."""
+        pools = frozenset(self._pools())
+        if not pools:
+            self._runs.clear()
+            raise Unavailable("ceph.client_pools has no pool")
+        questions = [Question(path, IN_FLIGHT) for path in osds_here(patterns()).values()]
+        run: Counter[Owner] = Counter()
+        for _ in range(OSD_CLIENTS_LOOKS):
+            answered = []
+            for question, answer in zip(questions, ask(questions, timeout_s=timeout_s), strict=True):
+                if isinstance(answer, bytes):
+                    run.update(seen.owner for seen in parse_in_flight(answer, source=question.source))
+                    answered.append(question)
+            questions = answered
+            if self.stopping.wait(OSD_CLIENTS_LOOK_S):
+                break
+        self._runs.append(run)
+        total = sum(self._runs, Counter[Owner]())
+        looks = len(self._runs) * OSD_CLIENTS_LOOKS
+        listed = [(owner, count) for owner, count in total.most_common() if owner.pool in pools]
+        return {owner: count / looks for owner, count in listed[:OSD_CLIENTS_MOST]}
 
 
 class LimitsMemory:

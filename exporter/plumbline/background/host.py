@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
 
 from plumbline.background.ceph import OsdWatch
+from plumbline.background.gluster import GlusterWatch
 from plumbline.background.health import DiskAsker, HealthWatch, controller_disks
 from plumbline.background.paths import PathMemory
 from plumbline.background.presence import DISK_PRESENCE, DiskPresence
@@ -27,11 +28,13 @@ from plumbline.errors import PlumblineError
 from plumbline.probes.run.state import DisksSeen, StateStore
 from plumbline.sources.disk.block import BlockDevice, BlockDevices, read_block_devices
 from plumbline.sources.disk.blocklatency import BlockLatency, LatencyReading
+from plumbline.sources.gluster import GlusterReading
 from plumbline.sources.kernel.cpupower import read_cpu_power
 from plumbline.sources.kernel.hugepages import read_hugepages
 from plumbline.sources.kernel.softirqs import SoftirqReader
 from plumbline.sources.kernel.squeeze import SqueezeReader
 from plumbline.sources.kernel.sysctl import read_sysctl
+from plumbline.sources.moosefs import MoosefsReading, read_chunks
 from plumbline.sources.net.drivers import load_table
 from plumbline.sources.net.genetlink import resolve_family
 from plumbline.sources.net.infiniband import InfinibandReading, read_infiniband
@@ -166,7 +169,11 @@ class HostWatch:
             return config().ceph.admin_sockets if config().collectors.get(collector, True) else ()
 
         self.osds = OsdWatch(
-            partial(sockets, "osd"), connected=partial(sockets, "osdtcp"), addresses=osd_addresses, roots=roots
+            partial(sockets, "osd"),
+            connected=partial(sockets, "osdtcp"),
+            addresses=osd_addresses,
+            client_pools=lambda: config().ceph.client_pools,
+            roots=roots,
         )
         self.links = LinkFacts(roots=roots, transport=NetlinkSocket(NETLINK_ROUTE), configured=self._ceph_devices)
         # in the background, because each read queries the adapter's firmware
@@ -178,6 +185,9 @@ class HostWatch:
         self.neighbours = PeriodicSlot(
             "LLDP neighbours", 60.0, "LLDP neighbours", lambda: read_neighbours(roots, lldp), cancel=lldp.stop
         )
+        self.gluster = GlusterWatch(roots, ProcessRunner(environment)).slot
+        mfscli = ProcessRunner(environment)
+        self.moosefs = PeriodicSlot("moosefs", 60.0, "MooseFS", lambda: read_chunks(roots, mfscli), cancel=mfscli.stop)
 
     @property
     def latest(self) -> Mapping[type, Callable[[], object]]:
@@ -185,8 +195,10 @@ class HostWatch:
         return {
             BlockDevices: lambda: self.facts.devices,
             DisksSeen: lambda: self.presence.seen,
+            GlusterReading: lambda: self.gluster.value,
             InfinibandReading: lambda: self.infiniband.value,
             LatencyReading: lambda: self.latency.value,
+            MoosefsReading: lambda: self.moosefs.value,
             NeighbourReading: lambda: self.neighbours.value,
         }
 
@@ -198,6 +210,8 @@ class HostWatch:
             Job(LATENCY_DISKS, COUNTERS_EVERY_S, COUNTERS_EVERY_S, self.latency.refresh),
             self.infiniband.job,
             self.neighbours.job,
+            self.gluster.job,
+            self.moosefs.job,
             *self.storage.jobs(),
             *self.osds.jobs(),
             self.presence.job,

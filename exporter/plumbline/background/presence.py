@@ -15,6 +15,7 @@ from plumbline.core.scheduler import Job
 from plumbline.errors import PlumblineError
 from plumbline.probes.run.state import DiskRecord, DiskSeen, DisksSeen, StateStore
 from plumbline.sources.disk.block import BlockDevice, list_built_in_disks
+from plumbline.sources.disk.slots import read_slot
 
 DISK_PRESENCE, LOOK_EVERY_S = "disk presence", 15.0
 FORGET_AFTER_S = 7 * 86400.0  # covers a weekend and a holiday, but a disk removed on purpose is not reported for ever
@@ -51,7 +52,7 @@ class DiskPresence:
         serials = {device.name: device.serial or "" for device in facts}
         keys = ((name, serials.get(name, _last_serial(name, stored))) for name in listed)
         present = {(name, serial) for name, serial in keys if serial is not None}
-        disks = remember(before, present, now)
+        disks = remember(before, present, now, slot=self._slot)
         self.seen = DisksSeen(
             DiskSeen(disk.device, disk.serial, key in present, disk.last_seen) for key, disk in sorted(disks.items())
         )
@@ -61,6 +62,10 @@ class DiskPresence:
         else:
             self._store.keep_disks(disks.values())
 
+    def _slot(self, device: str) -> str:
+        slot = read_slot(self._roots, device)
+        return slot.name if slot else ""
+
     def _known(self) -> tuple[BlockDevice, ...]:
         try:
             return tuple(self._facts())
@@ -68,14 +73,16 @@ class DiskPresence:
             return ()
 
 
-def remember(before: Mapping[Key, DiskRecord], present: set[Key], now: float) -> dict[Key, DiskRecord]:
+def remember(
+    before: Mapping[Key, DiskRecord], present: set[Key], now: float, *, slot: Callable[[str], str] = lambda _: ""
+) -> dict[Key, DiskRecord]:
     """The known disks after a look at ``now`` that found ``present``. Forgets a disk that has been away for a week; one
-    without serial number if a disk of that name is present (udev supplied the number later); and one that is present
-    under a name it got later (names depend on detection order)."""
+    without serial number if a disk of that name is present (udev supplied the number later); one that is present
+    under a name it got later (names depend on detection order); and one in whose slot another is since."""
     disks = {
         key: msgspec.structs.replace(before[key], last_seen=now)
         if key in before
-        else DiskRecord(*key, first_seen=now, last_seen=now)
+        else DiskRecord(*key, first_seen=now, last_seen=now, slot=slot(key[0]))
         for key in present
     }
     names = {name for name, _ in present}
@@ -84,7 +91,8 @@ def remember(before: Mapping[Key, DiskRecord], present: set[Key], now: float) ->
             continue
         name, serial = key
         if serial:
-            replaced = any(disk.serial == serial and disk.first_seen > record.last_seen for disk in disks.values())
+            later = [disk for disk in disks.values() if disk.first_seen > record.last_seen]
+            replaced = any(disk.serial == serial or disk.slot == record.slot != "" for disk in later)
         else:
             replaced = name in names
         if not replaced:

@@ -14,10 +14,9 @@ from msgspec import Struct
 
 from plumbline.errors import PlumblineError, Unavailable
 from plumbline.sources.ceph.adminsocket import Answer, Question, ask
-from plumbline.sources.ceph.osd_clients import InFlight, Owner, parse_in_flight
+from plumbline.sources.ceph.osd_clients import IN_FLIGHT, InFlight, Owner, parse_in_flight
 from plumbline.sources.ceph.osds import TIMEOUT_S
 
-PROMPT = "dump_ops_in_flight"
 EVERY_S = 0.1
 ENOUGH = 10
 """Different operations below which nobody is named: so few may be one client's burst."""
@@ -59,7 +58,7 @@ def watch_clients(
 ) -> Clients:
     """Look for ``interval_s`` at the OSDs with these ``sockets``. One that does not answer is asked no more, and noted;
     raises its error when none answers."""
-    asked = {osd: Question(path, PROMPT) for osd, path in sockets.items()}
+    asked = {osd: Question(path, IN_FLIGHT) for osd, path in sockets.items()}
     notes: list[str] = []
     seen: Counter[InFlight] = Counter()
     began = clock()

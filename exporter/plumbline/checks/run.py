@@ -1,11 +1,12 @@
 """Judges a host repeatedly: growth between looks, and the findings of the last look."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from plumbline.checks import array, disk, disk_latency, health, host, network, osd, osd_host, pcie, pool
+from plumbline.checks import array, disk, disk_flush, disk_latency, health, host, network, osd, osd_host, pcie, pool
 from plumbline.checks.array import array_facts
 from plumbline.checks.disk import disk_facts
+from plumbline.checks.disk_flush import DurableWrites, disk_flush_facts
 from plumbline.checks.disk_latency import disk_latency_facts
 from plumbline.checks.growth import Growth
 from plumbline.checks.health import health_facts
@@ -21,6 +22,7 @@ from plumbline.metrics.snapshot import Readings
 CHECKS: tuple[Check[Any], ...] = (
     *pcie.CHECKS,
     *disk.CHECKS,
+    *disk_flush.CHECKS,
     *disk_latency.CHECKS,
     *health.CHECKS,
     *array.CHECKS,
@@ -36,8 +38,11 @@ CHECKS: tuple[Check[Any], ...] = (
 class Judge:
     """Judges the readings of successive pages. For one thread; any thread may read :attr:`findings`."""
 
-    def __init__(self, system: Callable[[], System] = System) -> None:
-        self._growth, self._system = Growth(), system
+    def __init__(
+        self, system: Callable[[], System] = System, writes: Callable[[], Iterable[DurableWrites]] = lambda: ()
+    ) -> None:
+        """``writes``: what probes of durable writes measured on this host's disks."""
+        self._growth, self._system, self._writes = Growth(), system, writes
         self.findings: tuple[Finding, ...] | None = None
         """Of the last look; ``None`` before the first."""
 
@@ -52,6 +57,7 @@ class Judge:
                 *judge(array.CHECKS, array_facts(readings), system),
                 *judge(pcie.CHECKS, pcie_facts(readings, growth), system),
                 *judge(health.CHECKS, health_facts(readings, growth), system),
+                *judge(disk_flush.CHECKS, disk_flush_facts(readings, self._writes()), system),
                 *judge(disk_latency.CHECKS, disk_latency_facts(readings), system),
                 *judge(osd.CHECKS, osd_facts(readings), system),
                 *judge(osd_host.CHECKS, osd_host_facts(readings), system),

@@ -108,6 +108,25 @@ CAPACITY = gauge(
     "4 KiB operations per second that mClock assumes for the OSD, by device class; it uses that of its own device.",
     (*_OSD, "device_class"),
 )
+CLIENT = gauge(
+    "plumbline_osd_client_operations",
+    "Operations in flight on all OSDs of this host, those received as a replica included, mean of two minutes, by what"
+    " they are for: an image (its id), a bucket (its marker), a file (its inode in hexadecimal) or objects (their"
+    " namespace). The twenty with the most, of the pools in ceph.client_pools.",
+    ("pool_id", "kind", "owner"),
+)
+QUEUED = gauge(
+    "plumbline_osd_mclock_queued_operations",
+    "Operations that wait in mClock's queues, by class: client, recovery, best_effort (scrubs, trimming, deletion), and"
+    " immediate, which passes by it (writes as a replica, peering). Absent in Ceph 16 and with another scheduler.",
+    (*_OSD, "op_class"),
+)
+SHARE = gauge(
+    "plumbline_osd_mclock_share_ratio",
+    "What mClock reserves of the OSD's capacity for a class, and its limit where it has one. Absent in Ceph 16.",
+    (*_OSD, "op_class", "share"),
+)
+PROFILE = gauge("plumbline_osd_mclock_profile_info", "mClock's profile, always 1.", (*_OSD, "mclock_profile"))
 _LIMIT = (*_OSD, "device", "operation", "cgroup")
 LIMIT_IOPS = gauge(
     "plumbline_osd_cgroup_limit_iops",
@@ -148,6 +167,13 @@ def samples(reading: OsdsReading) -> Iterator[Sample]:
             yield FRAGMENTATION, (store.daemon,), store.fragmentation
         for device_class, iops in store.capacity_iops.items():
             yield CAPACITY, (store.daemon, device_class), iops
+        for (kind, bound), ratio in store.shares.items():
+            if ratio or bound != "limit":  # 0: no limit
+                yield SHARE, (store.daemon, kind, bound), ratio
+        if store.profile is not None:
+            yield PROFILE, (store.daemon, store.profile), 1
+    for owner, operations_in_flight in reading.clients.items():
+        yield CLIENT, (str(owner.pool), owner.kind, owner.name), operations_in_flight
 
 
 def operations(osd: OsdReading) -> Iterator[tuple[str, HistogramValue]]:
@@ -176,6 +202,8 @@ def _samples_of(osd: OsdReading) -> Iterator[Sample]:
         by_stage = Counter(operation.stage for operation in osd.slow)
         for stage in STAGES:
             yield SLOW, (daemon, stage), by_stage[stage]
+    for kind, count in osd.queues.items():
+        yield QUEUED, (daemon, kind), count
     yield from _store_samples(osd)
     if osd.limits is not None:
         for limit in osd.limits.io:
@@ -232,7 +260,8 @@ def _read(host: Host, skip: SkipHook) -> OsdsReading:
         for command, reason in osd.unread:
             skip(f"{osd.daemon} {command}", reason)
     stores = slot_value(watch.stores, "the OSDs' stores", skip) or ()
-    return OsdsReading(osds, stores, read_total(host.parts.roots))
+    clients = slot_value(watch.clients, "the OSDs' clients", skip) or {}
+    return OsdsReading(osds, stores, read_total(host.parts.roots), clients)
 
 
 COLLECTOR = Collector(

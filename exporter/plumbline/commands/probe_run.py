@@ -14,15 +14,21 @@ from rich.console import Console
 from rich.text import Text
 
 from plumbline.baseline.comparison import ReferenceFigure
+from plumbline.checks.disk_flush import CHECKS, WORKLOAD, DurableWrites, course, disk_flush_facts
+from plumbline.checks.model import judge
 from plumbline.commands.node import this_node
 from plumbline.commands.shared import INTERRUPTED, complain, print_json, set_by_signals
 from plumbline.core.console import Step, line, make_console, progress, table
+from plumbline.core.roots import Roots
 from plumbline.core.units import degradation_text, figure_text, seconds_text
 from plumbline.errors import PlumblineError, UnknownName
+from plumbline.metrics.snapshot import Readings
 from plumbline.probes.ceph.cluster import CephGuard
 from plumbline.probes.run import run_now
 from plumbline.probes.run.model import Progress
 from plumbline.probes.run.run_now import OperationReport, Report
+from plumbline.sources.disk.block import DevicesReading, read_block_devices
+from plumbline.sources.disk.queuesettings import read_queue_settings
 from plumbline.status.model import missing_baseline_hint
 
 _DONE, _FAILED, _NOT_TRIED = 0, 1, 3
@@ -54,6 +60,7 @@ def run(options: argparse.Namespace) -> int:
             if not options.json:
                 for report in done:
                     print_report(console, report)
+                    print_flushes(console, report, node.roots)
     if options.json:
         print_json({"host": node.host, "runs": reports})
     return INTERRUPTED if stopping.is_set() else _exit_code(reports)
@@ -87,6 +94,25 @@ def print_report(console: Console, report: Report) -> None:
     without = [operation.operation for operation in report.operations if operation.figures and not operation.baseline]
     if without:
         line(console, f"{', '.join(without)}: no baseline; {missing_baseline_hint(recordable=True)}", _NOTE)
+
+
+def print_flushes(console: Console, report: Report, here: Roots) -> None:
+    """The course of a run of durable writes, and what the check of flushes says of its disk."""
+    for operation in report.operations:
+        run = course(operation.rates) if report.workload == WORKLOAD else None
+        if run is None:
+            continue
+        devices = read_block_devices(here, on_skip=lambda _device, _reason: None)
+        readings = Readings.of(DevicesReading(devices), read_queue_settings(here))
+        findings = judge(CHECKS, disk_flush_facts(readings, [DurableWrites(report.device, operation.rates)]))
+        if not findings:
+            line(console, f"{operation.operation}: {run.text}; not judged: not a disk of this host itself")
+        for finding in findings:
+            style = _GOOD if finding.met else _NOTE
+            line(console, f"{finding.subject}: {finding.actual}; expected: {finding.expected}", style)
+            if finding.fix:
+                line(console, f"  {finding.why} {finding.fix.caution}")
+                line(console, f"  source: {finding.source}", "dim")
 
 
 def _row(operation: OperationReport, figure: ReferenceFigure) -> tuple[str | Text, ...]:

@@ -155,6 +155,10 @@ class CephConfig(Strict, frozen=True):
         "/var/lib/rook/exporter/*-osd.*.asok",
     )
     """Admin sockets of this host's OSDs: packages, cephadm, Rook. Absolute paths with `*`."""
+    client_pools: tuple[int, ...] = ()
+    """Pools, by number as in `ceph osd pool ls detail`, whose images, buckets, files and namespaces are listed by how
+    many operations they have in flight on this host's OSDs (`plumbline_osd_client_operations`): the twenty with the
+    most. The OSDs are asked ten times within a second, every 15 s."""
     map: Literal["auto", "always", "never"] = "auto"
     """Whether this node queries the cluster map (`plumbline_ceph_osd_*`, `plumbline_ceph_pool_*`) every minute. One
     node a cluster is enough; `auto`: a node where a monitor or a manager is set up does. If that is detected nowhere,

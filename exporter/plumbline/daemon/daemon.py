@@ -13,6 +13,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,9 +41,9 @@ from plumbline.core.single_flight import Shared
 from plumbline.daemon.running import FileWatch, HostContext, PreparedConfig, named, web_file
 from plumbline.daemon.signals import Signals
 from plumbline.daemon.wiring import CEPH, FACTS_WITHIN_S, FINGERPRINT, Wiring, no_daemon
-from plumbline.errors import PlumblineError, Unavailable
+from plumbline.errors import PlumblineError, StateError, Unavailable
 from plumbline.probes.run.plan import recordable
-from plumbline.probes.run.state import StateStore
+from plumbline.probes.run.state import ProbeRecord, StateStore, read_state
 from plumbline.sources.kernel.hotplug import BlockHotplug
 from plumbline.sources.net.genetlink import settings_group
 from plumbline.sources.net.linkevents import LinkEvents
@@ -101,6 +102,9 @@ def examine(*, config_file: Path | None, storage_path_flag: Path | None, roots: 
     store = StateStore(storage_path(storage_path_flag, config, os.environ))
     host = socket.gethostname()
     wired = Wiring(HostContext(config_file, store.directory, roots, os.environ, host), config, store, state=no_daemon)
+    with suppress(StateError):  # without it nothing is known of the probes
+        records = read_state(store.directory)
+        wired.record = lambda probe: records.get(probe, ProbeRecord())
     wired.collect(daemon=False)
     jobs = {job.name: partial(job.run, threading.Event()) for job in wired.slow_tier()}
     hung: set[str] = set()
@@ -310,10 +314,12 @@ class Daemon:
         """Plan again when disks or OSDs appear or disappear: some probes exist once for each of them."""
         if not (self._wired.watch.facts_read and self._call.idle):
             return
-        disks = (frozenset(disk.name for disk in self._wired.watch.disks), dict(self._wired.watch.storage.osds))
+        named = frozenset((disk.name, disk.serial) for disk in self._wired.watch.disks)
+        disks = (named, dict(self._wired.watch.storage.osds))
         if disks == self._planned_for:
             return
         first, self._planned_for = self._planned_for is None, disks
+        self._housekeeping.kick(FINGERPRINT)  # so that another disk asks for a baseline at once
         self._plan_anew("disks changed", level=logging.DEBUG if first else logging.INFO)
 
     def _plan_anew(self, because: str, *, level: int = logging.INFO) -> None:

@@ -16,6 +16,7 @@ from plumbline.background.fingerprint import read_fingerprint
 from plumbline.background.host import HostWatch
 from plumbline.background.leases import Leases, LeaseWatch
 from plumbline.baseline.fingerprint import Fingerprint
+from plumbline.checks.disk_flush import WORKLOAD, DurableWrites
 from plumbline.checks.fixes import read_system
 from plumbline.checks.run import Judge
 from plumbline.collectors import registry
@@ -35,7 +36,7 @@ from plumbline.errors import PlumblineError, ProbeRefused, Unavailable
 from plumbline.metrics.exposition import Exposition
 from plumbline.probes.ceph.cluster import CephGuard, ClusterView
 from plumbline.probes.run.schedule import ProbeStatus, Probing
-from plumbline.probes.run.state import StateStore
+from plumbline.probes.run.state import ProbeRecord, StateStore
 from plumbline.sources.ceph.cephmap import CephMap
 from plumbline.sources.kernel.softnet import SoftnetUnwrapper
 from plumbline.sources.kernel.vantage import Vantage, read_vantage
@@ -58,6 +59,7 @@ class Wiring:
         self, context: HostContext, config: Config, store: StateStore, *, state: Callable[[], DaemonState]
     ) -> None:
         roots, environment = context.roots, context.environment
+        self.record: Callable[[str], ProbeRecord] = store.get  # what is remembered of a probe, by its name
         self.running: PreparedConfig = context.prepare(config)
         vantage = found_vantage(config, roots, environment)
         self.cluster = CephGuard(config.ceph, config.gates, host=context.host)
@@ -80,7 +82,7 @@ class Wiring:
             what="what this node consists of",
             stale_after_s=4 * FINGERPRINT_EVERY_S,
         )
-        self.judge = Judge(partial(read_system, roots, environment))
+        self.judge = Judge(partial(read_system, roots, environment), self._durable_writes)
         self._parts = registry.Parts(
             roots=roots,
             network=watch.network,
@@ -153,6 +155,17 @@ class Wiring:
 
     def _probes(self) -> list[ProbeStatus]:
         return [*self.probing.statuses(), *self.reported()]
+
+    def _durable_writes(self) -> list[DurableWrites]:
+        """What the configured probes of durable writes measured, whenever that was: it is the disk's nature."""
+        return [
+            DurableWrites(probe.identity.device, operation.rates)
+            for probe in self.running.plan.periodic
+            if probe.identity.workload == WORKLOAD
+            if (success := self.record(probe.identity.probe).success) is not None
+            if success.config_hash == probe.identity.config_hash
+            for operation in success.operations
+        ]
 
     def fingerprint(self) -> Fingerprint:
         """The parts of this node; empty if not read yet or if that hangs, and then nothing is compared."""

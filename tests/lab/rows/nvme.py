@@ -9,7 +9,7 @@ from lab.guest import INSIDE, Guest
 from lab.rows import disks
 from lab.table import Group, NotShown, Row, Seen
 
-ONE, TWO, PAIR = "NVME0001", "NVME0002", "NVMEPAIR"
+ONE, TWO, NEW, PAIR = "NVME0001", "NVME0002", "NVME0009", "NVMEPAIR"
 
 
 def health(guest: Guest) -> Seen:
@@ -101,6 +101,41 @@ def pulled(guest: Guest) -> Seen:
     return Seen(0.0, guest.until(look, lambda present: present == 0, within_s=90))
 
 
+def slot(guest: Guest) -> Seen:
+    """The slot by PCI address, and its light: set by our command, read where the kernel has it."""
+    name = guest.disk(TWO)
+    address = guest.run(f"cat /sys/block/{name}/device/address").strip().rpartition(".")[0]
+    number = guest.run(f"grep -l '^{address}$' /sys/bus/pci/slots/*/address").strip().split("/")[-2]
+    light = f"/sys/bus/pci/slots/{number}/attention"
+
+    def switched(how: str) -> float:
+        guest.run(f"plumbline disk {name} --locate {how}")
+        return float(guest.run(f"cat {light}"))
+
+    figure = {"slot": guest.json(f"plumbline disk {name} --json")[0]["slot"]}
+    figure |= {how: switched(how) for how in ("on", "off")}
+    return Seen({"slot": f"PCI slot {number}", "on": 1.0, "off": 0.0}, figure)
+
+
+def swapped(guest: Guest) -> Seen:
+    """Another drive in the slot of one that was pulled, while a process holds what it was, so the kernel gives it
+    another name: the old one is no longer missed, and the new one has a history of its own."""
+    folder = f"{INSIDE}/{guest.folder.name}"
+    missed = lambda: guest.scrape().get("plumbline_disk_present", serial=TWO)  # noqa: E731
+    guest.run(f"setsid sleep 900 </dev/{guest.disk(TWO)} >/dev/null 2>&1 &")
+    guest.monitor("device_del nvme2b")
+    guest.until(missed, lambda present: present == 0, within_s=120)
+    guest.monitor(f"drive_add 0 file={folder}/{TWO}.raw,if=none,id={NEW},format=raw")
+    guest.qmp("device_add", driver="nvme", id="nvme2c", bus="rp2", serial=NEW, drive=NEW)
+    guest.until(lambda: guest.run("lsblk -ndo SERIAL"), lambda said: NEW in said, within_s=60)
+    truth = {"old": None, "new": 1.0}
+
+    def seen() -> dict[str, float | None]:
+        return {"old": missed(), "new": guest.scrape().get("plumbline_disk_present", serial=NEW)}
+
+    return Seen(truth, guest.until(seen, lambda found: found == truth, within_s=120))
+
+
 def returned(guest: Guest) -> Seen:
     """It comes back while a process still holds what it was, so the kernel gives it another name."""
     folder = f"{INSIDE}/{guest.folder.name}"
@@ -127,7 +162,9 @@ GROUP = Group(
         Row("NVMe drive on two controllers", "paths", both),
         Row("NVMe drive on two controllers", "a controller is lost", controller_lost),
         Row("NVMe drive on two controllers", "the daemon restarts after it", still_lost),
+        Row("NVMe drive", "its slot, and the slot's light", slot),
         Row("NVMe drive", "pulled", pulled),
         Row("NVMe drive", "plugged in again, under another name", returned),
+        Row("NVMe drive", "another one in its slot", swapped),
     ),
 )

@@ -153,6 +153,30 @@ def test_a_serial_number_that_is_told_late_leaves_nothing_behind() -> None:
     assert set(remember(records, {("sdc", "S")}, 115.0)) == {("sdc", "S"), ("sdb", "")}
 
 
+def test_a_new_disk_in_the_slot_of_one_that_is_gone_takes_its_place() -> None:
+    """Whatever name the kernel gives it: something may still hold the old one."""
+    slots = {"sdb": "Slot 03", "sdc": "Slot 04", "sdq": "Slot 03", "sdr": "Slot 05", "sds": ""}
+    before = remember({}, {("sdb", "OLD"), ("sdc", "STAYS")}, 100.0, slot=slots.__getitem__)
+    gone = remember(before, {("sdc", "STAYS")}, 115.0)
+    elsewhere = {("sdc", "STAYS"), ("sdr", "NEW"), ("sds", "NOWHERE")}
+    assert ("sdb", "OLD") in remember(gone, elsewhere, 130.0, slot=slots.__getitem__)
+    assert set(remember(gone, {("sdc", "STAYS"), ("sdq", "NEW")}, 130.0, slot=slots.__getitem__)) == {
+        ("sdc", "STAYS"),
+        ("sdq", "NEW"),
+    }
+
+
+def test_the_slot_is_read_when_a_disk_is_first_seen(host: Host) -> None:
+    enclosure = host.path / "sys/class/enclosure/0:0:9:0"
+    (enclosure / "Slot 03").mkdir(parents=True)
+    (enclosure / "id").write_text("0x500304801f0abf7f\n")
+    (host.path / "sys/block/sdb/device/enclosure_device:Slot 03").symlink_to(enclosure / "Slot 03")
+    host.look()
+    assert {disk.serial: disk.slot for disk in host.store.disks if disk.device == "sdb"} == {
+        SERIAL: "Slot 03 of enclosure 0x500304801f0abf7f"
+    }
+
+
 def test_it_is_written_at_changes_and_once_an_hour(host: Host) -> None:
     file = host.storage / "state.json"
     host.look()

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.background.ceph import LIMITS_EVERY_S, LimitsMemory, OsdWatch
+from plumbline.background.ceph import LIMITS_EVERY_S, OSD_CLIENTS_RUNS, LimitsMemory, OsdWatch
 from plumbline.collectors import osd
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError, Unavailable
 from plumbline.metrics.spec import Kind
 from plumbline.sources.ceph import adminsocket
+from plumbline.sources.ceph.osd_clients import Owner
 from plumbline.sources.ceph.osd_perf import EDGES, OPERATIONS, Compression, SetOption
 from plumbline.sources.ceph.osds import OsdReading, OsdsReading, OsdState, find_osds, read_osds, read_stores
 from plumbline.sources.kernel.cgroup import read_limits
@@ -86,6 +87,17 @@ def test_what_an_osd_of_a_newer_release_says(folder, release, reads, writes, sub
     assert found["plumbline_osd_heartbeat_worst_peer_id", "osd.7", "back"] == 2
     assert found["plumbline_osd_blocked_operations", "osd.7", "peer"] == 0
     assert found["plumbline_osd_onode_lookups_total", "osd.7", "hit"] > 20_000
+    assert found["plumbline_osd_mclock_profile_info", "osd.7", "balanced"] == 1
+    shares = {labels[1:]: ratio for (name, *labels), ratio in found.items() if name.endswith("mclock_share_ratio")
+              for labels in [tuple(labels)]}  # fmt: skip
+    assert shares == {
+        ("client", "reservation"): 0.5,
+        ("recovery", "reservation"): 0.5,
+        ("best_effort", "reservation"): 0.0 if release == "18.2" else 0.05,
+        ("best_effort", "limit"): 0.9,
+    }
+    for kind in ("immediate", "client", "recovery", "best_effort"):
+        assert found["plumbline_osd_mclock_queued_operations", "osd.7", kind] == 0
 
 
 def test_everything_an_osd_says(folder, answers):
@@ -105,6 +117,7 @@ def test_everything_an_osd_says(folder, answers):
     assert found["plumbline_osd_slow_operations", "osd.7", "store"] == 1
     assert found["plumbline_osd_onode_lookups_total", "osd.7", "hit"] > 0
     assert found["plumbline_osd_fragmentation_ratio", "osd.7"] == 0.25
+    assert not [name for name, *_ in found if "mclock" in name], "Ceph 16 tells nothing of its queues"
     network = next(each for each in server.asked if each["prefix"] == "dump_osd_network")
     assert network["value"] == 0, "all peers, not only the slow ones"
 
@@ -289,11 +302,12 @@ def test_an_osd_has_a_bounded_number_of_series_however_many_peers_it_has(folder,
     with serving(folder / "ceph-osd.7.asok", every):
         sockets = find_osds([f"{folder}/*.asok"])
         read = read_osds(sockets, timeout_s=60, limits=partial(read_limits, limited))
-        samples = list(osd.samples(OsdsReading(read, read_stores(sockets, timeout_s=60))))
+        stores = read_stores(sockets, timeout_s=60)
+        samples = list(osd.samples(OsdsReading(read, stores, clients={Owner(1, "image", "aa"): 1.0})))
     buckets_sum_count = len(EDGES) + 3
     series = sum(buckets_sum_count if spec.kind is Kind.HISTOGRAM else 1 for spec, _, _ in samples)
     assert {spec.name for spec, _, _ in samples} == {spec.name for spec in osd.COLLECTOR.specs} - {osd.ENDED.name}
-    assert series <= 116
+    assert series <= 128
     assert len({(spec.name, *labels) for spec, labels, _ in samples}) == len(samples)
 
 
@@ -302,3 +316,68 @@ def test_a_host_without_osds_has_nothing_to_tell(tmp_path):
     watch.osds.refresh()
     with pytest.raises(Unavailable, match="no OSD's admin socket"):
         print(watch.osds.value)
+
+
+def in_flight(*objects: str) -> bytes:
+    """An OSD's answer with a write to each object, of a client with a number of its own."""
+    described = (
+        f"osd_op(client.{number}.0:1 1.3 {name}:head [write 0~4096] snapc 0=[] ondisk+write e33)"
+        for number, name in enumerate(objects)
+    )
+    return json.dumps({"ops": [{"description": text} for text in described]}).encode()
+
+
+IMAGE, OTHER_POOL = "1:c29934cb:::rbd_data.aa.000000000000002c", "2:5e862387:::rbd_data.bb.0000000000000009"
+
+
+def test_who_has_operations_in_flight_in_the_pools_that_a_site_names(folder):
+    pools = [1, 3]
+    watch = OsdWatch(lambda: [f"{folder}/*.asok"], client_pools=lambda: pools)
+    answers = {"dump_ops_in_flight": in_flight(IMAGE, IMAGE, OTHER_POOL, "3:0a:mine::photos")}
+    with serving(folder / "ceph-osd.1.asok", answers), serving(folder / "ceph-osd.2.asok", answers):
+        watch.clients.refresh()
+    seen = watch.clients.value
+    assert seen == {Owner(1, "image", "aa"): 4.0, Owner(3, "objects", "mine"): 2.0}
+    assert [(spec.name, *labels, value) for spec, labels, value in osd.samples(OsdsReading(clients=seen))] == [
+        ("plumbline_osd_client_operations", "1", "image", "aa", 4.0),
+        ("plumbline_osd_client_operations", "3", "objects", "mine", 2.0),
+    ]
+
+
+def test_a_burst_counts_as_long_as_it_was_seen_and_what_ended_is_forgotten(folder):
+    watch = OsdWatch(lambda: [f"{folder}/*.asok"], client_pools=lambda: [1])
+    with serving(folder / "ceph-osd.1.asok", {"dump_ops_in_flight": in_flight(IMAGE)}):
+        watch.clients.refresh()
+    with serving(folder / "again-osd.1.asok", {"dump_ops_in_flight": in_flight()}):
+        (folder / "ceph-osd.1.asok").unlink()
+        watch.clients.refresh()
+        assert watch.clients.value == {Owner(1, "image", "aa"): 0.5}
+        for _ in range(OSD_CLIENTS_RUNS):
+            watch.clients.refresh()
+    assert watch.clients.value == {}
+
+
+def test_the_twenty_with_the_most_operations_are_listed(folder):
+    many = [IMAGE.replace("aa", f"{number:x}") for number in range(50) for _ in range(number)]
+    watch = OsdWatch(lambda: [f"{folder}/*.asok"], client_pools=lambda: [1])
+    with serving(folder / "ceph-osd.1.asok", {"dump_ops_in_flight": in_flight(*many)}):
+        watch.clients.refresh()
+    assert sorted(watch.clients.value.values()) == list(range(30, 50))
+
+
+def test_no_osd_is_asked_for_its_clients_unless_a_site_names_pools(folder):
+    watch = OsdWatch(lambda: [f"{folder}/*.asok"])
+    with serving(folder / "ceph-osd.1.asok", {}) as served:
+        watch.clients.refresh()
+    with pytest.raises(Unavailable, match="client_pools"):
+        print(watch.clients.value)
+    assert served.asked == []
+
+
+def test_an_osd_that_does_not_answer_costs_one_wait(folder):
+    watch = OsdWatch(lambda: [f"{folder}/*.asok"], client_pools=lambda: [1], timeout_s=0.2)
+    answers = {"dump_ops_in_flight": in_flight(IMAGE)}
+    with serving(folder / "a-osd.1.asok", answers), serving(folder / "b-osd.2.asok", {}, silent=True) as hung:
+        watch.clients.refresh()
+    assert watch.clients.value == {Owner(1, "image", "aa"): 1.0}
+    assert len(hung.asked) == 1

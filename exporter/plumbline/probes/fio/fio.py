@@ -231,6 +231,7 @@ def operations_of(workload: BlockWorkload, report: FioReport) -> Iterator[Operat
                 latency=latency,
                 bins=bins,
                 queue_depth=report.latency_depth,
+                rates=figures.rates,
             )
 
 

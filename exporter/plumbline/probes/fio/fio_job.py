@@ -17,6 +17,8 @@ from a user. The choices, and why:
   sustain it. Poisson pacing gave 61 for a cap of 50 in 2 s.
 - No ``max_latency``: it would turn one slow operation, visible as ``max``, into a failed run without figures.
 - Percentiles of ``lat`` (what the program waited) instead of ``clat``.
+- ``status-interval``, where the course of a run counts: fio appends a whole report every second. A log of rates would
+  be a file beside the measured ones, left behind by a run that is killed.
 """
 
 from __future__ import annotations
@@ -71,6 +73,13 @@ class RunPlan(Struct, frozen=True, kw_only=True):
     def config_hash(self) -> str:
         return self.workload.config_hash(rate_iops=self.rate_iops)
 
+    @property
+    def by_second(self) -> bool:
+        """Whether the rate of each second is reported: durable writes one after the other, as fast as they go."""
+        workload = self.workload
+        durable = workload.sync is Sync.DSYNC and workload.iodepth * workload.jobs == 1
+        return durable and self.rate_iops is None and self.search is None
+
     def options(self, report: str) -> tuple[str, ...]:
         """fio's options for every measured run, whose report goes to the file ``report``."""
         workload = self.workload
@@ -93,6 +102,7 @@ class RunPlan(Struct, frozen=True, kw_only=True):
             "--output-format=json+",
             f"--output={report}",
             "--eta=never",
+            *(("--status-interval=1",) if self.by_second else ()),
         )
 
 

@@ -31,6 +31,7 @@ class OperationResult(msgspec.Struct, frozen=True, kw_only=True):
     loss_ratio: float | None = None  # Share of packets without a reply
     mtu_bytes: int | None = None  # The largest packet that got through, including the IP header
     queue_depth: int | None = None  # Operations in flight at the end of a search for a latency
+    rates: tuple[float, ...] = ()  # Operations per second in each second of the run, if the tool reports its course
 
     @property
     def leading(self) -> tuple[str, float] | None:

@@ -40,6 +40,7 @@ class OperationReport(Struct, frozen=True):
     baseline: str = ""  # Source and name of the baseline shown beside it; empty if there is none
     judges: bool = False  # False: the baseline is only shown
     tolerance_ratio: float | None = None
+    rates: tuple[float, ...] = ()  # Operations per second, second by second, where the tool reports them
     documented: str = ""  # The nearest documented figure, in words; empty if there is none
 
 
@@ -60,6 +61,7 @@ class Report(Struct, frozen=True):
     reason: str = ""  # Of a refusal: the label value it would have in plumbline_probe_runs_skipped_total
     message: str = ""
     operations: tuple[OperationReport, ...] = ()
+    device: str = ""  # The underlying disk or network port, if known
 
 
 Item = PeriodicProbe | ContinuousJob
@@ -187,6 +189,7 @@ class OnDemand:
             device_class=identity.device_class,
             workload=identity.workload,
             target=identity.target,
+            device=identity.device,
             config_hash=identity.config_hash,
             tool=identity.tool,
             tool_version=tool_version,
@@ -209,6 +212,7 @@ class OnDemand:
             baseline=f"{entry.source.value}: {entry.profile}" if entry else "",
             judges=judges,
             tolerance_ratio=entry.tolerance_ratio if entry else None,
+            rates=result.rates,
             documented=self._book.documented(target),
         )
 

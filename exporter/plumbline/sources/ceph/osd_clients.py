@@ -18,6 +18,8 @@ from msgspec import Struct
 
 from plumbline.sources.ceph.adminsocket import decode
 
+IN_FLIGHT = "dump_ops_in_flight"
+
 _OPERATION = re.compile(
     r"(?P<type>osd_op|osd_repop)\((?P<client>[a-z]+\.\d+)\.\d+:(?P<number>\d+) [^ ]+ (?:e\d+/\d+ )?"
     r"(?P<pool>\d+):[0-9a-f]+:(?P<namespace>[^: ]*):[^: ]*:(?P<name>[^: ]*):[0-9a-z]+ "

@@ -17,6 +17,8 @@ from plumbline.core.foreign import passed
 from plumbline.core.histogram import HistogramValue
 from plumbline.errors import ParseError, PlumblineError, Unavailable
 from plumbline.sources.ceph.adminsocket import Answer, Ended, Hung, NotAllowed, Question, ask, find_sockets
+from plumbline.sources.ceph.osd_clients import Owner
+from plumbline.sources.ceph.osd_mclock import PROFILE_OPTION, SHARE_OPTIONS, parse_queues, parse_share
 from plumbline.sources.ceph.osd_network import Heartbeats, parse_heartbeats
 from plumbline.sources.ceph.osd_operations import BlockedOperations, SlowOperation, parse_blocked, parse_slow
 from plumbline.sources.ceph.osd_perf import (
@@ -80,6 +82,7 @@ class OsdReading(Struct, frozen=True):
     database: Database | None = None
     compression: Compression | None = None
     tier: Mapping[str, int] = field(default_factory=dict)  # by operation of a cache tier
+    queues: Mapping[str, int] = field(default_factory=dict)  # operations that wait in mClock's queues, by class
     heartbeats: tuple[Heartbeats, ...] = ()
     blocked: BlockedOperations | None = None
     slow: tuple[SlowOperation, ...] | None = None
@@ -88,11 +91,14 @@ class OsdReading(Struct, frozen=True):
 
 
 class OsdStore(Struct, frozen=True):
-    """Slowly changing values; capacities and shards are empty and ``None`` if mClock is not the scheduler."""
+    """Slowly changing values; capacities, profile, shares and shards are empty and ``None`` if mClock is not the
+    scheduler."""
 
     daemon: str
     fragmentation: float | None = None
     capacity_iops: Mapping[str, float] = field(default_factory=dict)  # by device class
+    profile: str | None = None
+    shares: Mapping[tuple[str, str], float] = field(default_factory=dict)  # (class, reservation or limit) → of capacity
     shards: Mapping[str, SetOption] | None = None  # of the options of shards and threads those that are set
     memory_target_bytes: int | None = None
 
@@ -103,6 +109,7 @@ class OsdsReading(NamedTuple):
     osds: tuple[OsdReading, ...] = ()
     stores: tuple[OsdStore, ...] = ()
     memory_bytes: int | None = None  # the host's
+    clients: Mapping[Owner, float] = {}  # mean operations in flight of those with the most
 
 
 def find_osds(patterns: Sequence[str]) -> dict[str, Path]:
@@ -145,7 +152,7 @@ def read_osds(
 
 def read_stores(sockets: Mapping[str, Path], timeout_s: float) -> tuple[OsdStore, ...]:
     """Query the slowly changing values; an OSD that does not answer has empty ones."""
-    options = (QUEUE_OPTION, MEMORY_OPTION, *CAPACITY_OPTIONS.values())
+    options = (QUEUE_OPTION, MEMORY_OPTION, PROFILE_OPTION, *CAPACITY_OPTIONS.values(), *SHARE_OPTIONS.values())
     questions = {
         daemon: {prefix: Question(path, prefix) for prefix in (SCORE, SET)}
         | {name: Question(path, CONFIG, {"var": name}) for name in options}
@@ -224,6 +231,7 @@ def _reading(daemon: str, path: Path, answers: _Answers) -> OsdReading:
         database=answers.parsed(PERF, parse_database),
         compression=answers.parsed(PERF, parse_compression),
         tier=answers.parsed(PERF, parse_tier) or {},
+        queues=answers.parsed(PERF, parse_queues) or {},
         heartbeats=answers.parsed(NETWORK, parse_heartbeats) or (),
         blocked=answers.parsed(BLOCKED, parse_blocked),
         slow=answers.parsed(SLOW, _recent),
@@ -249,10 +257,14 @@ def _store(daemon: str, answers: _Answers) -> OsdStore:
     mclock = answers.parsed(QUEUE_OPTION, parse_option, QUEUE_OPTION) == MCLOCK
     options = CAPACITY_OPTIONS.items() if mclock else ()
     capacity = {device_class: answers.parsed(option, parse_capacity, option) for device_class, option in options}
+    wanted = SHARE_OPTIONS.items() if mclock else ()
+    shares = {share: answers.parsed(option, parse_share, option) for share, option in wanted}
     return OsdStore(
         daemon=daemon,
         fragmentation=answers.parsed(SCORE, parse_fragmentation),
         capacity_iops={device_class: iops for device_class, iops in capacity.items() if iops is not None},
+        profile=answers.parsed(PROFILE_OPTION, parse_option, PROFILE_OPTION) if mclock else None,
+        shares={share: ratio for share, ratio in shares.items() if ratio is not None},
         shards=answers.parsed(SET, parse_set_options, SHARD_OPTIONS) if mclock else None,
         memory_target_bytes=answers.parsed(MEMORY_OPTION, parse_bytes, MEMORY_OPTION),
     )

@@ -18,12 +18,11 @@ from msgspec import Struct
 from plumbline.core.foreign import parse_json, shaped
 from plumbline.core.process import Runner
 from plumbline.core.roots import Roots
-from plumbline.errors import PlumblineError, Unavailable
+from plumbline.sources.command import printed
 
 COMMAND = ("lldpcli", "-f", "json0", "show", "neighbors")
 _WHAT = "lldpcli show neighbors"
 _WITHIN_S = 10.0
-_NOT_FOUND = 127
 _LONGEST = 200  # a description is free text; LLDP allows 255 bytes
 
 
@@ -77,16 +76,4 @@ def read_neighbours(roots: Roots, runner: Runner) -> NeighbourReading:
     if not (roots.udev.parent / "lldpd.socket").exists():
         return NeighbourReading()
     done = runner.run(COMMAND, timeout_s=_WITHIN_S)
-    if done.returncode == _NOT_FOUND:
-        raise Unavailable(f"{_WHAT}: lldpd runs, but lldpcli is not installed")
-    if done.cancelled:
-        raise Unavailable(f"{_WHAT}: the daemon is stopping")
-    if done.timed_out or done.truncated or done.returncode is None:
-        reason = "too much output" if done.truncated else f"no answer within {_WITHIN_S:.0f} s"
-        raise PlumblineError(f"{_WHAT}: {reason}")
-    if done.returncode != 0:
-        message = done.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
-        raise Unavailable(
-            f"{_WHAT}: exit {done.returncode}: {message}; the daemon needs the group of /run/lldpd.socket"
-        )
-    return parse_neighbours(done.stdout)
+    return parse_neighbours(printed(done, _WHAT, _WITHIN_S, needs="the group of /run/lldpd.socket"))

@@ -236,7 +236,7 @@ def test_the_command_holds_the_lock(disk: Path, fio: Script):
         ("echo garbage >$report", "fio: holds no JSON document, only: garbage"),
         (
             f"head -c 3000 {FIXTURES}/terminated.json >$report",
-            "fio:2: not what fio writes: Input data was truncated",
+            "fio:3: not what fio writes: Input data was truncated",
         ),
         (
             f"cat {FIXTURES}/randread-4k-qd16-j1.json >$report",  # reads, where writes were asked for

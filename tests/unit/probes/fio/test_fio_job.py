@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from msgspec import structs
+
 from plumbline.config.probes.disk import FioConfig
 from plumbline.config.types import Duration, Size
 from plumbline.config.workloads import load_catalogue
-from plumbline.probes.fio.fio_job import FioPlan, layout_pace, measure_argv
+from plumbline.probes.fio.fio_job import FioPlan, LatencySearch, layout_pace, measure_argv
 
 MIB = 1 << 20
 
@@ -54,6 +56,14 @@ def test_measured_run_of_a_capped_durable_write():
         "--name=plumbline",
         "--filename=/proc/self/fd/7",
     )
+
+
+def test_the_course_is_reported_of_durable_writes_at_full_speed_only():
+    journal = "write-4k-qd1-j1-dsync"
+    assert "--status-interval=1" in argv(plan(journal))
+    search = structs.replace(plan(journal), search=LatencySearch(0.001, 99, 1))
+    for other in (plan(journal, rate_iops=50), plan("write-4k-qd1-j1"), search):
+        assert "--status-interval=1" not in argv(other)
 
 
 def test_a_read_cannot_write():

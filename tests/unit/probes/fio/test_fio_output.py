@@ -73,6 +73,27 @@ def test_flushes_are_kept_apart():
     assert found.write.latency.count == found.write.operations
 
 
+def test_the_rate_of_every_second_where_fio_reports_the_course():
+    write = report("write-4k-qd1-j1-dsync.json").write
+    assert len(write.rates) == 3
+    seconds = write.operations / write.iops
+    assert sum(write.rates) / 3 == pytest.approx(write.iops, rel=0.2)
+    assert seconds == pytest.approx(3, rel=0.01)
+    assert report("randwrite-4k-qd1-j1-dsync.json").write.rates == ()
+
+
+def test_what_stands_between_documents_is_a_note():
+    status, last = (minimal(total_ios=done, iops=1, bw_bytes=1, runtime=ms) for done, ms in ((10, 1000), (40, 2200)))
+    found = parse_report(status + b"\nfio: io_u error\n" + last + b"\n", job="plumbline")
+    assert found.notes == ("fio: io_u error",)
+    assert found.write.rates == (10, 25)
+    end = minimal(total_ios=41, iops=1, bw_bytes=1, runtime=2300)  # too soon after the last status for a rate
+    found = parse_report(status + b"\n" + last + b"\n" + end, job="plumbline")
+    assert (found.write.operations, found.write.rates) == (41, (10, 25))
+    with pytest.raises(ParseError, match="x:21: not what fio writes"):
+        parse_report(status + b"\n" + last[:-3], job="plumbline", source="x")
+
+
 def test_full_disk():
     found = report("enospc.json")
     assert found.error == 28

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from plumbline.baseline.book import Book
 from plumbline.baseline.comparison import ReferenceFigure, reference_figures
 from plumbline.baseline.model import BaselineEntry, Source
 from plumbline.baseline.selection import select
+from plumbline.checks.disk_flush import WORKLOAD
 from plumbline.commands import probe_run
 from plumbline.commands.probe_list import daemon_runs, list_probes, parse_flocks, print_probes, schedule_text
 from plumbline.config.model import CephConfig, Config, GatesConfig
@@ -121,6 +123,29 @@ def test_a_report_for_a_person() -> None:
     ]
     refused = replace(report, outcome="refused", reason="load", message="the load is 9")
     assert said(lambda console: probe_run.print_report(console, refused)) == "fio-a: refused (load): the load is 9\n"
+
+
+def test_durable_writes_are_judged_beside_their_figures(tmp_path: Path) -> None:
+    fixture = Path(__file__).parents[3] / "fixtures" / "disks-storage-node"
+    shutil.copytree(fixture, tmp_path, symlinks=True, dirs_exist_ok=True)
+    (tmp_path / "sys/block/nvme0n1/queue/write_cache").write_text("write back\n")
+    operation = OperationReport("write", (), {}, rates=(9000.0,) * 60)
+    report = Report(
+        "journal", "disk", "nvme", WORKLOAD, "", "h", "fio", "3.33", NOW, 60.0, "success", operations=(operation,),
+        device="nvme0n1",
+    )  # fmt: skip
+
+    def lines(of: Report) -> list[str]:
+        return said(lambda console: probe_run.print_flushes(console, of, Roots.under(tmp_path))).splitlines()
+
+    written = "9,000 durable writes/s (middle half 9,000 to 9,000)"
+    expected = "at most 5,000/s without power-loss protection, or write through"
+    assert lines(report)[0] == f"nvme0n1: {written}; write back; expected: {expected}"
+    assert "acknowledges flushes faster than flash can store them" in " ".join(lines(report))
+    (line,) = lines(replace(report, device="dm-9"))
+    assert line == f"write: {written}; not judged: not a disk of this host itself"
+    assert lines(replace(report, operations=(replace(operation, rates=(9000.0,) * 9),))) == []
+    assert lines(replace(report, workload="randwrite-4k-qd1-j1-dsync")) == []
 
 
 # --- names and lists

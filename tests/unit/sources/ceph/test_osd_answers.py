@@ -7,6 +7,7 @@ import pytest
 
 from plumbline.errors import ParseError
 from plumbline.probes.run.histogram import quantile
+from plumbline.sources.ceph.osd_mclock import parse_queues, parse_share
 from plumbline.sources.ceph.osd_network import Heartbeats, parse_heartbeats
 from plumbline.sources.ceph.osd_operations import PEER, QUEUE, STORE, parse_blocked, parse_slow
 from plumbline.sources.ceph.osd_perf import (
@@ -292,6 +293,33 @@ def test_options():
             parse_capacity(json.dumps({option: value}).encode(), option, source=SOURCE)
     with pytest.raises(ParseError, match="no osd_op_queue"):
         parse_option(b"{}", "osd_op_queue", source=SOURCE)
+
+
+def test_the_shares_of_a_profile():
+    option = "osd_mclock_scheduler_background_best_effort_"
+    for folder, reserved in ((REEF, 0.0), (TENTACLE, 0.05)):
+        captured = (folder / "config.json").read_bytes()
+        assert parse_share(captured, f"{option}res", source=SOURCE) == reserved
+        assert parse_share(captured, f"{option}lim", source=SOURCE) == 0.9
+    assert parse_share(b'{"x": "57"}', "x", source=SOURCE) is None  # operations a second, in 16.2
+    for value in (b"", b"many", b"nan", b"-0.1", b"1.5"):
+        with pytest.raises(ParseError, match="x = "):
+            parse_share(b'{"x": "%s"}' % value, "x", source=SOURCE)
+
+
+def test_what_waits_in_the_queues_of_all_shards():
+    shards = {
+        "mclock-shard-queue-0": {"mclock_client_queue_len": 3, "mclock_recovery_queue_len": 1},
+        "mclock-shard-queue-1": {"mclock_client_queue_len": 4, "mclock_immediate_queue_len": 2},
+        "osd": {"op": 1},
+    }
+    waiting = parse_queues(json.dumps(shards).encode(), source=SOURCE)
+    assert waiting == {"immediate": 2, "client": 7, "recovery": 1, "best_effort": 0}
+    for folder in (REEF, TENTACLE):
+        assert parse_queues((folder / "perf-dump.json").read_bytes(), source=SOURCE) == dict.fromkeys(waiting, 0)
+    assert parse_queues((LOADED / "perf-dump.json").read_bytes(), source=SOURCE) == {}
+    with pytest.raises(ParseError, match="mclock-shard-queue-0"):
+        parse_queues(b'{"mclock-shard-queue-0": {"mclock_client_queue_len": -1}}', source=SOURCE)
 
 
 def test_options_that_are_set_and_where():

@@ -101,7 +101,7 @@ def test_a_host_without_lldpd_is_asked_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("done", "kind", "line"),
     [
-        ({"returncode": 127}, Unavailable, "lldpd runs, but lldpcli is not installed"),
+        ({"returncode": 127}, Unavailable, "lldpcli is not installed"),
         ({"returncode": None, "cancelled": True}, Unavailable, "the daemon is stopping"),
         ({"returncode": None, "timed_out": True}, PlumblineError, "no answer within 10 s"),
         ({"returncode": None, "truncated": True}, PlumblineError, "too much output"),
