@@ -67,7 +67,7 @@ local class = 'plumbline:osd:info' + sel();
     subop: 'sum(rate(plumbline_osd_subops_total%s[$__rate_interval]))' % sel(),
     subopLatency: 'sum(rate(plumbline_osd_subop_seconds_total%(sel)s[$__rate_interval])) / (sum(rate(plumbline_osd_subops_total%(sel)s[$__rate_interval])) > 0)' % { sel: sel() },
     queued: 'sum by (op_class) (plumbline_osd_mclock_queued_operations%s)' % sel(),
-    shares: 'max by (op_class, share, mclock_profile) (plumbline_osd_mclock_share_ratio%(sel)s * on (cluster, instance, ceph_daemon) group_left (mclock_profile) plumbline_osd_mclock_profile_info%(sel)s)' % { sel: sel() },
+    shares: 'max by (op_class, share, mclock_profile) (plumbline_osd_mclock_share_ratio%s)' % sel(),
     classSubop: ofClass('subop'),
     blocked: 'sum by (stage) (plumbline_osd_blocked_operations%s)' % sel(),
     slow: 'sum by (stage) (plumbline_osd_slow_operations%s)' % sel(),

@@ -106,7 +106,7 @@ def test_everything_an_osd_says_is_on_the_page(ceph: CephCluster, daemon: Daemon
     assert page.labels("plumbline_osd_socket_up", "ceph_daemon") == set(OSDS)
     # Ceph 16 schedules with wpq unless told otherwise
     mclock = ceph.daemon("osd.0", "config", "get", "osd_op_queue")["osd_op_queue"] == "mclock_scheduler"
-    absent = NOT_HERE if mclock else NOT_HERE | {osd.CAPACITY, osd.QUEUED, osd.SHARE, osd.PROFILE}
+    absent = NOT_HERE if mclock else NOT_HERE | {osd.CAPACITY, osd.QUEUED, osd.SHARE}
     absent = absent | {osd.ENDED, osd.TIER}  # none has ended, and no cache tier is there
     # of a database on a device of its own, and of compactions that somebody asked for
     absent = absent | {osd.DB_SIZE, osd.DB_USED, osd.DB_SPILLED, osd.DB_COMPACTION}

@@ -98,7 +98,7 @@ def disk_flush_facts(readings: Readings, writes: Iterable[DurableWrites]) -> Mea
 @check(
     "disk.flush",
     "Keep journals on disks that store what they acknowledge.",
-    f"SSDs, NVMe and hard disks of this host on which a probe ran the workload {WORKLOAD} for half a minute or longer. "
+    f"SSDs, NVMe and hard disks of this host on which a probe ran the workload {WORKLOAD} for half a minute to two. "
     "Not a hypervisor's disks, nor stacked ones: what is below them is unknown. It cannot prove that data survive a "
     "power cut.",
     "A journal waits for every single write, which takes flash 200 µs or more without power-loss protection. A disk "

@@ -123,10 +123,10 @@ QUEUED = gauge(
 )
 SHARE = gauge(
     "plumbline_osd_mclock_share_ratio",
-    "What mClock reserves of the OSD's capacity for a class, and its limit where it has one. Absent in Ceph 16.",
-    (*_OSD, "op_class", "share"),
+    "What mClock's profile reserves of the OSD's capacity for a class, and its limit where it has one. Absent in Ceph"
+    " 16.",
+    (*_OSD, "mclock_profile", "op_class", "share"),
 )
-PROFILE = gauge("plumbline_osd_mclock_profile_info", "mClock's profile, always 1.", (*_OSD, "mclock_profile"))
 _LIMIT = (*_OSD, "device", "operation", "cgroup")
 LIMIT_IOPS = gauge(
     "plumbline_osd_cgroup_limit_iops",
@@ -167,11 +167,9 @@ def samples(reading: OsdsReading) -> Iterator[Sample]:
             yield FRAGMENTATION, (store.daemon,), store.fragmentation
         for device_class, iops in store.capacity_iops.items():
             yield CAPACITY, (store.daemon, device_class), iops
-        for (kind, bound), ratio in store.shares.items():
-            if ratio or bound != "limit":  # 0: no limit
-                yield SHARE, (store.daemon, kind, bound), ratio
-        if store.profile is not None:
-            yield PROFILE, (store.daemon, store.profile), 1
+        for (kind, share), ratio in store.shares.items():
+            if ratio or share != "limit":  # 0: no limit
+                yield SHARE, (store.daemon, store.profile, kind, share), ratio
     for owner, operations_in_flight in reading.clients.items():
         yield CLIENT, (str(owner.pool), owner.kind, owner.name), operations_in_flight
 

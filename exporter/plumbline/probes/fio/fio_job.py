@@ -36,6 +36,7 @@ JOB = "plumbline"  # The measured job's name in fio's report
 FILE = "fio"  # Data files are fio.0, fio.1, … one per job; all probes of a directory share them, and one runs at a time
 # names that earlier releases used for the report and for incomplete files: only removed
 REPORT, PARTIAL = "fio.json", "fio-partial"
+_COURSE_WITHIN_S = 120.0  # 120 reports of up to 30 KiB: half of REPORT_MAX_BYTES
 PERCENTILES = ("--lat_percentiles=1", "--clat_percentiles=0", "--percentile_list=50:95:99:99.9")
 
 
@@ -75,10 +76,11 @@ class RunPlan(Struct, frozen=True, kw_only=True):
 
     @property
     def by_second(self) -> bool:
-        """Whether the rate of each second is reported: durable writes one after the other, as fast as they go."""
+        """Whether the rate of each second is reported: durable writes one after the other, as fast as they go. Not in a
+        long run, whose reports would be too large to read."""
         workload = self.workload
         durable = workload.sync is Sync.DSYNC and workload.iodepth * workload.jobs == 1
-        return durable and self.rate_iops is None and self.search is None
+        return durable and self.rate_iops is None and self.search is None and self.runtime_s <= _COURSE_WITHIN_S
 
     def options(self, report: str) -> tuple[str, ...]:
         """fio's options for every measured run, whose report goes to the file ``report``."""

@@ -91,13 +91,13 @@ class OsdReading(Struct, frozen=True):
 
 
 class OsdStore(Struct, frozen=True):
-    """Slowly changing values; capacities, profile, shares and shards are empty and ``None`` if mClock is not the
+    """Slowly changing values; capacities, profile, shares and shards are empty or ``None`` if mClock is not the
     scheduler."""
 
     daemon: str
     fragmentation: float | None = None
     capacity_iops: Mapping[str, float] = field(default_factory=dict)  # by device class
-    profile: str | None = None
+    profile: str = ""
     shares: Mapping[tuple[str, str], float] = field(default_factory=dict)  # (class, reservation or limit) → of capacity
     shards: Mapping[str, SetOption] | None = None  # of the options of shards and threads those that are set
     memory_target_bytes: int | None = None
@@ -263,7 +263,7 @@ def _store(daemon: str, answers: _Answers) -> OsdStore:
         daemon=daemon,
         fragmentation=answers.parsed(SCORE, parse_fragmentation),
         capacity_iops={device_class: iops for device_class, iops in capacity.items() if iops is not None},
-        profile=answers.parsed(PROFILE_OPTION, parse_option, PROFILE_OPTION) if mclock else None,
+        profile=(answers.parsed(PROFILE_OPTION, parse_option, PROFILE_OPTION) if mclock else None) or "",
         shares={share: ratio for share, ratio in shares.items() if ratio is not None},
         shards=answers.parsed(SET, parse_set_options, SHARD_OPTIONS) if mclock else None,
         memory_target_bytes=answers.parsed(MEMORY_OPTION, parse_bytes, MEMORY_OPTION),

@@ -62,7 +62,8 @@ def test_the_course_is_reported_of_durable_writes_at_full_speed_only():
     journal = "write-4k-qd1-j1-dsync"
     assert "--status-interval=1" in argv(plan(journal))
     search = structs.replace(plan(journal), search=LatencySearch(0.001, 99, 1))
-    for other in (plan(journal, rate_iops=50), plan("write-4k-qd1-j1"), search):
+    long = plan(journal, runtime=Duration(121), timeout=Duration(200))
+    for other in (plan(journal, rate_iops=50), plan("write-4k-qd1-j1"), search, long):
         assert "--status-interval=1" not in argv(other)
 
 
