@@ -221,6 +221,11 @@ def test_one_setting_points_all_runbooks_at_a_wiki(tmp_path: Path) -> None:
         }
 
 
+@pytest.fixture(scope="module")
+def by_https(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
+    return site(tmp_path_factory.mktemp("https"), {"runbookScheme": "https"})
+
+
 @pytest.mark.parametrize(
     ("series", "link"),
     [
@@ -232,9 +237,9 @@ def test_one_setting_points_all_runbooks_at_a_wiki(tmp_path: Path) -> None:
     ],
     ids=["the node itself", "a node of its cluster", "a name without a port", "any node", "no node at all"],
 )
-def test_which_node_a_runbook_is_asked_of(tmp_path: Path, series: tuple[str, ...], link: str) -> None:
+def test_which_node_a_runbook_is_asked_of(by_https: Any, tmp_path: Path, series: tuple[str, ...], link: str) -> None:
     name = "PlumblineCollectorFailing"
-    (rule,) = site(tmp_path, {"runbookScheme": "https"})[name]
+    (rule,) = by_https[name]
     labels = {"cluster": "north", "instance": "b:10047"}
     fires = firing_as(labels, rule["annotations"] | {"dashboard_url": ""}, name)
     del fires["annotations"]["dashboard_url"], fires["annotations"]["description"]

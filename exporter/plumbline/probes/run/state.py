@@ -363,7 +363,8 @@ class StateStore:
                 raise StateError(f"{self.directory}: is not open")
             try:
                 self._keep_older(self._held.own)
-                self._held.own.replace(STATE_FILE, self._encoded(), Content(self._is_state), mode=0o640)
+                content = _File(schema_version=SCHEMA_VERSION, probes=self._probes, disks=self.disks, paths=self.paths)
+                self._held.own.replace(STATE_FILE, jsontext.encode(content), Content(self._is_state), mode=0o640)
                 self._saved = True
             finally:
                 if elsewhere is not None:
@@ -377,10 +378,6 @@ class StateStore:
         if self.save_failed:
             log.info("%s: written again", self._file)
         self.save_failed = False
-
-    def _encoded(self) -> bytes:
-        content = _File(schema_version=SCHEMA_VERSION, probes=self._probes, disks=self.disks, paths=self.paths)
-        return jsontext.encode(content)
 
     def _keep_older(self, own: OwnDirectory) -> None:
         """Keep the older file before the first one of this schema replaces it: an older release can't read the new."""

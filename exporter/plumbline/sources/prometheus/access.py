@@ -64,8 +64,7 @@ OPEN = Access()
 
 
 def load_access(path: Path | None) -> Access:
-    """Read the file and the files it names; :class:`ConfigError` in one line, without their content. :data:`OPEN`
-    without a file."""
+    """Read the file, if any, and the files it names; :class:`ConfigError` in one line, without their content."""
     if path is None:
         return OPEN
     where = str(path)
