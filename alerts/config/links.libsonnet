@@ -56,6 +56,7 @@
       // Between nodes, of a role, or of a device that has no page.
       PlumblineBondMisaggregated: 'network',
       PlumblineInfiniband: 'network',
+      PlumblineLustre: 'rbd',
       PlumblineNetwork: 'network',
       PlumblineNicMtuMismatch: 'network',
       PlumblinePathMtuBelowInterface: 'network',
@@ -94,6 +95,7 @@
       overview: [],
       pools: ['pool'],
       probes: ['instance', 'probe'],
+      rbd: [],
     },
   },
 }

@@ -67,6 +67,8 @@ function(config)
     [drawn('File systems, operations', 'Operations a second in a mounted file system, creating, looking at and removing files among them. ' + lines + 'Bad looks like: several runs below the dashed line.', 'iops', filesystem, 'iops'), 8, 8],
     [drawn('Objects, latency', 'Put, get, list and delete at an S3 endpoint: the canary\'s of the last minutes, and the latest run of each periodic probe. ' + lines + 'Bad looks like: several runs above the dashed line.', 's', object, 'latency'), 8, 8],
   ];
+    [p.timeSeries('Lustre, hosts without a target', 'How many hosts are not connected to a target of Lustre, and servers that say they are not healthy. Bad looks like: any line; one target on most hosts is its server, all targets on one host is that host.', 'none', [p.target(q.lustre.lost, '{{target}}'), p.target(q.lustre.unhealthy, '{{instance}} is not healthy')]), 12, 7],
+    [p.timeSeries('Lustre, requests without an answer', 'Requests a second to a target that got no answer in time, and errors of LNet, Lustre\'s network, the ten highest. Bad looks like: any line that stays.', 'ops', [p.target(q.lustre.timeouts, '{{instance}} {{target}}'), p.target(q.lustre.errors, '{{instance}} LNet')]), 12, 7],
 
   local judged = [
     [p.timeSeries('Degradation of the ten worst', 'Measured divided by the baseline in force for latency, the inverse for what comes per second: 1 is as accepted. Nothing is drawn where no baseline is in force. Bad looks like: above %g and staying.' % tolerance, 'none', [p.target(q.ratio, '{{instance}} {{probe}} {{operation}} {{statistic}}')], logarithmic=true) + p.linked(toProbe), 8, 8],
