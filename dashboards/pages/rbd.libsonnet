@@ -60,15 +60,16 @@ function(config)
       'Mean latency of the slowest images as the OSDs see it, without client and network; only of pools for which the manager keeps statistics (rbd_stats_pools). Bad looks like: one image away from the others: its work differs; all of them: RADOS.',
       's', [p.target(q.images.write, 'write {{pool}}/{{image}}'), p.target(q.images.read, 'read {{pool}}/{{image}}')], logarithmic=true, overrides=p.operationColours
     ) + p.linked([links.fromSeries('pools', ['cluster', 'pool'])]), 8, 8],
+    [p.timeSeries('Slowest images, as their clients see them', 'Mean latency of the slowest images of librbd\'s clients that let this host\'s daemon ask, QEMU above all: with librbd, its cache and the network. A write that the cache takes is no write of the cluster; a flush is. Bad looks like: one host away from the others: it is that client or its network; all of them: RADOS.', 's', [p.target(q.clients, '{{instance}} {{operation}} {{pool}}/{{image}}')], logarithmic=true, overrides=p.operationColours) + p.linked([links.fromSeries('node', ['cluster', 'instance'])]), 24, 8],
   ];
 
   local others = [
     [drawn('File systems, latency', 'In a mounted file system, CephFS and others alike: the canary\'s writes (with their fsync) and reads of the last minutes, and the latest run of each periodic probe. ' + lines + 'Bad looks like: several runs above the dashed line.', 's', filesystem, 'latency'), 8, 8],
     [drawn('File systems, operations', 'Operations a second in a mounted file system, creating, looking at and removing files among them. ' + lines + 'Bad looks like: several runs below the dashed line.', 'iops', filesystem, 'iops'), 8, 8],
     [drawn('Objects, latency', 'Put, get, list and delete at an S3 endpoint: the canary\'s of the last minutes, and the latest run of each periodic probe. ' + lines + 'Bad looks like: several runs above the dashed line.', 's', object, 'latency'), 8, 8],
-  ];
     [p.timeSeries('Lustre, hosts without a target', 'How many hosts are not connected to a target of Lustre, and servers that say they are not healthy. Bad looks like: any line; one target on most hosts is its server, all targets on one host is that host.', 'none', [p.target(q.lustre.lost, '{{target}}'), p.target(q.lustre.unhealthy, '{{instance}} is not healthy')]), 12, 7],
     [p.timeSeries('Lustre, requests without an answer', 'Requests a second to a target that got no answer in time, and errors of LNet, Lustre\'s network, the ten highest. Bad looks like: any line that stays.', 'ops', [p.target(q.lustre.timeouts, '{{instance}} {{target}}'), p.target(q.lustre.errors, '{{instance}} LNet')]), 12, 7],
+  ];
 
   local judged = [
     [p.timeSeries('Degradation of the ten worst', 'Measured divided by the baseline in force for latency, the inverse for what comes per second: 1 is as accepted. Nothing is drawn where no baseline is in force. Bad looks like: above %g and staying.' % tolerance, 'none', [p.target(q.ratio, '{{instance}} {{probe}} {{operation}} {{statistic}}')], logarithmic=true) + p.linked(toProbe), 8, 8],
