@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+
 from prometheus_client.samples import Sample
 
 from lab.guest import Guest
@@ -69,12 +72,43 @@ def losses(guest: Guest) -> Seen:
     return Seen(truth, figure)
 
 
+_PROBES = """
+probes:
+- {type: qperf, name: latency, targets: [10.1.2.1], workload: rdma-write-lat-64, runtime: 2s, at: daily 03:00,
+   max_load_per_cpu: 1000}
+- {type: qperf, name: bandwidth, targets: [10.1.2.1], workload: rdma-write-bw-64k, runtime: 2s, at: daily 03:00,
+   max_load_per_cpu: 1000}
+"""
+
+
+def verbs(guest: Guest) -> Seen:
+    """RDMA writes to the guest's own address, by qperf itself and by probes with the drop-in's rights."""
+    guest.run("pgrep -x qperf || setsid qperf </dev/null >/dev/null 2>&1 &")
+    hand = guest.run("timeout 120 qperf -uu -e 6 -cm1 -t 2 10.1.2.1 rc_rdma_write_lat rc_rdma_write_bw", timeout_s=150)
+    guest.run(f"cat >/run/qperf.yaml <<'E'\n{_PROBES}E")
+    rights = re.findall(r"^[A-Z]\w+=.*", guest.run("cat /usr/share/plumbline/systemd/rdma.conf"), re.M)
+    properties = " ".join(f"-p {shlex.quote(line)}" for line in ("DynamicUser=yes", *rights))
+    runs = guest.json(
+        f"systemd-run --quiet --wait --pipe --collect {properties} "
+        "plumbline probe run latency/10.1.2.1 bandwidth/10.1.2.1 --json --config.file /run/qperf.yaml "
+        "--storage.path /tmp || true"
+    )
+    truth = {name: float(word in hand) for name, word in (("one-way", "latency"), ("transmit", "bw"))}
+    figure = {
+        operation["operation"]: float(run["outcome"] == "success")
+        for run in runs["runs"]
+        for operation in run["operations"]
+    }
+    return Seen(truth, figure)
+
+
 GROUP = Group(
     "rdma",
     (
         Row("Soft-RoCE", "port", port),
         Row("Soft-RoCE", "packets", packets),
         Row("Soft-RoCE", "loss and retries", losses),
+        Row("Soft-RoCE", "latency and bandwidth by qperf", verbs),
     ),
     prepare,
 )

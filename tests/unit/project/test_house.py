@@ -59,10 +59,7 @@ def test_unit_tests_mirror_the_rooms() -> None:
 # After a merge the failing test prints the whole table, to be put here.
 BUDGET = {
     ".": (4, 509),  # maintenance; commands find the daemon; priorities in the journal
-    "background": (
-        11,
-        1604,
-    ),  # Lustre, RBD clients; softirqs and LLDP neighbours; leases of maintenance, one change at a time
+    "background": (11, 1604),  # Lustre, RBD clients; softirqs and LLDP neighbours; leases of maintenance
     "baseline": (26, 3990),
     "capacity": (9, 1316),  # buckets of every type; pools without a place have no figures
     "ceph_top": (6, 809),  # who loads the OSDs
@@ -73,10 +70,7 @@ BUDGET = {
         37,
         6348,
     ),  # is a disk safe to pull; who loads the OSDs; the light of a slot; misleading labels; maintenance; why
-    "config": (
-        16,
-        2381,
-    ),  # qperf, sockets of RBD clients; IOzone's two patterns; commands find the daemon; every mistake of a configuration is told
+    "config": (16, 2381),  # qperf; sockets of RBD clients; IOzone's two patterns; mistakes of a configuration
     "core": (33, 3028),  # an answer is checked once; links on the way to a key file; types of msgspec
     "daemon": (5, 800),  # why; what config check refuses; where the daemon is
     "fleet": (13, 2039),
@@ -90,7 +84,7 @@ BUDGET = {
     "sources": (
         90,
         12961,
-    ),  # Lustre, RBD clients; whom an OSD works for; slots, softirqs, LLDP, compression, cache tiers; where a daemon runs; guests; all ones
+    ),  # Lustre, RBD clients; whom an OSD works for; slots, softirqs, LLDP, compression, cache tiers; guests
     "status": (
         12,
         1693,
