@@ -64,9 +64,9 @@ def test_a_latency_by_tcp() -> None:
 
 
 def test_rdma_goes_by_the_connection_manager() -> None:
-    runner = Played("tcp_bw.txt")
+    runner = Played("rc_rdma_write_bw.txt")
     result = run(runner, probe("rdma-write-bw-64k", "10.0.0.2:7"))
-    assert result.operations == (OperationResult(operation="transmit", throughput=479363072.0),)
+    assert result.operations == (OperationResult(operation="transmit", throughput=316406.0),)
     assert runner.argv[5:] == ("7", "-t", "1", "-m", "65536", "-cm1", "10.0.0.2", "rc_rdma_write_bw")
 
 
@@ -77,6 +77,14 @@ def test_what_went_wrong() -> None:
     ):
         result = run(Played(name), probe("rdma-write-lat-64"))
         assert (result.outcome, result.message) == (Outcome.FAILURE, message)
+
+
+@pytest.mark.parametrize(
+    ("name", "leading"),
+    [("tcp_bw.txt", ("throughput", 479363072.0)), ("rc_rdma_write_lat.txt", ("mean", 2689747e-9))],
+)
+def test_the_other_outputs(name: str, leading: tuple[str, float]) -> None:
+    assert parse_output((FIXTURES / name).read_text(), "x").leading == leading
 
 
 @pytest.mark.parametrize(
