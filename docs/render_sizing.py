@@ -29,6 +29,7 @@ ROWS: Mapping[str, tuple[str, ...]] = {
     "periodic probe, each operation": ("probe", "operation"),
     "OSD of the cluster, where the map is asked": ("ceph_daemon",),
     "pool of the cluster, where the map is asked": ("pool_id",),
+    "Lustre: import": ("import",),
     "node: TCP": (),
     "node: kernel settings": (),
     "node: pressure": (),

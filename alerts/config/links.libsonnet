@@ -56,6 +56,7 @@
       // Between nodes, of a role, or of a device that has no page.
       PlumblineBondMisaggregated: 'network',
       PlumblineInfiniband: 'network',
+      PlumblineLustre: 'rbd',
       PlumblineNetwork: 'network',
       PlumblineNicMtuMismatch: 'network',
       PlumblinePathMtuBelowInterface: 'network',
@@ -96,6 +97,7 @@
       overview: [],
       pools: ['pool'],
       probes: ['instance', 'probe'],
+      rbd: [],
     },
   },
 }

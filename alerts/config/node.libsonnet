@@ -82,6 +82,11 @@
         'for': '2m',
       },
 
+      // A server that restarts lets its clients recover for five minutes at most by default (recovery_time_soft); a fail-over
+      // takes less. Programs wait meanwhile, and that the mount hangs is a page of its own.
+      PlumblineLustreImportDown: { severity: 'warning', 'for': '5m' },
+      PlumblineLustreUnhealthy: { severity: 'warning', 'for': '5m' },
+
       // A to-do for each node. Findings of severity info stay with `plumbline check` and the status page, and those
       // that have an alert of their own are left to it.
       PlumblineFindingOpen: {

@@ -72,6 +72,7 @@ local who(config) = {
   PlumblineArray: at('{{ with $labels.member }}{{ . }} of {{ end }}{{ $labels.device }}') + '{{ with $labels.state }}, {{ . }}{{ else }}, ' + count('disk') + ' missing{{ end }}',
   PlumblineMultipath: device,
   PlumblineZfs: at('{{ $labels.pool }}'),
+  PlumblineLustre: at('{{ with $labels.target }}{{ . }}{{ else }}Lustre{{ end }}'),
   PlumblineMount: at('{{ $labels.mountpoint }}'),
   PlumblineGluster: 'volume {{ $labels.volume }}',
   PlumblineGlusterBrick: anywhere('{{ with $labels.brick }}{{ . }}{{ else }}part {{ $labels.subvolume }}{{ end }} of volume {{ $labels.volume }}'),

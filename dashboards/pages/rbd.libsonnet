@@ -65,12 +65,15 @@ function(config)
       'Operations a second of the images with the most, as the OSDs count them; only of pools for which the manager keeps statistics (rbd_stats_pools). Bad looks like: one image away from the others when the OSDs are busy: it is the load.',
       'iops', [p.target(q.images.writes, 'write {{pool}}/{{image}}'), p.target(q.images.reads, 'read {{pool}}/{{image}}')], overrides=p.operationColours
     ) + p.linked([links.fromSeries('pools', ['cluster', 'pool'])]), 6, 8],
+    [p.timeSeries('Slowest images, as their clients see them', 'Mean latency of the slowest images of librbd\'s clients that let this host\'s daemon ask, QEMU above all: with librbd, its cache and the network. A write that the cache takes is no write of the cluster; a flush is. Bad looks like: one host away from the others: it is that client or its network; all of them: RADOS.', 's', [p.target(q.clients, '{{instance}} {{operation}} {{pool}}/{{image}}')], logarithmic=true, overrides=p.operationColours) + p.linked([links.fromSeries('node', ['cluster', 'instance'])]), 24, 8],
   ];
 
   local others = [
     [drawn('File systems, latency', 'In a mounted file system, CephFS and others alike: the canary\'s writes (with their fsync) and reads of the last minutes, and the latest run of each periodic probe. ' + lines + 'Bad looks like: several runs above the dashed line.', 's', filesystem, 'latency'), 8, 8],
     [drawn('File systems, operations', 'Operations a second in a mounted file system, creating, looking at and removing files among them. ' + lines + 'Bad looks like: several runs below the dashed line.', 'iops', filesystem, 'iops'), 8, 8],
     [drawn('Objects, latency', 'Put, get, list and delete at an S3 endpoint: the canary\'s of the last minutes, and the latest run of each periodic probe. ' + lines + 'Bad looks like: several runs above the dashed line.', 's', object, 'latency'), 8, 8],
+    [p.timeSeries('Lustre, hosts without a target', 'How many hosts are not connected to a target of Lustre, and servers that say they are not healthy. Bad looks like: any line; one target on most hosts is its server, all targets on one host is that host.', 'none', [p.target(q.lustre.lost, '{{target}}'), p.target(q.lustre.unhealthy, '{{instance}} is not healthy')]), 12, 7],
+    [p.timeSeries('Lustre, requests without an answer', 'Requests a second to a target that got no answer in time, and errors of LNet, Lustre\'s network, the ten highest. Bad looks like: any line that stays.', 'ops', [p.target(q.lustre.timeouts, '{{instance}} {{target}}'), p.target(q.lustre.errors, '{{instance}} LNet')]), 12, 7],
   ];
 
   local judged = [

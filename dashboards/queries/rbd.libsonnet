@@ -77,5 +77,21 @@ local client = 'cluster, instance, probe, layer, workload, operation';
     writes: operations('write'),
     reads: operations('read'),
   },
+  clients: std.rstripChars(|||
+    topk(
+      10,
+      sum by (cluster, instance, pool, image, operation) (rate(plumbline_rbd_client_operation_seconds_total%s[$__rate_interval]))
+      /
+      (
+        sum by (cluster, instance, pool, image, operation) (rate(plumbline_rbd_client_operations_total%s[$__rate_interval])) > 0
+      )
+    )
+  ||| % [sel(), sel()], '\n'),
+  lustre: {
+    lost: 'count by (cluster, target) (plumbline_lustre_import_up%s == 0)' % sel(),
+    unhealthy: 'count by (cluster, instance) (plumbline_lustre_healthy%s == 0)' % sel(),
+    timeouts: 'topk(10, sum by (cluster, instance, target) (rate(plumbline_lustre_timeouts_total%s[$__rate_interval])) > 0)' % sel(),
+    errors: 'topk(10, sum by (cluster, instance) (rate(plumbline_lnet_errors_total%s[$__rate_interval])) > 0)' % sel(),
+  },
   firing: firing(cluster + ', ' + above),
 }

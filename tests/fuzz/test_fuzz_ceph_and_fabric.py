@@ -1,4 +1,4 @@
-"""The parsers of bonds, InfiniBand ports and Ceph's networks are total."""
+"""The parsers of bonds, InfiniBand ports, Lustre and Ceph's networks are total."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from plumbline.collectors import bond as bond_metrics
+from plumbline.collectors import lustre as lustre_metrics
 from plumbline.errors import ParseError
 from plumbline.sources.ceph.ceph_conf import parse_ceph_conf
 from plumbline.sources.ceph.ceph_sockets import parse_sockets
 from plumbline.sources.ceph.keyring import key_types
+from plumbline.sources.kernel import lustre
 from plumbline.sources.net import infiniband
 from plumbline.sources.net.bonding import Bond, BondsReading, Slave, parse_bond, parse_bonding, parse_slave
 from plumbline.sources.net.links import Link, parse_link, relations
@@ -102,6 +104,24 @@ def test_infiniband_values(parse: Callable[..., int | None], text: str) -> None:
     with contextlib.suppress(ParseError):
         number = parse(text, source="fuzz")
         assert number is None or number >= 0
+
+
+IMPORT = next(FIXTURES.glob("lustre/proc/fs/lustre/osc/*OST0001*/import")).read_text()
+import_lines = st.lists(st.sampled_from(IMPORT.splitlines()) | st.from_regex(r" *[a-z_]+: .*"), max_size=20).map(
+    "\n".join
+)
+
+
+@given(st.text(max_size=80) | import_lines, st.text(max_size=40) | st.from_regex(r"([0-9]{1,21} ){10}[0-9]{1,21}"))
+@example(IMPORT, "0 28 0 1 1 0 0 2 5 0 0")
+@example(IMPORT.replace("21", "٣"), "healthy\n")
+def test_lustre(text: str, attribute: str) -> None:
+    with contextlib.suppress(ParseError):
+        connection = lustre.parse_import(text, source="fuzz")
+        assert all(value >= 0 for _, _, value in lustre_metrics.samples(lustre.LustreReading((connection,))))
+    for parse in (lustre.parse_health, lustre.parse_lnet):
+        with contextlib.suppress(ParseError):
+            parse(attribute, source="fuzz")
 
 
 conf = st.lists(

@@ -1,4 +1,4 @@
-"""The parser of iperf3's report is total: a finite report, or ParseError."""
+"""The parsers of iperf3's report and qperf's output are total: a finite figure, or ParseError."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import json
 import math
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from plumbline.errors import ParseError
 from plumbline.probes.network.iperf3_output import parse_report
+from plumbline.probes.network.qperf import parse_output
 from plumbline.sources.net.netlink import Message
 from plumbline.sources.net.routes import parse_route
 
@@ -84,3 +85,15 @@ def test_any_route(data: bytes) -> None:
         assert parse_route(Message(24, 0, 1, data, 0, len(data))) >= 0
     except ParseError:
         return
+
+
+@given(st.text(max_size=60) | st.from_regex(r"tcp_(lat|bw):\n    (latency|bw)  =  [0-9.e+]{1,12} (ns|bytes/sec)\n"))
+@example("tcp_bw:\n    bw  =  1e40 bytes/sec\n")
+def test_qperf(text: str) -> None:
+    try:
+        result = parse_output(text, "transmit")
+    except ParseError:
+        return
+    assert result.leading is not None
+    assert math.isfinite(result.leading[1])
+    assert result.leading[1] > 0

@@ -28,6 +28,7 @@ from plumbline.sources.ceph.osd_perf import (
     parse_stages,
     parse_tier,
 )
+from plumbline.sources.ceph.rbd_clients import parse_counters, parse_images
 from plumbline.sources.prometheus.api import parse_matrix, parse_vector
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -72,6 +73,11 @@ PARSERS: dict[str, tuple[Callable[[bytes], Any], bytes]] = {
     "set options": (
         lambda data: parse_set_options(data, ("a",), source="x"),
         b'{"diff":{"a":{"default":1,"mon":5,"final":5}}}',
+    ),
+    "images": (lambda data: parse_images(data, source="x"), (HEALTHY / "rbd-client-help.json").read_bytes()),
+    "image": (
+        lambda data: parse_counters(data, "vms", "disk-1", source="x"),
+        (HEALTHY / "rbd-client-perf-dump.json").read_bytes(),
     ),
     "capacity": (lambda data: parse_capacity(data, "iops", source="x"), b'{"iops": "315.000000"}'),
 }

@@ -41,6 +41,7 @@ from plumbline.sources.disk.nvme_smart import Limits, parse_health
 from plumbline.sources.disk.smartctl import parse_answer
 from plumbline.sources.disk.zfs import parse_text
 from plumbline.sources.gluster import GlusterReading, parse_heals, parse_state
+from plumbline.sources.kernel.lustre import LustreReading, read_lustre
 from plumbline.sources.moosefs import MoosefsReading, parse_chunks
 from plumbline.sources.net.bonding import read_churns
 from plumbline.sources.net.infiniband import InfinibandReading, read_infiniband
@@ -248,14 +249,16 @@ def dark_host(tmp_path: Path) -> str:
 
 
 def fabric_node(tmp_path: Path) -> str:
-    """A bond on a switch without LACP that carries Ceph's public side, and InfiniBand ports."""
-    roots = tree(tmp_path / "host", "bond-lacp-no-partner", "infiniband-storage-node")
+    """A bond on a switch without LACP that carries Ceph's public side, InfiniBand ports, and a client of Lustre."""
+    roots = tree(tmp_path / "host", "bond-lacp-no-partner", "infiniband-storage-node", "lustre")
     route = ReplayNetlink({RTM_GETLINK: NO_PARTNER})
     given = parts(roots, Transports(route, ReplayNetlink({}), ReplayEthtool({})))
     given.links.churns = read_churns(roots, on_skip=lambda _item, _reason: None)
     given.links.roles = (Role("bond0", "ceph_public"), Role("enp145s0f0", "ceph_public"))
-    given = knowing(given, {InfinibandReading: lambda: read_infiniband(roots)})
-    names = ("bond", "topology", "infiniband")
+    given = knowing(
+        given, {InfinibandReading: lambda: read_infiniband(roots), LustreReading: lambda: read_lustre(roots)}
+    )
+    names = ("bond", "topology", "infiniband", "lustre")
     config = Config(collectors={name: name in names for name in NAMES})
     return page(given, config, book(tmp_path, (), config.baseline))
 

@@ -20,7 +20,8 @@ PACKAGES = (
     "openssh-server", "python3", "libbpf1", "bpftool", "ethtool", "iproute2", "iputils-ping", "rdma-core",
     "ibverbs-utils", "ibverbs-providers", "nvme-cli", "smartmontools", "mdadm", "lvm2", "dmsetup", "cryptsetup-bin",
     "multipath-tools",
-    "pciutils", "lsscsi", "sg3-utils", "fio", "iperf3", "jq", "e2fsprogs", "prometheus", "prometheus-alertmanager",
+    "pciutils", "lsscsi", "sg3-utils", "fio", "iperf3", "qperf", "jq", "e2fsprogs", "prometheus",
+    "prometheus-alertmanager",
     "nfs-kernel-server", "nfs-common", "tgt", "open-iscsi", "apparmor", "util-linux-extra",
 )  # fmt: skip
 _QEMU = Base("qemu", installed=("qemu-system-x86", "qemu-utils"), suite="trixie")

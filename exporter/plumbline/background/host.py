@@ -26,11 +26,13 @@ from plumbline.core.scheduler import Job
 from plumbline.core.slot import PeriodicSlot, Slot
 from plumbline.errors import PlumblineError
 from plumbline.probes.run.state import DisksSeen, StateStore
+from plumbline.sources.ceph.rbd_clients import RbdClientsReading, read_rbd_clients
 from plumbline.sources.disk.block import BlockDevice, BlockDevices, read_block_devices
 from plumbline.sources.disk.blocklatency import BlockLatency, LatencyReading
 from plumbline.sources.gluster import GlusterReading
 from plumbline.sources.kernel.cpupower import read_cpu_power
 from plumbline.sources.kernel.hugepages import read_hugepages
+from plumbline.sources.kernel.lustre import LustreReading, read_lustre
 from plumbline.sources.kernel.softirqs import SoftirqReader
 from plumbline.sources.kernel.squeeze import SqueezeReader
 from plumbline.sources.kernel.sysctl import read_sysctl
@@ -181,6 +183,15 @@ class HostWatch:
             "infiniband", COUNTERS_EVERY_S, "InfiniBand counters", lambda: read_infiniband(roots)
         )
 
+        # in the background: see the source
+        self.lustre = PeriodicSlot("lustre", COUNTERS_EVERY_S, "Lustre", lambda: read_lustre(roots))
+
+        def clients() -> RbdClientsReading:
+            on = config().collectors.get("rbdclient", True)
+            return read_rbd_clients(config().ceph.client_sockets if on else (), roots)
+
+        # an answer has 10 KiB
+        self.rbd_clients = PeriodicSlot("rbd clients", 30.0, "RBD clients", clients)
         lldp = ProcessRunner(environment)
         self.neighbours = PeriodicSlot(
             "LLDP neighbours", 60.0, "LLDP neighbours", lambda: read_neighbours(roots, lldp), cancel=lldp.stop
@@ -199,7 +210,9 @@ class HostWatch:
             InfinibandReading: lambda: self.infiniband.value,
             LatencyReading: lambda: self.latency.value,
             MoosefsReading: lambda: self.moosefs.value,
+            LustreReading: lambda: self.lustre.value,
             NeighbourReading: lambda: self.neighbours.value,
+            RbdClientsReading: lambda: self.rbd_clients.value,
         }
 
     def jobs(self) -> list[Job]:
@@ -209,9 +222,11 @@ class HostWatch:
             Job("kernel watch", COUNTERS_EVERY_S, 0.0, self.kernel.refresh),
             Job(LATENCY_DISKS, COUNTERS_EVERY_S, COUNTERS_EVERY_S, self.latency.refresh),
             self.infiniband.job,
+            self.lustre.job,
             self.neighbours.job,
             self.gluster.job,
             self.moosefs.job,
+            self.rbd_clients.job,
             *self.storage.jobs(),
             *self.osds.jobs(),
             self.presence.job,

@@ -159,6 +159,8 @@ class CephConfig(Strict, frozen=True):
     """Pools, by number as in `ceph osd pool ls detail`, whose images, buckets, files and namespaces are listed by how
     many operations they have in flight on this host's OSDs (`plumbline_osd_client_operations`): the twenty with the
     most. The OSDs are asked ten times within a second, every 15 s."""
+    client_sockets: tuple[str, ...] = ("/run/ceph/guests/*.asok",)
+    """Admin sockets of librbd's clients on this host, such as QEMU. Absolute paths with `*`; 128 are asked."""
     map: Literal["auto", "always", "never"] = "auto"
     """Whether this node queries the cluster map (`plumbline_ceph_osd_*`, `plumbline_ceph_pool_*`) every minute. One
     node a cluster is enough; `auto`: a node where a monitor or a manager is set up does. If that is detected nowhere,
@@ -167,11 +169,10 @@ class CephConfig(Strict, frozen=True):
     """Timeout of each query to the monitors and each operation on an object, in whole seconds, `1s` to `30s`."""
 
     def __post_init__(self) -> None:
-        for index, pattern in enumerate(self.admin_sockets):
-            if not pattern.startswith("/") or "**" in pattern:
-                raise FieldError(
-                    f"admin_sockets[{index}]", "expected an absolute path; * is allowed, ** is not", pattern
-                )
+        for name in ("admin_sockets", "client_sockets"):
+            for index, pattern in enumerate(getattr(self, name)):
+                if not pattern.startswith("/") or "**" in pattern:
+                    raise FieldError(f"{name}[{index}]", "expected an absolute path; * is allowed, ** is not", pattern)
         for field in self.secrets:
             path = getattr(self, field)
             if path is not None and path.startswith(CREDENTIAL) and (problem := secret_problem(path)):

@@ -126,6 +126,22 @@ class TcpThroughput(_Common, frozen=True, tag="tcp-throughput"):
         return ("transmit", "receive") if self.both else ("transmit",)
 
 
+class Messages(_Common, frozen=True, tag="messages"):
+    """One of qperf's tests: messages of ``message_bytes`` by TCP, or written into the peer's memory by RDMA verbs over
+    a reliable connection. A latency is one way; ``poll``: both sides ask for it instead of waiting for an interrupt."""
+
+    test: Literal["tcp_lat", "tcp_bw", "rc_rdma_write_lat", "rc_rdma_write_bw", "rc_rdma_write_poll_lat"]
+    message_bytes: int
+
+    @property
+    def rdma(self) -> bool:
+        return self.test.startswith("rc_")
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        return ("transmit",) if self.test.endswith("_bw") else ("one-way",)
+
+
 class RoundTrip(_Common, frozen=True, tag="round-trip"):
     """Small packets and their replies, one in flight. ``payload_bytes`` excludes headers; ``tcp`` is a handshake."""
 
@@ -228,6 +244,7 @@ class VolumeClaim(_Common, frozen=True, tag="volume-claim"):
 Workload: TypeAlias = (
     BlockWorkload
     | TcpThroughput
+    | Messages
     | RoundTrip
     | PathMtu
     | OsdBench

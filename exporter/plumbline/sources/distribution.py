@@ -57,6 +57,7 @@ _PACKAGES: Mapping[str, Mapping[Family | None, str]] = {
     "iperf3": {None: "iperf3", Family.SUSE: "iperf"},
     "irqbalance": {None: "irqbalance"},
     "libbpf": {None: "libbpf1", Family.RHEL: "libbpf"},
+    "qperf": {None: "qperf"},
     "smartctl": {None: "smartmontools"},
 }
 """Program or library → its package; ``None``: wherever nothing else is said."""

@@ -69,12 +69,39 @@ def losses(guest: Guest) -> Seen:
     return Seen(truth, figure)
 
 
+_PROBES = """
+probes:
+- {type: qperf, name: latency, targets: [10.1.2.1], workload: rdma-write-lat-64, runtime: 2s, at: daily 03:00,
+   max_load_per_cpu: 1000}
+- {type: qperf, name: bandwidth, targets: [10.1.2.1], workload: rdma-write-bw-64k, runtime: 2s, at: daily 03:00,
+   max_load_per_cpu: 1000}
+"""
+
+
+def verbs(guest: Guest) -> Seen:
+    """RDMA writes to the guest's own address, by qperf itself and by its probes."""
+    guest.run("pgrep -x qperf || setsid qperf </dev/null >/dev/null 2>&1 &")
+    hand = guest.run("timeout 120 qperf -uu -e 6 -cm1 -t 2 10.1.2.1 rc_rdma_write_lat rc_rdma_write_bw", timeout_s=150)
+    guest.run(f"cat >/run/qperf.yaml <<'E'\n{_PROBES}E")
+    runs = guest.json(
+        "plumbline probe run latency/10.1.2.1 bandwidth/10.1.2.1 --json --config.file /run/qperf.yaml || true"
+    )
+    truth = {name: float(word in hand) for name, word in (("one-way", "latency"), ("transmit", "bw"))}
+    figure = {
+        operation["operation"]: float(run["outcome"] == "success")
+        for run in runs["runs"]
+        for operation in run["operations"]
+    }
+    return Seen(truth, figure)
+
+
 GROUP = Group(
     "rdma",
     (
         Row("Soft-RoCE", "port", port),
         Row("Soft-RoCE", "packets", packets),
         Row("Soft-RoCE", "loss and retries", losses),
+        Row("Soft-RoCE", "latency and bandwidth by qperf", verbs),
     ),
     prepare,
 )

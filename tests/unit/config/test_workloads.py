@@ -14,6 +14,7 @@ from plumbline.config.workloads import (
     LAYERS,
     BlockWorkload,
     FileOps,
+    Messages,
     Metadata,
     OsdBench,
     PathMtu,
@@ -54,6 +55,9 @@ def expected(each: Workload) -> str:
             return f"{block}-qd{each.iodepth}-j{each.jobs}{tail}"
         case TcpThroughput():
             return f"tcp-throughput-s{each.streams}"
+        case Messages():
+            kind = each.test.replace("rc_rdma", "rdma").replace("_", "-")
+            return f"{kind}-{size(each.message_bytes).removesuffix('b')}"
         case RoundTrip():
             return f"icmp-rtt-{each.payload_bytes}" if each.protocol == "icmp" else "tcp-rtt"
         case PathMtu():

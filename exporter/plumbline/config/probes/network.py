@@ -6,10 +6,11 @@ from msgspec import Meta
 
 from plumbline.config.probes.base import Periodic
 from plumbline.config.types import Duration, Endpoint, FieldError, LocalAddress, Size
-from plumbline.config.workloads import PathMtu, RoundTrip, TcpThroughput, Workload
+from plumbline.config.workloads import Messages, PathMtu, RoundTrip, TcpThroughput, Workload
 
 IPERF3_PORT = 10048
 """The port of `plumbline-iperf3.service` unless a target names another; next to our own 10047."""
+QPERF_PORT = 19765  # its own default
 PEER_ANSWERS_WITHIN_S = 3.0
 """A peer in the same network that has not answered by then counts as absent."""
 
@@ -70,6 +71,27 @@ class IperfConfig(NetworkPeriodic, frozen=True, kw_only=True, tag_field="type", 
             raise self.mistake("timeout", f"both directions take up to {takes:g} s")
 
 
+class QperfConfig(NetworkPeriodic, frozen=True, kw_only=True, tag_field="type", tag="qperf"):
+    """Latency and bandwidth of messages to other nodes, by TCP or RDMA verbs. The other node runs `qperf`."""
+
+    runs: ClassVar[tuple[type[Workload], ...]] = (Messages,)
+    whole_seconds: ClassVar[bool] = True
+
+    targets: tuple[Endpoint, ...]
+    """Hosts or addresses, `host` or `host:port`; the default port is 19765. For RDMA an address of the RDMA network."""
+    workload: str = "rdma-write-lat-64"
+    """A catalogue id of kind `messages`."""
+    runtime: Duration = Duration(5.0)
+    """Duration; whole seconds, at least 1s."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.bind is not None:
+            raise self.mistake("bind", "qperf has no such option: the target's address decides")
+        if self.runtime % 1:
+            raise self.mistake("runtime", "whole seconds, at least 1")
+
+
 class RttConfig(NetworkPeriodic, frozen=True, kw_only=True, tag_field="type", tag="rtt"):
     """Round-trip times to other nodes: many small packets, percentiles and loss."""
 
@@ -105,4 +127,4 @@ class PathMtuConfig(NetworkPeriodic, frozen=True, kw_only=True, tag_field="type"
         self.check_ports(needed=False)
 
 
-NetworkProbe = IperfConfig | RttConfig | PathMtuConfig
+NetworkProbe = IperfConfig | QperfConfig | RttConfig | PathMtuConfig

@@ -15,6 +15,7 @@ KINDS: dict[type[ProbeConfig], str] = {
     disk.FioConfig: "disk.fio_probe.build",
     disk.RawCanaryConfig: "disk.canaries.build_raw",
     network.IperfConfig: "network.iperf3.build",
+    network.QperfConfig: "network.qperf.build",
     network.RttConfig: "network.rtt.build",
     network.PathMtuConfig: "network.path_mtu.build",
     FilesystemConfig: "filesystem.filesystem.build",

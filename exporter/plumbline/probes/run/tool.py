@@ -43,6 +43,7 @@ class Tool(Struct, frozen=True):
 _CEPH = re.compile(r"ceph version (\S+)")
 FIO = Tool("fio", "fio", re.compile(r"fio-(\S+)"))
 IPERF3 = Tool("iperf3", "iperf3", re.compile(r"iperf ([0-9]\S{0,20})"))
+QPERF = Tool("qperf", "qperf", re.compile(r"qperf ([0-9]\S{0,20})"))
 CEPH, RADOS, RBD = (Tool(program, "ceph", _CEPH) for program in ("ceph", "rados", "rbd"))
 
 

@@ -5,6 +5,7 @@ from plumbline.baseline.shown import Figure
 from plumbline.config.workloads import (
     BlockWorkload,
     FileOps,
+    Messages,
     Metadata,
     OsdBench,
     Pattern,
@@ -149,6 +150,8 @@ def shape(workload: Workload, *, size: bool = True, depth: bool = True) -> str:
         parts.append(f"{jobs} processes" if jobs > 1 else "one process")
     if isinstance(workload, TcpThroughput):
         parts.append("one stream" if workload.streams == 1 else f"{workload.streams} streams")
+    if isinstance(workload, Messages):
+        parts.append(bytes_text(workload.message_bytes))
     if isinstance(workload, RoundTrip) and workload.payload_bytes:
         parts.append(f"{workload.payload_bytes} bytes")
     return ", ".join(parts)
