@@ -124,7 +124,7 @@ function(config)
       'Waiting in its mClock queues',
       'Operations that wait for their turn now, by class: clients, recovery, best effort (scrubs, trimming, deletion), and immediate, which pass by the scheduler: writes as a replica, peering. Ceph 16 does not tell. Bad looks like: clients that wait while recovery hardly does.',
       'none', [p.target(q.work.queued, '{{op_class}}')]
-    ), 12, 8],
+    ) + p.ofFullPage, 12, 8],
     [p.timeSeries(
       'What mClock grants each class',
       'The share of the OSD\'s capacity that its profile reserves for a class, and the limit where there is one. What is reserved and not used goes to the others. Ceph 16 has operations a second instead, which are not shown. Bad looks like: another profile than on other OSDs.',

@@ -147,11 +147,6 @@ function(config)
       'Operations that have been blocked for 30 s and more, and those of the last ten minutes that took over 10 s, by what they wait for. Bad looks like: anything above 0; waiting for sub-operations is a replica\'s fault.',
       'none', [p.target(q.blocked.stage, 'blocked: {{stage}}'), p.target(q.blocked.slow, 'slow: {{stage}}')]
     ), 8, 7],
-    [p.timeSeries(
-      'Waiting in mClock\'s queues',
-      'Operations that wait for their turn in the OSDs now, by class: clients, recovery, best effort (scrubs, trimming, deletion), and immediate, which pass by the scheduler: writes as a replica, peering. Beside recovery it says who waits for whom. Ceph 16 does not tell. Bad looks like: clients that wait while recovery hardly does: its share is too large.',
-      'none', [p.target(q.blocked.queued, '{{cluster}} {{op_class}}')]
-    ), 24, 7],
     [p.stat(
       'Oldest blocked op', 'Age of the oldest operation that is blocked, of all OSDs that the daemons may ask. Bad looks like: more than 0; from %g s on an alert fires.' % config.alerts.PlumblineOsdOperationsBlocked.seconds,
       's', p.target(q.blocked.age, 'age', instant=true), [[null, p.colour.good], [1, p.colour.warning], [config.alerts.PlumblineOsdOperationsBlocked.seconds, p.colour.bad]], noValue='no OSD asked'

@@ -112,7 +112,6 @@ function(config)
     blocked: {
       stage: 'sum by (cluster, stage) (plumbline:osd_blocked_operations:count%s)' % sel(),
       slow: 'sum by (cluster, stage) (plumbline:osd_slow_operations:count%s)' % sel(),
-      queued: 'sum by (cluster, op_class) (plumbline_osd_mclock_queued_operations%s)' % sel(),
       age: 'max(plumbline_osd_blocked_operation_age_seconds%s)' % sel(),
       sockets: 'count(plumbline_osd_socket_up%s == 0) or 0 * count(plumbline_osd_socket_up%s)' % [sel(), sel()],
     },

@@ -41,8 +41,6 @@ WRONG = (
     fault('plumbline_disk_ios_total{device="(sdd|dm-2|dm-12)"', per_s=0.0),
     # what the default page has the sum of
     fault(r'plumbline_softnet_packets_dropped_total(\{cpu="7"|$)', per_s=50.0),
-    fault("plumbline_osd_mclock_queued_operations", value=0.0),
-    fault(r'plumbline_osd_mclock_queued_operations\{(ceph_daemon="osd.1",)?op_class="client"', value=3.0),
     fault("plumbline_osd_slow_operations", value=0.0),
     fault(r'plumbline_osd_slow_operations\{(ceph_daemon="osd.1",)?stage="queue"', value=3.0),
     fault('plumbline_softnet_time_squeezes_total{cpu="7"', per_s=500.0),

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from plumbline.collectors import bond as bond_metrics
-from plumbline.collectors import lustre as lustre_metrics
+from plumbline.collectors import fileservers as lustre_metrics
 from plumbline.errors import ParseError
 from plumbline.sources.ceph.ceph_conf import parse_ceph_conf
 from plumbline.sources.ceph.ceph_sockets import parse_sockets
@@ -45,7 +45,7 @@ def test_bonds_and_slaves_and_their_samples(bond_bytes: bytes, slave_bytes: byte
         bond = parse_bond(bond_bytes, "bond0", (slave,))
         assert isinstance(bond, Bond)
         assert isinstance(slave, Slave)
-        for _spec, labels, value in bond_metrics.samples(BondsReading((bond,))):
+        for _spec, labels, value in bond_metrics.lustre_samples(BondsReading((bond,))):
             assert all(isinstance(label, str) for label in labels)
             assert isinstance(value, int)
 
@@ -118,7 +118,7 @@ import_lines = st.lists(st.sampled_from(IMPORT.splitlines()) | st.from_regex(r" 
 def test_lustre(text: str, attribute: str) -> None:
     with contextlib.suppress(ParseError):
         connection = lustre.parse_import(text, source="fuzz")
-        assert all(value >= 0 for _, _, value in lustre_metrics.samples(lustre.LustreReading((connection,))))
+        assert all(value >= 0 for _, _, value in lustre_metrics.lustre_samples(lustre.LustreReading((connection,))))
     for parse in (lustre.parse_health, lustre.parse_lnet):
         with contextlib.suppress(ParseError):
             parse(attribute, source="fuzz")

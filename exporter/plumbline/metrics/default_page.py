@@ -49,7 +49,6 @@ REDUCTIONS: Final = {
     # read where a canary waits, which reads and writes
     "plumbline_disk_queue_seconds": Reduction((_WITHOUT_DATA,)),
     # which OSD and which CPU it was is on the node itself
-    "plumbline_osd_mclock_queued_operations": Reduction(summed="ceph_daemon"),
     "plumbline_osd_slow_operations": Reduction(summed="ceph_daemon"),
     "plumbline_softnet_packets_dropped_total": Reduction(summed="cpu"),
 }

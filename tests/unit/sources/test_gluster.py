@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from plumbline.background.gluster import EVERY_S, KEPT_S, VOLUMES_AT_ONCE, GlusterWatch
-from plumbline.collectors.gluster import samples
+from plumbline.collectors.fileservers import gluster_samples as samples
 from plumbline.core.process import Completed
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError, PlumblineError, Unavailable

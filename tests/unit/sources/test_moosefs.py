@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.collectors.moosefs import samples
+from plumbline.collectors.fileservers import moosefs_samples as samples
 from plumbline.core.process import Completed
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError, Unavailable

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.collectors import lustre as metrics
+from plumbline.collectors import fileservers as metrics
 from plumbline.core.roots import Roots
 from plumbline.errors import ParseError, Unavailable
 from plumbline.sources.kernel.lustre import (
@@ -113,7 +113,7 @@ def test_what_the_kernel_does_not_write_is_refused() -> None:
 def test_samples() -> None:
     lost = LustreImport("i", "t", "EVICTED", deactivated=False, attempts=3, timeouts=None)
     unused = LustreImport("j", "u", "DISCONN", deactivated=True, attempts=None, timeouts=5)
-    assert list(metrics.samples(LustreReading((lost, unused), False, LnetStats(1, 2, 3, 4, 5, 6)))) == [
+    assert list(metrics.lustre_samples(LustreReading((lost, unused), False, LnetStats(1, 2, 3, 4, 5, 6)))) == [
         (metrics.INFO, ("i", "t", "EVICTED"), 1),
         (metrics.UP, ("i", "t"), 0),
         (metrics.ATTEMPTS, ("i", "t"), 3),
@@ -127,4 +127,4 @@ def test_samples() -> None:
         (metrics.LNET_MESSAGES, ("transmit",), 2),
         (metrics.LNET_BYTES, ("transmit",), 5),
     ]
-    assert list(metrics.samples(LustreReading(()))) == []
+    assert list(metrics.lustre_samples(LustreReading(()))) == []
