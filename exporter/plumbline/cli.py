@@ -293,6 +293,12 @@ def _add_nic(commands: Commands) -> None:
         "the counters left out and why, who counts pause frames, and the rings.",
     )
     nic.add_argument("device", nargs="?", help="only this device")
+    nic.add_argument(
+        "--fabric",
+        action="store_true",
+        help="instead, ask all switches and adapters of the InfiniBand fabric for ports with errors, and what is at "
+        "the other end of each (root; ibqueryerrors)",
+    )
 
 
 def _add_disk(commands: Commands) -> None:

@@ -92,6 +92,10 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.fabric:
+        from plumbline.commands import fabric  # noqa: PLC0415  (on demand alone)
+
+        return fabric.run(options)
     readings, skipped = read_ports(config_file=options.config_file)
     ports = [explain(reading) for reading in pick(readings, options.device, skipped)]
     show(options, ports, lambda console: print_ports(console, ports))

@@ -54,6 +54,7 @@ _PACKAGES: Mapping[str, Mapping[Family | None, str]] = {
         Family.SUSE: "cpupower",
     },
     "fio": {None: "fio"},
+    "ibqueryerrors": {None: "infiniband-diags"},
     "iperf3": {None: "iperf3", Family.SUSE: "iperf"},
     "irqbalance": {None: "irqbalance"},
     "libbpf": {None: "libbpf1", Family.RHEL: "libbpf"},
