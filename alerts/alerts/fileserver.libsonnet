@@ -29,7 +29,7 @@ local promql = import '../lib/promql.libsonnet';
       ||| % labels,
       broken,
       'A GlusterFS volume has lost more bricks than it can spare.',
-      '{{ $value }} brick%s of part {{ $labels.subvolume }} of volume {{ $labels.volume }}%s down: too few are left for clients to write there, or some files cannot be reached.' % [promql.plural, ofCluster + '{{ if gt $value 1.5 }} are{{ else }} is{{ end }}'],
+      '{{ $value }} brick%s of part {{ $labels.subvolume }} of volume {{ $labels.volume }}%s down: too few are left for clients to write there, or some files cannot be reached.' % [promql.plural, ofCluster + promql.number(' is', ' are')],
     ) else alert.fromTunables(
       tunables,
       'PlumblineGlusterBrickDown',
@@ -75,7 +75,7 @@ local promql = import '../lib/promql.libsonnet';
       ||| % (labels { now: pending(''), before: pending(' offset ' + heal.compared) }),
       health,
       'Files of a GlusterFS volume stay unhealed.',
-      'Bricks of volume {{ $labels.volume }}' + ofCluster + ' have {{ $value }} entr{{ if gt $value 1.5 }}ies{{ else }}y{{ end }} to bring to others, and the number does not go down: the copies differ.',
+      'Bricks of volume {{ $labels.volume }}' + ofCluster + ' have {{ $value }} ' + promql.number('entry', 'entries') + ' to bring to others, and the number does not go down: the copies differ.',
     ),
     alert.new(
       config,
@@ -83,7 +83,7 @@ local promql = import '../lib/promql.libsonnet';
       'max by (%(instance)s) (plumbline_moosefs_chunks{state="missing"}) > 0' % labels,
       broken,
       'Chunks of MooseFS have no valid copy.',
-      '{{ $value }} chunk%s of the MooseFS master on {{ $labels.instance }} {{ if gt $value 1.5 }}have{{ else }}has{{ end }} no valid copy on a connected chunkserver: files cannot be read.' % promql.plural,
+      '{{ $value }} chunk%s of the MooseFS master on {{ $labels.instance }} %s no valid copy on a connected chunkserver: files cannot be read.' % [promql.plural, promql.number('has', 'have')],
     ),
     alert.new(
       config,
@@ -96,7 +96,7 @@ local promql = import '../lib/promql.libsonnet';
       broken,
       'MooseFS lacks copies or a chunkserver.',
       '{{ with $labels.chunkserver }}Chunkserver {{ . }} is not connected to the MooseFS master on {{ $labels.instance }}.'
-      + '{{ else }}{{ $value }} chunk%s of the MooseFS master on {{ $labels.instance }} {{ if gt $value 1.5 }}have{{ else }}has{{ end }} a single valid copy, and more are wanted: the next failure loses data.{{ end }}' % promql.plural,
+      + '{{ else }}{{ $value }} chunk%s of the MooseFS master on {{ $labels.instance }} %s a single valid copy, and more are wanted: the next failure loses data.{{ end }}' % [promql.plural, promql.number('has', 'have')],
     ),
   ],
 

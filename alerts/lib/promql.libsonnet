@@ -7,7 +7,9 @@ local unitSeconds = { s: 1, m: 60, h: 3600, d: 86400 };
   join:: join,
 
   // Of a noun behind an alert's `$value`, which counts.
-  plural:: '{{ if gt $value 1.5 }}s{{ end }}',
+  plural:: self.number('', 's'),
+  // The word for one, or for several.
+  number(one, several):: '{{ if gt $value 1.5 }}%s%s{{ end }}' % [several, if one == '' then '' else '{{ else }}' + one],
   // Most have no name but the default one.
   canary:: '{{ if eq $labels.probe "canary" }}The canary{{ else }}Canary {{ $labels.probe }}{{ end }}',
 

@@ -45,7 +45,7 @@ def test_bonds_and_slaves_and_their_samples(bond_bytes: bytes, slave_bytes: byte
         bond = parse_bond(bond_bytes, "bond0", (slave,))
         assert isinstance(bond, Bond)
         assert isinstance(slave, Slave)
-        for _spec, labels, value in bond_metrics.lustre_samples(BondsReading((bond,))):
+        for _spec, labels, value in bond_metrics.samples(BondsReading((bond,))):
             assert all(isinstance(label, str) for label in labels)
             assert isinstance(value, int)
 

@@ -33,9 +33,8 @@ def probe(workload: str) -> FioProbe:
 
 
 def test_the_newest_good_run_of_the_same_parameters_is_judged(tmp_path: Path) -> None:
-    catalogue, roots = load_catalogue(), Roots.under(tmp_path)
     store = StateStore(tmp_path / "storage")
-    context = HostContext(None, store.directory, roots, catalogue, {}, "node-1")
+    context = HostContext(None, store.directory, Roots.under(tmp_path), {}, "node-1")
     wired = Wiring(context, Config(vantage="host"), store, state=no_daemon)
     journal = probe(WORKLOAD)
     result = journal.identity.result(
