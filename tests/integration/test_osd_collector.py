@@ -107,7 +107,8 @@ def test_everything_an_osd_says_is_on_the_page(ceph: CephCluster, daemon: Daemon
     # Ceph 16 schedules with wpq unless told otherwise
     mclock = ceph.daemon("osd.0", "config", "get", "osd_op_queue")["osd_op_queue"] == "mclock_scheduler"
     absent = NOT_HERE if mclock else NOT_HERE | {osd.CAPACITY, osd.QUEUED, osd.SHARE}
-    absent = absent | {osd.ENDED, osd.TIER}  # none has ended, and no cache tier is there
+    # none has ended, no cache tier is there, and the site names no pools of clients
+    absent = absent | {osd.ENDED, osd.TIER, osd.CLIENT}
     # of a database on a device of its own, and of compactions that somebody asked for
     absent = absent | {osd.DB_SIZE, osd.DB_USED, osd.DB_SPILLED, osd.DB_COMPACTION}
     # there once the test below has run on this cluster
