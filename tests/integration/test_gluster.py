@@ -55,8 +55,13 @@ def test_a_brick_is_killed_and_healed(host: Glusterd) -> None:
     eventually(lambda: reading(watch).heals.keys() == left and all(reading(watch).heals.values()))
     host.volume("start", "data", "force")
     eventually(lambda: all(up(watch).values()))
-    # the self-heal daemon begins when it is connected to the brick
-    eventually(lambda: set(reading(watch).heals.values()) == {0} and len(reading(watch).heals) == 3, within_s=120)
+    asks = ("gluster", "--mode=script", "--log-file=/dev/null", "volume", "heal", "data")
+
+    def healed() -> bool:
+        host.run(asks, timeout_s=10.0)  # the self-heal daemon looks by itself every ten minutes
+        return set(reading(watch).heals.values()) == {0} and len(reading(watch).heals) == 3
+
+    eventually(healed, within_s=120, every_s=1)
 
 
 def test_a_glusterd_that_hangs_delays_nobody(host: Glusterd) -> None:

@@ -57,7 +57,8 @@ class Moosefs:
             f" && sync && cd / && umount {point}"
         )
         argv = ["ip", "netns", "exec", self.network.name, "sh", "-c", steps]
-        subprocess.run(argv, check=True, capture_output=True, timeout=120)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
 
     def read(self) -> MoosefsReading:
         return self.network.run(lambda: read_chunks(self.roots, ProcessRunner(os.environ)))
