@@ -52,8 +52,9 @@ class Moosefs:
         """A file of two copies; mounted and unmounted in a mount namespace of its own."""
         point = self.folder / "mnt"
         point.mkdir()
+        goal = "{ mfssetgoal 2 two || mfssetsclass 2CP two; }"  # MooseFS 3 and 4
         steps = (
-            f"mfsmount -H {MASTER} {point} && cd {point} && mkdir two && mfssetgoal 2 two && echo data >two/file"
+            f"mfsmount -H {MASTER} {point} && cd {point} && mkdir two && {goal} && echo data >two/file"
             f" && sync && cd / && umount {point}"
         )
         argv = ["ip", "netns", "exec", self.network.name, "sh", "-c", steps]
