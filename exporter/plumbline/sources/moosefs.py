@@ -1,4 +1,4 @@
-"""MooseFS as its master knows it: ``mfscli -s '|' -SIC -SCS`` of MooseFS 3.0 (mfscli(1))::
+"""MooseFS as its master knows it: ``mfscli -s '|' -SIC -SCS`` of MooseFS 3.0 and 4.57 (mfscli(1))::
 
     all chunks matrix:|goal/copies/chunks:|2|1|10
     all chunks matrix:|chunkclass missing:|1        no valid copy
