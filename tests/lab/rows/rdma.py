@@ -80,7 +80,7 @@ probes:
 
 def verbs(guest: Guest) -> Seen:
     """RDMA writes to the guest's own address, by qperf itself and by its probes."""
-    guest.run("pgrep -x qperf || setsid qperf </dev/null >/dev/null 2>&1 &")
+    guest.run("pgrep -x qperf || (setsid qperf </dev/null >/dev/null 2>&1 &)")
     hand = guest.run("timeout 120 qperf -uu -e 6 -cm1 -t 2 10.1.2.1 rc_rdma_write_lat rc_rdma_write_bw", timeout_s=150)
     guest.run(f"cat >/run/qperf.yaml <<'E'\n{_PROBES}E")
     runs = guest.json(
