@@ -16,13 +16,12 @@ from plumbline.core.process import ProcessRunner, Runner
 from plumbline.core.roots import Roots
 from plumbline.core.scheduler import Job
 from plumbline.core.slot import PeriodicSlot
-from plumbline.errors import PlumblineError, ProbeRefused, Unavailable
+from plumbline.errors import ParseError, PlumblineError, ProbeRefused, Unavailable
 from plumbline.probes.ceph import ceph_task
 from plumbline.probes.ceph.ceph_access import CephAccess
-from plumbline.sources.ceph.adminsocket import Question, ask
 from plumbline.sources.ceph.ceph_osds import head_daemon
 from plumbline.sources.ceph.cephmap import CephMap, parse_cephmap
-from plumbline.sources.ceph.osd_clients import IN_FLIGHT, Owner, parse_in_flight
+from plumbline.sources.ceph.osd_clients import LOOK_EVERY_S, Owner, look
 from plumbline.sources.ceph.osd_connections import ConnectionReader
 from plumbline.sources.ceph.osds import TIMEOUT_S, osds_here, read_osds, read_stores
 from plumbline.sources.kernel.cgroup import GroupLimits, read_limits
@@ -40,7 +39,7 @@ OSD_CONNECTIONS_EVERY_S = 30.0
 """An OSD locks its connections while it lists them."""
 
 OSD_CLIENTS_EVERY_S = 15.0
-OSD_CLIENTS_LOOKS, OSD_CLIENTS_LOOK_S = 10, 0.1
+OSD_CLIENTS_LOOKS = 10
 OSD_CLIENTS_RUNS, OSD_CLIENTS_MOST = 8, 20
 """Means of two minutes, so that those listed change rarely; at most so many series."""
 
@@ -113,16 +112,16 @@ class ClientReader:
         if not pools:
             self._runs.clear()
             raise Unavailable("ceph.client_pools has no pool")
-        questions = [Question(path, IN_FLIGHT) for path in osds_here(patterns()).values()]
+        sockets = osds_here(patterns())
         run: Counter[Owner] = Counter()
         for _ in range(OSD_CLIENTS_LOOKS):
-            answered = []
-            for question, answer in zip(questions, ask(questions, timeout_s=timeout_s), strict=True):
-                if isinstance(answer, bytes):
-                    run.update(seen.owner for seen in parse_in_flight(answer, source=question.source))
-                    answered.append(question)
-            questions = answered
-            if self.stopping.wait(OSD_CLIENTS_LOOK_S):
+            operations, faults = look(sockets, timeout_s)
+            run.update(operation.owner for operation in operations)
+            for osd, fault in faults.items():
+                if isinstance(fault, ParseError):
+                    raise fault
+                del sockets[osd]
+            if self.stopping.wait(LOOK_EVERY_S):
                 break
         self._runs.append(run)
         total = sum(self._runs, Counter[Owner]())

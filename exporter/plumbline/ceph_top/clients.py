@@ -12,12 +12,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from plumbline.errors import PlumblineError, Unavailable
-from plumbline.sources.ceph.adminsocket import Answer, Question, ask
-from plumbline.sources.ceph.osd_clients import IN_FLIGHT, InFlight, Owner, parse_in_flight
+from plumbline.errors import Unavailable
+from plumbline.sources.ceph.adminsocket import Answer, ask
+from plumbline.sources.ceph.osd_clients import LOOK_EVERY_S, InFlight, Owner, look
 from plumbline.sources.ceph.osds import TIMEOUT_S
 
-EVERY_S = 0.1
 ENOUGH = 10
 """Different operations below which nobody is named: so few may be one client's burst."""
 _Z = 2.576  # standard deviations: 99 % of all samples are within them
@@ -58,22 +57,18 @@ def watch_clients(
 ) -> Clients:
     """Look for ``interval_s`` at the OSDs with these ``sockets``. One that does not answer is asked no more, and noted;
     raises its error when none answers."""
-    asked = {osd: Question(path, IN_FLIGHT) for osd, path in sockets.items()}
+    asked = dict(sockets)
     notes: list[str] = []
     seen: Counter[InFlight] = Counter()
     began = clock()
     while asked and clock() - began < interval_s:
         look_at = clock()
-        answers = ask_all(tuple(asked.values()), timeout_s=TIMEOUT_S)
-        for (osd, question), answer in zip(tuple(asked.items()), answers, strict=True):
-            try:
-                if isinstance(answer, PlumblineError):
-                    raise answer
-                seen.update(parse_in_flight(answer, source=question.source))
-            except PlumblineError as error:
-                notes.append(str(error))
-                del asked[osd]
-        sleep(max(0.0, look_at + EVERY_S - clock()))
+        operations, faults = look(asked, TIMEOUT_S, ask_all)
+        seen.update(operations)
+        for osd, fault in faults.items():
+            notes.append(str(fault))
+            del asked[osd]
+        sleep(max(0.0, look_at + LOOK_EVERY_S - clock()))
     if not asked:
         raise Unavailable(notes[0] if notes else "no OSD was asked")
     return summary(seen, osds=tuple(asked), interval_s=clock() - began, notes=tuple(notes))

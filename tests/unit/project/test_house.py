@@ -61,11 +61,11 @@ BUDGET = {
     ".": (4, 504),  # errors of a fabric; maintenance; commands find the daemon
     "background": (
         12,
-        1728,
+        1727,
     ),  # GlusterFS, Lustre, RBD clients; who loads the OSDs; slots; softirqs, LLDP; leases
     "baseline": (26, 3962),
     "capacity": (9, 1270),  # buckets of every type; pools without a place have no figures
-    "ceph_top": (6, 806),  # who loads the OSDs
+    "ceph_top": (6, 801),  # who loads the OSDs
     "checks": (23, 3764),  # copies of pools; fixes where the daemon runs; do disks store what they acknowledge
     "claims": (5, 822),  # what can't be kept is refused before it is measured
     "collectors": (34, 3192),  # GlusterFS, MooseFS, Lustre, RBD clients; mClock; softirqs, CRUSH buckets
@@ -89,7 +89,7 @@ BUDGET = {
     "report": (22, 3048),  # too little data: the minimums in one module
     "sources": (
         95,
-        13398,
+        13419,
     ),  # GlusterFS, MooseFS, Lustre, RBD clients; mClock; whom an OSD works for; slots, LLDP; guests
     "status": (
         12,

@@ -13,12 +13,16 @@ and the primary of each has it. ``type_data.client_info`` has the client's addre
 """
 
 import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from msgspec import Struct
 
-from plumbline.sources.ceph.adminsocket import decode
+from plumbline.errors import PlumblineError
+from plumbline.sources.ceph.adminsocket import Answer, Question, ask, decode
 
-IN_FLIGHT = "dump_ops_in_flight"
+LOOK_EVERY_S = 0.1
+_IN_FLIGHT = "dump_ops_in_flight"
 
 _OPERATION = re.compile(
     r"(?P<type>osd_op|osd_repop)\((?P<client>[a-z]+\.\d+)\.\d+:(?P<number>\d+) [^ ]+ (?:e\d+/\d+ )?"
@@ -87,6 +91,23 @@ def parse_in_flight(data: bytes, *, source: str) -> tuple[InFlight, ...]:
         for operation in decode(_Operations, data, source=source).ops
         if (match := _OPERATION.match(operation.description))
     )
+
+
+def look(
+    sockets: Mapping[str, Path], timeout_s: float, ask_all: Callable[..., list[Answer]] = ask
+) -> tuple[list[InFlight], dict[str, PlumblineError]]:
+    """What is in flight on these OSDs now, once for each that works on it; and by OSD why one told nothing."""
+    questions = [Question(path, _IN_FLIGHT) for path in sockets.values()]
+    seen: list[InFlight] = []
+    faults: dict[str, PlumblineError] = {}
+    for osd, question, answer in zip(sockets, questions, ask_all(questions, timeout_s=timeout_s), strict=True):
+        try:
+            if isinstance(answer, PlumblineError):
+                raise answer
+            seen += parse_in_flight(answer, source=question.source)
+        except PlumblineError as error:
+            faults[osd] = error
+    return seen, faults
 
 
 def owner_of(pool: int, namespace: str, name: str) -> Owner:
