@@ -102,7 +102,7 @@ def storage_host(folder: Path, *, full: bool = True) -> str:
     config = Config()
     targets = (Target("canary", "disk", "ssd", _CANARY.id, "write", _CANARY.config_hash()),)
     book = load_book(config.baseline, where="host", storage=storage, host="storage", targets=targets)
-    osds = OsdWatch(lambda: [f"{sockets}/*.asok"], connected=lambda: [f"{sockets}/*.asok"])
+    osds = OsdWatch(lambda: [f"{sockets}/*.asok"])
     judge = Judge()
 
     def findings() -> FindingsReading:

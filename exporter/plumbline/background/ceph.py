@@ -52,15 +52,14 @@ _MAX_REASON_CHARS = 300
 
 
 class OsdWatch:
-    """The slots; each job limits its own run time. ``patterns`` and ``connected`` return the active globs of admin
-    sockets, for the OSDs' connections the latter; with ``roots`` the limits of the OSDs' control groups are read as
-    well. ``addresses``: see :class:`ConnectionReader`. ``client_pools``: see :class:`ClientReader`."""
+    """The slots; each job limits its own run time. ``patterns`` returns the active globs of admin sockets; with
+    ``roots`` the limits of the OSDs' control groups are read as well. ``addresses``: see :class:`ConnectionReader`.
+    ``client_pools``: see :class:`ClientReader`."""
 
     def __init__(
         self,
         patterns: Callable[[], Sequence[str]],
         *,
-        connected: Callable[[], Sequence[str]] = tuple,
         addresses: Callable[[], Mapping[str, int]] = dict,
         client_pools: Callable[[], Sequence[int]] = tuple,
         roots: Roots | None = None,
@@ -73,15 +72,21 @@ class OsdWatch:
             OSDS_EVERY_S,
             "the OSDs' admin sockets",
             lambda: read_osds(osds_here(patterns()), timeout_s, limits=limits),
+            serves=("osd",),
         )
         self.stores = PeriodicSlot(
-            "osd stores", OSD_STORES_EVERY_S, "the OSDs' stores", lambda: read_stores(osds_here(patterns()), timeout_s)
+            "osd stores",
+            OSD_STORES_EVERY_S,
+            "the OSDs' stores",
+            lambda: read_stores(osds_here(patterns()), timeout_s),
+            serves=("osd",),
         )
         self.connections = PeriodicSlot(
             "osd connections",
             OSD_CONNECTIONS_EVERY_S,
             "the OSDs' connections",
-            lambda: reader.read(osds_here(connected()), timeout_s),
+            lambda: reader.read(osds_here(patterns()), timeout_s),
+            serves=("osdtcp",),
         )
         clients = ClientReader(client_pools)
         self.clients = PeriodicSlot(
@@ -89,6 +94,7 @@ class OsdWatch:
             OSD_CLIENTS_EVERY_S,
             "the OSDs' clients",
             lambda: clients.read(patterns, timeout_s),
+            serves=("osd",),
             cancel=clients.stopping.set,
         )
 
@@ -165,7 +171,7 @@ class CephMapWatch:
         self._runner: Runner = runner or self._processes
         self._latest: tuple[CephAccess, CephMap, float] | None = None  # and when it was read, monotonic
         self._complete = True
-        self.map = PeriodicSlot(CEPH_MAP, CEPH_MAP_EVERY_S, "the cluster map's parts", self._read)
+        self.map = PeriodicSlot(CEPH_MAP, CEPH_MAP_EVERY_S, "the cluster map's parts", self._read, serves=("cephmap",))
 
     def stop(self) -> None:
         self._processes.stop()
@@ -177,8 +183,6 @@ class CephMapWatch:
     def _read(self) -> CephMap:
         """:class:`Unavailable` if this node should not query the cluster, has no cluster or has no key."""
         config = self._config()
-        if not config.collectors.get("cephmap", True):
-            raise Unavailable("the collector is switched off")
         if config.ceph.map == "never":
             raise Unavailable("ceph.map is never")
         if config.ceph.map == "auto" and not head_daemon(self._roots):

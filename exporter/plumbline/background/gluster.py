@@ -29,7 +29,9 @@ class GlusterWatch:
         self._roots, self._runner, self._clock = roots, runner, clock
         self._asked: dict[str, float] = {}
         self._heals: dict[str, tuple[float, dict[str, int]]] = {}
-        self.slot = PeriodicSlot[GlusterReading]("gluster", EVERY_S, "GlusterFS", self._read, cancel=runner.stop)
+        self.slot = PeriodicSlot[GlusterReading](
+            "gluster", EVERY_S, "GlusterFS", self._read, serves=("gluster",), cancel=runner.stop
+        )
 
     def _read(self) -> GlusterReading:
         state = read_state(self._roots, self._runner)

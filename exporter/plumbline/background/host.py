@@ -9,8 +9,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence, Set
-from functools import partial
+from collections.abc import Callable, Mapping, Set
 
 from plumbline.background.ceph import OsdWatch
 from plumbline.background.gluster import GlusterWatch
@@ -64,6 +63,8 @@ DISKS_CHANGED = (DISK_FACTS, DISK_USERS, DISK_PRESENCE, QUEUES, LATENCY_DISKS)
 class KernelWatch:
     """Kernel readings that take too long for a scrape or need two samples; each fails on its own and keeps its error. A
     job calls :meth:`refresh`; values are replaced as a whole, so any thread may read them."""
+
+    SERVES = ("interrupts", "softnet", "sysctl", "cpupower", "hugepages")
 
     def __init__(
         self, *, roots: Roots, clock: Callable[[], float], ticks_per_s: int, keep_nic: Callable[[str], bool]
@@ -166,13 +167,8 @@ class HostWatch:
         paths = PathMemory(store, wall=time.time)
         self.storage = StorageWatch(roots, zpool=ProcessRunner(environment), health=health, multipath=paths.read)
         self.latency = BlockLatency(roots, keep=self.keeps_disk)
-
-        def sockets(collector: str) -> Sequence[str]:
-            return config().ceph.admin_sockets if config().collectors.get(collector, True) else ()
-
         self.osds = OsdWatch(
-            partial(sockets, "osd"),
-            connected=partial(sockets, "osdtcp"),
+            lambda: config().ceph.admin_sockets,
             addresses=osd_addresses,
             client_pools=lambda: config().ceph.client_pools,
             roots=roots,
@@ -180,25 +176,40 @@ class HostWatch:
         self.links = LinkFacts(roots=roots, transport=NetlinkSocket(NETLINK_ROUTE), configured=self._ceph_devices)
         # in the background, because each read queries the adapter's firmware
         self.infiniband = PeriodicSlot(
-            "infiniband", COUNTERS_EVERY_S, "InfiniBand counters", lambda: read_infiniband(roots)
+            "infiniband",
+            COUNTERS_EVERY_S,
+            "InfiniBand counters",
+            lambda: read_infiniband(roots),
+            serves=("infiniband",),
         )
-
         # in the background: see the source
-        self.lustre = PeriodicSlot("lustre", COUNTERS_EVERY_S, "Lustre", lambda: read_lustre(roots))
-
-        def clients() -> RbdClientsReading:
-            on = config().collectors.get("rbdclient", True)
-            return read_rbd_clients(config().ceph.client_sockets if on else (), roots)
-
-        # an answer has 10 KiB
-        self.rbd_clients = PeriodicSlot("rbd clients", 30.0, "RBD clients", clients)
+        self.lustre = PeriodicSlot("lustre", COUNTERS_EVERY_S, "Lustre", lambda: read_lustre(roots), serves=("lustre",))
+        self.rbd_clients = PeriodicSlot(
+            "rbd clients",
+            30.0,  # an answer has 10 KiB
+            "RBD clients",
+            lambda: read_rbd_clients(config().ceph.client_sockets, roots),
+            serves=("rbdclient",),
+        )
         lldp = ProcessRunner(environment)
         self.neighbours = PeriodicSlot(
-            "LLDP neighbours", 60.0, "LLDP neighbours", lambda: read_neighbours(roots, lldp), cancel=lldp.stop
+            "LLDP neighbours",
+            60.0,
+            "LLDP neighbours",
+            lambda: read_neighbours(roots, lldp),
+            serves=("topology",),
+            cancel=lldp.stop,
         )
         self.gluster = GlusterWatch(roots, ProcessRunner(environment)).slot
         mfscli = ProcessRunner(environment)
-        self.moosefs = PeriodicSlot("moosefs", 60.0, "MooseFS", lambda: read_chunks(roots, mfscli), cancel=mfscli.stop)
+        self.moosefs = PeriodicSlot(
+            "moosefs",
+            60.0,
+            "MooseFS",
+            lambda: read_chunks(roots, mfscli),
+            serves=("moosefs",),
+            cancel=mfscli.stop,
+        )
 
     @property
     def latest(self) -> Mapping[type, Callable[[], object]]:
@@ -219,8 +230,8 @@ class HostWatch:
         return [
             *self.facts.jobs(),
             Job(LINK_FACTS, FACTS_EVERY_S, 0.0, self.links.refresh),
-            Job("kernel watch", COUNTERS_EVERY_S, 0.0, self.kernel.refresh),
-            Job(LATENCY_DISKS, COUNTERS_EVERY_S, COUNTERS_EVERY_S, self.latency.refresh),
+            Job("kernel watch", COUNTERS_EVERY_S, 0.0, self.kernel.refresh, serves=KernelWatch.SERVES),
+            Job(LATENCY_DISKS, COUNTERS_EVERY_S, COUNTERS_EVERY_S, self.latency.refresh, serves=(LATENCY,)),
             self.infiniband.job,
             self.lustre.job,
             self.neighbours.job,
@@ -247,7 +258,7 @@ class HostWatch:
     def use_capabilities(self, needed: Set[Capability]) -> str:
         """Do what needs capabilities, then drop all but the ``needed``; a reload can't regain them. Returns a message.
         Call it while there is only one thread: capabilities belong to threads."""
-        if self._config().collectors.get(LATENCY, True):
+        if self._config().collects(LATENCY):
             self.latency.open()
         unneeded = set(Capability) - needed
         given_up = give_up(unneeded | NEVER_USED)
@@ -261,7 +272,7 @@ class HostWatch:
 
     def configured(self) -> None:
         """After a change of configuration: release what it no longer needs."""
-        if not self._config().collectors.get(LATENCY, True):
+        if not self._config().collects(LATENCY):
             self.latency.close()
 
     def stop(self) -> None:

@@ -52,24 +52,32 @@ class StorageWatch:
         # the kernel reports disks that appear or disappear, but not mounts or swap
         self.users = PeriodicSlot(DISK_USERS, 60.0, "the users of the disks", lambda: read_disk_users(roots))
         # only an admin changes settings, so a minute's delay does not matter
-        self.queues = PeriodicSlot(QUEUES, 60.0, "disk queue settings", lambda: read_queue_settings(roots))
+        self.queues = PeriodicSlot(
+            QUEUES, 60.0, "disk queue settings", lambda: read_queue_settings(roots), serves=("queue",)
+        )
         # Error counters should be fresh, but each pass costs the devices some hundred register reads; rules look back
         # five minutes or more, so their window covers several passes.
-        self.pcie = PeriodicSlot(PCIE, 60.0, "PCI devices", self._read_pci)
-        self.md = PeriodicSlot("md arrays", ARRAYS_EVERY_S, "md arrays", lambda: read_md(roots))
-        self.zfs = PeriodicSlot("ZFS pools", ARRAYS_EVERY_S, "ZFS pools", lambda: read_zfs(roots))
-        self.multipath = PeriodicSlot("multipath disks", ARRAYS_EVERY_S, "multipath disks", lambda: multipath(roots))
+        self.pcie = PeriodicSlot(PCIE, 60.0, "PCI devices", self._read_pci, serves=("pcie",))
+        array = ("array",)
+        self.md = PeriodicSlot("md arrays", ARRAYS_EVERY_S, "md arrays", lambda: read_md(roots), serves=array)
+        self.zfs = PeriodicSlot("ZFS pools", ARRAYS_EVERY_S, "ZFS pools", lambda: read_zfs(roots), serves=array)
+        self.multipath = PeriodicSlot(
+            "multipath disks", ARRAYS_EVERY_S, "multipath disks", lambda: multipath(roots), serves=array
+        )
         # each reading starts a process; errors may be a minute old
         read_zpools = ZpoolStatus(roots, zpool).read if zpool else tuple[PoolStatus, ...]
         ends = zpool.stop if zpool else lambda: None
-        self.zpools = PeriodicSlot("zpool status", 60.0, "zpool status", read_zpools, cancel=ends)
+        self.zpools = PeriodicSlot("zpool status", 60.0, "zpool status", read_zpools, serves=array, cancel=ends)
         self.mounts = MountWatch(roots)
 
     def jobs(self) -> list[Job]:
         """The jobs that fill the slots; each limits its own run time."""
         slots = (self.users, self.queues, self.pcie, self.md, self.zfs, self.zpools, self.multipath)
-        health = [Job(HEALTH, LOOK_EVERY_S, 0.0, self._health.refresh)] if self._health is not None else []
-        return [*health, Job(MOUNTS, MOUNTS_EVERY_S, 0.0, self.mounts.refresh), *(slot.job for slot in slots)]
+        mounts = Job(MOUNTS, MOUNTS_EVERY_S, 0.0, self.mounts.refresh, serves=("mount",))
+        if self._health is None:
+            return [mounts, *(slot.job for slot in slots)]
+        health = Job(HEALTH, LOOK_EVERY_S, 0.0, self._health.refresh, serves=("health",))
+        return [health, mounts, *(slot.job for slot in slots)]
 
     @property
     def osds(self) -> Mapping[str, str]:

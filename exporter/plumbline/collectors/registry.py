@@ -100,7 +100,7 @@ NAMES = tuple(
 
 def collectors(config: Config) -> list[Collector[Host, Any]]:
     """All collectors that ``config`` leaves switched on, in the order in which they run."""
-    return [collector for collector in COLLECTORS if config.collectors.get(collector.name, True)]
+    return [collector for collector in COLLECTORS if config.collects(collector.name)]
 
 
 def every_spec() -> tuple[MetricSpec, ...]:

@@ -242,8 +242,9 @@ class Config(Strict, frozen=True):
     nobody else may write to. ``None``: systemd's ``$STATE_DIRECTORY``, else ``$XDG_STATE_HOME/plumbline``, else
     ``~/.local/state/plumbline``. Takes effect at a restart."""
     collectors: dict[str, bool] = msgspec.field(default_factory=dict)
-    """Collector name → on or off; all are on by default. A collector that needs a capability (`health`, `latency`,
-    `pcie`) and was off at the start can't be switched on by a reload: the daemon has dropped the capability."""
+    """Collector name → on or off; all are on by default. For one that is off nothing is read or asked. A collector that
+    needs a capability (`health`, `latency`, `pcie`) and was off at the start can't be switched on by a reload: the
+    daemon has dropped the capability."""
     devices: DevicesConfig = DevicesConfig()
     """Which devices are reported."""
     probes: tuple[ProbeConfig, ...] = msgspec.field(default_factory=lambda: _DEFAULT_PROBES)
@@ -264,6 +265,9 @@ class Config(Strict, frozen=True):
             if probe.name in names:
                 raise FieldError(f"probes[{index}].name", "another probe has this name", probe.name)
             names.add(probe.name)
+
+    def collects(self, collector: str) -> bool:
+        return self.collectors.get(collector, True)
 
 
 def load(path: Path) -> Config:

@@ -36,6 +36,8 @@ class Job:
     next_after: Callable[[float], float] | None = field(default=None, compare=False)
     """Replaces the interval: returns the first calendar time after a given time, both Unix seconds."""
     cancel: Callable[[], None] = field(default=lambda: None, compare=False)
+    serves: tuple[str, ...] = field(default=(), compare=False)
+    """The collectors that alone show what it reads; empty: others need it, too."""
 
 
 def next_tick(previous: float, interval_s: float, now: float) -> float:

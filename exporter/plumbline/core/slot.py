@@ -73,8 +73,16 @@ class PeriodicSlot(Slot[T]):
     """Filled every ``every_s`` seconds by its job, which is called ``name``; stale after four intervals."""
 
     def __init__(
-        self, name: str, every_s: float, what: str, read: Callable[[], T], *, cancel: Callable[[], None] = lambda: None
+        self,
+        name: str,
+        every_s: float,
+        what: str,
+        read: Callable[[], T],
+        *,
+        serves: tuple[str, ...] = (),
+        cancel: Callable[[], None] = lambda: None,
     ) -> None:
-        """``what`` names the reading in errors. ``read`` limits its own run time; ``cancel`` ends it at once."""
+        """``what`` names the reading in errors. ``read`` limits its own run time; ``cancel`` ends it at once.
+        ``serves``: see :class:`Job`."""
         super().__init__(read, what=what, stale_after_s=4 * every_s)
-        self.job = Job(name, every_s, 0.0, self.refresh, cancel=cancel)
+        self.job = Job(name, every_s, 0.0, self.refresh, cancel=cancel, serves=serves)

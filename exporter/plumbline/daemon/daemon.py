@@ -307,6 +307,8 @@ class Daemon:
         self._apply(running)
         self._housekeeping.kick(LINK_FACTS)  # the new configuration may name other devices for Ceph
         self._kick((CEPH, CEPH_MAP, FINGERPRINT))
+        added = {name for name in NAMES if running.config.collects(name) and not old.collects(name)}
+        self._kick(job.name for job in self._wired.jobs() if not added.isdisjoint(job.serves))
         self._reload_error = ""
         log.info("configuration reloaded")
 

@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -124,11 +125,22 @@ class Wiring:
 
     def slow_tier(self) -> list[Job]:
         """Jobs that read outside the scrape: periodic in the daemon, once each look in `plumbline check`."""
-        return [*self.watch.jobs(), Job(CEPH, CEPH_EVERY_S, 0.0, self.ceph.refresh)]
+        ceph = Job(CEPH, CEPH_EVERY_S, 0.0, self.ceph.refresh, serves=("ceph",))
+        return [self._if_shown(job) for job in (*self.watch.jobs(), ceph)]
 
     def jobs(self) -> list[Job]:
-        fingerprint = Job(FINGERPRINT, FINGERPRINT_EVERY_S, 0.0, self._read_fingerprint)
-        return [*self.slow_tier(), self.ceph_map.map.job, self.claims.slot.job, self.leases.slot.job, fingerprint]
+        fingerprint = Job(FINGERPRINT, FINGERPRINT_EVERY_S, 0.0, self._read_fingerprint, serves=("baseline",))
+        others = (self.ceph_map.map.job, self.claims.slot.job, self.leases.slot.job, fingerprint)
+        return [*self.slow_tier(), *(self._if_shown(job) for job in others)]
+
+    def _if_shown(self, job: Job) -> Job:
+        """It reads nothing while all collectors that would show it are switched off."""
+
+        def run(cancel: threading.Event) -> None:
+            if not job.serves or any(map(self.config().collects, job.serves)):
+                job.run(cancel)
+
+        return replace(job, run=run)
 
     def apply(self, running: PreparedConfig) -> None:
         """Apply another configuration to all parts."""

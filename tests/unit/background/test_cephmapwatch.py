@@ -187,13 +187,6 @@ def test_where_it_is_not_asked_for(node: Node, change: dict[str, str], why: str)
     assert len(node.cluster.asked) == 1
 
 
-def test_a_collector_that_is_off_asks_nothing(node: Node) -> None:
-    node.config = Config(collectors={"cephmap": False}, ceph=node.config.ceph)
-    with pytest.raises(Unavailable, match="switched off"):
-        node.look()
-    assert not node.cluster.asked
-
-
 @pytest.mark.parametrize(
     "path",
     [
