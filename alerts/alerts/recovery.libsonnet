@@ -15,7 +15,6 @@ local promql = import '../lib/promql.libsonnet';
     instance: promql.join(config.instanceLabels),
   },
 
-  // At the pace of the spans that are known.
   local asked(format) = 'query (printf `' + format % ('plumbline:recovery_left:seconds{%s}' % promql.format(clusters)) + '` ' + promql.arguments(clusters) + ')',
   local bound(of) = '{{ with ' + asked(of + '(%s)') + ' }}{{ . | first | value | humanizeDuration }}{{ end }}',
   local left = '{{ with ' + asked('%s') + ' }} At its present pace it is done in ' + bound('min') + ' to ' + bound('max') + '.{{ end }}',

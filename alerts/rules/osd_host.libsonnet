@@ -205,16 +205,26 @@ local promql = import '../lib/promql.libsonnet';
         {
           // Nothing while they do not become fewer.
           record: 'plumbline:recovery_left:seconds',
-          labels: { span: span },
+          labels: { bound: bound.name },
           expr: |||
-            plumbline:recovery_left:copies
+            plumbline:recovery_left:copies * %(factor)s
             / on (%(cluster)s)
-            (-deriv(plumbline:recovery_left:copies[%(span)s]) > 0)
+            %(pace)s by (%(cluster)s) (
+              %(paces)s
+            )
             and on (%(cluster)s)
             plumbline:recovery:bool == 1
-          ||| % (labels { span: span }),
+          ||| % (labels + bound {
+                   paces: std.join('\n  or\n  ', [
+                     'label_replace(-deriv(plumbline:recovery_left:copies[%s]) > 0, "span", "%s", "", "")' % [span, span]
+                     for span in config.recovery.spans
+                   ]),
+                 }),
         }
-        for span in config.recovery.spans
+        for bound in [
+          { name: 'lower', pace: 'max', factor: 1 },
+          { name: 'upper', pace: 'min', factor: config.recovery.tail },
+        ]
       ],
     }, {
       name: 'plumbline-background.rules',

@@ -13,6 +13,7 @@ from plumbline.core.roots import Roots
 from plumbline.core.scheduler import Job
 from plumbline.core.slot import PeriodicSlot
 from plumbline.errors import ParseError, PlumblineError, Unavailable
+from plumbline.sources.command import printed
 from plumbline.sources.disk.diskhealth import HealthReading
 from plumbline.sources.disk.diskusers import read_disk_users
 from plumbline.sources.disk.md import read_md
@@ -29,7 +30,7 @@ ZPOOL_WITHIN_S = 10.0
 
 # OpenZFS 0.8 prints exact counts, older versions round them.
 _ZPOOL_OPTIONS: tuple[tuple[str, ...], ...] = (("-p",), ())
-_USAGE, _NOT_FOUND = 2, 127  # exit statuses
+_USAGE = 2  # exit status
 
 
 class StorageWatch:
@@ -119,15 +120,9 @@ class ZpoolStatus:
         if self._runner.stuck():
             raise PlumblineError("zpool status: the last command still hangs in the kernel; see dmesg and zpool events")
         done = self._run(pools)
-        if done.cancelled:
-            raise Unavailable("zpool status: the daemon is stopping")
-        if done.timed_out or done.truncated or done.returncode is None:
-            reason = "too much output" if done.truncated else f"no answer within {ZPOOL_WITHIN_S:.0f} s, a pool hangs"
-            raise PlumblineError(f"zpool status: {reason}; see dmesg and zpool events")
-        if done.returncode != 0:
-            message = done.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
-            raise Unavailable(f"zpool status: exit {done.returncode}: {message}")
-        text = done.stdout.decode("utf-8", "replace")
+        hint = "; see dmesg and zpool events"
+        output = printed(done, "zpool status", ZPOOL_WITHIN_S, needs="the right to ask ZFS", hint=hint)
+        text = output.decode("utf-8", "replace")
         if not (answer := parse_text(text)) and text.strip() != "no pools available":
             raise ParseError(ZPOOL_STATUS, f"names no pool: {text[:40]!r}")
         return answer
@@ -136,8 +131,6 @@ class ZpoolStatus:
         """Use the newest options that this version accepts, and remember them."""
         while True:
             done = self._runner.run(("zpool", "status", *self._options[0], *pools), timeout_s=ZPOOL_WITHIN_S)
-            if done.returncode == _NOT_FOUND:
-                raise Unavailable("zpool is not installed, so the errors of the pools' devices are unknown")
             if done.returncode != _USAGE or len(self._options) == 1:
                 return done
             self._options = self._options[1:]

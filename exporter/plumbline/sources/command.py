@@ -6,16 +6,17 @@ from plumbline.errors import PlumblineError, Unavailable
 _NOT_FOUND = 127
 
 
-def printed(done: Completed, what: str, within_s: float, *, needs: str = "") -> bytes:
+def printed(done: Completed, what: str, within_s: float, *, needs: str = "", hint: str = "") -> bytes:
     """Standard output. :class:`Unavailable` if the program is missing, the daemon stops, or the program fails although
-    nothing but a right can be missing: ``needs``. :class:`PlumblineError` for other failures, and if it did not end."""
+    nothing but a right can be missing: ``needs``. :class:`PlumblineError` for other failures, and if it did not end:
+    ``hint``."""
     if done.returncode == _NOT_FOUND:
         raise Unavailable(f"{what}: {done.argv[0]} is not installed")
     if done.cancelled:
         raise Unavailable(f"{what}: the daemon is stopping")
     if done.timed_out or done.truncated or done.returncode is None:
         reason = "too much output" if done.truncated else f"no answer within {within_s:.0f} s"
-        raise PlumblineError(f"{what}: {reason}")
+        raise PlumblineError(f"{what}: {reason}{hint}")
     if done.returncode != 0:
         line = (done.stderr or done.stdout).decode("utf-8", "replace").strip().partition("\n")[0]
         reason = f"{what}: exit {done.returncode}: {line}"

@@ -75,7 +75,7 @@ def test_without_zfs_nothing_is_run() -> None:
 def test_one_that_hangs_is_not_joined_by_another() -> None:
     tool = Tool(Completed((), None, timed_out=True), Completed((), 0, stdout=b"no pools available\n"))
     status = ZpoolStatus(Roots.under(NODE), tool)
-    with pytest.raises(PlumblineError, match="no answer within 10 s, a pool hangs"):
+    with pytest.raises(PlumblineError, match="no answer within 10 s; see dmesg and zpool events"):
         status.read()
     tool.hanging = (17,)
     with pytest.raises(PlumblineError, match="the last command still hangs in the kernel"):
@@ -88,7 +88,7 @@ def test_one_that_hangs_is_not_joined_by_another() -> None:
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (Completed((), 127), "zpool is not installed"),
+        (Completed(("zpool",), 127), "zpool is not installed"),
         (Completed((), 1, stderr=b"Permission denied the ZFS utilities must be run as root.\n"), "exit 1: Permission"),
         (Completed((), None, cancelled=True), "the daemon is stopping"),
     ],
@@ -137,7 +137,7 @@ def test_a_tool_stuck_in_the_kernel_stays_the_only_one(tmp_path: Path, monkeypat
     runner = ProcessRunner({"PATH": f"{tmp_path}:/usr/bin:/bin"})
     status = ZpoolStatus(Roots.under(NODE), runner)
     try:
-        with pytest.raises(PlumblineError, match="a pool hangs"):
+        with pytest.raises(PlumblineError, match="zpool events"):
             status.read()
         for _ in range(3):
             with pytest.raises(PlumblineError, match="the last command still hangs in the kernel"):
