@@ -7,9 +7,8 @@ _NOT_FOUND = 127
 
 
 def printed(done: Completed, what: str, within_s: float, *, needs: str = "", hint: str = "") -> bytes:
-    """Standard output. :class:`Unavailable` if the program is missing, the daemon stops, or the program fails although
-    nothing but a right can be missing: ``needs``. :class:`PlumblineError` for other failures, and if it did not end:
-    ``hint``."""
+    """Standard output. :class:`Unavailable` if the program is missing, the daemon stops, or the program fails for lack
+    of a right, ``needs``; :class:`PlumblineError` for other failures. ``hint``: what to do where it does not end."""
     if done.returncode == _NOT_FOUND:
         raise Unavailable(f"{what}: {done.argv[0]} is not installed")
     if done.cancelled:
