@@ -26,6 +26,15 @@ local promql = import '../lib/promql.libsonnet';
     for state in config.recovery.pgStates
   ]),
 
+  // Over a span that begins within the recovery.
+  local pace(span) = |||
+    label_replace(
+      -deriv(plumbline:recovery_left:copies[%(span)s]) > 0
+      and plumbline:recovery_left:copies offset %(span)s > plumbline:recovery_left:copies,
+      "span", "%(span)s", "", ""
+    )
+  ||| % { span: span },
+
   local background = config.background,
 
   // Placement groups that wait for this work.
@@ -215,10 +224,7 @@ local promql = import '../lib/promql.libsonnet';
             and on (%(cluster)s)
             plumbline:recovery:bool == 1
           ||| % (labels + bound {
-                   paces: std.join('\n  or\n  ', [
-                     'label_replace(-deriv(plumbline:recovery_left:copies[%s]) > 0, "span", "%s", "", "")' % [span, span]
-                     for span in config.recovery.spans
-                   ]),
+                   paces: nested(std.join('or\n', [pace(span) for span in config.recovery.spans])),
                  }),
         }
         for bound in [
