@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from lab import hardware, image
+from lab import hardware, image, iscsi
+from lab.ses import Enclosure
 from support.debian_host import BASES
 from support.ports import free_port
 from support.scraped import Scrape
@@ -60,6 +61,7 @@ class Guest:
     suite: str
     folder: Path
     port: int
+    enclosure: Enclosure
 
     def run(self, command: str, *, check: bool = True, timeout_s: float = ANSWERS_WITHIN_S) -> str:
         """Standard output of a shell command inside, as root. GuestError when it fails or takes too long."""
@@ -111,6 +113,19 @@ class Guest:
         if status.split()[1:2] != ["200"]:
             raise NoAnswer(f"{path}: {status or done.stderr.decode(errors='replace').strip() or 'nothing'}")
         return body.decode()
+
+    @contextmanager
+    def forwarded(self) -> Iterator[str]:
+        """The daemon inside as ``host:port`` of this machine. The connection is one of its own."""
+        port = free_port()
+        argv = [*self.client("ssh", "-p"), "-S", "none", "-N", "-L", f"{port}:{DAEMON}", "root@127.0.0.1"]
+        nothing = subprocess.DEVNULL
+        process = subprocess.Popen(argv, stdin=nothing, stdout=nothing, stderr=nothing)
+        try:
+            yield f"127.0.0.1:{port}"
+        finally:
+            process.terminate()
+            process.wait(timeout=60)
 
     def disk(self, serial: str) -> str:
         """The kernel's name of the disk, ``sda``; of the first path where it has several."""
@@ -167,8 +182,8 @@ def booted(suite: str, deb: Path) -> Iterator[Guest]:
     for disk in hardware.DISKS:
         with (folder / f"{disk.serial}.raw").open("wb") as file:
             file.truncate(1 << 30)
-    guest = Guest(suite, folder, free_port())
-    with _qemu(tree, guest) as process:
+    guest = Guest(suite, folder, free_port(), Enclosure(hardware.ENCLOSURE, hardware.SLOTS))
+    with iscsi.target(guest.enclosure.answer) as port, _qemu(tree, guest, port) as process:
         _wait(guest, process)
         with _connection(guest):
             yield guest
@@ -188,7 +203,7 @@ def _connection(guest: Guest) -> Iterator[None]:
 
 
 @contextmanager
-def _qemu(tree: Path, guest: Guest) -> Iterator[subprocess.Popen[bytes]]:
+def _qemu(tree: Path, guest: Guest, enclosure: int) -> Iterator[subprocess.Popen[bytes]]:
     here = f"{INSIDE}/{guest.folder.name}"
     argv = [
         "qemu-system-x86_64", "-name", guest.folder.name, *_MACHINE,
@@ -199,6 +214,8 @@ def _qemu(tree: Path, guest: Guest) -> Iterator[subprocess.Popen[bytes]]:
         "-device", f"virtio-net-pci,bus=pcie.0,netdev=mgmt,mac={image.MANAGEMENT_MAC},addr=0x3",
         "-serial", f"file:{here}/console", "-qmp", f"unix:{here}/qmp,server,nowait",
         *hardware.arguments(here),
+        "-drive", f"file=iscsi://127.0.0.1:{enclosure}/{iscsi.NAME}/0,if=none,id=enclosure,format=raw",
+        "-device", "scsi-generic,bus=sas.0,scsi-id=2,drive=enclosure",
     ]  # fmt: skip
     script = (
         f"mount --make-rprivate / && mkdir -p {tree}{INSIDE} && mount --bind {BASES} {tree}{INSIDE} && "

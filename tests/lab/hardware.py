@@ -9,6 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 MEMORY_MIB = 3072
+ENCLOSURE = 0x5000C500000000FF
+SLOTS = {3: 0x5000C50000000011, 6: 0x5000C50000000013}
+"""The enclosure that the SAS disks are in, and its slots: each disk's address is its ``wwn``."""
 PEER = "peer"
 
 

@@ -24,7 +24,7 @@ PACKAGES = (
     "prometheus-alertmanager",
     "nfs-kernel-server", "nfs-common", "tgt", "open-iscsi", "apparmor", "util-linux-extra",
 )  # fmt: skip
-_QEMU = Base("qemu", installed=("qemu-system-x86", "qemu-utils"), suite="trixie")
+_QEMU = Base("qemu", installed=("qemu-system-x86", "qemu-utils", "qemu-block-extra"), suite="trixie")
 _QUIET = (
     "prometheus.service", "prometheus-alertmanager.service", "nfs-server.service", "rpcbind.service", "rpcbind.socket",
     "multipathd.service", "multipathd.socket", "smartmontools.service", "mdmonitor.service", "apt-daily.timer",

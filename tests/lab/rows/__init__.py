@@ -2,7 +2,24 @@
 
 from __future__ import annotations
 
-from lab.rows import bond, canary, ceph, demo, dm, host, md, multipath, net, nvme, pcie, pressure, rdma, scsi, state
+from lab.rows import (
+    bond,
+    canary,
+    ceph,
+    demo,
+    dm,
+    enclosure,
+    host,
+    md,
+    multipath,
+    net,
+    nvme,
+    pcie,
+    pressure,
+    rdma,
+    scsi,
+    state,
+)
 from lab.table import Group
 
 GROUPS: tuple[Group, ...] = (
@@ -10,6 +27,7 @@ GROUPS: tuple[Group, ...] = (
     rdma.GROUP,
     bond.GROUP,
     scsi.GROUP,
+    enclosure.GROUP,
     nvme.GROUP,
     md.GROUP,
     dm.GROUP,
