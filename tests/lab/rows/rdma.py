@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from prometheus_client.samples import Sample
 
+from lab import product
 from lab.guest import Guest
 from lab.rows import net
 from lab.table import Group, NotShown, Row, Seen
@@ -95,6 +98,37 @@ def verbs(guest: Guest) -> Seen:
     return Seen(truth, figure)
 
 
+_PERIODIC = """
+  - {type: qperf, name: verbs, targets: [10.1.2.1], workload: rdma-write-lat-64, runtime: 2s, timeout: 30s,
+     interval: 1m, max_load_per_cpu: 1000}
+"""
+_DROP_IN = "/etc/systemd/system/plumbline.service.d/rdma.conf"
+
+
+def service(guest: Guest) -> Seen:
+    """The service's own probe: it may not open the device, and may with the drop-in."""
+    guest.run("pgrep -x qperf || (setsid qperf </dev/null >/dev/null 2>&1 &)")
+    guest.run(f"cp {product.SETTINGS} {product.SETTINGS}.before; cat >>{product.SETTINGS} <<'E'\n{_PERIODIC}E")
+    drop_in = f"install -D -m 644 /usr/share/plumbline/systemd/rdma.conf {_DROP_IN}; systemctl daemon-reload"
+    figure = {}
+    for name, before in (("without", "true"), ("with", drop_in)):
+        guest.run(f"{before}; systemctl restart plumbline")
+        product.ready(guest)
+        runs = partial(_runs, guest, "verbs/10.1.2.1")
+        figure[name] = guest.until(runs, bool, within_s=300)
+    guest.run(
+        f"rm {_DROP_IN}; mv {product.SETTINGS}.before {product.SETTINGS}; systemctl daemon-reload; "
+        "systemctl restart plumbline"
+    )
+    return Seen({"without": {"failure"}, "with": {"success"}}, figure)
+
+
+def _runs(guest: Guest, probe: str) -> set[str]:
+    """The results of its runs since the daemon started."""
+    runs = guest.scrape().series("plumbline_probe_runs_total", probe=probe)
+    return {run.labels["result"] for run in runs if run.value}
+
+
 GROUP = Group(
     "rdma",
     (
@@ -102,6 +136,7 @@ GROUP = Group(
         Row("Soft-RoCE", "packets", packets),
         Row("Soft-RoCE", "loss and retries", losses),
         Row("Soft-RoCE", "latency and bandwidth by qperf", verbs),
+        Row("Soft-RoCE", "a probe of the service, without the drop-in and with it", service),
     ),
     prepare,
 )
