@@ -2,7 +2,24 @@
 
 from __future__ import annotations
 
-from lab.rows import bond, canary, ceph, demo, dm, host, md, multipath, net, nvme, pcie, pressure, rdma, scsi, state
+from lab.rows import (
+    bond,
+    boot,
+    canary,
+    ceph,
+    demo,
+    dm,
+    host,
+    md,
+    multipath,
+    net,
+    nvme,
+    pcie,
+    pressure,
+    rdma,
+    scsi,
+    state,
+)
 from lab.table import Group
 
 GROUPS: tuple[Group, ...] = (
@@ -21,4 +38,5 @@ GROUPS: tuple[Group, ...] = (
     host.GROUP,
     ceph.GROUP,
     demo.GROUP,
+    boot.GROUP,
 )
