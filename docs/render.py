@@ -97,7 +97,8 @@ Exit code of `plumbline check`: 0 no warning, 1 a warning, 2 something critical,
 
 Commands and permanent lines are shown in the words of the host's distribution (Debian 12 and 13, Ubuntu 24.04, RHEL 9,
 SLES 15, by os-release) and of whoever configures the interface (ifupdown, NetworkManager, systemd-networkd, netplan,
-wicked); this page has those of Debian.
+wicked); this page has those of Debian. What they say with the first three was done in a guest that was rebooted: the
+rows of `boot` in [lab.md](lab.md).
 
 The severity is the usual one; a check may say more or less by what it finds. Sources: *unnoba-2020* is the thesis of
 the baseline profile of that name, *INFN 2025* and *Wroclaw 2017* are the other reports ([profiles.md](profiles.md)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shlex
 import shutil
 import signal
@@ -44,6 +45,7 @@ _SSH = (
     "StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR", "ConnectTimeout=60",
     "ServerAliveInterval=20",
 )  # fmt: skip
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
 class GuestError(Exception):
@@ -165,6 +167,21 @@ class Guest:
             time.sleep(1)
         return found
 
+    def reboot(self) -> None:
+        """Have its systemd restart it, and wait for SSH. GuestError when it does not come back."""
+        before = self.value(_BOOT_ID)
+        self.run("systemctl reboot", check=False)
+        # no end of the shared connection may arrive: the next command would wait for an answer over it
+        subprocess.run([*self.client("ssh", "-p"), "-O", "exit", "root@127.0.0.1"], capture_output=True, check=False)
+
+        def again() -> bool:
+            with contextlib.suppress(GuestError):
+                return self.run(f"cat {_BOOT_ID}", timeout_s=90).strip() != before
+            return False
+
+        if not self.until(again, bool, within_s=BOOTS_WITHIN_S):
+            raise GuestError(f"not back {BOOTS_WITHIN_S:.0f} s after a reboot; its console: {self.folder}/console")
+
     def client(self, program: str, port: str) -> list[str]:
         """``ssh`` or ``scp`` and the options that lead into the guest."""
         options = [word for setting in (*_SSH, f"ControlPath={self.folder}/ssh") for word in ("-o", setting)]
@@ -191,14 +208,16 @@ def booted(suite: str, deb: Path) -> Iterator[Guest]:
 
 @contextmanager
 def _connection(guest: Guest) -> Iterator[None]:
-    """One connection that all later commands share: to make one costs an emulated processor seconds."""
+    """One connection that all later commands share: to make one costs an emulated processor seconds. When a reboot
+    ends it, there is a new one as soon as the guest answers."""
     argv = [*guest.client("ssh", "-p"), "-o", "ControlMaster=yes", "-N", "root@127.0.0.1"]
+    again = ["setpriv", "--pdeathsig", "KILL", "sh", "-c", 'while :; do "$@"; sleep 1; done', "sh", *argv]
     nothing = subprocess.DEVNULL
-    process = subprocess.Popen(argv, stdin=nothing, stdout=nothing, stderr=nothing)
+    process = subprocess.Popen(again, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True)
     try:
         yield
     finally:
-        process.terminate()
+        os.killpg(process.pid, signal.SIGTERM)
         process.wait(timeout=60)
 
 

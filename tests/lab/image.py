@@ -23,6 +23,7 @@ PACKAGES = (
     "pciutils", "lsscsi", "sg3-utils", "fio", "iperf3", "qperf", "jq", "e2fsprogs", "prometheus",
     "prometheus-alertmanager",
     "nfs-kernel-server", "nfs-common", "tgt", "open-iscsi", "apparmor", "util-linux-extra",
+    "ifupdown", "ifenslave", "network-manager",
 )  # fmt: skip
 _QEMU = Base("qemu", installed=("qemu-system-x86", "qemu-utils", "qemu-block-extra"), suite="trixie")
 _QUIET = (
@@ -32,6 +33,7 @@ _QUIET = (
     "mdcheck_start.timer", "mdcheck_continue.timer", "systemd-timesyncd.service", "networking.service",
     "systemd-networkd-wait-online.service", "systemd-binfmt.service", "getty@tty1.service", "modprobe@drm.service",
     "tgt.service", "iscsid.socket", "open-iscsi.service",
+    "NetworkManager.service", "NetworkManager-wait-online.service", "wpa_supplicant.service",
 )  # fmt: skip
 """Units that a row starts itself, that would change what is measured, or that only cost an emulated processor time."""
 

@@ -17,7 +17,8 @@ devices are those of virtual machines with Debian's own kernels.
 
 `make lab` writes this page. It boots a guest under QEMU with the Debian package as a systemd service. The guest is
 emulated, so its timings are meaningless. Each row shows what the kernel's own tools report, what the daemon reports at
-the same time, and the verdict computed from both. To run parts of it, see
+the same time, and the verdict computed from both. The rows of `boot` do what `plumbline check` says and reboot the
+guest: with its commands alone, then with what it says to keep. To run parts of it, see
 [tests.md](tests.md#what-runs-when).
 
 """
@@ -39,6 +40,10 @@ right when repeated). A non-fatal AER error was visible only after the daemon's 
 (6.1; the test waits longer now, and was not repeated). On a full disk a probe's run ended with a traceback before its
 result was saved, so that nothing noticed (mended, with a test). A row about requests that dm-delay holds was left out:
 the kernel itself does not count them. An iSCSI disk that falls silent shows the same.
+
+Before the rows of `boot` were taken, two fixes that findings advised were seen not to outlast a reboot (mended, with
+tests): with ifupdown where the stanza has the option already, which kept the port down, and where NetworkManager runs
+beside networkd, whose ports were taken for its own.
 """
 _COLUMNS = ("group", "device", "feature", "kernel", "truth", "the daemon", "verdict", "date")
 

@@ -110,7 +110,6 @@ def autonegotiate(nic: Nic, *, caution: str) -> Fix:
 
 def mtu(device: str, mtu_bytes: int, *, caution: str) -> Worded:
     words = {
-        Manager.IFUPDOWN: f"mtu {mtu_bytes}",
         Manager.NETWORK_MANAGER: f"802-3-ethernet.mtu {mtu_bytes}",
         Manager.NETWORKD: f"[Link]\nMTUBytes={mtu_bytes}",
         Manager.NETPLAN: f"mtu={mtu_bytes}",
@@ -121,7 +120,6 @@ def mtu(device: str, mtu_bytes: int, *, caution: str) -> Worded:
 
 def miimon(bond: str, interval_ms: int) -> Worded:
     words = {
-        Manager.IFUPDOWN: f"bond-miimon {interval_ms}",
         Manager.NETWORK_MANAGER: f"+bond.options miimon={interval_ms}",
         Manager.NETWORKD: f"[Bond]\nMIIMonitorSec={interval_ms}ms",
         Manager.NETPLAN: f"parameters.mii-monitor-interval={interval_ms}",
@@ -135,7 +133,6 @@ def connected_ipoib(device: str, mtu_bytes: int, *, caution: str) -> Worded:
     name = shlex.quote(device)
     mode = f"echo connected > /sys/class/net/{name}/mode"
     words = {
-        Manager.IFUPDOWN: f"pre-up {mode}\nmtu {mtu_bytes}",
         Manager.NETWORK_MANAGER: f"infiniband.transport-mode connected infiniband.mtu {mtu_bytes}",
         Manager.NETWORKD: f"[Link]\nMTUBytes={mtu_bytes}\n[IPoIB]\nMode=connected",
         Manager.NETPLAN: f"infiniband-mode=connected mtu={mtu_bytes}",
@@ -151,7 +148,9 @@ def _lasting(device: str, now: str, words: Mapping[Manager, str], caution: str =
         owner = system.owner(device)
         if owner is not None and owner.manager in (Manager.NETWORK_MANAGER, Manager.NETPLAN):
             return Fix(f"{now} && {_command(device, owner, words[owner.manager])}", None, caution)
-        keep = _keep(device, owner, words[owner.manager]) if owner is not None else None
+        # ifupdown joins a second `mtu` or `bond-miimon` of a stanza to the first: the port then stays down, or the bond
+        # unmonitored. And with DHCP it reads no `mtu`.
+        keep = _keep(device, owner, words.get(owner.manager, f"up {now}")) if owner is not None else None
         return Fix(now, keep, caution if keep else f"{caution} {_UNKNOWN_OWNER}".strip())
 
     return worded

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lab.rows import (
     bond,
+    boot,
     canary,
     ceph,
     demo,
@@ -39,4 +40,5 @@ GROUPS: tuple[Group, ...] = (
     host.GROUP,
     ceph.GROUP,
     demo.GROUP,
+    boot.GROUP,
 )

@@ -101,7 +101,7 @@ def test_unmonitored() -> None:
     assert found is not None
     assert found.fix is not None
     assert found.fix.now == "ip link set dev bond0 type bond miimon 100"
-    assert found.fix.keep == Keep("/etc/network/interfaces", "bond-miimon 100", "in the stanza of bond0")
+    assert found.fix.keep == Keep("/etc/network/interfaces", f"up {found.fix.now}", "in the stanza of bond0")
 
 
 def test_a_member_that_is_up_without_a_speed() -> None:

@@ -61,4 +61,4 @@ def test_mode() -> None:
     assert found.fix is not None
     assert found.fix.now == "echo connected > /sys/class/net/ib0/mode && ip link set dev ib0 mtu 65520"
     assert found.fix.keep is not None
-    assert found.fix.keep.content == "pre-up echo connected > /sys/class/net/ib0/mode\nmtu 65520"
+    assert found.fix.keep.content == f"up {found.fix.now}"

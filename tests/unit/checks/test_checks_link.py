@@ -110,7 +110,10 @@ def test_one_without_jumbo_frames_among_those_with_them() -> None:
     assert bad.fix is not None
     assert bad.fix.now == "ip link set dev ens2f1 mtu 9000"
     assert bad.fix.keep is not None
-    assert (bad.fix.keep.content, bad.fix.keep.place) == ("mtu 9000", "in the stanza of ens2f1")
+    assert (bad.fix.keep.content, bad.fix.keep.place) == (
+        "up ip link set dev ens2f1 mtu 9000",
+        "in the stanza of ens2f1",
+    )
     assert "ping -M do -c 3 -s 8972 -I ens2f0 <peer>" in bad.fix.caution
 
 

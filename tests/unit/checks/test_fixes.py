@@ -92,7 +92,7 @@ def test_packages_of_a_distribution(
 @pytest.mark.parametrize(
     ("name", "now", "keep"),
     [
-        (DEBIAN12, SET_MTU, Keep("/etc/network/interfaces.d/storage", "mtu 9000", "in the stanza of ens2")),
+        (DEBIAN12, SET_MTU, Keep("/etc/network/interfaces.d/storage", f"up {SET_MTU}", "in the stanza of ens2")),
         (
             DEBIAN13,
             SET_MTU,
@@ -119,7 +119,7 @@ def test_an_mtu_lasts(name: str, now: str, keep: Keep | None) -> None:
 @pytest.mark.parametrize(
     ("name", "now", "keep"),
     [
-        (DEBIAN12, SET_MIIMON, Keep("/etc/network/interfaces.d/storage", "bond-miimon 100", "in the stanza of bond0")),
+        (DEBIAN12, SET_MIIMON, Keep("/etc/network/interfaces.d/storage", f"up {SET_MIIMON}", "in the stanza of bond0")),
         (
             DEBIAN13,
             SET_MIIMON,
@@ -142,7 +142,7 @@ def test_miimon_lasts(name: str, now: str, keep: Keep | None) -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        (DEBIAN12, "pre-up echo connected > /sys/class/net/ens2/mode\nmtu 65520"),
+        (DEBIAN12, "up echo connected > /sys/class/net/ens2/mode && ip link set dev ens2 mtu 65520"),
         (DEBIAN13, "[Link]\nMTUBytes=65520\n[IPoIB]\nMode=connected"),
         (UBUNTU, "netplan set ethernets.ens2.infiniband-mode=connected && netplan set ethernets.ens2.mtu=65520"),
         (RHEL, "infiniband.transport-mode connected infiniband.mtu 65520"),

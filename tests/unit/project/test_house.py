@@ -89,8 +89,8 @@ BUDGET = {
     "report": (22, 3048),  # too little data: the minimums in one module
     "sources": (
         95,
-        13419,
-    ),  # GlusterFS, MooseFS, Lustre, RBD clients; mClock; whom an OSD works for; slots, LLDP; guests
+        13428,
+    ),  # GlusterFS, MooseFS, Lustre, RBD clients; mClock; whom an OSD works for; slots, LLDP; guests; whose a port is
     "status": (
         12,
         1692,

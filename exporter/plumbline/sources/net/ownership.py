@@ -48,15 +48,24 @@ def read_owner(roots: Roots, device: str) -> Owner | None:
     kind = re.search(r"^DEVTYPE=(\w+)$", _text(network / "uevent"), re.M)
     section = _SECTIONS.get(kind[1] if kind else "", "ethernets")
     run, etc = roots.udev.parent, roots.etc
-    if "managed=true" in _text(run / "NetworkManager" / "devices" / index).splitlines():
-        profile = run / "NetworkManager" / "system-connections" / f"netplan-{device}.nmconnection"
-        return Owner(Manager.NETPLAN, section=section) if profile.exists() else Owner(Manager.NETWORK_MANAGER)
     link = _text(run / "systemd" / "netif" / "links" / index)
     if match := re.search(r"^NETWORK_FILE=.*/([^/\n]+)$", link, re.M):
         if match[1].startswith("10-netplan-"):
             return Owner(Manager.NETPLAN, section=section)
         return Owner(Manager.NETWORKD, match[1], _netdev(etc, device))
+    if _has_profile(run / "NetworkManager", index, device):
+        profile = run / "NetworkManager" / "system-connections" / f"netplan-{device}.nmconnection"
+        return Owner(Manager.NETPLAN, section=section) if profile.exists() else Owner(Manager.NETWORK_MANAGER)
     return _by_files(etc, device, section)
+
+
+def _has_profile(run: Path, index: str, device: str) -> bool:
+    """Whether NetworkManager configures ``device``. It says "managed" also of what it leaves alone, and of what another
+    configured: for that it generates a profile, of which ``nmcli connection modify`` would save a copy that no boot
+    activates."""
+    state = dict(line.partition("=")[::2] for line in _text(run / "devices" / index).splitlines())
+    generated = "nm-generated=true" in _text(run / "system-connections" / f"{device}.nmconnection")
+    return state.get("managed") == "true" and "connection-uuid" in state and not generated
 
 
 def _by_files(etc: Path, device: str, section: str) -> Owner | None:
