@@ -47,6 +47,13 @@ def test_a_collector_is_switched_off_and_on(daemon: Daemon) -> None:
     assert daemon.metrics().series("plumbline_softnet_packets_processed_total")
 
 
+def test_what_is_read_each_minute_is_there_at_once_when_it_is_switched_on(folder: Path) -> None:
+    with running(folder, config={**QUIET, "collectors": {"queue": False}}) as daemon:
+        assert not daemon.metrics().series("plumbline_disk_queue_info")
+        daemon.reload(QUIET)
+        eventually(lambda: daemon.metrics().series("plumbline_disk_queue_info"), within_s=10)
+
+
 def test_the_time_of_the_reload_is_told(daemon: Daemon) -> None:
     def loaded() -> float:
         return daemon.metrics().get("plumbline_config_last_reload_success_timestamp_seconds") or 0.0
