@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -59,19 +60,38 @@ def _key(ceph: CephCluster) -> str:
     return ceph.ceph("auth", "get-key", "client.admin").strip()
 
 
-def image(guest: Guest) -> Seen:
-    """Reads of a mapped image, and one that waits while the OSDs are frozen; by the kernel's counters and ours."""
+@contextmanager
+def _image(guest: Guest, features: str) -> Iterator[CephCluster]:
+    """An image that the guest's kernel has mapped as rbd0."""
     with _cluster() as ceph:
         ceph.add_pool(_POOL, pg_num=8, application="rbd")
-        ceph.run("rbd", "create", "--size", "64", "--image-feature", "layering", f"{_POOL}/{_IMAGE}")
+        ceph.run("rbd", "create", "--size", "64", "--image-feature", features, f"{_POOL}/{_IMAGE}")
         with _reachable(guest, _monitor(ceph), *_osds(ceph)) as monitor:
             options = f"name=admin,secret={_key(ceph)}"
             guest.run(f"modprobe rbd; echo '{monitor} {options} {_POOL} {_IMAGE}' >/sys/bus/rbd/add_single_major")
             try:
-                return _mapped(guest, ceph)
+                yield ceph
             finally:
                 ceph.heal()
                 guest.run("sleep 5; echo 0 force >/sys/bus/rbd/remove_single_major")
+
+
+def features(guest: Guest) -> Seen:
+    """As the cluster has them, by what the kernel says of the mapped image."""
+    with _image(guest, "layering,exclusive-lock,object-map,fast-diff") as ceph:
+        truth = set(json.loads(ceph.run("rbd", "info", "--format", "json", f"{_POOL}/{_IMAGE}"))["features"])
+
+        def seen() -> set[str]:
+            words = guest.scrape().labels("plumbline_rbd_client_info", "features", pool=_POOL, image=_IMAGE)
+            return {word for word in ",".join(words).split(",") if word}
+
+        return Seen(truth, guest.until(seen, bool, within_s=120))
+
+
+def image(guest: Guest) -> Seen:
+    """Reads of a mapped image, and one that waits while the OSDs are frozen; by the kernel's counters and ours."""
+    with _image(guest, "layering") as ceph:
+        return _mapped(guest, ceph)
 
 
 def _mapped(guest: Guest, ceph: CephCluster) -> Seen:
@@ -125,6 +145,7 @@ def _up(guest: Guest, expected: float) -> float | None:
 GROUP = Group(
     "ceph",
     (
+        Row("RBD image in the kernel", "its features", features),
         Row("RBD image in the kernel", "its OSDs fall silent", image),
         Row("CephFS in the kernel", "its daemons fall silent", filesystem),
     ),
