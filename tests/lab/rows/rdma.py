@@ -112,21 +112,22 @@ def service(guest: Guest) -> Seen:
     drop_in = f"install -D -m 644 /usr/share/plumbline/systemd/rdma.conf {_DROP_IN}; systemctl daemon-reload"
     figure = {}
     for name, before in (("without", "true"), ("with", drop_in)):
-        guest.run(f"{before}; systemctl restart plumbline")
+        began_ts = float(guest.run(f"{before}; systemctl restart plumbline; date +%s"))
         product.ready(guest)
-        runs = partial(_runs, guest, "verbs/10.1.2.1")
-        figure[name] = guest.until(runs, bool, within_s=300)
+        success = partial(_success, guest, "verbs/10.1.2.1", began_ts)
+        figure[name] = guest.until(success, lambda value: value is not None, within_s=300)
     guest.run(
         f"rm {_DROP_IN}; mv {product.SETTINGS}.before {product.SETTINGS}; systemctl daemon-reload; "
         "systemctl restart plumbline"
     )
-    return Seen({"without": {"failure"}, "with": {"success"}}, figure)
+    return Seen({"without": 0.0, "with": 1.0}, figure)
 
 
-def _runs(guest: Guest, probe: str) -> set[str]:
-    """The results of its runs since the daemon started."""
-    runs = guest.scrape().series("plumbline_probe_runs_total", probe=probe)
-    return {run.labels["result"] for run in runs if run.value}
+def _success(guest: Guest, probe: str, began_ts: float) -> float | None:
+    """Of its last run, unless that was before."""
+    scrape = guest.scrape()
+    last_ts = scrape.get("plumbline_probe_last_run_timestamp_seconds", probe=probe) or 0.0
+    return scrape.get("plumbline_probe_success", probe=probe) if last_ts > began_ts else None
 
 
 GROUP = Group(
