@@ -7,7 +7,7 @@ from functools import partial
 from prometheus_client.samples import Sample
 
 from lab import product
-from lab.guest import Guest
+from lab.guest import Guest, NoAnswer
 from lab.rows import net
 from lab.table import Group, NotShown, Row, Seen
 from support.scraped import Scrape
@@ -125,7 +125,10 @@ def service(guest: Guest) -> Seen:
 
 def _success(guest: Guest, probe: str, began_ts: float) -> float | None:
     """Of its last run, unless that was before."""
-    scrape = guest.scrape()
+    try:
+        scrape = guest.scrape()
+    except NoAnswer:  # a guest that is short of CPU has no page yet
+        return None
     last_ts = scrape.get("plumbline_probe_last_run_timestamp_seconds", probe=probe) or 0.0
     return scrape.get("plumbline_probe_success", probe=probe) if last_ts > began_ts else None
 
