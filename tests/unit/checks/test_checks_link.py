@@ -117,6 +117,20 @@ def test_one_without_jumbo_frames_among_those_with_them() -> None:
     assert "ping -M do -c 3 -s 8972 -I ens2f0 <peer>" in bad.fix.caution
 
 
+def test_vlans_of_two_networks_on_one_bond_may_differ() -> None:
+    public, both = frozenset({"ceph_public"}), CLUSTER | {"ceph_public"}
+    vlans = (
+        replace(NIC, device="bond0.10", roles=public, mtu_bytes=1500),
+        replace(NIC, device="bond0.20", roles=CLUSTER, mtu_bytes=9000),
+    )
+    bond = replace(NIC, device="bond0", roles=both, carries=frozenset({"bond0.10", "bond0.20"}), mtu_bytes=9000)
+    port = replace(bond, device="ens1", carries=bond.carries | {"bond0"})
+    assert [each for each in mtu_differs.findings(on(*vlans, bond, port)) if not each.met] == []
+    short = replace(port, mtu_bytes=1500)
+    (found,) = (each for each in mtu_differs.findings(on(*vlans, bond, short)) if not each.met)
+    assert (found.subject, found.expected) == ("ens1", "9000, as on bond0.20")
+
+
 @pytest.mark.parametrize(
     "nic", [LOOPBACK, replace(VIRTUAL, offloads={"scatter-gather": False}), replace(NIC, offloads={})]
 )

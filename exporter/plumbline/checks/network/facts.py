@@ -41,7 +41,8 @@ class Nic(Struct, frozen=True):
     up: bool | None = None
     storage: bool | None = None
     """Carries Ceph's traffic, itself or below a bond, VLAN or bridge; ``None``: it is unknown which ones do."""
-    roles: frozenset[str] = frozenset()  # ceph networks in which this interface itself has an address
+    roles: frozenset[str] = frozenset()  # Ceph's networks of which it carries traffic
+    carries: frozenset[str] = frozenset()  # the interfaces above it that have such a role, too
     mtu_bytes: int | None = None
     speed_mbps: int | None = None
     modes: LinkModes = field(default_factory=LinkModes)
@@ -113,7 +114,7 @@ def _nics(readings: Readings, growth: Growth) -> Iterator[Nic]:
     coalescing = dict(readings.or_empty(CoalescingReading))
     offloads = dict(readings.or_empty(OffloadsReading))
     interrupts = {balance.device: balance for balance in readings.or_empty(IrqBalances)}
-    roles, below = _carriers(readings)
+    roles, carries = _carriers(readings)
     for device in sorted(links.keys() | ports.keys()):
         link, port, pause = links.get(device), ports.get(device), pauses.get(device)
         lost = {cause: frames for way, cause, frames in port.loss.drops if way == "receive"} if port else {}
@@ -122,8 +123,9 @@ def _nics(readings: Readings, growth: Growth) -> Iterator[Nic]:
             driver=port.driver if port else None,
             bus=port.bus if port else "",
             up=link.up if link else None,
-            storage=device in roles or device in below if roles else None,
+            storage=device in roles or device in carries if roles else None,
             roles=roles.get(device, frozenset()),
+            carries=frozenset(carries.get(device, ())),
             mtu_bytes=link.mtu_bytes if link else None,
             speed_mbps=reading.speeds_mbps.get(link.ifindex) if link else None,
             modes=modes.get(device, LinkModes()),
@@ -140,8 +142,8 @@ def _nics(readings: Readings, growth: Growth) -> Iterator[Nic]:
         )
 
 
-def _carriers(readings: Readings) -> tuple[Mapping[str, frozenset[str]], frozenset[str]]:
-    """Interface → the Ceph networks whose address it has, and the interfaces below those."""
+def _carriers(readings: Readings) -> tuple[Mapping[str, frozenset[str]], Mapping[str, set[str]]]:
+    """Interface → Ceph's networks of which it carries traffic; interface → those interfaces above it."""
     roles: dict[str, frozenset[str]] = {}
     topology = readings.or_empty(TopologyReading)
     for role in topology.roles:
@@ -152,13 +154,15 @@ def _carriers(readings: Readings) -> tuple[Mapping[str, frozenset[str]], frozens
         lowers[relation.device].add(relation.lower)
     for port in readings.or_empty(LossesReading):
         lowers[port.master].add(port.device)
-    below: set[str] = set()
-    ahead = list(roles)
-    while ahead:
-        new = lowers[ahead.pop()] - below
-        below |= new
-        ahead += new
-    return roles, frozenset(below)
+    carries: dict[str, set[str]] = defaultdict(set)
+    for device in roles:
+        ahead = [device]
+        while ahead:
+            new = {lower for lower in lowers[ahead.pop()] if device not in carries[lower]}
+            for lower in new:
+                carries[lower].add(device)
+            ahead += new
+    return roles, carries
 
 
 def _softnet(readings: Readings, growth: Growth) -> Iterator[SoftnetCpu]:

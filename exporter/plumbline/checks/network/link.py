@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from plumbline.checks import fixes
 from plumbline.checks.model import Fix, Severity, Verdict, check
-from plumbline.checks.network.facts import NetworkFacts
+from plumbline.checks.network.facts import NetworkFacts, Nic
 from plumbline.core.units import si
 from plumbline.sources.net.roles import CLUSTER, PUBLIC
 
@@ -69,26 +69,30 @@ def half_duplex(facts: NetworkFacts) -> Iterator[Verdict]:
 @check(
     "network.mtu-differs",
     "Have the same MTU on every interface of one network: jumbo frames everywhere or nowhere.",
-    "Interfaces of this node that have an address in the same Ceph network. An alert compares it between hosts.",
+    "Interfaces of this node that have an address in the same Ceph network, and each that lies below, a bond or a port,"
+    " which has to fit those above it. An alert compares it between hosts.",
     "A frame that is larger than a station on its path accepts is lost silently.",
     "unnoba-2020, 5.2.5 (Figura 40) and 10.1",
     Severity.WARNING,
     "ip link set dev <device> mtu <MTU of the others>",
 )
 def mtu_differs(facts: NetworkFacts) -> Iterator[Verdict]:
-    networks: dict[str, list[tuple[int, str]]] = defaultdict(list)
+    networks: dict[str, dict[str, Nic]] = defaultdict(dict)
     for nic in facts.nics:
         for role in nic.roles if nic.mtu_bytes and nic.up is not False else ():
-            networks[role].append((nic.mtu_bytes or 0, nic.device))
+            networks[role][nic.device] = nic
     judged: set[str] = set()
-    for role, ports in sorted(networks.items()):
-        largest, where = max(ports)
-        for mtu, device in sorted(ports):
-            if len(ports) < 2 or device in judged:
+    for role, members in sorted(networks.items()):
+        ends = {device for device, nic in members.items() if nic.carries.isdisjoint(members)}
+        for device, nic in sorted(members.items(), key=lambda item: (item[1].mtu_bytes or 0, item[0])):
+            # what lies below, a bond of two VLANs, has to fit the larger of them, and may be larger
+            others = {device} | (ends if device in ends else nic.carries & members.keys())
+            if len(others) < 2 or device in judged:
                 continue
             judged.add(device)
-            actual = f"{mtu} ({role})"
-            if mtu == largest:
+            largest, where = max((members[other].mtu_bytes or 0, other) for other in others)
+            actual = f"{nic.mtu_bytes} ({role})"
+            if nic.mtu_bytes == largest:
                 yield Verdict(device, actual, str(largest))
                 continue
             caution = (
