@@ -66,7 +66,7 @@ BUDGET = {
     "baseline": (26, 3962),
     "capacity": (9, 1270),  # buckets of every type; pools without a place have no figures
     "ceph_top": (6, 801),  # who loads the OSDs
-    "checks": (23, 3771),  # networks on one bond; copies of pools; fixes where the daemon runs; do disks store what they acknowledge
+    "checks": (23, 3771),  # networks on one bond; copies of pools; fixes where the daemon runs; durable writes
     "claims": (5, 822),  # what can't be kept is refused before it is measured
     "collectors": (34, 3192),  # GlusterFS, MooseFS, Lustre, RBD clients; mClock; softirqs, CRUSH buckets
     "commands": (
