@@ -213,6 +213,12 @@ site-arguments:
 preview: $(TEST_VENV)/.deps-$(KEY) #: draw the dashboards from a Prometheus with data: ARGS='--prometheus URL --out DIR'
 	@PYTHONPATH=tests $(TEST_VENV)/bin/python -m preview $(ARGS)
 
+# Apart from make test: 180 MB of npm's packages, kept in .tools/.
+.PHONY: test-grafana
+test-grafana: $(TEST_VENV)/.installed-$(KEY) #: the pages held against Grafana's own code: options, overrides, units, transformations (npm's registry the first time)
+	@which node npm >/dev/null || requirements/need-debian -f requirements/debian-preview.txt || true
+	@PLUMBLINE_GRAFANA=1 $(TEST_VENV)/bin/python -m pytest -v tests/dashboards/test_grafanas_code.py $(ARGS)
+
 .PHONY: pictures
 pictures: ceph-packages $(TEST_VENV)/.installed-$(KEY) #: draw docs/pictures anew: a real Ceph with one slow OSD, a month of growth (root; 10 minutes)
 	@PYTHONPATH=tests:. $(TEST_VENV)/bin/python -m pictures $(ARGS)

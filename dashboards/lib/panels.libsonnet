@@ -35,35 +35,33 @@ local fixedColour(name, value) = {
 
 // A baseline is drawn the same everywhere: dashed, grey, never filled. Its legend begins with "baseline" or
 // "documented"; the documented one is another site's hardware, hence dotted and thinner. A limit, from where on an alert
-// judges, begins with "limit" and is dashed in the colour of what is bad.
-local baselineLines = [
-  {
-    matcher: { id: 'byRegexp', options: '/^baseline/' },
-    properties: [
-      { id: 'color', value: { mode: 'fixed', fixedColor: colour.baseline } },
-      { id: 'custom.lineStyle', value: { fill: 'dash', dash: [10, 6] } },
-      { id: 'custom.lineWidth', value: 2 },
-      { id: 'custom.fillOpacity', value: 0 },
-    ],
-  },
-  {
-    matcher: { id: 'byRegexp', options: '/^documented/' },
-    properties: [
-      { id: 'color', value: { mode: 'fixed', fixedColor: colour.baseline } },
-      { id: 'custom.lineStyle', value: { fill: 'dot', dash: [2, 6] } },
-      { id: 'custom.lineWidth', value: 1 },
-      { id: 'custom.fillOpacity', value: 0 },
-    ],
-  },
-  {
-    matcher: { id: 'byRegexp', options: '/^limit/' },
-    properties: [
-      { id: 'color', value: { mode: 'fixed', fixedColor: colour.bad } },
-      { id: 'custom.lineStyle', value: { fill: 'dash', dash: [10, 6] } },
-      { id: 'custom.lineWidth', value: 1 },
-      { id: 'custom.fillOpacity', value: 0 },
-    ],
-  },
+// judges, begins with "limit" and is dashed in the colour of what is bad. Only of a panel with such a legend: an override
+// that no line bears says that one is missing.
+local dashes = {
+  baseline: [
+    { id: 'color', value: { mode: 'fixed', fixedColor: colour.baseline } },
+    { id: 'custom.lineStyle', value: { fill: 'dash', dash: [10, 6] } },
+    { id: 'custom.lineWidth', value: 2 },
+    { id: 'custom.fillOpacity', value: 0 },
+  ],
+  documented: [
+    { id: 'color', value: { mode: 'fixed', fixedColor: colour.baseline } },
+    { id: 'custom.lineStyle', value: { fill: 'dot', dash: [2, 6] } },
+    { id: 'custom.lineWidth', value: 1 },
+    { id: 'custom.fillOpacity', value: 0 },
+  ],
+  limit: [
+    { id: 'color', value: { mode: 'fixed', fixedColor: colour.bad } },
+    { id: 'custom.lineStyle', value: { fill: 'dash', dash: [10, 6] } },
+    { id: 'custom.lineWidth', value: 1 },
+    { id: 'custom.fillOpacity', value: 0 },
+  ],
+};
+
+local dashedLines(targets) = [
+  { matcher: { id: 'byRegexp', options: '/^%s/' % word }, properties: dashes[word] }
+  for word in std.objectFields(dashes)
+  if std.length([true for target in targets if std.startsWith(target.legendFormat, word)]) > 0
 ];
 
 // What a cell without a value says. Without this Grafana paints it in the colour of the lowest step: as good.
@@ -107,7 +105,7 @@ local coloured = { id: 'custom.cellOptions', value: { type: 'color-background', 
     + p.queryOptions.withTargets(named(targets))
     + p.queryOptions.withInterval('15s')
     + (if min == null then {} else p.standardOptions.withMin(min))
-    + p.standardOptions.withOverrides(overrides + baselineLines)
+    + p.standardOptions.withOverrides(overrides + dashedLines(targets))
     + p.fieldConfig.defaults.custom.withLineWidth(1)
     + p.fieldConfig.defaults.custom.withFillOpacity(6)
     + p.fieldConfig.defaults.custom.withShowPoints('never')

@@ -120,3 +120,17 @@ def test_titles_and_ids_are_unique_and_panels_do_not_overlap(dashboard):
             for y in range(at["y"], at["y"] + at["h"]):
                 assert (x, y) not in taken, f"{panel['title']} lies on {taken[(x, y)]}"
                 taken[(x, y)] = panel["title"]
+
+
+DASHED = {"baseline", "documented", "limit"}
+
+
+def test_lines_that_are_dashed_are_so_where_a_legend_begins_with_their_word(dashboard):
+    """And only there: an override that no line bears reads as if one were missing."""
+    for panel in data_panels(dashboard):
+        if panel["type"] != "timeseries":
+            continue
+        legends = [target["legendFormat"] for target in panel["targets"]]
+        begun = {word for word in DASHED if any(legend.startswith(word) for legend in legends)}
+        overrides = {each["matcher"]["options"] for each in panel["fieldConfig"].get("overrides", [])}
+        assert {word for word in DASHED if f"/^{word}/" in overrides} == begun, panel["title"]

@@ -133,12 +133,13 @@ def _organize(frames: list[Frame], options: Mapping[str, Any]) -> list[Frame]:
 
 
 def _join_by_field(frames: list[Frame], options: Mapping[str, Any]) -> list[Frame]:
-    """The outer join; columns of one name are numbered from the second frame on."""
+    """The outer join; columns of one name are numbered from the second on. A query without series has no column."""
     assert options["mode"] == "outer"
     if len(frames) < 2:
         return frames
     by = options["byField"]
-    keyed = [{row[by]: row for row in frame.rows()} if frame.find(by) else {} for frame in frames]
+    frames = [frame for frame in frames if frame.find(by)]
+    keyed = [{row[by]: row for row in frame.rows()} for frame in frames]
     keys = list(dict.fromkeys(key for rows in keyed for key in rows))
     columns = [Column(by, tuple(keys), by)]
     seen: dict[str, int] = {}
