@@ -64,7 +64,9 @@ local dashedLines(targets) = [
   if std.length([true for target in targets if std.startsWith(target.legendFormat, word)]) > 0
 ];
 
-// What a cell without a value says. Without this Grafana paints it in the colour of the lowest step: as good.
+// A tile without a value: what is not known is neither good nor bad. Without this Grafana paints it in the colour of the
+// lowest step; the same goes for the cells of a table.
+local unknown = { type: 'special', options: { match: 'null+nan', result: { index: 9, color: colour.neutral } } };
 local emptyCells(text) = { type: 'special', options: { match: 'null', result: { index: 0, text: text, color: 'transparent' } } };
 
 // The cells of a column in the colour of their step.
@@ -132,7 +134,7 @@ local coloured = { id: 'custom.cellOptions', value: { type: 'color-background', 
     + p.standardOptions.withMappings([{
       type: 'value',
       options: { [proof.key]: { index: 0, text: proof.rules, color: colour.neutral } },
-    }])
+    }, unknown])
     + thresholds(p, steps)
     + p.options.withColorMode('background')
     + p.options.withGraphMode('area')
@@ -262,6 +264,7 @@ local coloured = { id: 'custom.cellOptions', value: { type: 'color-background', 
     + p.queryOptions.withTargets(named([target]))
     + p.standardOptions.withMin(min)
     + (if max == null then {} else p.standardOptions.withMax(max))
+    + p.standardOptions.withMappings([unknown])
     + thresholds(p, steps)
     + p.options.withOrientation('horizontal')
     + p.options.withDisplayMode('basic')

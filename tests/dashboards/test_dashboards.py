@@ -134,3 +134,15 @@ def test_lines_that_are_dashed_are_so_where_a_legend_begins_with_their_word(dash
         begun = {word for word in DASHED if any(legend.startswith(word) for legend in legends)}
         overrides = {each["matcher"]["options"] for each in panel["fieldConfig"].get("overrides", [])}
         assert {word for word in DASHED if f"/^{word}/" in overrides} == begun, panel["title"]
+
+
+def test_a_tile_that_knows_nothing_has_no_colour_of_a_step(dashboard):
+    """Grafana would give it that of the lowest one, often green; make test-grafana asks Grafana's own code."""
+    tiles = [panel for panel in data_panels(dashboard) if panel["type"] in ("stat", "bargauge")]
+    neutral = [
+        panel["title"]
+        for panel in tiles
+        for mapping in panel["fieldConfig"]["defaults"].get("mappings", [])
+        if mapping["type"] == "special" and mapping["options"]["match"] == "null+nan"
+    ]
+    assert neutral == [panel["title"] for panel in tiles]

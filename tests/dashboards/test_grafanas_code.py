@@ -20,6 +20,7 @@ from preview.variables import opened, substitute
 from support.dashboards import DASHBOARDS, Panel, data_panels, load
 from support.programs import need
 
+NEUTRAL = "#5A6570"
 fetching = pytest.mark.skipif(
     not os.environ.get("PLUMBLINE_GRAFANA"), reason="fetches 180 MB of npm's packages: make test-grafana"
 )
@@ -93,6 +94,21 @@ def test_grafana_knows_every_option_override_unit_and_transformation(node: None)
     shown = made([(panel, [NOTHING] * len(panel["targets"])) for panel in panels])
     assert [each.title for each in shown] == [panel["title"] for panel in panels]
     assert {each.title: each.unknown for each in shown if each.unknown} == {}
+
+
+@fetching
+def test_a_tile_without_a_series_is_neither_good_nor_bad(node: None) -> None:
+    """It says why, in a neutral colour: by itself Grafana takes that of the lowest step."""
+    panels = [panel for page in map(load, DASHBOARDS) for panel in data_panels(page)]
+    tiles = [panel for panel in panels if panel["type"] in ("stat", "bargauge")]
+    shown = made([(panel, [NOTHING] * len(panel["targets"])) for panel in tiles])
+    wrong = [
+        (panel["title"], one.tiles)
+        for panel, one in zip(tiles, shown, strict=True)
+        if one.tiles != [[panel["fieldConfig"]["defaults"]["noValue"], NEUTRAL]]
+    ]
+    assert wrong == []
+    assert len(tiles) > 90
 
 
 def _panel(field: dict[str, Any], override: dict[str, Any], **more: Any) -> Panel:

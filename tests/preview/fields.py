@@ -52,7 +52,7 @@ class Look:
             options = mapping["options"]
             if mapping["type"] == "value" and value is not None and f"{value:g}" in options:
                 return dict(options[f"{value:g}"])
-            if mapping["type"] == "special" and options["match"] == "null" and value is None:
+            if mapping["type"] == "special" and options["match"].startswith("null") and value is None:
                 return dict(options["result"])
             if mapping["type"] == "range" and value is not None:
                 low, high = options.get("from"), options.get("to")

@@ -25,6 +25,7 @@ class Made:
     headings: list[str]
     rows: list[list[str | float | None]]
     texts: list[list[str]]
+    tiles: list[list[str]]
 
 
 def made(

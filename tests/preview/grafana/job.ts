@@ -54,4 +54,6 @@ export interface Made {
   headings: string[];
   rows: Array<Array<string | number | null>>;
   texts: string[][];
+  /** Of tiles and bars: the text of each, and its colour. */
+  tiles: Array<[string, string]>;
 }

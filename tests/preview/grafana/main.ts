@@ -2,10 +2,17 @@
 
 import './surroundings';
 
-import { createTheme, formattedValueToString, getFieldDisplayName } from '@grafana/data';
+import {
+  createTheme,
+  type DataFrame,
+  formattedValueToString,
+  getFieldDisplayName,
+  getFieldDisplayValues,
+  type GrafanaTheme2,
+} from '@grafana/data';
 import { readFileSync } from 'fs';
 
-import type { Job, Made } from './job';
+import type { Job, Made, Panel } from './job';
 import { start, unknownIn } from './known';
 import { completed, prepare } from './prepare';
 
@@ -14,9 +21,10 @@ async function made(job: Job): Promise<Made> {
   const { title } = job.panel;
   if (unknown.length) {
     // Grafana throws on some of them
-    return { title, unknown, unmatched: [], headings: [], rows: [], texts: [] };
+    return { title, unknown, unmatched: [], headings: [], rows: [], texts: [], tiles: [] };
   }
-  const { frames, unmatched } = await prepare(job, createTheme({ colors: { mode: 'light' } }));
+  const theme = createTheme({ colors: { mode: 'light' } });
+  const { panel, frames, unmatched } = await prepare(job, theme);
   const [frame] = frames;
   const fields = frame?.fields ?? [];
   const rows = [...Array(frame?.length ?? 0).keys()];
@@ -27,7 +35,15 @@ async function made(job: Job): Promise<Made> {
     headings: fields.map((field) => getFieldDisplayName(field, frame, frames)),
     rows: rows.map((row) => fields.map((field) => field.values[row] ?? null)),
     texts: rows.map((row) => fields.map((field) => formattedValueToString(field.display!(field.values[row])))),
+    tiles: ['stat', 'bargauge'].includes(panel.type) ? tilesOf(panel, frames, theme) : [],
   };
+}
+
+function tilesOf(panel: Panel, data: DataFrame[], theme: GrafanaTheme2): Array<[string, string]> {
+  const { reduceOptions } = panel.options;
+  const replaceVariables = (text: string) => text;
+  const values = getFieldDisplayValues({ fieldConfig: panel.fieldConfig, reduceOptions, replaceVariables, theme, data });
+  return values.map(({ display }) => [formattedValueToString(display), display.color ?? '']);
 }
 
 start();
