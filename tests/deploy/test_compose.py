@@ -70,6 +70,13 @@ def test_volumes_secrets_and_dependencies_are_declared() -> None:
             assert "healthcheck" in SERVICES[other]
 
 
+def test_the_page_names_the_volume_that_is_given_to_root() -> None:
+    """Not the one of docs/container.md: podman and Docker would make that, and change the owner of nothing."""
+    (state,) = (each for each in SERVICES["plumbline"]["volumes"] if isinstance(each, str))
+    volume = f"{COMPOSE['name']}_{state.partition(':')[0]}"
+    assert f"`{volume}`" in (FOLDER / "README.md").read_text("utf-8")
+
+
 def test_all_listen_on_loopback_alone() -> None:
     text = (FOLDER / "compose.yaml").read_text("utf-8") + (FOLDER / "plumbline.yaml").read_text("utf-8")
     listening = re.findall(r"(?:listen[-_]address|GF_SERVER_HTTP_ADDR)[=:] ?(\S*)", text)

@@ -9,132 +9,61 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
-import shlex
 import shutil
 import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from support.daemon import eventually
-from support.debian_host import BASES, Base, made
 from support.loops import Loops
-from support.newcomer import give
+from support.page_commands import Page, flags
+from support.podman import Podman
 from support.ports import free_port
 from support.scraped import Scrape
 
-ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "container.md").read_text("utf-8")
-BASE = "docker.io/library/debian:bookworm-slim"
+PAGE = Page.of("docs/container.md")
 NAME, STATE, PORT = "plumbline", "plumbline:/var/lib/plumbline:U", 10047
 WITHIN_S = 90.0
 DISK_GROUP = 6
 
-pytestmark = [
-    pytest.mark.skipif(not os.environ.get("PLUMBLINE_PLATFORMS"), reason="takes minutes: make test-platforms"),
-    pytest.mark.skipif(os.geteuid() != 0, reason="root is needed for containers"),
-    pytest.mark.timeout(1800),
-]
+pytestmark = pytest.mark.timeout(1800)
 
 
-def commands(words: str) -> list[list[str]]:
-    """The page's commands that begin with ``words``, in order."""
-    blocks = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
-    return [shlex.split(line) for line in lines if line.startswith(words)]
+@contextlib.contextmanager
+def started(podman: Podman, *more: str, state: str = STATE) -> Iterator[None]:
+    """The page's container, with the flags of a row; the volume stays."""
+    (argv,) = PAGE.commands("podman run")
+    image = argv.pop()
+    for at in [number for number, word in enumerate(argv) if word == "-v"][::-1]:
+        if argv[at + 1] == STATE:
+            argv[at + 1] = state
+        elif not Path(argv[at + 1].partition(":")[0]).exists():
+            del argv[at : at + 2]  # a machine without udev, or without Ceph
+    try:
+        podman.run(*argv[1:], *more, image)
+        yield
+    finally:
+        podman.call("rm", "--force", "--time=5", NAME)
+
+
+def logs(podman: Podman) -> str:
+    done = podman.call("logs", NAME)
+    return done.stdout + done.stderr
 
 
 def row(purpose: str) -> list[str]:
-    """The flags of one row of the page."""
-    (found,) = re.findall(rf"^\| {re.escape(purpose)} \| (.*) \|$", PAGE, re.MULTILINE)
-    return [flag for words in re.findall(r"`(-[^`]*)`", found) for flag in shlex.split(words)]
-
-
-@dataclass(frozen=True)
-class Podman:
-    """With its images and volumes apart from the machine's own."""
-
-    flags: tuple[str, ...]
-    configuration: Path
-
-    def call(self, *argv: str, timeout_s: float = 900) -> subprocess.CompletedProcess[str]:
-        """Whatever comes of it."""
-        environment = os.environ | {"CONTAINERS_CONF": str(self.configuration)}
-        return subprocess.run(
-            ["podman", *self.flags, *argv], env=environment, cwd=ROOT, stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, timeout=timeout_s, check=False,
-        )  # fmt: skip
-
-    def run(self, *argv: str) -> str:
-        """Its standard output; AssertionError with what it said when it fails."""
-        done = self.call(*argv)
-        assert done.returncode == 0, f"{shlex.join(argv)}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
-        return done.stdout
-
-    @contextlib.contextmanager
-    def started(self, *more: str, state: str = STATE) -> Iterator[None]:
-        """The page's container, with the flags of a row; the volume stays."""
-        (argv,) = commands("podman run")
-        image = argv.pop()
-        for at in [number for number, word in enumerate(argv) if word == "-v"][::-1]:
-            if argv[at + 1] == STATE:
-                argv[at + 1] = state
-            elif not Path(argv[at + 1].partition(":")[0]).exists():
-                del argv[at : at + 2]  # a machine without udev, or without Ceph
-        try:
-            self.run(*argv[1:], *more, image)
-            yield
-        finally:
-            self.call("rm", "--force", "--time=5", NAME)
-
-    def logs(self) -> str:
-        done = self.call("logs", NAME)
-        return done.stdout + done.stderr
-
-
-@pytest.fixture(scope="module")
-def podman(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Podman]:
-    if shutil.which("podman") is None:
-        pytest.skip("podman is not installed (Debian package podman)")
-    folder = tmp_path_factory.mktemp("podman")
-    configuration = folder / "containers.conf"
-    # no systemd here that would make control groups; the limits of an ordinary login
-    configuration.write_text(
-        '[containers]\ndefault_ulimits = ["nofile=20000:20000", "nproc=32000:32000"]\n'
-        '[engine]\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\nruntime = "runc"\n'
-    )
-    BASES.mkdir(exist_ok=True)
-    podman = Podman(
-        (f"--root={BASES.resolve() / 'podman'}", f"--runroot={BASES.resolve() / 'podman-run'}"), configuration
-    )
-    try:
-        if podman.call("image", "exists", BASE).returncode:
-            _import_base(podman, folder)
-        ((program, *build),) = commands("podman build")
-        assert program == "podman"
-        podman.run(*build[:-1], "--network=host", "--layers", build[-1])
-        yield podman
-    finally:
-        podman.call("volume", "rm", "--force", NAME)
-        podman.call("image", "prune", "--force")
-
-
-def _import_base(podman: Podman, folder: Path) -> None:
-    """A Debian with what leads to this machine's registries, as the page says for a proxy."""
-    base, tree = made(Base("container", installed=("ca-certificates",), suite="bookworm")), folder / "base"
-    subprocess.run(["cp", "-a", base, tree], check=True)
-    give(tree)
-    subprocess.run(["tar", "-C", tree, "-cf", folder / "base.tar", "."], check=True)
-    podman.run("import", str(folder / "base.tar"), BASE)
+    """The flags of a row; what was tried with it is a table further down."""
+    return flags(Page(PAGE.text.partition("\n## What was tried\n")[0]).row(purpose))
 
 
 @pytest.fixture(autouse=True)
-def _fresh(podman: Podman) -> None:
+def _fresh(podman: Podman) -> Iterator[None]:
+    podman.call("volume", "rm", "--force", NAME)
+    yield
     podman.call("volume", "rm", "--force", NAME)
 
 
@@ -164,7 +93,7 @@ def histograms() -> tuple[int, float | None]:
 
 
 def test_it_has_the_series_of_a_process_outside(podman: Podman, tmp_path: Path) -> None:
-    with podman.started():
+    with started(podman):
         outside = Path("/var/tmp") / f"plumbline-outside-{os.getpid()}"  # nobody can read it there
         try:
             podman.run("cp", f"{NAME}:/opt/plumbline", str(outside))
@@ -197,30 +126,28 @@ def test_it_has_the_series_of_a_process_outside(podman: Podman, tmp_path: Path) 
 
 
 def test_root_without_the_right_to_override_is_refused_the_state_of_another_user(podman: Podman) -> None:
-    with podman.started():
+    with started(podman):
         scrape()
-    with podman.started(*row("latency histograms (eBPF)"), state=STATE.removesuffix(":U")):
-        eventually(lambda: "belongs to user 65534, and this process is user 0" in podman.logs(), within_s=WITHIN_S)
+    with started(podman, *row("latency histograms (eBPF)"), state=STATE.removesuffix(":U")):
+        eventually(lambda: "belongs to user 65534, and this process is user 0" in logs(podman), within_s=WITHIN_S)
 
 
 def test_histograms_need_the_profile_before_podman_5(podman: Podman, tmp_path: Path) -> None:
-    flags = row("latency histograms (eBPF)")
+    rights = row("latency histograms (eBPF)")
     major = int(podman.run("--version").split()[-1].partition(".")[0])
-    with podman.started(*flags):
+    with started(podman, *rights):
         if major >= 5:
             eventually(histograms, until=lambda seen: seen[0] > 0 and not seen[1], within_s=WITHIN_S, every_s=1)
         else:
             assert histograms() == (0, 1.0)
-    script = re.search(r"<<'END' > \S+\n(.*?)\nEND$", PAGE, re.MULTILINE | re.DOTALL)
-    assert script
     profile = tmp_path / "seccomp.json"
-    profile.write_bytes(subprocess.run([sys.executable, "-c", script[1]], capture_output=True, check=True).stdout)
-    with podman.started(*flags, f"--security-opt=seccomp={profile}"):
+    profile.write_bytes(subprocess.run([sys.executable, "-c", PAGE.written()], capture_output=True, check=True).stdout)
+    with started(podman, *rights, f"--security-opt=seccomp={profile}"):
         eventually(histograms, until=lambda seen: seen[0] > 0 and not seen[1], within_s=WITHIN_S, every_s=1)
 
 
 def test_smart_runs_with_its_rights(podman: Podman) -> None:
-    with podman.started(*row("SMART, NVMe")):
+    with started(podman, *row("SMART, NVMe")):
         assert scrape().get("plumbline_collector_success", collector="health") == 1.0
         held = podman.run("exec", NAME, "sh", "-c", "grep CapBnd /proc/self/status").split()[1]
         assert int(held, 16) == 1 << 17 | 1 << 21 | 1 << 2  # sys_rawio, sys_admin, dac_read_search
@@ -233,9 +160,9 @@ def test_the_group_of_disks_reads_one(podman: Podman, loops: Loops) -> None:
     os.chown(disk, 0, DISK_GROUP)
     disk.chmod(0o660)
     try:
-        with podman.started("-v", "/dev:/dev:ro"):
+        with started(podman, "-v", "/dev:/dev:ro"):
             assert podman.call(*read).returncode
-        with podman.started(*row("raw disks")):
+        with started(podman, *row("raw disks")):
             assert podman.run(*read) == "512\n"
     finally:
         os.chown(disk, before.st_uid, before.st_gid)
@@ -244,10 +171,10 @@ def test_the_group_of_disks_reads_one(podman: Podman, loops: Loops) -> None:
 
 @pytest.mark.parametrize("way", ["U", "chown"])
 def test_the_way_back_from_root(podman: Podman, way: str) -> None:
-    with podman.started("--user=0"):
+    with started(podman, "--user=0"):
         scrape()
     if way == "chown":
-        (argv,) = commands("docker run")
+        (argv,) = PAGE.commands("docker run")
         podman.run(*["65534:65534" if word == "0:0" else word for word in argv[1:]])
-    with podman.started(state=STATE if way == "U" else STATE.removesuffix(":U")):
+    with started(podman, state=STATE if way == "U" else STATE.removesuffix(":U")):
         scrape()

@@ -28,8 +28,7 @@ from plumbline.sources.kernel.installation import read_installation
 from plumbline.sources.prometheus.access import Access
 
 _STYLE = {State.WELL: "green", State.MISSING: "bold red", State.NOT_ASKED: "dim"}
-
-
+_WRAPS = {"Question": 16, "Answer": 16, "What to do": 16}  # A question kept whole leaves an answer three letters of 80
 _WRONG_USAGE = 2
 
 
@@ -43,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
         return _WRONG_USAGE
     answers = ask(options, timeout_s, prometheus_access, daemon_access)
     missing = sum(answer.state is State.MISSING for answer in answers)
-    show(options, {"answers": answers, "missing": missing}, lambda console: _print(console, answers))
+    show(options, {"answers": answers, "missing": missing}, lambda console: draw(console, answers))
     return 1 if missing else 0
 
 
@@ -72,11 +71,12 @@ def ask(
     return [*answers, ask_ceph(node)]
 
 
-def _print(console: Console, answers: Sequence[Answer]) -> None:
+def draw(console: Console, answers: Sequence[Answer]) -> None:
+    """The table, then how many answers are of each state."""
     rows = [
         (Text(answer.state.value, _STYLE[answer.state]), answer.question, answer.says, answer.mend)
         for answer in answers
     ]
-    table(console, ("State", "Question", "Answer", "What to do"), rows, wraps={"Answer": 0, "What to do": 0})
+    table(console, ("State", "Question", "Answer", "What to do"), rows, wraps=_WRAPS)
     counts = {state: sum(answer.state is state for answer in answers) for state in State}
     line(console, ", ".join(f"{count} {state.value}" for state, count in counts.items() if count))

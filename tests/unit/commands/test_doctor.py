@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import io
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -10,9 +11,19 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from plumbline import cli
-from plumbline.commands.doctor_daemon import State, address_of, ask_baseline, ask_daemon, only_loopback, samples_of
+from plumbline.commands.doctor import draw
+from plumbline.commands.doctor_daemon import (
+    Answer,
+    State,
+    address_of,
+    ask_baseline,
+    ask_daemon,
+    only_loopback,
+    samples_of,
+)
 from plumbline.commands.doctor_prometheus import DASHBOARDS, RUNBOOKS, Server, ask_labels, ask_links, ask_prometheus
 from plumbline.config.model import Config, WebConfig
 from plumbline.errors import ParseError
@@ -268,3 +279,15 @@ def test_every_installation_ends_with_it(page: str, monkeypatch: pytest.MonkeyPa
     assert commands
     assert [cli.main(["doctor", *command.split()]) for command in commands] == [0] * len(commands)
     assert any(url and url.startswith("http://") for url in asked)
+
+
+def test_answers_can_be_read_in_eighty_columns() -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, width=80, color_system=None)
+    question, says = "are the labels of Ceph's metrics what rules take them for", "http://127.0.0.1:9090 has no metrics"
+    mend = "alerts/runbooks/PlumblineCephLabelsWrong.md"
+    draw(console, [Answer(question, State.NOT_ASKED, says, mend)])
+    assert isinstance(console.file, io.StringIO)
+    drawn = console.file.getvalue()
+    assert "http://127.0.0.1:9090 " in drawn  # no address in pieces
+    assert max(len(line) for line in drawn.splitlines()) <= 80
+    assert len(drawn.splitlines()) < 8, drawn
