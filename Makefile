@@ -18,7 +18,7 @@ ARGS ?=
 export SUITE ?= bookworm
 # Three processes on two CPUs: most tests wait. Which may run beside each other, and in which order: tests/conftest.py.
 LANES := -n 3 --dist loadfile --no-loadscope-reorder
-# Where two of them wait for the machine's disks and network for most of the time, or all for clusters, a fourth has a CPU.
+# With three, `make test` used 1.3 of two CPUs, and those that wait for clusters less: there a fourth has a CPU.
 MORE_LANES := $(subst -n 3,-n 4,$(LANES))
 # Seconds for a test that sets none itself: one that hangs fails, and the others are run.
 BOUND := --timeout 900
@@ -88,7 +88,7 @@ test: debian-packages $(TEST_VENV)/.installed-$(KEY) check ## install what the t
 ifneq ($(LONG),)
 	@$(TEST_VENV)/bin/python -m pytest $(MORE_LANES) $(BOUND) -m "not ceph and not packages" $(ARGS)
 else
-	@$(TEST_VENV)/bin/python -m pytest $(LANES) $(BOUND) -m "not ceph and not packages and not long" $(ARGS)
+	@$(TEST_VENV)/bin/python -m pytest $(MORE_LANES) $(BOUND) -m "not ceph and not packages and not long" $(ARGS)
 endif
 
 .PHONY: quick
