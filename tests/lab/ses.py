@@ -20,7 +20,7 @@ _OK, _NOT_INSTALLED, _SELECT, _IDENTIFY = 0x01, 0x05, 0x80, 0x02
 _VENDOR, _PRODUCT, _REVISION = b"LABSES  ", b"ENCLOSURE       ", b"1.0 "
 
 
-@dataclass
+@dataclass(eq=False)  # one device is itself: rows keep what they saw by guest, and this is a part of it
 class Enclosure:
     """Of twelve slots. ``addresses``: the SAS addresses of the disks, by slot from 0; ``lit``: the slots whose light is
     on."""

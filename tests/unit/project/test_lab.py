@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from deploy.demo.webhook import Notification
 
@@ -10,7 +12,9 @@ from lab.cluster import table
 from lab.cluster.run import judged, quiet
 from lab.cluster.scenarios import SCENARIOS
 from lab.cluster.watch import Told
+from lab.guest import Guest
 from lab.report import Result
+from lab.ses import Enclosure
 from lab.table import Seen, said
 
 
@@ -47,6 +51,15 @@ def test_both_sides_agree(truth: object, figure: object, tolerance: float, right
 )
 def test_a_value_in_words(value: object, words: str) -> None:
     assert said(value) == words
+
+
+def test_what_was_seen_of_a_guest_is_kept_by_it() -> None:
+    """``rows/boot.py`` reboots once for all its rows; a light of the enclosure makes it no other guest."""
+    guest = Guest("trixie", Path("run"), 22, Enclosure(1, {}))
+    seen = {guest: "told"}
+    guest.enclosure.lit.add(3)
+    assert seen[guest] == "told"
+    assert Guest("trixie", Path("run"), 22, Enclosure(1, {})) not in seen
 
 
 def row(**changed: str) -> Result:
