@@ -6,11 +6,15 @@ when ``run`` returns, with one exception that no program can avoid: a process in
 outlives SIGKILL. ``run`` then returns after a bounded wait with ``returncode=None``, and it is reaped when the disk
 answers.
 
+At the end of this process the groups that still run are killed: a thread may still wait for one, and the signal that ties
+a command to its thread reaches the leader only.
+
 A process that leaves the group by ``setsid`` is not followed; fio's job processes do that, so fio runs with threads.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import errno
 import os
@@ -37,6 +41,13 @@ _KILL_WAIT_S = 0.5  # after SIGKILL only a process in uninterruptible sleep is s
 _DRAIN_S = 0.5  # for output still in the pipes after the exit
 _CHUNK = 65536
 MAX_OUTPUT_BYTES = 1 << 20  # Default cap on each of stdout and stderr
+_not_reaped: set[Child] = set()  # of this process; a stuck one stays in it
+
+
+@atexit.register
+def _kill_groups() -> None:
+    for child in tuple(_not_reaped):
+        child.signal(signal.SIGKILL)
 
 
 class Child:
@@ -74,6 +85,7 @@ class Child:
             number, reason = getattr(error, "errno", None), getattr(error, "strerror", None) or str(error)
             raise OSError(number or errno.EINVAL, f"{self.command[0]}: can't be started: {reason}") from error
         self.pid = self._process.pid
+        _not_reaped.add(self)
         self.stdout, self.stderr = self._process.stdout, self._process.stderr
 
     @property
@@ -121,7 +133,10 @@ class Child:
 
     def reap(self) -> int | None:
         """The exit status, negative for a signal's number; ``None`` while it runs."""
-        return self._process.poll()
+        returncode = self._process.poll()
+        if returncode is not None:
+            _not_reaped.discard(self)
+        return returncode
 
 
 class Completed(Struct, frozen=True):

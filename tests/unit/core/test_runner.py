@@ -196,6 +196,23 @@ def test_the_command_dies_with_a_daemon_that_is_killed(tmp_path: Path):
     assert eventually(lambda: not alive(pid))
 
 
+def test_nothing_of_a_command_outlives_a_process_that_ends_beside_it(tmp_path: Path):
+    pid_file = tmp_path / "pid"
+    script = """if True:
+        import os, sys, threading, time
+        from plumbline.core.process import ProcessRunner
+        command = ['sh', '-c', f"trap '' TERM; sleep 60 & echo $! > {sys.argv[1]}; wait"]
+        run = ProcessRunner(os.environ).run
+        threading.Thread(target=run, args=(command,), kwargs={'timeout_s': 60}, daemon=True).start()
+        while not os.path.exists(sys.argv[1]) or not os.path.getsize(sys.argv[1]):
+            time.sleep(0.02)
+    """
+    paths = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", script, str(pid_file)], env=paths, check=True, timeout=60)
+    grandchild = int(pid_file.read_text())
+    assert eventually(lambda: not alive(grandchild), 2)
+
+
 def test_no_descriptor_and_no_zombie_is_left(runner: ProcessRunner):
     def state() -> tuple[int, str]:
         children = Path("/proc/self/task", str(threading.get_native_id()), "children").read_text()
