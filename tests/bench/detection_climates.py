@@ -1,7 +1,7 @@
 """``make bench-detection``: how often the shipped verdicts are wrong in each climate, and how soon they are right.
 
-Climates are data (``detection_climates.yaml``). A cluster has three hosts, each with a canary on a disk and one in
-RADOS, that read and write, and a baseline that was recorded in its own climate. The rules are those of
+Climates are data (``detection_climates.yaml``). A cluster has three hosts (``--hosts``), each with a canary on a
+disk and one in RADOS, that read and write, and a baseline that was recorded in its own climate. The rules are those of
 ``detection_fast``; ``--check`` holds that model against the shipped rules in a real Prometheus. Printed is the table of
 ``docs/climates.md``: false pages and tickets per 1,000 nodes and week, with the 95 % interval, and delays. The first
 days are counted by themselves.
@@ -10,6 +10,7 @@ days are counted by themselves.
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import sys
 import time
@@ -32,6 +33,7 @@ from bench.detection_rules import duration_s
 
 CLIMATES = Path(__file__).with_name("detection_climates.yaml")
 HOSTS = 3
+"""Of a cluster, if not asked for otherwise."""
 LAYERS = ("disk", "disk", "rados", "rados")
 """Of the series of a node: the reads and the writes of two canaries."""
 CLIENTS = slice(2, 4)
@@ -43,8 +45,8 @@ TOLERANCE = 1.25
 """The least that a recorded baseline has."""
 PAGES_BAR, TICKETS_BAR = 1, 10
 """Per 1,000 nodes and week."""
-AT_ONCE = 4
-"""Clusters judged in one piece, for memory."""
+AT_ONCE = 12
+"""Hosts judged in one piece, for memory: whole clusters, one at the least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +70,17 @@ CASES = (
 def main() -> int:
     """Exit code 1: ``--check`` or ``--native`` was asked for, and the two do not agree."""
     options = _parser().parse_args()
-    climates = read_climates(CLIMATES)
+    climates = read_climates(CLIMATES, hosts=options.hosts)
     chosen = options.climates.split(";") if options.climates else list(climates)
     config = shipped() | {"tolerance": TOLERANCE, "spread": 0.0}
     if options.check or options.native:
         agreeing = check.flavours_agree if options.native else check.agrees
         agree = [agreeing(config, name, climates[name], options.seed) for name in chosen]
         return 0 if all(agree) else 1
-    clusters = -(-options.series_days // (HOSTS * len(LAYERS) * COUNTED_DAYS))
+    of_cluster = options.hosts * len(LAYERS) * COUNTED_DAYS
+    clusters = -(-options.series_days // of_cluster)
     print(
-        f"seed {options.seed}; {clusters * HOSTS * len(LAYERS) * COUNTED_DAYS} series-days a climate, {COUNTED_DAYS} "
+        f"seed {options.seed}; {options.hosts} hosts; {clusters * of_cluster} series-days a climate, {COUNTED_DAYS} "
         f"after {WARM_UP_DAYS} of warm-up; {options.episodes} clusters for delays\n", flush=True,
     )  # fmt: skip
     titles = [f"{case.name} ({case.bar_min:g} min)" for case in CASES]
@@ -90,7 +93,7 @@ def main() -> int:
             began = time.monotonic()
             rows = false_alerts(config, climates[name], [options.seed, number], clusters)
             times = delays(config, climates[name], [options.seed, number, 1], options.episodes)
-            print(_row(name, rows, times, clusters, time.monotonic() - began), flush=True)
+            print(_row(name, rows, times, clusters * options.hosts, time.monotonic() - began), flush=True)
     return 0
 
 
@@ -100,6 +103,7 @@ def _parser() -> argparse.ArgumentParser:
         "--seed", type=int, default=2026, help="the alerts were tuned on seeds 0 to 1999 (default: 2026)"
     )
     parser.add_argument("--climates", default="", help="their names, with ; between (default: all)")
+    parser.add_argument("--hosts", type=int, default=HOSTS, help=f"of a cluster (default: {HOSTS})")
     parser.add_argument("--series-days", type=int, default=14_000, help="of each climate (default: 14000)")
     parser.add_argument("--episodes", type=int, default=50, help="clusters that regress (default: 50; 0: none)")
     parser.add_argument("--check", action="store_true", help="against the shipped rules in a real Prometheus (long)")
@@ -109,18 +113,20 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def read_climates(path: Path, uses: Sequence[str] = ("tuning", "examination")) -> dict[str, list[Climate]]:
-    """By name, the climate of each host of a cluster."""
+def read_climates(
+    path: Path, uses: Sequence[str] = ("tuning", "examination"), hosts: int = HOSTS
+) -> dict[str, list[Climate]]:
+    """By name, the climate of each host of a cluster. A mixed one's are repeated in turn."""
     found: dict[str, list[Climate]] = {}
     worlds = yaml.safe_load(path.read_text("utf-8"))
     for name, own in ((name, own) for use in uses for name, own in worlds[use].items()):
         if isinstance(own, list):
-            found[name] = [found[each][0] for each in own]
+            found[name] = [found[each][0] for each, _ in zip(itertools.cycle(own), range(hosts), strict=False)]
             continue
         jobs = tuple(model.Job(**job | {"lasts_h": tuple(job["lasts_h"])}) for job in own.pop("jobs", ()))
         frozen = {key: tuple(map(tuple, value)) if key == "periods" else value for key, value in own.items()}
         frozen |= {key: tuple(value) for key, value in frozen.items() if key.endswith("_s") and isinstance(value, list)}
-        found[name] = [Climate(**frozen, jobs=jobs)] * HOSTS
+        found[name] = [Climate(**frozen, jobs=jobs)] * hosts
     return found
 
 
@@ -152,14 +158,15 @@ def false_alerts(
 ) -> dict[str, Counts]:
     """How often each alert fired outside recovery: (clusters, 2), in the first days and after them."""
     counted: dict[str, list[Counts]] = {}
-    for begin in range(0, clusters, AT_ONCE):
+    at_once = max(1, AT_ONCE // len(climates))
+    for begin in range(0, clusters, at_once):
         rng = np.random.default_rng([*seed, begin])
-        size = min(AT_ONCE, clusters - begin)
+        size = min(at_once, clusters - begin)
         days = WARM_UP_DAYS + COUNTED_DAYS
-        histories = [model.healthy(rng, HOSTS, days, climates, len(LAYERS)) for _ in range(size)]
+        histories = [model.healthy(rng, len(climates), days, climates, len(LAYERS)) for _ in range(size)]
         verdicts = _judged(rng, config, climates, histories, len(LAYERS))
         recovering = np.array([each.recovering[:: model.SLOTS_PER_SCRAPE] for each in histories])
-        for name, count in _count(config, verdicts, recovering).items():
+        for name, count in _count(config, verdicts, recovering, len(climates)).items():
             counted.setdefault(name, []).append(count)
     return {name: np.concatenate(counts) for name, counts in counted.items()}
 
@@ -177,11 +184,11 @@ def _judged(
     return judge(config, now, slow, groups, loaded=climates[0].production_ratio > 1)
 
 
-def _count(config: Mapping[str, Any], verdicts: Verdicts, recovering: Flags) -> dict[str, Counts]:
+def _count(config: Mapping[str, Any], verdicts: Verdicts, recovering: Flags, hosts: int) -> dict[str, Counts]:
     canary, burn = config["canary"], config["alerts"]["PlumblineCanaryBudgetBurn"]
 
     def of(flags: Flags) -> Flags:
-        return flags.reshape(len(recovering), HOSTS, len(LAYERS), -1)
+        return flags.reshape(len(recovering), hosts, len(LAYERS), -1)
 
     def outside(flags: Flags, window: str) -> Flags:
         held = after(recovering, scrapes(window))
@@ -240,13 +247,14 @@ def delays(
     calm = [replace(each, recoveries_per_week=0) for each in climates]
     found: dict[str, list[float]] = {case.name: [] for case in CASES}
     slots_of_day = model.SLOTS_PER_DAY
-    for begin in range(0, clusters, AT_ONCE):
+    at_once = max(1, AT_ONCE // len(climates))
+    for begin in range(0, clusters, at_once):
         rng = np.random.default_rng([*seed, begin])
-        for _ in range(min(AT_ONCE, clusters - begin)):
-            history = model.healthy(rng, HOSTS, WARM_UP_DAYS + 2.25, calm)
+        for _ in range(min(at_once, clusters - begin)):
+            history = model.healthy(rng, len(climates), WARM_UP_DAYS + 2.25, calm)
             start = int(rng.integers(WARM_UP_DAYS * slots_of_day, (WARM_UP_DAYS + 1) * slots_of_day))
             # scrapes of a host are as many slots behind its clock; all hosts regress at the same moment
-            behind = rng.integers(0, model.SLOTS_PER_SCRAPE, HOSTS)
+            behind = rng.integers(0, model.SLOTS_PER_SCRAPE, len(climates))
             judged: dict[str, Verdicts] = {}
             for case in CASES:
                 verdicts = judged.get(case.regression.name)
@@ -267,7 +275,7 @@ def _pages(
     interval_s, pace_s = duration_s(config["canary"]["interval"]), duration_s(config["canary"]["agreementInterval"])
     at_s = start_s + rng.uniform(0, interval_s) + np.arange(-ONE_EVENT_S, model.DAY_S, interval_s)
     seen = ((at_s - behind_s[:, None]) // model.SCRAPE_S).astype(int) - 1
-    those = np.arange(HOSTS)[:, None], np.minimum(seen, verdicts.beyond.shape[1] - 1)
+    those = np.arange(len(behind_s))[:, None], np.minimum(seen, verdicts.beyond.shape[1] - 1)
     agree = agreed(config, verdicts.beyond[those], verdicts.near[those], interval_s)
     fires = np.flatnonzero(agree & (at_s > start_s))
     return [(at_s[fires[0]] + rng.uniform(0, pace_s) - start_s) / 60 if len(fires) else np.inf]
@@ -280,7 +288,7 @@ def _tickets(
     found = []
     step = scrapes(config["tick"])
     interval_s = duration_s(config["canary"]["interval"])
-    for host in range(HOSTS):
+    for host in range(len(behind_s)):
         high = np.any([flags[host] for flags in verdicts.high.values()], axis=0)
         first = start_s
         times = []
@@ -296,14 +304,12 @@ def _tickets(
     return found
 
 
-def _row(
-    name: str, counted: Mapping[str, Counts], times: Mapping[str, list[float]], clusters: int, took_s: float
-) -> str:
+def _row(name: str, counted: Mapping[str, Counts], times: Mapping[str, list[float]], nodes: int, took_s: float) -> str:
     cells = [name]
     for kind in ("page", "ticket"):
         those = {key.removeprefix(kind + " "): count for key, count in counted.items() if key.startswith(kind)}
-        total = sum(those.values(), np.zeros((clusters, 2), np.int64))
-        first, later = (1000 / (clusters * HOSTS * days / 7) for days in (WARM_UP_DAYS, COUNTED_DAYS))
+        total = np.sum(list(those.values()), axis=0)
+        first, later = (1000 / (nodes * days / 7) for days in (WARM_UP_DAYS, COUNTED_DAYS))
         low, high = (each * later for each in interval(total[:, 1]))
         cells.append(f"{total[:, 1].sum() * later:,.0f} ({low:,.0f} to {high:,.0f})")
         cells.append(f"{total[:, 0].sum() * first:,.0f}")

@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import bottleneck
 import numpy as np
 from numpy.typing import NDArray
 
@@ -317,6 +318,9 @@ def _hour(now: Floats, ticks: NDArray[np.int64], window: int, quantile: float = 
     hour = np.full((len(now), len(ticks)), np.nan, np.float32)
     full = ticks >= window
     begins = ticks[full] - window + 1
+    if quantile == 0.5:
+        hour[:, full] = bottleneck.move_median(now, window, axis=1)[:, ticks[full]]
+        return hour
     for row, values in enumerate(now):
         windows = np.lib.stride_tricks.sliding_window_view(values, window)[begins]
         place = quantile * (window - 1)
@@ -368,10 +372,7 @@ def _of_week(
 
 def _median_of_day(values: Floats, count: int) -> Floats:
     """Of the last ``count``; nothing as long as there are fewer."""
-    out = np.full_like(values, np.nan)
-    for row, own in zip(out, values, strict=True):
-        row[count - 1 :] = np.median(np.lib.stride_tricks.sliding_window_view(own, count), axis=1)
-    return out
+    return np.asarray(bottleneck.move_median(values, count, axis=1))
 
 
 def _bursts_of_yesterday(level: Floats, job: Mapping[str, Any], of: Any, day: str, times: float) -> Floats:
@@ -382,9 +383,7 @@ def _bursts_of_yesterday(level: Floats, job: Mapping[str, Any], of: Any, day: st
 
 def _highest(values: Floats, count: int) -> Floats:
     """Of the last ``count``; nothing as long as there are fewer."""
-    out = np.full_like(values, np.nan)
-    out[:, count - 1 :] = np.lib.stride_tricks.sliding_window_view(values, count, axis=1).max(axis=2)
-    return out
+    return np.asarray(bottleneck.move_max(values, count, axis=1))
 
 
 def _share_beyond(values: Floats, at: NDArray[np.int64], limit: Floats, count: int) -> Floats:
