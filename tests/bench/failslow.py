@@ -38,6 +38,8 @@ EVERY = 4
 EDGES_S = tuple(2.0**k / 1e6 for k in range(5, 18))
 """Of the exporter's edges those from 32 µs to 0.13 s."""
 EVALUATION_S = 60.0
+LEAST_MINUTES = 120
+"""With fewer that were measured a day is left out."""
 
 Drive = tuple[str, str, str]
 """Cluster, host, disk."""
@@ -129,10 +131,53 @@ def alerted(store: Store, rules: Sequence[Rule], traces: Sequence[Trace]) -> set
     return {(firing.alert, drive(firing.labels)) for firing in follower.firings()}
 
 
+def minutes(trace: Trace) -> NDArray[np.float64]:
+    """The logarithm of each minute's mean latency; NaN: nothing was served."""
+    served = np.nan_to_num(trace.bytes_per_second)
+    minute = (trace.times_s - trace.times_s[0]) // 60
+    operations = np.bincount(minute, served)
+    seconds = np.bincount(minute, served * np.nan_to_num(trace.mean_s))
+    return np.log(np.where((operations > 0) & (seconds > 0), seconds / np.maximum(operations, 1e-9), np.nan))
+
+
+def print_variation(data: Path, clusters: Iterable[str], slow: set[Drive]) -> None:
+    """How healthy drives vary without a fault, for the worlds of ``detection_climates.yaml``.
+
+    Sigmas are of logarithms: of a drive's medians of its days, and of its minutes within a day (the 0.1 and 0.9
+    quantiles as of a normal distribution). The autocorrelation of minutes leaves out the outermost 2 % at each end.
+    """
+    for cluster in clusters:
+        days: dict[Drive, dict[str, float]] = {}
+        within: list[float] = []
+        lags: dict[int, list[float]] = {1: [], 5: [], 15: [], 30: []}
+        for path in _files(data / "data" / cluster):
+            for trace in read_traces(cluster, path.parent.name, path.read_text().splitlines()):
+                level = minutes(trace)
+                if trace.drive in slow or np.isfinite(level).sum() < LEAST_MINUTES:
+                    continue
+                days.setdefault(trace.drive, {})[path.stem] = float(np.nanmedian(level))
+                low, high = np.nanquantile(level, [0.1, 0.9])
+                within.append((high - low) / 2.563)
+                level = np.clip(level, *np.nanquantile(level, [0.02, 0.98]))
+                level -= np.nanmean(level)
+                for lag, correlations in lags.items():
+                    correlations.append(float(np.nanmean(level[lag:] * level[:-lag]) / np.nanvar(level)))
+        sigmas = [np.std(list(of.values()), ddof=1) for of in days.values() if len(of) > 1]
+        print(
+            f"{cluster}: {len(days)} healthy drives; sigma of days {np.median(sigmas):.3f} (0.9 quantile "
+            f"{np.quantile(sigmas, 0.9):.3f}), of minutes {np.median(within):.3f} ({np.quantile(within, 0.9):.3f}); "
+            "autocorrelation after "
+            + ", ".join(f"{lag} min {np.nanmedian(each):.2f}" for lag, each in lags.items()), flush=True,
+        )  # fmt: skip
+
+
 def main() -> int:
     """Exit code 0: no false alert, and every slow drive found on each of its days."""
     options = _parser().parse_args()
     slow = read_slow((options.data / "index" / "slow_drive_info.csv").read_text().splitlines())
+    if options.variation:
+        print_variation(options.data, options.clusters.split(","), slow)
+        return 0
     rules = needed(read_rules(sorted(options.rules.glob("plumbline-*.yaml"), reverse=True), EVALUATION_S), ALERTS)
     began, good = time.monotonic(), True
     for cluster in options.clusters.split(","):
@@ -186,6 +231,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="make bench-failslow DATA=…", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("data", type=Path, help="the clone")
     parser.add_argument("--clusters", default="cluster_A,cluster_B", help="the alerts were tuned on cluster_A")
+    parser.add_argument("--variation", action="store_true", help="how healthy drives vary, and no alerts")
     parser.add_argument("--rules", type=Path, default=RULES.parent, help="folder of rendered rules (default: ours)")
     return parser
 

@@ -48,6 +48,11 @@ def test_lines_become_counters_that_hold_the_same_means():
     assert (labels["cluster"], labels["instance"], labels["device"]) == ("cluster_Z", "host_3:10047", "disk1")
 
 
+def test_a_minute_has_the_mean_of_its_operations():
+    one, two = sorted(failslow.read_traces("cluster_Z", "host_3", LINES), key=lambda trace: trace.drive)
+    assert np.exp(failslow.minutes(one)) == pytest.approx([75e-6, 400e-6])
+
+
 def test_labels_and_files(tmp_path):
     lines = ["cluster,host_name,workload,disk_id,", "cluster_Z,host_3,block,disk1,"]
     assert failslow.read_slow(lines) == {("cluster_Z", "host_3", "disk1")}
