@@ -247,5 +247,5 @@ function(config)
     shown='signal="capacity"', baselines='',
     from='now-30d',
     refresh='5m',
-    empty='no data from Ceph'
+    empty='not measured here, or no data from Ceph'
   )

@@ -34,7 +34,7 @@ function(config)
     [p.stat(
       'MTU',
       'The largest packet that the port carries. What a whole network agrees on is on the network page. Bad looks like: another value than its peers have.',
-      'bytes', p.target(q.verdict.mtu, 'MTU', instant=true), thresholds.neutral, 'not there'
+      'none', p.target(q.verdict.mtu, 'MTU', instant=true), thresholds.neutral, 'not there'
     ), 3, 4],
     [p.stat(
       'Loss',

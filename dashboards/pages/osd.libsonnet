@@ -207,5 +207,5 @@ function(config)
       { title: 'Beside $ceph_daemon: disks, peers, probes, alerts', panels: beside, of: 'ceph_daemon', closed: true },
     ],
     shown='ceph_daemon=~"$ceph_daemon"', baselines='layer="osd"',
-    empty='no data from Ceph'
+    empty='not measured here, or no data from Ceph'
   )

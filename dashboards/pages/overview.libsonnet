@@ -139,7 +139,8 @@ function(config)
         [
           { expr: q.alerts.age, name: 'for', unit: 's' },
           { expr: q.alerts.since, name: 'since', unit: 'dateTimeAsIso' },
-        ]
+        ],
+        wide={ severity: 100, alert: 230, since: 160 }
       ) + { options+: { sortBy: [{ displayName: 'severity', desc: false }, { displayName: 'for', desc: true }] } },
       24,
       8,
@@ -193,7 +194,7 @@ function(config)
         sort='degradation'
       ),
       24,
-      4,
+      6,
     ],
   ];
 

@@ -157,5 +157,5 @@ function(config)
       { title: 'What is being repaired', panels: repair },
     ],
     shown='layer="rados"',
-    empty='no data from Ceph'
+    empty='not measured here, or no data from Ceph'
   )
