@@ -272,6 +272,8 @@ local coloured = { id: 'custom.cellOptions', value: { type: 'color-background', 
     + p.options.withOrientation('horizontal')
     + p.options.withDisplayMode('basic')
     + p.options.withShowUnfilled(true)
+    // a bar alone would be as high as the panel
+    + { options+: { sizing: 'manual', minVizHeight: 16, maxVizHeight: 40 } }
     + p.options.reduceOptions.withCalcs(['lastNotNull']),
 
   // Rows by columns, a coloured cell where the two meet: one instant query with the labels `row` and `column`.
@@ -376,13 +378,13 @@ local coloured = { id: 'custom.cellOptions', value: { type: 'color-background', 
     )
     + (if sort == null then {} else { options+: { sortBy: [{ displayName: sort, desc: true }] } }),
 
-  // The alerts that fire now, the worst first.
+  // The alerts that fire now, the worst first. In less than half the width of a page their names are cut off.
   alerts(title, description, expr, links=[])::
     self.figures(
       title, description,
       [['severity', 'severity', null], ['alertname', 'alert', null], ['layer', 'layer', null], ['cluster', 'cluster', null], ['instance', 'node', links]],
       [{ expr: expr, name: 'firing for', unit: 's' }],
-      sort='firing for'
+      sort='firing for', wide={ alert: 250 }
     ),
 
   // `inside`: the panels of a row that opens closed. `of`: the variable of which each chosen value has such a row.
