@@ -91,6 +91,6 @@ export interface Shown extends Made {
   faults: string[];
   /** What one reads in it. */
   text: string;
-  /** Its title and headings that are cut off; "table" where it is wider than the panel. */
+  /** Titles and headings that are cut off, words too small to read; "columns", "rows" where a table shows too few. */
   cut: string[];
 }

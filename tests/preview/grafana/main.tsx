@@ -56,8 +56,21 @@ async function typeface(): Promise<void> {
 function cutIn(panel: HTMLElement): string[] {
   const title = [...panel.querySelectorAll<HTMLElement>('h2')].filter(isWide);
   const headings = [...panel.querySelectorAll<HTMLElement>('[role="columnheader"]')].filter(runsOver);
-  const tables = [...panel.querySelectorAll<HTMLElement>('[role="grid"]')].filter(isWide);
-  return [...[...title, ...headings].map((each) => each.innerText), ...tables.map(() => 'table')];
+  const tables = [...panel.querySelectorAll<HTMLElement>('[role="grid"]')];
+  const small = [...panel.querySelectorAll<HTMLElement>('[style*="font-size"]')].filter(isSmall);
+  return [
+    ...[...title, ...headings, ...small].map((each) => each.innerText),
+    ...tables.filter(isWide).map(() => 'columns'),
+    ...tables.filter(hidesRows).map(() => 'rows'),
+  ];
+}
+
+const isSmall = (element: HTMLElement) => element.innerText !== '' && parseFloat(element.style.fontSize) < 10;
+
+/** No row is in view as a whole, though there is one. */
+function hidesRows(table: HTMLElement): boolean {
+  const cell = table.querySelector('[role="gridcell"]');
+  return cell !== null && cell.getBoundingClientRect().bottom > table.getBoundingClientRect().bottom;
 }
 
 const isWide = (element: HTMLElement) => element.scrollWidth > element.clientWidth;

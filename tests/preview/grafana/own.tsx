@@ -53,10 +53,10 @@ function times({ from, to }: Sheet, width: number): ReactElement[] {
 const figuresOf = (frame: DataFrame) => frame.fields.filter((field) => field.type === 'number');
 const timesOf = (frame: DataFrame) => frame.fields.find((field) => field.type === 'time')!.values as number[];
 
-/** Where a moment is, and how wide a step. */
+/** Where the step before a moment begins, and how wide it is; none before the first. */
 function scale({ sheet: { from, to }, job: { step } }: Drawing, width: number) {
-  const x = (at: number) => ((at - from) / (to - from)) * width;
-  return { x, wide: x(from + step) };
+  const x = (at: number) => Math.max(0, ((at - from) / (to - from)) * width);
+  return { begin: (at: number) => x(at - step), wide: (at: number) => x(at) - x(at - step) };
 }
 
 /** Cumulative buckets made plain: (upper edge, moment → how many fell into it and not below). */
@@ -89,14 +89,14 @@ function Heatmap(drawing: Drawing): ReactElement {
   return (
     <Chart drawing={drawing} beside={56} below={times(sheet, drawing.width - 66)}>
       {(width, height) => {
-        const { x, wide } = scale(drawing, width);
+        const { begin, wide } = scale(drawing, width);
         const high = height / rows.length;
         return rows.map(({ edge, counts }, index) => {
           const y = height - (index + 1) * high;
           return (
             <g key={edge}>
               {[...counts].map(([at, count]) => (
-                <rect key={at} x={x(at) - wide} y={y} width={wide} height={high} fill={fill}
+                <rect key={at} x={begin(at)} y={y} width={wide(at)} height={high} fill={fill}
                   opacity={(count / most) ** color.exponent} />
               ))}
               {index % every === 0 && (
@@ -119,12 +119,12 @@ function Timeline(drawing: Drawing): ReactElement {
   return (
     <Chart drawing={drawing} beside={beside} below={times(sheet, drawing.width - beside - 10)}>
       {(width, height) => {
-        const { x, wide } = scale(drawing, width);
+        const { begin, wide } = scale(drawing, width);
         const high = height / fields.length;
         return fields.map(({ field, frame }, row) => (
           <g key={row}>
             {timesOf(frame).map((at, index) => (
-              <rect key={at} x={x(at) - wide} y={(row + 0.5 - panel.options.rowHeight / 2) * high} width={wide + 0.5}
+              <rect key={at} x={begin(at)} y={(row + 0.5 - panel.options.rowHeight / 2) * high} width={wide(at) + 0.5}
                 height={high * panel.options.rowHeight} fill={field.display!(field.values[index]).color} />
             ))}
             <text x={-6} y={(row + 0.5) * high + 4} textAnchor="end">
