@@ -210,17 +210,20 @@ site-arguments:
 	@test -n "$(SITE)" -a -n "$(OUT)" || { echo "say which: make site SITE=site.libsonnet OUT=/etc/prometheus/plumbline" >&2; exit 2; }
 
 .PHONY: preview
-preview: $(TEST_VENV)/.deps-$(KEY) #: draw the dashboards from a Prometheus with data: ARGS='--prometheus URL --out DIR'
-	@PYTHONPATH=tests $(TEST_VENV)/bin/python -m preview $(ARGS)
+preview: $(TEST_VENV)/.deps-$(KEY) preview-packages #: draw the dashboards from a Prometheus with data, by Grafana's components: ARGS='--prometheus URL --out DIR'
+	@PYTHONPATH=tests:. $(TEST_VENV)/bin/python -m preview $(ARGS)
 
-# Apart from make test: 180 MB of npm's packages, kept in .tools/.
+.PHONY: preview-packages
+preview-packages:
+	@which chromium node npm >/dev/null || requirements/need-debian -f requirements/debian-preview.txt || true
+
+# Apart from make test: 450 MB of npm's packages, kept in .tools/.
 .PHONY: test-grafana
-test-grafana: $(TEST_VENV)/.installed-$(KEY) #: the pages held against Grafana's own code: options, overrides, units, transformations (npm's registry the first time)
-	@which node npm >/dev/null || requirements/need-debian -f requirements/debian-preview.txt || true
+test-grafana: $(TEST_VENV)/.installed-$(KEY) preview-packages #: every page drawn by Grafana's own code over recorded answers, in Chromium (npm's registry the first time)
 	@PLUMBLINE_GRAFANA=1 $(TEST_VENV)/bin/python -m pytest -v tests/dashboards/test_grafanas_code.py $(ARGS)
 
 .PHONY: pictures
-pictures: ceph-packages $(TEST_VENV)/.installed-$(KEY) #: draw docs/pictures anew: a real Ceph with one slow OSD, a month of growth (root; 10 minutes)
+pictures: ceph-packages preview-packages $(TEST_VENV)/.installed-$(KEY) #: draw docs/pictures anew: a real Ceph with one slow OSD, a month of growth (root; 10 minutes)
 	@PYTHONPATH=tests:. $(TEST_VENV)/bin/python -m pictures $(ARGS)
 
 .PHONY: golden

@@ -165,7 +165,9 @@ local coloured = { id: 'custom.cellOptions', value: { type: 'color-background', 
     },
 
   // A table of instant queries, one column a query, rows joined on their labels. `empty`: what it says without a row.
-  // Grafana would write that into empty cells, too: an override takes it from there.
+  // Grafana would write that into empty cells, too: an override takes it from there. Its columns share the panel's width:
+  // without a smaller least width each takes 150 pixels, and the last ones, which say how bad it is, are out of view. Long
+  // headings are wrapped from Grafana 12 on; 11 cuts them.
   table(title, description, unit, targets, transformations, overrides=[], empty='none')::
     local p = g.panel.table;
     p.new(title)
@@ -174,6 +176,7 @@ local coloured = { id: 'custom.cellOptions', value: { type: 'color-background', 
     + p.queryOptions.withTransformations(transformations)
     + p.standardOptions.withNoValue(empty)
     + p.standardOptions.withOverrides([{ matcher: { id: 'byRegexp', options: '/.*/' }, properties: [{ id: 'noValue', value: '' }] }] + overrides)
+    + { fieldConfig+: { defaults+: { custom+: { minWidth: 60, wrapHeaderText: true } } } }
     + { options+: { showHeader: true, cellHeight: 'sm' } },
 
   // Of a graph that reads nothing else than what the daemons' default page leaves out.
@@ -269,6 +272,8 @@ local coloured = { id: 'custom.cellOptions', value: { type: 'color-background', 
     + p.options.withOrientation('horizontal')
     + p.options.withDisplayMode('basic')
     + p.options.withShowUnfilled(true)
+    // a bar alone would be as high as the panel
+    + { options+: { sizing: 'manual', minVizHeight: 16, maxVizHeight: 40 } }
     + p.options.reduceOptions.withCalcs(['lastNotNull']),
 
   // Rows by columns, a coloured cell where the two meet: one instant query with the labels `row` and `column`.
@@ -320,14 +325,19 @@ local coloured = { id: 'custom.cellOptions', value: { type: 'color-background', 
   // `labels`: [[label, heading, links or null], …] in the order shown; other labels are hidden by the aggregation.
   // `columns`: [{ expr, name, unit, steps: null, links: null }, …]; name null: the query only brings labels.
   // `sort`: heading of the column that the worst is on top by. `empty`: what it says without a row. `words`: the label that
-  // says so where nothing could prove that.
-  figures(title, description, labels, columns, sort=null, empty='none', words=labels[0][0])::
+  // says so where nothing could prove that. `wide`: heading → pixels, of columns that need more than their share.
+  figures(title, description, labels, columns, sort=null, empty='none', words=labels[0][0], wide={})::
     local unproven = proof.row([column.expr for column in columns], words);
     // Grafana's name of a query's figure.
     local value(index) = 'Value #' + refId(index);
     local indices = std.range(0, std.length(columns) - 1);
     local shown = [index for index in indices if columns[index].name != null];
     local linksOf(links) = if links == null then [] else [{ id: 'links', value: links }];
+    // Of columns whose words are of one length, and of the one with the arrow of the order: Grafana wraps a heading as if
+    // it had none. The others share what is left.
+    local widths = { severity: 80, layer: 80 } + wide
+                   + (if sort == null then {} else { [sort]: 40 + 8 * std.foldl(function(most, word) std.max(most, std.length(word)), std.split(sort, ' '), 7) });
+    local widthOf(name) = if name in widths then [{ id: 'custom.width', value: widths[name] }] else [];
     self.table(
       title, description, 'none',
       [self.tableTarget(columns[index].expr, refId(index)) for index in indices] + [self.tableTarget(unproven, 'proof')],
@@ -348,6 +358,7 @@ local coloured = { id: 'custom.cellOptions', value: { type: 'color-background', 
         {
           matcher: { id: 'byName', options: columns[index].name },
           properties: [{ id: 'unit', value: columns[index].unit }]
+                      + widthOf(columns[index].name)
                       + linksOf(std.get(columns[index], 'links'))
                       + (local steps = std.get(columns[index], 'steps');
                          if steps == null then [] else [
@@ -359,21 +370,21 @@ local coloured = { id: 'custom.cellOptions', value: { type: 'color-background', 
         }
         for index in shown
       ] + [
-        { matcher: { id: 'byName', options: label[1] }, properties: linksOf(label[2]) }
+        { matcher: { id: 'byName', options: label[1] }, properties: linksOf(label[2]) + widthOf(label[1]) }
         for label in labels
-        if label[2] != null
+        if label[2] != null || label[1] in widths
       ],
       empty
     )
     + (if sort == null then {} else { options+: { sortBy: [{ displayName: sort, desc: true }] } }),
 
-  // The alerts that fire now, the worst first.
+  // The alerts that fire now, the worst first. In less than half the width of a page their names are cut off.
   alerts(title, description, expr, links=[])::
     self.figures(
       title, description,
       [['severity', 'severity', null], ['alertname', 'alert', null], ['layer', 'layer', null], ['cluster', 'cluster', null], ['instance', 'node', links]],
       [{ expr: expr, name: 'firing for', unit: 's' }],
-      sort='firing for'
+      sort='firing for', wide={ alert: 250 }
     ),
 
   // `inside`: the panels of a row that opens closed. `of`: the variable of which each chosen value has such a row.

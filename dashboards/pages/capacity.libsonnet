@@ -53,7 +53,8 @@ function(config)
       [verdict.full, 'UNSAFE: the others get too full', bad],
       [verdict.copies, 'NO SELF-HEALING: a pool lacks hosts for its copies', warning],
       [verdict.data, 'DATA AT RISK: a pool may have all copies there', bad],
-    ]) + toOsds, 8, 5],
+      // the words under the name: beside it both would be too small to read
+    ]) + { options+: { wideLayout: false } } + toOsds, 8, 5],
     [p.stat(
       'Fullest OSD after that',
       worstOf + 'How full the fullest OSD of the others gets once it holds its part of what was lost: its fullness × all used ÷ what is used on the others, the worst host. %s Absent where nothing would be copied. Bad looks like: above backfillfull, where Ceph stops copying.' % proportional,
@@ -94,7 +95,7 @@ function(config)
       [std.toString(verdict.full)]: bad,
       [std.toString(verdict.copies)]: warning,
       [std.toString(verdict.data)]: bad,
-    }), 24, 4],
+    }), 24, 6],
     [p.figures(
       'The largest host',
       'The host (or rack) whose loss leaves the others fullest: as a rule the one with most data. "scope" is the rack inside which its data would go, where every rack has a copy already. Bad looks like: a fullness above nearfull (%g unless the cluster says otherwise), or above backfillfull (%g).' % [limits.nearfull, limits.backfillfull],
@@ -109,7 +110,8 @@ function(config)
       [
         column(q.history.needed, 'needs', 's'),
         column(q.history.there, 'is there', 'none'),
-      ]
+      ],
+      wide={ 'is there': 420 }
     ) + p.words('is there', { '0': 'no: less is kept, or it is new; retention: %s or more' % retention, '1': 'yes' }, { '0': warning, '1': good })
     + { options+: { sortBy: [{ displayName: 'needs', desc: false }] } }, 12, 5],
   ];
@@ -247,5 +249,5 @@ function(config)
     shown='signal="capacity"', baselines='',
     from='now-30d',
     refresh='5m',
-    empty='no data from Ceph'
+    empty='not measured here, or no data from Ceph'
   )

@@ -215,9 +215,9 @@ function(config)
         'Alerts that fire for this disk, for an OSD on it or for a probe of it. "since" is when the condition began, before its alert waited to be sure. Bad looks like: any row; the lowest layer first.',
         [['severity', 'severity', null], ['layer', 'layer', null], ['alertname', 'alert', null], ['operation', 'operation', null], ['ceph_daemon', 'OSD', [osdOf('ceph_daemon')]], ['probe', 'probe', null]],
         [{ expr: q.alerts.age, name: 'for', unit: 's' }, { expr: q.alerts.since, name: 'since', unit: 'dateTimeAsIso' }],
-        sort='for'
+        sort='for', wide={ alert: 250, since: 160 }
       ),
-      12,
+      24,
       6,
     ],
     [
@@ -227,7 +227,7 @@ function(config)
         [['urgency', 'severity', null], ['check', 'check', [links.to('tuning')]], ['subject', 'of', null]],
         [{ expr: q.findings, name: null }]
       ),
-      12,
+      24,
       6,
     ],
     [

@@ -100,5 +100,5 @@ function(config)
       { title: 'Client: NVMe-oF gateways, and alerts', panels: client },
     ],
     shown='layer=~"object|filesystem|client"', baselines='',
-    empty='no data from Ceph, GlusterFS or MooseFS'
+    empty='not measured here, or no data from Ceph, GlusterFS or MooseFS'
   )

@@ -154,8 +154,8 @@ function(config)
       'The largest packet that reached the target unfragmented, and the MTU of the port that leads there; packets without an answer; segments retransmitted in the latest run of iperf3. Bad looks like: a path smaller than its port (a switch or the peer has a smaller MTU), or more than %g of the packets lost.' % alerts.PlumblineNetworkLoss.share,
       [['cluster', 'cluster', null], ['instance', 'node', [toNode]], ['probe', 'probe', [links.fromRow('probes', ['cluster', 'probe'])]], ['target', 'target', null], ['device', 'port', [toPort]]],
       [
-        { expr: q.probe.pathMtu, name: 'path MTU', unit: 'bytes' },
-        { expr: q.probe.interfaceMtu, name: 'MTU of the port', unit: 'bytes' },
+        { expr: q.probe.pathMtu, name: 'path MTU', unit: 'none' },
+        { expr: q.probe.interfaceMtu, name: 'MTU of the port', unit: 'none' },
         { expr: q.probe.loss, name: 'lost', unit: 'percentunit', steps: [[null, p.colour.good], [std.max(1e-9, alerts.PlumblineNetworkLoss.share), p.colour.warning]] },
         { expr: q.probe.retransmits, name: 'retransmitted', unit: 'none' },
       ],
@@ -190,7 +190,7 @@ function(config)
         { expr: q.bond.elsewhere, name: 'outside the aggregate', unit: 'none' },
         { expr: q.bond.noPartner, name: 'without a partner', unit: 'none' },
       ]
-    ), 12, 8],
+    ), 24, 6],
     [p.figures(
       'InfiniBand and RoCE ports',
       'State (%(state)d is active), speed, use, errors a second, and how often a second the port had data and no credit to send it; empty where there are none. Bad looks like: a state below %(state)d on a port with a cable, errors that continue, or waits on one port alone.' % { state: alerts.PlumblineInfinibandPortDown.activeState },
@@ -203,7 +203,7 @@ function(config)
         { expr: q.infiniband.waits, name: 'waits for credit', unit: 'ops' },
       ],
       sort='errors'
-    ), 12, 8],
+    ), 24, 6],
   ];
 
   dashboard.new(

@@ -34,7 +34,7 @@ function(config)
     [p.stat(
       'MTU',
       'The largest packet that the port carries. What a whole network agrees on is on the network page. Bad looks like: another value than its peers have.',
-      'bytes', p.target(q.verdict.mtu, 'MTU', instant=true), thresholds.neutral, 'not there'
+      'none', p.target(q.verdict.mtu, 'MTU', instant=true), thresholds.neutral, 'not there'
     ), 3, 4],
     [p.stat(
       'Loss',
@@ -82,18 +82,18 @@ function(config)
       'Documented advice that it does not follow. "plumbline check" on the node says what is, what it should be, and the command that fixes it. Empty is good. Bad looks like: anything critical, or a warning on a port that carries storage.',
       [['check', 'check', null], ['urgency', 'severity', null]],
       [{ expr: q.findings, name: 'open', unit: 'none' }]
-    ), 8, 7],
-    [p.alerts(
-      'Alerts of this port',
-      'What fires now for this port, and for the network of its whole node, with how long. Empty is good. Bad looks like: any page.',
-      q.alerts, links=[links.fromRow('node', ['cluster', 'instance'])]
-    ), 8, 7],
+    ), 12, 7],
     [p.figures(
       'Identity and roles',
       'Driver, firmware, bus address; the bond that the port belongs to; by whose counters drops are told apart. Ceph\'s networks that it carries. Bad looks like: another firmware than its peers have.',
       [['device', 'port', null], ['role', 'role', null], ['driver', 'driver', null], ['firmware', 'firmware', null], ['bus', 'bus', null], ['master', 'bond', null], ['drop_source', 'drops by', null]],
       [{ expr: q.identity.info, name: null, unit: 'none' }, { expr: q.identity.roles, name: null, unit: 'none' }]
-    ), 8, 7],
+    ), 12, 7],
+    [p.alerts(
+      'Alerts of this port',
+      'What fires now for this port, and for the network of its whole node, with how long. Empty is good. Bad looks like: any page.',
+      q.alerts, links=[links.fromRow('node', ['cluster', 'instance'])]
+    ), 24, 6],
   ];
 
   local more = [

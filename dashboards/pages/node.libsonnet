@@ -72,7 +72,7 @@ function(config)
         ['probe', 'probe', [links.fromRow('probes', ['cluster', 'probe'])]],
       ],
       [{ expr: q.alerts, name: 'firing for', unit: 's' }],
-      sort='firing for', words='severity'
+      sort='firing for', words='severity', wide={ alert: 250 }
     ) + hidden, 14, 10],
   ];
 

@@ -28,7 +28,8 @@ function(config)
     [stat('In', 'Whether it holds data (1) or was taken out (0). Bad looks like: 0 that nobody intended.', 'none', p.target(q.state['in'], 'in', instant=true), [[null, p.colour.warning], [1, p.colour.good]], decimals=0), 3, 4],
     [stat('Suspected of', 'The verdict of the rules: disk (its own), host, network, queue, or peer (it only waits for another). Bad looks like: anything but none; docs/osd-verdicts.md names the two signals behind each.', 'none', p.target(q.state.verdict, '{{verdict}}', instant=true), thresholds.neutral, noValue='OSD not known', label='verdict'), 4, 4],
     [stat('Against its class', 'Its worst figure divided by the median of its device class: 1 is the same as the others. It needs %d busy OSDs of a class. Bad looks like: %g and above (yellow), %g and above (red).' % [osd.minimumOsds, osd.agreeRatio, osd.ratio], 'none', p.target(q.state.ratio, 'to class', instant=true), [[null, p.colour.good], [osd.agreeRatio, p.colour.warning], [osd.ratio, p.colour.bad]], decimals=2, noValue='class too small'), 4, 4],
-    [stat('p99 now', 'The slowest hundredth of its client operations over the last minutes, by kind. Bad looks like: a multiple of what the graphs below show for its past.', 's', p.target(q.state.p99, '{{operation}}', instant=true), thresholds.neutral, noValue='idle, or not asked'), 4, 4],
+    // one kind below the other: side by side their names would be too small to read
+    [stat('p99 now', 'The slowest hundredth of its client operations over the last minutes, by kind. Bad looks like: a multiple of what the graphs below show for its past.', 's', p.target(q.state.p99, '{{operation}}', instant=true), thresholds.neutral, noValue='idle, or not asked') + { options+: { orientation: 'horizontal', text: { titleSize: 12 } } }, 4, 4],
     [stat('Blocked ops', 'Operations that have waited for 30 s and more. Bad looks like: more than 0.', 'none', p.target(q.state.blocked, 'blocked', instant=true), thresholds.none, decimals=0, noValue='not asked'), 3, 4],
     [stat('Accused by', 'OSDs that report it as the worst of their peers. Bad looks like: most of the others.', 'none', p.target(q.state.accused, 'accusers', instant=true), thresholds.few, decimals=0), 3, 4],
     [p.figures(
@@ -207,5 +208,5 @@ function(config)
       { title: 'Beside $ceph_daemon: disks, peers, probes, alerts', panels: beside, of: 'ceph_daemon', closed: true },
     ],
     shown='ceph_daemon=~"$ceph_daemon"', baselines='layer="osd"',
-    empty='no data from Ceph'
+    empty='not measured here, or no data from Ceph'
   )

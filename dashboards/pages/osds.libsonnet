@@ -209,5 +209,5 @@ function(config)
       { title: 'What the OSDs can do', panels: capability, closed: true },
     ],
     shown='layer="osd"',
-    empty='no data from Ceph'
+    empty='not measured here, or no data from Ceph'
   )

@@ -92,7 +92,7 @@ function(config)
         sort='degradation'
       ),
       8,
-      4,
+      5,
     ],
     [
       p.figures(
@@ -107,7 +107,7 @@ function(config)
         sort='degradation'
       ),
       9,
-      4,
+      5,
     ],
     [
       p.figures(
@@ -117,7 +117,7 @@ function(config)
         [{ expr: q.blame.osds, name: null }]
       ),
       7,
-      4,
+      5,
     ],
   ];
 
@@ -139,7 +139,8 @@ function(config)
         [
           { expr: q.alerts.age, name: 'for', unit: 's' },
           { expr: q.alerts.since, name: 'since', unit: 'dateTimeAsIso' },
-        ]
+        ],
+        wide={ severity: 100, alert: 250, since: 160 }
       ) + { options+: { sortBy: [{ displayName: 'severity', desc: false }, { displayName: 'for', desc: true }] } },
       24,
       8,
@@ -193,7 +194,7 @@ function(config)
         sort='degradation'
       ),
       24,
-      4,
+      6,
     ],
   ];
 

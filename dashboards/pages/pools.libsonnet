@@ -137,13 +137,13 @@ function(config)
       'What Ceph says is wrong right now, by the names of its checks ("ceph health detail" explains them). Muted checks are not here. Bad looks like: HEALTH_ERR, or a row that nobody can explain.',
       [['severity', 'severity', null], ['name', 'check', null], ['cluster', 'cluster', null]],
       [{ expr: q.checks, name: 'raised', unit: 'none' }]
-    ), 8, 7],
+    ), 12, 7],
     [p.timeSeries(
       'Slow operations over time',
       'Operations that the monitors report as slow, those our daemons see blocked for 30 s and more, and those of the last ten minutes over 10 s. Bad looks like: anything above 0; the OSDs\' page says what they wait for.',
       'none', [p.target(q.slow.ceph, 'slow by the monitors'), p.target(q.slow.blocked, 'blocked'), p.target(q.slow.recent, 'slow lately')]
-    ) + p.linked([links.to('osds')]), 8, 7],
-    [p.alerts('Alerts of RADOS that fire', 'What fires in the layer rados, the longest on top. A page in a lower layer inhibits these notifications; here they are shown. Bad looks like: any row.', q.firing, [links.to('node', { cluster: '${__data.fields.cluster}', instance: '${__data.fields.node}' })]), 8, 7],
+    ) + p.linked([links.to('osds')]), 12, 7],
+    [p.alerts('Alerts of RADOS that fire', 'What fires in the layer rados, the longest on top. A page in a lower layer inhibits these notifications; here they are shown. Bad looks like: any row.', q.firing, [links.to('node', { cluster: '${__data.fields.cluster}', instance: '${__data.fields.node}' })]), 24, 6],
   ];
 
   dashboard.new(
@@ -157,5 +157,5 @@ function(config)
       { title: 'What is being repaired', panels: repair },
     ],
     shown='layer="rados"',
-    empty='no data from Ceph'
+    empty='not measured here, or no data from Ceph'
   )

@@ -169,7 +169,7 @@ function(config)
         { expr: q.baselines.mismatched, name: 'other parameters', unit: 'none' },
       ],
       sort='other parameters'
-    ), 12, 9],
+    ), 24, 7],
     [std.foldl(function(panel, part) panel + p.words(part, { '0': 'same', '1': 'changed' }), parts, p.figures(
       'Baselines and what has changed since',
       'The baselines of each node: age of the oldest figure in force, and which parts of the node differ from what it was measured on. Documented profiles and site files don\'t say what they were measured on. Bad looks like: older than %s, or any change: record again.' % config.alerts.PlumblineBaselineOutdated.age,
@@ -179,7 +179,7 @@ function(config)
         for part in parts
       ],
       sort='age'
-    )), 12, 9],
+    )), 24, 7],
   ];
 
   dashboard.new(

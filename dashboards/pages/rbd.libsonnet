@@ -77,9 +77,9 @@ function(config)
   ];
 
   local judged = [
-    [p.timeSeries('Degradation of the ten worst', 'Measured divided by the baseline in force for latency, the inverse for what comes per second: 1 is as accepted. Nothing is drawn where no baseline is in force. Bad looks like: above %g and staying.' % tolerance, 'none', [p.target(q.ratio, '{{instance}} {{probe}} {{operation}} {{statistic}}')], logarithmic=true) + p.linked(toProbe), 8, 8],
-    [p.timeSeries('Worst degradation by vantage', 'The worst ratio of each layer, by where the probes run: host, VM, container. Nothing is drawn where no baseline is in force. Bad looks like: one vantage leaving the others: it is what lies between it and the cluster.', 'none', [p.target(q.vantage, '{{vantage}} {{layer}}')], logarithmic=true), 8, 8],
-    [p.alerts('Alerts of clients that fire', 'What fires in the layers above RADOS, the longest on top. Alertmanager inhibits what a lower layer explains; here it is shown. Bad looks like: any row.', q.firing, [links.to('node', { cluster: '${__data.fields.cluster}', instance: '${__data.fields.node}' })]), 8, 8],
+    [p.timeSeries('Degradation of the ten worst', 'Measured divided by the baseline in force for latency, the inverse for what comes per second: 1 is as accepted. Nothing is drawn where no baseline is in force. Bad looks like: above %g and staying.' % tolerance, 'none', [p.target(q.ratio, '{{instance}} {{probe}} {{operation}} {{statistic}}')], logarithmic=true) + p.linked(toProbe), 12, 8],
+    [p.timeSeries('Worst degradation by vantage', 'The worst ratio of each layer, by where the probes run: host, VM, container. Nothing is drawn where no baseline is in force. Bad looks like: one vantage leaving the others: it is what lies between it and the cluster.', 'none', [p.target(q.vantage, '{{vantage}} {{layer}}')], logarithmic=true), 12, 8],
+    [p.alerts('Alerts of clients that fire', 'What fires in the layers above RADOS, the longest on top. Alertmanager inhibits what a lower layer explains; here it is shown. Bad looks like: any row.', q.firing, [links.to('node', { cluster: '${__data.fields.cluster}', instance: '${__data.fields.node}' })]), 24, 6],
   ];
 
   dashboard.new(

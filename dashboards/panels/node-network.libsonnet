@@ -16,7 +16,7 @@ function(config)
         { expr: q.network.info, name: null, unit: 'none' },
         { expr: q.network.up, name: 'link', unit: 'none' },
         { expr: q.network.speed, name: 'speed', unit: 'bps' },
-        { expr: q.network.mtu, name: 'MTU', unit: 'bytes' },
+        { expr: q.network.mtu, name: 'MTU', unit: 'none' },
         { expr: q.network.lost, name: 'lost', unit: 'percentunit', steps: [[null, p.colour.good], [alerts.PlumblineNicRingDrops.share, p.colour.bad]] },
         { expr: q.network.errors, name: 'damaged', unit: 'pps' },
         { expr: q.network.pause, name: 'pause frames', unit: 'pps' },
@@ -35,7 +35,7 @@ function(config)
       ]
     ), 6, 8],
     [p.timeSeries(
-      'Time squeeze and backlog overflow, per CPU',
+      'Squeeze and backlog overflow, per CPU',
       'How often the receive softirq left with work undone because its budget or time ran out (no loss by itself), packets dropped for a backlog beyond net.core.netdev_max_backlog, and how many tasks wait for the CPU. Bad looks like: any overflow, or a squeeze that grows with load on one CPU while others are idle.',
       'ops', [
         p.target(q.network.squeeze, 'squeeze, cpu {{cpu}}'),

@@ -39,7 +39,8 @@ local not(metric) = shown(named(metric + sel() + ' == 0'));
 local info(labels) = 'max by (%s, %s) (plumbline_disk_info%s)' % [identity, labels, sel()];
 local bucket = 'plumbline:disk_class_latency_bucket:ops_per_second'
                + sel('device_class=~"$device_class", operation=~"$operation"');
-local classQuantile(rank) = 'histogram_quantile(%g, sum by (device_class, operation, le) (%s))' % [rank, bucket];
+// Without operations it is NaN: such a line has nothing to draw, and its legend would say that nobody measures.
+local classQuantile(rank) = 'histogram_quantile(%g, sum by (device_class, operation, le) (%s)) >= 0' % [rank, bucket];
 
 local degraded = 'max by (cluster, instance, pci_address, device) (plumbline:pcie_link:ratio%s) < 1' % sel();
 local findings = 'plumbline_finding%s == 1' % sel('check=~"(disk|pcie|health|array)[.].+", urgency!="info"');

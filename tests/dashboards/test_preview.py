@@ -1,55 +1,23 @@
-"""The preview on a small recorded set of answers: variables, tables, units, colours; and that it draws."""
+"""The preview without a browser: variables, layout, answers and their record. ``test_pages_drawn.py`` draws."""
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from matplotlib.figure import Figure
-from PIL import Image
 
-from preview import figures, series, units
-from preview.answers import PreviewError, Recorded, Series, Server, Window, values
-from preview.draw import TYPES
-from preview.fields import look
-from preview.page import render
-from preview.sheet import Place
+from preview import bundle
+from preview.answers import PreviewError, Recorded, Recorder, Server, Window, answer, values
+from preview.layout import HEAD_PX, UNIT_PX, layout
 from preview.variables import choices, opened, substitute
-from support.dashboards import DASHBOARDS, load
 
 ROOT = Path(__file__).parents[2]
-RECORDED = Path(__file__).parent / "preview"
-"""Panels of several pages as rendered, and what the Prometheus of ``support/whole_stack.py`` answered for them."""
-ENDED = 1795297124.0
-WINDOW = Window(ENDED - 300, ENDED, 60.0)
-
-
-@pytest.mark.parametrize(
-    ("value", "unit", "decimals", "shown"),
-    [
-        (0.000163, "s", None, "163 µs"),
-        (7200.0, "s", 0, "2 h"),
-        (0.0, "s", None, "0 s"),
-        (0.4567, "percentunit", None, "45.7%"),
-        (9.4e9, "bps", None, "9.4 Gb/s"),
-        (1024.0**3 * 1.5, "bytes", None, "1.5 GiB"),
-        (1500.0, "iops", None, "1.5 kio/s"),
-        (1.05, "none", 2, "1.05"),
-        (100.0, "none", None, "100"),
-        (37.0, "celsius", None, "37 °C"),
-        (1700000000000.0, "dateTimeAsIso", None, "2023-11-14 22:13:20"),
-        (float("nan"), "s", None, "NaN"),
-        (float("inf"), "none", None, "∞"),
-        (2.0, "furlong", None, "2 furlong"),
-    ],
-)
-def test_figures_are_written_with_their_units(value: float, unit: str, decimals: int | None, shown: str) -> None:
-    assert units.text(value, unit, decimals) == shown
-
+WINDOW = Window(700.0, 1000.0, 60.0)
 
 VARIABLES: dict[str, Any] = {
     "templating": {
@@ -80,109 +48,108 @@ def test_variables_are_replaced_but_not_what_a_regular_expression_found() -> Non
     assert substitute(expr, known) == 'label_replace(rate(x{i="a", d=~".*"}[60s]), "a", "$1", "b", "(.+)")'
 
 
-def test_legends_are_filled_in() -> None:
-    assert series.legend("{{device}} {{ operation }}{{none}}", {"device": "sda", "operation": "read"}) == "sda read"
-    assert series.legend("", {"__name__": "up", "job": "x"}) == 'up{job="x"}'
+def _panel(kind: str, y: int, h: int, *inside: dict[str, Any]) -> dict[str, Any]:
+    return {"type": kind, "gridPos": {"x": 0, "y": y, "w": 12, "h": h}, "panels": list(inside)}
 
 
-def test_cumulative_buckets_become_plain_ones() -> None:
-    found = series.buckets(
-        [
-            Series({"le": "+Inf"}, ((1.0, 5.0), (2.0, 9.0))),
-            Series({"le": "0.1"}, ((1.0, 2.0),)),
-            Series({"le": "0.5"}, ((1.0, 5.0), (2.0, 9.0))),
-        ]
-    )
-    assert found.edges == ("0.1", "0.5", "+Inf")
-    assert found.counts == ((2.0, 0.0), (3.0, 9.0), (0.0, 0.0))
+CLOSED = _panel("row", 0, 1, _panel("stat", 5, 4), _panel("table", 9, 8))
+FOLDED = {"panels": [CLOSED, _panel("row", 1, 1), _panel("stat", 2, 4)]}
 
 
-def _panel(**fields: Any) -> dict[str, Any]:
-    steps = [{"value": None, "color": "#37872D"}, {"value": 1, "color": "red"}]
-    settings = {"unit": "s", "thresholds": {"mode": "absolute", "steps": steps}, "color": {"mode": "thresholds"}}
-    return {"fieldConfig": {"defaults": settings | fields, "overrides": []}}
+def _tops(dashboard: dict[str, Any], **how: Any) -> tuple[list[float], list[float]]:
+    found = layout(dashboard, 1600, **how)
+    rows, panels = ([(box["top"] - HEAD_PX) / UNIT_PX for _, box in each] for each in (found.headings, found.panels))
+    return rows, panels
 
 
-def test_colours_and_words_follow_thresholds_mappings_and_overrides() -> None:
-    empty = {"type": "special", "options": {"match": "null", "result": {"text": "none", "color": "transparent"}}}
-    word = {"type": "value", "options": {"3": {"text": "three"}}}
-    panel = _panel(mappings=[empty, word])
-    panel["fieldConfig"]["overrides"] = [
-        {"matcher": {"id": "byName", "options": "wear"}, "properties": [{"id": "unit", "value": "percentunit"}]},
-        {"matcher": {"id": "byRegexp", "options": "/^base/"}, "properties": [{"id": "custom.lineWidth", "value": 2}]},
-    ]
-    assert [look(panel, "x").colour(value) for value in (0.5, 1.0, None)] == ["#37872D", "#C4162A", None]
-    assert [look(panel, "x").text(value) for value in (3.0, 0.5, None)] == ["three", "500 ms", "none"]
-    assert look(panel, "wear").text(0.5) == "50%"
-    assert look(panel, "baseline p50").custom == {"lineWidth": 2}
+def test_a_closed_row_shows_its_heading_only() -> None:
+    assert _tops(FOLDED) == ([0, 1], [2])
 
 
-def test_a_recorded_page_is_drawn(tmp_path: Path) -> None:
-    """One panel of each kind, with what a real Prometheus answered; one of them has no data."""
-    page = json.loads((RECORDED / "page.json").read_text("utf-8"))
-    answers = Recorded.load(RECORDED / "answers.json")
-    kinds = {panel["type"] for panel in page["panels"]}
-    assert kinds >= {panel["type"] for path in DASHBOARDS for panel in load(path)["panels"]}
-    assert set(TYPES) <= kinds
-    given = {"instance": "vm:10047", "ceph_daemon": "osd.0"}
-    chosen = opened(page, given, lambda selector, label: values(answers, selector, label))
-    drawn = render(page, answers, chosen, WINDOW, tmp_path / "page.png", width_px=1200)
-    assert drawn.panels == len(page["panels"]) - 1  # its heading
-    assert drawn.empty == ("Unsafe at the soonest in",)
-    with Image.open(tmp_path / "page.png") as picture:
-        assert picture.width == 1200
-        assert len(picture.getcolors(1 << 16) or []) > 20
-    top = render(page, answers, chosen, WINDOW, tmp_path / "top.png", width_px=1200, rows=9)
-    assert top.panels == 3
+def test_an_opened_row_moves_down_what_stands_below() -> None:
+    assert _tops(FOLDED, opened=True) == ([0, 13], [1, 5, 14])
+    assert layout(FOLDED, 1600, opened=True).height == HEAD_PX + 18 * UNIT_PX
 
 
-def test_the_command_draws_from_a_record(tmp_path: Path) -> None:
-    argv = [sys.executable, "-m", "preview", "overview", "--recorded", RECORDED / "answers.json"]
-    argv += ["--out", tmp_path, "--minutes", "10", "--rows", "12"]
-    done = subprocess.run(argv, cwd=ROOT / "tests", capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(f"{tmp_path / 'plumbline-overview.png'}: ")
+def test_the_top_of_a_page_ends_with_no_heading() -> None:
+    assert _tops(FOLDED, rows=5) == ([], [])
+    assert _tops(FOLDED, rows=6) == ([0, 1], [2])
+
+
+class Prometheus:
+    """A source that says what it was asked."""
+
+    def get(self, endpoint: str, parameters: dict[str, str]) -> Any:
+        return [endpoint] if endpoint.startswith("label/") else {"result": [endpoint, parameters["query"]]}
+
+
+def test_what_was_recorded_is_answered_again_at_any_time(tmp_path: Path) -> None:
+    recorder = Recorder(Prometheus(), WINDOW, {"page": {"cluster": ".*"}})
+    now, over = {"expr": "up", "instant": True}, {"expr": "rate(x[$__rate_interval])", "range": True}
+    assert answer(recorder, now, {}, WINDOW) == {"result": ["query", "up"]}
+    assert answer(recorder, over, {}, WINDOW) == {"result": ["query_range", "rate(x[240s])"]}
+    assert values(recorder, "up", "cluster") == ["label/cluster/values"]
+    recorder.save(tmp_path / "a.json.gz")
+    recorder.save(tmp_path / "b.json.gz")
+    assert (tmp_path / "a.json.gz").read_bytes() == (tmp_path / "b.json.gz").read_bytes()
+    recorded = Recorded.load(tmp_path / "a.json.gz")
+    assert (recorded.window, recorded.pages) == (WINDOW, {"page": {"cluster": ".*"}})
+    later = Window(5000.0, 5300.0, 60.0)
+    assert [answer(recorded, each, {}, later)["result"][0] for each in (now, over)] == ["query", "query_range"]
+
+
+def test_what_was_not_recorded_has_no_data() -> None:
+    recorded = Recorded(WINDOW, {}, {})
+    assert recorded.get("query", {"query": "up"})["result"] == []
+    assert recorded.get("label/x/values", {"match[]": "up"}) == []
 
 
 def test_a_page_or_server_that_is_not_there_is_said_in_one_line(tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "preview", "nowhere", "--out", tmp_path]
-    done = subprocess.run(argv, cwd=ROOT / "tests", capture_output=True, text=True, check=False)
+    path = os.pathsep.join([str(ROOT / "tests"), str(ROOT)])
+    done = subprocess.run(
+        argv, env={**os.environ, "PYTHONPATH": path}, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert done.stderr.startswith("preview: no page is called nowhere; there are: ")
     with pytest.raises(PreviewError, match="is this a Prometheus server"):
         Server("http://127.0.0.1:9").get("query", {"query": "up"})
 
 
-def test_what_was_not_recorded_has_no_data() -> None:
-    assert Recorded({}).get("query", {"query": "up"}) == {"result": []}
-    assert Recorded({}).get("label/x/values", {"match[]": "up"}) == []
+def test_what_npm_is_missing_for_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(PreviewError, match="node is not installed"):
+        bundle.bundle(tmp_path)
 
 
-class Answers:
-    """A source that answers every query with these series, at the end of the window."""
+def test_what_was_not_made_whole_is_not_kept(tmp_path: Path) -> None:
+    def broken(work: Path) -> None:
+        (work / "half").touch()
+        raise PreviewError("no registry")
 
-    def __init__(self, **values: float) -> None:
-        self._values = values
-
-    def get(self, _path: str, _params: dict[str, str]) -> dict[str, Any]:
-        found = [{"metric": {"name": name}, "value": [ENDED, str(value)]} for name, value in self._values.items()]
-        return {"resultType": "vector", "result": found}
-
-
-def texts(mode: str, **values: float) -> set[str]:
-    """What a tile says of these series."""
-    figure = Figure(figsize=(8, 2), dpi=100)
-    panel = _panel() | {
-        "targets": [{"expr": "x", "refId": "A", "legendFormat": "{{name}}", "instant": True, "range": False}],
-        "options": {"colorMode": "background", "textMode": mode},
-    }
-    assert figures.stat(Place(figure, 0, 0, 800, 200), panel, Answers(**values), {}, WINDOW) is bool(values)
-    return {text.get_text() for axes in figure.axes for text in axes.texts} - {""}
+    with pytest.raises(PreviewError, match="no registry"):
+        bundle._once(tmp_path, "packages", [Path(__file__)], broken)
+    assert list(tmp_path.iterdir()) == []
+    made = bundle._once(tmp_path, "packages", [Path(__file__)], lambda work: (work / "whole").touch())
+    assert bundle._once(tmp_path, "packages", [Path(__file__)], broken) == made
+    assert [path.name for path in made.iterdir()] == ["whole"]
 
 
-def test_a_tile_shows_every_series_and_names_them_where_grafana_does() -> None:
-    assert texts("auto", a=0.5) == {"500 ms"}
-    assert texts("value_and_name", a=0.5) == {"a", "500 ms"}
-    assert texts("auto", a=0.5, b=2.0) == {"a", "500 ms", "b", "2 s"}
-    assert texts("name", a=0.5) == {"a"}
-    assert texts("auto") == {"no data"}
+WANTED = json.loads((bundle.SOURCES / "package.json").read_text("utf-8"))["dependencies"]
+LOCKED = json.loads((bundle.SOURCES / "package-lock.json").read_text("utf-8"))["packages"]
+
+
+def test_the_lock_names_no_registry_and_pins_each_release() -> None:
+    """Every package with its hash; those that ``package.json`` names, exactly."""
+    packages = {name: each for name, each in LOCKED.items() if name}
+    assert len(packages) > 200
+    assert [name for name, each in packages.items() if "resolved" in each or "integrity" not in each] == []
+    assert {name: packages[f"node_modules/{name}"]["version"] for name in WANTED} == WANTED
+
+
+def test_nothing_is_used_under_a_gpl() -> None:
+    """Grafana's server and its Prometheus data source are AGPL."""
+    grafanas = {name.removeprefix("node_modules/") for name in LOCKED if "/@grafana/" in name}
+    assert grafanas >= {"@grafana/data", "@grafana/schema", "@grafana/ui"}
+    assert "@grafana/prometheus" not in grafanas
+    assert [name for name, each in LOCKED.items() if "GPL" in str(each.get("license"))] == []

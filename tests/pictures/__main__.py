@@ -68,7 +68,7 @@ def _page(name: str, rows: int, *more: object) -> None:
     with tempfile.TemporaryDirectory() as folder:
         argv = [sys.executable, "-m", "preview", name, "--out", folder]
         argv += ["--width", str(WIDTH), "--rows", str(rows), *map(str, more)]
-        subprocess.run(argv, cwd=ROOT / "tests", check=True)
+        subprocess.run(argv, cwd=ROOT, check=True)
         (OUT / f"{name}.png").write_bytes((Path(folder) / f"plumbline-{name}.png").read_bytes())
 
 

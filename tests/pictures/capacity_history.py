@@ -81,6 +81,8 @@ def _map(times: np.ndarray) -> Iterator[Series]:
         filled = np.broadcast_to(np.asarray(values, np.float64), times.shape)
         return Series(labels_of(name, {**TARGET, **labels}), at_ms, filled)
 
+    # the rules are evaluated here, and a page asks this alert whether they are
+    yield one("ALERTS", 1, alertname="PlumblineWatchdog", alertstate="firing", severity="info")
     yield one("plumbline_ceph_map_timestamp_seconds", times)
     for limit, ratio in {"nearfull": 0.85, "backfillfull": 0.9, "full": 0.95}.items():
         yield one("plumbline_ceph_full_ratio", ratio, limit=limit)

@@ -1,4 +1,4 @@
-"""Draw the committed dashboards from a Prometheus that has data: one PNG a page.
+"""Draw the committed dashboards from a Prometheus that has data, by Grafana's own components: one PNG a page.
 
 Usage: make preview ARGS='--prometheus http://127.0.0.1:9090 --out /tmp/pictures'
 """
@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from . import page
-from .answers import PreviewError, Recorded, Recorder, Server, Source, Window, values
+from .answers import PreviewError, Recorded, Recorder, Server, Window, values
+from .page import Drawn, easel
 from .variables import opened
 
 RENDERED = Path(__file__).parents[2] / "dashboards" / "out"
@@ -25,29 +25,53 @@ def main() -> int:
     options = _options()
     try:
         return _run(options)
-    except PreviewError as error:
+    except BaseException as error:
+        # pytest's, raised by what looks for programs
+        if not isinstance(error, PreviewError) and type(error).__name__ != "Skipped":
+            raise
         print(f"preview: {error}", file=sys.stderr)
         return 1
 
 
 def _run(options: argparse.Namespace) -> int:
     chosen = [_load(name) for name in options.pages] if options.pages else [_read(file) for file in _files()]
-    source: Source = Recorded.load(options.recorded) if options.recorded else Server(options.prometheus)
-    recorder = Recorder(source)
+    recorded = Recorded.load(options.recorded) if options.recorded else None
+    window = recorded.window if recorded else _window(options)
+    recorder = Recorder(recorded or Server(options.prometheus), window)
     options.out.mkdir(parents=True, exist_ok=True)
-    end = options.end or time.time()
-    step = float(max(1, math.ceil(options.minutes * 60 / options.points)))
-    window = Window(end - options.minutes * 60, end, step)
     given = dict(each.split("=", 1) for each in options.var)
-    for dashboard in chosen:
-        mine = opened(dashboard, given, lambda selector, label: values(recorder, selector, label))
-        out = options.out / f"{dashboard['uid']}.png"
-        drawn = page.render(dashboard, recorder, mine, window, out, width_px=options.width, rows=options.rows)
-        lacking = f"; no data: {', '.join(drawn.empty)}" if drawn.empty else ""
-        print(f"{out}: {drawn.panels} panels{lacking}")
+    with easel() as drawing:
+        for dashboard in chosen:
+            uid = dashboard["uid"]
+            was = recorded.pages.get(uid, {}) if recorded else {}
+            mine = opened(dashboard, {**was, **given}, lambda selector, label: values(recorder, selector, label))
+            recorder.pages[uid] = mine
+            out = options.out / f"{uid}.png"
+            drawn = drawing.draw(
+                dashboard, recorder, mine, window, out, width_px=options.width, rows=options.rows, opened=options.opened
+            )
+            print("\n".join([f"{out}: {_counted(drawn)}", *_complaints(drawn)]), flush=True)
     if options.record:
         recorder.save(options.record)
     return 0
+
+
+def _window(options: argparse.Namespace) -> Window:
+    end = options.end or time.time()
+    step = float(max(1, math.ceil(options.minutes * 60 / options.points)))
+    return Window(end - options.minutes * 60, end, step)
+
+
+def _counted(drawn: Drawn) -> str:
+    by_grafana = sum(panel.by == "Grafana" for panel in drawn.panels)
+    empty = [panel.title for panel in drawn.panels if panel.empty]
+    lacking = f"; no data: {', '.join(empty)}" if empty else ""
+    return f"{len(drawn.panels)} panels, {by_grafana} by Grafana's components{lacking}"
+
+
+def _complaints(drawn: Drawn) -> list[str]:
+    found = [f"  {panel.title}: {fault}" for panel in drawn.panels for fault in panel.faults]
+    return found + [f"  {complaint}" for complaint in drawn.complaints]
 
 
 def _files() -> list[Path]:
@@ -84,6 +108,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--width", type=int, default=1600, help="pixels (default %(default)s)")
     parser.add_argument("--points", type=int, default=240, help="across the time shown (default %(default)s)")
     parser.add_argument("--rows", type=int, help="only the top of each page, in units of Grafana's grid")
+    parser.add_argument("--opened", action="store_true", help="with the rows that are closed at first")
     parser.add_argument("--record", type=Path, help="write what Prometheus answered to this file")
     parser.add_argument("--recorded", type=Path, help="draw from such a file instead")
     return parser.parse_args()

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from .variables import substitute
+
 TIMEOUT_S = 60.0
+_BEFORE_RATE_S = 60.0
+"""``$__rate_interval`` for a scrape interval of 15 s, as Grafana has it where nothing is set."""
 
 
 class PreviewError(Exception):
@@ -52,26 +57,44 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
-    """Answers by what was asked, whatever the time; what was not recorded has no data."""
+class Window:
+    """From when to when, Unix seconds, and the seconds between two points."""
 
+    start: float
+    end: float
+    step: float
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Answers by what was asked, whatever the time; what was not recorded has no data.
+
+    ``pages``: uid → the values of its variables, for the pages that were drawn over ``window``.
+    """
+
+    window: Window
+    pages: dict[str, dict[str, str]]
     answers: dict[str, Any]
 
     @classmethod
     def load(cls, file: Path) -> Recorded:
         """As :class:`Recorder` wrote them."""
-        return cls(json.loads(file.read_text("utf-8")))
+        content = json.loads(gzip.decompress(file.read_bytes()))
+        return cls(Window(**content["window"]), content["pages"], content["answers"])
 
     def get(self, endpoint: str, parameters: dict[str, str]) -> Any:
         """An empty answer where there is none."""
-        return self.answers.get(_key(endpoint, parameters), [] if endpoint.startswith("label/") else {"result": []})
+        nothing = [] if endpoint.startswith("label/") else {"resultType": "vector", "result": []}
+        return self.answers.get(_key(endpoint, parameters), nothing)
 
 
 @dataclass(frozen=True, slots=True)
 class Recorder:
-    """A source that keeps what ``inner`` says."""
+    """A source that keeps what ``inner`` says, and which pages it was asked for."""
 
     inner: Source
+    window: Window
+    pages: dict[str, dict[str, str]] = field(default_factory=dict)
     answers: dict[str, Any] = field(default_factory=dict)
 
     def get(self, endpoint: str, parameters: dict[str, str]) -> Any:
@@ -81,18 +104,9 @@ class Recorder:
         return found
 
     def save(self, file: Path) -> None:
-        """For :meth:`Recorded.load`."""
-        lines = [f"{json.dumps(key)}: {json.dumps(self.answers[key])}" for key in sorted(self.answers)]
-        file.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """From when to when, Unix seconds, and the seconds between two points."""
-
-    start: float
-    end: float
-    step: float
+        """For :meth:`Recorded.load`: JSON, compressed without the time, so that the same is the same."""
+        content = {"window": asdict(self.window), "pages": self.pages, "answers": self.answers}
+        file.write_bytes(gzip.compress(json.dumps(content, sort_keys=True, indent=0).encode(), mtime=0))
 
 
 def instant(source: Source, expr: str, window: Window) -> list[Series]:
@@ -100,10 +114,23 @@ def instant(source: Source, expr: str, window: Window) -> list[Series]:
     return _series(source.get("query", {"query": expr, "time": f"{window.end:.3f}"}))
 
 
-def ranged(source: Source, expr: str, window: Window) -> list[Series]:
-    """Over the window."""
+def answer(source: Source, target: Mapping[str, Any], values: Mapping[str, str], window: Window) -> Any:
+    """A panel's query with the page's variables, over the window unless it is an instant one."""
+    expr = substitute(target["expr"], {**grafanas(window), **values})
+    if target.get("instant") and not target.get("range"):
+        return source.get("query", {"query": expr, "time": f"{window.end:.3f}"})
     asked = {"query": expr, "start": f"{window.start:.3f}", "end": f"{window.end:.3f}", "step": f"{window.step:g}"}
-    return _series(source.get("query_range", asked))
+    return source.get("query_range", asked)
+
+
+def grafanas(window: Window) -> dict[str, str]:
+    """The variables that Grafana knows itself."""
+    return {
+        "__rate_interval": f"{max(_BEFORE_RATE_S, 4 * window.step):g}s",
+        "__interval": f"{window.step:g}s",
+        "__range": f"{window.end - window.start:.0f}s",
+        "__range_s": f"{window.end - window.start:.0f}",
+    }
 
 
 def values(source: Source, selector: str, label: str) -> list[str]:

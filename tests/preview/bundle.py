@@ -1,6 +1,6 @@
-"""The program that asks Grafana's code: ``grafana/`` and Grafana's packages, as ``package-lock.json`` pins them.
+"""The script that draws: ``grafana/`` bundled with Grafana's packages, as ``package-lock.json`` pins them.
 
-Both are kept in ``.tools/preview/`` under a hash of what they are made from: 180 MB of packages, fetched once.
+Both are kept in ``.tools/preview/`` under a hash of what they are made from: 450 MB of packages, made once.
 """
 
 from __future__ import annotations
@@ -17,17 +17,23 @@ from .answers import PreviewError
 SOURCES = Path(__file__).parent / "grafana"
 KEPT = Path(__file__).parents[2] / ".tools" / "preview"
 LOCKED = ("package.json", "package-lock.json", ".npmrc")
+PAGE = """<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,"><link rel="stylesheet" href="main.css">
+<body style="margin: 0"><script src="main.js"></script>
+"""
+TYPEFACE = {400: "Regular", 500: "Medium"}
 WITHIN_S = 900.0
 
 
 def bundle(kept: Path = KEPT) -> Path:
-    """The program for Node. Needs npm, and the first time its registry; else :class:`.answers.PreviewError`."""
+    """A folder with ``index.html`` and all that it loads. Needs npm, and the first time its registry."""
     for program in ("node", "npm"):
         if shutil.which(program) is None:
             raise PreviewError(f"{program} is not installed (requirements/debian-preview.txt)")
     packages = _once(kept, "packages", (SOURCES / name for name in LOCKED), _install)
-    sources = [*sorted(SOURCES.glob("*.ts")), SOURCES / "tsconfig.json"]
-    return _once(packages, "program", [*sources, Path(__file__)], _build) / "main.cjs"
+    sources = sorted(
+        path for path in SOURCES.iterdir() if path.suffix in {".ts", ".tsx"} or path.name == "tsconfig.json"
+    )
+    return _once(packages, "site", [*sources, Path(__file__)], _build)
 
 
 def _once(folder: Path, name: str, inputs: Iterable[Path], make: Callable[[Path], None]) -> Path:
@@ -55,11 +61,18 @@ def _install(work: Path) -> None:
 def _build(work: Path) -> None:
     """Types are checked first: that is how a release of Grafana with other options is noticed."""
     programs = work.parents[1] / "node_modules" / ".bin"
-    for path in (*SOURCES.glob("*.ts"), SOURCES / "tsconfig.json"):
-        shutil.copy(path, work)
-    _run([programs / "tsc", "--project", "."], work)
-    options = ["--platform=node", "--outfile=main.cjs", "--log-level=warning", "--log-override:direct-eval=silent"]
-    _run([programs / "esbuild", "main.ts", "--bundle", *options], work)
+    shutil.copytree(SOURCES, work / "source", ignore=shutil.ignore_patterns("package*", ".npmrc", "node_modules"))
+    _run([programs / "tsc", "--project", "source"], work)
+    options = ["--format=iife", "--jsx=automatic", "--minify", '--define:process.env.NODE_ENV="production"']
+    options += [f"--loader:.{kind}=dataurl" for kind in ("svg", "ttf", "woff", "woff2")]
+    _run([programs / "esbuild", "source/main.tsx", "--bundle", "--outdir=.", "--log-level=warning", *options], work)
+    (work / "index.html").write_text(PAGE, "utf-8")
+    # where the components look for icons and for the typeface
+    shutil.copytree(programs.parent / "@grafana/ui/dist/public/img", work / "public/build/img")
+    (work / "public/fonts/inter").mkdir(parents=True)
+    for weight, name in TYPEFACE.items():
+        face = programs.parent / f"@fontsource/inter/files/inter-latin-{weight}-normal.woff2"
+        shutil.copy(face, work / f"public/fonts/inter/Inter-{name}.woff2")
 
 
 def _run(argv: list[str | Path], folder: Path) -> None:

@@ -93,7 +93,8 @@ class Page:
             case "Runtime.exceptionThrown":
                 self.complaints.append(f"exception: {parameters['exceptionDetails']}")
             case "Log.entryAdded":
-                self.complaints.append(f"log: {parameters['entry']['text']}")
+                entry = parameters["entry"]
+                self.complaints.append(f"log: {entry['text']} {entry.get('url', '')}".rstrip())
 
 
 class Browser:

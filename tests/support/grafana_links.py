@@ -14,10 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlsplit
 
-from preview import frames as grafana_frames
-from preview.frames import Frame, Vector
-
-from . import dashboards
+from . import dashboards, grafana_frames
+from .grafana_frames import Frame, Vector
 
 _PLACEHOLDER = re.compile(r"\$\{(\w+)(?:\.([^:}]+))?(?::(\w+))?\}")
 _FIELD = re.compile(r"fields(?:\.(\w+)|\[(?:\"([^\"]*)\"|(\d+))\])")

@@ -19,8 +19,12 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.cog.runtime import panelcfg_config
 from grafana_foundation_sdk.models import common, dashboard
 
-_OPEN = re.compile(r"\.annotations\.list\[\d+\]\.(expr|titleFormat|textFormat|step|useValueForTime)")
-"""Prometheus' own fields of an annotation: Grafana's model leaves a data source's fields open."""
+_OPEN = re.compile(
+    r"\.annotations\.list\[\d+\]\.(expr|titleFormat|textFormat|step|useValueForTime)"
+    r"|\.panels\[\d+\](\.panels\[\d+\])?\.fieldConfig\.defaults\.custom\.wrapHeaderText"
+)
+"""Prometheus' own fields of an annotation: Grafana's model leaves a data source's fields open. And what Grafana 12
+added to tables: 11, whose model this is, passes it over."""
 _TRANSFORMATIONS = {
     "joinByField": {"byField", "mode"},
     "joinByLabels": {"value", "join"},

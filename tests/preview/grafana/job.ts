@@ -1,4 +1,4 @@
-// What Python hands over (tests/preview/grafanas.py) and what it gets back.
+// What Python hands over (tests/preview/page.py) and what it gets back.
 
 import type { DataTransformerConfig, FieldConfigSource } from '@grafana/data';
 
@@ -43,6 +43,29 @@ export interface Job {
   step: number;
 }
 
+/** A rectangle in pixels. */
+export interface Box {
+  left: number;
+  top: number;
+  width: number;
+  height: number;
+}
+
+/** A page to draw. */
+export interface Sheet {
+  title: string;
+  description: string;
+  /** What is chosen of its variables, in words. */
+  chosen: string;
+  width: number;
+  height: number;
+  /** Unix milliseconds. */
+  from: number;
+  to: number;
+  headings: Array<{ title: string; box: Box }>;
+  panels: Array<Job & { box: Box }>;
+}
+
 /** What Grafana makes of a panel. */
 export interface Made {
   title: string;
@@ -56,4 +79,18 @@ export interface Made {
   texts: string[][];
   /** Of tiles and bars: the text of each, and its colour. */
   tiles: Array<[string, string]>;
+  /** Whether there is no series, so that `noValue` stands there. */
+  empty: boolean;
+}
+
+/** What a panel came to when it was drawn. */
+export interface Shown extends Made {
+  type: string;
+  by: 'Grafana' | 'Plumbline';
+  /** What was thrown. */
+  faults: string[];
+  /** What one reads in it. */
+  text: string;
+  /** Titles and headings that are cut off, words too small to read; "columns", "rows" where a table shows too few. */
+  cut: string[];
 }

@@ -61,7 +61,7 @@ export async function prepare(job: Job, theme: GrafanaTheme2): Promise<Ready> {
 }
 
 /** `$name` and `${name:format}`; what is no variable of the page stays. */
-function filled(text: string, variables: Record<string, string>): string {
+export function filled(text: string, variables: Record<string, string>): string {
   return text.replace(/\$\{(\w+)(?::\w+)?\}|\$(\w+)/g, (all, braced, bare) => variables[braced ?? bare] ?? all);
 }
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from preview import frames as grafana_frames
+from support import grafana_frames
 from support.grafana_links import ALL, Click, Grafana, resolve
 
 MATRIX = [
