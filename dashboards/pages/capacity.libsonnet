@@ -166,7 +166,7 @@ function(config)
         column(q.pool.latest, 'full, latest', 's'),
       ],
       sort='used', empty='no data from Ceph'
-    ), 24, 8],
+    ) + p.words('self-healing', { '0': 'no', '1': 'yes' }), 24, 8],
     [p.timeSeries(
       'Stored in pools',
       'Client data by pool, before replication, as one line through changes of the manager. What grows here, times its copies, is what fills the classes above. Bad looks like: one pool whose line bends upwards.',

@@ -147,7 +147,7 @@ function(config)
           { expr: q.health.interfaceErrors, name: 'interface errors', unit: 'none' },
         ],
         sort='wear'
-      ),
+      ) + p.words('passed', { '0': 'no', '1': 'yes' }) + p.words('answers', { '0': 'no', '1': 'yes' }),
       24,
       9,
     ],

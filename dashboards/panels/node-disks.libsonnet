@@ -84,7 +84,7 @@ function(config)
         { expr: q.health.temperature, name: 'temperature', unit: 'celsius' },
       ],
       sort='wear', words='device'
-    ) + hidden, 24, 7],
+    ) + p.words('answers', { '0': 'no', '1': 'yes' }) + hidden, 24, 7],
     [p.figures(
       'PCIe links',
       'The links of disks, host adapters and network cards: bandwidth against what both ends can do, errors since boot (AER). Bad looks like: a share below 100 %, or errors that grow.',
