@@ -70,7 +70,7 @@ function(config)
     ) + p.linked([links.fromSeries('disk', ['cluster', 'instance', 'device'])]), 8, 8],
     [p.figures(
       'Disk health',
-      'What each disk reports by NVMe or SMART; empty where it reports nothing. Endurance is the time until its rated writes are used up. Bad looks like: answers 0, spare near the disk\'s own threshold, errors or sectors that grow, less than %d days left.' % alerts.PlumblineDiskWearOut.days,
+      'What each disk reports by NVMe or SMART; empty where it reports nothing. Endurance is the time until its rated writes are used up. Bad looks like: answers "no", spare near the disk\'s own threshold, errors or sectors that grow, less than %d days left.' % alerts.PlumblineDiskWearOut.days,
       disk,
       [
         { expr: q.health.available, name: 'answers', unit: 'none' },
