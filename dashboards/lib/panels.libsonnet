@@ -335,7 +335,7 @@ local coloured = { id: 'custom.cellOptions', value: { type: 'color-background', 
     local linksOf(links) = if links == null then [] else [{ id: 'links', value: links }];
     // Of columns whose words are of one length, and of the one with the arrow of the order: Grafana wraps a heading as if
     // it had none. The others share what is left.
-    local widths = { severity: 80, layer: 80 } + wide
+    local widths = { severity: 100, layer: 80 } + wide
                    + (if sort == null then {} else { [sort]: 40 + 8 * std.foldl(function(most, word) std.max(most, std.length(word)), std.split(sort, ' '), 7) });
     local widthOf(name) = if name in widths then [{ id: 'custom.width', value: widths[name] }] else [];
     self.table(

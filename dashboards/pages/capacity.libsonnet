@@ -152,7 +152,7 @@ function(config)
   local pools = [
     [p.figures(
       'Pools',
-      'What is stored before replication, what still fits (max avail: Ceph\'s own figure, until the pool\'s fullest OSD is full), and for how long at the pool\'s own growth, as if the other pools of its class did not grow: the class\'s forecast above is the binding one. Self-healing 1: after losing a failure domain enough others are left for all copies. Bad looks like: self-healing 0 that nobody decided on, or full within the plan.',
+      'What is stored before replication, what still fits (max avail: Ceph\'s own figure, until the pool\'s fullest OSD is full), and for how long at the pool\'s own growth, as if the other pools of its class did not grow: the class\'s forecast above is the binding one. Self-healing: after losing a failure domain enough others are left for all copies. Bad looks like: no self-healing that nobody decided on, or full within the plan.',
       [['cluster', 'cluster', null], ['pool', 'pool', [links.fromRow('pools', ['cluster', 'pool'])]], ['pool_id', 'id', null], ['pool_type', 'kind', null], ['failure_domain', 'failure domain', null]],
       [
         column(q.pool.info, null, 'none'),
@@ -166,7 +166,7 @@ function(config)
         column(q.pool.latest, 'full, latest', 's'),
       ],
       sort='used', empty='no data from Ceph'
-    ), 24, 8],
+    ) + p.words('self-healing', { '0': 'no', '1': 'yes' }), 24, 8],
     [p.timeSeries(
       'Stored in pools',
       'Client data by pool, before replication, as one line through changes of the manager. What grows here, times its copies, is what fills the classes above. Bad looks like: one pool whose line bends upwards.',

@@ -132,7 +132,7 @@ function(config)
     [
       p.figures(
         'Wear and health',
-        'In each column the 20 worst disks, as reported by NVMe or SMART; empty: not among them, or the disk does not report it. Endurance is the forecast until the rated writes are used up; passed, answers and warnings name every disk that says it fails, stopped answering, or warns. Bad looks like: passed or answers 0, less than %d days left, errors or sectors that grow.' % wearOut.days,
+        'In each column the 20 worst disks, as reported by NVMe or SMART; empty: not among them, or the disk does not report it. Endurance is the forecast until the rated writes are used up; passed, answers and warnings name every disk that says it fails, stopped answering, or warns. Bad looks like: passed or answers "no", less than %d days left, errors or sectors that grow.' % wearOut.days,
         diskLabels + what + [['serial', 'serial', null]],
         [
           { expr: q.health.wear, name: 'wear', unit: 'percentunit' },
@@ -147,7 +147,7 @@ function(config)
           { expr: q.health.interfaceErrors, name: 'interface errors', unit: 'none' },
         ],
         sort='wear'
-      ),
+      ) + p.words('passed', { '0': 'no', '1': 'yes' }) + p.words('answers', { '0': 'no', '1': 'yes' }),
       24,
       9,
     ],

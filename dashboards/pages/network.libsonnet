@@ -190,7 +190,7 @@ function(config)
         { expr: q.bond.elsewhere, name: 'outside the aggregate', unit: 'none' },
         { expr: q.bond.noPartner, name: 'without a partner', unit: 'none' },
       ]
-    ), 24, 6],
+    ) + p.words('link', { '0': 'down' }) + p.words('outside the aggregate', { '1': 'yes' }) + p.words('without a partner', { '1': 'yes' }), 24, 6],
     [p.figures(
       'InfiniBand and RoCE ports',
       'State (%(state)d is active), speed, use, errors a second, and how often a second the port had data and no credit to send it; empty where there are none. Bad looks like: a state below %(state)d on a port with a cable, errors that continue, or waits on one port alone.' % { state: alerts.PlumblineInfinibandPortDown.activeState },

@@ -140,7 +140,7 @@ function(config)
           { expr: q.alerts.age, name: 'for', unit: 's' },
           { expr: q.alerts.since, name: 'since', unit: 'dateTimeAsIso' },
         ],
-        wide={ severity: 100, alert: 250, since: 160 }
+        wide={ alert: 250, since: 160 }
       ) + { options+: { sortBy: [{ displayName: 'severity', desc: false }, { displayName: 'for', desc: true }] } },
       24,
       8,

@@ -70,7 +70,7 @@ function(config)
     ) + p.linked([links.fromSeries('disk', ['cluster', 'instance', 'device'])]), 8, 8],
     [p.figures(
       'Disk health',
-      'What each disk reports by NVMe or SMART; empty where it reports nothing. Endurance is the time until its rated writes are used up. Bad looks like: answers 0, spare near the disk\'s own threshold, errors or sectors that grow, less than %d days left.' % alerts.PlumblineDiskWearOut.days,
+      'What each disk reports by NVMe or SMART; empty where it reports nothing. Endurance is the time until its rated writes are used up. Bad looks like: answers "no", spare near the disk\'s own threshold, errors or sectors that grow, less than %d days left.' % alerts.PlumblineDiskWearOut.days,
       disk,
       [
         { expr: q.health.available, name: 'answers', unit: 'none' },
@@ -84,7 +84,7 @@ function(config)
         { expr: q.health.temperature, name: 'temperature', unit: 'celsius' },
       ],
       sort='wear', words='device'
-    ) + hidden, 24, 7],
+    ) + p.words('answers', { '0': 'no', '1': 'yes' }) + hidden, 24, 7],
     [p.figures(
       'PCIe links',
       'The links of disks, host adapters and network cards: bandwidth against what both ends can do, errors since boot (AER). Bad looks like: a share below 100 %, or errors that grow.',

@@ -27,7 +27,7 @@ function(config)
         { expr: q.osds.heartbeat, name: 'slowest peer', unit: 's' },
       ],
       sort='to its class', words='ceph_daemon'
-    ) + p.hidden(['cluster']), 24, 8],
+    ) + p.hidden(['cluster']) + p.words('up', { '0': 'no', '1': 'yes' }), 24, 8],
     [p.timeSeries(
       'OSD latency',
       'Mean latency of client operations at each OSD here, from the message\'s arrival to the reply, replicas and queue included. Bad looks like: one OSD away from the others of its class.',

@@ -75,12 +75,12 @@ function hidesRows(table: HTMLElement): boolean {
 
 const isWide = (element: HTMLElement) => element.scrollWidth > element.clientWidth;
 
-/** To the left as well, which makes nothing wider. */
+/** To the left or the top as well, which makes nothing wider. */
 function runsOver(element: HTMLElement): boolean {
   const range = document.createRange();
   range.selectNodeContents(element);
   const [inner, outer] = [range.getBoundingClientRect(), element.getBoundingClientRect()];
-  return inner.left < outer.left || inner.right > outer.right;
+  return inner.left < outer.left || inner.right > outer.right || inner.top < outer.top;
 }
 
 /** When nothing has changed in it for a moment: charts measure themselves and draw again. */
