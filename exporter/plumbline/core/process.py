@@ -6,8 +6,8 @@ when ``run`` returns, with one exception that no program can avoid: a process in
 outlives SIGKILL. ``run`` then returns after a bounded wait with ``returncode=None``, and it is reaped when the disk
 answers.
 
-At the end of this process the groups that still run are killed: a thread may still wait for one, and the signal that ties
-a command to its thread reaches the leader only.
+At the end of this process the groups that still run are killed: a thread may still wait for one, and the signal that
+ties a command to its thread reaches the leader only.
 
 A process that leaves the group by ``setsid`` is not followed; fio's job processes do that, so fio runs with threads.
 """

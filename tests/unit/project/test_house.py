@@ -77,7 +77,7 @@ BUDGET = {
         16,
         2385,
     ),  # qperf; pools and sockets of clients; every mistake of a configuration
-    "core": (34, 3075),  # no group of a command outlives the process; an answer is checked once; links on the way to a key file; types of msgspec
+    "core": (34, 3075),  # no group of a command outlives us; an answer is checked once; links on the way to a key file
     "daemon": (5, 816),  # what is off is not read; durable writes for the check of flushes; why; where the daemon is
     "fleet": (13, 2007),
     "metrics": (10, 1209),  # label values are bounded in one place
