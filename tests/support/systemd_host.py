@@ -89,15 +89,19 @@ class Host:
         return Scrape.of_text(eventually(lambda: self.get(answer, *flags), within_s=within_s, every_s=1))
 
     @contextlib.contextmanager
-    def outside(self, container: str, *serve: str, user: int, port: int = 10048) -> Iterator[str]:
+    def outside(
+        self, container: str, *serve: str, user: int, listen: str = "127.0.0.1", port: int = 10048
+    ) -> Iterator[str]:
         """Its URL: the same daemon beside its container, as the same user, without capabilities."""
         self.run(
+            # systemd knows no user without a name
+            f"getent passwd {user} || {{ groupadd --gid {user} other; useradd --uid {user} --gid {user} other; }};"
             f"rm -rf {DISK}/outside; mkdir -p {DISK}/outside; podman cp {container}:/opt/plumbline /opt/outside;"
             f"chown {user}:{user} {DISK}/outside; chmod 700 {DISK}/outside"
         )
         rights = [f"User={user}", f"Group={user}", "CapabilityBoundingSet=", "NoNewPrivileges=yes"]
         properties = [word for right in rights for word in ("-p", right)]
-        flags = [f"--web.listen-address=127.0.0.1:{port}", f"--storage.path={DISK}/outside"]
+        flags = [f"--web.listen-address={listen}:{port}", f"--storage.path={DISK}/outside"]
         argv = ["systemd-run", "--unit=outside", *properties, "/opt/outside/bin/python", "-m", "plumbline", "serve"]
         self.run(shlex.join([*argv, *serve, *flags]))
         try:
