@@ -1,7 +1,7 @@
 """deploy/cephadm as its page says, on a cluster that cephadm 16.2 has made: one host, three OSDs on loop devices.
 
 ``make test-platforms`` (root) runs it. The tests follow the page from the key to the removal, in its order, on the same
-cluster. There is no Grafana.
+cluster. In the place of Grafana is a container that waits.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from support.daemon import eventually
 from support.page_commands import ROOT, Page, flags
 from support.podman import Podman
 from support.scraped import Scrape
-from support.systemd_host import ADDRESS, SHIPPED, Host, differing
+from support.systemd_host import ADDRESS, SHIPPED, Host, answered, differing
 
 PAGE = Page.of("deploy/cephadm/README.md")
 CONTAINER = Page.of("docs/container.md")
@@ -146,9 +146,9 @@ def test_it_reads_the_osds_admin_sockets(site: Site) -> None:
 
 def outside(site: Site) -> AbstractContextManager[str]:
     """The same daemon outside its container; it listens on the same addresses, which is a series."""
-    return site.host.outside(
-        site.container(), f"--config.file={site.file('etc/plumbline.yaml')}", user=167, listen="[::]"
-    )
+    # cephadm gives the cluster's directory to the user of what it deployed last, whoever that is
+    site.host.run(f"install --mode=644 {site.file('etc/plumbline.yaml')} /etc/plumbline-outside.yaml")
+    return site.host.outside(site.container(), "--config.file=/etc/plumbline-outside.yaml", user=167, listen="[::]")
 
 
 def test_it_has_the_series_of_a_process_outside(site: Site) -> None:
@@ -302,13 +302,29 @@ def test_prometheus_and_alertmanager_take_ours(site: Site) -> None:
     assert "ceph-dashboard" in routes
 
 
+def test_grafana_is_given_the_dashboards(site: Site) -> None:
+    site.cluster.running("grafana")
+    site.host.run("mkdir -p /etc/plumbline; cp -r /root/plumbline/dashboards /etc/plumbline/")
+    text = (ROOT / "deploy/cephadm/grafana.yaml").read_text("utf-8")
+    (commands,) = re.findall(r"^#   (ceph orch apply .*)$", text, re.MULTILINE)
+    site.host.run(f"cd deploy/cephadm; {commands}")
+    (given,) = yaml.safe_load(text)["custom_configs"]
+    inside = f"cat {given['mount_path']}; cat /var/lib/plumbline-dashboards/*.json | wc -l"
+    wanted = f"{given['content']}{len(list((ROOT / 'dashboards/out').glob('plumbline-*.json')))}\n"
+    # as the container's own user
+    read = f"podman exec $(podman ps -q --filter name=grafana) sh -c {shlex.quote(inside)}"
+    eventually(
+        lambda: site.host.call(read).stdout, until=lambda said: said == wanted, within_s=WITHIN_S, every_s=3
+    )  # fmt: skip
+
+
 def test_doctor_looks_at_all_of_it(site: Site) -> None:
     (command,) = re.findall(r"`(cephadm enter [^`]*doctor[^`]*)`", PAGE.below("Is it complete").text)
     done = site.host.call(site.placed(command), terminal=True)
-    said = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout)
+    states = answered(done.stdout)
     asked = ("is the daemon up", "do all collectors work", "is it scraped", "do rules see it", "does Ceph answer")
     for question in (*asked, "does an Alertmanager get its alerts"):
-        assert re.search(rf"(?m)^ok +{question}", said), said + done.stderr
+        assert states[question] == "ok", done.stdout + done.stderr
 
 
 def test_a_lease(site: Site) -> None:

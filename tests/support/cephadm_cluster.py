@@ -1,8 +1,7 @@
 """A Ceph 16.2 that cephadm has bootstrapped on one host, with OSDs on loop devices and its own monitoring.
 
-Ceph's image is of Debian's packages, which have cephadm's module; nothing is pulled. Its manager can't deploy
-Grafana: it makes a certificate with a Python module that only one interpreter of a process can load. Debian 13's and
-unstable's Ceph want a systemd that wants control groups of version 2.
+Ceph's image is of Debian's packages, which have cephadm's module; nothing is pulled. Debian 13's and unstable's Ceph
+want a systemd that wants control groups of version 2.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from .podman import Podman
 from .systemd_host import ADDRESS, IMAGES, Host, systemd_host
 
 IMAGE = "localhost/ceph:16.2.15"
-MONITORING = ("prometheus", "alertmanager", "node-exporter")
+MONITORING = ("prometheus", "alertmanager", "node-exporter", "grafana")
 OSDS = 3
 GIB = 6
 """ceph-volume calls a disk of less than 5 GiB too small."""
@@ -76,7 +75,8 @@ def cephadm_cluster(podman: Podman, folder: Path) -> Iterator[Cephadm]:
     """Healthy but for what one host can't have; ``folder`` is on a disk."""
     for target in ("ceph", *MONITORING):
         name = IMAGE if target == "ceph" else f"localhost/{target}:debian"
-        podman.build([f"--target={target}", "-t", name, str(IMAGES)])
+        stage = "no-grafana" if target == "grafana" else target
+        podman.build([f"--target={stage}", "-t", name, str(IMAGES)])
     loops = Loops(folder)
     try:
         # before the host starts: a device that comes later is none of its own

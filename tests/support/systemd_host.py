@@ -9,6 +9,7 @@ systemd gets each hierarchy by itself, below a directory of its own, which it ma
 from __future__ import annotations
 
 import contextlib
+import re
 import shlex
 import shutil
 import subprocess
@@ -114,6 +115,22 @@ def differing(host: Host, one: str, other: str) -> set[str]:
     """Series that one page has and the other has not."""
     pages = [{f"{each.name}{sorted(each.labels.items())}" for each in host.scrape(url).samples} for url in (one, other)]
     return pages[0] ^ pages[1]
+
+
+def answered(said: str) -> dict[str, str]:
+    """What ``plumbline doctor`` shows in a terminal, which wraps its cells where it is narrow: question → state."""
+    lines = iter(re.sub(r"\x1b\[[0-9;]*m", "", said).splitlines())
+    head = next((line for line in lines if line.startswith("State ")), None)
+    assert head is not None, said
+    at, end = head.index("Question"), head.index("Answer")
+    rows: list[list[str]] = []
+    for line in lines:
+        state, question = line[:at].strip(), line[at:end].strip()
+        if state:
+            rows.append([state, question])
+        elif rows:
+            rows[-1][1] += f" {question}" if question else ""
+    return {question: state for state, question in rows}
 
 
 @contextlib.contextmanager
