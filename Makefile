@@ -163,7 +163,7 @@ test-victoria: $(TEST_VENV)/.installed-$(KEY) #: the rules' tests in VictoriaMet
 
 # The base of the image and what is built of it are kept in .debian/.
 .PHONY: test-platforms
-test-platforms: $(TEST_VENV)/.installed-$(KEY) #: the image, docs/container.md and compose's page with Debian's podman (root; minutes)
+test-platforms: $(TEST_VENV)/.installed-$(KEY) #: the image, docs/container.md, the pages of compose and cephadm with Debian's podman (root; half an hour)
 	@requirements/need-debian -f requirements/debian-platforms.txt || true
 	@PLUMBLINE_PLATFORMS=1 $(TEST_VENV)/bin/python -m pytest -v tests/platforms $(ARGS)
 

@@ -9,6 +9,7 @@ systemd gets each hierarchy by itself, below a directory of its own, which it ma
 from __future__ import annotations
 
 import contextlib
+import re
 import shlex
 import shutil
 import subprocess
@@ -89,15 +90,19 @@ class Host:
         return Scrape.of_text(eventually(lambda: self.get(answer, *flags), within_s=within_s, every_s=1))
 
     @contextlib.contextmanager
-    def outside(self, container: str, *serve: str, user: int, port: int = 10048) -> Iterator[str]:
+    def outside(
+        self, container: str, *serve: str, user: int, listen: str = "127.0.0.1", port: int = 10048
+    ) -> Iterator[str]:
         """Its URL: the same daemon beside its container, as the same user, without capabilities."""
         self.run(
+            # systemd knows no user without a name
+            f"getent passwd {user} || {{ groupadd --gid {user} other; useradd --uid {user} --gid {user} other; }};"
             f"rm -rf {DISK}/outside; mkdir -p {DISK}/outside; podman cp {container}:/opt/plumbline /opt/outside;"
             f"chown {user}:{user} {DISK}/outside; chmod 700 {DISK}/outside"
         )
         rights = [f"User={user}", f"Group={user}", "CapabilityBoundingSet=", "NoNewPrivileges=yes"]
         properties = [word for right in rights for word in ("-p", right)]
-        flags = [f"--web.listen-address=127.0.0.1:{port}", f"--storage.path={DISK}/outside"]
+        flags = [f"--web.listen-address={listen}:{port}", f"--storage.path={DISK}/outside"]
         argv = ["systemd-run", "--unit=outside", *properties, "/opt/outside/bin/python", "-m", "plumbline", "serve"]
         self.run(shlex.join([*argv, *serve, *flags]))
         try:
@@ -110,6 +115,22 @@ def differing(host: Host, one: str, other: str) -> set[str]:
     """Series that one page has and the other has not."""
     pages = [{f"{each.name}{sorted(each.labels.items())}" for each in host.scrape(url).samples} for url in (one, other)]
     return pages[0] ^ pages[1]
+
+
+def answered(said: str) -> dict[str, str]:
+    """What ``plumbline doctor`` shows in a terminal, which wraps its cells where it is narrow: question → state."""
+    lines = iter(re.sub(r"\x1b\[[0-9;]*m", "", said).splitlines())
+    head = next((line for line in lines if line.startswith("State ")), None)
+    assert head is not None, said
+    at, end = head.index("Question"), head.index("Answer")
+    rows: list[list[str]] = []
+    for line in lines:
+        state, question = line[:at].strip(), line[at:end].strip()
+        if state:
+            rows.append([state, question])
+        elif rows:
+            rows[-1][1] += f" {question}" if question else ""
+    return {question: state for state, question in rows}
 
 
 @contextlib.contextmanager

@@ -55,7 +55,7 @@ class HostFacts(Struct, frozen=True):
 
 
 def host_facts(readings: Readings, growth: Growth) -> HostFacts:
-    """Nothing for a host without OSDs: what it is tuned for is not known here."""
+    """Nothing for a host without OSDs: what it is tuned for is not known. A container may see only their sockets."""
     pressures = {
         resource.resource: growth.count("pressure", resource.some_us, resource.resource)
         for resource in readings.or_empty(PressureReading)
@@ -66,16 +66,16 @@ def host_facts(readings: Readings, growth: Growth) -> HostFacts:
     power, hugepages = readings.get(CpuPower), readings.get(HugePages)
     states = power.states if power else ()
     entries = {state.name: growth.count("idle states entered", state.entries, state.name) for state in states}
-    quotas = []
-    for osd in readings.or_empty(OsdsReading).osds:
+    osds, quotas = readings.or_empty(OsdsReading).osds, []
+    for osd in osds:
         daemon, limits = osd.daemon, osd.limits
         if limits is not None and limits.cpu is not None:
             periods = growth.count("quota periods", limits.cpu.periods, daemon)
             throttled = growth.count("quota periods throttled", limits.cpu.throttled, daemon)
             if periods and throttled and periods.grew and throttled.grew is not None:
                 quotas.append(Quota(daemon, limits.cpu.group, periods.grew, throttled.grew))
-    uses = readings.or_empty(DiskUsesReading).users.uses
-    if not any(readings.or_empty(DevicesReading).osds.values()) and not any(kind in _OSD_KINDS for _, kind, _ in uses):
+    kinds = {kind for _, kind, _ in readings.or_empty(DiskUsesReading).users.uses}
+    if not (osds or any(readings.or_empty(DevicesReading).osds.values()) or kinds & _OSD_KINDS):
         return HostFacts()
     seen_us = (growth.seen_s or 0.0) * 1e6
     seen_ns = 1e3 * seen_us

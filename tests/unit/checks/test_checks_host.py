@@ -61,6 +61,13 @@ def test_no_governor_and_no_osd_say_nothing() -> None:
     assert found("host.cpu-governor", Readings.of(CpuPower({(ACPI, "powersave"): 8}, ())), osds={}) == []
 
 
+def test_an_osd_whose_socket_alone_is_seen_is_one() -> None:
+    """As in a container."""
+    sockets = OsdsReading((OsdReading("osd.1", "/run/ceph/f/ceph-osd.1.asok", OsdState.ANSWERS),))
+    (finding,) = found("host.cpu-governor", Readings.of(CpuPower({(ACPI, "powersave"): 8}, ()), sockets), osds={})
+    assert not finding.met
+
+
 def test_idle_states_that_are_entered() -> None:
     (finding,) = found("host.cpu-idle-states", Readings.of(idle(10)), Readings.of(idle(5010)))
     assert finding.actual == "C6 (133 µs) entered 5,000 times lately"
