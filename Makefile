@@ -161,9 +161,9 @@ test-victoria: $(TEST_VENV)/.installed-$(KEY) #: the rules' tests in VictoriaMet
 	@program=$$(PYTHONPATH=tests $(TEST_VENV)/bin/python -m support.victoria) && \
 	  PLUMBLINE_VMALERT_TOOL="$$program" $(TEST_VENV)/bin/python -m pytest tests/rules/test_victoria.py $(ARGS)
 
-# The base of the image and what is built of it are kept in .debian/.
+# The base of the image, what is built of it and Kubernetes' programs are kept in .debian/.
 .PHONY: test-platforms
-test-platforms: $(TEST_VENV)/.installed-$(KEY) #: the image, docs/container.md and compose's page with Debian's podman (root; minutes)
+test-platforms: $(TEST_VENV)/.installed-$(KEY) #: the image and the pages of container, compose and Kubernetes (root, Go; minutes, the first time an hour)
 	@requirements/need-debian -f requirements/debian-platforms.txt || true
 	@PLUMBLINE_PLATFORMS=1 $(TEST_VENV)/bin/python -m pytest -v tests/platforms $(ARGS)
 
