@@ -143,10 +143,11 @@ def test_a_network_policy_is_taken_and_this_network_ignores_it(base: Cluster) ->
 
 
 def test_a_lease_around_a_node_that_is_drained(base: Cluster) -> None:
-    """With Rook its namespace is another; the daemon is left where it is."""
+    """With Rook its namespace is another; the daemon is left where it is. A lease holds once a scrape has seen it."""
     script = PAGE.below("Maintenance of a node").script("drain").replace("rook-ceph", "plumbline")
     before = pod(base)["metadata"]["name"]
-    said = base.page(f"POD={before}\n{script.replace('node2', NODE)}")
+    scrapes = f"while sleep 2; do curl -sS -o /dev/null {URL}/metrics; done & trap 'kill %1' EXIT"
+    said = base.page(f"{scrapes}\nPOD={before}\n{script.replace('node2', NODE)}")
     assert f"maintenance of {NODE} until" in said
     assert f"node/{NODE} uncordoned" in said
     assert pod(base)["metadata"]["name"] == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -75,6 +76,8 @@ def test_beside_rook_and_beside_the_other_overlay(operators: Cluster) -> None:
         read = "kubectl -n rook-ceph exec daemonset/plumbline -c plumbline -- cat /run/plumbline-ceph/"
         assert "mon_host = 192.0.2.21:6789,192.0.2.22:6789\n" in host.run(f"{read}ceph.conf")
         assert host.run(f"{read}key/keyring") == "[client.plumbline]\nkey = a-key\n"
+        (setup,) = re.findall(r"^ +(kubectl .* --blind) \|$", PAGE.below("Rook").text, re.MULTILINE)
+        assert "ceph osd pool create plumbline-probe" in operators.page(setup)
         assert host.scrape(ROOKS).samples
         assert host.scrape(URL).samples
         owners = host.run("stat -c %u /var/lib/plumbline /var/lib/plumbline-rook").split()
