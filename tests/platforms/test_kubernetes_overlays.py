@@ -77,7 +77,7 @@ def test_beside_rook_and_beside_the_other_overlay(operators: Cluster) -> None:
         assert "mon_host = 192.0.2.21:6789,192.0.2.22:6789\n" in host.run(f"{read}ceph.conf")
         assert host.run(f"{read}key/keyring") == "[client.plumbline]\nkey = a-key\n"
         (setup,) = re.findall(r"^ +(kubectl .* --blind) \|$", PAGE.below("Rook").text, re.MULTILINE)
-        assert "ceph osd pool create plumbline-probe" in operators.page(setup)
+        assert "\ntimeout 120 ceph osd pool create plumbline-probe " in operators.page(setup)
         assert host.scrape(ROOKS).samples
         assert host.scrape(URL).samples
         owners = host.run("stat -c %u /var/lib/plumbline /var/lib/plumbline-rook").split()
