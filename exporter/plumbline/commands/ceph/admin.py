@@ -311,7 +311,6 @@ def remove_ours(config_file: Path | None, admin: Admin, *, key_dir: str = CEPH_K
 
 
 def _cluster(config_file: Path | None, admin: Admin, *, elsewhere: bool = False) -> tuple[CephConfig, Cluster]:
-    """``elsewhere``: where the commands run is no file of this host's, as a pod's ``ceph.conf`` is none of Rook's toolbox."""
     ceph = read_config(config_file).ceph
     keep_memory_private()  # Ceph's answers will hold keys
     if admin.keyring is not None:
@@ -319,7 +318,7 @@ def _cluster(config_file: Path | None, admin: Admin, *, elsewhere: bool = False)
             read_secret(admin.keyring, MAX_BYTES, account=CEPH)
         except OSError as error:
             raise Unavailable(f"--keyring {admin.keyring}: can't be used: {error.strerror}") from None
-    conf = admin.conf or (ceph.conf if config_file and not elsewhere else None)
+    conf = admin.conf or (ceph.conf if config_file and not elsewhere else None)  # a pod's is not in the toolbox
     return ceph, Cluster(replace(admin, conf=conf), os.environ)
 
 
