@@ -161,9 +161,9 @@ test-victoria: $(TEST_VENV)/.installed-$(KEY) #: the rules' tests in VictoriaMet
 	@program=$$(PYTHONPATH=tests $(TEST_VENV)/bin/python -m support.victoria) && \
 	  PLUMBLINE_VMALERT_TOOL="$$program" $(TEST_VENV)/bin/python -m pytest tests/rules/test_victoria.py $(ARGS)
 
-# The base of the image and what is built of it are kept in .debian/.
+# The base of the image, what is built of it and Kubernetes' programs are kept in .debian/.
 .PHONY: test-platforms
-test-platforms: $(TEST_VENV)/.installed-$(KEY) #: the image, docs/container.md, the pages of compose and cephadm with Debian's podman (root; half an hour)
+test-platforms: $(TEST_VENV)/.installed-$(KEY) #: the pages of container, compose, cephadm and Kubernetes, as they say (root, Go; half an hour, the first time an hour more)
 	@requirements/need-debian -f requirements/debian-platforms.txt || true
 	@PLUMBLINE_PLATFORMS=1 $(TEST_VENV)/bin/python -m pytest -v tests/platforms $(ARGS)
 

@@ -135,7 +135,9 @@ def test_rook_gives_the_user_what_setup_would() -> None:
 
 
 def test_the_toolbox_makes_the_pools_and_leaves_the_user_to_rook(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["ceph", "setup", "--blind"]) == 0
+    # as in the pod, where this is /etc/plumbline/plumbline.yaml: the toolbox has another ceph.conf
+    configuration = FOLDER / "overlays/rook/config/plumbline.yaml"
+    assert cli.main(["ceph", "setup", "--blind", "--config.file", str(configuration)]) == 0
     # README.md's pipe: grep -v 'ceph auth'
     lines = [line for line in capsys.readouterr().out.splitlines() if "ceph auth" not in line]
     commands = [line for line in lines if line and not line.startswith("#")]

@@ -14,7 +14,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from .page_commands import ROOT
 from .podman import CONFIGURATION, STORE, Podman
 from .scraped import Scrape
 
-IMAGE = "localhost/plumbline-platform-host"
+IMAGE = "localhost/plumbline-platform"
 IMAGES = ROOT / "tests" / "platforms" / "images"
 ADDRESS = "192.0.2.11"
 BOOT_S = 120.0
@@ -134,15 +134,16 @@ def answered(said: str) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def systemd_host(podman: Podman, name: str) -> Iterator[Host]:
-    """Booted; gone at the end with all that ran on it."""
-    podman.build(["--target=host", "-t", IMAGE, "-f", str(IMAGES / "Containerfile"), str(IMAGES)])
+def systemd_host(podman: Podman, name: str, *, target: str = "host", shared: Sequence[str] = ()) -> Iterator[Host]:
+    """Booted; gone at the end with all that ran on it. ``shared``: more volumes, as podman takes them."""
+    image = f"{IMAGE}-{target}"
+    podman.build([f"--target={target}", "-t", image, "-f", str(IMAGES / "Containerfile"), str(IMAGES)])
     disk = Path(tempfile.mkdtemp(dir="/var/tmp", prefix="plumbline-host-"))
     for folder in ("containers", "ceph"):
         (disk / folder).mkdir()
     volumes = [
         f"{disk}/containers:{DISK}", f"{disk}/ceph:/var/lib/ceph", f"{STORE}:/images:ro",
-        *(f"{each}:{each}" for each in _hierarchies()),
+        *(f"{each}:{each}" for each in _hierarchies()), *shared,
     ]  # fmt: skip
     flags = [
         f"--name={name}", f"--hostname={name}", "--privileged", "--systemd=false", "--cgroupns=host", "--network=none",
@@ -152,7 +153,7 @@ def systemd_host(podman: Podman, name: str) -> Iterator[Host]:
     ]  # fmt: skip
     host, made = Host(podman, name), list[str]()
     try:
-        made += podman.run("run", "-d", *flags, IMAGE, "sh", "-c", _INIT).split()
+        made += podman.run("run", "-d", *flags, image, "sh", "-c", _INIT).split()
         podman.run("exec", name, "sh", "-e", "-c", _NETWORK)
         podman.run("exec", name, "mkdir", "-p", SHIPPED)
         for folder in FOLDERS:

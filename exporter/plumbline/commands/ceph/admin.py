@@ -279,8 +279,8 @@ def _check(done: Completed) -> None:
 
 
 def run_setup(options: argparse.Namespace) -> int:
-    ceph, cluster = _cluster(options.config_file, administrator(options))
     blind = options.blind and not options.apply
+    ceph, cluster = _cluster(options.config_file, administrator(options), elsewhere=blind)
     required = requirements(
         ceph,
         device_classes=dict.fromkeys((*options.device_class, *(() if blind else cluster.classes_of_ours(ceph.pool)))),
@@ -310,7 +310,7 @@ def remove_ours(config_file: Path | None, admin: Admin, *, key_dir: str = CEPH_K
     return _carry_out(remove(required, cluster.look(required)), cluster, apply=apply, setting_up=False)
 
 
-def _cluster(config_file: Path | None, admin: Admin) -> tuple[CephConfig, Cluster]:
+def _cluster(config_file: Path | None, admin: Admin, *, elsewhere: bool = False) -> tuple[CephConfig, Cluster]:
     ceph = read_config(config_file).ceph
     keep_memory_private()  # Ceph's answers will hold keys
     if admin.keyring is not None:
@@ -318,7 +318,7 @@ def _cluster(config_file: Path | None, admin: Admin) -> tuple[CephConfig, Cluste
             read_secret(admin.keyring, MAX_BYTES, account=CEPH)
         except OSError as error:
             raise Unavailable(f"--keyring {admin.keyring}: can't be used: {error.strerror}") from None
-    conf = admin.conf or (ceph.conf if config_file else None)
+    conf = admin.conf or (ceph.conf if config_file and not elsewhere else None)  # a pod's is not in the toolbox
     return ceph, Cluster(replace(admin, conf=conf), os.environ)
 
 
