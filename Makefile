@@ -254,9 +254,14 @@ $(MEASURES): $(TEST_VENV)/.installed-$(KEY)
 	@PYTHONPATH=tests:. $(IN_$@) $(TEST_VENV)/bin/python -m $(MODULE_$@) $(ARGS)
 
 .PHONY: scale
-scale: $(TEST_VENV)/.installed-$(KEY) #: two shards under Thanos give one Prometheus' verdicts: THANOS=/path/to/thanos (17 minutes)
-	@command -v "$(THANOS)" >/dev/null || { echo "no $(THANOS): make scale THANOS=/path/to/thanos (docs/scale.md)" >&2; exit 1; }
-	@PLUMBLINE_THANOS="$(THANOS)" $(TEST_VENV)/bin/python -m pytest -s tests/scale $(ARGS)
+scale: $(TEST_VENV)/.installed-$(KEY) #: Thanos and VictoriaMetrics give one Prometheus' verdicts: THANOS=/path/to/thanos or VICTORIA=1 (20 minutes)
+	@if [ -n "$(VICTORIA)" ]; then \
+	  for name in victoria-metrics vmagent vmalert; do \
+	    program=$$(PYTHONPATH=tests $(TEST_VENV)/bin/python -m support.victoria $$name) || exit 1; done; \
+	  PLUMBLINE_VICTORIA="$${program%/*}" $(TEST_VENV)/bin/python -m pytest -s tests/scale/test_victoria.py $(ARGS); \
+	else \
+	  command -v "$(THANOS)" >/dev/null || { echo "no $(THANOS): make scale THANOS=/path/to/thanos (docs/scale.md)" >&2; exit 1; }; \
+	  PLUMBLINE_THANOS="$(THANOS)" $(TEST_VENV)/bin/python -m pytest -s tests/scale/test_thanos.py $(ARGS); fi
 
 .PHONY: prove-rules
 prove-rules: $(TEST_VENV)/.installed-$(KEY) #: every alert quiet just below its threshold and on a transient, proven by changing it (minutes)

@@ -14,16 +14,27 @@ The recorded hosts have their own troubles: arrays without disks, a bond without
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from support import ceph_pages
+import pytest
+from deploy.demo.processes import Processes
+from deploy.demo.slowdown import Disk, choose, workers
+
+from support import ceph_pages, fleet_server
+from support.daemon import Daemon, eventually, run, running, write_config
+from support.disks import disk_folder
 from support.fleet_server import Answer
 from support.moving_page import Change, MovingPage, fault, of_exposition, renamed, slower
 from support.played_host import PAGES
 from support.storage_host import OSDS, storage_host
+
+from .topology import Fleet
+from .verdicts import alerts, names
 
 CLUSTER, RECORDED_CLUSTER = "north", "recorded"
 STORAGE = tuple(f"stor{number:02}" for number in range(1, 7))
@@ -50,6 +61,15 @@ FAULTS: Mapping[str, tuple[Change, ...]] = {
     "stor05": (_SLOW_CANARY,),
 }
 """Host → what is wrong there."""
+
+CONFIG = {"probes": [{"type": "canary", "name": "canary", "device_class": "ssd", "rate": 20, "file_size": "4MiB"}]}
+FIRING = {
+    "PlumblineWatchdog", "PlumblineDown", "PlumblineFleetLatencyHigh", "PlumblineCanaryLatencyExtreme",
+    "PlumblineNicRingDrops", "PlumblineArrayDegraded", "PlumblineBondMisaggregated",
+}  # fmt: skip
+PENDING = {"PlumblineDiskLatencyOutlier", "PlumblineNicMtuMismatch", "PlumblineCephOsdDown"}
+"""Of the faults, those whose alerts come later than the test waits; pending or firing."""
+SETTLED_S = 1800.0
 
 
 def name(host: str) -> str:
@@ -85,3 +105,57 @@ def identity(number: int) -> tuple[Change, ...]:
         renamed(r'"osd\.N(\d+)"', r'"osd.\1"'),
         renamed('serial="([^"]+)"', rf'serial="\1-{number}"'),
     )
+
+
+@contextlib.contextmanager
+def scraped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """All of it, served, and the real daemon."""
+    short = tmp_path_factory.mktemp("f")
+    with (
+        disk_folder(tmp_path_factory) as folder,
+        fleet_server.serving(targets(short)) as proxy,
+        _slowed(folder) as daemon,
+    ):
+        nodes = {name(host): CLUSTER for host in STORAGE} | {name(host): RECORDED_CLUSTER for host in RECORDED}
+        yield Fleet(proxy, nodes, {MANAGER: CLUSTER}, [daemon.url.removeprefix("http://")], "here")
+
+
+def wait_settled(url: str) -> None:
+    """Until a server's rules have found the faults."""
+
+    def found() -> bool:
+        seen = alerts(url)
+        missing = FIRING - names(seen, "firing") | PENDING - names(seen, "firing") - names(seen, "pending")
+        print(f"{time.strftime('%H:%M:%S')} not yet: {sorted(missing)}", flush=True)
+        return not missing
+
+    eventually(found, within_s=SETTLED_S, every_s=15)
+
+
+@contextlib.contextmanager
+def _slowed(folder: Path) -> Iterator[Daemon]:
+    """The real daemon: its baseline recorded while the disk is quick, then its canary slowed."""
+    here = folder / "daemon"
+    here.mkdir()
+    recorded = run(
+        "baseline", "record", "--probe", "canary", "--force", "--runs", "3", "--run-duration", "1s",
+        "--storage.path", here / "state", "--config.file", write_config(here, CONFIG),
+    )  # fmt: skip
+    assert recorded.returncode == 0, recorded.stderr
+    processes, proc = Processes(here), Path("/proc")
+    with running(here, config=CONFIG) as daemon:
+        slowdown = choose(disk=_disk_of(here), processes=processes, directory=here / "load", duration_s=3600, proc=proc)
+        found = eventually(lambda: workers(daemon.pid, proc))
+        slowdown.apply(found)
+        try:
+            yield daemon
+        finally:
+            slowdown.remove()
+            processes.stop()
+
+
+def _disk_of(folder: Path) -> Disk | None:
+    number = folder.stat().st_dev
+    part = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}").resolve()
+    whole = part.parent if (part / "partition").exists() else part
+    return Disk(whole.name, (whole / "dev").read_text().strip()) if (whole / "dev").exists() else None

@@ -7,28 +7,22 @@ daemon whose canary's disk is slowed by the kernel.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 
 import pytest
-from deploy.demo.processes import Processes
-from deploy.demo.slowdown import Disk, choose, workers
 
 from preview.answers import Server, values
 from preview.variables import opened, substitute
-from support import fleet_server
-from support.daemon import Daemon, eventually, run, running, write_config
+from support.daemon import eventually
 from support.dashboards import DASHBOARDS, GRAFANAS, load
-from support.disks import disk_folder
 from support.paneldata import queries
 from support.rules import ALERTS, RULES, rules_of
 
 from . import fleet
-from .topology import Fleet, Topology, thanos, topology
+from .topology import Topology, thanos, topology
 from .verdicts import (
     alert_differences,
     alerts,
@@ -47,40 +41,17 @@ pytestmark = [
     ),
 ]
 
-CONFIG = {"probes": [{"type": "canary", "name": "canary", "device_class": "ssd", "rate": 20, "file_size": "4MiB"}]}
-FIRING = {
-    "PlumblineWatchdog", "PlumblineDown", "PlumblineFleetLatencyHigh", "PlumblineCanaryLatencyExtreme",
-    "PlumblineNicRingDrops", "PlumblineArrayDegraded", "PlumblineBondMisaggregated",
-}  # fmt: skip
-PENDING = {"PlumblineDiskLatencyOutlier", "PlumblineNicMtuMismatch", "PlumblineCephOsdDown"}
-"""Of the faults, those whose alerts come later than the test waits; pending or firing."""
-SETTLED_S, EQUAL_S = 1500.0, 300.0
+EQUAL_S = 300.0
 
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Topology]:
     """Everything started, the faults told by the one Prometheus."""
     thanos()
-    short = tmp_path_factory.mktemp("h")
-    with (
-        disk_folder(tmp_path_factory) as folder,
-        fleet_server.serving(fleet.targets(short)) as proxy,
-        _slowed(folder) as daemon,
-    ):
-        target = daemon.url.removeprefix("http://")
-        nodes = {fleet.name(host): fleet.CLUSTER for host in fleet.STORAGE}
-        nodes |= {fleet.name(host): fleet.RECORDED_CLUSTER for host in fleet.RECORDED}
-        scraped = Fleet(proxy, nodes, {fleet.MANAGER: fleet.CLUSTER}, [target], "here")
-        with topology(folder, scraped) as running_:
-            eventually(lambda: _there(running_.one.rules), within_s=SETTLED_S, every_s=15)
-            yield running_
-
-
-def _there(url: str) -> bool:
-    found = alerts(url)
-    missing = FIRING - names(found, "firing") | PENDING - names(found, "firing") - names(found, "pending")
-    print(f"{time.strftime('%H:%M:%S')} not yet: {sorted(missing)}", flush=True)
-    return not missing
+    folder = tmp_path_factory.mktemp("h")
+    with fleet.scraped(tmp_path_factory) as scraped, topology(folder, scraped) as running:
+        fleet.wait_settled(running.one.rules)
+        yield running
 
 
 def test_both_shards_have_their_part(stack: Topology) -> None:
@@ -103,7 +74,7 @@ def test_every_rule_is_evaluated_without_a_mistake(stack: Topology) -> None:
 
 def test_every_alert_is_in_the_same_state_with_the_same_labels_and_words(stack: Topology) -> None:
     _none_left(lambda: alert_differences(alerts(stack.one.rules), alerts(stack.many.rules)))
-    assert not FIRING - names(alerts(stack.many.rules), "firing")
+    assert not fleet.FIRING - names(alerts(stack.many.rules), "firing")
 
 
 def test_alertmanagers_were_told_the_same(stack: Topology) -> None:
@@ -186,35 +157,6 @@ def test_without_a_shard_rules_fail_instead_of_judging_half_of_the_fleet(stack: 
 def _rules_fail(shard: str) -> bool:
     """It stays pending for ten minutes."""
     return "PlumblineRuleFailing" in names(alerts(shard), "pending") | names(alerts(shard), "firing")
-
-
-@contextlib.contextmanager
-def _slowed(folder: Path) -> Iterator[Daemon]:
-    """The real daemon: its baseline recorded while the disk is quick, then its canary slowed."""
-    here = folder / "daemon"
-    here.mkdir()
-    recorded = run(
-        "baseline", "record", "--probe", "canary", "--force", "--runs", "3", "--run-duration", "1s",
-        "--storage.path", here / "state", "--config.file", write_config(here, CONFIG),
-    )  # fmt: skip
-    assert recorded.returncode == 0, recorded.stderr
-    processes, proc = Processes(here), Path("/proc")
-    with running(here, config=CONFIG) as daemon:
-        slowdown = choose(disk=_disk_of(here), processes=processes, directory=here / "load", duration_s=3600, proc=proc)
-        found = eventually(lambda: workers(daemon.pid, proc))
-        slowdown.apply(found)
-        try:
-            yield daemon
-        finally:
-            slowdown.remove()
-            processes.stop()
-
-
-def _disk_of(folder: Path) -> Disk | None:
-    number = folder.stat().st_dev
-    part = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}").resolve()
-    whole = part.parent if (part / "partition").exists() else part
-    return Disk(whole.name, (whole / "dev").read_text().strip()) if (whole / "dev").exists() else None
 
 
 def _vector(url: str, query: str) -> list[tuple[dict[str, str], float]]:

@@ -80,16 +80,9 @@ class Topology:
 def topology(folder: Path, fleet: Fleet) -> Iterator[Topology]:
     """All started and ready; nothing is scraped yet longer than a moment."""
     program = thanos()
-    routes = configs.alertmanager(
-        yaml.safe_load((ROOT / "alerts" / "alertmanager" / "alertmanager.yaml").read_text()),
-        webhook="http://127.0.0.1:9",
-    )
     processes = Processes(folder)
     with contextlib.ExitStack() as stack:
-        told = []
-        for name in ("one", "many"):
-            (folder / name).mkdir()
-            told.append(stack.enter_context(alertmanager(folder / name, routes)))
+        told = [stack.enter_context(told_by(folder / name)) for name in ("one", "many")]
         stack.callback(processes.stop)
         urls = {name: f"127.0.0.1:{free_port()}" for name in ("one", "shard-0", "shard-1", "query", "ruler")}
         grpc = {name: f"127.0.0.1:{free_port()}" for name in ("shard-0", "shard-1", "query", "ruler")}
@@ -99,8 +92,8 @@ def topology(folder: Path, fleet: Fleet) -> Iterator[Topology]:
         sidecars = []
         for number in range(SHARDS):
             name = f"shard-{number}"
-            config = shard_configuration(number, fleet, watch, _address(told[1]), watched)
-            _prometheus(processes, folder, name, config, urls[name])
+            config = shard_configuration(number, fleet, watch, address_of(told[1]), watched)
+            prometheus(processes, folder, name, config, urls[name])
             flags = {
                 "--prometheus.url": [f"http://{urls[name]}"],
                 "--tsdb.path": [str(folder / name / "data")],
@@ -108,8 +101,8 @@ def topology(folder: Path, fleet: Fleet) -> Iterator[Topology]:
                 "--grpc-address": [grpc[name]],
             }
             sidecars.append(_thanos(processes, f"sidecar-{number}", program, command("thanos sidecar"), flags))
-        single = single_configuration(fleet, _address(told[0]), watched)
-        _prometheus(processes, folder, "one", single, urls["one"])
+        single = single_configuration(fleet, address_of(told[0]), watched)
+        prometheus(processes, folder, "one", single, urls["one"])
         query = {
             "--http-address": [urls["query"]],
             "--grpc-address": [grpc["query"]],
@@ -118,7 +111,7 @@ def topology(folder: Path, fleet: Fleet) -> Iterator[Topology]:
         }
         _thanos(processes, "query", program, command("thanos query"), query)
         # the Ruler last: what it can't ask yet is a rule that fails
-        _ready(processes, [urls[name] for name in ("one", "shard-0", "shard-1", "query")])
+        wait_ready(processes, [urls[name] for name in ("one", "shard-0", "shard-1", "query")])
         eventually(lambda: len(_stores(urls["query"])) == SHARDS, within_s=READY_S, every_s=1)
         ruler = {
             "--query": [urls["query"]],
@@ -130,7 +123,7 @@ def topology(folder: Path, fleet: Fleet) -> Iterator[Topology]:
             "--grpc-address": [grpc["ruler"]],
         }
         _thanos(processes, "ruler", program, command("thanos rule"), ruler)
-        _ready(processes, [urls["ruler"]])
+        wait_ready(processes, [urls["ruler"]])
         http = {name: f"http://{address}" for name, address in urls.items()}
         yield Topology(
             Side(http["one"], http["one"], told[0]),
@@ -142,7 +135,18 @@ def topology(folder: Path, fleet: Fleet) -> Iterator[Topology]:
         processes.check()
 
 
-def _ready(processes: Processes, addresses: Sequence[str]) -> None:
+@contextlib.contextmanager
+def told_by(folder: Path) -> Iterator[Alertmanager]:
+    """An Alertmanager with the shipped routes, in a folder that is made for it."""
+    folder.mkdir()
+    shipped = yaml.safe_load((ROOT / "alerts" / "alertmanager" / "alertmanager.yaml").read_text())
+    with alertmanager(folder, configs.alertmanager(shipped, webhook="http://127.0.0.1:9")) as told:
+        yield told
+
+
+def wait_ready(processes: Processes, addresses: Sequence[str]) -> None:
+    """Until each answers at ``/-/ready``. DemoError: one has ended."""
+
     def ready() -> bool:
         processes.check()
         return all(api.ready(f"http://{address}/-/ready") for address in addresses)
@@ -211,11 +215,13 @@ def _shard_rules(folder: Path) -> None:
     subprocess.run([sys.executable, "render.py", "--site", site, "--out", str(folder)], cwd=ROOT, check=True)
 
 
-def _address(told: Alertmanager) -> str:
+def address_of(told: Alertmanager) -> str:
+    """Host and port."""
     return told.url.removeprefix("http://")
 
 
-def _prometheus(processes: Processes, folder: Path, name: str, config: dict[str, Any], address: str) -> Process:
+def prometheus(processes: Processes, folder: Path, name: str, config: dict[str, Any], address: str) -> Process:
+    """Started as the page says, with its data in the folder's ``name``."""
     place = folder / name
     place.mkdir(exist_ok=True)
     file = configs.write(place / "prometheus.yml", config)

@@ -1,6 +1,6 @@
-"""VictoriaMetrics' rule tester for ``make test-victoria``, from the Go proxy, and what it says of our tests.
+"""VictoriaMetrics' programs from the Go proxy, and what its rule tester says of our tests (``make test-victoria``).
 
-Usage: python -m support.victoria
+Usage: python -m support.victoria [NAME]: builds vmalert-tool or the one that is named, and prints where it is
 
 promtool's test files are vmalert-tool's but for a few words. It evaluates with MetricsQL, in its own storage, and what
 a rule records is seen by the groups after it and, one evaluation later, by the rules of its own, as with vmalert:
@@ -13,6 +13,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Mapping
 from math import isclose, isnan
 from pathlib import Path
@@ -44,14 +45,14 @@ _FIRST = re.compile(r"(?<!\S)-?\d[\d.]*")
 _NAME = re.compile(r'(?:__name__|alertgroup)="[^"]*"(?:, )?')
 
 
-def program() -> Path:
+def program(name: str = "vmalert-tool") -> Path:
     """It, kept: the first time minutes of Go's compiler. CalledProcessError: that has said why."""
     folder = BASES.resolve() / f"victoria-{VERSION}"
-    if not (folder / "vmalert-tool").exists():
-        module = f"github.com/VictoriaMetrics/VictoriaMetrics/app/vmalert-tool@{VERSION}"
+    if not (folder / name).exists():
+        module = f"github.com/VictoriaMetrics/VictoriaMetrics/app/{name}@{VERSION}"
         environment = os.environ | {"GOBIN": str(folder), "CGO_ENABLED": "0"}
         subprocess.run(["go", "install", "-ldflags=-s -w", module], env=environment, check=True)
-    return folder / "vmalert-tool"
+    return folder / name
 
 
 def translated(part: Mapping[str, Any], rules: Mapping[str, Any], test: Mapping[str, Any], file: Path) -> None:
@@ -137,4 +138,4 @@ def _near(expected: list[tuple[str, float]], got: list[tuple[str, float]]) -> bo
 
 
 if __name__ == "__main__":
-    print(program())
+    print(program(*sys.argv[1:]))

@@ -1,0 +1,104 @@
+"""Two agents, a store and vmalert as docs/scale.md has them, and beside them one Prometheus with everything.
+
+Addresses are on loopback and each agent has half of the nodes; all else is the page's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from deploy.demo import configs
+from deploy.demo.processes import Process, Processes
+
+from support.ports import free_port
+from support.rules import RULES
+
+from .documented import command, with_flags
+from .topology import (
+    SHARDS,
+    Fleet,
+    Side,
+    address_of,
+    prometheus,
+    shard_configuration,
+    single_configuration,
+    told_by,
+    wait_ready,
+)
+
+PROGRAMS = ("victoria-metrics", "vmagent", "vmalert")
+
+
+@dataclass(slots=True)
+class Stored:
+    """Both sides, and what the second one consists of."""
+
+    one: Side
+    many: Side
+    parts: Mapping[str, Process]
+    processes: Processes
+
+
+def programs() -> Path:
+    """Their folder: ``PLUMBLINE_VICTORIA``, as ``make scale`` sets it. Without it the test is skipped."""
+    found = Path(os.environ.get("PLUMBLINE_VICTORIA", "/nowhere"))
+    if not all((found / name).exists() for name in PROGRAMS):
+        pytest.skip("PLUMBLINE_VICTORIA names no folder with VictoriaMetrics: make scale VICTORIA=1")
+    return found
+
+
+@contextlib.contextmanager
+def stored(folder: Path, fleet: Fleet) -> Iterator[Stored]:
+    """All started and ready; nothing is scraped yet longer than a moment."""
+    found = programs()
+    processes = Processes(folder)
+    with contextlib.ExitStack() as stack:
+        told = [stack.enter_context(told_by(folder / name)) for name in ("one", "many")]
+        stack.callback(processes.stop)
+        urls = {name: f"127.0.0.1:{free_port()}" for name in ("one", "store", "vmalert", "agent-0", "agent-1")}
+        parts = {}
+
+        def start(name: str, argv: Sequence[str], flags: Mapping[str, Sequence[str]]) -> None:
+            argv = with_flags(argv, flags)
+            own = [] if "-httpListenAddr" in flags else [f"-httpListenAddr={urls[name]}"]
+            parts[name] = processes.start(name, [found / argv[0], *argv[1:], *own])
+
+        store = f"http://{urls['store']}"
+        start(
+            "store", command("victoria-metrics"),
+            {"-storageDataPath": [str(folder / "store")], "-httpListenAddr": [urls["store"]]},
+        )  # fmt: skip
+        watched = [urls["one"]]
+        prometheus(processes, folder, "one", single_configuration(fleet, address_of(told[0]), watched), urls["one"])
+        wait_ready(processes, [urls["one"]])
+        for number in range(SHARDS):
+            config = shard_configuration(number, fleet, folder, "", watched)
+            config = {key: config[key] for key in ("global", "scrape_configs")}
+            config["global"] = {"scrape_interval": config["global"]["scrape_interval"]}
+            config["scrape_configs"] = [
+                job for job in config["scrape_configs"] if number == 0 or "relabel_configs" in job
+            ]
+            name = f"agent-{number}"
+            (folder / name).mkdir()
+            flags = {
+                "-promscrape.config": [str(configs.write(folder / name / "prometheus.yml", config))],
+                "-remoteWrite.url": [f"{store}/api/v1/write"],
+                "-remoteWrite.tmpDataPath": [str(folder / name / "data")],
+            }
+            start(name, command("vmagent"), flags)
+        rules = folder / "rules"
+        rules.mkdir()
+        files = [shutil.copy(file, rules) for file in RULES.parent.glob("*.yaml")]
+        subprocess.run([*command("sed -i")[:3], *files], check=True)
+        flags = {flag: [store] for flag in ("-datasource.url", "-remoteWrite.url", "-remoteRead.url")}
+        flags |= {"-rule": [str(rules / "*.yaml")], "-notifier.url": [told[1].url]}
+        start("vmalert", command("vmalert"), flags)
+        http = {name: f"http://{address}" for name, address in urls.items()}
+        yield Stored(Side(http["one"], http["one"], told[0]), Side(store, http["vmalert"], told[1]), parts, processes)
