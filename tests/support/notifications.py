@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import email
 import email.policy
+import itertools
 import json
 import socketserver
 import threading
@@ -157,9 +158,8 @@ def _smtp(inbox: Inbox) -> Iterator[str]:
                 command = line[:4].upper().strip()
                 if command == b"DATA":
                     self._say("354 go on")
-                    mail = email.message_from_bytes(
-                        b"".join(iter(self.rfile.readline, b".\r\n")), policy=email.policy.default
-                    )
+                    lines = list(itertools.takewhile(lambda line: line != b".\r\n", self.rfile))
+                    mail = email.message_from_bytes(b"".join(lines), policy=email.policy.default)
                     body = mail.get_body(("html",))
                     inbox.received["email"].append(
                         {"subject": str(mail["subject"]), "html": body.get_content() if body else ""}
