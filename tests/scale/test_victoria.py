@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.skipif(not os.environ.get("PLUMBLINE_VICTORIA"), reason="needs VictoriaMetrics: make scale VICTORIA=1"),
 ]
 
-EQUAL_S = 600.0
+EQUAL_S = 1200.0
 NOT_THERE = {"PlumblineNotificationsFailing", "PlumblineRuleFailing", "PlumblineRulesLate", "PlumblineAlertsDropped"}
 """They read Prometheus' own counters, which vmalert has under other names."""
 
