@@ -10,11 +10,10 @@ days are counted by themselves.
 from __future__ import annotations
 
 import argparse
-import itertools
 import math
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -70,6 +69,8 @@ CASES = (
 def main() -> int:
     """Exit code 1: ``--check`` or ``--native`` was asked for, and the two do not agree."""
     options = _parser().parse_args()
+    if options.hosts < HOSTS or (options.hosts > HOSTS and (options.check or options.native)):
+        _parser().error(f"--hosts {options.hosts}: {HOSTS} or more; with --check and --native {HOSTS}")
     climates = read_climates(CLIMATES, hosts=options.hosts)
     chosen = options.climates.split(";") if options.climates else list(climates)
     config = shipped() | {"tolerance": TOLERANCE, "spread": 0.0}
@@ -121,7 +122,7 @@ def read_climates(
     worlds = yaml.safe_load(path.read_text("utf-8"))
     for name, own in ((name, own) for use in uses for name, own in worlds[use].items()):
         if isinstance(own, list):
-            found[name] = [found[each][0] for each, _ in zip(itertools.cycle(own), range(hosts), strict=False)]
+            found[name] = [found[own[host % len(own)]][0] for host in range(hosts)]
             continue
         jobs = tuple(model.Job(**job | {"lasts_h": tuple(job["lasts_h"])}) for job in own.pop("jobs", ()))
         frozen = {key: tuple(map(tuple, value)) if key == "periods" else value for key, value in own.items()}
@@ -158,10 +159,7 @@ def false_alerts(
 ) -> dict[str, Counts]:
     """How often each alert fired outside recovery: (clusters, 2), in the first days and after them."""
     counted: dict[str, list[Counts]] = {}
-    at_once = max(1, AT_ONCE // len(climates))
-    for begin in range(0, clusters, at_once):
-        rng = np.random.default_rng([*seed, begin])
-        size = min(at_once, clusters - begin)
+    for rng, size in _pieces(seed, clusters, len(climates)):
         days = WARM_UP_DAYS + COUNTED_DAYS
         histories = [model.healthy(rng, len(climates), days, climates, len(LAYERS)) for _ in range(size)]
         verdicts = _judged(rng, config, climates, histories, len(LAYERS))
@@ -169,6 +167,13 @@ def false_alerts(
         for name, count in _count(config, verdicts, recovering, len(climates)).items():
             counted.setdefault(name, []).append(count)
     return {name: np.concatenate(counts) for name, counts in counted.items()}
+
+
+def _pieces(seed: Sequence[int], clusters: int, hosts: int) -> Iterator[tuple[np.random.Generator, int]]:
+    """What is judged in one piece: its random numbers and how many clusters."""
+    at_once = max(1, AT_ONCE // hosts)
+    for begin in range(0, clusters, at_once):
+        yield np.random.default_rng([*seed, begin]), min(at_once, clusters - begin)
 
 
 def _judged(
@@ -247,10 +252,8 @@ def delays(
     calm = [replace(each, recoveries_per_week=0) for each in climates]
     found: dict[str, list[float]] = {case.name: [] for case in CASES}
     slots_of_day = model.SLOTS_PER_DAY
-    at_once = max(1, AT_ONCE // len(climates))
-    for begin in range(0, clusters, at_once):
-        rng = np.random.default_rng([*seed, begin])
-        for _ in range(min(at_once, clusters - begin)):
+    for rng, size in _pieces(seed, clusters, len(climates)):
+        for _ in range(size):
             history = model.healthy(rng, len(climates), WARM_UP_DAYS + 2.25, calm)
             start = int(rng.integers(WARM_UP_DAYS * slots_of_day, (WARM_UP_DAYS + 1) * slots_of_day))
             # scrapes of a host are as many slots behind its clock; all hosts regress at the same moment

@@ -1,4 +1,4 @@
-"""The preview without a browser: variables, layout, answers and their record. ``test_pages_drawn.py`` draws."""
+"""The preview without a browser: variables, layout, answers and their record. ``test_grafanas_code.py`` draws."""
 
 from __future__ import annotations
 

@@ -23,7 +23,6 @@ from support.certificates import make_certificates
 from support.daemon import eventually
 from support.page_commands import ROOT, Page, flags
 from support.podman import Podman
-from support.scraped import Scrape
 from support.systemd_host import ADDRESS, SHIPPED, Host, answered, differing
 
 PAGE = Page.of("deploy/cephadm/README.md")
@@ -121,27 +120,24 @@ def test_the_daemon_runs_and_is_shown(site: Site) -> None:
     assert {int(status[f"Cap{which}"], 16) for which in ("Eff", "Prm", "Bnd")} == {0}
 
 
-def osds(page: Scrape, name: str, label: str = "ceph_daemon") -> set[str]:
-    return page.labels(name, label)
+def wait_for_all_osds(site: Site, name: str) -> None:
+    """Until the daemon shows this series of each."""
+    wanted = {f"osd.{number}" for number in range(OSDS)}
+    eventually(
+        lambda: site.host.scrape().labels(name, "ceph_daemon"), until=lambda seen: seen == wanted,
+        within_s=WITHIN_S, every_s=2,
+    )  # fmt: skip
 
 
 def test_it_asks_for_the_clusters_map(site: Site) -> None:
     """``ceph.map`` is ``auto``, and this host has a monitor."""
-    wanted = {f"osd.{number}" for number in range(OSDS)}
-    eventually(
-        lambda: osds(site.host.scrape(), "plumbline_ceph_osd_in"), until=lambda seen: seen == wanted,
-        within_s=WITHIN_S, every_s=2,
-    )  # fmt: skip
+    wait_for_all_osds(site, "plumbline_ceph_osd_in")
 
 
 def test_it_reads_the_osds_admin_sockets(site: Site) -> None:
-    wanted = {f"osd.{number}" for number in range(OSDS)}
-    eventually(
-        lambda: osds(site.host.scrape(), "plumbline_osd_socket_up"), until=lambda seen: seen == wanted,
-        within_s=WITHIN_S, every_s=2,
-    )  # fmt: skip
+    wait_for_all_osds(site, "plumbline_osd_socket_up")
     top = site.host.run(f"cephadm enter --name {SERVICE}.{site.host.name} -- plumbline ceph top", terminal=True)
-    assert wanted <= set(re.findall(r"osd\.\d", top)), top
+    assert {f"osd.{number}" for number in range(OSDS)} <= set(re.findall(r"osd\.\d", top)), top
 
 
 def outside(site: Site) -> AbstractContextManager[str]:
@@ -170,7 +166,7 @@ def test_it_has_all_of_them_with_the_hosts_processes(site: Site) -> None:
         eventually(
             lambda: differing(site.host, other, URL), until=lambda found: not found, within_s=WITHIN_S, every_s=3
         )
-    seen = osds(site.host.scrape(), "plumbline_osd_connections")
+    seen = site.host.scrape().labels("plumbline_osd_connections", "ceph_daemon")
     assert seen == {f"osd.{number}" for number in range(OSDS)}
 
 
@@ -186,7 +182,7 @@ def test_the_canary_in_rados_judges_each_osd(site: Site) -> None:
     site.redeployed(redeploy())
     wanted = {f"objects/osd.{number}" for number in range(OSDS)}
     eventually(
-        lambda: osds(site.host.scrape(), "plumbline_canary_latency_seconds_count", "probe") - {"canary"},
+        lambda: site.host.scrape().labels("plumbline_canary_latency_seconds_count", "probe") - {"canary"},
         until=lambda seen: seen == wanted, within_s=WITHIN_S, every_s=3,
     )  # fmt: skip
     assert site.host.scrape().get("plumbline_config_last_reload_successful") == 1.0
@@ -235,7 +231,7 @@ def test_histograms_of_root_once_the_state_is_given(site: Site) -> None:
     site.run(then)
     eventually(lambda: site.host.get(URL), within_s=WITHIN_S, every_s=2)
     eventually(lambda: histograms(site), until=lambda seen: seen[0] > 0 and not seen[1], within_s=WITHIN_S, every_s=2)
-    sockets = osds(site.host.scrape(), "plumbline_osd_socket_up")
+    sockets = site.host.scrape().labels("plumbline_osd_socket_up", "ceph_daemon")
     assert len(sockets) == OSDS
 
 

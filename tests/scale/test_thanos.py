@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 import pytest
@@ -19,14 +19,16 @@ from preview.variables import opened, substitute
 from support.daemon import eventually
 from support.dashboards import DASHBOARDS, GRAFANAS, load
 from support.paneldata import queries
-from support.rules import ALERTS, RULES, rules_of
+from support.rules import RULES, rules_of
 
 from . import fleet
 from .topology import Topology, thanos, topology
 from .verdicts import (
     alert_differences,
     alerts,
+    evaluation_problems,
     names,
+    none_left,
     rules,
     series_differences,
     spans,
@@ -65,15 +67,12 @@ def test_both_shards_have_their_part(stack: Topology) -> None:
 
 
 def test_every_rule_is_evaluated_without_a_mistake(stack: Topology) -> None:
-    committed = sorted(rule.get("record") or rule["alert"] for file in (RULES, ALERTS) for rule in rules_of(file))
     for side in (stack.one, stack.many):
-        found = rules(side.rules)
-        assert sorted(rule["name"] for rule in found) == committed
-        assert [(rule["name"], rule["lastError"]) for rule in found if rule.get("lastError")] == []
+        assert evaluation_problems(side.rules) == []
 
 
 def test_every_alert_is_in_the_same_state_with_the_same_labels_and_words(stack: Topology) -> None:
-    _none_left(lambda: alert_differences(alerts(stack.one.rules), alerts(stack.many.rules)))
+    none_left(lambda: alert_differences(alerts(stack.one.rules), alerts(stack.many.rules)), EQUAL_S)
     assert not fleet.FIRING - names(alerts(stack.many.rules), "firing")
 
 
@@ -82,7 +81,7 @@ def test_alertmanagers_were_told_the_same(stack: Topology) -> None:
         one, many = (told(side.alertmanager.alerts()) for side in (stack.one, stack.many))
         return alert_differences(one, many)
 
-    _none_left(differences)
+    none_left(differences, EQUAL_S)
 
 
 def test_every_recorded_series_is_there_with_the_same_values(stack: Topology) -> None:
@@ -96,7 +95,7 @@ def test_every_recorded_series_is_there_with_the_same_values(stack: Topology) ->
         print(f"{len(one)} recorded series of {len(seen)} of {len(recorded)} names", flush=True)
         return series_differences(one, many)
 
-    _none_left(differences)
+    none_left(differences, EQUAL_S)
     assert len(seen) > len(recorded) / 2
 
 
@@ -125,7 +124,7 @@ def test_every_query_of_every_page_has_the_same_answer(stack: Topology) -> None:
         left[:] = [where for where, lines in found.items() if lines]
         return [line for lines in found.values() for line in lines]
 
-    _none_left(all_differences)
+    none_left(all_differences, EQUAL_S)
     print(f"{len(asked)} queries, {len(answered)} with data", flush=True)
     assert len(answered) > len(asked) / 3
 
@@ -162,15 +161,3 @@ def _rules_fail(shard: str) -> bool:
 def _vector(url: str, query: str) -> list[tuple[dict[str, str], float]]:
     found = Server(url).get("query", {"query": query})["result"]
     return [(each["metric"], float(each["value"][1])) for each in found]
-
-
-def _none_left(differences: Callable[[], list[str]]) -> None:
-    """Until both sides agree; the last differences are shown."""
-
-    def none() -> bool:
-        found = differences()
-        for line in found[:20]:
-            print(" ", line, flush=True)
-        return not found
-
-    eventually(none, within_s=EQUAL_S, every_s=10)

@@ -1,6 +1,6 @@
 """Agents, VictoriaMetrics and vmalert come to the verdicts of one Prometheus, with rules unchanged.
 
-``make scale VICTORIA=1`` runs it (20 minutes); ``make test`` skips it. What is started is what docs/scale.md says, word
+``make scale VICTORIA=1`` runs it (40 minutes); ``make test`` skips it. What is started is what docs/scale.md says, word
 by word (``victoria.py``); the fleet with its faults is that of ``test_thanos.py``. Figures differ there on purpose
 (``rate`` takes the sample before its window), so alerts are compared, and not what is recorded.
 """
@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping
 
+import psutil
 import pytest
 
+from bench.history_store import cpu_s
 from support.daemon import eventually
-from support.rules import ALERTS, RULES, rules_of
 
 from . import fleet
-from .verdicts import Labels, alerts, names, rules, told
+from .verdicts import Labels, alert_differences, alerts, evaluation_problems, names, none_left, told
 from .victoria import Stored, programs, stored
 
 pytestmark = [
@@ -42,37 +42,29 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stored]:
 
 
 def test_every_rule_is_evaluated_without_a_mistake(stack: Stored) -> None:
-    committed = sorted(rule.get("record") or rule["alert"] for file in (RULES, ALERTS) for rule in rules_of(file))
-    found = rules(stack.many.rules)
-    assert sorted(rule["name"] for rule in found) == committed
-    assert [(rule["name"], rule["lastError"]) for rule in found if rule.get("lastError")] == []
+    assert evaluation_problems(stack.many.rules) == []
 
 
 def test_every_alert_is_in_the_same_state_with_the_same_labels(stack: Stored) -> None:
     def states(url: str) -> dict[Labels, str]:
-        return {_named(labels): state for labels, (state, _) in alerts(url).items()}
+        return {labels: state for labels, (state, _) in alerts(url).items()}
 
-    seen = _equal(lambda: (states(stack.one.rules), states(stack.many.rules)))
+    _same(lambda: (states(stack.one.rules), states(stack.many.rules)))
     assert not fleet.FIRING - names(alerts(stack.many.rules), "firing")
-    print(f"{len(seen)} alerts are pending or firing on both sides")
 
 
 def test_alertmanagers_were_told_the_same(stack: Stored) -> None:
-    def states(side: str) -> dict[Labels, str]:
-        sent = getattr(stack, side).alertmanager.alerts()
-        return {_named(labels): state for labels, state in told(sent).items()}
-
-    print(f"{len(_equal(lambda: (states('one'), states('many'))))} alerts are in both Alertmanagers")
+    sides = stack.one.alertmanager, stack.many.alertmanager
+    _same(lambda: (told(sides[0].alerts()), told(sides[1].alerts())))
 
 
 def test_what_it_costs(stack: Stored) -> None:
     """Printed, for docs/scale.md."""
     for name, process in stack.parts.items():
-        fields = Path(f"/proc/{process.popen.pid}/stat").read_text().rpartition(")")[2].split()
-        cpu_s = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-        resident = int(fields[21]) * os.sysconf("SC_PAGE_SIZE") >> 20
-        print(f"{name}: {cpu_s:.0f} s of CPU, {resident} MiB")
-        assert cpu_s > 0
+        used_s = cpu_s(process.popen.pid)
+        resident = psutil.Process(process.popen.pid).memory_info().rss >> 20
+        print(f"{name}: {used_s:.0f} s of CPU, {resident} MiB")
+        assert used_s > 0
 
 
 def test_without_the_store_nothing_new_is_told_and_the_watchdog_ends(stack: Stored) -> None:
@@ -89,31 +81,20 @@ def test_without_the_store_nothing_new_is_told_and_the_watchdog_ends(stack: Stor
     assert names(alerts(stack.many.rules), "firing") <= before
 
 
-def _named(labels: Labels) -> Labels:
-    """Without what vmalert keeps of a label that an alert's own replaces (docs/scale.md)."""
-    return frozenset((name, value) for name, value in labels if not name.startswith("exported_"))
+def _comparable(side: Mapping[Labels, str]) -> dict[Labels, str]:
+    """Without :data:`NOT_THERE`, and without labels that vmalert keeps beside an alert's own (docs/scale.md)."""
+    return {
+        frozenset((name, value) for name, value in labels if not name.startswith("exported_")): state
+        for labels, state in side.items()
+        if dict(labels)["alertname"] not in NOT_THERE
+    }
 
 
-def _equal(both: Callable[[], tuple[dict[Labels, str], dict[Labels, str]]]) -> dict[Labels, str]:
-    """What both sides have, as soon as they have the same; the last differences are shown."""
-    found: dict[Labels, str] = {}
+def _same(both: Callable[[], tuple[Mapping[Labels, str], Mapping[Labels, str]]]) -> None:
+    def differences() -> list[str]:
+        one, many = map(_comparable, both())
+        found = alert_differences(one, many, other="VictoriaMetrics")
+        print(f"{time.strftime('%H:%M:%S')} {len(found)} of {len(one)} differ", flush=True)
+        return found
 
-    def none_differs() -> bool:
-        one, many = (
-            {labels: state for labels, state in side.items() if dict(labels)["alertname"] not in NOT_THERE}
-            for side in both()
-        )
-        different = [
-            f"{dict(labels)}: {one.get(labels)} and {many.get(labels)}"
-            for labels in one.keys() | many.keys()
-            if one.get(labels) != many.get(labels)
-        ]
-        print(f"{time.strftime('%H:%M:%S')} {len(different)} of {len(one)} differ", flush=True)
-        for line in sorted(different)[:20]:
-            print(" ", line, flush=True)
-        found.clear()
-        found.update(one)
-        return not different
-
-    eventually(none_differs, within_s=EQUAL_S, every_s=15)
-    return found
+    none_left(differences, EQUAL_S)

@@ -8,11 +8,14 @@ are, and which alerts in which state, has to be equal.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from preview.answers import Server
+from support.daemon import eventually
+from support.rules import ALERTS, RULES, rules_of
 
 WINDOW_S, STEP_S = 180, 15
 TOLERANCE = 0.05
@@ -82,10 +85,32 @@ def rules(url: str) -> list[dict[str, Any]]:
     return [rule for group in groups for rule in group["rules"]]
 
 
-def alert_differences(one: Mapping[Labels, Any], many: Mapping[Labels, Any]) -> list[str]:
+def evaluation_problems(url: str) -> list[str]:
+    """A line for each committed rule that a server lacks, for each that it has besides, and for each that failed."""
+    committed = Counter(rule.get("record") or rule["alert"] for file in (RULES, ALERTS) for rule in rules_of(file))
+    there = rules(url)
+    evaluated = Counter(rule["name"] for rule in there)
+    lines = [f"not there: {name}" for name in (committed - evaluated).elements()]
+    lines += [f"not ours: {name}" for name in (evaluated - committed).elements()]
+    return lines + [f"{rule['name']}: {rule['lastError']}" for rule in there if rule.get("lastError")]
+
+
+def none_left(differences: Callable[[], list[str]], within_s: float) -> None:
+    """Until both sides agree; the last differences are shown."""
+
+    def none() -> bool:
+        found = differences()
+        for line in found[:20]:
+            print(" ", line, flush=True)
+        return not found
+
+    eventually(none, within_s=within_s, every_s=10)
+
+
+def alert_differences(one: Mapping[Labels, Any], many: Mapping[Labels, Any], other: str = "Thanos") -> list[str]:
     """A line for each alert that only one side has, or has in another state or with other words."""
     lines = [f"only the one Prometheus has {_shown(labels)} {one[labels]}" for labels in one.keys() - many.keys()]
-    lines += [f"only Thanos has {_shown(labels)} {many[labels]}" for labels in many.keys() - one.keys()]
+    lines += [f"only {other} has {_shown(labels)} {many[labels]}" for labels in many.keys() - one.keys()]
     lines += [
         f"{_shown(labels)}: {one[labels]} and {many[labels]}"
         for labels in one.keys() & many.keys()

@@ -82,6 +82,7 @@ def stored(folder: Path, fleet: Fleet) -> Iterator[Stored]:
             config = shard_configuration(number, fleet, folder, "", watched)
             config = {key: config[key] for key in ("global", "scrape_configs")}
             config["global"] = {"scrape_interval": config["global"]["scrape_interval"]}
+            # what watches the servers has no part of the nodes: one agent scrapes it
             config["scrape_configs"] = [
                 job for job in config["scrape_configs"] if number == 0 or "relabel_configs" in job
             ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import email
 import email.policy
-import itertools
 import json
 import socketserver
 import threading
@@ -158,7 +157,13 @@ def _smtp(inbox: Inbox) -> Iterator[str]:
                 command = line[:4].upper().strip()
                 if command == b"DATA":
                     self._say("354 go on")
-                    lines = list(itertools.takewhile(lambda line: line != b".\r\n", self.rfile))
+                    lines = []
+                    for text in self.rfile:
+                        if text == b".\r\n":
+                            break
+                        lines.append(text)
+                    else:
+                        return  # the connection ended within it: no mail
                     mail = email.message_from_bytes(b"".join(lines), policy=email.policy.default)
                     body = mail.get_body(("html",))
                     inbox.received["email"].append(

@@ -1,4 +1,4 @@
-"""Record what Prometheus answers to every panel of every page, for ``tests/dashboards/test_pages_drawn.py``.
+"""Record what Prometheus answers to every panel of every page, for ``tests/dashboards/test_grafanas_code.py``.
 
 Beside a running ``support.whole_stack``, some minutes after it started, with the Prometheus that it names::
 
