@@ -93,7 +93,7 @@ local promql = import '../lib/promql.libsonnet';
                   plumbline_disk_relation_info
                   and on (%(instance)s, lower)
                   label_replace(
-                    min_over_time(plumbline_disk_queue_length[%(hungWindow)s]) > 0 and %(seen)s,
+                    min_over_time(plumbline_disk_queue_length[%(hungWindow)s]) > 0,
                     "lower", "$1", "device", "(.+)"
                   )
                 )

@@ -89,11 +89,11 @@ local promql = import '../lib/promql.libsonnet';
       - on (%(series)s)
       (
         %(own)s
+        or on (%(series)s)
+        0 * max by (%(series)s) (plumbline_canary_workload_info)
       ),
       0
     )
-    or on (%(series)s)
-    %(expr)s
   ||| % (labels { expr: promql.nested(promql.nested(expr)), own: promql.nested(promql.nested(own)) }),
 
   local recorded(metric) = |||
