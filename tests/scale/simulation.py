@@ -2,10 +2,10 @@
 
 A real Prometheus scrapes so many simulated storage hosts (``simulated.py``), one number after the other, and evaluates
 all our rules. Series, samples, memory and CPU are read from its own metrics. Then it is left with what it has and asked
-for every rule three times, one after the other: the CPU that takes (the median) is what the rules cost an interval, on a
-busy machine too.
-Last the panels of the first dashboard are asked, over the minutes there are. A line is laid through the figures, and
-the last number of hosts, measured as well, says how well the line foretells; then it is drawn on to a thousand.
+for every rule three times, one after the other: the CPU that takes (the median) is what the rules cost an interval, on
+a busy machine too. Last the panels of the first dashboard are asked, over the minutes there are. A line is laid through
+the figures, and the last number of hosts, measured as well, says how well the line foretells; then it is drawn on to a
+thousand.
 ``--together`` runs all numbers of hosts at once, each with a Prometheus of its own, and measures them one after the
 other when all have scraped for long enough: ten minutes instead of half an hour, on a machine with enough memory.
 
