@@ -245,6 +245,7 @@ MODULE_soak := endurance.soak #: 50,000 scrapes with reloads: memory, descriptor
 MODULE_kill-storm := endurance.kills #: SIGKILL to the daemon at 1,000 random moments: what is left? (15 minutes to an hour; ARGS='--kills N')
 MODULE_load-storm := endurance.load #: a load on a disk that changes every few minutes: who is woken? (two and a half hours; ARGS='--minutes N'; root)
 MODULE_scale-simulation := scale.simulation #: what a thousand storage hosts cost Prometheus, measured on fewer (ten minutes, 8 GB)
+MODULE_scale-victoria := scale.victoria_cost #: what simulated hosts cost vmagent, VictoriaMetrics and vmalert (ten minutes; ARGS='--hosts 400'; Go)
 MODULE_mutate-rules := rules.mutation #: small mistakes in every rule: which would no test notice? (long)
 IN_soak := unshare --net
 MEASURES := $(patsubst MODULE_%,%,$(filter MODULE_%,$(.VARIABLES)))

@@ -160,6 +160,21 @@ class Running:
     config: Path
 
 
+def scraped(form: Form, proxy: str, daemons: Sequence[str], ceph: Sequence[str]) -> list[dict[str, object]]:
+    """The jobs for these addresses."""
+    return [
+        {
+            "job_name": job,
+            "honor_labels": job == "ceph",
+            "proxy_url": proxy,
+            "scrape_timeout": f"{INTERVAL_S}s",
+            "static_configs": [{"targets": targets, "labels": {"cluster": VALUES["cluster"]}}],
+            **form.job(job),
+        }
+        for job, targets in (("plumbline", list(daemons)), ("ceph", list(ceph)))
+    ]
+
+
 def _measure(sizes: Sequence[int], form: Form, settle_s: float) -> Iterator[Measured]:
     """One Prometheus for each size, at once."""
     with contextlib.ExitStack() as stack:
@@ -186,17 +201,9 @@ def _scraping(hosts: int, form: Form) -> Iterator[Running]:
                 "global": {"scrape_interval": f"{INTERVAL_S}s", "evaluation_interval": f"{INTERVAL_S}s"},
                 "rule_files": [str(path) for path in form.rules],
                 "scrape_configs": [
-                    {
-                        "job_name": job,
-                        "honor_labels": job == "ceph",
-                        "proxy_url": proxy,
-                        "scrape_timeout": f"{INTERVAL_S}s",
-                        "static_configs": [{"targets": targets, "labels": {"cluster": VALUES["cluster"]}}],
-                        **form.job(job),
-                    }
-                    for job, targets in (("plumbline", nodes(hosts)), ("ceph", exporters(hosts)))
-                ]
-                + [{"job_name": "prometheus", "static_configs": [{"targets": [address]}]}],
+                    *scraped(form, proxy, nodes(hosts), exporters(hosts)),
+                    {"job_name": "prometheus", "static_configs": [{"targets": [address]}]},
+                ],
             }
             file = configs.write(folder / "prometheus.yml", config)
             server = processes.start(

@@ -54,6 +54,55 @@ def programs() -> Path:
     return found
 
 
+@dataclass(slots=True)
+class Engine:
+    """What the page starts, and where it answers; ``parts`` are its processes by name."""
+
+    store: str
+    rules: str
+    parts: Mapping[str, Process]
+
+
+def engine(
+    processes: Processes, folder: Path, agents: Sequence[Mapping[str, object]], notified: str, found: Path
+) -> Engine:
+    """Start it all: an agent for each configuration; ``notified`` is Alertmanager's URL, ``found`` the programs'."""
+    urls = {name: f"127.0.0.1:{free_port()}" for name in ("store", "vmalert", *map(_agent, range(len(agents))))}
+    parts = {}
+
+    def start(name: str, argv: Sequence[str], flags: Mapping[str, Sequence[str]]) -> None:
+        argv = with_flags(argv, flags)
+        own = [] if "-httpListenAddr" in flags else [f"-httpListenAddr={urls[name]}"]
+        parts[name] = processes.start(name, [found / argv[0], *argv[1:], *own])
+
+    store = f"http://{urls['store']}"
+    start(
+        "store", command("victoria-metrics"),
+        {"-storageDataPath": [str(folder / "store")], "-httpListenAddr": [urls["store"]]},
+    )  # fmt: skip
+    for number, config in enumerate(agents):
+        name = _agent(number)
+        (folder / name).mkdir()
+        flags = {
+            "-promscrape.config": [str(configs.write(folder / name / "prometheus.yml", config))],
+            "-remoteWrite.url": [f"{store}/api/v1/write"],
+            "-remoteWrite.tmpDataPath": [str(folder / name / "data")],
+        }
+        start(name, command("vmagent"), flags)
+    rules = folder / "rules"
+    rules.mkdir()
+    files = [shutil.copy(file, rules) for file in RULES.parent.glob("*.yaml")]
+    subprocess.run([*command("sed -i")[:3], *files], check=True)
+    flags = {flag: [store] for flag in ("-datasource.url", "-remoteWrite.url", "-remoteRead.url")}
+    flags |= {"-rule": [str(rules / "*.yaml")], "-notifier.url": [notified]}
+    start("vmalert", command("vmalert"), flags)
+    return Engine(store, f"http://{urls['vmalert']}", parts)
+
+
+def _agent(number: int) -> str:
+    return f"agent-{number}"
+
+
 @contextlib.contextmanager
 def stored(folder: Path, fleet: Fleet) -> Iterator[Stored]:
     """All started and ready; nothing is scraped yet longer than a moment."""
@@ -62,44 +111,19 @@ def stored(folder: Path, fleet: Fleet) -> Iterator[Stored]:
     with contextlib.ExitStack() as stack:
         told = [stack.enter_context(told_by(folder / name)) for name in ("one", "many")]
         stack.callback(processes.stop)
-        urls = {name: f"127.0.0.1:{free_port()}" for name in ("one", "store", "vmalert", "agent-0", "agent-1")}
-        parts = {}
-
-        def start(name: str, argv: Sequence[str], flags: Mapping[str, Sequence[str]]) -> None:
-            argv = with_flags(argv, flags)
-            own = [] if "-httpListenAddr" in flags else [f"-httpListenAddr={urls[name]}"]
-            parts[name] = processes.start(name, [found / argv[0], *argv[1:], *own])
-
-        store = f"http://{urls['store']}"
-        start(
-            "store", command("victoria-metrics"),
-            {"-storageDataPath": [str(folder / "store")], "-httpListenAddr": [urls["store"]]},
-        )  # fmt: skip
-        watched = [urls["one"]]
-        prometheus(processes, folder, "one", single_configuration(fleet, address_of(told[0]), watched), urls["one"])
-        wait_ready(processes, [urls["one"]])
+        one = f"127.0.0.1:{free_port()}"
+        prometheus(processes, folder, "one", single_configuration(fleet, address_of(told[0]), [one]), one)
+        wait_ready(processes, [one])
+        agents = []
         for number in range(SHARDS):
-            config = shard_configuration(number, fleet, folder, "", watched)
+            config = shard_configuration(number, fleet, folder, "", [one])
             config = {key: config[key] for key in ("global", "scrape_configs")}
             config["global"] = {"scrape_interval": config["global"]["scrape_interval"]}
             # what watches the servers has no part of the nodes: one agent scrapes it
             config["scrape_configs"] = [
                 job for job in config["scrape_configs"] if number == 0 or "relabel_configs" in job
             ]
-            name = f"agent-{number}"
-            (folder / name).mkdir()
-            flags = {
-                "-promscrape.config": [str(configs.write(folder / name / "prometheus.yml", config))],
-                "-remoteWrite.url": [f"{store}/api/v1/write"],
-                "-remoteWrite.tmpDataPath": [str(folder / name / "data")],
-            }
-            start(name, command("vmagent"), flags)
-        rules = folder / "rules"
-        rules.mkdir()
-        files = [shutil.copy(file, rules) for file in RULES.parent.glob("*.yaml")]
-        subprocess.run([*command("sed -i")[:3], *files], check=True)
-        flags = {flag: [store] for flag in ("-datasource.url", "-remoteWrite.url", "-remoteRead.url")}
-        flags |= {"-rule": [str(rules / "*.yaml")], "-notifier.url": [told[1].url]}
-        start("vmalert", command("vmalert"), flags)
-        http = {name: f"http://{address}" for name, address in urls.items()}
-        yield Stored(Side(http["one"], http["one"], told[0]), Side(store, http["vmalert"], told[1]), parts, processes)
+            agents.append(config)
+        many = engine(processes, folder, agents, told[1].url, found)
+        sides = Side(f"http://{one}", f"http://{one}", told[0]), Side(many.store, many.rules, told[1])
+        yield Stored(*sides, many.parts, processes)
