@@ -93,6 +93,7 @@ endif
 
 .PHONY: quick
 quick: $(TEST_VENV)/.installed-$(KEY) ## format, lint and the tests of what changed since main: under a minute (CONTRIBUTING.md)
+	@requirements/need-debian prometheus || echo "going on without: no test of a rule" >&2
 	@PYTHONPATH=tests:. $(TEST_VENV)/bin/python -m support.quick
 
 .PHONY: test-long
@@ -187,14 +188,14 @@ fmt: $(TEST_VENV)/.deps-$(KEY) ## format the code
 .PHONY: fresh
 fresh: $(TEST_VENV)/.installed-$(KEY) #: are the committed rules and dashboards what their sources render to?
 	@$(TEST_VENV)/bin/python render.py --check
-	@$(TEST_VENV)/bin/python docs/render.py --check
+	@PYTHONPATH=tests $(TEST_VENV)/bin/python docs/render.py --check
 	@$(TEST_VENV)/bin/python deploy/prometheus/keeplist.py --check
 	@$(TEST_VENV)/bin/python -m deploy.packages.completions --check
 
 .PHONY: render
 render: $(TEST_VENV)/.installed-$(KEY) grafonnet ## render alerts/ and dashboards/ into their out/ folders, and the pages of docs/ that are generated
 	@$(TEST_VENV)/bin/python render.py
-	@$(TEST_VENV)/bin/python docs/render.py
+	@PYTHONPATH=tests $(TEST_VENV)/bin/python docs/render.py
 	@$(TEST_VENV)/bin/python deploy/prometheus/keeplist.py
 	@$(TEST_VENV)/bin/python -m deploy.packages.completions
 
@@ -227,10 +228,10 @@ pictures: ceph-packages preview-packages $(TEST_VENV)/.installed-$(KEY) #: draw 
 	@PYTHONPATH=tests:. $(TEST_VENV)/bin/python -m pictures $(ARGS)
 
 .PHONY: golden
-golden: $(TEST_VENV)/.installed-$(KEY) #: rewrite the golden expositions from the fixtures (refused under CI)
+golden: $(TEST_VENV)/.installed-$(KEY) #: rewrite the golden expositions from the fixtures and the titles of alerts from their tests (refused under CI)
 	@[ -z "$${CI:-}" ] || { echo "golden files are rewritten by a person who reads the difference, never by CI" >&2; exit 1; }
-	@PLUMBLINE_GOLDEN=write $(TEST_VENV)/bin/python -m pytest -q tests/golden
-	@git diff --stat -- tests/golden
+	@PLUMBLINE_GOLDEN=write $(TEST_VENV)/bin/python -m pytest -q $(or $(ARGS),tests/golden tests/rules/test_titles.py)
+	@git diff --stat -- tests/golden tests/rules/texts
 
 # What measures is a module of tests/: MODULE_ has its name and what it is always called with.
 MODULE_bench := bench #: scrape cost against node_exporter and the exposition against the stock one; prints ratios

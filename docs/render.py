@@ -2,7 +2,8 @@
 """Write the generated references: ``docs/metrics.md`` from the specs, ``docs/configuration.md`` from the model,
 ``docs/checks.md`` from the catalogue of checks, ``docs/workloads.md`` from the catalogue of workloads, and the table of
 kinds inside ``docs/probes.md``; ``docs/alerts.md`` and ``docs/rules.md`` from the rendered rules (render those first);
-the table of series inside ``docs/sizing.md`` from the recorded hosts.
+the table of series inside ``docs/sizing.md`` from the recorded hosts, and the alerts of the whole fleet inside
+``docs/scale.md``.
 
 Usage: python docs/render.py [--check]
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
@@ -29,6 +31,8 @@ from plumbline.config import model as config
 from plumbline.config import probes as probe_configs
 from plumbline.config import types as config_types
 from plumbline.config import workloads
+from support.rules import ALERTS, RULES, rules_of
+from support.shardable import local_rules
 
 HERE = Path(__file__).resolve().parent
 STRUCTS = (
@@ -148,6 +152,7 @@ def workloads_reference() -> str:
 
 
 KINDS_BEGIN, SERIES_BEGIN, END = "<!-- generated: kinds -->\n", "<!-- generated: series -->\n", "<!-- end -->"
+FLEET_BEGIN = "<!-- generated: fleet-wide alerts -->\n"
 
 
 def probes(written: str) -> str:
@@ -234,6 +239,13 @@ def _size_text(size: int) -> str:
     return f"{size >> 20}MiB"
 
 
+def fleet_wide() -> str:
+    """The alerts that compare nodes, which no shard with a part of them may judge."""
+    alerts = rules_of(ALERTS)
+    names = sorted({rule["alert"] for rule in alerts} - local_rules([*rules_of(RULES), *alerts]))
+    return textwrap.fill(", ".join(f"`{name}`" for name in names) + ".", 120, break_on_hyphens=False) + "\n"
+
+
 def main() -> int:
     """0: written, or (``--check``) fresh."""
     stale = 0
@@ -245,6 +257,7 @@ def main() -> int:
         ("checks.md", checks()),
         ("workloads.md", workloads_reference()),
         ("sizing.md", _inserted((HERE / "sizing.md").read_text("utf-8"), SERIES_BEGIN, sizing_table())),
+        ("scale.md", _inserted((HERE / "scale.md").read_text("utf-8"), FLEET_BEGIN, fleet_wide())),
         ("probes.md", probes((HERE / "probes.md").read_text("utf-8"))),
     ):
         path = HERE / name

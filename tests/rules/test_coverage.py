@@ -85,7 +85,7 @@ def _given(test: dict[str, Any]) -> set[str]:
 @for_every("name", NAMES)
 def test_it_fires_with_all_its_annotations(suite: Suite, name: str) -> None:
     seen = [alert for _, case in cases(suite, name) for alert in case["exp_alerts"]]
-    assert seen
+    assert seen, f"no test in tests/rules/*.yaml in which {name} fires"
     assert all(set(alert["exp_annotations"]) == ANNOTATIONS and alert["exp_labels"]["severity"] for alert in seen)
 
 
@@ -98,7 +98,10 @@ def test_it_is_quiet_without_data(suite: Suite, name: str) -> None:
         not case["exp_alerts"] and suite.rules.leaves(name, given) - given
         for test, case in cases(suite, name)
         for given in [_given(test)]
-    ), f"no test without one of {sorted(suite.rules.leaves(name, ()))}"
+    ), (
+        f"write a test of {name} that expects exp_alerts: [] and whose input_series, all together, lack one of "
+        f"{sorted(suite.rules.leaves(name, ()))}"
+    )
 
 
 @for_every("name", [name for name in NAMES if name not in ALWAYS])
@@ -108,7 +111,7 @@ def test_it_is_quiet_with_all_its_data(suite: Suite, name: str) -> None:
         not case["exp_alerts"] and suite.rules.leaves(name, given) & given
         for test, case in cases(suite, name)
         for given in [_given(test)]
-    ), f"no test with any of {sorted(suite.rules.leaves(name, ()))} in which it is silent"
+    ), f"write a test of {name} that expects exp_alerts: [] with input_series of {sorted(suite.rules.leaves(name, ()))}"
 
 
 @pytest.mark.parametrize("name", [name for name in PROVEN if name not in ALWAYS])

@@ -32,7 +32,8 @@ def queries(text: str) -> list[str]:
 
 
 def test_every_alert_has_a_runbook_and_every_runbook_an_alert(alerts: list[dict[str, Any]]) -> None:
-    assert {path.stem for path in PAGES} == {rule["alert"] for rule in alerts}
+    pages, names = {path.stem for path in PAGES}, {rule["alert"] for rule in alerts}
+    assert pages == names, f"write alerts/runbooks/{{{','.join(names - pages)}}}.md, remove those of {pages - names}"
 
 
 @for_every("path", PAGES, ids=lambda path: path.stem)
@@ -164,7 +165,8 @@ def test_what_changes_the_cluster_says_how_to_undo_it(path: Path) -> None:
             command = line.partition("#")[0].strip()
             for change, undo in UNDO.items():
                 for found in re.finditer(change, command):
-                    assert undo.format(*found.groups()) in text.replace(command, ""), (line, undo)
+                    back = undo.format(*found.groups())
+                    assert back in text.replace(command, ""), f"after {line!r} say how to undo it: {back}"
 
 
 def test_each_exception_is_needed() -> None:

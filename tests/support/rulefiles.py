@@ -21,6 +21,7 @@ Rule = dict[str, Any]
 
 _NAME = re.compile(r"(?<![\w:$])[a-zA-Z_:][\w:]*")
 _STRING = re.compile(r'"(?:\\.|[^"\\])*"')
+_LABELS = re.compile(r"\b(?:by|without|on|ignoring|group_left|group_right)\s*\([^()]*\)|\{[^{}]*\}")
 LINKS = ("runbook_url", "dashboard_url")
 ELSEWHERE = (*LINKS, "rank", "summary")
 """Annotations that one place writes for every alert: ``test_links.py`` follows the links, ``test_titles.py`` has the
@@ -43,8 +44,8 @@ def name_of(rule: Rule) -> str:
 
 
 def names_in(text: str) -> set[str]:
-    """Every word of an expression that could be a metric; strings left out."""
-    return set(_NAME.findall(_STRING.sub('""', text)))
+    """Every word of an expression that could be a metric; strings and names of labels left out."""
+    return set(_NAME.findall(_LABELS.sub(" ", _STRING.sub('""', text))))
 
 
 def words_of(rule: Rule) -> set[str]:

@@ -36,13 +36,10 @@ def written() -> list[Title]:
     return [Title(text, labels) for text, labels in load(TABLE)]
 
 
-def write(folder: Path) -> None:
-    """Renew the table, in an empty folder."""
-    lines = [f"- {json.dumps([text, labels], ensure_ascii=False)}\n" for text, labels in rendered(folder)]
-    TABLE.parent.mkdir(exist_ok=True)
-    TABLE.write_text(
-        "# Titles of alerts in their tests: tests/support/titles.py writes and tests them.\n" + "".join(lines)
-    )
+def table(titles: list[Title]) -> str:
+    """The file that holds them."""
+    lines = [f"- {json.dumps([text, labels], ensure_ascii=False)}\n" for text, labels in titles]
+    return "# Titles of alerts in their tests, as Prometheus renders them: make golden writes them.\n" + "".join(lines)
 
 
 def rendered(folder: Path) -> list[Title]:

@@ -85,14 +85,6 @@ def with_osds(page, osds):
     return sum(series.values()) + (osds - OSDS) * each
 
 
-def test_the_alerts_that_need_the_whole_fleet_are_those_of_the_page():
-    local = local_rules([*rules_of(RULES), *rules_of(ALERTS)])
-    fleet = sorted({rule["alert"] for rule in rules_of(ALERTS)} - local)
-    told = re.search(r"^<!-- fleet-wide alerts -->\n(.*?)\n\n", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
-    assert told, "the list of fleet-wide alerts is gone from docs/scale.md"
-    assert sorted(re.findall(r"`(\w+)`", told[1])) == fleet
-
-
 def test_the_groups_that_may_move_into_shards_are_those_of_the_page():
     local = local_rules([*rules_of(RULES), *rules_of(ALERTS)])
     groups = yaml.safe_load(RULES.read_text("utf-8"))["groups"]
