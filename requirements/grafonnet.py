@@ -36,7 +36,7 @@ def main() -> int:
     try:
         _fetch()
     except NotFetchedError as error:
-        print(f"Grafonnet is missing ({error}). {by_hand()}", file=sys.stderr)
+        print(f"going on without dashboards: Grafonnet is missing ({error}). {by_hand()}", file=sys.stderr)
     return 0
 
 
