@@ -164,7 +164,7 @@ test-victoria: $(TEST_VENV)/.installed-$(KEY) #: the rules' tests in VictoriaMet
 
 # The base of the image, what is built of it and Kubernetes' programs are kept in .debian/.
 .PHONY: test-platforms
-test-platforms: $(TEST_VENV)/.installed-$(KEY) #: the pages of container, compose, cephadm and Kubernetes, as they say (root, Go; half an hour, the first time an hour more); CEPH=18 or 20: cephadm's with it
+test-platforms: $(TEST_VENV)/.installed-$(KEY) #: the pages of container, compose, cephadm and Kubernetes, as they say (root, Go; half an hour, the first time an hour more); CEPH=18: cephadm's with it
 	@requirements/need-debian -f requirements/debian-platforms.txt || true
 	@PLUMBLINE_PLATFORMS=1 $(if $(CEPH),PLUMBLINE_CEPH=$(CEPH):$(ITS_DEBIAN)) \
 	  $(TEST_VENV)/bin/python -m pytest -v $(if $(CEPH),tests/platforms/test_cephadm.py,tests/platforms) $(ARGS)

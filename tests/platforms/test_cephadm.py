@@ -1,8 +1,7 @@
 """deploy/cephadm as its page says, on a cluster that cephadm has made: one host, three OSDs on loop devices.
 
-``make test-platforms`` (root) runs it on Ceph 16, with ``CEPH=18`` or ``CEPH=20`` on another release. The tests follow
-the page from the key to the removal, in its order, on the same cluster. In the place of Grafana is a container that
-waits.
+``make test-platforms`` (root) runs it on Ceph 16, with ``CEPH=18`` on 18. The tests follow the page
+from the key to the removal, in its order, on the same cluster. In the place of Grafana is a container that waits.
 """
 
 from __future__ import annotations
