@@ -108,6 +108,7 @@ SOME := $(if $(ARGS),|| [ $$? = 5 ])
 # 77 says: other tests, too, skip what a machine lacks.
 SMOKE ?=
 DEBIAN_OF_CEPH := 16:bookworm 18:trixie 20:forky
+ITS_DEBIAN = $(or $(patsubst $(CEPH):%,%,$(filter $(CEPH):%,$(DEBIAN_OF_CEPH))),$(error CEPH is 16, 18 or 20))
 # Debian 13's manager loads no module with Debian's bcrypt (docs/ceph.md): an older one in its place.
 BEFORE_CEPH_18 := && .venv-test/bin/python $(PIP_INSTALL) --no-deps --upgrade --target /usr/lib/python3/dist-packages \
   -r requirements/ceph-18-bcrypt.txt
@@ -116,7 +117,7 @@ ifdef CEPH
 .PHONY: test-ceph
 test-ceph: $(TEST_VENV)/.installed-$(KEY) #: install Ceph, run the tests that need a real cluster; CEPH=16, 18 or 20: in a Debian of its own; SMOKE=1: a few
 	@requirements/need-debian -f requirements/debian-hosts.txt || true
-	@PYTHONPATH=tests $(TEST_VENV)/bin/python -m newcomer "$(or $(patsubst $(CEPH):%,%,$(filter $(CEPH):%,$(DEBIAN_OF_CEPH))),$(error CEPH is 16, 18 or 20))" \
+	@PYTHONPATH=tests $(TEST_VENV)/bin/python -m newcomer "$(ITS_DEBIAN)" \
 	  'make debian-packages ceph-packages wheel $(BEFORE_CEPH_$(CEPH)) && exec make test-ceph CEPH= SMOKE=$(SMOKE) ARGS="$(subst ",\",$(ARGS))"' $(if $(SMOKE),|| [ $$? = 77 ])
 else ifneq ($(SMOKE),)
 .PHONY: test-ceph
@@ -164,9 +165,10 @@ test-victoria: $(TEST_VENV)/.installed-$(KEY) #: the rules' tests in VictoriaMet
 
 # The base of the image, what is built of it and Kubernetes' programs are kept in .debian/.
 .PHONY: test-platforms
-test-platforms: $(TEST_VENV)/.installed-$(KEY) #: the pages of container, compose, cephadm and Kubernetes, as they say (root, Go; half an hour, the first time an hour more)
+test-platforms: $(TEST_VENV)/.installed-$(KEY) #: the pages of container, compose, cephadm and Kubernetes, as they say (root, Go; half an hour, the first time an hour more); CEPH=18: cephadm's with it
 	@requirements/need-debian -f requirements/debian-platforms.txt || true
-	@PLUMBLINE_PLATFORMS=1 $(TEST_VENV)/bin/python -m pytest -v tests/platforms $(ARGS)
+	@PLUMBLINE_PLATFORMS=1 $(if $(CEPH),PLUMBLINE_CEPH=$(CEPH):$(ITS_DEBIAN)) \
+	  $(TEST_VENV)/bin/python -m pytest -v $(if $(CEPH),tests/platforms/test_cephadm.py,tests/platforms) $(ARGS)
 
 .PHONY: check
 check: lint fresh

@@ -1,13 +1,14 @@
-"""A Ceph 16.2 that cephadm has bootstrapped on one host, with OSDs on loop devices and its own monitoring.
+"""A Ceph that cephadm has bootstrapped on one host, with OSDs on loop devices and its own monitoring.
 
-Ceph's image is of Debian's packages, which have cephadm's module; nothing is pulled. Debian 13's and unstable's Ceph
-want a systemd that wants control groups of version 2.
+Ceph's image is of the packages of the Debian that has the release, with cephadm's script and module; nothing is pulled.
+The host stays Debian 12 for each: a later one's systemd wants control groups of version 2.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +16,13 @@ from typing import Any
 
 from .daemon import eventually
 from .loops import Loops
+from .page_commands import ROOT
 from .podman import Podman
 from .systemd_host import ADDRESS, IMAGES, Host, systemd_host
 
-IMAGE = "localhost/ceph:16.2.15"
+CEPH, SUITE = os.environ.get("PLUMBLINE_CEPH", "16:bookworm").split(":")
+"""Its release, by make's ``CEPH=18``, and the Debian that has it."""
+IMAGE = f"localhost/ceph:{CEPH}"
 MONITORING = ("prometheus", "alertmanager", "node-exporter", "grafana")
 OSDS = 3
 GIB = 6
@@ -32,9 +36,12 @@ osd_memory_target = 939524096
 """
 """With the first, no deployment asks a registry for the image's digest."""
 BOOTSTRAP = f"""
+podman run --rm --entrypoint cat {IMAGE} /usr/sbin/cephadm > /usr/sbin/cephadm
+ln -s python3 /usr/bin/python3.14
 cephadm --image {IMAGE} bootstrap --mon-ip {ADDRESS} --config /root/first.conf --skip-pull --skip-dashboard \\
     --skip-monitoring-stack --skip-firewalld --allow-overwrite --single-host-defaults
 """
+"""By the release's own script, which runs with another Python than the one that it asks for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +80,13 @@ class Cephadm:
 @contextlib.contextmanager
 def cephadm_cluster(podman: Podman, folder: Path) -> Iterator[Cephadm]:
     """Healthy but for what one host can't have; ``folder`` is on a disk."""
-    for target in ("ceph", *MONITORING):
-        name = IMAGE if target == "ceph" else f"localhost/{target}:debian"
+    podman.build([
+        f"--target=ceph-{CEPH}", f"--build-arg=BASE={podman.base(SUITE)}", "-t", IMAGE,
+        f"--volume={ROOT}/requirements:/requirements:ro", str(IMAGES),
+    ])  # fmt: skip
+    for target in MONITORING:
         stage = "no-grafana" if target == "grafana" else target
-        podman.build([f"--target={stage}", "-t", name, str(IMAGES)])
+        podman.build([f"--target={stage}", "-t", f"localhost/{target}:debian", str(IMAGES)])
     loops = Loops(folder)
     try:
         # before the host starts: a device that comes later is none of its own

@@ -1,6 +1,6 @@
 """Debian's podman for the tests of platforms: images and volumes apart from the machine's own, and kept.
 
-All images are of one base, a Debian made by debootstrap that knows what leads to this machine's registries.
+All images are of a base, a Debian made by debootstrap that knows what leads to this machine's registries.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import contextlib
 import os
 import re
 import shlex
-import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,6 +57,20 @@ class Podman:
         """``podman build`` as a page has it; the build takes this machine's network, and layers are kept."""
         self.run("build", "--network=host", "--layers", *argv, timeout_s=timeout_s)
 
+    def base(self, suite: str) -> str:
+        """The name of a Debian that all images are of, made unless it is there: it has what leads to this machine's
+        registries, as the page says for a proxy."""
+        name: str = BASE.replace("bookworm", suite)
+        if self.call("image", "exists", name).returncode:
+            base = made(Base("container", installed=("ca-certificates",), suite=suite))
+            with tempfile.TemporaryDirectory(dir=BASES) as folder:
+                tree, packed = Path(folder, "base"), Path(folder, "base.tar")
+                subprocess.run(["cp", "-a", base, tree], check=True)
+                give(tree)
+                subprocess.run(["tar", "-C", tree, "-cf", packed, "."], check=True)
+                self.run("import", str(packed), name)
+        return name
+
 
 @contextlib.contextmanager
 def podman_with_image(folder: Path) -> Iterator[Podman]:
@@ -70,22 +84,10 @@ def podman_with_image(folder: Path) -> Iterator[Podman]:
     environment = {"CONTAINERS_CONF": str(configuration), "CONTAINERS_STORAGE_CONF": str(storage)}
     podman = Podman(os.environ | environment)
     try:
-        if podman.call("image", "exists", BASE).returncode:
-            _import_base(podman, folder)
+        podman.base("bookworm")
         (argv,) = Page.of("docs/container.md").commands("podman build")
         podman.build(argv[2:])
         yield podman
     finally:
         # not those of today: the stage that compiles is one of them, and the next run wants its layers
         podman.call("image", "prune", "--force", "--filter=until=168h")
-
-
-def _import_base(podman: Podman, folder: Path) -> None:
-    """A Debian with what leads to this machine's registries, as the page says for a proxy."""
-    base, tree = made(Base("container", installed=("ca-certificates",), suite="bookworm")), folder / "base"
-    subprocess.run(["cp", "-a", base, tree], check=True)
-    give(tree)
-    subprocess.run(["tar", "-C", tree, "-cf", folder / "base.tar", "."], check=True)
-    podman.run("import", str(folder / "base.tar"), BASE)
-    shutil.rmtree(tree)
-    (folder / "base.tar").unlink()
