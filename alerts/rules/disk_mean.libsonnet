@@ -108,7 +108,8 @@ local promql = import '../lib/promql.libsonnet';
             count by (%(onHost)s) (plumbline:disk_mean:figure) >= %(minimumPeers)d
           )
         ||| % labels),
-        // Where a host has too few of a model, those of all hosts. A disk without a model is like others of its host at
+        // Where a host has too few of a model, those of all hosts. Right after it has enough there are both, in engines in which
+        // a rule sees later what another of its group recorded: so nothing may want one row of a disk. A disk without a model is like others of its host at
         // most.
         equals('cluster', |||
           (
@@ -143,7 +144,7 @@ local promql = import '../lib/promql.libsonnet';
             unless on (%(disk)s)
             (
               plumbline:disk_mean:figure{figure="size"}
-              > on (%(compared)s)
+              > on (%(compared)s) group_right ()
               %(comparableSize)g * plumbline:disk_equals:figure
             )
           ||| % labels,

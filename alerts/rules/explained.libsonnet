@@ -103,7 +103,7 @@ local promql = import '../lib/promql.libsonnet';
       rules: [
         part('disk', labels.device, |||
           plumbline:disk_mean:figure{figure="latency"}
-          - on (%(compared)s)
+          - on (%(compared)s) group_right ()
           plumbline:disk_equals:figure{figure="latency"}
           or
           label_replace(

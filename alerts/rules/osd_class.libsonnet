@@ -160,7 +160,7 @@ local promql = import '../lib/promql.libsonnet';
               %(limits)s
             )
             * on (%(osd)s) group_left ()
-            clamp_min(plumbline:osd_equals:ratio{figure="load"}, 1)
+            clamp_min(max by (%(osd)s) (plumbline:osd_equals:ratio{figure="load"}), 1)
           ||| % (labels { limits: promql.nested(promql.limits('plumbline:osd_equals:ratio', equals.ratio)) }),
         },
         {
