@@ -249,6 +249,8 @@ def test_an_osd_that_has_too_much_to_do_queues(here: Here) -> None:
         here.finds("queue", "PlumblineOsdQueueing")
 
 
+# test_osd_connections.py has late packets in every run
+@pytest.mark.long
 def test_late_messages_are_the_network(here: Here) -> None:
     with late_messages(here.cluster):
         here.finds("network", "PlumblineOsdHeartbeatSlow")
