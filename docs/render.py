@@ -5,7 +5,7 @@ kinds inside ``docs/probes.md``; ``docs/alerts.md`` and ``docs/rules.md`` from t
 the table of series inside ``docs/sizing.md`` from the recorded hosts, and the alerts of the whole fleet inside
 ``docs/scale.md``.
 
-Usage: python docs/render.py [--check]
+Usage: PYTHONPATH=tests python docs/render.py [--check]
 
 ``--check`` exits 1 and names the file when a committed reference is not what the code says.
 """
