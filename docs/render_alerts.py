@@ -16,6 +16,8 @@ from typing import Any
 import rjsonnet
 import yaml
 
+from support.rulefiles import names_in
+
 ROOT = Path(__file__).resolve().parent.parent
 UNKNOWN = object()
 """A label that comes from the series: it may have any value."""
@@ -26,9 +28,6 @@ _TIMES = ("for", "keepFiringFor", "severity")
 _RECORD = re.compile(r"[a-z_]+(?::[a-z0-9_]+)+")
 _LABEL = re.compile(r"\{\{ \$labels\.(\w+) \}\}")
 _METRIC = re.compile(r"\b(?:plumbline|ceph|node)_[a-z0-9_]+\b")
-_STRING = re.compile(r'"(?:\\.|[^"\\])*"')
-_LABELS = re.compile(r"\b(?:by|without|on|ignoring|group_left|group_right)\s*\([^()]*\)|\{[^{}]*\}")
-"""Where labels stand, and no metrics."""
 _MATCHER = re.compile(r'\s*(\w+)\s*(=~|!~|!=|=)\s*"?([^"]*?)"?\s*')
 
 
@@ -302,7 +301,7 @@ def rules_reference(root: Path = ROOT) -> str:
             own.setdefault(rule["record"], []).append(rule["expr"])
         for name, expressions in own.items():
             text = "\n".join(expressions)
-            metrics = set(_METRIC.findall(_LABELS.sub(" ", _STRING.sub("", text))))
+            metrics = set(filter(_METRIC.fullmatch, names_in(text)))
             reads = sorted({each for each in _RECORD.findall(text) if each in names} | metrics)
             by = ", ".join(readers.get(name, ()))
             lines.append(f"| `{name}` | {len(expressions)} | {', '.join(f'`{each}`' for each in reads)} | {by} |")

@@ -33,7 +33,8 @@ def queries(text: str) -> list[str]:
 
 def test_every_alert_has_a_runbook_and_every_runbook_an_alert(alerts: list[dict[str, Any]]) -> None:
     pages, names = {path.stem for path in PAGES}, {rule["alert"] for rule in alerts}
-    assert pages == names, f"write alerts/runbooks/{{{','.join(names - pages)}}}.md, remove those of {pages - names}"
+    missing = [f"write alerts/runbooks/{name}.md" for name in sorted(names - pages)]
+    assert missing + [f"remove alerts/runbooks/{name}.md" for name in sorted(pages - names)] == []
 
 
 @for_every("path", PAGES, ids=lambda path: path.stem)

@@ -37,7 +37,7 @@ def main() -> int:
     parser.add_argument("--hosts", type=int, default=HOSTS)
     parser.add_argument("--settle", type=float, default=SETTLE_S, help="seconds before the measurement")
     options = parser.parse_args()
-    found = {program(name).parent for name in PROGRAMS}
+    programs = [program(name) for name in PROGRAMS]
     with (
         tempfile.TemporaryDirectory(prefix="plumbline-scale-", dir="/var/tmp") as name,
         simulated(options.hosts) as proxy,
@@ -49,7 +49,7 @@ def main() -> int:
         configs = [{"global": {"scrape_interval": f"{INTERVAL_S}s"}, "scrape_configs": jobs} for jobs in halves]
         processes = Processes(folder)
         try:
-            running = engine(processes, folder, configs, told.url, *found)
+            running = engine(processes, folder, configs, told.url, programs[0].parent)
             time.sleep(options.settle)
             processes.check()
             return _measure(running, options.hosts)
