@@ -253,6 +253,9 @@ MODULE_mutate-rules := rules.mutation #: small mistakes in every rule: which wou
 IN_soak := unshare --net
 MEASURES := $(patsubst MODULE_%,%,$(filter MODULE_%,$(.VARIABLES)))
 
+# compared as it is installed, not with what its tests bring along
+bench: $(VENV)/.installed-$(KEY)
+
 .PHONY: $(MEASURES)
 $(MEASURES): $(TEST_VENV)/.installed-$(KEY)
 	@PYTHONPATH=tests:. $(IN_$@) $(TEST_VENV)/bin/python -m $(MODULE_$@) $(ARGS)

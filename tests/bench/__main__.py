@@ -16,11 +16,11 @@ from pathlib import Path
 
 from bench import large_host, scrape
 from plumbline.collectors.registry import NAMES
-from support.daemon import COMMAND
 from support.ports import free_port
 
 # What node_exporter has too. Its own process metrics are off; ours stay on.
 MATCHED = ("softnet", "link", "ethtool", "disk", "device")
+OURS = (Path(__file__).parents[2] / ".venv" / "bin" / "plumbline",)
 PROBING = ("canary", "probe", "baseline")
 PEER = ("softnet", "netdev", "netclass", "ethtool", "diskstats")
 
@@ -67,7 +67,7 @@ def _compare(title: str, scrapes: int, chosen: tuple[str, ...], program: str) ->
         )  # fmt: skip
         ours = scrape.Exporter(
             "plumbline",
-            [*COMMAND, "serve", "--config.file", no_probes, "--storage.path", Path(folder, "state"),
+            [*OURS, "serve", "--config.file", no_probes, "--storage.path", Path(folder, "state"),
              "--web.listen-address", f"127.0.0.1:{port}", *(f"--collector.{name}" for name in chosen),
              *(f"--no-collector.{name}" for name in NAMES if name not in chosen)],
             port,

@@ -177,5 +177,5 @@ def test_a_links_info(info: bytes) -> None:
     name = attribute(3, b"eth0\0")
     payload = bytes(16) + name + attribute(18, attribute(4, b"bond\0") + info)
     with contextlib.suppress(ParseError):
-        link = parse_link(Message(16, 2, 1, payload, 0, len(payload)))
+        link, _ = parse_link(Message(16, 2, 1, payload, 0, len(payload)))
         assert isinstance(link.bond_info, bytes)

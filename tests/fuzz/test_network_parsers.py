@@ -58,7 +58,7 @@ def test_attributes(data: bytes) -> None:
 )
 def test_links(payload: bytes) -> None:
     with contextlib.suppress(ParseError):
-        link = parse_link(whole(payload))
+        link, _ = parse_link(whole(payload))
         assert isinstance(link, Link)
         assert link.name
         link.name.encode("utf-8")  # a label must be encodable

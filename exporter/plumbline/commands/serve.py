@@ -5,7 +5,6 @@ from pathlib import Path
 
 from plumbline.collectors.registry import NAMES
 from plumbline.commands.shared import complain, roots, say
-from plumbline.config.mistakes import mistakes
 from plumbline.config.model import MAX_BYTES
 from plumbline.config.options import Overrides, read_config
 from plumbline.config.yaml import read_text
@@ -29,6 +28,8 @@ def serve(options: argparse.Namespace) -> int:
 
 
 def check_config(options: argparse.Namespace) -> int:
+    from plumbline.config.mistakes import mistakes  # noqa: PLC0415  (the daemon needs none of it)
+
     if options.file is None and options.web_config_file is None:
         raise ConfigError("config check", "name a configuration file, or --web.config.file, or both")
     wrong: list[PlumblineError] = []

@@ -5,7 +5,6 @@ Each ``parse`` raises ``ValueError`` with the accepted forms for anything else.
 
 from __future__ import annotations
 
-import calendar
 import ipaddress
 import re
 import time
@@ -21,7 +20,9 @@ _CREDENTIAL = re.compile(r"credential:[A-Za-z0-9._-]{1,64}")
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _UNITS_B = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
-_TWO_DAYS_S = 2 * 86400
+_DAY_S = 86400
+_TWO_DAYS_S = 2 * _DAY_S
+_EPOCH = date(1970, 1, 1)
 # System calls refuse larger numbers, long after the mistyped value was accepted.
 _LONGEST_S, _BIGGEST_B = 3650 * 86400.0, 2**60
 
@@ -105,7 +106,7 @@ class Schedule(str):
 
 def _first_moment(day: date, minute: int) -> float:
     """When local time first shows ``minute`` of ``day`` or, if that time is skipped, something later."""
-    clock = calendar.timegm((day.year, day.month, day.day, *divmod(minute, 60), 0))  # as if it were UTC
+    clock = (day - _EPOCH).days * _DAY_S + minute * 60  # as if it were UTC
     # UTC offsets around that time: rules change them by hours, or (Samoa, 2011) by a day, and not twice a week
     before, after = (time.localtime(clock + side).tm_gmtoff for side in (-_TWO_DAYS_S, _TWO_DAYS_S))
     shown = [clock - ahead for ahead in (before, after) if time.localtime(clock - ahead).tm_gmtoff == ahead]

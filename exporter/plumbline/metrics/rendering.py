@@ -66,7 +66,7 @@ class Renderer:
         if block is None or not block.fits(family):
             block = self._cache[spec.name] = _Block(family)
         lines = block.lines(family.values)
-        head = _head(family_name(spec, form), spec.kind, spec.help, form)
+        head = block.head(form)
         return head + (lines if selected is None else _only(lines, selected))
 
 
@@ -75,6 +75,7 @@ class _Block:
 
     def __init__(self, family: Family) -> None:
         self._spec, self._labels, self._edges = family.spec, family.labels, _edges(family)
+        self._heads: dict[Format, str] = {}
         prefixes = list(_prefixes(family))
         self._parts = [""] * (2 * len(prefixes) + 1)
         self._parts[0:-1:2] = [prefixes[0], *("\n" + prefix for prefix in prefixes[1:])]
@@ -83,6 +84,12 @@ class _Block:
     def fits(self, family: Family) -> bool:
         same = self._spec is family.spec and (self._labels is family.labels or self._labels == family.labels)
         return same and self._edges == _edges(family)
+
+    def head(self, form: Format) -> str:
+        head, spec = self._heads.get(form), self._spec
+        if head is None:
+            head = self._heads[form] = _head(family_name(spec, form), spec.kind, spec.help, form)
+        return head
 
     def lines(self, values: Sequence[float | HistogramValue]) -> str:
         self._parts[1::2] = _histogram_texts(values) if _is_histogram(self._spec) else _number_texts(values)

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -203,6 +204,7 @@ class Exposure(msgspec.Struct, frozen=True):
     lost: tuple[str, ...] = ()  # Guards that were active since the start and no longer are
 
     @classmethod
+    @lru_cache(maxsize=1)  # for each page of metrics
     def of(cls, host: str, guard: Guard) -> Exposure:
         """``host``: the numeric address listened on; empty: all addresses."""
         questions = (("certificate", guard.asks_certificate), ("password", guard.asks_password))

@@ -50,6 +50,14 @@ class TlsRefused(Exception):
     """The client is disconnected before its first request: no TLS, no common TLS, no certificate, or another name's."""
 
 
+class Head(Struct, frozen=True):
+    """A parsed head. ``keep``: the client wants the connection kept, and it can be, as no body follows."""
+
+    request: Request
+    keep: bool
+    with_body: bool
+
+
 class HeadReader:
     """Reads request heads from a socket; bytes after a head wait for the next call."""
 
@@ -59,6 +67,16 @@ class HeadReader:
         self._timeout_s = timeout_s
         self._idle_s = idle_s
         self._received = bytearray()
+        self._last: tuple[bytes, Head] | None = None
+
+    def head(self) -> Head | None:
+        """The next head, parsed; otherwise as :meth:`read`. A scraper sends the same bytes each time."""
+        received = self.read()
+        if received is None:
+            return None
+        if self._last is None or self._last[0] != received:
+            self._last = received, parse_head(received)
+        return self._last[1]
 
     def read(self) -> bytes | None:
         """The next head with its empty line; ``None`` when the peer closed or sent nothing for ``idle_s``.
@@ -94,14 +112,6 @@ class HeadReader:
             if deadline is None:
                 return b""
         raise BadRequest(408, f"request head not received within {self._timeout_s:g} s")
-
-
-class Head(Struct, frozen=True):
-    """A parsed head. ``keep``: the client wants the connection kept, and it can be, as no body follows."""
-
-    request: Request
-    keep: bool
-    with_body: bool
 
 
 def parse_head(head: bytes) -> Head:

@@ -22,7 +22,7 @@ from plumbline.core.log_limit import LogLimit
 from plumbline.errors import PlumblineError
 from plumbline.web.connections import Connection, ConnectionPool, RequestSlots, counted_as
 from plumbline.web.guard import Guard
-from plumbline.web.http1 import BadRequest, HeadReader, TlsRefused, linger, parse_head, send
+from plumbline.web.http1 import BadRequest, HeadReader, TlsRefused, linger, send
 from plumbline.web.routes import Request, Response, Route, text_response
 
 if TYPE_CHECKING:
@@ -194,10 +194,9 @@ class Server:
         """Serve the next request; ``False`` when the connection is to be closed."""
         sock = connection.sock
         try:
-            received = reader.read()
-            if received is None:
+            head = reader.head()
+            if head is None:
                 return False
-            head = parse_head(received)
         except BadRequest as bad:
             self._count(_BY_STATUS.get(bad.status, Refusal.MALFORMED), connection)
             response = text_response(bad.status, bad.text)
@@ -289,7 +288,8 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         if host in ("", "::") and socket.has_dualstack_ipv6():
             return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=128)
-        infos = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        name = host.encode() if host.isascii() else host  # to encode a str, Python loads the tables of Unicode
+        infos = socket.getaddrinfo(name or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, _, _, _, address = infos[0]
         return socket.create_server(address, family=family, backlog=128)
     except OSError as error:

@@ -83,12 +83,12 @@ def parse_diskstats(
 
 def read_diskstats(roots: Roots, *, keep: Callable[[str], bool]) -> tuple[DiskStats, ...]:
     """Read and parse the file once; ``keep`` is usually a :class:`WholeDisks`. ``Unavailable`` without the file."""
-    path = roots.proc / "diskstats"
+    path = f"{roots.proc}/diskstats"
     try:
         data = read_kernel(path, TABLE)
     except OSError as error:
         raise Unavailable(f"{path}: {error.strerror}; is procfs mounted there?") from error
-    return parse_diskstats(data.decode("utf-8", "replace"), keep=keep, source=str(path))
+    return parse_diskstats(data.decode("utf-8", "replace"), keep=keep, source=path)
 
 
 class WholeDisks:

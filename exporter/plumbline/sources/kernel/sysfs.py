@@ -19,7 +19,7 @@ def clean(data: bytes) -> str | None:
     return " ".join(text.split()) or None
 
 
-def require(path: Path, limit: int = ATTRIBUTE) -> bytes:
+def require(path: str | Path, limit: int = ATTRIBUTE) -> bytes:
     """The whole file; :class:`Unavailable` when it can't be read."""
     try:
         return read_kernel(path, limit)

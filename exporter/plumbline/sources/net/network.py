@@ -20,7 +20,7 @@ from plumbline.sources.net.ethtool import DriverInfo, Ethtool
 from plumbline.sources.net.features import Offload
 from plumbline.sources.net.knobs import Knobs, value
 from plumbline.sources.net.linkmodes import LinkModes
-from plumbline.sources.net.links import Link, Relation, read_links, relations
+from plumbline.sources.net.links import Link, LinksReader, Relation, relations
 from plumbline.sources.net.netlink import Netlink, skip_reason
 from plumbline.sources.net.port_settings import (
     Channels,
@@ -137,7 +137,7 @@ class NetworkReader:
     ) -> None:
         """``keep`` decides by name which devices are reported; ``clock`` gives monotonic seconds."""
         self._facts_reader = FactsReader(table=table, resolve_family=resolve_family, transports=slow, keep=keep)
-        self._route = Netlink(scrape.route, source="netlink route")
+        self._links = LinksReader(Netlink(scrape.route, source="netlink route"))
         self._generic = Netlink(scrape.generic, source="netlink ethtool")
         self._ioctl = Ethtool(scrape.ioctl)
         self._clock, self._keep, self._table = clock, keep, table
@@ -263,7 +263,7 @@ class NetworkReader:
         snapshot = self._snapshot
         if snapshot is None or consumer in snapshot.used_by or now - snapshot.taken_s > _SHARED_S:
             self._snapshot = None
-            links = read_links(self._route)
+            links = self._links.read()
             reported = {index: link for index, link in links.items() if self._keep(link.name)}
             self._snapshot = snapshot = _Snapshot(links, reported, self._facts, now)
         snapshot.used_by.add(consumer)
