@@ -21,6 +21,7 @@ from support.dashboards import (
     substitute,
     variables,
 )
+from support.offenders import for_every
 from support.panelfields import annotation_faults, legend_faults, link_faults, table_faults
 from support.programs import need
 
@@ -117,7 +118,7 @@ METRICS: labelflow.Labels = {
 }
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("query", "labels"),
     [
         ("a", "cluster instance device"),

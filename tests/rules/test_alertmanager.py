@@ -12,6 +12,7 @@ import yaml
 
 from support.alertmanager import WITHOUT_JIRA
 from support.inhibition import audible, load_rules
+from support.offenders import for_every
 from support.programs import need
 from support.proven import ABOVE_DISK, CLIENTS, everything
 from support.rules import ROOT
@@ -104,7 +105,7 @@ def test_no_file_holds_a_secret(path):
     assert not secret.search(path.read_text("utf-8"))
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("labels", "receiver"),
     [
         ({"alertname": "PlumblineWatchdog", "severity": "info", "layer": "self"}, "dead-man"),

@@ -64,6 +64,8 @@ FIRING = {
         }
     },
 }
+NAMED = ("healthy", "failover-early", "nearfull", "full", "slow-operations", "two-osds-down")
+"""States that are held with a label ``cluster`` as well: every alert above, and one that is quiet."""
 
 
 def fires(expected: dict[str, float], at_min: int) -> list[dict[str, Any]]:
@@ -145,7 +147,8 @@ def test_pages_of_newer_releases_fire_what_they_must_and_nothing_else(tmp_path, 
 @pytest.mark.parametrize("cluster", ["", "north"])
 def test_each_state_fires_what_it_must_and_nothing_else(tmp_path, cluster):
     labels = {"instance": "mgr-x:9283", "job": "ceph"} | ({"cluster": cluster} if cluster else {})
-    tests = [lasting(state, _needed(scraped(captured(state), **labels)), what) for state, what in FIRING.items()]
+    states = NAMED if cluster else FIRING
+    tests = [lasting(state, _needed(scraped(captured(state), **labels)), FIRING[state]) for state in states]
     assert not run(tmp_path, tests)
 
 
@@ -158,6 +161,14 @@ def test_groups_that_peer_are_unavailable_once_ceph_says_that_one_stays_so(tmp_p
         check = tuple(sorted((labels | STUCK).items()))
         tests.append(lasting(state, page | {("ceph_health_detail", check): 1.0}, what))
     assert not run(tmp_path, tests)
+
+
+def test_every_alert_is_held_with_a_cluster_too():
+    named, everywhere = (
+        {alert.partition("{")[0] for state in states for what in FIRING[state].values() for alert in what}
+        for states in (NAMED, FIRING)
+    )
+    assert named == everywhere
 
 
 def test_a_missing_and_a_needless_alert_are_noticed(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from plumbline.collectors.registry import every_spec
@@ -48,7 +49,8 @@ FOREIGN: dict[str, frozenset[str] | None] = {
 target and the alert have."""
 
 
-def known_metrics() -> set[str]:
+@cache
+def known_metrics() -> frozenset[str]:
     """Sample names of our catalogue, our recording rules, and the process metrics of prometheus_client."""
     names: set[str] = set(PROCESS)
     for spec in every_spec():
@@ -58,7 +60,7 @@ def known_metrics() -> set[str]:
     for file in (ROOT / "alerts" / "out").glob("*.yaml"):
         for group in load(file).get("groups", []):
             names |= {rule["record"] for rule in group["rules"] if "record" in rule}
-    return names
+    return frozenset(names)
 
 
 LAYER: dict[str, frozenset[str]] = {

@@ -13,6 +13,7 @@ from plumbline.baseline.site import Device, LevelSpread, SiteEntry, SiteFile, pa
 from plumbline.baseline.units import Iops, Latency, Throughput
 from plumbline.config.workloads import load_catalogue
 from plumbline.errors import BaselineError
+from support.offenders import for_every
 
 CATALOGUE = load_catalogue()
 
@@ -85,7 +86,7 @@ def test_a_kept_hash_that_is_no_longer_the_catalogues_is_kept():
     assert parse(text).entries[0].config_hash == "0123456789ab"
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("old", "new", "message"),
     [
         ("schema_version: 1", "schema_version: '1'", "schema_version = '1': this Plumbline reads version 1"),

@@ -12,6 +12,7 @@ from plumbline.baseline.model import Source
 from plumbline.checks.run import CHECKS
 from plumbline.config.workloads import BlockWorkload, load_catalogue
 from plumbline.errors import BaselineError, ConfigError
+from support.offenders import for_every
 
 CATALOGUE = load_catalogue()
 PROFILES = profiles.load_profiles()
@@ -78,7 +79,7 @@ def block_size_cases():
             yield device_class, f"{read}-{block}-qd4-j4", numbers[3:], unit
 
 
-@pytest.mark.parametrize(("device_class", "workload", "figures", "unit"), list(block_size_cases()))
+@for_every(("device_class", "workload", "figures", "unit"), list(block_size_cases()))
 def test_block_size_tables(device_class, workload, figures, unit):
     entry = BY_KEY[device_class, workload].entry
     iops, mib_per_second, latency = figures
@@ -110,7 +111,7 @@ QUEUE_DEPTH = [
 ]
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("device_class", "workload", "iops", "latency"),
     [
         (device_class, f"{pattern}-4k-qd{depth}-j1", iops, latency)
@@ -200,7 +201,7 @@ CLUSTER = [
 ROUND_TRIPS = [("10g", "icmp-rtt-56", {"mean": 163e-6, "max": 213e-6}), ("1g", "icmp-rtt-56", {"mean": 220e-6})]
 
 
-@pytest.mark.parametrize(("device_class", "workload", "iops", "throughput", "mean_ms"), CLUSTER)
+@for_every(("device_class", "workload", "iops", "throughput", "mean_ms"), CLUSTER)
 def test_layers_above_the_disk(device_class, workload, iops, throughput, mean_ms):
     entry = BY_KEY[device_class, workload].entry
     assert entry.iops == (None if iops is None else pytest.approx(iops, rel=1e-12))
@@ -452,7 +453,7 @@ def infn_cases():
             yield device_class, f"{prefix}{read}", float(was_read)
 
 
-@pytest.mark.parametrize(("device_class", "workload", "megabytes"), list(infn_cases()))
+@for_every(("device_class", "workload", "megabytes"), list(infn_cases()))
 def test_infn_tables_are_megabytes(device_class, workload, megabytes):
     (row,) = (row for row in INFN.rows if (row.entry.device_class, row.entry.workload) == (device_class, workload))
     assert row.entry.throughput == pytest.approx(megabytes * 1e6, rel=1e-12)
@@ -497,7 +498,7 @@ def test_a_minimal_profile_loads():
     assert [(entry.iops, entry.latency) for entry in loaded.entries] == [(12000.0, {"mean": 84e-6})]
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("old", "new", "message"),
     [
         ("schema_version: 1", "schema_version: 2", "schema_version = 2: this Plumbline reads version 1"),

@@ -7,6 +7,7 @@ from decimal import Decimal
 import pytest
 
 from plumbline.baseline.units import Iops, Latency, Throughput, Volume
+from support.offenders import for_every
 
 
 @pytest.mark.parametrize(
@@ -34,7 +35,7 @@ def test_base_units(kind, text, value):
     assert kind.parse(text).value == value
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("kind", "bad"),
     [
         (Latency, 0.000412),

@@ -20,6 +20,7 @@ from plumbline.checks.disk import (
 )
 from plumbline.checks.model import Check
 from support.disk_facts import HDD, LOOP, NVME, SSD, STACK, VIRTUAL, but, of
+from support.offenders import for_every
 
 Q = dict
 VOLATILE = Q(device_cache="write back")
@@ -29,7 +30,7 @@ RAID_HDD = but(HDD, transport="scsi", model="LSI RAID 5/6 SAS 6G", queue=VOLATIL
 OSD = frozenset({"osd.3"})
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("check", "disk"),
     [
         (scheduler, SSD),

@@ -8,6 +8,7 @@ import pytest
 
 from plumbline.config.web import HEADERS, WebFile, load, parse
 from plumbline.errors import ConfigError
+from support.offenders import for_every
 
 HASH = "$2y$10$X0h1gDsPszWURQaxFh.zoubFi6DXncSjhoQNJgRrnGs7EsimhC7zG"  # from the format's documentation
 TLS = "tls_server_config: {cert_file: c, key_file: k"
@@ -54,7 +55,7 @@ def test_nothing_asked_for_is_nothing(text: str) -> None:
     assert parse(text, where="w") == WebFile()
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("text", "says"),
     [
         ("tls_server_confg: {}", "w: tls_server_confg: no such key; see docs/web.md"),

@@ -2,6 +2,7 @@ import pytest
 
 from plumbline.metrics.negotiation import accepts_gzip, choose_format
 from plumbline.metrics.rendering import Format
+from support.offenders import for_every
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 OM = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -25,7 +26,7 @@ PROMETHEUS_3_TEXT_FIRST = "text/plain;version=1.0.0;escaping=allow-utf-8;q=0.6,t
 FIREFOX = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("accept", "form", "content_type"),
     [
         (PROMETHEUS_2_42, Format.OPENMETRICS, OM),

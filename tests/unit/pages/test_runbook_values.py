@@ -11,6 +11,7 @@ import pytest
 from plumbline.pages import runbooks
 from plumbline.pages.runbook_values import filled, usable
 from support.metrics import ROOT
+from support.offenders import for_every
 
 DISK = {"cluster": "north", "instance": "stor07:10047", "device": "sdq", "ceph_daemon": "osd.31"}
 
@@ -48,7 +49,7 @@ def test_an_example_is_replaced(line: str, labels: dict[str, str], becomes: str)
     assert script(line, **labels) == becomes
 
 
-@pytest.mark.parametrize(
+@for_every(
     "value",
     [
         "$(reboot)",

@@ -21,6 +21,7 @@ import plumbline
 from plumbline.core.files import OwnDirectory
 from support.daemon import WITHIN_S
 from support.disks import disk_folder
+from support.offenders import for_every
 
 PACKAGE = Path(plumbline.__file__).parent
 ONE_WAY = ("core/files.py", "core/renaming.py", "core/directories.py")
@@ -235,7 +236,7 @@ def test_every_exception_is_one(found: dict[str, list[str]]) -> None:
     assert {name.partition(":")[0] for name in found} > set(ONE_WAY)
 
 
-@pytest.mark.parametrize(
+@for_every(
     "naive",
     [
         "open(name, 'w')",

@@ -10,6 +10,7 @@ from plumbline.metrics.exposition import Exposition, SkipHook
 from plumbline.metrics.spec import Kind, MetricSpec, Samples
 from plumbline.web.routes import Request, Response, Route, Site
 from support.fake_collectors import fake
+from support.offenders import for_every
 
 MTU = MetricSpec("plumbline_nic_mtu_bytes", Kind.GAUGE, "MTU.", ("device",))
 UNREAD = MetricSpec("plumbline_nic_unread", Kind.GAUGE, "No rule, page or command reads it.", ("device",))
@@ -168,7 +169,7 @@ HOSTILE = (
 )
 
 
-@pytest.mark.parametrize("target", HOSTILE)
+@for_every("target", HOSTILE)
 def test_what_nobody_offers_is_not_found_and_touches_no_file(target: str) -> None:
     assert get(target).status in (400, 404)
 

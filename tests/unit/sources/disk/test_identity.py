@@ -3,11 +3,12 @@ from __future__ import annotations
 import pytest
 
 from plumbline.sources.disk.identity import device_class_of, parse_vpd_serial, transport_of
+from support.offenders import for_every
 
 PCI = "../devices/pci0000:00"
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("link", "name", "transport"),
     [
         (f"{PCI}/0000:00:02.0/virtio1/block/vda", "vda", "virtio"),
