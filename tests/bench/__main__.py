@@ -1,8 +1,9 @@
 """``make bench``: prints what a scrape costs beside node_exporter, the exposition beside the stock one, and what the
 disk latency histograms cost the disks.
 
-Three hosts: this one as it is; (as root) a network namespace of its own with many interfaces, where the cost of
-reading and of rendering shows instead of the cost of one HTTP request; and a large one, replayed, once with 60 OSDs.
+The hosts: this one as it is; (as root) network namespaces of their own, one with three interfaces, where a scrape is
+mostly the cost of one HTTP request, and one with many, where it is that of reading and of rendering; and a large one,
+replayed, once with 60 OSDs.
 """
 
 from __future__ import annotations
@@ -36,10 +37,11 @@ def main() -> int:
         options.peer = scrape.node_exporter(Path(folder))
         if options.peer:
             _compare("this host", options.scrapes, _chosen(options), options.peer)
-        if options.peer and os.geteuid() == 0 and options.pairs:
-            _in_namespace(options)
+        if options.peer and os.geteuid() == 0:
+            for pairs in options.pairs:
+                _in_namespace(options, pairs)
         else:
-            print("(without node_exporter or root, the comparison with many interfaces in a namespace is left out)")
+            print("(without node_exporter or root, the comparisons in namespaces are left out)")
     if not options.scrape_only:
         large_host.main()
         subprocess.run([sys.executable, "-m", "bench.osds"], check=True)
@@ -73,7 +75,8 @@ def _compare(title: str, scrapes: int, chosen: tuple[str, ...], program: str) ->
             port,
         )  # fmt: skip
         what = "families that both have" if chosen == MATCHED else "of plumbline all that is not probing"
-        _print(f"{title}; {what}", *scrape.measure([peer, ours], scrapes, pause_s=0.02), scrapes)
+        host = ", ".join(f"{count} {kind}" for kind, count in _host().items())
+        _print(f"{title} ({host}); {what}", *scrape.measure([peer, ours], scrapes, pause_s=0.02), scrapes)
 
 
 def _print(title: str, peer: scrape.Figures, ours: scrape.Figures, scrapes: int) -> None:
@@ -96,14 +99,14 @@ def _print(title: str, peer: scrape.Figures, ours: scrape.Figures, scrapes: int)
         )
 
 
-def _in_namespace(options: argparse.Namespace) -> None:
+def _in_namespace(options: argparse.Namespace, pairs: int) -> None:
     """Again in a network and mount namespace: /sys shows the interfaces of the namespace that mounts it."""
     again = [
         sys.executable,
         "-m",
         "bench",
         "--inside",
-        str(options.pairs),
+        str(pairs),
         "--scrapes",
         str(options.scrapes),
         "--peer",
@@ -114,6 +117,12 @@ def _in_namespace(options: argparse.Namespace) -> None:
         ["unshare", "--net", "--mount", "sh", "-c", 'mount -t sysfs sysfs /sys && exec "$@"', "sh", *again],
         check=True,
     )
+
+
+def _host() -> dict[str, int]:
+    """What a scrape reads more of on a larger host, as both exporters see it."""
+    links, disks = (len([*Path("/sys", folder).iterdir()]) for folder in ("class/net", "block"))
+    return {"CPUs": os.cpu_count() or 0, "network interfaces": links, "block devices": disks}
 
 
 def _add_interfaces(count: int) -> None:
@@ -127,7 +136,7 @@ def _add_interfaces(count: int) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="make bench ARGS=…", description=__doc__)
     parser.add_argument("--scrapes", type=int, default=200, help="of each exporter (200)")
-    parser.add_argument("--pairs", type=int, default=200, help="of veth in the namespace; 0 leaves it out (200)")
+    parser.add_argument("--pairs", type=int, nargs="*", default=[1, 200], help="of veth, for each namespace (1 200)")
     parser.add_argument("--all", action="store_true", help="switch on all of plumbline's collectors but the probes'")
     parser.add_argument("--scrape-only", action="store_true", help="without the benchmarks that need no node_exporter")
     parser.add_argument("--peer", help=argparse.SUPPRESS)
