@@ -12,6 +12,7 @@ from plumbline import cli
 from support.offenders import for_every
 from support.rules import ALERTS, ROOT, rules_of
 from support.runbooks import RUNBOOKS, code_blocks, commands, script_of, whole
+from support.titles import written
 
 RULES = [rule for rule in rules_of(ALERTS) if "alert" in rule]
 WHO = re.compile(r"\$(external)?[lL]abels\.(instance|cluster|ceph_daemon|job|role)")
@@ -51,6 +52,13 @@ def test_the_order(rule: dict[str, Any]) -> None:
         (page and rule["alert"] in SUSPECTS) or rule["alert"] in TICKETS_THAT_SUSPECT
     )
     assert "Suspected" not in found["what"]
+
+
+def test_every_alert_has_a_title_in_the_table() -> None:
+    """Known at once; test_titles.py renders them in half a minute."""
+    differing = {(rule["alert"], rule["labels"]["severity"]) for rule in RULES}
+    differing ^= {(title.labels["alertname"], title.labels["severity"]) for title in written()}
+    assert not differing, f"run make golden ARGS=tests/rules/test_titles.py, and read its change: {sorted(differing)}"
 
 
 def test_there_is_a_first_step_for_each_alert_and_no_other() -> None:
