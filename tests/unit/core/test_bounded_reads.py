@@ -43,7 +43,7 @@ LISTED = {
     "status/gather.py": "followed.canary.read",
     "probes/run/schedule.py": "running.canary.read, self.canary.read",
     "probes/run/single_run.py": "canary.read",
-    "web/server.py": "reader.read",
+    "web/http1.py": "self.read",
 }
 """All other calls by such a name."""
 

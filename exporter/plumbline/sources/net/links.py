@@ -189,7 +189,7 @@ class LinksReader:
         self._route = route
         self._before: dict[int, _Before] = {}
 
-    def read(self) -> dict[int, Link]:
+    def links(self) -> dict[int, Link]:
         """All interfaces by index, in the kernel's order; an empty list is an error."""
         dump = self._route.dump(RTM_GETLINK, _IFINFO.pack(0, 0, 0, 0, 0))
         netlink.raise_errno(dump.error, f"{SOURCE}: RTM_GETLINK")
@@ -219,7 +219,7 @@ class LinksReader:
 
 def read_links(route: Netlink) -> dict[int, Link]:
     """All interfaces of this network namespace, once, as :class:`LinksReader` reads them."""
-    return LinksReader(route).read()
+    return LinksReader(route).links()
 
 
 class Relation(NamedTuple):

@@ -263,7 +263,7 @@ class NetworkReader:
         snapshot = self._snapshot
         if snapshot is None or consumer in snapshot.used_by or now - snapshot.taken_s > _SHARED_S:
             self._snapshot = None
-            links = self._links.read()
+            links = self._links.links()
             reported = {index: link for index, link in links.items() if self._keep(link.name)}
             self._snapshot = snapshot = _Snapshot(links, reported, self._facts, now)
         snapshot.used_by.add(consumer)

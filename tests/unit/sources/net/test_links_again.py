@@ -18,7 +18,7 @@ SCENARIOS = ("net-software-links", "net-virtio-guest")
 
 def outcome(reader: LinksReader) -> dict[int, Link] | str:
     try:
-        return reader.read()
+        return reader.links()
     except PlumblineError as error:
         return str(error)
 
@@ -32,7 +32,7 @@ def test_any_byte_that_changes_is_seen(scenario: str) -> None:
     for number, datagram in enumerate(datagrams):
         for position in range(len(datagram)):
             replay.answers[RTM_GETLINK] = datagrams
-            before = reader.read()
+            before = reader.links()
             changed = datagram[:position] + bytes([datagram[position] ^ 1]) + datagram[position + 1 :]
             replay.answers[RTM_GETLINK] = [*datagrams[:number], changed, *datagrams[number + 1 :]]
             now = outcome(reader)
@@ -44,6 +44,6 @@ def test_any_byte_that_changes_is_seen(scenario: str) -> None:
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_a_link_with_new_counters_is_not_parsed_again(scenario: str, monkeypatch: pytest.MonkeyPatch) -> None:
     reader = LinksReader(Netlink(ReplayNetlink.load(FIXTURES / scenario), source="replay"))
-    before = reader.read()
+    before = reader.links()
     monkeypatch.setattr(links, "parse_link", None)
-    assert reader.read() == before
+    assert reader.links() == before
