@@ -232,6 +232,7 @@ pictures: ceph-packages preview-packages $(TEST_VENV)/.installed-$(KEY) #: draw 
 .PHONY: golden
 golden: $(TEST_VENV)/.installed-$(KEY) #: rewrite the golden expositions from the fixtures and the titles of alerts from their tests (refused under CI)
 	@[ -z "$${CI:-}" ] || { echo "golden files are rewritten by a person who reads the difference, never by CI" >&2; exit 1; }
+	@requirements/need-debian prometheus # without promtool the titles would be skipped, and look written
 	@PLUMBLINE_GOLDEN=write $(TEST_VENV)/bin/python -m pytest -q $(or $(ARGS),tests/golden tests/rules/test_titles.py)
 	@git diff --stat -- tests/golden tests/rules/texts
 
