@@ -359,6 +359,7 @@ lab: $(TEST_VENV)/.installed-$(KEY) #: the daemon in a virtual machine, beside t
 	@requirements/need-debian -f requirements/debian-hosts.txt || true
 	@requirements/need-debian e2fsprogs || true
 	@requirements/need-debian -f requirements/debian-bpf.txt || true
+	@requirements/need-debian -f requirements/debian-platforms.txt || true
 	@case "$(ARGS)" in *--cluster*) requirements/need-debian -f requirements/debian-ceph.txt || true;; esac
 	@PYTHONPATH=tests:. PLUMBLINE_TESTS_WAIT_S=300 $(TEST_VENV)/bin/python -m lab $(ARGS)
 

@@ -87,23 +87,23 @@ class Guest:
         """A file of one line inside, as in /sys."""
         return self.run(f"cat {shlex.quote(path)}").strip()
 
-    def put(self, source: Path, target: str) -> None:
+    def put(self, source: Path, target: str, *, timeout_s: float = ANSWERS_WITHIN_S) -> None:
         """Copy a file or folder into the guest. GuestError when that fails."""
         argv = [*self.client("scp", "-P"), "-q", "-r", str(source), f"root@127.0.0.1:{target}"]
         try:
-            subprocess.run(argv, stdin=subprocess.DEVNULL, check=True, timeout=ANSWERS_WITHIN_S)
+            subprocess.run(argv, stdin=subprocess.DEVNULL, check=True, timeout=timeout_s)
         except subprocess.SubprocessError as error:
             raise GuestError(f"{source.name} can't be copied: {error}") from None
 
-    def scrape(self) -> Scrape:
+    def scrape(self, address: str = DAEMON) -> Scrape:
         """What the daemon inside exposes now."""
-        return Scrape.of_text(self.get("/metrics?profile=full"))
+        return Scrape.of_text(self.get("/metrics?profile=full", address))
 
-    def get(self, path: str) -> str:
+    def get(self, path: str, address: str = DAEMON) -> str:
         """What the daemon inside answers to a GET, over SSH's own forwarding: that costs the guest no process.
         NoAnswer for anything but 200."""
-        request = f"GET {path} HTTP/1.0\r\nHost: {DAEMON}\r\n\r\n"
-        argv = [*self.client("ssh", "-p"), "-W", DAEMON, "root@127.0.0.1"]
+        request = f"GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n"
+        argv = [*self.client("ssh", "-p"), "-W", address, "root@127.0.0.1"]
         try:
             done = subprocess.run(
                 argv, input=request.encode(), capture_output=True, timeout=ANSWERS_WITHIN_S, check=False

@@ -24,6 +24,7 @@ PACKAGES = (
     "prometheus-alertmanager",
     "nfs-kernel-server", "nfs-common", "tgt", "open-iscsi", "apparmor", "util-linux-extra",
     "ifupdown", "ifenslave", "network-manager",
+    "podman", "crun",
 )  # fmt: skip
 _QEMU = Base("qemu", installed=("qemu-system-x86", "qemu-utils", "qemu-block-extra"), suite="trixie")
 _QUIET = (
@@ -34,6 +35,7 @@ _QUIET = (
     "systemd-networkd-wait-online.service", "systemd-binfmt.service", "getty@tty1.service", "modprobe@drm.service",
     "tgt.service", "iscsid.socket", "open-iscsi.service",
     "NetworkManager.service", "NetworkManager-wait-online.service", "wpa_supplicant.service",
+    "podman.socket", "podman-auto-update.timer",
 )  # fmt: skip
 """Units that a row starts itself, that would change what is measured, or that only cost an emulated processor time."""
 

@@ -115,7 +115,7 @@ def test_the_daemon_runs_and_is_shown(site: Site) -> None:
     eventually(lambda: site.run(ps), until=lambda said: "running" in said, within_s=WITHIN_S, every_s=3)
     assert "plumbline" in site.run(logs)
     pid = site.host.run(f"podman inspect --format '{{{{ .State.Pid }}}}' {site.container()}").strip()
-    status = dict(line.split(":\t", 1) for line in site.host.run(f"cat /proc/{pid}/status").splitlines())
+    status = dict(line.partition(":\t")[::2] for line in site.host.run(f"cat /proc/{pid}/status").splitlines())
     assert status["Uid"].split()[0] == "167"
     assert {int(status[f"Cap{which}"], 16) for which in ("Eff", "Prm", "Bnd")} == {0}
 

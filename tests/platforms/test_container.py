@@ -18,15 +18,15 @@ from pathlib import Path
 
 import pytest
 
+from support import container_page
+from support.container_page import NAME, PAGE, STATE, row
 from support.daemon import eventually
 from support.loops import Loops
-from support.page_commands import Page, flags
 from support.podman import Podman
 from support.ports import free_port
 from support.scraped import Scrape
 
-PAGE = Page.of("docs/container.md")
-NAME, STATE, PORT = "plumbline", "plumbline:/var/lib/plumbline:U", 10047
+PORT = 10047
 WITHIN_S = 90.0
 DISK_GROUP = 6
 
@@ -36,15 +36,9 @@ pytestmark = pytest.mark.timeout(1800)
 @contextlib.contextmanager
 def started(podman: Podman, *more: str, state: str = STATE) -> Iterator[None]:
     """The page's container, with the flags of a row; the volume stays."""
-    (argv,) = PAGE.commands("podman run")
-    image = argv.pop()
-    for at in [number for number, word in enumerate(argv) if word == "-v"][::-1]:
-        if argv[at + 1] == STATE:
-            argv[at + 1] = state
-        elif not Path(argv[at + 1].partition(":")[0]).exists():
-            del argv[at : at + 2]  # a machine without udev, or without Ceph
+    argv = container_page.run(*more, exists=lambda path: Path(path).exists(), state=state)
     try:
-        podman.run(*argv[1:], *more, image)
+        podman.run(*argv[1:])
         yield
     finally:
         podman.call("rm", "--force", "--time=5", NAME)
@@ -53,11 +47,6 @@ def started(podman: Podman, *more: str, state: str = STATE) -> Iterator[None]:
 def logs(podman: Podman) -> str:
     done = podman.call("logs", NAME)
     return done.stdout + done.stderr
-
-
-def row(purpose: str) -> list[str]:
-    """The flags of a row; what was tried with it is a table further down."""
-    return flags(Page(PAGE.text.partition("\n## What was tried\n")[0]).row(purpose))
 
 
 @pytest.fixture(autouse=True)
@@ -174,7 +163,6 @@ def test_the_way_back_from_root(podman: Podman, way: str) -> None:
     with started(podman, "--user=0"):
         scrape()
     if way == "chown":
-        (argv,) = PAGE.commands("docker run")
-        podman.run(*["65534:65534" if word == "0:0" else word for word in argv[1:]])
+        podman.run(*container_page.owned("65534:65534")[1:])
     with started(podman, state=STATE if way == "U" else STATE.removesuffix(":U")):
         scrape()

@@ -15,7 +15,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,9 +126,12 @@ def missing() -> str | None:
 
 
 def made(base: Base) -> Path:
-    """The base's tree, made now (minutes) unless it is there. RuntimeError with debootstrap's last words."""
+    """The base's tree, made now (minutes) unless it is there; one of an earlier list gets what it lacks. RuntimeError
+    with the last words of debootstrap or apt."""
     done = BASES / f"{base.name}-{base.suite}"
     if done.is_dir():
+        if absent := lacking(done, base.installed):
+            _run_inside(done, f"{_INSTALL} {' '.join(absent)}{'' if base.fetched else ' && apt-get clean'}")
         return done
     BASES.mkdir(parents=True, exist_ok=True)
     making = Path(tempfile.mkdtemp(dir=BASES, prefix="making-"))
@@ -146,6 +149,12 @@ def made(base: Base) -> Path:
     finally:
         shutil.rmtree(making, ignore_errors=True)
     return done
+
+
+def lacking(tree: Path, packages: Iterable[str]) -> list[str]:
+    """Those that dpkg has no files of in the tree, whatever their architecture."""
+    names = {path.name.removesuffix(".list").partition(":")[0] for path in (tree / "var/lib/dpkg/info").glob("*.list")}
+    return [package for package in packages if package not in names]
 
 
 def _run_inside(tree: Path, command: str) -> None:

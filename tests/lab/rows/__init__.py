@@ -7,6 +7,7 @@ from lab.rows import (
     boot,
     canary,
     ceph,
+    container,
     demo,
     dm,
     enclosure,
@@ -40,5 +41,6 @@ GROUPS: tuple[Group, ...] = (
     host.GROUP,
     ceph.GROUP,
     demo.GROUP,
+    container.GROUP,
     boot.GROUP,
 )

@@ -16,6 +16,7 @@ from lab.guest import Guest
 from lab.report import Result
 from lab.ses import Enclosure
 from lab.table import Seen, said
+from support.debian_host import lacking
 
 
 @pytest.mark.parametrize(
@@ -60,6 +61,15 @@ def test_what_was_seen_of_a_guest_is_kept_by_it() -> None:
     guest.enclosure.lit.add(3)
     assert seen[guest] == "told"
     assert Guest("trixie", Path("run"), 22, Enclosure(1, {})) not in seen
+
+
+def test_a_kept_debian_is_asked_for_what_it_lacks(tmp_path: Path) -> None:
+    """dpkg names the files of a library by its architecture, too; one package's name begins another's."""
+    info = tmp_path / "var/lib/dpkg/info"
+    info.mkdir(parents=True)
+    for name in ("libbpf1:amd64.list", "python3.13.list", "python3.13.postinst", "crun-wasm.list"):
+        (info / name).touch()
+    assert lacking(tmp_path, ("libbpf1", "python3.13", "python3", "crun")) == ["python3", "crun"]
 
 
 def row(**changed: str) -> Result:
