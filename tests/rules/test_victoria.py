@@ -16,12 +16,6 @@ KNOWN = load(ROOT / "tests" / "rules" / "engines" / "victoria.yaml")
 MOST = 8200
 """Evaluations of rules in a test: each takes it a millisecond of a CPU. Longer tests are left out."""
 
-OFTENER = {
-    **dict.fromkeys(("canary_alerts", "canary_burn", "maintenance_alerts", "osd_limit_alerts"), "30s"),
-    "disk_past_alerts": "4m",
-}
-"""Between evaluations here: a rule sees what another of its group recorded one evaluation later, which is as long."""
-
 
 @pytest.fixture(scope="session")
 def victoria_results(request, tmp_path_factory):
@@ -33,7 +27,6 @@ def victoria_results(request, tmp_path_factory):
     questions = []
     for file, part in [(each, part) for each in files for part in cut(rules, each, folder)]:
         content, own = load(part), load(part.with_suffix(".rules.json"))
-        content["evaluation_interval"] = OFTENER.get(file.stem, content["evaluation_interval"])
         rules_here = sum(len(group["rules"]) for group in own["groups"])
         for number, test in enumerate(content["tests"]):
             if not 0 < rules_here * (_steps(content, test) + 1) <= MOST:  # it refuses a file without rules
