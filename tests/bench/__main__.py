@@ -21,7 +21,8 @@ from support.ports import free_port
 
 # What node_exporter has too. Its own process metrics are off; ours stay on.
 MATCHED = ("softnet", "link", "ethtool", "disk", "device")
-OURS = (Path(__file__).parents[2] / ".venv" / "bin" / "plumbline",)
+OURS = Path(__file__).parents[2] / ".venv" / "bin" / "plumbline"
+"""The daemon as `make run` installs it."""
 PROBING = ("canary", "probe", "baseline")
 PEER = ("softnet", "netdev", "netclass", "ethtool", "diskstats")
 
@@ -69,7 +70,7 @@ def _compare(title: str, scrapes: int, chosen: tuple[str, ...], program: str) ->
         )  # fmt: skip
         ours = scrape.Exporter(
             "plumbline",
-            [*OURS, "serve", "--config.file", no_probes, "--storage.path", Path(folder, "state"),
+            [OURS, "serve", "--config.file", no_probes, "--storage.path", Path(folder, "state"),
              "--web.listen-address", f"127.0.0.1:{port}", *(f"--collector.{name}" for name in chosen),
              *(f"--no-collector.{name}" for name in NAMES if name not in chosen)],
             port,

@@ -12,10 +12,9 @@ from pathlib import Path
 import bcrypt
 
 from bench import scrape
-from bench.__main__ import MATCHED, PEER
+from bench.__main__ import MATCHED, OURS, PEER
 from plumbline.collectors.registry import NAMES
 from support.certificates import make_certificates
-from support.daemon import COMMAND
 from support.ports import free_port
 
 PASSWORD = "of the benchmark"
@@ -41,6 +40,7 @@ def _exporters(folder: Path, program: str, *, anew: bool) -> list[scrape.Exporte
     certificates = make_certificates(folder)
     hashed = bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(COST)).decode()
     web, quiet = folder / "web.yaml", folder / "plumbline.yaml"
+    web.touch(0o600)  # plumbline refuses one that others may read
     web.write_text(
         "tls_server_config: {cert_file: server.crt, key_file: server.key}\n"
         f"basic_auth_users: {{prometheus: {hashed}}}\n"
@@ -56,7 +56,7 @@ def _exporters(folder: Path, program: str, *, anew: bool) -> list[scrape.Exporte
         peer = [program, f"--web.listen-address=127.0.0.1:{peer_port}", *flag,
                 "--web.disable-exporter-metrics", "--collector.disable-defaults", "--collector.netclass.netlink",
                 *(f"--collector.{name}" for name in PEER)]  # fmt: skip
-        ours = [*COMMAND, "serve", "--config.file", quiet, "--storage.path", folder / str(guarded), *flag,
+        ours = [OURS, "serve", "--config.file", quiet, "--storage.path", folder / str(guarded), *flag,
                 f"--web.listen-address=127.0.0.1:{port}", *(f"--collector.{name}" for name in MATCHED),
                 *(f"--no-collector.{name}" for name in NAMES if name not in MATCHED)]  # fmt: skip
         more = {"tls": context, "more_headers": given} if guarded else {}
