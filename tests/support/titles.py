@@ -68,7 +68,7 @@ def _questions(rules: RuleSet, folder: Path) -> list[Path]:
     """Test files in which each alert is asked for once in each severity, and expected to say nothing. What fires
     because of other alerts has those of its test evaluated: asking for one does that, even before anything fires."""
     best: dict[tuple[str, str, int], tuple[float, dict[str, Any]]] = {}
-    alerts = {name_of(rule): rule for rule in rules.rules() if "alert" in rule}.keys()
+    alerts = {name_of(rule) for rule in rules.rules() if "alert" in rule}
     by_others = {name_of(rule) for rule in rules.rules() if "alert" in rule and "ALERTS" in names_in(rule["expr"])}
     tests = [(content, test) for content in map(load, TEST_FILES) for test in content["tests"]]
     for whole, test in tests:
