@@ -21,10 +21,18 @@ PAGES = (
     "tests/unit/project/test_docs.py",
     "tests/unit/project/test_names_in_docs.py",
 )
+RULES = tuple(
+    f"tests/rules/test_{name}.py"
+    for name in (
+        "alert_reference", "ceph_mixin", "ceph_schema", "ceph_units", "coverage", "floors", "page_limits", "paces",
+        "runbooks", "scrapes", "spans", "texts",
+    )
+)  # fmt: skip
+"""What holds every rule and takes a second."""
 TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"exporter/plumbline/config/", ("tests/unit/project/test_docs.py",)),
     (r"alerts/runbooks/", ("tests/rules/test_runbooks.py", "tests/rules/test_texts.py", "tests/unit/pages")),
-    (r"alerts/", ("tests/rules/test_texts.py", "tests/rules/test_runbooks.py", "tests/rules/test_coverage.py")),
+    (r"alerts/", RULES),
     (r"dashboards/", ("tests/dashboards/test_dashboards.py", "tests/dashboards/test_navigation.py")),
     (r"requirements/|Makefile$", ("tests/unit/project/test_audit.py", "tests/unit/project/test_programs.py")),
     (r".*\.md$", PAGES),
@@ -52,7 +60,17 @@ def which(paths: Iterable[str], root: Path = ROOT) -> list[str]:
     for path in paths:
         wanted.update(test for begin, tests in TESTS if re.match(begin, path) for test in tests)
         wanted.update(_own(path, root))
+    if RULES[0] in wanted:
+        wanted.update(_of_all_rules(root))
     return sorted(test for test in wanted if not any(test.startswith(f"{folder}/") for folder in wanted))
+
+
+def _of_all_rules(root: Path) -> Iterator[str]:
+    """The tests beside promtool's, which evaluate for minutes."""
+    file = "tests/rules/test_rules.py"
+    for name in re.findall(r"^def (test_\w+)", (root / file).read_text("utf-8"), re.MULTILINE):
+        if name != "test_promtool_unit_tests":
+            yield f"{file}::{name}"
 
 
 def _own(path: str, root: Path) -> Iterator[str]:
