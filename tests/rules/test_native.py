@@ -11,7 +11,7 @@ import pytest
 
 from support.native_histograms import HISTOGRAMS, NATIVE_FILES, converted, expanded, has_histograms
 from support.programs import need
-from support.promtool import need_prometheus_3
+from support.promtool import failures, known_differences, need_prometheus_3
 from support.rulefiles import RuleSet, cut, load
 from support.rules import ALERTS, NATIVE, ROOT, RULES, rules_of
 
@@ -62,7 +62,9 @@ def test_promtool_accepts_them(promtool):
 @pytest.mark.timeout(1800)  # the first waits for all of them
 @pytest.mark.parametrize("file", NATIVE_FILES, ids=lambda path: path.stem)
 def test_the_same_expectations_hold(native_results, file):
-    assert not native_results[file], "\n".join(native_results[file])
+    said = "\n".join(native_results[file])
+    assert failures(said) == known_differences().get(file.stem, set()), said
+    assert bool(said) == bool(failures(said)), said
 
 
 def test_a_wrong_expectation_is_noticed(promtool, tmp_path):
