@@ -11,12 +11,13 @@ import re
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from .mutants import Mutant, mutants_of
 from .programs import need
-from .rulefiles import RuleSet, asked, load, metric_of, name_of, names_in, words_of
+from .rulefiles import RuleSet, asked, load, metric_of, name_of, names_in, needing, words_of
 from .rules import ALERTS, RULES, TEST_FILES
 
 _MARK = re.compile(r"_mutant(\d+)_")
@@ -129,33 +130,38 @@ def _promtool(suite: Suite, mutants: dict[int, Mutant], above: set[str], tests: 
     """What promtool complains of; empty when all pass."""
     wanted = suite.rules.below(above) - above
     if any("ALERTS" in names_in(rule["expr"]) for rule in suite.rules.rules() if name_of(rule) in wanted | above):
-        # which alerts these rules read no name says: those that the tests themselves want to see
-        wanted |= suite.rules.below(name for _, _, chosen in tests for test in chosen for name in asked(test)) - above
-    seen: dict[str, int] = {}
+        # which alerts these rules read no name says: those that the tests of a file want to see
+        wanted |= (
+            suite.rules.below(name for _, file, _ in tests for test in file["tests"] for name in asked(test)) - above
+        )
 
-    def keep(rule: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    def keep(rule: dict[str, Any], needed: frozenset[str], seen: dict[str, int]) -> Iterator[dict[str, Any]]:
         name = name_of(rule)
-        if name in wanted:
+        if name in wanted & needed:
             yield rule
-        elif name in above:
+        elif name in above & needed:
             which = seen[name] = seen.get(name, -1) + 1
             yield _renamed(rule, above, 0)
             for number, mutant in mutants.items():
                 hit = (mutant.name, mutant.which) == (name, which)
                 yield _renamed(mutant.rule if hit else rule, above, number)
 
-    content = suite.rules.only(keep)
-    words = set().union(*(words_of(rule) for group in content["groups"] for rule in group["rules"]))
-    (folder / "rules.json").write_text(json.dumps(content), "utf-8")
     paths = []
-    for path, file, chosen in tests:
-        target = folder / f"{path.stem}.json"
-        order = [group["name"] for group in content["groups"]]
+    parts = [
+        (path, file, *part)
+        for path, file, chosen in tests
+        for part in needing(suite.rules, chosen, file["tests"]).items()
+    ]
+    for number, (path, file, needed, alike) in enumerate(parts):
+        content = suite.rules.only(partial(keep, needed=needed, seen={}))
+        words = set().union(*(words_of(rule) for group in content["groups"] for rule in group["rules"]))
+        rule_file, target = folder / f"{number}.rules.json", folder / f"{path.stem}.{number}.json"
+        rule_file.write_text(json.dumps(content), "utf-8")
         cut = {
-            "rule_files": ["rules.json"],
+            "rule_files": [rule_file.name],
             "evaluation_interval": file["evaluation_interval"],
-            "group_eval_order": order,
-            "tests": [_asking(test, [0, *mutants], above, words) for test in chosen],
+            "group_eval_order": [group["name"] for group in content["groups"]],
+            "tests": [_asking(test, [0, *mutants], above, words) for test in alike],
         }
         target.write_text(json.dumps(cut), "utf-8")
         paths.append(target)

@@ -175,25 +175,32 @@ def needed_series(test: Mapping[str, Any], words: set[str]) -> list[dict[str, An
     return [series for series in test["input_series"] if metric_of(series["series"]) in words]
 
 
-def cut(rules: RuleSet, file: Path, folder: Path) -> list[Path]:
-    """Copies of a promtool file in ``folder``: tests that need the same rules share one, with these rules and no other.
+def needing(
+    rules: RuleSet, tests: Iterable[dict[str, Any]], every: Collection[dict[str, Any]]
+) -> dict[frozenset[str], list[dict[str, Any]]]:
+    """Names of rules → those of ``tests`` that need these and no other; ``every`` test of their file.
 
     A rule that a test's series feed nothing to is not needed: a canary's text asks the OSDs' verdicts, and most of its
     tests have no OSD. What reads ``ALERTS`` may mean any alert: there, all that the file's tests ask for.
     """
-    content = load(file)
     of_alerts = {name_of(rule) for rule in rules.rules() if "ALERTS" in words_of(rule)}
-    below = {question: rules.below(question) for question in {frozenset(asked(test)) for test in content["tests"]}}
-    together: dict[frozenset[str], list[Any]] = {}
-    for test in content["tests"]:
+    below = {question: rules.below(question) for question in {frozenset(asked(test)) for test in every}}
+    together: dict[frozenset[str], list[dict[str, Any]]] = {}
+    for test in tests:
         question = frozenset(asked(test))
         any_alert = "ALERTS" in question or below[question] & of_alerts
         wanted = frozenset().union(*below.values()) if any_alert else frozenset(below[question])
         fed = rules.fed({metric_of(series["series"]) for series in test["input_series"]})
         together.setdefault(wanted & (fed | question), []).append(test)
+    return together
+
+
+def cut(rules: RuleSet, file: Path, folder: Path) -> list[Path]:
+    """Copies of a promtool file in ``folder``: tests that need the same rules share one, with these and no other."""
+    content = load(file)
     return [
         _part(content | {"tests": tests}, rules.named(wanted), folder / f"{file.stem}.{number}.json")
-        for number, (wanted, tests) in enumerate(together.items())
+        for number, (wanted, tests) in enumerate(needing(rules, content["tests"], content["tests"]).items())
     ]
 
 
