@@ -44,7 +44,7 @@ def main() -> int:
     if options.cluster:
         return _cluster(options)
     options.out = options.out or report.PATH
-    groups = [group for group in GROUPS if not options.only or group.name in options.only]
+    groups = [group for group in GROUPS if (group.name in options.only if options.only else not group.long)]
     try:
         deb = product.package(options.suite)
         _say(f"booting {options.suite} (its image is made at the first run: minutes)")
@@ -123,7 +123,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m lab", description="Hold the daemon against kernels and devices.")
     parser.add_argument("--suite", choices=SUITES, default="trixie", help="the guest's Debian (trixie)")
     parser.add_argument(
-        "--only", type=_words, default=(), metavar="NAME,…", help="these groups of rows, or faults (all)"
+        "--only", type=_words, default=(), metavar="NAME,…", help="these groups of rows, or faults (all but cephadm)"
     )
     parser.add_argument("--cluster", action="store_true", help="three hosts with a Ceph, faults and notifications")
     parser.add_argument("--mitigations", action="store_true", help="of the cluster: what helps against a slow OSD")

@@ -24,7 +24,7 @@ PACKAGES = (
     "prometheus-alertmanager",
     "nfs-kernel-server", "nfs-common", "tgt", "open-iscsi", "apparmor", "util-linux-extra",
     "ifupdown", "ifenslave", "network-manager",
-    "podman", "crun",
+    "podman", "crun", "catatonit",
 )  # fmt: skip
 _QEMU = Base("qemu", installed=("qemu-system-x86", "qemu-utils", "qemu-block-extra"), suite="trixie")
 _QUIET = (

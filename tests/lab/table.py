@@ -40,11 +40,12 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Rows that are taken in their order, after ``prepare``."""
+    """Rows that are taken in their order, after ``prepare``; a ``long`` one only by its name."""
 
     name: str
     rows: tuple[Row, ...]
     prepare: Callable[[Guest], object] | None = None
+    long: bool = False
 
 
 def said(value: object) -> str:

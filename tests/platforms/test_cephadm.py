@@ -19,17 +19,14 @@ import pytest
 import yaml
 
 from support.cephadm_cluster import CEPH, MONITORING, OSDS, WITHIN_S, Cephadm, cephadm_cluster
+from support.cephadm_page import GIVEN, IMAGE, PAGE, SERVICE, SPEC, uncommented, with_processes
 from support.certificates import make_certificates
 from support.daemon import eventually
 from support.page_commands import ROOT, Page, flags
 from support.podman import Podman
 from support.systemd_host import ADDRESS, SHIPPED, Host, answered, differing
 
-PAGE = Page.of("deploy/cephadm/README.md")
 CONTAINER = Page.of("docs/container.md")
-SPEC = "deploy/cephadm/plumbline.yaml"
-GIVEN: dict[str, Any] = yaml.safe_load((ROOT / SPEC).read_text("utf-8"))
-SERVICE = "container.plumbline"
 URL = "http://127.0.0.1:10047"
 PROMETHEUS, ALERTMANAGER = "http://127.0.0.1:9095", "http://127.0.0.1:9093"
 
@@ -77,7 +74,7 @@ class Site:
 
 @pytest.fixture(scope="module")
 def site(podman: Podman, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    podman.run("tag", "localhost/plumbline:0.1.0", GIVEN["spec"]["image"])
+    podman.run("tag", "localhost/plumbline:0.1.0", IMAGE)
     with cephadm_cluster(podman, tmp_path_factory.mktemp("osds")) as cluster:
         yield Site(cluster)
 
@@ -159,8 +156,7 @@ def test_it_has_the_series_of_a_process_outside(site: Site) -> None:
 
 
 def test_it_has_all_of_them_with_the_hosts_processes(site: Site) -> None:
-    given = GIVEN["spec"]["args"]
-    site.apply({**GIVEN, "spec": {**GIVEN["spec"], "args": [*given, *flags(PAGE.row("OSDs' processes"))]}})
+    site.apply(with_processes(GIVEN))
     site.redeployed(redeploy())
     with outside(site) as other:
         eventually(
@@ -168,13 +164,6 @@ def test_it_has_all_of_them_with_the_hosts_processes(site: Site) -> None:
         )
     seen = site.host.scrape().labels("plumbline_osd_connections", "ceph_daemon")
     assert seen == {f"osd.{number}" for number in range(OSDS)}
-
-
-def uncommented(spec: dict[str, Any]) -> dict[str, Any]:
-    """With the canary of RADOS, whose lines are comments until the pools are there."""
-    files = spec["spec"]["files"]
-    lines = [re.sub(r"^#(?=  )", "", line) for line in files["etc/plumbline.yaml"]]
-    return {**spec, "spec": {**spec["spec"], "files": {**files, "etc/plumbline.yaml": lines}}}
 
 
 def test_the_canary_in_rados_judges_each_osd(site: Site) -> None:

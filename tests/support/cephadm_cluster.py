@@ -22,7 +22,6 @@ from .systemd_host import ADDRESS, IMAGES, Host, systemd_host
 
 CEPH, SUITE = os.environ.get("PLUMBLINE_CEPH", "16:bookworm").split(":")
 """Its release, by make's ``CEPH=18``, and the Debian that has it."""
-IMAGE = f"localhost/ceph:{CEPH}"
 MONITORING = ("prometheus", "alertmanager", "node-exporter", "grafana")
 OSDS = 3
 GIB = 6
@@ -35,13 +34,24 @@ mgr/cephadm/use_repo_digest = false
 osd_memory_target = 939524096
 """
 """With the first, no deployment asks a registry for the image's digest."""
-BOOTSTRAP = f"""
-podman run --rm --entrypoint cat {IMAGE} /usr/sbin/cephadm > /usr/sbin/cephadm
+BOOTSTRAP = """
+podman run --rm --network=none --entrypoint cat {image} /usr/sbin/cephadm > /usr/sbin/cephadm
+chmod 755 /usr/sbin/cephadm
 ln -s python3 /usr/bin/python3.14
-cephadm --image {IMAGE} bootstrap --mon-ip {ADDRESS} --config /root/first.conf --skip-pull --skip-dashboard \\
+cephadm --image {image} bootstrap --mon-ip {address} --config /root/first.conf --skip-pull --skip-dashboard \\
     --skip-monitoring-stack --skip-firewalld --allow-overwrite --single-host-defaults
 """
 """By the release's own script, which runs with another Python than the one that it asks for."""
+
+
+def ceph_image(podman: Podman, release: str, suite: str) -> str:
+    """The name of the image of a release, of the packages of the Debian that has it."""
+    name = f"localhost/ceph:{release}"
+    podman.build([
+        f"--target=ceph-{release}", f"--build-arg=BASE={podman.base(suite)}", "-t", name,
+        f"--volume={ROOT}/requirements:/requirements:ro", str(IMAGES),
+    ])  # fmt: skip
+    return name
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +90,7 @@ class Cephadm:
 @contextlib.contextmanager
 def cephadm_cluster(podman: Podman, folder: Path) -> Iterator[Cephadm]:
     """Healthy but for what one host can't have; ``folder`` is on a disk."""
-    podman.build([
-        f"--target=ceph-{CEPH}", f"--build-arg=BASE={podman.base(SUITE)}", "-t", IMAGE,
-        f"--volume={ROOT}/requirements:/requirements:ro", str(IMAGES),
-    ])  # fmt: skip
+    image = ceph_image(podman, CEPH, SUITE)
     for target in MONITORING:
         stage = "no-grafana" if target == "grafana" else target
         podman.build([f"--target={stage}", "-t", f"localhost/{target}:debian", str(IMAGES)])
@@ -93,7 +100,7 @@ def cephadm_cluster(podman: Podman, folder: Path) -> Iterator[Cephadm]:
         disks = tuple(f"/dev/{loops.sparse(GIB)}" for _ in range(OSDS))
         with systemd_host(podman, "stor01") as host:
             host.write("/root/first.conf", CONFIGURATION)
-            host.run(BOOTSTRAP, timeout_s=1200)
+            host.run(BOOTSTRAP.format(image=image, address=ADDRESS), timeout_s=1200)
             cluster = Cephadm(host, host.run("ceph fsid").strip(), disks)
             for count, disk in enumerate(disks, start=1):
                 eventually(lambda n=count, at=disk: cluster.made(at) or cluster.up() == n, within_s=WITHIN_S, every_s=3)  # type: ignore[misc]

@@ -7,6 +7,7 @@ from lab.rows import (
     boot,
     canary,
     ceph,
+    cephadm,
     container,
     demo,
     dm,
@@ -43,4 +44,5 @@ GROUPS: tuple[Group, ...] = (
     demo.GROUP,
     container.GROUP,
     boot.GROUP,
+    cephadm.GROUP,
 )
