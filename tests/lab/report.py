@@ -48,6 +48,8 @@ beside networkd, whose ports were taken for its own.
 The rows of `container` were taken in one guest, in five commands, beside other work (podman 5.4.2 with crun). Two first
 results were real, and the pages have the flag since: a container saw no limits of another control group without
 `--cgroupns=host`, and the `chown` of the way back wanted a network, which podman can't make without nftables.
+
+The rows of `cephadm` take most of an hour, so they are taken only by name (`make lab ARGS='--only cephadm'`).
 """
 _COLUMNS = ("group", "device", "feature", "kernel", "truth", "the daemon", "verdict", "date")
 
