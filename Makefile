@@ -150,7 +150,8 @@ $(ANSIBLE_VENV)/.deps-$(KEY): requirements/ansible.txt requirements/debian-hosts
 PROMETHEUS3_TESTS := tests/rules tests/dashboards/test_queries.py tests/deploy tests/golden/test_exposition_golden.py \
   tests/integration/test_stack.py tests/integration/test_alertmanager_real.py tests/integration/test_keeplist.py \
   tests/integration/test_guarded_prometheus.py tests/integration/test_dashboards_live.py \
-  tests/integration/test_native_histograms.py tests/integration/test_notifications.py
+  tests/integration/test_native_histograms.py tests/integration/test_notifications.py \
+  tests/integration/test_hostile_notifications.py
 .PHONY: test-prometheus3
 test-prometheus3: $(TEST_VENV)/.installed-$(KEY) #: rules, routes and queries with Debian 14's Prometheus 3 and Alertmanager (root; every panel's query: Ceph)
 	@requirements/need-debian -f requirements/debian-hosts.txt || true

