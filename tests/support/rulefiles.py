@@ -10,11 +10,14 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from . import promql
+from .promql import Binary, Call, Matcher, Node, Selector
 
 Rule = dict[str, Any]
 """One rule as the YAML has it."""
@@ -28,6 +31,7 @@ ELSEWHERE = (*LINKS, "rank", "summary")
 others. Tests of an alert leave them out."""
 _ADDED = re.compile(r"\n(?:This has lasted for at least|First:) [^\n]*")
 """Lines that one place adds to every description: ``test_texts.py`` holds them, tests of an alert leave them out."""
+_LABEL = re.compile(r'(\w+)="((?:\\.|[^"\\])*)"')
 _SCRAPED = ("plumbline_", "ceph_", "prometheus_", "alertmanager_", "scrape_")
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -141,16 +145,36 @@ class RuleSet:
                     pending.append(word)
         return {word for word in found if word in given or word.startswith(_SCRAPED) or word in {"up", "ALERTS"}}
 
-    def fed(self, given: Collection[str]) -> set[str]:
-        """The rules that can have a result where only the metrics ``given`` are: they read one of these, or what such a
-        rule records, or say what is absent."""
-        alive: set[str] = set()
-        has = {*given, "ALERTS", "absent", "absent_over_time", "vector", "time"}
-        reads = self._reads_in_expressions
-        while more := {name for name, of in reads.items() if name not in alive and of & has}:
-            alive |= more
-            has |= more
-        return alive
+    def fed(self, given: Iterable[str]) -> set[str]:
+        """Names of the rules that can have a result where only the series ``given`` are (``a{b="c"}``): these or other
+        such rules feed them, on both sides of an operator that joins."""
+        given = list(given)
+        series = {
+            metric: [each for each in given if metric_of(each) == metric] for metric in set(map(metric_of, given))
+        }
+        recorded = {"ALERTS"}
+
+        def has(selector: Selector) -> bool:
+            return (
+                not selector.metric
+                or selector.metric in recorded
+                or any(map(partial(_matches, selector.matchers), series.get(selector.metric, ())))
+            )
+
+        while more := {
+            name
+            for name, trees in self._trees.items()
+            if name not in recorded and any(map(partial(_alive, has), trees))
+        }:
+            recorded |= more
+        return recorded - {"ALERTS"}
+
+    @cached_property
+    def _trees(self) -> dict[str, list[Node]]:
+        trees: dict[str, list[Node]] = {}
+        for rule in self.rules():
+            trees.setdefault(name_of(rule), []).append(promql.parse(rule["expr"]))
+        return trees
 
     def only(self, keep: Callable[[Rule], Iterable[Rule]]) -> dict[str, Any]:
         """A rule file of the rules that ``keep`` gives for each; groups left empty are left out."""
@@ -160,6 +184,33 @@ class RuleSet:
     def named(self, names: Collection[str]) -> dict[str, Any]:
         """A rule file of the rules of these names."""
         return self.only(lambda rule: [rule] if name_of(rule) in names else [])
+
+
+def _matches(matchers: Iterable[Matcher], series: str) -> bool:
+    """Whether a series, written with its labels, is among those that the matchers leave."""
+    labels = dict(_LABEL.findall(series))
+
+    def holds(matcher: Matcher) -> bool:
+        value = labels.get(matcher.label, "")
+        equal = value == matcher.value if matcher.op in {"=", "!="} else re.fullmatch(matcher.value, value) is not None
+        return equal == (not matcher.op.startswith("!"))
+
+    return all(map(holds, matchers))
+
+
+def _alive(has: Callable[[Selector], bool], node: Node) -> bool:
+    """Whether an expression can have a result, by what its selectors find."""
+    alive = partial(_alive, has)
+    match node:
+        case Selector():
+            return has(node)
+        case Call("absent" | "absent_over_time" | "scalar" | "vector" | "time"):
+            return True
+        case Binary("or", left, right):
+            return alive(left) or alive(right)
+        case Binary("unless", left):
+            return alive(left)
+    return all(map(alive, promql.children(node)))
 
 
 def asked(test: Mapping[str, Any]) -> set[str]:
@@ -190,7 +241,7 @@ def needing(
         question = frozenset(asked(test))
         any_alert = "ALERTS" in question or below[question] & of_alerts
         wanted = frozenset().union(*below.values()) if any_alert else frozenset(below[question])
-        fed = rules.fed({metric_of(series["series"]) for series in test["input_series"]})
+        fed = rules.fed(series["series"] for series in test["input_series"])
         together.setdefault(wanted & (fed | question), []).append(test)
     return together
 
