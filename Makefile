@@ -160,7 +160,7 @@ test-prometheus3: $(TEST_VENV)/.installed-$(KEY) #: rules, routes and queries wi
 
 # VictoriaMetrics' rule tester is built at the first run and kept in .debian/: Go, and minutes of it.
 .PHONY: test-victoria
-test-victoria: $(TEST_VENV)/.installed-$(KEY) #: the rules' tests in VictoriaMetrics' rule tester; what differs is known (Go; half an hour)
+test-victoria: $(TEST_VENV)/.installed-$(KEY) #: the rules' tests in VictoriaMetrics' rule tester; what differs is known (Go; six minutes)
 	@program=$$(PYTHONPATH=tests $(TEST_VENV)/bin/python -m support.victoria) && \
 	  PLUMBLINE_VMALERT_TOOL="$$program" $(TEST_VENV)/bin/python -m pytest tests/rules/test_victoria.py $(ARGS)
 

@@ -52,7 +52,7 @@ def _steps(content, test):
     return max(seconds(case["eval_time"]) for case in cases) / seconds(content["evaluation_interval"])
 
 
-@pytest.mark.skipif(not PROGRAM, reason="takes half an hour and a Go: make test-victoria")
+@pytest.mark.skipif(not PROGRAM, reason="takes minutes and a Go: make test-victoria")
 @pytest.mark.timeout(7200)  # the first waits for all of them
 @pytest.mark.parametrize("file", TEST_FILES, ids=lambda path: path.stem)
 def test_what_differs_is_known(victoria_results, file):
