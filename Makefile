@@ -263,7 +263,7 @@ $(MEASURES): $(TEST_VENV)/.installed-$(KEY)
 	@PYTHONPATH=tests:. $(IN_$@) $(TEST_VENV)/bin/python -m $(MODULE_$@) $(ARGS)
 
 .PHONY: scale
-scale: $(TEST_VENV)/.installed-$(KEY) #: Thanos and VictoriaMetrics give one Prometheus' verdicts: THANOS=/path/to/thanos (17 minutes) or VICTORIA=1 (40)
+scale: $(TEST_VENV)/.installed-$(KEY) #: Thanos and VictoriaMetrics give one Prometheus' verdicts: THANOS=/path/to/thanos (25 minutes) or VICTORIA=1 (32)
 	@if [ -n "$(VICTORIA)" ]; then \
 	  for name in victoria-metrics vmagent vmalert; do \
 	    program=$$(PYTHONPATH=tests $(TEST_VENV)/bin/python -m support.victoria $$name) || exit 1; done; \
