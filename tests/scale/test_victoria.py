@@ -1,6 +1,6 @@
 """Agents, VictoriaMetrics and vmalert come to the verdicts of one Prometheus, with rules unchanged.
 
-``make scale VICTORIA=1`` runs it (half an hour); ``make test`` skips it. What is started is what docs/scale.md says, word
+``make scale VICTORIA=1`` runs it (32 minutes); ``make test`` skips it. What is started is what docs/scale.md says, word
 by word (``victoria.py``); the fleet with its faults is that of ``test_thanos.py``. Figures differ there on purpose
 (``rate`` takes the sample before its window), so alerts are compared, and not what is recorded.
 """

@@ -118,6 +118,7 @@ def topology(folder: Path, fleet: Fleet) -> Iterator[Topology]:
             "--rule-file": [str(RULES.parent / "*.yaml")],
             "--eval-interval": [f"{INTERVAL_S}s"],
             "--alertmanagers.url": [told[1].url],
+            "--alert.query-url": [f"http://{urls['query']}"],
             "--data-dir": [str(folder / "ruler")],
             "--http-address": [urls["ruler"]],
             "--grpc-address": [grpc["ruler"]],

@@ -21,6 +21,8 @@ WINDOW_S, STEP_S = 180, 15
 TOLERANCE = 0.05
 """Of a value: what rates over a minute may differ by when scrapes come up to a second late on a busy machine."""
 _CHOICE = re.compile(r"\b(?:topk|bottomk)\s*(?:by\s*\([^)]*\)\s*)?\(\s*\d+\s*,")
+_ASKED = re.compile(r"(?<=&prometheus=)[^&]+")
+"""The server that a runbook's commands ask: each side's own."""
 _FIGURE = re.compile(r"[-+]?\d[\d.,]*(e[-+]?\d+)?")
 
 Labels = frozenset[tuple[str, str]]
@@ -72,7 +74,9 @@ def alerts(url: str) -> dict[Labels, tuple[str, frozenset[str]]]:
     return {
         frozenset(alert["labels"].items()): (
             alert["state"],
-            frozenset(f"{name}: {_FIGURE.sub('#', text)}" for name, text in alert["annotations"].items()),
+            frozenset(
+                f"{name}: {_FIGURE.sub('#', _ASKED.sub('', text))}" for name, text in alert["annotations"].items()
+            ),
         )
         for rule in rules(url)
         for alert in rule.get("alerts") or ()

@@ -93,7 +93,7 @@ def engine(
     rules.mkdir()
     files = [shutil.copy(file, rules) for file in RULES.parent.glob("*.yaml")]
     subprocess.run([*command("sed -i")[:3], *files], check=True)
-    flags = {flag: [store] for flag in ("-datasource.url", "-remoteWrite.url", "-remoteRead.url")}
+    flags = {flag: [store] for flag in ("-datasource.url", "-remoteWrite.url", "-remoteRead.url", "-external.url")}
     flags |= {"-rule": [str(rules / "*.yaml")], "-notifier.url": [notified]}
     start("vmalert", command("vmalert"), flags)
     return Engine(store, f"http://{urls['vmalert']}", parts)
