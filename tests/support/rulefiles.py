@@ -148,26 +148,26 @@ class RuleSet:
     def fed(self, given: Iterable[str]) -> set[str]:
         """Names of the rules that can have a result where only the series ``given`` are (``a{b="c"}``): these or other
         such rules feed them, on both sides of an operator that joins."""
-        given = list(given)
-        series = {
-            metric: [each for each in given if metric_of(each) == metric] for metric in set(map(metric_of, given))
-        }
+        series: dict[str, list[dict[str, str]]] = {}
+        for each in set(given):
+            series.setdefault(metric_of(each), []).append(dict(_LABEL.findall(each)))
         recorded = {"ALERTS"}
 
         def has(selector: Selector) -> bool:
+            there = series.get(selector.metric, ())
             return (
                 not selector.metric
                 or selector.metric in recorded
-                or any(map(partial(_matches, selector.matchers), series.get(selector.metric, ())))
+                or any(map(partial(_matches, selector.matchers), there))
             )
 
-        while more := {
-            name
-            for name, trees in self._trees.items()
-            if name not in recorded and any(map(partial(_alive, has), trees))
-        }:
+        while True:
+            words = {*series, *recorded, "absent", "absent_over_time", "vector", "scalar", "time"}
+            near = {name for name, read in self._reads_in_expressions.items() if read & words or not read} - recorded
+            more = {name for name in near if any(map(partial(_alive, has), self._trees[name]))}
+            if not more:
+                return recorded - {"ALERTS"}
             recorded |= more
-        return recorded - {"ALERTS"}
 
     @cached_property
     def _trees(self) -> dict[str, list[Node]]:
@@ -186,9 +186,8 @@ class RuleSet:
         return self.only(lambda rule: [rule] if name_of(rule) in names else [])
 
 
-def _matches(matchers: Iterable[Matcher], series: str) -> bool:
-    """Whether a series, written with its labels, is among those that the matchers leave."""
-    labels = dict(_LABEL.findall(series))
+def _matches(matchers: Iterable[Matcher], labels: Mapping[str, str]) -> bool:
+    """Whether a series with these labels is among those that the matchers leave."""
 
     def holds(matcher: Matcher) -> bool:
         value = labels.get(matcher.label, "")
