@@ -21,7 +21,7 @@ WINDOW_S, STEP_S = 180, 15
 TOLERANCE = 0.05
 """Of a value: what rates over a minute may differ by when scrapes come up to a second late on a busy machine."""
 _CHOICE = re.compile(r"\b(?:topk|bottomk)\s*(?:by\s*\([^)]*\)\s*)?\(\s*\d+\s*,")
-_ASKED = re.compile(r"(?<=&prometheus=)[^&]+")
+_ASKED = re.compile(r"(?<=[?&]prometheus=)[^&]+")
 """The server that a runbook's commands ask: each side's own."""
 _FIGURE = re.compile(r"[-+]?\d[\d.,]*(e[-+]?\d+)?")
 
