@@ -25,6 +25,9 @@ _ASKED = re.compile(r"(?<=[?&]prometheus=)[^&]+")
 """The server that a runbook's commands ask: each side's own."""
 _FIGURE = re.compile(r"[-+]?\d[\d.,]*(e[-+]?\d+)?")
 
+ROUNDING = 1e-7
+"""Seen: 3e-8 s, between means of latencies."""
+
 Labels = frozenset[tuple[str, str]]
 
 
@@ -42,6 +45,10 @@ class Span:
         reach = TOLERANCE * max(abs(bound) for bound in (self.least, self.most, other.least, other.most))
         return self.least - reach <= other.most and other.least - reach <= self.most
 
+    def is_rounding(self) -> bool:
+        """Whether all values are as near to 0 as the difference of two equal figures."""
+        return max(abs(self.least), abs(self.most)) < ROUNDING
+
 
 def spans(url: str, query: str, end_s: float) -> dict[Labels, Span]:
     """Every series that the query had in the window before ``end_s``."""
@@ -53,9 +60,11 @@ def spans(url: str, query: str, end_s: float) -> dict[Labels, Span]:
 
 
 def series_differences(one: Mapping[Labels, Span], many: Mapping[Labels, Span]) -> list[str]:
-    """A line for each series that only one side has, and for each whose values differ."""
-    lines = [f"only the one Prometheus has {_shown(labels)}" for labels in one.keys() - many.keys()]
-    lines += [f"only Thanos has {_shown(labels)}" for labels in many.keys() - one.keys()]
+    """A line for each series that only one side has, and for each whose values differ. A rule records what is above 0,
+    and of two equal figures the difference is a rounding error on either side of it: that is no series."""
+    alone = one.keys() - many.keys(), many.keys() - one.keys()
+    lines = [f"only the one Prometheus has {_shown(labels)}" for labels in alone[0] if not one[labels].is_rounding()]
+    lines += [f"only Thanos has {_shown(labels)}" for labels in alone[1] if not many[labels].is_rounding()]
     lines += [
         f"{_shown(labels)}: {one[labels]} and {many[labels]}"
         for labels in one.keys() & many.keys()

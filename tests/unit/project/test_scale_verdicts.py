@@ -106,3 +106,10 @@ def test_a_fault_changes_what_it_names():
 
 def test_a_line_through_points():
     assert line([(1, 5), (2, 7), (4, 11)]) == pytest.approx((3, 2))
+
+
+def test_a_rounding_error_above_zero_is_no_series() -> None:
+    noise, figure = frozenset({("device", "sda")}), frozenset({("device", "sdb")})
+    found = series_differences({noise: Span(1e-11, 3e-8), figure: Span(1e-11, 0.2)}, {})
+    assert found == ["only the one Prometheus has {device=sdb}"]
+    assert len(series_differences({}, {noise: Span(float("nan"), float("nan"))})) == 1
