@@ -16,6 +16,8 @@ from typing import Any
 
 import yaml
 
+from . import promql
+
 Labels = Mapping[str, str]
 
 _MATCHER = re.compile(
@@ -23,13 +25,8 @@ _MATCHER = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Matcher:
-    """``label operator value``; regular expressions are anchored at both ends."""
-
-    label: str
-    operator: str
-    value: str
+class Matcher(promql.Matcher):
+    """The same as in PromQL, written otherwise."""
 
     @classmethod
     def parse(cls, text: str) -> Matcher:
@@ -41,12 +38,6 @@ class Matcher:
         if value.startswith('"'):
             value = re.sub(r"\\(.)", r"\1", value[1:-1])
         return cls(match["label"], match["operator"], value)
-
-    def matches(self, labels: Labels) -> bool:
-        """Whether an alert with these labels matches."""
-        value = labels.get(self.label, "")
-        hit = re.fullmatch(self.value, value) is not None if "~" in self.operator else value == self.value
-        return hit is not self.operator.startswith("!")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Any
 
 from plumbline.collectors.registry import every_spec
 
+from .rulefiles import labels_of
 from .rules import TEST_FILES
 
 Values = list[float | None]
@@ -25,7 +26,6 @@ NATIVE_FILES = [
     file for file in TEST_FILES if re.search(rf"series: '?(?:{_NAME.pattern})", file.read_text("utf-8"), re.MULTILINE)
 ]
 """Test files with a histogram among their input."""
-_LABEL = re.compile(r'(\w+)="((?:\\.|[^"\\])*)"')
 _NUMBER = r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+)"
 _STEPS = re.compile(rf"(?P<start>{_NUMBER})(?P<by>[-+]\s*\d[\d.]*(?:e[-+]?\d+)?)?(?:x(?P<times>\d+))?", re.IGNORECASE)
 _STALE = "stale"
@@ -78,7 +78,7 @@ def _part(series: str) -> tuple[str, str, str] | None:
     found = _NAME.match(series)
     if not found:
         return None
-    labels = dict(_LABEL.findall(series))
+    labels = labels_of(series)
     part = labels.pop("le", found["part"])
     return found["name"], _text_of(labels), part
 
@@ -165,14 +165,14 @@ def _histogram(limits: Sequence[str], row: Sequence[float]) -> str:
 
 
 def _by_limit(case: Mapping[str, Any]) -> bool:
-    return any("le" in dict(_LABEL.findall(sample["labels"])) for sample in case["exp_samples"])
+    return any("le" in labels_of(sample["labels"]) for sample in case["exp_samples"])
 
 
 def _folded(samples: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
     """Expected buckets as one expected histogram; of its sum a classic one says nothing, so it is 0."""
     parts = dict[str, Parts]()
     for sample in samples:
-        labels = dict(_LABEL.findall(sample["labels"]))
+        labels = labels_of(sample["labels"])
         limit = labels.pop("le")
         name = sample["labels"].partition("{")[0]
         parts.setdefault(f"{name}{{{_text_of(labels)}}}", {})[limit] = [float(sample["value"])]

@@ -9,7 +9,7 @@ https://prometheus.io/docs/prometheus/latest/querying/basics/ and …/operators/
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TypeAlias
@@ -49,11 +49,17 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Matcher:
-    """``label op "value"``; the value without its quotes."""
+    """``label op "value"``; the value without its quotes. Regular expressions are anchored at both ends."""
 
     label: str
     op: str
     value: str
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether a series or an alert with these labels matches; a label that it lacks is empty."""
+        value = labels.get(self.label, "")
+        hit = re.fullmatch(self.value, value) is not None if "~" in self.op else value == self.value
+        return hit is not self.op.startswith("!")
 
 
 @dataclass(frozen=True, slots=True)

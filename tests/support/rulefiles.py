@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from . import promql
-from .promql import Binary, Call, Matcher, Node, Selector
+from .promql import Binary, Call, Node, Selector
 
 Rule = dict[str, Any]
 """One rule as the YAML has it."""
@@ -68,6 +68,11 @@ def always_firing(name: str, labels: Mapping[str, str], annotations: Mapping[str
 def metric_of(series: str) -> str:
     """``a{b="c"}`` → ``a``."""
     return series.partition("{")[0].strip()
+
+
+def labels_of(series: str) -> dict[str, str]:
+    """``a{b="c"}`` → ``{"b": "c"}``."""
+    return dict(_LABEL.findall(series))
 
 
 @dataclass(frozen=True)
@@ -150,15 +155,17 @@ class RuleSet:
         such rules feed them, on both sides of an operator that joins."""
         series: dict[str, list[dict[str, str]]] = {}
         for each in set(given):
-            series.setdefault(metric_of(each), []).append(dict(_LABEL.findall(each)))
+            series.setdefault(metric_of(each), []).append(labels_of(each))
         recorded = {"ALERTS"}
 
         def has(selector: Selector) -> bool:
-            there = series.get(selector.metric, ())
             return (
                 not selector.metric
                 or selector.metric in recorded
-                or any(map(partial(_matches, selector.matchers), there))
+                or any(
+                    all(matcher.matches(labels) for matcher in selector.matchers)
+                    for labels in series.get(selector.metric, ())
+                )
             )
 
         while True:
@@ -184,17 +191,6 @@ class RuleSet:
     def named(self, names: Collection[str]) -> dict[str, Any]:
         """A rule file of the rules of these names."""
         return self.only(lambda rule: [rule] if name_of(rule) in names else [])
-
-
-def _matches(matchers: Iterable[Matcher], labels: Mapping[str, str]) -> bool:
-    """Whether a series with these labels is among those that the matchers leave."""
-
-    def holds(matcher: Matcher) -> bool:
-        value = labels.get(matcher.label, "")
-        equal = value == matcher.value if matcher.op in {"=", "!="} else re.fullmatch(matcher.value, value) is not None
-        return equal == (not matcher.op.startswith("!"))
-
-    return all(map(holds, matchers))
 
 
 def _alive(has: Callable[[Selector], bool], node: Node) -> bool:

@@ -18,6 +18,7 @@ import yaml
 
 from lab import product
 from lab.guest import Guest, GuestError
+from lab.rows.container import process, rights
 from lab.table import Group, NotShown, Row, Seen
 from support import cephadm_page, container_page
 from support.cephadm_cluster import BOOTSTRAP, CONFIGURATION, GIB, ceph_image
@@ -150,23 +151,16 @@ def _container(guest: Guest) -> str:
     return guest.run("podman ps --quiet --filter name=container-plumbline").strip()
 
 
-def _process(guest: Guest) -> str:
-    """The OSD's, as its container has it."""
-    found = guest.run("podman ps --quiet --filter name=-osd-").split()
-    return guest.run(f"podman container inspect --format '{{{{.State.Pid}}}}' {found[0]}").strip()
-
-
-def _settled(guest: Guest, name: str, label: str = "ceph_daemon", **labels: str) -> set[str]:
-    """The label's values once there is one."""
+def _settled(guest: Guest, name: str, label: str, wanted: set[str]) -> set[str]:
+    """The label's values in the series of this name, once they are those wanted."""
 
     def look() -> set[str]:
         try:
-            found = guest.scrape().series(name, **labels)
+            return guest.scrape().labels(name, label) - {"canary"}  # the one of the host's disk
         except GuestError:
             return set()
-        return {each.labels[label] for each in found}
 
-    return guest.until(look, bool, within_s=_SEEN_WITHIN_S)
+    return guest.until(look, lambda found: found == wanted, within_s=_SEEN_WITHIN_S)
 
 
 def _osds(guest: Guest) -> set[str]:
@@ -175,29 +169,20 @@ def _osds(guest: Guest) -> set[str]:
 
 def daemon(guest: Guest) -> Seen:
     """Its user and capabilities by the kernel, and what its collectors say."""
-    pid = guest.run(f"podman container inspect --format '{{{{.State.Pid}}}}' {_container(guest)}").strip()
-    status = dict(line.partition(":\t")[::2] for line in guest.value(f"/proc/{pid}/status").splitlines())
-    held = max(int(status[f"Cap{which}"], 16) for which in ("Eff", "Prm", "Bnd"))
-    figure = {"user": status["Uid"].split()[0], "capabilities": held, "failed": product.failed(guest.scrape())}
+    figure = {**rights(guest, process(guest, _container(guest))), "failed": product.failed(guest.scrape())}
     return Seen({"user": "167", "capabilities": 0, "failed": []}, figure)
 
 
 def seen(name: str, guest: Guest) -> Seen:
     """Which OSDs have a series of this name, and which the cluster has."""
-    return Seen(_osds(guest), _settled(guest, name))
+    wanted = _osds(guest)
+    return Seen(wanted, _settled(guest, name, "ceph_daemon", wanted))
 
 
 def canary(guest: Guest) -> Seen:
     """Which OSDs the canary in RADOS judges."""
     wanted = {f"objects/{osd}" for osd in _osds(guest)}
-
-    def judged() -> set[str]:
-        try:
-            return guest.scrape().labels("plumbline_canary_latency_seconds_count", "probe") - {"canary"}
-        except GuestError:
-            return set()
-
-    return Seen(wanted, guest.until(judged, lambda found: found == wanted, within_s=_SEEN_WITHIN_S))
+    return Seen(wanted, _settled(guest, "plumbline_canary_latency_seconds_count", "probe", wanted))
 
 
 def _of_groups(series: list[Sample], unit: str, *, value: bool = True) -> str:
@@ -221,7 +206,8 @@ def limits(guest: Guest) -> Seen:
     guest.run(f"systemctl set-property --runtime {unit} 'IOWriteIOPSMax=/dev/vda {_IOPS}' CPUQuota=150%")
     limited = f"wiops={_IOPS}" in guest.value(f"/sys/fs/cgroup{group}/io.max")
     quota = guest.value(f"/sys/fs/cgroup{group}/cpu.max").split()[0] != "max"
-    below = guest.value(f"/proc/{_process(guest)}/cgroup").removeprefix("0::").startswith(f"{group}/")
+    (osd,) = guest.run("podman ps --quiet --filter name=-osd-").split()
+    below = guest.value(f"/proc/{process(guest, osd)}/cgroup").removeprefix("0::").startswith(f"{group}/")
     truth = {"io": f"osd.0 vda write {_IOPS} its unit", "quota": "osd.0 its unit"}
 
     def look() -> dict[str, str]:

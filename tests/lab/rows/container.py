@@ -81,8 +81,16 @@ def _fresh(guest: Guest) -> None:
     guest.run(f"podman volume rm --force {NAME}", timeout_s=_PODMAN_S)
 
 
-def _process(guest: Guest) -> str:
-    return guest.run(f"podman container inspect --format '{{{{.State.Pid}}}}' {NAME}").strip()
+def process(guest: Guest, container: str = NAME) -> str:
+    """The number of a container's first process, in the guest."""
+    return guest.run(f"podman container inspect --format '{{{{.State.Pid}}}}' {container}").strip()
+
+
+def rights(guest: Guest, pid: str) -> dict[str, object]:
+    """Its user and capabilities, by the kernel."""
+    status = dict(line.partition(":\t")[::2] for line in guest.value(f"/proc/{pid}/status").splitlines())
+    held = max(int(status[f"Cap{which}"], 16) for which in ("Eff", "Prm", "Bnd"))
+    return {"user": status["Uid"].split()[0], "capabilities": held}
 
 
 def _histogram_flags(guest: Guest) -> list[str]:
@@ -151,22 +159,19 @@ def _series(guest: Guest) -> Seen:
 
 
 def _rights(guest: Guest) -> Seen:
-    """Its user and capabilities, by the kernel."""
-    status = dict(line.partition(":\t")[::2] for line in guest.value(f"/proc/{_process(guest)}/status").splitlines())
-    held = max(int(status[f"Cap{which}"], 16) for which in ("Eff", "Prm", "Bnd"))
-    return Seen({"user": "65534", "capabilities": 0}, {"user": status["Uid"].split()[0], "capabilities": held})
+    return Seen({"user": "65534", "capabilities": 0}, rights(guest, process(guest)))
 
 
 def _vantage(guest: Guest) -> Seen:
     """By the variable that podman gives to what it starts."""
-    given = guest.run(f"tr '\\0' '\\n' </proc/{_process(guest)}/environ").split()
+    given = guest.run(f"tr '\\0' '\\n' </proc/{process(guest)}/environ").split()
     found = guest.scrape().labels("plumbline_probe_info", "vantage")
     return Seen("container" if "container=podman" in given else None, ", ".join(found))
 
 
 def _memory(guest: Guest) -> Seen:
     """MiB of its process, by the kernel outside."""
-    truth = int(guest.run(f"awk '/^VmRSS/ {{print $2}}' /proc/{_process(guest)}/status")) / 1024
+    truth = int(guest.run(f"awk '/^VmRSS/ {{print $2}}' /proc/{process(guest)}/status")) / 1024
     return Seen(truth, (guest.scrape().get("process_resident_memory_bytes") or 0) / (1 << 20), tolerance=3)
 
 
@@ -266,7 +271,7 @@ def back(guest: Guest) -> Seen:
 
 def _user(guest: Guest) -> str:
     """The answering daemon's."""
-    return guest.run(f"awk '/^Uid/ {{print $2}}' /proc/{_process(guest)}/status").strip()
+    return guest.run(f"awk '/^Uid/ {{print $2}}' /proc/{process(guest)}/status").strip()
 
 
 GROUP = Group(
