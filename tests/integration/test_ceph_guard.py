@@ -35,7 +35,6 @@ pytestmark = [pytest.mark.integration, pytest.mark.ceph]
 LEASE_S = 9.0
 PROMPT_S = 40.0
 """A busy machine's share on top of a bound."""
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -231,8 +230,7 @@ with guard.hold("bench"):
 def holder(config: CephConfig) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """Another process that holds the lock, and its session's process id."""
     argv = [sys.executable, "-c", HOLDER, config.conf, config.keyring or "", str(LEASE_S)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "exporter")}
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=environment) as process:
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             yield process, int(process.stdout.readline())

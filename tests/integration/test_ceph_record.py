@@ -28,7 +28,6 @@ pytestmark = [
     pytest.mark.ceph,
     pytest.mark.skipif(bool(missing("fio")), reason="Ceph or fio is not installed"),
 ]
-ROOT = Path(__file__).resolve().parents[2]
 WITHIN_S = 900.0
 BUSY = {"max_load_per_cpu": 1000, "max_device_busy": 1.0, "timeout": "60s"}
 IMAGE = {"image_size": "16MiB", **BUSY}
@@ -71,7 +70,7 @@ class Here:
             [sys.executable, "-m", "plumbline", "baseline", "record", *OPTIONS, *more,
              "--config.file", str(self.folder / "plumbline.yaml"), "--storage.path", str(self.storage)],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            env={**os.environ, "PYTHONPATH": str(ROOT / "exporter"), "COLUMNS": "200"},
+            env={**os.environ, "COLUMNS": "200"},
         )  # fmt: skip
 
     def record(self, *more: str) -> subprocess.CompletedProcess[str]:

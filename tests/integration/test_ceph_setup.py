@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,7 +16,6 @@ pytestmark = [pytest.mark.integration, pytest.mark.ceph]
 
 CONFIG = "ceph: {{conf: {conf}, user: setup-test, pool: st-objects, rbd_pool: st-images}}\n"
 USER, OBJECTS, IMAGES = "client.setup-test", "st-objects", "st-images"
-ROOT = Path(__file__).resolve().parents[2]
 
 
 class Here:
@@ -34,7 +32,7 @@ class Here:
         return subprocess.run(
             [sys.executable, "-m", "plumbline", "ceph", *words, *flags],
             capture_output=True, text=True, timeout=240, check=False,
-            env={**self.cluster.environment, "PYTHONPATH": str(ROOT / "exporter")},
+            env=self.cluster.environment,
         )  # fmt: skip
 
     def inventory(self) -> dict[str, set[str]]:
@@ -131,8 +129,9 @@ def test_uninstall_takes_the_cluster_s_part_back_when_it_is_told_to(here: Here, 
 
     def uninstall(*more: str) -> subprocess.CompletedProcess[str]:
         argv = [sys.executable, "-m", "plumbline", "uninstall", "--config.file", str(here.config), *flags, *more]
-        environment = {**here.cluster.environment, "PYTHONPATH": str(ROOT / "exporter")}
-        return subprocess.run(argv, capture_output=True, text=True, timeout=240, env=environment, check=False)
+        return subprocess.run(
+            argv, capture_output=True, text=True, timeout=240, env=here.cluster.environment, check=False
+        )
 
     done(uninstall("--apply"))
     assert here.inventory() == there, "other nodes use it"
@@ -275,7 +274,6 @@ def test_without_a_cluster_it_says_so_in_one_line(tmp_path: Path) -> None:
     asked = subprocess.run(
         [sys.executable, "-m", "plumbline", "ceph", "setup", "--conf", str(tmp_path / "ceph.conf")],
         capture_output=True, text=True, timeout=240, check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "exporter")},
     )  # fmt: skip
     assert asked.returncode == 1
     assert len(asked.stderr.strip().splitlines()) == 1

@@ -23,7 +23,6 @@ pytestmark = [
     pytest.mark.ceph,
     pytest.mark.skipif(bool(missing("fio")), reason="Ceph or fio is not installed"),
 ]
-ROOT = Path(__file__).resolve().parents[2]
 BUSY = {"max_load_per_cpu": 1000, "max_device_busy": 1.0, "timeout": "60s"}
 IMAGE = {"image_size": "16MiB", **BUSY}
 PROBES: list[dict[str, object]] = [
@@ -57,7 +56,7 @@ class Here:
         return subprocess.run(
             [sys.executable, "-m", "plumbline", *words, *flags],
             capture_output=True, text=True, timeout=240, check=False,
-            env={**os.environ, "PYTHONPATH": str(ROOT / "exporter"), "COLUMNS": "160"},
+            env={**os.environ, "COLUMNS": "160"},
         )  # fmt: skip
 
     def reports(self, *names: str) -> tuple[int, dict[str, dict[str, Any]]]:

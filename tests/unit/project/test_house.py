@@ -144,6 +144,14 @@ def banned_names(file: Path) -> list[str]:
     return names
 
 
+def test_tests_run_the_built_wheel() -> None:
+    """Not the source tree, which has no BPF program; Python would also write its caches there, and the next ``make``
+    would install again."""
+    root = re.compile(r"""PYTHONPATH"?: str\(ROOT / "exporter"|PYTHONPATH=exporter""")
+    files = {path: path.read_text("utf-8") for path in (ROOT / "tests").rglob("test_*.py") if path != Path(__file__)}
+    assert not [str(path.relative_to(ROOT)) for path, text in files.items() if root.search(text)]
+
+
 def test_names_say_what_they_hold() -> None:
     files = [*PACKAGE.rglob("*.py")]
     assert len(files) > 300
