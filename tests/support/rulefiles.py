@@ -115,6 +115,10 @@ class RuleSet:
             reads.setdefault(name_of(rule), set()).update(of(rule))
         return reads
 
+    def reading(self, word: str) -> set[str]:
+        """Names of the rules that read ``word`` themselves, in a template too."""
+        return {name for name, read in self._reads_in_words.items() if word in read}
+
     def below(self, names: Iterable[str]) -> set[str]:
         """``names`` and all recorded metrics that they read, directly or not, in a template too."""
         reads = self._reads_in_words
@@ -229,7 +233,7 @@ def needing(
     A rule that a test's series feed nothing to is not needed: a canary's text asks the OSDs' verdicts, and most of its
     tests have no OSD. What reads ``ALERTS`` may mean any alert: there, all that the file's tests ask for.
     """
-    of_alerts = {name_of(rule) for rule in rules.rules() if "ALERTS" in words_of(rule)}
+    of_alerts = rules.reading("ALERTS")
     below = {question: rules.below(question) for question in {frozenset(asked(test)) for test in every}}
     together: dict[frozenset[str], list[dict[str, Any]]] = {}
     for test in tests:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from plumbline.baseline.advice import Advice, Subject, Via, advise, chosen, probes
 from plumbline.baseline.model import Target
-from plumbline.baseline.profiles import load_profiles
 from plumbline.config.model import parse
 from plumbline.config.workloads import load_catalogue
+from support.documented import PROFILES
 
 CATALOGUE = load_catalogue()
-PROFILES = load_profiles()
 
 
 def advised(subject: Subject, *targets: Target) -> dict[str, Advice]:

@@ -9,9 +9,10 @@ import pytest
 
 from plumbline.baseline import budget, profiles
 from plumbline.errors import BaselineError
+from support.documented import PROFILES
 from support.figure_ledger import read_ledger
 
-FUJITSU = profiles.load_profiles()["fujitsu-2013"].profile
+FUJITSU = PROFILES["fujitsu-2013"].profile
 
 # Typed from the document a second time: fio write, network, device, ack, code; 4k beside 8k, one ack for both.
 SLIDE_47 = """

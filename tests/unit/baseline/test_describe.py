@@ -9,12 +9,11 @@ import pytest
 
 from plumbline.baseline.describe import show, summaries
 from plumbline.baseline.model import Source
-from plumbline.baseline.profiles import load_profiles
 from plumbline.baseline.shown import Figure
 from plumbline.baseline.site import parse_site
 from plumbline.errors import BaselineError, UnknownName
+from support.documented import PROFILES
 
-PROFILES = load_profiles()
 RECORDED = parse_site(
     """\
 schema_version: 1

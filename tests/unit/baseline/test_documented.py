@@ -7,8 +7,7 @@ import pytest
 from plumbline.baseline import profiles
 from plumbline.checks.run import CHECKS
 from plumbline.errors import BaselineError
-
-PROFILES = profiles.load_profiles()
+from support.documented import PROFILES
 
 TEXT = """\
 schema_version: 1

@@ -6,12 +6,12 @@ import pytest
 
 from plumbline.baseline.model import BaselineEntry, Source, Target, experiment
 from plumbline.baseline.nearest import nearest
-from plumbline.baseline.profiles import load_profiles
 from plumbline.config.model import DOCUMENTED_CLASSES, DOCUMENTED_PROBE, Config
 from plumbline.config.workloads import load_catalogue
+from support.documented import PROFILES
 
 CATALOGUE = load_catalogue()
-ENTRIES = [entry for profile in load_profiles().values() for entry in profile.entries]
+ENTRIES = [entry for profile in PROFILES.values() for entry in profile.entries]
 
 
 def target(workload: str, device_class: str, rate_iops: float | None = None) -> Target:

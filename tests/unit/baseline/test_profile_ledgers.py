@@ -10,11 +10,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from plumbline.baseline.profiles import load_profiles
+from support.documented import PROFILES
 from support.figure_ledger import CLASSES, Entry, covered, read_ledger, tokens, uncovered, write_ledger
 
 LEDGERS = sorted((Path(__file__).parents[2] / "fixtures/seeds").glob("*-figures.tsv"))
-PROFILES = load_profiles()
 
 each_ledger = pytest.mark.parametrize("path", LEDGERS, ids=lambda path: path.name.removesuffix("-figures.tsv"))
 EVERYTHING = ("series", "pictures", "left_out", "contradictions", "budgets", "settings", "methods")

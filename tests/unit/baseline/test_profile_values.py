@@ -9,12 +9,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from plumbline.baseline.profiles import load_profiles
+from support.documented import PROFILES
 from support.figure_ledger import Entry, read_ledger
 from support.figure_values import figures, invented, numbers, printed, said, unlike
 
 SEEDS = Path(__file__).parents[2] / "fixtures/seeds"
-PROFILES = load_profiles()
 BY_VALUE = ("infn-2025", "unnoba-2020")
 """The others are checked by line (test_profile_ledgers.py)."""
 

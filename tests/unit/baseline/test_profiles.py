@@ -12,10 +12,11 @@ from plumbline.baseline.model import Source
 from plumbline.checks.run import CHECKS
 from plumbline.config.workloads import BlockWorkload, load_catalogue
 from plumbline.errors import BaselineError, ConfigError
+from support.documented import PROFILES
 from support.offenders import for_every
 
 CATALOGUE = load_catalogue()
-PROFILES = profiles.load_profiles()
+
 UNNOBA = PROFILES["unnoba-2020"]
 INFN = PROFILES["infn-2025"]
 BY_KEY = {(row.entry.device_class, row.entry.workload): row for row in UNNOBA.rows}

@@ -10,12 +10,11 @@ import pytest
 from rich.console import Console
 
 from plumbline.baseline.describe import show, summaries
-from plumbline.baseline.profiles import load_profiles
 from plumbline.baseline.site import parse_site
 from plumbline.commands import baselines
 from plumbline.core.console import make_console
+from support.documented import PROFILES
 
-PROFILES = load_profiles()
 FUJITSU = {"fujitsu-2013": PROFILES["fujitsu-2013"]}
 
 

@@ -8,7 +8,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-from plumbline.baseline.profiles import load_profiles
 from plumbline.baseline.site import parse_site
 from plumbline.commands import reporting
 from plumbline.config.workloads import load_catalogue
@@ -18,9 +17,10 @@ from plumbline.pages.document import Plot
 from plumbline.pages.markdown import escaped
 from plumbline.report.baseline import words
 from plumbline.report.baseline.report import Report, build, render_html, render_markdown
+from support.documented import PROFILES
 
 CATALOGUE = load_catalogue()
-UNNOBA = reporting.subject(load_profiles()["unnoba-2020"])
+UNNOBA = reporting.subject(PROFILES["unnoba-2020"])
 HEAD = "schema_version: 1\nsource: measured\nname: ours\nhost: storage7\nrecorded: 2026-10-02T09:15:00Z\nentries:\n"
 
 
