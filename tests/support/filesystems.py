@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from .daemon import eventually
+
 MIB = 2**20
 _EXT4_IOC_SHUTDOWN = 0x8004587D  # _IOR('X', 125, __u32), include/uapi/linux/ext4.h
 
@@ -49,7 +51,7 @@ class Mounts:
 
     def unmount(self, point: Path) -> None:
         """Before the end."""
-        run("umount", point)
+        _unmount(point)
         self._points.remove(point)
 
     def freeze(self, point: Path) -> None:
@@ -67,8 +69,17 @@ class Mounts:
         for point in list(self.frozen):
             self.thaw(point)
         for point in reversed(self._points):
-            run("umount", point)
+            _unmount(point)
         self._points.clear()
+
+
+def _unmount(point: Path) -> None:
+    """A loop device lets go of its file some time after its own unmount: that file system is in use until then."""
+    eventually(
+        lambda: subprocess.run(["umount", point], check=False, capture_output=True, text=True).stderr,
+        until=lambda said: said == "",
+        within_s=10,
+    )
 
 
 def run(*argv: str | Path) -> str:
