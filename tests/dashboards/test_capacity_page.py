@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 
 from preview.variables import substitute
 from support.dashboards import DASHBOARDS, data_panels, load
-from support.programs import need
+from support.promtool import run_tests
 
 DAY = 86400
 NEEDS_DAYS = {"3d": 2, "14d": 10, "30d": 20}
@@ -45,9 +44,7 @@ def promtool(folder: Path, given: Sequence[dict[str, str]], cases: Sequence[dict
     """Empty when each expression has exactly these samples."""
     test = {"tests": [{"interval": interval, "input_series": [*given], "promql_expr_test": [*cases]}]}
     (folder / "test.yaml").write_text(json.dumps(test))
-    argv = [need("promtool"), "test", "rules", folder / "test.yaml"]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    return done.stdout + done.stderr if done.returncode else ""
+    return run_tests(folder / "test.yaml")
 
 
 @pytest.mark.parametrize("title", TILES)

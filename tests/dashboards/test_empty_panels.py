@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import pytest
 from plumbline.metrics.default_page import NAMES
 from support import promql
 from support.dashboards import DASHBOARDS, Dashboard, Panel, data_panels, load, substitute, variables
-from support.programs import need
+from support.promtool import run_tests
 
 PAGES = {path.stem.removeprefix("plumbline-"): load(path) for path in DASHBOARDS}
 WATCHDOG = 'ALERTS{alertname="PlumblineWatchdog",alertstate="firing",severity="info"}'
@@ -132,9 +131,7 @@ def evaluated(folder: Path, given: list[dict[str, str]], expected: dict[str, lis
     cases = [{"expr": expr, "eval_time": "5m", "exp_samples": samples} for expr, samples in expected.items()]
     test = {"tests": [{"interval": "1m", "input_series": given, "promql_expr_test": cases}]}
     (folder / "test.yaml").write_text(json.dumps(test))
-    argv = [need("promtool"), "test", "rules", folder / "test.yaml"]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    return done.stdout + done.stderr if done.returncode else ""
+    return run_tests(folder / "test.yaml")
 
 
 def mapped(panel: Panel, value: float) -> dict[str, Any]:

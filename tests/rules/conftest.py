@@ -2,14 +2,12 @@
 
 import json
 import os
-import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from support.native_histograms import NATIVE_FILES, converted, has_histograms
-from support.programs import need
-from support.promtool import need_prometheus_3
+from support.promtool import need_prometheus_3, run_tests
 from support.proven import proven
 from support.proven import unit_tests as every_unit_test
 from support.rulefiles import RuleSet, cut, load
@@ -68,24 +66,10 @@ def native_results(tmp_path_factory):
 
 def _failed(rules, files, folder):
     """``files``: the test file → the one to run in its place."""
-    promtool = need("promtool")
-    # each part has a CPU, and a third of its time would go into collecting garbage: 72 CPU seconds, with this 49
-    environment = {**os.environ, "GOGC": "400", "GOMAXPROCS": "1"}
-
-    def run(part):
-        return subprocess.run(
-            [promtool, "test", "rules", part],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=900,
-            check=False,
-        )
-
     parts = [(file, part) for file, run_file in files.items() for part in cut(rules, run_file, folder)]
     failed = {file: [] for file in files}
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for (file, _), done in zip(parts, pool.map(run, [part for _, part in parts]), strict=True):
-            if done.returncode != 0:
-                failed[file].append(done.stdout + done.stderr)
+        for (file, _), said in zip(parts, pool.map(run_tests, [part for _, part in parts]), strict=True):
+            if said:
+                failed[file].append(said)
     return failed

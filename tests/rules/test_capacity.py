@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 import rjsonnet
 
 from support.capacity import MANAGER, READER, Osd, Pool, Series, managed, mapped, one
-from support.programs import need
+from support.promtool import run_tests
 from support.rulefiles import RuleSet
 from support.rules import ROOT, RULES
 
@@ -65,11 +64,7 @@ def promtool(folder: Path, given: Iterable[Series], expected: dict[str, dict[str
         "tests": [{"interval": "1m", "input_series": list(given), "promql_expr_test": cases}],
     }
     (folder / "test.yaml").write_text(json.dumps(test))
-    done = subprocess.run(
-        [need("promtool"), "test", "rules", folder / "test.yaml"],
-        capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
-    return done.stdout + done.stderr if done.returncode else ""
+    return run_tests(folder / "test.yaml")
 
 
 def of(value: float | None, device_class: str = "hdd") -> dict[str, float]:
@@ -336,8 +331,4 @@ def test_each_class_may_have_a_plan_of_its_own(tmp_path: Path) -> None:
         "tests": [{"interval": "1m", "input_series": given, "promql_expr_test": [case]}],
     }
     (tmp_path / "test.yaml").write_text(json.dumps(test))
-    done = subprocess.run(
-        [need("promtool"), "test", "rules", tmp_path / "test.yaml"],
-        capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert run_tests(tmp_path / "test.yaml") == ""

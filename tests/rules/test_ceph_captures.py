@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from typing import Any
 
 import pytest
 
 from support.ceph_pages import Page, captured, held, scraped, served
-from support.programs import need
+from support.promtool import run_tests
 from support.rulefiles import RuleSet, name_of
 from support.rules import ALERTS, RULES
 
@@ -99,10 +98,7 @@ def run(folder, tests) -> str:
         ),
         "utf-8",
     )
-    done = subprocess.run(
-        [need("promtool"), "test", "rules", file], capture_output=True, text=True, timeout=600, check=False
-    )
-    return "" if done.returncode == 0 else done.stdout + done.stderr
+    return run_tests(file)
 
 
 def lasting(state: str, page: Page, expected: dict[int, dict[str, float]]) -> dict[str, Any]:

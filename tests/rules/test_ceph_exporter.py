@@ -6,13 +6,12 @@ It calls an OSD ``osd.0`` on its counters and ``ceph-osd.0`` in ``ceph_daemon_so
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from support.ceph_pages import LOAD_S, Page, growing, only, scraped, served
-from support.programs import need
+from support.promtool import run_tests
 from support.rulefiles import load
 from support.rules import ALERTS, RULES
 
@@ -99,11 +98,7 @@ def proven(folder: Path, series: list[dict[str, str]], cases: list[dict[str, Any
         "group_eval_order": [each["name"] for each in groups],
     }  # fmt: skip
     (folder / "test.yaml").write_text(json.dumps(content), "utf-8")
-    done = subprocess.run(
-        [need("promtool"), "test", "rules", folder / "test.yaml"], capture_output=True, text=True, timeout=300,
-        check=False,
-    )  # fmt: skip
-    return "" if done.returncode == 0 else done.stdout + done.stderr
+    return run_tests(folder / "test.yaml")
 
 
 def test_a_page_that_stands_still_is_stale_and_the_exporter_is_named(tmp_path: Path) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.ceph_pages import LOAD_S, Page, captured, growing, scraped, served
-from support.programs import need
+from support.promtool import run_tests
 from support.rulefiles import load
 from support.rules import ALERTS, RULES
 
@@ -92,8 +91,4 @@ def proven(folder: Path, series: list[dict[str, str]], cases: list[dict[str, Any
     content = {"rule_files": ["rules.yaml"], "evaluation_interval": "2m", "tests": [test],
                "group_eval_order": [each["name"] for each in groups]}  # fmt: skip
     (folder / "test.yaml").write_text(json.dumps(content), "utf-8")
-    done = subprocess.run(
-        [need("promtool"), "test", "rules", folder / "test.yaml"], capture_output=True, text=True, timeout=300,
-        check=False,
-    )  # fmt: skip
-    return "" if done.returncode == 0 else done.stdout + done.stderr
+    return run_tests(folder / "test.yaml")

@@ -1,13 +1,12 @@
 """The outlier rule on a synthetic host of twelve disks: what a mean hides it finds, and everyday life it lets pass."""
 
 import json
-import subprocess
 from dataclasses import replace
 
 import pytest
 
 from support.disk_fleet import DAY_SECONDS, Fleet
-from support.programs import need
+from support.promtool import run_tests
 from support.rulefiles import load
 from support.rules import ALERTS, RULES
 
@@ -42,11 +41,7 @@ def promtool(tmp_path):
             ],
         }
         (tmp_path / "test.yaml").write_text(json.dumps(case))
-        done = subprocess.run(
-            [need("promtool"), "test", "rules", "test.yaml"],
-            cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False,
-        )  # fmt: skip
-        return done.stdout + done.stderr if done.returncode else ""
+        return run_tests(tmp_path / "test.yaml")
 
     return run
 

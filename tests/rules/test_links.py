@@ -22,6 +22,7 @@ from support.grafana_links import Grafana
 from support.metrics import known_metrics
 from support.programs import need
 from support.prometheus import CLUSTER, prometheus
+from support.promtool import run_tests
 from support.rulefiles import LINKS, RuleSet, always_firing, load, names_in
 from support.rules import ALERTS, ROOT, RULES
 
@@ -252,6 +253,4 @@ def test_which_node_a_runbook_is_asked_of(by_https: Any, tmp_path: Path, series:
         "alert_rule_test": [{"eval_time": "1m", "alertname": name, "exp_alerts": [expected]}],
     }
     (tmp_path / "test.json").write_text(json.dumps({"rule_files": ["rules.json"], "tests": [test]}))
-    argv = [need("promtool"), "test", "rules", tmp_path / "test.json"]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert run_tests(tmp_path / "test.json") == ""

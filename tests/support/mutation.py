@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .mutants import Mutant, mutants_of
-from .programs import need
+from .promtool import run_tests
 from .rulefiles import RuleSet, asked, load, metric_of, name_of, names_in, needing, words_of
 from .rules import ALERTS, RULES, TEST_FILES
 
@@ -165,10 +164,7 @@ def _promtool(suite: Suite, mutants: dict[int, Mutant], above: set[str], tests: 
         }
         target.write_text(json.dumps(cut), "utf-8")
         paths.append(target)
-    done = subprocess.run(
-        [need("promtool"), "test", "rules", *paths], capture_output=True, text=True, timeout=900, check=False
-    )
-    return "" if done.returncode == 0 else done.stdout + done.stderr
+    return run_tests(*paths)
 
 
 def _asking(test: dict[str, Any], numbers: Sequence[int], above: set[str], words: set[str]) -> dict[str, Any]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from .mutation import seconds
-from .programs import need
+from .promtool import run_tests
 from .rulefiles import RuleSet, asked, cut, load, name_of, names_in
 from .rules import ALERTS, ROOT, RULES, TEST_FILES
 
@@ -93,10 +92,7 @@ def _questions(rules: RuleSet, folder: Path) -> list[Path]:
 
 
 def _answer(file: Path) -> list[Title]:
-    done = subprocess.run(
-        [need("promtool"), "test", "rules", file], capture_output=True, text=True, timeout=900, check=False
-    )
     return [
         Title(json.loads(got["title"]), {name: json.loads(value) for name, value in _LABEL.findall(got["labels"])})
-        for got in _GOT.finditer(done.stdout + done.stderr)
+        for got in _GOT.finditer(run_tests(file))
     ]
