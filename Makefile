@@ -16,10 +16,9 @@ THANOS ?= thanos
 ARGS ?=
 # The Debian release that packages are built for and hosts of tests have.
 export SUITE ?= bookworm
-# Three processes on two CPUs: most tests wait. Which may run beside each other, and in which order: tests/conftest.py.
-LANES := -n 3 --dist loadfile --no-loadscope-reorder
-# With three, `make test` used 1.3 of two CPUs, and those that wait for clusters less: there a fourth has a CPU.
-MORE_LANES := $(subst -n 3,-n 4,$(LANES))
+# More processes than CPUs: most tests wait. On two CPUs `make test` takes a tenth less with six than with four; tests
+# with clusters or times of their own get fewer. Which may run beside each other, in which order: tests/conftest.py.
+LANES := --dist loadfile --no-loadscope-reorder -n
 # Seconds for a test that sets none itself: one that hangs fails, and the others are run.
 BOUND := --timeout 900
 
@@ -86,9 +85,9 @@ LONG ?=
 .PHONY: test
 test: debian-packages $(TEST_VENV)/.installed-$(KEY) check ## install what the tests need, check everything, run all tests but the long ones (LONG=1: them, too) and Ceph's
 ifneq ($(LONG),)
-	@$(TEST_VENV)/bin/python -m pytest $(MORE_LANES) $(BOUND) -m "not ceph and not packages" $(ARGS)
+	@$(TEST_VENV)/bin/python -m pytest $(LANES) 4 $(BOUND) -m "not ceph and not packages" $(ARGS)
 else
-	@$(TEST_VENV)/bin/python -m pytest $(MORE_LANES) $(BOUND) -m "not ceph and not packages and not long" $(ARGS)
+	@$(TEST_VENV)/bin/python -m pytest $(LANES) 6 $(BOUND) -m "not ceph and not packages and not long" $(ARGS)
 endif
 
 .PHONY: quick
@@ -98,7 +97,7 @@ quick: $(TEST_VENV)/.installed-$(KEY) ## format, lint and the tests of what chan
 
 .PHONY: test-long
 test-long: debian-packages $(TEST_VENV)/.installed-$(KEY) #: run the tests that take long: soak, slow disks, recordings, faults
-	@$(TEST_VENV)/bin/python -m pytest $(LANES) $(BOUND) -o testpaths="tests/e2e tests/integration tests/rules tests/attack tests/unit/config/test_calendars.py" -m "long and not ceph and not packages" $(ARGS)
+	@$(TEST_VENV)/bin/python -m pytest $(LANES) 3 $(BOUND) -o testpaths="tests/e2e tests/integration tests/rules tests/attack tests/unit/config/test_calendars.py" -m "long and not ceph and not packages" $(ARGS)
 
 # With ARGS='-k …' one of the two may have nothing to do (pytest's 5).
 CEPH_TESTS := -o testpaths=tests/integration $(BOUND)
@@ -131,7 +130,7 @@ test-ceph-calm: ceph-packages $(TEST_VENV)/.installed-$(KEY) #: of test-ceph wha
 	@$(TEST_VENV)/bin/python -m pytest $(CEPH_TESTS) -m "ceph and calm" $(ARGS) $(SOME)
 
 test-ceph-lanes: ceph-packages $(TEST_VENV)/.installed-$(KEY) #: of test-ceph the rest, each process with a cluster of its own
-	@$(TEST_VENV)/bin/python -m pytest $(MORE_LANES) $(CEPH_TESTS) -m "ceph and not calm" $(ARGS) $(SOME)
+	@$(TEST_VENV)/bin/python -m pytest $(LANES) 4 $(CEPH_TESTS) -m "ceph and not calm" $(ARGS) $(SOME)
 endif
 
 # The bases of the hosts are made once and kept in .debian/; make test-packages has the same.
@@ -156,7 +155,7 @@ PROMETHEUS3_TESTS := tests/rules tests/dashboards/test_queries.py tests/deploy t
 test-prometheus3: $(TEST_VENV)/.installed-$(KEY) #: rules, routes and queries with Debian 14's Prometheus 3 and Alertmanager (root; every panel's query: Ceph)
 	@requirements/need-debian -f requirements/debian-hosts.txt || true
 	@programs=$$(PYTHONPATH=tests $(TEST_VENV)/bin/python -m support.prometheus3) && \
-	  PATH="$$programs:$$PATH" $(TEST_VENV)/bin/python -m pytest $(LANES) $(BOUND) $(PROMETHEUS3_TESTS) $(ARGS)
+	  PATH="$$programs:$$PATH" $(TEST_VENV)/bin/python -m pytest $(LANES) 3 $(BOUND) $(PROMETHEUS3_TESTS) $(ARGS)
 
 # VictoriaMetrics' rule tester is built at the first run and kept in .debian/: Go, and minutes of it.
 .PHONY: test-victoria
