@@ -17,10 +17,11 @@ from bench import detection as real
 from bench import detection_model as model
 from bench.detection_fast import ALERTS, Floats, agreed, catastrophe, judge
 from bench.detection_model import Array, Climate
-from bench.detection_rules import Firing, Follower, duration_s, needed, read_rules
+from bench.detection_rules import Firing, Follower, needed, read_rules
 from bench.history_store import Histograms, Labels, Series, Store, labels_of
 from support import rules as rendered
 from support.native_histograms import HISTOGRAMS
+from support.paces import seconds
 
 HOSTS = 3
 QUIET_DAYS = 8
@@ -107,7 +108,7 @@ def agrees(config: Mapping[str, Any], name: str, climates: Sequence[Climate], se
     modelled = _modelled(
         config, [np.concatenate(each) for each in counts], edges, cluster.phases_s, cluster.history, rules.offsets_s
     )
-    return compare(name, ("Prometheus", shipped), ("model", modelled), duration_s(config["tick"]))
+    return compare(name, ("Prometheus", shipped), ("model", modelled), seconds(config["tick"]))
 
 
 def flavours_agree(config: Mapping[str, Any], name: str, climates: Sequence[Climate], seed: int) -> bool:
@@ -122,7 +123,7 @@ def flavours_agree(config: Mapping[str, Any], name: str, climates: Sequence[Clim
             other.write_histograms(histograms)
             for rules in (classic, native):
                 rules.follow(start_s, until_s)
-        return compare(name, ("classic", classic.starts()), ("native", native.starts()), duration_s(config["tick"]))
+        return compare(name, ("classic", classic.starts()), ("native", native.starts()), seconds(config["tick"]))
 
 
 def as_native(chunk: Sequence[Series]) -> tuple[list[Series], list[Histograms]]:
@@ -200,12 +201,12 @@ def _modelled(
 ) -> Starts:
     found: Starts = {}
     canary, burn = config["canary"], config["alerts"]["PlumblineCanaryBudgetBurn"]
-    tick_s = duration_s(config["tick"])
+    tick_s = seconds(config["tick"])
     offset_s = offsets_s["plumbline:canary_expected:ratio"]
-    interval_s = duration_s(canary["interval"])
+    interval_s = seconds(canary["interval"])
     instants_s = np.arange(0, DAYS * model.DAY_S, interval_s)
     held = {
-        window: _held(history, instants_s, duration_s(window))
+        window: _held(history, instants_s, seconds(window))
         for window in (
             canary["recoveryWindow"], canary["recoveryLongWindow"], canary["recoveryDriftWindow"],
             canary["dayWindow"], burn["ticket"]["long"],

@@ -28,7 +28,7 @@ from bench import detection_model as model
 from bench.detection import ONE_EVENT_S
 from bench.detection_fast import Verdicts, after, agreed, catastrophe, judge, lasting, observe, scrapes, shipped
 from bench.detection_model import Climate, Flags
-from bench.detection_rules import duration_s
+from support.paces import seconds
 
 CLIMATES = Path(__file__).with_name("detection_climates.yaml")
 HOSTS = 3
@@ -275,7 +275,7 @@ def _pages(
     rng: np.random.Generator, config: Mapping[str, Any], verdicts: Verdicts, start_s: int, behind_s: NDArray[np.int64]
 ) -> list[float]:
     """Until most hosts agree, on the rules' own instants."""
-    interval_s, pace_s = duration_s(config["canary"]["interval"]), duration_s(config["canary"]["agreementInterval"])
+    interval_s, pace_s = seconds(config["canary"]["interval"]), seconds(config["canary"]["agreementInterval"])
     at_s = start_s + rng.uniform(0, interval_s) + np.arange(-ONE_EVENT_S, model.DAY_S, interval_s)
     seen = ((at_s - behind_s[:, None]) // model.SCRAPE_S).astype(int) - 1
     those = np.arange(len(behind_s))[:, None], np.minimum(seen, verdicts.beyond.shape[1] - 1)
@@ -290,7 +290,7 @@ def _tickets(
     """Of each host by itself, whatever the span or the budget; none of those that fired already."""
     found = []
     step = scrapes(config["tick"])
-    interval_s = duration_s(config["canary"]["interval"])
+    interval_s = seconds(config["canary"]["interval"])
     for host in range(len(behind_s)):
         high = np.any([flags[host] for flags in verdicts.high.values()], axis=0)
         first = start_s

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.detection_model import BODY_SIGMA, SCRAPE_S, SLOTS_PER_SCRAPE, Array, Flags, History, share_up_to
-from bench.detection_rules import duration_s
+from support.paces import seconds
 from support.rules import ROOT
 
 Floats = NDArray[np.float32]
@@ -56,7 +56,7 @@ def shipped() -> dict[str, Any]:
 
 def scrapes(text: str) -> int:
     """``1h`` → 120."""
-    return round(duration_s(text) / SCRAPE_S)
+    return round(seconds(text) / SCRAPE_S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +267,7 @@ def agreed(config: Mapping[str, Any], beyond: Flags, near: Flags, every_s: float
     fleet = config["alerts"][ALERTS[2]]
 
     def all_through(flags: Flags, share: float, span: str) -> Flags:
-        return lasting(flags.mean(axis=-2) > share, round(duration_s(fleet[span]) / every_s) + 1)
+        return lasting(flags.mean(axis=-2) > share, round(seconds(fleet[span]) / every_s) + 1)
 
     soon = all_through(beyond, fleet["share"], "span") & all_through(near, fleet["nearShare"], "span")
     return soon | all_through(beyond, fleet["share"], "mostSpan")
@@ -277,8 +277,8 @@ def catastrophe(config: Mapping[str, Any], extreme: Flags, every_s: float) -> Fl
     """Which hosts' canaries are a page: (hosts, instants) both. Two hosts at once, or one for the whole span."""
     page = config["alerts"][ALERTS[0]]["page"]
     together = extreme & (extreme.sum(axis=-2, keepdims=True) >= config["canary"]["minimumHosts"]["client"])
-    alone = lasting(extreme, round(duration_s(page["span"]) / every_s) + 1)
-    return lasting(together | alone, round(duration_s(page["for"]) / every_s) + 1)
+    alone = lasting(extreme, round(seconds(page["span"]) / every_s) + 1)
+    return lasting(together | alone, round(seconds(page["for"]) / every_s) + 1)
 
 
 def lasting(flags: Flags, count: int) -> Flags:

@@ -21,8 +21,7 @@ import numpy as np
 import yaml
 
 from bench.history_store import STALE, Labels, Series, Store, labels_of
-
-_UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+from support.paces import seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +51,12 @@ class Firing:
     end_s: float
 
 
-def duration_s(text: str) -> float:
-    """``1h30m`` → 5400."""
-    return float(sum(int(number) * _UNITS_S[unit] for number, unit in re.findall(r"(\d+)([smhd])", text)))
-
-
 def read_rules(paths: Sequence[Path], interval_s: float) -> list[Rule]:
     """Every rule of rendered files, in order."""
     rules = []
     for path in paths:
         for group in yaml.safe_load(path.read_text("utf-8"))["groups"]:
-            own_s = duration_s(group["interval"]) if "interval" in group else interval_s
+            own_s = seconds(group["interval"]) if "interval" in group else interval_s
             offset_s = zlib.crc32(group["name"].encode()) % int(own_s)
             rules += [_rule(group["name"], each, own_s, offset_s) for each in group["rules"]]
     return rules
@@ -75,8 +69,8 @@ def _rule(group: str, each: Mapping[str, Any], interval_s: float, offset_s: floa
         expr=each["expr"],
         alert="alert" in each,
         labels=each.get("labels", {}),
-        for_s=duration_s(each.get("for", "")),
-        keep_firing_s=duration_s(each.get("keep_firing_for", "")),
+        for_s=seconds(each.get("for", "")),
+        keep_firing_s=seconds(each.get("keep_firing_for", "")),
         interval_s=interval_s,
         offset_s=offset_s,
     )

@@ -13,6 +13,7 @@ import yaml
 from support.alertmanager import WITHOUT_JIRA
 from support.inhibition import audible, load_rules
 from support.offenders import for_every
+from support.paces import seconds
 from support.programs import need
 from support.proven import ABOVE_DISK, CLIENTS, everything
 from support.rules import ROOT
@@ -287,9 +288,9 @@ def test_every_rule_mutes_something_and_never_louder_than_its_source(rules, worl
 
 def test_what_holds_back_recovery_latency_does_not_come_after_it(alerts):
     """Otherwise the target is sent once and then falls silent."""
-    waits = {rule["alert"]: _seconds(rule.get("for", "0s")) for rule in alerts}
+    waits = {rule["alert"]: seconds(rule.get("for", "0s")) for rule in alerts}
     late = min(
-        _seconds(rule.get("for", "0s"))
+        seconds(rule.get("for", "0s"))
         for rule in alerts
         if rule["labels"]["signal"] == "latency" and rule["labels"]["severity"] != "critical"
         if rule["alert"] != "PlumblineCanaryLatencyHigh"  # its own rule asks for recovery
@@ -312,11 +313,7 @@ def test_what_has_just_paged_holds_back_longer_than_a_page_above_it_lasts(alerts
 
 
 def _kept(rule):
-    return _seconds(rule.get("keep_firing_for", "0s"))
-
-
-def _seconds(duration):
-    return int(duration[:-1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[duration[-1]]
+    return seconds(rule.get("keep_firing_for", "0s"))
 
 
 def test_the_watchdog_and_absent_targets_are_never_muted(rules, firing):

@@ -131,3 +131,10 @@ def test_a_slow_input_is_noticed(rule: dict[str, Any], fault: str | None) -> Non
         {"name": "above", "rules": [{"record": "above:x", "expr": "slow:x * 2"}, rule | {"alert": "A"}]},
     )
     assert faults(Paces(groups)) == ([] if fault is None else [f"A: {fault}"])
+
+
+def test_durations():
+    assert seconds("1h30m") == 5400
+    assert seconds("90s") == 90
+    assert seconds("500ms") == 0.5
+    assert seconds("") == 0

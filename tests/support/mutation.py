@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from .mutants import Mutant, mutants_of
+from .paces import seconds
 from .promtool import run_tests
 from .rulefiles import RuleSet, asked, load, metric_of, name_of, names_in, needing, words_of
 from .rules import ALERTS, RULES, TEST_FILES
 
 _MARK = re.compile(r"_mutant(\d+)_")
-_SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 RULES_AT_ONCE = 240
 """More in a file and promtool's memory grows for nothing."""
 
@@ -102,11 +102,6 @@ def _cost(file: dict[str, Any], test: dict[str, Any]) -> float:
     """Evaluations, about."""
     cases = [*test.get("alert_rule_test", []), *test.get("promql_expr_test", [])]
     return max((seconds(str(case["eval_time"])) for case in cases), default=0) / seconds(file["evaluation_interval"])
-
-
-def seconds(duration: str) -> float:
-    """``1h30m`` → 5400."""
-    return sum(float(n) * _SECONDS[unit] for n, unit in re.findall(r"(\d+)(ms|[smhdw])", duration))
 
 
 def _killed(suite: Suite, mutants: dict[int, Mutant], above: set[str], tests: Tests, folder: Path) -> set[int]:

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .mutation import seconds
+from .paces import seconds
 from .promtool import run_tests
 from .rulefiles import RuleSet, asked, cut, load, name_of, names_in
 from .rules import ALERTS, ROOT, RULES, TEST_FILES

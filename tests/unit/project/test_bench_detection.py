@@ -10,7 +10,7 @@ np = pytest.importorskip("numpy", reason="numpy is not installed; it comes with 
 from bench import detection_climates as climates  # noqa: E402
 from bench import detection_fast as fast  # noqa: E402
 from bench import detection_model as model  # noqa: E402
-from bench.detection_rules import duration_s, firing_spans, needed, read_rules  # noqa: E402
+from bench.detection_rules import firing_spans, needed, read_rules  # noqa: E402
 from bench.history_store import STALE, Series, labels_of, write_request  # noqa: E402
 from support.promtool import run_tests  # noqa: E402
 from support.rules import ALERTS, RULES  # noqa: E402
@@ -41,12 +41,6 @@ def test_for_and_keep_firing_for_are_followed_as_promtool_does(tmp_path, present
     document = {"rule_files": ["rules.yaml"], "evaluation_interval": "30s", "tests": [test]}
     (tmp_path / "test.yaml").write_text(yaml.safe_dump(document))
     assert run_tests(tmp_path / "test.yaml") == ""
-
-
-def test_durations():
-    assert duration_s("1h30m") == 5400
-    assert duration_s("90s") == 90
-    assert duration_s("") == 0
 
 
 def test_a_remote_write_is_what_the_protocol_says():

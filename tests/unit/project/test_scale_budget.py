@@ -8,6 +8,7 @@ import yaml
 
 from scale.documented import PAGE, blocks, command
 from support.native_histograms import HISTOGRAMS
+from support.paces import seconds
 from support.programs import need
 from support.rulefiles import names_in
 from support.rules import ALERTS, RULES, rules_of
@@ -18,7 +19,6 @@ SPARE = 0.8
 """A budget that is less used than this is no promise."""
 PIECES = {"disk": len(DISKS), "volume": 2 * OSDS, "OSD": OSDS, "port": PORTS, "CPU": CPUS, "canary": 1, "host": 1}
 DAY_S = 86400
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": DAY_S, "w": 7 * DAY_S}
 
 
 def budgets():
@@ -126,9 +126,9 @@ def test_the_ruler_keeps_what_rules_look_back_at():
         spans = re.findall(r"\[(\w+)[^]]*\](?:\s*offset (\w+))?", rule["expr"])
         spans += [("", offset) for offset in re.findall(r"offset (\w+)", rule["expr"])]
         of_rules = not names_in(rule["expr"]).isdisjoint(recorded)
-        back[of_rules] = max(back[of_rules], *(_seconds(each) + _seconds(offset) for each, offset in spans), 0)
-    assert back[True] <= _seconds(ruler[0].partition("=")[2])
-    assert back[False] <= _seconds(shards[0].partition("=")[2])
+        back[of_rules] = max(back[of_rules], *(seconds(each) + seconds(offset) for each, offset in spans), 0)
+    assert back[True] <= seconds(ruler[0].partition("=")[2])
+    assert back[False] <= seconds(shards[0].partition("=")[2])
 
 
 @pytest.mark.parametrize("kind", [[], ["--agent"]], ids=["shard", "agent"])
@@ -145,7 +145,3 @@ def test_groups_fit_into_mimirs_defaults():
     groups = [group for file in (RULES, ALERTS) for group in yaml.safe_load(file.read_text("utf-8"))["groups"]]
     assert max(len(group["rules"]) for group in groups) <= 20
     assert len(groups) <= 70
-
-
-def _seconds(duration):
-    return sum(int(count) * _SECONDS[unit] for count, unit in re.findall(r"(\d+)([smhdw])", duration))
