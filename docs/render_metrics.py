@@ -41,15 +41,6 @@ a base unit of Prometheus; a metric without one is a number of things, a rate of
 samples `_bucket{le}`, `_sum` and `_count`. How many series that makes on a node: [sizing.md](sizing.md).
 """
 
-_LABELS_HEAD = """\
-## Labels
-
-Values are listed where they are few and fixed, as the recorded hosts of the tests have them. `instance`, `job` and
-`cluster` are Prometheus's, not ours.
-
-| label | what | values |
-| --- | --- | --- |"""
-
 
 @dataclass(frozen=True, slots=True)
 class Section:

@@ -236,17 +236,6 @@ class CephCluster(CephClient):
         place = self._places.get(int(identity)) if kind == "osd" else None
         self._spawn(name, *(place.within if place else ()), f"ceph-{kind}", "-i", identity, "-f")
 
-    def fail_over(self) -> str:
-        """Let the standby manager take over; its name."""
-        before = self.ceph_json("mgr", "dump")["active_name"]
-        self.ceph("mgr", "fail", before)
-
-        def other() -> str:
-            now = self.ceph_json("mgr", "dump")
-            return str(now["active_name"]) if now["available"] and now["active_name"] != before else ""
-
-        return str(self.eventually(other, "no other manager took over"))
-
     def metrics(self) -> str:
         """The active manager's Prometheus page, as soon as it has one."""
         name = self.ceph_json("mgr", "dump")["active_name"]

@@ -167,10 +167,6 @@ class Page:
         """The page behind a cell's link; ``link`` is its title, where the cell has several."""
         return self._follow(self.addresses(title, Click(self.table(title), row), column), link)
 
-    def click_series(self, title: str, labels: Mapping[str, str], *, link: str = "") -> Page:
-        """The page behind the link of a line, bar or figure with these labels."""
-        return self._follow(self.addresses(title, Click(labels=labels)), link)
-
     def _follow(self, addresses: Mapping[str, str], link: str) -> Page:
         if link:
             return self.grafana.open(addresses[link])

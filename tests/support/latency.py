@@ -91,11 +91,6 @@ def watching(only: str = "", *, own_notes: bool = False, foreseen: bool = True) 
         latency.close()
 
 
-def edge_us(histogram: Histogram, quantile: float) -> float:
-    """The upper edge of the bucket that holds the quantile, µs."""
-    return float(2 ** bucket(histogram, quantile))
-
-
 def bucket(histogram: Histogram, quantile: float) -> int:
     """Its number."""
     total = sum(histogram.counts)

@@ -220,11 +220,6 @@ def asked(test: Mapping[str, Any]) -> set[str]:
     return names
 
 
-def needed_series(test: Mapping[str, Any], words: set[str]) -> list[dict[str, Any]]:
-    """The input series of a test whose metric is among ``words``."""
-    return [series for series in test["input_series"] if metric_of(series["series"]) in words]
-
-
 def needing(
     rules: RuleSet, tests: Iterable[dict[str, Any]], every: Collection[dict[str, Any]]
 ) -> dict[frozenset[str], list[dict[str, Any]]]:

@@ -144,6 +144,34 @@ def banned_names(file: Path) -> list[str]:
     return names
 
 
+CALLED_BY_OTHERS = re.compile(
+    r"__|visit_|run_(record|review|accept|push|status)$|https?_open$|utimens$|statfs$|_kill_groups$"
+)
+"""By a base class of somebody else's, at the exit, or under a name that is put together."""
+
+
+def test_nothing_is_left_that_nobody_uses() -> None:
+    """By name: a function, class or constant of the package or of the tests' support whose name stands nowhere else."""
+    texts = [path.read_text("utf-8") for folder in ("exporter", "tests", "deploy", "docs", "dashboards")
+             for path in (ROOT / folder).rglob("*.*") if path.suffix in {".py", ".html"}]  # fmt: skip
+    words = Counter(re.findall(r"\w+", "\n".join(texts)))
+    unused = []
+    for file in (*PACKAGE.rglob("*.py"), *(ROOT / "tests/support").rglob("*.py"), *(ROOT / "docs").glob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            match node:
+                case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                    pass
+                case ast.Assign(targets=[ast.Name(id=name)], col_offset=0):
+                    pass
+                case ast.AnnAssign(target=ast.Name(id=name), col_offset=0):
+                    pass
+                case _:
+                    continue
+            if words[name] == 1 and not CALLED_BY_OTHERS.match(name):
+                unused.append(f"{file.relative_to(ROOT)}:{node.lineno} {name}")
+    assert unused == []
+
+
 def test_tests_run_the_built_wheel() -> None:
     """Not the source tree, which has no BPF program; Python would also write its caches there, and the next ``make``
     would install again."""

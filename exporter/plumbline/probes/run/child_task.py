@@ -18,8 +18,6 @@ if TYPE_CHECKING:  # workers import this
     from plumbline.core.process import Completed
     from plumbline.probes.run.model import Identity
 
-_NOTE_MAX = 300
-
 
 class Refused(msgspec.Struct, frozen=True, tag_field="kind", tag="refused"):
     """The worker's form of :class:`ProbeRefused`."""
