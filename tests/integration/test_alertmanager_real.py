@@ -235,14 +235,13 @@ def test_a_slow_osd_that_clients_feel_is_one_page_and_one_ticket_of_its_disk(
         receiver.messages.clear()
         # RADOS is well again, and RBD is not: it is given some minutes ...
         settling = pick(label_sets, "PlumblineLayerSettling", layer="rados", cluster="north")
-        server.post([settling])
-        server.post([*felt, explained[1]], resolved=True)
+        server.post([settling], over=[*felt, explained[1]])
         held = ("null", "firing", rados, ("PlumblineLatencyExplained@", "PlumblineLayerSettling@"))
         exactly(receiver, [("pager", "resolved", *first[0][2:]), held])
 
         receiver.messages.clear()
         # ... and now it is its turn; what stands on it stays silent
-        server.post([settling], resolved=True)
+        server.post([], over=[settling])
         turn = ("pager", "firing", ("cluster=north", "layer=rbd"), (f"PlumblineProbeStuck@{A}",))
         over = ("null", "resolved", rados, ("PlumblineLayerSettling@",))
         exactly(receiver, [over, turn])

@@ -62,23 +62,27 @@ class Alertmanager:
 
     def post(
         self,
-        alerts: Iterable[Mapping[str, str]],
+        firing: Iterable[Mapping[str, str]],
         *,
-        resolved: bool = False,
+        over: Iterable[Mapping[str, str]] = (),
         annotations: Mapping[str, str] | None = None,
     ) -> None:
-        """Tell it of alerts by their labels, as Prometheus does: firing from now on, or over since a moment ago.
-        ``annotations`` are those of each.
+        """Tell it of alerts by their labels, as Prometheus does: firing from now on, and over since a moment ago. In
+        one request: between two it may notify. ``annotations`` are those of each.
 
         An alert that began longer ago than ``group_wait`` would be sent at once, before its inhibitor is heard of.
         """
         now = datetime.now(UTC)
-        times = {
-            "startsAt": (now - timedelta(milliseconds=2)).isoformat(),
-            "endsAt": (now + (timedelta(milliseconds=-1) if resolved else timedelta(hours=1))).isoformat(),
-        }
+        start, passed, ahead = (
+            (now + wait).isoformat()
+            for wait in (timedelta(milliseconds=-2), timedelta(milliseconds=-1), timedelta(hours=1))
+        )
         body = json.dumps(
-            [{"labels": dict(labels), "annotations": dict(annotations or {}), **times} for labels in alerts]
+            [
+                {"labels": dict(labels), "annotations": dict(annotations or {}), "startsAt": start, "endsAt": end}
+                for end, alerts in ((ahead, firing), (passed, over))
+                for labels in alerts
+            ]
         ).encode()
         request = urllib.request.Request(f"{self.url}/api/v2/alerts", body, {"Content-Type": "application/json"})
         with urllib.request.urlopen(request, timeout=ANSWER_S) as answer:
