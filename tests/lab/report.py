@@ -45,11 +45,12 @@ Before the rows of `boot` were taken, two fixes that findings advised were seen 
 tests): with ifupdown where the stanza has the option already, which kept the port down, and where NetworkManager runs
 beside networkd, whose ports were taken for its own.
 
-The rows of `container` were taken in one guest, in five commands, beside other work (podman 5.4.2 with crun). Two first
-results were real, and the pages have the flag since: a container saw no limits of another control group without
-`--cgroupns=host`, and the `chown` of the way back wanted a network, which podman can't make without nftables.
+The rows of `container` were taken in one guest, in one command (podman 5.4.2 with crun). Two first results were real,
+and the pages have the flag since: a container saw no limits of another control group without `--cgroupns=host`, and the
+`chown` of the way back wanted a network, which podman can't make without nftables.
 
-The rows of `cephadm` take most of an hour, so they are taken only by name (`make lab ARGS='--only cephadm'`).
+The rows of `cephadm` take about twenty minutes and fetch a release of Ceph, so they are taken only by name
+(`make lab ARGS='--only cephadm'`).
 """
 _COLUMNS = ("group", "device", "feature", "kernel", "truth", "the daemon", "verdict", "date")
 
