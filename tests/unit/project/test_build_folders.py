@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -32,9 +33,19 @@ def _linked(path: Path) -> None:
     path.symlink_to(path.parent.parent / "values.yaml")
 
 
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of ``--out``, with a chart in it."""
+    out = tmp_path_factory.mktemp("out")
+    assert chart.main(["--out", str(out)]) == 0
+    return out
+
+
 @pytest.mark.parametrize("name", FOREIGN)
-def test_a_chart_never_removes_a_file_of_another(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert chart.main(["--out", str(tmp_path)]) == 0
+def test_a_chart_never_removes_a_file_of_another(
+    name: str, built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(built, tmp_path, dirs_exist_ok=True)
     FOREIGN[name](tmp_path / "plumbline")
     before = contents(tmp_path)
     capsys.readouterr()
