@@ -114,8 +114,10 @@ class CompetingLoad:
             self.directory.rmdir()
 
 
-def choose(*, disk: Disk | None, processes: Processes, directory: Path, duration_s: int, proc: Path) -> Slowdown:
-    """The strongest way this host allows. ``disk`` is the one below the canary.
+def choose(
+    *, disk: Disk | None, processes: Processes, directory: Path, duration_s: int, proc: Path, iops: int = IOPS
+) -> Slowdown:
+    """The strongest way this host allows. ``disk`` is the one below the canary, ``iops`` what a throttle grants.
 
     Raises :class:`DemoError` saying what each way lacks.
     """
@@ -125,7 +127,7 @@ def choose(*, disk: Disk | None, processes: Processes, directory: Path, duration
     elif disk is None:
         missing.append("no block device below the canary's directory (a memory or network file system)")
     else:
-        throttle = _throttle(disk, (proc / "self" / "mountinfo").read_text(), proc)
+        throttle = _throttle(disk, (proc / "self" / "mountinfo").read_text(), proc, iops)
         if throttle is not None:
             return throttle
         missing.append("no writable cgroup with the blkio (v1) or io (v2) controller")
@@ -138,25 +140,25 @@ def choose(*, disk: Disk | None, processes: Processes, directory: Path, duration
     return CompetingLoad(processes, directory, duration_s)
 
 
-def _throttle(disk: Disk, mountinfo: str, proc: Path) -> Throttle | None:
+def _throttle(disk: Disk, mountinfo: str, proc: Path, iops: int) -> Throttle | None:
     v1, v2 = controllers(mountinfo)
     group = f"plumbline-demo-{os.getpid()}"
     if v1 is not None and os.access(v1, os.W_OK) and (v1 / "blkio.throttle.write_iops_device").exists():
         mount = v1
-        limit = f"{disk.number} {IOPS}"
+        limit = f"{disk.number} {iops}"
         return Throttle(
             cgroup=mount / group,
             limits={f"blkio.throttle.{way}_iops_device": limit for way in ("read", "write")},
             home=lambda pid: mount / membership((proc / str(pid) / "cgroup").read_text(), "blkio"),
-            description=f"blkio throttle (cgroup v1): {IOPS} operations/s on {disk.name} for the canary's worker",
+            description=f"blkio throttle (cgroup v1): {iops} operations/s on {disk.name} for the canary's worker",
         )
     if v2 is not None and _io_enabled(v2):
         mount = v2
         return Throttle(
             cgroup=mount / group,
-            limits={"io.max": f"{disk.number} riops={IOPS} wiops={IOPS}"},
+            limits={"io.max": f"{disk.number} riops={iops} wiops={iops}"},
             home=lambda pid: mount / membership((proc / str(pid) / "cgroup").read_text(), ""),
-            description=f"io.max (cgroup v2): {IOPS} operations/s on {disk.name} for the canary's worker",
+            description=f"io.max (cgroup v2): {iops} operations/s on {disk.name} for the canary's worker",
         )
     return None
 

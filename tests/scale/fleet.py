@@ -144,7 +144,11 @@ def _slowed(folder: Path) -> Iterator[Daemon]:
     assert recorded.returncode == 0, recorded.stderr
     processes, proc = Processes(here), Path("/proc")
     with running(here, config=CONFIG) as daemon:
-        slowdown = choose(disk=_disk_of(here), processes=processes, directory=here / "load", duration_s=3600, proc=proc)
+        # so many that two servers which scrape at other times both see some in each window
+        load, iops = here / "load", 20
+        slowdown = choose(
+            disk=_disk_of(here), processes=processes, directory=load, duration_s=3600, proc=proc, iops=iops
+        )
         found = eventually(lambda: workers(daemon.pid, proc))
         slowdown.apply(found)
         try:

@@ -42,7 +42,7 @@ class Span:
         """Whether some value of one is some value of the other, within the tolerance. NaN is equal to NaN alone."""
         if self.least != self.least or other.least != other.least:
             return self.least != self.least and other.least != other.least
-        reach = TOLERANCE * max(abs(bound) for bound in (self.least, self.most, other.least, other.most))
+        reach = max(ROUNDING, TOLERANCE * max(map(abs, (self.least, self.most, other.least, other.most))))
         return self.least - reach <= other.most and other.least - reach <= self.most
 
     def is_rounding(self) -> bool:

@@ -113,3 +113,5 @@ def test_a_rounding_error_above_zero_is_no_series() -> None:
     found = series_differences({noise: Span(1e-11, 3e-8), figure: Span(1e-11, 0.2)}, {})
     assert found == ["only the one Prometheus has {device=sdb}"]
     assert len(series_differences({}, {noise: Span(float("nan"), float("nan"))})) == 1
+    assert series_differences({noise: Span(6e-11, 3e-10)}, {noise: Span(5e-11, 5e-11)}) == []
+    assert len(series_differences({noise: Span(1e-6, 1e-6)}, {noise: Span(2e-6, 2e-6)})) == 1
