@@ -28,7 +28,7 @@ from plumbline.probes.run.model import Identity, Run
 from plumbline.probes.run.result import Outcome, ProbeResult
 from support.ceph_cluster import CephCluster
 from support.ceph_probes import set_up
-from support.daemon import eventually, freeze, running
+from support.daemon import alive, eventually, freeze, running
 
 pytestmark = [pytest.mark.integration, pytest.mark.ceph]
 
@@ -238,13 +238,6 @@ def holder(config: CephConfig) -> Iterator[tuple[subprocess.Popen[str], int]]:
             process.kill()
 
 
-def gone(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return True
-
-
 def test_the_second_is_refused_and_told_who_holds_it(guard: Callable[..., CephGuard], config: CephConfig) -> None:
     waiting = guard()
     with holder(config) as (process, _):
@@ -276,7 +269,7 @@ def test_when_the_daemon_alone_dies_its_session_gives_the_lock_back_and_ends(
     with holder(config) as (process, session):
         process.kill()
         process.wait()
-        eventually(lambda: gone(session), within_s=30)
+        eventually(lambda: not alive(session), within_s=30)
         eventually(lambda: free(waiting), within_s=30)
 
 

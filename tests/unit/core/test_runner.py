@@ -16,6 +16,7 @@ import pytest
 import plumbline
 from plumbline.core.process import ProcessRunner
 from plumbline.errors import Unavailable
+from support.daemon import alive
 from support.descriptors import open_descriptors
 from support.programs import need
 
@@ -25,15 +26,6 @@ ENV = {"PATH": os.environ["PATH"], "HOME": "/nowhere", "SECRET": "not for probes
 @pytest.fixture
 def runner() -> ProcessRunner:
     return ProcessRunner(ENV)
-
-
-def alive(pid: int) -> bool:
-    """Whether a process runs; one that is dead and only waits to be reaped doesn't."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state not in "ZX"
 
 
 def eventually(true: Callable[[], bool], within_s: float = 5.0) -> bool:

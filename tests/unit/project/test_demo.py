@@ -16,6 +16,8 @@ from deploy.demo import configs, slowdown, webhook
 from deploy.demo.processes import DemoError, Processes, program
 from deploy.demo.story import milliseconds
 
+from support.daemon import alive
+
 MOUNTINFO_V1 = """\
 26 23 0:23 / /sys/fs/cgroup rw,relatime shared:9 - tmpfs tmpfs rw,mode=755
 27 26 0:24 / /sys/fs/cgroup/cpu,cpuacct rw,relatime shared:10 - cgroup cgroup rw,cpu,cpuacct
@@ -159,7 +161,7 @@ def test_stop_ends_everything_even_a_grandchild(processes: Processes, tmp_path: 
     processes.stop()
 
     assert processes.running == []
-    _until(lambda: not _runs(grandchild))
+    _until(lambda: not alive(grandchild))
 
 
 def test_a_demo_that_is_killed_takes_its_processes_along(tmp_path: Path) -> None:
@@ -175,7 +177,7 @@ def test_a_demo_that_is_killed_takes_its_processes_along(tmp_path: Path) -> None
         _until(lambda: Path(f"/proc/{sleeper}/comm").read_text() == "sleep\n")
         demo.send_signal(signal.SIGKILL)
 
-    _until(lambda: not _runs(sleeper))
+    _until(lambda: not alive(sleeper))
 
 
 def test_workers_are_found_among_the_daemons_descendants(processes: Processes, tmp_path: Path) -> None:
@@ -188,14 +190,6 @@ def test_workers_are_found_among_the_daemons_descendants(processes: Processes, t
     (worker,) = slowdown.workers(parent.popen.pid, Path("/proc"))
     assert Path(f"/proc/{worker}/cmdline").read_bytes().startswith(b"plumbline-canary_worker\0")
     assert slowdown.workers(os.getpid(), Path("/proc/no-such-tree")) == []
-
-
-def _runs(pid: int) -> bool:
-    """A zombie that nobody has reaped yet does not run."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 def _until(true: Callable[[], bool], within_s: float = 20.0) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from plumbline.probes.ceph.ceph_session import CephSession
 from plumbline.probes.ceph.librados import Access
-from support.daemon import eventually, freeze
+from support.daemon import alive, eventually, freeze
 
 
 @pytest.fixture
@@ -86,10 +86,4 @@ time.sleep(60)
         pid = int(killed.stdout.readline())
         killed.kill()
 
-    def ended() -> bool:
-        try:
-            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-        except OSError:
-            return True
-
-    eventually(ended)
+    eventually(lambda: not alive(pid))

@@ -25,6 +25,7 @@ from plumbline.probes.run.plan import ProbingPlan
 from plumbline.probes.run.result import Outcome, ProbeResult
 from plumbline.probes.run.schedule import CALENDAR_SPLAY_S, Probing
 from plumbline.probes.run.state import StateStore
+from support.daemon import alive
 
 WITHIN_S = 30.0
 MONDAY_1_AM = time.mktime((2026, 11, 16, 1, 0, 0, 0, 0, -1))
@@ -108,13 +109,6 @@ def eventually(true: Callable[[], object], within_s: float = WITHIN_S) -> None:
         time.sleep(0.02)
 
 
-def gone(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in ("Z", "X")
-    except OSError:
-        return True
-
-
 class Clock:
     """Unix time that stands where it is put."""
 
@@ -186,7 +180,7 @@ def test_a_probe_that_leaves_the_configuration_leaves_no_process(probing: Probin
     probing.apply(plan(one, other), {})
     pid = one.pid()
     probing.apply(plan(other), {})
-    eventually(lambda: gone(pid))
+    eventually(lambda: not alive(pid))
     assert [each.identity.probe for each in probing.statuses()] == ["b"]
 
 
@@ -195,7 +189,7 @@ def test_a_stop_leaves_no_process(probing: Probing, tmp_path: Path) -> None:
     probing.apply(plan(one, light), {})
     pids = [one.pid(), light.pid()]
     assert probing.stop(10.0) == []
-    assert all(map(gone, pids))
+    assert not any(map(alive, pids))
 
 
 @pytest.mark.parametrize("jump_s", [400 * 86400.0, -400 * 86400.0])
@@ -236,7 +230,7 @@ def test_quiet_hours_that_begin_end_the_run(store: StateStore, roots: Roots, tmp
         probing.apply(plan(one), {}, GatesConfig(quiet_hours=(QuietHours.parse("daily 08:00-18:00"),)))
         pid = one.pid()
         clock.now += 7 * 3600
-        eventually(lambda: gone(pid))
+        eventually(lambda: not alive(pid))
         eventually(lambda: store.get("a").skipped)
     finally:
         probing.stop(5.0)
