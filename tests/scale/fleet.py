@@ -145,9 +145,8 @@ def _slowed(folder: Path) -> Iterator[Daemon]:
     processes, proc = Processes(here), Path("/proc")
     with running(here, config=CONFIG) as daemon:
         # so many that two servers which scrape at other times both see some in each window
-        load, iops = here / "load", 20
         slowdown = choose(
-            disk=_disk_of(here), processes=processes, directory=load, duration_s=3600, proc=proc, iops=iops
+            disk=_disk_of(here), processes=processes, directory=here / "load", duration_s=3600, proc=proc, iops=20
         )
         found = eventually(lambda: workers(daemon.pid, proc))
         slowdown.apply(found)

@@ -13,7 +13,6 @@ from plumbline.baseline.comparison import NOT_COMPARED, WITHIN, WORSE, Item, Onl
 from plumbline.baseline.describe import find
 from plumbline.baseline.fingerprint import Fingerprint
 from plumbline.baseline.model import BaselineEntry, Source
-from plumbline.baseline.profiles import load_profiles
 from plumbline.baseline.site import LoadedSite, parse_site, read_site
 from plumbline.commands.compare import figures_now, print_comparison
 from plumbline.config.model import Config
@@ -25,6 +24,7 @@ from plumbline.errors import BaselineError, UnknownName
 from plumbline.probes.run.plan import ProbingPlan, make_plan
 from plumbline.probes.run.result import OperationResult, Outcome, ProbeResult
 from plumbline.probes.run.state import ProbeRecord
+from support.documented import PROFILES
 
 CATALOGUE = load_catalogue()
 NOW = 1_700_000_000.0
@@ -234,7 +234,7 @@ entries: [{workload: randread-4k-qd1-j1, device_class: ssd, latency: {p50: 50us}
 
 
 def test_a_baseline_is_found_by_name_or_path_of_any_host(tmp_path):
-    profiles, path = load_profiles(), tmp_path / "theirs.yaml"
+    profiles, path = PROFILES, tmp_path / "theirs.yaml"
     path.write_text(SITE)
 
     def read(file: Path) -> LoadedSite:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from plumbline.baseline.model import BaselineEntry, Source, Target
-from plumbline.baseline.profiles import load_profiles
 from plumbline.baseline.selection import bound, select
 from plumbline.config.workloads import load_catalogue
+from support.documented import PROFILES
 
 HASH, OTHER = "a" * 12, "b" * 12
 
@@ -154,7 +154,7 @@ def test_bounds_of_a_probe():
 def test_the_shipped_profile_against_the_default_probes():
     """On an SSD that chose it: it judges the canary's reads, by a mean alone; the capped fio run is another thing."""
     catalogue = load_catalogue()
-    entries = load_profiles()["unnoba-2020"].entries
+    entries = PROFILES["unnoba-2020"].entries
     read = Target(
         "canary", "disk", "ssd", "randread-4k-qd1-j1", "read", catalogue.by_id["randread-4k-qd1-j1"].config_hash()
     )
